@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from resume_hooks import clock
 from resume_hooks.cli.info import session_facts_data
 from resume_hooks.derive import agents
-from resume_hooks.derive.compare import compare
+from resume_hooks.derive.compare import compare_strategies
 from resume_hooks.derive.trim.options import options_of
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.paths import Where, is_session_id
@@ -125,7 +125,7 @@ def figures_of(session: SessionFile, where: Where) -> Figures | None:
         info: ContextSize = session_facts_data(Session.of(session, where), transcript, pieces)[
             "context"
         ]
-        full = compare(session, where, clock.now()).context
+        full = compare_strategies(session, where, clock.now()).context
         row = SessionLister("/", where).at(session, None)
     except ResumeHooksError:
         return None

@@ -18,7 +18,7 @@ import pytest
 
 from resume_hooks import settings
 from resume_hooks.derive import agents
-from resume_hooks.derive.child.write import write
+from resume_hooks.derive.child.write import write_child
 from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.errors import ResumeHooksError, TooDeep
@@ -238,7 +238,7 @@ def test_counts_that_no_context_has(config_home: ConfigHome, count: object) -> N
     rows: list[Any] = [user("hello", uuid="u"), answer, user("so", uuid="v", parent="a")]
     session = session_file(write_session(config_home.project(), SESSION, rows))
     assert 0 <= size_of_tail(session.path).tokens <= 4 * records.MAX_TOKENS
-    made = write(agents.plan_fresh(session, config_home.where), config_home.where)
+    made = write_child(agents.plan_fresh(session, config_home.where), config_home.where)
     assert Path(made.file).is_file()
     plan.plan_trim(plan.scan_session(session), config_home.where, Options(threshold=80))
 

@@ -18,8 +18,8 @@ from typing import NamedTuple
 from benchmarks.going_on.judge import Row, flat, prose, rows_of
 from resume_hooks import fork_session, trim
 from resume_hooks.derive import agents
-from resume_hooks.derive.child.write import carry_out
-from resume_hooks.derive.compare import KEPT_BY_COMPACTION
+from resume_hooks.derive.child.write import write_unless_idle
+from resume_hooks.derive.compare import TOKENS_AFTER_COMPACTION
 from resume_hooks.derive.fresh_child import Contents, opening_of
 from resume_hooks.derive.trim.options import TypedOptions, options_of
 from resume_hooks.errors import ResumeHooksError
@@ -168,7 +168,7 @@ def compacted(path: Path) -> Iterator[Went]:
     base = _base(path)
     summary = records.text(told)
     yield Went(
-        "the client's summary", plain(base, summary)._replace(tokens=base + KEPT_BY_COMPACTION)
+        "the client's summary", plain(base, summary)._replace(tokens=base + TOKENS_AFTER_COMPACTION)
     )
     path.write_bytes(b"\n".join(raw[:at]) + b"\n")
     records_of_it = _parsed(path)
@@ -201,7 +201,7 @@ def handed_off(path: Path, base: int, contents: Contents) -> Left:
     decided = agents.plan_fresh(
         session_file(str(path)), Where(), kind="handoff", next_step=STEP, contents=contents
     )
-    child = Path(carry_out(decided, Where(), dry_run=False).file)
+    child = Path(write_unless_idle(decided, Where(), dry_run=False).file)
     said = round(
         sum(node.characters for node in scan(str(child)).chain) / tokens.CHARACTERS_PER_TOKEN
     )

@@ -162,9 +162,9 @@ def fork_session(
         raise UsageError("at and turn exclude each other", "Give one of them.")
     spec = ForkSpec()
     if turn is not None:
-        spec = spec._replace(cut=cut_point.AtTurn(turn))
+        spec = spec._replace(cut=cut_point.CutAtTurn(turn))
     elif at is not None:
-        spec = spec._replace(cut=cut_point.parse_record(str(at)))
+        spec = spec._replace(cut=cut_point.parse_record_cut(str(at)))
     if home is not None:
         spec = spec._replace(home=os.fspath(home))
     session = Session.at(_require_path(session_file), Where())

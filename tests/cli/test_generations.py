@@ -10,8 +10,8 @@ import orjson
 import pytest
 
 from resume_hooks.derive import agents
-from resume_hooks.derive.child.existing import existing_child
-from resume_hooks.derive.child.write import write
+from resume_hooks.derive.child.existing import find_existing_child
+from resume_hooks.derive.child.write import write_child
 from resume_hooks.derive.fresh_child import (
     DIGEST_LINE,
     OPENING_LINE,
@@ -136,7 +136,7 @@ def test_a_child_of_0_2_0_still_tells_its_prompts(config_home: ConfigHome) -> No
     plan = agents.plan_fresh(
         session_file(str(path)), config_home.where, kind="handoff", contents=Contents(Digest())
     )
-    child = Path(write(plan, config_home.where).file)
+    child = Path(write_child(plan, config_home.where).file)
     rows = child.read_bytes().split(b"\n")
     goal = [
         ["one", f"{SESSION}:0", "first"],
@@ -178,7 +178,7 @@ def large(home: ConfigHome) -> Any:
 def test_a_large_opening_hides_no_title(config_home: ConfigHome) -> None:
     """Listings read 64 KB at each end: the title stands before the opening, and all that a listing shows is found."""
     _, plan = large(config_home)
-    receipt = write(plan, config_home.where)
+    receipt = write_child(plan, config_home.where)
     rows = Path(receipt.file).read_bytes().split(b"\n")
     assert len(rows[OPENING_LINE]) > 3 * REACH
     assert json.loads(rows[TITLE_LINE])["customTitle"] == receipt.title
@@ -198,11 +198,13 @@ def test_a_child_with_a_large_opening_is_found_again(config_home: ConfigHome) ->
     Not by another size, another step, or once somebody went on in it.
     """
     path, plan = large(config_home)
-    receipt = write(plan, config_home.where)
+    receipt = write_child(plan, config_home.where)
     parent = session_file(path)
 
     def standing(step: str, tokens: int) -> str:
-        found = existing_child(parent, "handoff", config_home.where, step, opening_tokens=tokens)
+        found = find_existing_child(
+            parent, "handoff", config_home.where, step, opening_tokens=tokens
+        )
         return found.session_id if found else ""
 
     assert standing("계속", 48_000) == receipt.session_id

@@ -8,25 +8,25 @@ import pytest
 
 from resume_hooks import clock
 from resume_hooks.derive import agents
-from resume_hooks.derive.child.write import write
+from resume_hooks.derive.child.write import write_child
 from resume_hooks.derive.compare import (
-    COLD,
+    COLD_CACHE_REASON,
     COMPACT,
-    COMPACTION_ANSWER,
+    COMPACTION_SUMMARY_TOKENS,
     GO_ON,
     HANDOFF,
-    KEPT_BY_COMPACTION,
-    NEARLY_FULL,
+    NEARLY_FULL_PERCENT,
     ROLLOVER,
-    SUMMARY,
-    SUMMARY_READS,
+    ROLLOVER_SUMMARY_TOKENS,
+    SUMMARY_INPUT_TOKENS,
+    TOKENS_AFTER_COMPACTION,
     TRIM,
     Comparison,
     Estimate,
-    advice,
-    advise,
-    compare,
-    prompts_left,
+    advice_for_context,
+    compare_strategies,
+    estimate_prompts_left,
+    recommend_strategy,
 )
 from resume_hooks.derive.fresh_child import Contents
 from resume_hooks.derive.summary import MAX_PARTS, MAX_SUMMARY, PART
@@ -110,7 +110,9 @@ def compared(
 ) -> Comparison:
     """The comparison of a session ``at`` seconds after its beginning."""
     path = write_session(home.project(), SESSION, records)
-    return compare(SessionFile(SESSION, path, 0, 0), home.where, instant(at), limit=limit)
+    return compare_strategies(
+        SessionFile(SESSION, path, 0, 0), home.where, instant(at), limit=limit
+    )
 
 
 def by_name(found: Comparison) -> dict[str, Estimate]:
@@ -133,14 +135,14 @@ def test_warm(config_home: ConfigHome) -> None:
     assert rows[TRIM].uncached == rows[TRIM].after - SHARED
     assert 0 < rows[HANDOFF].after - found.base.tokens < DEFAULT_TOKENS + 500
     assert rows[HANDOFF].uncached == rows[HANDOFF].after - SHARED
-    assert rows[ROLLOVER].after == rows[HANDOFF].after + SUMMARY
+    assert rows[ROLLOVER].after == rows[HANDOFF].after + ROLLOVER_SUMMARY_TOKENS
     assert rows[ROLLOVER].uncached == rows[ROLLOVER].after - SHARED + 110_300 - found.base.tokens
-    assert rows[COMPACT].after == pytest.approx(BASE + KEPT_BY_COMPACTION, abs=2)
+    assert rows[COMPACT].after == pytest.approx(BASE + TOKENS_AFTER_COMPACTION, abs=2)
     assert rows[COMPACT].uncached == rows[COMPACT].after - SHARED
     # One request a turn: its own context, and 100 tokens more each time.
     assert rows[GO_ON].next_turn == round(110_300 * 0.1)
     assert rows[HANDOFF].next_turn == round(SHARED * 0.1 + rows[HANDOFF].uncached * 2)
-    read, answer = 110_300 * 0.1, COMPACTION_ANSWER * 5
+    read, answer = 110_300 * 0.1, COMPACTION_SUMMARY_TOKENS * 5
     assert rows[COMPACT].next_turn == pytest.approx(
         read + answer + SHARED * 0.1 + rows[COMPACT].uncached * 2, abs=1
     )
@@ -167,8 +169,8 @@ def test_a_cold_cache_advises_what_pays_at_once(config_home: ConfigHome) -> None
     With a warm cache, or of a small one, nothing.
     """
     found = compared(config_home, bulky(), 105 + HOUR)
-    assert found.context.most_percent < NEARLY_FULL
-    assert (found.recommendation, found.advice and found.advice.why) == (TRIM, COLD)
+    assert found.context.most_percent < NEARLY_FULL_PERCENT
+    assert (found.recommendation, found.advice and found.advice.why) == (TRIM, COLD_CACHE_REASON)
     assert compared(config_home, bulky(), 200).advice is None
     assert compared(config_home, bulky(30), 105 + HOUR).advice is None
     talk = [row for row in bulky(0) if row["uuid"] != "a"]
@@ -252,7 +254,7 @@ def test_what_fits_best(used: ContextSize, trimmed: ContextSize | None, way: str
 
     Else a fresh start.
     """
-    found = advice(used, trimmed)
+    found = advice_for_context(used, trimmed)
     assert (found.strategy if found else None) == way
 
 
@@ -276,8 +278,8 @@ def test_prompts_left(used: ContextSize, growth: int, turns: int, left: int | No
     Unknown where fewer than three were counted.
     """
     seen = Traffic(1, HOUR, 0, 1, growth, turns)
-    assert prompts_left(used, seen) == left
-    assert (advice(used, None, left) is not None) is (left == 0)
+    assert estimate_prompts_left(used, seen) == left
+    assert (advice_for_context(used, None, left) is not None) is (left == 0)
 
 
 def test_the_limit_of_the_client_s_settings(config_home: ConfigHome) -> None:
@@ -294,7 +296,7 @@ def test_the_limit_of_the_client_s_settings(config_home: ConfigHome) -> None:
 def test_advice_is_there_for_whoever_asks_early(config_home: ConfigHome) -> None:
     """A notice may be set to a lower level than the card's."""
     path = write_session(config_home.project(), SESSION, bulky())
-    assert advise(path, config_home.where).strategy == TRIM
+    assert recommend_strategy(path, config_home.where).strategy == TRIM
 
 
 def test_a_compaction_that_is_near_is_told(config_home: ConfigHome) -> None:
@@ -308,18 +310,18 @@ def test_what_is_no_session_is_said_to_be_none(config_home: ConfigHome) -> None:
     """A file that is gone, or another program's."""
     folder = config_home.project()
     with pytest.raises(SessionNotFound):
-        compare(
+        compare_strategies(
             SessionFile(SESSION, str(folder / "gone.jsonl"), 0, 0), config_home.where, clock.now()
         )
     path = write_session(folder, SESSION, [{"type": "session_meta", "payload": {}}])
     with pytest.raises(NotATranscript):
-        compare(SessionFile(SESSION, path, 0, 0), config_home.where, clock.now())
+        compare_strategies(SessionFile(SESSION, path, 0, 0), config_home.where, clock.now())
 
 
 def test_what_a_summary_reads_and_adds_is_what_the_rollover_does() -> None:
     """The figures that this module has for itself are those of the package that it does not load."""
-    assert SUMMARY * CHARACTERS_PER_TOKEN == MAX_SUMMARY
-    assert SUMMARY_READS * CHARACTERS_PER_TOKEN == PART * MAX_PARTS
+    assert ROLLOVER_SUMMARY_TOKENS * CHARACTERS_PER_TOKEN == MAX_SUMMARY
+    assert SUMMARY_INPUT_TOKENS * CHARACTERS_PER_TOKEN == PART * MAX_PARTS
 
 
 def test_every_session_of_the_corpus(config_home: ConfigHome, real_session: RealSession) -> None:
@@ -327,11 +329,11 @@ def test_every_session_of_the_corpus(config_home: ConfigHome, real_session: Real
     file = str(real_session.path)
     if real_session.is_foreign:
         with pytest.raises(NotATranscript):
-            compare(SessionFile(SESSION, file, 0, 0), config_home.where, clock.now())
+            compare_strategies(SessionFile(SESSION, file, 0, 0), config_home.where, clock.now())
         return
-    cold = compare(SessionFile(SESSION, file, 0, 0), config_home.where, clock.now())
+    cold = compare_strategies(SessionFile(SESSION, file, 0, 0), config_home.where, clock.now())
     answered = cold.traffic.last_ms
-    warm = compare(
+    warm = compare_strategies(
         SessionFile(SESSION, file, 0, 0),
         config_home.where,
         clock.from_milliseconds((answered or 0) + 1_000),
@@ -353,15 +355,17 @@ def test_a_receipt_says_what_the_card_said(
         return
     where = config_home.where
     session = locate.session_file(str(real_session.copied_to(config_home.project())))
-    found = compare(session, where, clock.now())
-    if found.leaves(HANDOFF):
+    found = compare_strategies(session, where, clock.now())
+    if found.tokens_after_strategy(HANDOFF):
         contents = Contents(digest_of(session, where))
-        made = write(agents.plan_fresh(session, where, kind="handoff", contents=contents), where)
-        assert made.tokens_after == found.leaves(HANDOFF)
-    if found.leaves(TRIM):
+        made = write_child(
+            agents.plan_fresh(session, where, kind="handoff", contents=contents), where
+        )
+        assert made.tokens_after == found.tokens_after_strategy(HANDOFF)
+    if found.tokens_after_strategy(TRIM):
         decided = agents.plan_trim(session, where, options_of())
         if decided.pays:
-            assert write(decided, where).tokens_after == found.leaves(TRIM)
+            assert write_child(decided, where).tokens_after == found.tokens_after_strategy(TRIM)
 
 
 def test_what_came_after_the_last_count(config_home: ConfigHome) -> None:

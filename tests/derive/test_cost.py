@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from resume_hooks.derive.compare import (
     Rates,
     Strategy,
-    cost_of_turns,
-    first_cost,
-    pays_after,
-    rates_of,
+    break_even_turns,
+    first_request_cost,
+    rates_for_lifetime,
+    turns_cost,
 )
 from resume_hooks.transcripts.api_usage import FIVE_MINUTES, HOUR, Traffic
 
@@ -32,9 +32,9 @@ ONE = turns(1, 0)
 
 def test_the_public_ratios() -> None:
     """A token of input costs 1: read from the cache 0.1, written to it for five minutes 1.25, for an hour 2."""
-    assert rates_of(FIVE_MINUTES) == Rates(0.1, 1.25)
-    assert rates_of(HOUR) == Rates(0.1, 2.0)
-    assert rates_of(0) == Rates(1.0, 1.0)
+    assert rates_for_lifetime(FIVE_MINUTES) == Rates(0.1, 1.25)
+    assert rates_for_lifetime(HOUR) == Rates(0.1, 2.0)
+    assert rates_for_lifetime(0) == Rates(1.0, 1.0)
 
 
 @pytest.mark.parametrize(
@@ -55,14 +55,14 @@ def test_the_public_ratios() -> None:
 )
 def test_the_first_request(way: Strategy, lifetime: int, expected: float) -> None:
     """What the cache gives at a tenth, the rest at what writing costs, and what was asked apart."""
-    assert first_cost(way, rates_of(lifetime)) == pytest.approx(expected)
+    assert first_request_cost(way, rates_for_lifetime(lifetime)) == pytest.approx(expected)
 
 
 def test_turns_by_hand() -> None:
     """Two turns of two requests that add 400 tokens each: the first request, then three that read what grew by 200."""
     read = (50_000 + 50_200 + 50_400) * 0.1
     written = 3 * 200 * 1.25
-    assert cost_of_turns(TRIM, 2, turns(2, 400), rates_of(FIVE_MINUTES)) == pytest.approx(
+    assert turns_cost(TRIM, 2, turns(2, 400), rates_for_lifetime(FIVE_MINUTES)) == pytest.approx(
         39_500 + read + written
     )
 
@@ -88,7 +88,7 @@ def test_turns_by_hand() -> None:
         (Strategy("x", 50_000, 99_000, 1_000), WARM, FIVE_MINUTES, ONE, 2),
         # A model that reads 60,000 tokens first: 39,500 + 60,000 against 11,150, 88,350 / 5,000 =
         # 17.67.
-        (TRIM._replace(apart_cost=60_000), WARM, FIVE_MINUTES, ONE, 19),
+        (TRIM._replace(separate_cost=60_000), WARM, FIVE_MINUTES, ONE, 19),
     ],
 )
 def test_when_it_pays(
@@ -98,7 +98,7 @@ def test_when_it_pays(
 
     Never where nothing is saved.
     """
-    assert pays_after(way, going_on, habit, rates_of(lifetime)) == expected
+    assert break_even_turns(way, going_on, habit, rates_for_lifetime(lifetime)) == expected
 
 
 tokens = st.integers(0, 300_000)
@@ -125,21 +125,18 @@ def test_it_is_the_first_turn_at_which_the_sums_cross(
 
     Where it says never, a thousand turns don't pay.
     """
-    rates = rates_of(lifetime)
-    found = pays_after(way, going_on, habit, rates)
-    slack = 1e-6 * (1 + cost_of_turns(going_on, found or 1_000, habit, rates))
+    rates = rates_for_lifetime(lifetime)
+    found = break_even_turns(way, going_on, habit, rates)
+    slack = 1e-6 * (1 + turns_cost(going_on, found or 1_000, habit, rates))
     if found is None:
         assert (
-            cost_of_turns(way, 1_000, habit, rates)
-            >= cost_of_turns(going_on, 1_000, habit, rates) - slack
+            turns_cost(way, 1_000, habit, rates)
+            >= turns_cost(going_on, 1_000, habit, rates) - slack
         )
         return
-    assert (
-        cost_of_turns(way, found, habit, rates)
-        <= cost_of_turns(going_on, found, habit, rates) + slack
-    )
+    assert turns_cost(way, found, habit, rates) <= turns_cost(going_on, found, habit, rates) + slack
     if found > 1:
         assert (
-            cost_of_turns(way, found - 1, habit, rates)
-            >= cost_of_turns(going_on, found - 1, habit, rates) - slack
+            turns_cost(way, found - 1, habit, rates)
+            >= turns_cost(going_on, found - 1, habit, rates) - slack
         )

@@ -10,15 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resume_hooks.derive.cut_point import (
-    AtMessage,
-    AtRecord,
-    AtTurn,
-    Before,
-    BeforeCompaction,
     Cut,
-    Truncator,
-    cut_at,
-    parse,
+    CutAtMessage,
+    CutAtRecord,
+    CutAtTurn,
+    CutBeforeCompaction,
+    CutBeforeInstant,
+    CutSelector,
+    cut_conversation,
+    parse_cut,
 )
 from resume_hooks.errors import UsageError
 from resume_hooks.sessions.record_references import RecordOffset, Reference
@@ -79,28 +79,28 @@ def talk() -> list[Record]:
     ]
 
 
-def at(seconds: float) -> Before:
+def at(seconds: float) -> CutBeforeInstant:
     """A cut before an instant of the tests' calendar."""
-    return Before(EPOCH + timedelta(seconds=seconds))
+    return CutBeforeInstant(EPOCH + timedelta(seconds=seconds))
 
 
 FIRST = "p1 c1 c2 r1 r2"
-CUTS: dict[str, tuple[Truncator, str]] = {
-    "a prompt": (AtRecord(0), "p1"),
-    "an answer": (AtRecord("a1"), f"{FIRST} a1"),
-    "an answer by its line": (AtRecord(5), f"{FIRST} a1"),
-    "an answer by its place": (AtRecord(RecordOffset(0, "a1")), f"{FIRST} a1"),
-    "a call takes its result along, and its siblings": (AtRecord("c1"), f"{FIRST} >"),
-    "a result takes the other results along": (AtRecord("r1"), f"{FIRST} >"),
-    "the last result is whole": (AtRecord("r2"), FIRST),
-    "the end": (AtRecord(8), f"{FIRST} a1 p2 a2"),
-    "a line that is no message": (AtRecord(6), f"{FIRST} a1"),
-    "a message": (AtMessage("msg_2"), f"{FIRST} a1"),
-    "a message with calls": (AtMessage("msg_1"), f"{FIRST} >"),
-    "the first turn": (AtTurn(1), f"{FIRST} a1"),
-    "the last turn": (AtTurn(2), f"{FIRST} a1 p2 a2"),
-    "the last turn, from the end": (AtTurn(-1), f"{FIRST} a1 p2 a2"),
-    "the last but one": (AtTurn(-2), f"{FIRST} a1"),
+CUTS: dict[str, tuple[CutSelector, str]] = {
+    "a prompt": (CutAtRecord(0), "p1"),
+    "an answer": (CutAtRecord("a1"), f"{FIRST} a1"),
+    "an answer by its line": (CutAtRecord(5), f"{FIRST} a1"),
+    "an answer by its place": (CutAtRecord(RecordOffset(0, "a1")), f"{FIRST} a1"),
+    "a call takes its result along, and its siblings": (CutAtRecord("c1"), f"{FIRST} >"),
+    "a result takes the other results along": (CutAtRecord("r1"), f"{FIRST} >"),
+    "the last result is whole": (CutAtRecord("r2"), FIRST),
+    "the end": (CutAtRecord(8), f"{FIRST} a1 p2 a2"),
+    "a line that is no message": (CutAtRecord(6), f"{FIRST} a1"),
+    "a message": (CutAtMessage("msg_2"), f"{FIRST} a1"),
+    "a message with calls": (CutAtMessage("msg_1"), f"{FIRST} >"),
+    "the first turn": (CutAtTurn(1), f"{FIRST} a1"),
+    "the last turn": (CutAtTurn(2), f"{FIRST} a1 p2 a2"),
+    "the last turn, from the end": (CutAtTurn(-1), f"{FIRST} a1 p2 a2"),
+    "the last but one": (CutAtTurn(-2), f"{FIRST} a1"),
     "before an instant": (at(35), f"{FIRST} a1"),
     "before the instant of a record": (at(30), FIRST),
     "an instant between calls and results goes back": (at(15), "p1 <"),
@@ -113,33 +113,33 @@ CUTS: dict[str, tuple[Truncator, str]] = {
 def test_a_place(name: str, tmp_path: Path) -> None:
     """What was named by id stays, with what answers it; of an instant nothing later does."""
     truncator, expected = CUTS[name]
-    assert kept(cut_at(scanned(tmp_path, talk()), truncator)) == expected
+    assert kept(cut_conversation(scanned(tmp_path, talk()), truncator)) == expected
 
 
 def test_what_is_said_of_it(tmp_path: Path) -> None:
     """The last message and its turn, and a sentence where the place moved or was no message."""
     transcript = scanned(tmp_path, talk())
-    found = cut_at(transcript, AtRecord("c1"))
+    found = cut_conversation(transcript, CutAtRecord("c1"))
     assert found is not None
     assert (found.last.number, found.turn, found.asked) == (4, 1, "record c1")
     assert found.remarks == ("The cut moved forward to record 4, so that no tool call is split.",)
-    back = cut_at(transcript, at(15))
+    back = cut_conversation(transcript, at(15))
     assert back is not None
     assert back.remarks == ("The cut moved back to record 0, so that no tool call is split.",)
-    line = cut_at(transcript, AtRecord(6))
+    line = cut_conversation(transcript, CutAtRecord(6))
     assert line is not None
     assert line.remarks == ("Record 6 is not a message, so the message before it counts.",)
 
 
-REFUSED: dict[str, tuple[Truncator, str]] = {
-    "a line past the end": (AtRecord(9), "lines 0 to 8"),
-    "a place past the end": (AtRecord(RecordOffset(10**9)), "lines 0 to 8"),
-    "a uuid from elsewhere": (AtRecord(uid(99)), "No record"),
-    "a message from elsewhere": (AtMessage("msg_9"), "No message msg_9"),
-    "no message": (AtMessage(""), "No message"),
-    "a turn past the end": (AtTurn(3), "turns 1 to 2"),
-    "turn 0": (AtTurn(0), "No turn 0"),
-    "a turn before the first": (AtTurn(-3), "No turn -3"),
+REFUSED: dict[str, tuple[CutSelector, str]] = {
+    "a line past the end": (CutAtRecord(9), "lines 0 to 8"),
+    "a place past the end": (CutAtRecord(RecordOffset(10**9)), "lines 0 to 8"),
+    "a uuid from elsewhere": (CutAtRecord(uid(99)), "No record"),
+    "a message from elsewhere": (CutAtMessage("msg_9"), "No message msg_9"),
+    "no message": (CutAtMessage(""), "No message"),
+    "a turn past the end": (CutAtTurn(3), "turns 1 to 2"),
+    "turn 0": (CutAtTurn(0), "No turn 0"),
+    "a turn before the first": (CutAtTurn(-3), "No turn -3"),
     "before all": (at(0), "The first message is from 2026-01-31 09:30 UTC"),
 }
 
@@ -149,7 +149,7 @@ def test_no_such_place(name: str, tmp_path: Path) -> None:
     """One sentence, and what there is instead."""
     truncator, expected = REFUSED[name]
     with pytest.raises(UsageError) as raised:
-        cut_at(scanned(tmp_path, talk()), truncator)
+        cut_conversation(scanned(tmp_path, talk()), truncator)
     assert expected in f"{raised.value.message} {raised.value.remedy}"
     assert raised.value.exit_code == 2
 
@@ -158,19 +158,19 @@ def test_nothing_would_stay(tmp_path: Path) -> None:
     """Before the first prompt there is nothing to keep, and a call that nobody answered can't be kept alone."""
     begun = [system("informational", uuid="s", ts=0), *conversation(1, start=5)]
     with pytest.raises(UsageError, match="There is no message before the cut"):
-        cut_at(scanned(tmp_path, begun), AtRecord("s"))
+        cut_conversation(scanned(tmp_path, begun), CutAtRecord("s"))
     remark = [
         user("remark", uuid="m", ts=0, isMeta=True),
         user("asked", uuid="p", parent="m", ts=1),
     ]
     with pytest.raises(UsageError, match="There is no message before the cut"):
-        cut_at(scanned(tmp_path, remark), AtRecord("m"))
+        cut_conversation(scanned(tmp_path, remark), CutAtRecord("m"))
 
 
 def test_a_call_without_an_answer_at_the_end(tmp_path: Path) -> None:
     """There is nothing to go forward to: the cut goes back."""
     rows = [*conversation(1), tool_use("x", uuid="c", parent="r1", ts=9)]
-    assert kept(cut_at(scanned(tmp_path, rows), AtRecord("c"))) == "r0 r1 <"
+    assert kept(cut_conversation(scanned(tmp_path, rows), CutAtRecord("c"))) == "r0 r1 <"
 
 
 def test_what_no_conversation_holds(tmp_path: Path) -> None:
@@ -182,7 +182,7 @@ def test_what_no_conversation_holds(tmp_path: Path) -> None:
     ]
     for uuid, why in (("g", "not part of the conversation"), ("k", "a sub-agent's")):
         with pytest.raises(UsageError, match=why):
-            cut_at(scanned(tmp_path, rows), AtRecord(uuid))
+            cut_conversation(scanned(tmp_path, rows), CutAtRecord(uuid))
 
 
 def test_remarks_are_no_move(tmp_path: Path) -> None:
@@ -192,7 +192,7 @@ def test_remarks_are_no_move(tmp_path: Path) -> None:
         attachment("TEXT", uuid="t", parent="r1", ts=5),
         user("on", uuid="p", parent="t", ts=6),
     ]
-    found = cut_at(scanned(tmp_path, rows), AtRecord("t"))
+    found = cut_conversation(scanned(tmp_path, rows), CutAtRecord("t"))
     assert kept(found) == "r0 r1 t"
     assert found is not None
     assert found.remarks == ()
@@ -218,15 +218,15 @@ def test_a_branch_that_was_left(tmp_path: Path) -> None:
     transcript = scanned(tmp_path, branched())
     assert [node.uuid for node in transcript.chain] == ["r0", "r1", "p3", "a3"]
     for truncator, expected in (
-        (AtRecord("p2"), "r0 r1 p2"),
-        (AtRecord("c"), "r0 r1 p2 c o >"),
-        (AtTurn(2), "r0 r1 p2 c o"),
-        (AtTurn(3), "r0 r1 p3 a3"),
-        (AtTurn(1), "r0 r1"),
+        (CutAtRecord("p2"), "r0 r1 p2"),
+        (CutAtRecord("c"), "r0 r1 p2 c o >"),
+        (CutAtTurn(2), "r0 r1 p2 c o"),
+        (CutAtTurn(3), "r0 r1 p3 a3"),
+        (CutAtTurn(1), "r0 r1"),
         (at(15), "r0 r1"),
     ):
-        assert kept(cut_at(transcript, truncator)) == expected
-    found = cut_at(transcript, AtRecord("o"))
+        assert kept(cut_conversation(transcript, truncator)) == expected
+    found = cut_conversation(transcript, CutAtRecord("o"))
     assert found is not None
     assert found.remarks == ("The cut is on an abandoned branch: the fork has that branch.",)
 
@@ -251,17 +251,17 @@ def test_before_a_compaction(tmp_path: Path) -> None:
     transcript = scanned(tmp_path, compacted())
     assert [node.uuid for node in transcript.chain] == ["b", "s", "r3", "p", "a"]
     for truncator, expected in (
-        (AtRecord("r1"), "r0 r1"),
-        (AtRecord("r3"), "b s r3"),
-        (AtRecord("s"), "b s"),
-        (AtTurn(1), "r0 r1"),
-        (AtTurn(3), "b s r3 p a"),
+        (CutAtRecord("r1"), "r0 r1"),
+        (CutAtRecord("r3"), "b s r3"),
+        (CutAtRecord("s"), "b s"),
+        (CutAtTurn(1), "r0 r1"),
+        (CutAtTurn(3), "b s r3 p a"),
         (at(2.5), "r0 r1 r2"),
         (at(15), "b s r3"),
-        (BeforeCompaction(), "r0 r1 r2 r3"),
+        (CutBeforeCompaction(), "r0 r1 r2 r3"),
     ):
-        assert kept(cut_at(transcript, truncator)) == expected
-    found = cut_at(transcript, AtRecord("r1"))
+        assert kept(cut_conversation(transcript, truncator)) == expected
+    found = cut_conversation(transcript, CutAtRecord("r1"))
     assert found is not None
     assert found.remarks == (
         "The cut is before a compaction: the fork has the conversation from then.",
@@ -279,7 +279,7 @@ def test_no_compaction_to_undo(tmp_path: Path) -> None:
     ]
     for more, why in (([], "was never compacted"), (left, "on an abandoned branch")):
         with pytest.raises(UsageError, match=why):
-            cut_at(scanned(tmp_path, [*talk(), *more]), BeforeCompaction())
+            cut_conversation(scanned(tmp_path, [*talk(), *more]), CutBeforeCompaction())
 
 
 def test_only_the_end_was_read(tmp_path: Path) -> None:
@@ -288,20 +288,20 @@ def test_only_the_end_was_read(tmp_path: Path) -> None:
     whole = scan(path)
     part = scan(path, start=ScanStart(whole.nodes[4].offset, 4))
     assert not part.whole
-    assert cut_at(part, AtRecord("r1")) is None
-    assert cut_at(part, AtRecord(1)) is None
-    assert cut_at(part, AtMessage("msg_r1")) is None
-    assert cut_at(part, AtTurn(1)) is None
-    assert cut_at(part, at(2)) is None
-    found = cut_at(part, AtRecord("a"))
+    assert cut_conversation(part, CutAtRecord("r1")) is None
+    assert cut_conversation(part, CutAtRecord(1)) is None
+    assert cut_conversation(part, CutAtMessage("msg_r1")) is None
+    assert cut_conversation(part, CutAtTurn(1)) is None
+    assert cut_conversation(part, at(2)) is None
+    found = cut_conversation(part, CutAtRecord("a"))
     assert found is not None
     assert found.turn is None
 
 
-WORDS: dict[str, Truncator | Reference] = {
-    "41": AtRecord(41),
-    f" {uid(7)} ": AtRecord(uid(7)),
-    "msg_01AbC": AtMessage("msg_01AbC"),
+WORDS: dict[str, CutSelector | Reference] = {
+    "41": CutAtRecord(41),
+    f" {uid(7)} ": CutAtRecord(uid(7)),
+    "msg_01AbC": CutAtMessage("msg_01AbC"),
     "5e12a303:41": Reference("5e12a303", 41),
     f"My title:{uid(7)}": Reference("My title", uid(7)),
 }
@@ -310,14 +310,14 @@ WORDS: dict[str, Truncator | Reference] = {
 @pytest.mark.parametrize("text", WORDS)
 def test_words(text: str) -> None:
     """A line, a uuid or a message of the session; or a reference that names the session, too."""
-    assert parse(text) == WORDS[text]
+    assert parse_cut(text) == WORDS[text]
 
 
 @pytest.mark.parametrize("text", ["", "x", "-1", "5e12a303:", ":", "5e12a303:x", "1" * 20])
 def test_no_words(text: str) -> None:
     """One sentence with the form that is wanted."""
     with pytest.raises(UsageError):
-        parse(text)
+        parse_cut(text)
 
 
 @st.composite
@@ -351,17 +351,17 @@ def test_any_cut_parts_nothing(
     transcript = scanned(tmp_path_factory.mktemp("cut"), rows)
     place = data.draw(st.integers(0, len(rows) - 1))
     answered = {answer for node in transcript.chain for answer in node.results}
-    truncators: list[Truncator] = [AtRecord(place), AtRecord(f"n{place}"), at(place)]
+    truncators: list[CutSelector] = [CutAtRecord(place), CutAtRecord(f"n{place}"), at(place)]
     for truncator in truncators:
         try:
-            found = cut_at(transcript, truncator)
+            found = cut_conversation(transcript, truncator)
         except UsageError:
             continue
         assert found is not None
         row = linearize(found.nodes)
         assert not set(row.open_calls) & answered, "only what nobody ever answered may be open"
         assert not set().union(*row.dropped.values()) & answered
-        if found.moved >= 0 and not isinstance(truncator, Before):
+        if found.moved >= 0 and not isinstance(truncator, CutBeforeInstant):
             assert f"n{place}" in {node.uuid for node in found.nodes}
-        if isinstance(truncator, Before):
+        if isinstance(truncator, CutBeforeInstant):
             assert all(node.number < place for node in found.nodes)

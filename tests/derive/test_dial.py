@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from resume_hooks.derive import agents
-from resume_hooks.derive.compare import HANDOFF, SizeEstimate, compare
+from resume_hooks.derive.compare import HANDOFF, SizeEstimate, compare_strategies
 from resume_hooks.derive.fresh_child import Contents
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.sessions.session_files import SessionFile
@@ -55,8 +55,8 @@ def dial_of(
     session = SessionFile(
         SESSION, write_session(home.project(), SESSION, talk_and_work(turns)), 0, 0
     )
-    found = compare(session, home.where, instant(1_000), **fields)
-    return session, {each.carries.size: each for each in found.dial}
+    found = compare_strategies(session, home.where, instant(1_000), **fields)
+    return session, {each.dial_size.size: each for each in found.dial}
 
 
 def test_what_each_size_carries(config_home: ConfigHome) -> None:
@@ -66,13 +66,15 @@ def test_what_each_size_carries(config_home: ConfigHome) -> None:
     """
     _, dial = dial_of(config_home, 14)
     assert list(dial) == ["1k", "4k", "12k", "24k", "all"]
-    assert dial["1k"].carries.is_lists
-    cut = [each.carries.cut for each in dial.values()]
+    assert dial["1k"].dial_size.is_lists
+    cut = [each.dial_size.cut for each in dial.values()]
     assert all(isinstance(count, int) for count in cut)
     assert cut == sorted(cut, key=lambda count: -(count or 0))
-    assert (dial["4k"].carries.cut or 0) + 4_000 == pytest.approx(dial["4k"].carries.whole, abs=200)
-    assert (dial["24k"].carries.cut, dial["24k"].carries.has_calls) == (0, True)
-    assert not dial["4k"].carries.has_calls
+    assert (dial["4k"].dial_size.cut or 0) + 4_000 == pytest.approx(
+        dial["4k"].dial_size.whole, abs=200
+    )
+    assert (dial["24k"].dial_size.cut, dial["24k"].dial_size.has_calls) == (0, True)
+    assert not dial["4k"].dial_size.has_calls
     assert all(each.warm <= each.cold for each in dial.values())
 
 
@@ -85,14 +87,14 @@ def test_a_size_leaves_what_it_says(config_home: ConfigHome, turns: int) -> None
             digest_of(session, config_home.where), tokens=int(size.removesuffix("k")) * 1_000
         )
         planned = agents.plan_fresh(session, config_home.where, kind="handoff", contents=contents)
-        assert estimate.carries.after == pytest.approx(
+        assert estimate.dial_size.after == pytest.approx(
             planned.sizes.after, rel=0 if size == "12k" else 0.1
         )
-    left = [estimate.carries.after for estimate in list(dial.values())[:-1]]
+    left = [estimate.dial_size.after for estimate in list(dial.values())[:-1]]
     assert left == sorted(left)
-    found = compare(session, config_home.where, instant(1_000))
-    assert found.leaves(HANDOFF) == dial["12k"].carries.after
-    assert found.context.tokens == dial["all"].carries.after
+    found = compare_strategies(session, config_home.where, instant(1_000))
+    assert found.tokens_after_strategy(HANDOFF) == dial["12k"].dial_size.after
+    assert found.context.tokens == dial["all"].dial_size.after
 
 
 def test_the_usual_size_is_among_them(
@@ -107,8 +109,8 @@ def test_the_usual_size_is_among_them(
 def test_a_session_that_is_not_read(config_home: ConfigHome) -> None:
     """Each size leaves its tokens at most, and nothing is said of what it cuts."""
     _, dial = dial_of(config_home, 5, limit=1_000)
-    assert [each.carries.cut for each in dial.values()] == [None, None, None, None, 0]
-    assert dial["4k"].carries.after - dial["1k"].carries.after == 3_000
+    assert [each.dial_size.cut for each in dial.values()] == [None, None, None, None, 0]
+    assert dial["4k"].dial_size.after - dial["1k"].dial_size.after == 3_000
 
 
 def test_where_nothing_was_asked(config_home: ConfigHome) -> None:
@@ -116,4 +118,4 @@ def test_where_nothing_was_asked(config_home: ConfigHome) -> None:
     session = SessionFile(
         SESSION, write_session(config_home.project(), SESSION, [custom_title("nothing")]), 0, 0
     )
-    assert compare(session, config_home.where, instant(10)).dial == ()
+    assert compare_strategies(session, config_home.where, instant(10)).dial == ()

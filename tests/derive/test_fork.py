@@ -16,8 +16,8 @@ import pytest
 
 from resume_hooks.derive import fork
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.child.write import write
-from resume_hooks.derive.cut_point import AtRecord, AtTurn, BeforeCompaction, Truncator
+from resume_hooks.derive.child.write import write_child
+from resume_hooks.derive.cut_point import CutAtRecord, CutAtTurn, CutBeforeCompaction, CutSelector
 from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.untrim import read_trimmed
@@ -78,9 +78,9 @@ def written(home: ConfigHome, rows: list[Any], name: str = SESSION) -> str:
     return write_session(home.project(), name, rows)
 
 
-def forked(path: str, cut: Truncator | None = None, **how: Any) -> Receipt:
+def forked(path: str, cut: CutSelector | None = None, **how: Any) -> Receipt:
     """The receipt of a fork that was written."""
-    return write(fork.plan_fork(locate.session_file(path), Where(), cut=cut, **how), Where())
+    return write_child(fork.plan_fork(locate.session_file(path), Where(), cut=cut, **how), Where())
 
 
 def body(path: str) -> list[bytes]:
@@ -184,7 +184,7 @@ def test_a_fork_of_a_trimmed_session(config_home: ConfigHome) -> None:
     rows[5]["parentUuid"] = "e"
     path = written(config_home, rows)
     options = Options(threshold=100, keep_recent=1, min_savings=0)
-    trimmed = write(
+    trimmed = write_child(
         plan.plan_trim(plan.scan_session(locate.session_file(path)), Where(), options), Where()
     )
     made = forked(forked(trimmed.file).file)
@@ -204,7 +204,7 @@ def test_a_trimmed_session_from_before_its_compaction(config_home: ConfigHome) -
         [user("hi", uuid="u"), assistant("x" * 4_000, uuid="a", parent="u", tokens=31_000)],
     )
     options = Options(threshold=100, keep_recent=0, min_savings=0, assistant=1)
-    trimmed = write(
+    trimmed = write_child(
         plan.plan_trim(plan.scan_session(locate.session_file(path)), Where(), options), Where()
     )
     last = chain(trimmed.file)[-1]["uuid"]
@@ -217,7 +217,7 @@ def test_a_trimmed_session_from_before_its_compaction(config_home: ConfigHome) -
     ]
     with open(trimmed.file, "ab") as stream:
         stream.write(session_bytes(more))
-    made = forked(trimmed.file, BeforeCompaction())
+    made = forked(trimmed.file, CutBeforeCompaction())
     assert made.tokens_after == pytest.approx(trimmed.tokens_after, rel=0.1)
 
 
@@ -234,11 +234,11 @@ def test_a_cut(config_home: ConfigHome) -> None:
     path = written(
         config_home, [*rows, assistant("seen", uuid="e", parent="o", ts=7, tokens=9_000)]
     )
-    made = forked(path, AtTurn(1))
+    made = forked(path, CutAtTurn(1))
     assert [row["uuid"] for row in chain(made.file)] == ["r0", "r1"]
     assert (made.tokens_before, made.tokens_after) == (9_000, 1_100)
     assert b'"cache_read_input_tokens":1085' in Path(made.file).read_bytes()
-    moved = forked(path, AtRecord("c"))
+    moved = forked(path, CutAtRecord("c"))
     assert [row["uuid"] for row in chain(moved.file)] == ["r0", "r1", "r2", "r3", "c", "o"]
     assert moved.warnings == ("The cut moved forward to record 5, so that no tool call is split.",)
 
@@ -249,7 +249,7 @@ def test_one_figure_with_a_trim(config_home: ConfigHome) -> None:
     path = written(config_home, rows)
     sent = plan.scan_session(locate.session_file(path)).context.tokens
     assert sent > 6_000
-    for made in (forked(path), forked(path, AtTurn(3))):
+    for made in (forked(path), forked(path, CutAtTurn(3))):
         assert (made.tokens_before, made.tokens_after) == (sent, sent)
 
 
@@ -274,7 +274,7 @@ def test_bookkeeping(config_home: ConfigHome) -> None:
     assert {
         orjson.dumps({**row, "sessionId": made.session_id}) for row in (tag, note, moved)
     } <= set(lines)
-    assert orjson.dumps(SNAPSHOT) not in body(forked(path, AtRecord("r1")).file)
+    assert orjson.dumps(SNAPSHOT) not in body(forked(path, CutAtRecord("r1")).file)
 
 
 def test_companions(config_home: ConfigHome) -> None:
@@ -323,13 +323,13 @@ def test_a_large_session_is_read_from_its_last_compaction(config_home: ConfigHom
     part, _ = scan_live(path, lambda: ())
     assert not part.whole
     assert [row["uuid"] for row in chain(forked(path).file)] == ["b", "s", "r0", "r1", "r2", "r3"]
-    assert [row["uuid"] for row in chain(forked(path, AtRecord("r1")).file)] == [
+    assert [row["uuid"] for row in chain(forked(path, CutAtRecord("r1")).file)] == [
         "b",
         "s",
         "r0",
         "r1",
     ]
-    early = forked(path, AtRecord("x1"))
+    early = forked(path, CutAtRecord("x1"))
     assert [row["uuid"] for row in chain(early.file)] == ["x0", "x1"]
     assert early.warnings == (
         "The cut is before a compaction: the fork has the conversation from then.",
@@ -500,7 +500,7 @@ def test_the_corpus(config_home: ConfigHome, real_session: RealSession) -> None:
 def cut_at(path: str, number: int) -> Receipt | None:
     """The receipt of a fork that ends at a line; None where nothing would be kept."""
     try:
-        return forked(path, AtRecord(number))
+        return forked(path, CutAtRecord(number))
     except UsageError:
         return None
 

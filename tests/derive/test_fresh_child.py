@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.child.write import write
+from resume_hooks.derive.child.write import write_child
 from resume_hooks.derive.fresh_child import (
     MAX_STEP,
     OPENING_LINE,
@@ -91,7 +91,7 @@ def rolled(
 ) -> tuple[Receipt, list[dict[str, Any]]]:
     """Plan and write a handoff; the receipt, and the child's records."""
     options.setdefault("kind", "handoff")
-    receipt = write(agents.plan_fresh(parent, home.where, **options), home.where)
+    receipt = write_child(agents.plan_fresh(parent, home.where, **options), home.where)
     return receipt, read(receipt.file)
 
 
@@ -414,7 +414,7 @@ def test_a_vanished_parent(config_home: ConfigHome) -> None:
     os.unlink(parent.path)
     with pytest.raises(SessionNotFound):
         agents.plan_fresh(parent, config_home.where)
-    assert all(check.ok for check in write(decided, config_home.where).checks)
+    assert all(check.ok for check in write_child(decided, config_home.where).checks)
 
 
 def test_a_vanished_folder(config_home: ConfigHome) -> None:
@@ -422,17 +422,17 @@ def test_a_vanished_folder(config_home: ConfigHome) -> None:
     decided = agents.plan_fresh(a_parent(config_home), config_home.where)
     shutil.rmtree(config_home.project())
     with pytest.raises(WriteFailed, match=decided.draft.setting.session_id):
-        write(decided, config_home.where)
+        write_child(decided, config_home.where)
     assert read_links(config_home.where) == []
 
 
 def test_a_name_that_is_taken_is_not_overwritten(config_home: ConfigHome) -> None:
     """A plan is applied once; the second time finds its file there and leaves it."""
     decided = agents.plan_fresh(a_parent(config_home), config_home.where)
-    write(decided, config_home.where)
+    write_child(decided, config_home.where)
     before = listing(config_home.project())
     with pytest.raises(WriteFailed):
-        write(decided, config_home.where)
+        write_child(decided, config_home.where)
     assert listing(config_home.project()) == before
 
 
@@ -440,7 +440,7 @@ REFUSED = """
 import os, resource, signal, sys
 from resume_hooks.derive import agents; from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
-from resume_hooks.derive.child.write import write
+from resume_hooks.derive.child.write import write_child
 from resume_hooks.errors import WriteFailed
 if sys.argv[2] == "full":
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -451,7 +451,7 @@ if sys.argv[2] == "full":
 else:
     os.setuid(65534)
 try:
-    write(decided, Where())
+    write_child(decided, Where())
 except WriteFailed as error:
     print(error.message)
 """
@@ -482,7 +482,7 @@ def test_a_state_folder_that_refuses_costs_only_the_second_link(config_home: Con
     (config_home.root / "file").write_text("")
     environ = {**config_home.environ, "RESUME_HOOKS_HOME": str(config_home.root / "file" / "state")}
     decided = agents.plan_fresh(a_parent(config_home), Where(environ), kind="handoff")
-    receipt = write(decided, Where(environ))
+    receipt = write_child(decided, Where(environ))
     assert os.path.exists(receipt.file)
     assert "the session itself contains it" in receipt.warnings[0]
 
@@ -504,7 +504,7 @@ def test_a_failed_check_removes_the_file(
             "resume_hooks.derive.child.write.title_line", lambda own, _: title_line(own, "another")
         )
     with pytest.raises(CheckFailed, match="was not kept"):
-        write(damaged(decided, broken), config_home.where)
+        write_child(damaged(decided, broken), config_home.where)
     assert listing(config_home.root).keys() == before.keys()
 
 

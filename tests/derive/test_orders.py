@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from resume_hooks import clock
 from resume_hooks.derive import agents, untrim
-from resume_hooks.derive.child.write import write
+from resume_hooks.derive.child.write import write_child
 from resume_hooks.derive.trim import in_client, plan
 from resume_hooks.derive.trim.in_client import ShownMessage
 from resume_hooks.derive.trim.options import Options
@@ -171,13 +171,13 @@ class Client:
         except NothingToTrim:
             return
         if decided.decision.savings.tokens >= Options().min_savings:
-            self.go_on_in(write(decided, self.where).file)
+            self.go_on_in(write_child(decided, self.where).file)
 
     def untrim(self) -> None:
         """All back, where something is gone."""
         decided = untrim.plan_untrim(read_trimmed(session_file(str(self.path))), self.where)
         if not decided.is_idle:
-            self.go_on_in(write(decided, self.where).file)
+            self.go_on_in(write_child(decided, self.where).file)
 
     def handoff(self) -> None:
         """A fresh session, where something was asked in this one."""
@@ -186,7 +186,7 @@ class Client:
             decided = agents.plan_fresh(session, self.where, kind="handoff", next_step="go on")
         except NothingToHandOff:
             return
-        self.go_on_in(write(decided, self.where).file)
+        self.go_on_in(write_child(decided, self.where).file)
 
 
 def results(path: Path, *, live: bool = True) -> dict[str, str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.derive import agents
-from resume_hooks.derive.child.write import write
+from resume_hooks.derive.child.write import write_child
 from resume_hooks.derive.plan_of_work import plan_note
 from resume_hooks.sessions import locate
 from resume_hooks.transcripts.head_tail import HeadTail
@@ -41,7 +41,7 @@ def test_the_opening_names_the_plan(config_home: ConfigHome) -> None:
 def test_a_grandchild_is_told_of_the_plan_too(config_home: ConfigHome) -> None:
     """The child between has none of its own."""
     parent = planned(config_home, "# Parse dates\n")
-    made = write(
+    made = write_child(
         agents.plan_fresh(locate.session_file(parent), config_home.where, kind="handoff"),
         config_home.where,
     )

@@ -10,7 +10,7 @@ import pytest
 
 from resume_hooks.derive import untrim
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.child.write import receipt, write
+from resume_hooks.derive.child.write import planned_receipt, write_child
 from resume_hooks.derive.originals import CONTENTS
 from resume_hooks.derive.trim import in_place, plan
 from resume_hooks.derive.trim.options import Options
@@ -103,13 +103,13 @@ def parent(config_home: ConfigHome) -> str:
 def trimmed(path: str, home: ConfigHome, options: Options = EVERYTHING) -> str:
     """A trimmed child of a session; its file."""
     decided = plan.plan_trim(plan.scan_session(session_file(path)), home.where, options)
-    return write(decided, home.where).file
+    return write_child(decided, home.where).file
 
 
 def untrimmed(path: str, home: ConfigHome, numbers: list[int] | None = None, **how: Any) -> Receipt:
     """An untrimmed child of a session, written."""
     decided = untrim.plan_untrim(read_trimmed(session_file(path)), home.where, numbers, **how)
-    return write(decided, home.where)
+    return write_child(decided, home.where)
 
 
 def held(path: str) -> dict[str, dict[str, object]]:
@@ -172,7 +172,7 @@ def test_a_trim_and_its_untrim_count_alike(config_home: ConfigHome, parent: str)
     assert len(decided.choices) == 8
     assert total_lines(decided)[-1].endswith(" in 7 records")
     back = untrim.plan_untrim(
-        read_trimmed(session_file(write(decided, config_home.where).file)), config_home.where
+        read_trimmed(session_file(write_child(decided, config_home.where).file)), config_home.where
     )
     assert back.facts == ["7 of 7 trimmed records are back"]
 
@@ -271,7 +271,7 @@ def test_what_is_not_trimmed(config_home: ConfigHome, parent: str) -> None:
 def test_nothing_is_trimmed(config_home: ConfigHome, parent: str) -> None:
     """A plan without a child: there is none to name."""
     decided = untrim.plan_untrim(read_trimmed(session_file(parent)), config_home.where)
-    shown = receipt(decided)
+    shown = planned_receipt(decided)
     assert (decided.restored, shown.session_id, shown.file, shown.written) == ((), "", "", False)
     assert shown.tokens_before == shown.tokens_after
 
@@ -446,7 +446,7 @@ def test_every_real_session(
         return
     if not decided.choices:
         return
-    child = write(decided, config_home.where).file
+    child = write_child(decided, config_home.where).file
     receipt = untrimmed(child, config_home, strict=True)
     whole, cut, back = held(parent), held(child), held(receipt.file)
     assert back.keys() == cut.keys()

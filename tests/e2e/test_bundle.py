@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from resume_hooks.derive import fork
-from resume_hooks.derive.child.write import write
+from resume_hooks.derive.child.write import write_child
 from resume_hooks.derive.imports.bring_in import BundleOptions, ImportedSession, import_sessions
 from resume_hooks.derive.imports.read_bundle import unpack_bundle
 from resume_hooks.reading.bundle import BundleRedactor, export_bundle
@@ -101,7 +101,7 @@ def test_it_goes_on_elsewhere(
 ) -> None:
     """A session and its fork, whole: same ids, what is sent is what was sent, the lineage stands."""
     root = home.install_session(corpus() / name, str(uuid.uuid4()), set_cwd=True)
-    child = write(fork.plan_fork(locate.session_file(str(root)), home.where), home.where)
+    child = write_child(fork.plan_fork(locate.session_file(str(root)), home.where), home.where)
     bundle = packed([root, Path(child.file)], home)
     before = said(sent(client, home, api, child.session_id))
     shutil.rmtree(home.config / "projects")

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.derive import agents
-from resume_hooks.derive.child.write import write
+from resume_hooks.derive.child.write import write_child
 from resume_hooks.errors import NothingToHandOff
 from resume_hooks.paths import is_session_id
 from resume_hooks.sessions import locate
@@ -47,7 +47,7 @@ def resumes_as_a_fresh_child(
     except NothingToHandOff:
         assert not any(node.prompt or node.context_tokens for node in scan(str(parent)).chain)
         return
-    receipt = write(plan, home.where)
+    receipt = write_child(plan, home.where)
     done = run_print(client, home, api, "go on now", resume=receipt.session_id)
     assert done.returncode == 0, done.stderr
     messages = [m for m in api.main_requests()[-1]["messages"] if m["role"] != "system"]

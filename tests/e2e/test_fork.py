@@ -21,8 +21,8 @@ import pytest
 
 from resume_hooks.derive import fork
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.child.write import write
-from resume_hooks.derive.cut_point import AtRecord, BeforeCompaction, Truncator
+from resume_hooks.derive.child.write import write_child
+from resume_hooks.derive.cut_point import CutAtRecord, CutBeforeCompaction, CutSelector
 from resume_hooks.errors import NothingToFork
 from resume_hooks.paths import is_session_id
 from resume_hooks.sessions import locate
@@ -158,9 +158,11 @@ def environ_of(home: ClientHome) -> dict[str, str]:
     return {**os.environ, "CLAUDE_CONFIG_DIR": str(home.config), "HOME": str(home.root)}
 
 
-def forked(home: ClientHome, parent: Path, cut: Truncator | None = None) -> Receipt:
+def forked(home: ClientHome, parent: Path, cut: CutSelector | None = None) -> Receipt:
     """The receipt of a fork."""
-    return write(fork.plan_fork(locate.session_file(str(parent)), home.where, cut=cut), home.where)
+    return write_child(
+        fork.plan_fork(locate.session_file(str(parent)), home.where, cut=cut), home.where
+    )
 
 
 def installed(home: ClientHome, name: str) -> Path:
@@ -220,7 +222,7 @@ def sends_alike(
     at = ("--resume-session-at", cut.uuid) if cut else ()
     newest = sent(find_client(NEWEST), home, api, twin(home, parent), *at)
     for client in clients:
-        child = forked(home, parent, AtRecord(cut.uuid) if cut else None)
+        child = forked(home, parent, CutAtRecord(cut.uuid) if cut else None)
         assert not cut or child.warnings == ()
         found, wanted = sent(client, home, api, child.session_id), newest
         if client.version != NEWEST and differences(found, wanted):
@@ -275,7 +277,7 @@ def test_a_compaction_undone(name: str, home: ClientHome, api: MockApi) -> None:
     )
     earlier = home.install_session(b"".join(lines[:end]), str(uuid.uuid4())).stem
     newest = find_client(NEWEST)
-    child = forked(home, parent, BeforeCompaction())
+    child = forked(home, parent, CutBeforeCompaction())
     assert (
         differences(sent(newest, home, api, child.session_id), sent(newest, home, api, earlier))
         == []
@@ -319,7 +321,7 @@ def test_difference_on_a_left_branch(
     )
     assert done.returncode != 0
     assert "No message found" in done.stderr + str(done.events)
-    made = forked(home, parent, AtRecord(uid(6)))
+    made = forked(home, parent, CutAtRecord(uid(6)))
     texts = [
         text for kind, _, text in sent(every_client, home, api, made.session_id) if kind == "text"
     ]
@@ -337,7 +339,7 @@ def test_difference_behind_a_call(
     copy = home.install_session(branched(session_id(2)), session_id(2))
     theirs = sent(every_client, home, api, copy.stem, "--resume-session-at", uid(2))
     assert "OUTPUT" not in [text for _, _, text in theirs]
-    made = forked(home, parent, AtRecord(uid(2)))
+    made = forked(home, parent, CutAtRecord(uid(2)))
     assert made.warnings == ("The cut moved forward to record 2, so that no tool call is split.",)
     assert sent(every_client, home, api, made.session_id)[-1] == (
         "tool_result",

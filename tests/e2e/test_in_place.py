@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from resume_hooks.derive import untrim
-from resume_hooks.derive.child.write import write
+from resume_hooks.derive.child.write import write_child
 from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.untrim import read_trimmed
@@ -166,7 +166,7 @@ def test_trimmed_in_place(modern: Tui, plugin: Path, parent: Path) -> None:
     """
     before = parent.read_bytes()
     where = modern.home.where
-    copy = write(
+    copy = write_child(
         plan.plan_trim(plan.scan_session(locate.session_file(str(parent))), where, Options()), where
     )
     size = copy.tokens_before
@@ -192,7 +192,7 @@ def test_trimmed_in_place(modern: Tui, plugin: Path, parent: Path) -> None:
     assert_counted_once(parent, before, where)
     undoing = untrim.plan_untrim(read_trimmed(locate.session_file(str(parent))), where)
     assert abs(undoing.sizes.after - size) < size // 20
-    whole = write(undoing, where)
+    whole = write_child(undoing, where)
     modern.api.clear()
     done = run_print(
         modern.version, modern.home, modern.api, "now go on GAMMA", resume=whole.session_id

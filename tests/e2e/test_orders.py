@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.derive import untrim
-from resume_hooks.derive.child.write import write
+from resume_hooks.derive.child.write import write_child
 from resume_hooks.derive.untrim import read_trimmed
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.reading.outline import outline
@@ -168,7 +168,7 @@ def test_each_turn_counts_once(home: ClientHome, api: MockApi, tmp_path: Path, s
         said_there = Counter(entry.text for entry in entries)
         assert all(said_there[text] <= 1 for text in typed), (steps, name)
     decided = untrim.plan_untrim(read_trimmed(session_file(str(session))), where)
-    whole = session.stem if decided.is_idle else write(decided, where).session_id
+    whole = session.stem if decided.is_idle else write_child(decided, where).session_id
     api.clear()
     done = run_print(find_client(NEWEST), home, api, "now go on", resume=whole)
     assert done.returncode == 0, done.stderr

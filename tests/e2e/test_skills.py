@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from resume_hooks.derive import agents
-from resume_hooks.derive.child.write import write
+from resume_hooks.derive.child.write import write_child
 from resume_hooks.sessions import locate
 from tests.builders import assistant, session_bytes, tool_result, tool_use, user
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
@@ -50,7 +50,7 @@ def child(home: ClientHome) -> Path:
     plan = agents.plan_fresh(
         locate.session_file(str(parent)), home.where, kind="handoff", next_step="go on"
     )
-    return Path(write(plan, home.where).file)
+    return Path(write_child(plan, home.where).file)
 
 
 def skill(name: str) -> dict[str, Any]:

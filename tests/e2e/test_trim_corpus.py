@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.derive.child.write import write
+from resume_hooks.derive.child.write import write_child
 from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.trim.plan import TrimPlan
@@ -79,7 +79,7 @@ def trims_well(
         decided = plan.plan_trim(reading, home.where, SETTINGS[setting])
         if not decided.pays:
             continue
-        trimmed = sent(client, home, api, write(decided, home.where).session_id)
+        trimmed = sent(client, home, api, write_child(decided, home.where).session_id)
         assert LINEAGE in spoken(trimmed)
         assert blocks(trimmed, "tool_use", "id") == blocks(whole, "tool_use", "id")
         assert blocks(trimmed, "tool_result", "tool_use_id") == blocks(

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.derive.child.write import write
+from resume_hooks.derive.child.write import write_child
 from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.sessions import locate
@@ -98,7 +98,7 @@ def trimmed(parent: Path, home: ClientHome) -> str:
         plan.scan_session(locate.session_file(str(parent))), home.where, EVERYTHING
     )
     assert {"results", "inputs"} & {choice.rule for choice in decided.choices}
-    return write(decided, home.where).session_id
+    return write_child(decided, home.where).session_id
 
 
 def rewinds(client: ClientVersion, home: ClientHome, api: MockApi, parent: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.derive import agents
-from resume_hooks.derive.child.write import write
+from resume_hooks.derive.child.write import write_child
 from resume_hooks.derive.fresh_child import Contents
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.sessions import locate
@@ -184,7 +184,7 @@ def test_the_child_looks_right_on_every_client(
     plan = agents.plan_fresh(
         source, home.where, kind="handoff", next_step="fix the tests", contents=contents
     )
-    child = write(plan, home.where)
+    child = write_child(plan, home.where)
     with Tui(every_client, home, api) as tui:
         tui.start(resume=child.session_id)
         tui.wait_for("Handed off from")
@@ -202,7 +202,7 @@ def test_the_child_has_its_title_in_the_picker(
     """``claude --resume`` without an id lists the child by its own title."""
     run_print(client, home, api, "remember the word ALPHA")
     (parent,) = home.sessions()
-    child = write(
+    child = write_child(
         agents.plan_fresh(locate.session_file(str(parent)), home.where, kind="handoff"), home.where
     )
     with Tui(client, home, api) as tui:

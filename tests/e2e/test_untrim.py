@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from resume_hooks.derive import untrim
-from resume_hooks.derive.child.write import write
+from resume_hooks.derive.child.write import write_child
 from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.untrim import read_trimmed
@@ -37,8 +37,8 @@ def test_everything_comes_back(
     decided = plan.plan_trim(
         plan.scan_session(locate.session_file(str(parent))), home.where, EVERYTHING
     )
-    child = locate.session_file(write(decided, home.where).file)
-    whole = write(untrim.plan_untrim(read_trimmed(child), home.where), home.where)
+    child = locate.session_file(write_child(decided, home.where).file)
+    whole = write_child(untrim.plan_untrim(read_trimmed(child), home.where), home.where)
     os.unlink(child.path)
     back, original = (blocks(sent(client, home, api, one)) for one in (whole.session_id, twin.stem))
     assert back == original

@@ -15,7 +15,7 @@ from resume_hooks.archive.vault.archive_session import archive_session
 from resume_hooks.archive.vault.lookup import find_archived
 from resume_hooks.derive import fork
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.child.write import write
+from resume_hooks.derive.child.write import write_child
 from resume_hooks.sessions import locate
 from tests.e2e.harness.client import NEWEST, ClientHome, ClientVersion, find_client, run_print
 from tests.e2e.harness.mock_api import MockApi
@@ -78,10 +78,10 @@ def test_forks_send_the_same(name: str, home: ClientHome, api: MockApi) -> None:
     """Byte for byte, of the session as it was there and of the copy that is left."""
     client = find_client(NEWEST)
     parent = installed(home, name)
-    before = write(fork.plan_fork(locate.session_file(str(parent)), home.where), home.where)
+    before = write_child(fork.plan_fork(locate.session_file(str(parent)), home.where), home.where)
     wanted = messages(client, home, api, before)
     away(parent, home.env())
     kept = locate.resolve(parent.stem, "/", home.where)
-    after = write(fork.plan_fork(kept, home.where), home.where)
+    after = write_child(fork.plan_fork(kept, home.where), home.where)
     assert not parent.exists()
     assert messages(client, home, api, after) == wanted

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from resume_hooks.derive import agents
-from resume_hooks.derive.child.write import write
+from resume_hooks.derive.child.write import write_child
 from resume_hooks.hooks import after_compaction
 from resume_hooks.hooks.after_compaction import MOST, text_after_compaction
 from resume_hooks.reading.digest import build
@@ -86,7 +86,7 @@ def test_the_lineage_comes_back(config_home: ConfigHome) -> None:
     plan = agents.plan_fresh(
         locate.session_file(parent), config_home.where, kind="handoff", next_step="go on"
     )
-    receipt = write(plan, config_home.where)
+    receipt = write_child(plan, config_home.where)
     text = text_after_compaction(receipt.session_id, receipt.file)
     assert text.startswith(f"{HEAD}\n\n{OPENING}\n")
     assert text.count(CLOSING) == 1

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from resume_hooks import clock
 from resume_hooks.cli.output import emit
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.compare import compare
+from resume_hooks.derive.compare import compare_strategies
 from resume_hooks.derive.outcome import Opened, Outcome
 from resume_hooks.hooks import plain_cards, reply
 from resume_hooks.hooks import trim as trim_cards
@@ -254,7 +254,9 @@ def test_hostile_facts_stay_text(config_home: ConfigHome) -> None:
     )
     for text in (
         resume_card(
-            compare(SessionFile(SESSION, str(path), 0, 0), config_home.where, clock.now()),
+            compare_strategies(
+                SessionFile(SESSION, str(path), 0, 0), config_home.where, clock.now()
+            ),
             WAYS[0],
             trigger_of_command("full", HOSTILE),
         ),

@@ -14,7 +14,7 @@ import pytest
 
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.child.write import write
+from resume_hooks.derive.child.write import write_child
 from resume_hooks.derive.fresh_child import OPENING_LINE, Contents
 from resume_hooks.hooks import handoff
 from resume_hooks.hooks.handoff import offer_clear
@@ -56,7 +56,7 @@ def made(home: ConfigHome, parent: str, step: str = "go on") -> Receipt:
     plan = agents.plan_fresh(
         locate.session_file(parent), home.where, kind="handoff", next_step=step
     )
-    return write(plan, home.where)
+    return write_child(plan, home.where)
 
 
 def cleared(run_hook: Run, child: Path) -> dict[str, Any]:
@@ -185,7 +185,7 @@ def test_a_long_digest_gives_way_by_section(
     plan = agents.plan_fresh(
         parent, config_home.where, kind="handoff", next_step="go on " * 200, contents=contents
     )
-    receipt = write(plan, config_home.where)
+    receipt = write_child(plan, config_home.where)
     assert len(plan.opening) > LITTLE
     monkeypatch.setenv("CLAUDE_PID", str(PID))
     monkeypatch.setattr(handoff, "MOST", LITTLE)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from resume_hooks.derive.compare import (
-    COLD,
+    COLD_CACHE_REASON,
     COMPACT,
     GO_ON,
     HANDOFF,
@@ -214,7 +214,7 @@ TRIMMED = Advice(TRIM, "mostly tool output")
          "85 % of 180,000. >handoff leaves 31,000 tokens, >trim 60,000; >trim fits best: about 1 prompt left."),
         (153_000, None, HANDED,
          "85 % of 180,000. >handoff leaves 31,000 tokens, >trim 60,000; >handoff fits best: nearly full."),
-        (124_000, 5, Advice(TRIM, COLD),
+        (124_000, 5, Advice(TRIM, COLD_CACHE_REASON),
          "69 % of 180,000. >handoff leaves 31,000 tokens, >trim 60,000; >trim fits best: the prompt cache expired."),
         (190_000, 0, HANDED,
          ("106 % of 180,000. >handoff leaves 31,000 tokens, >trim 60,000; >handoff fits best: "

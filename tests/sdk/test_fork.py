@@ -17,8 +17,8 @@ import pytest
 from claude_agent_sdk import fork_session
 
 from resume_hooks.derive import fork
-from resume_hooks.derive.child.write import write
-from resume_hooks.derive.cut_point import AtRecord
+from resume_hooks.derive.child.write import write_child
+from resume_hooks.derive.cut_point import CutAtRecord
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.paths import Where, is_session_id
 from resume_hooks.sessions import locate
@@ -84,12 +84,12 @@ def of_parent(path: str) -> list[str]:
 
 def ours(path: Path, cut: str | None = None) -> list[str]:
     """What is loaded of a fork of ours; nothing where we refuse to make one."""
-    at = AtRecord(cut) if cut else None
+    at = CutAtRecord(cut) if cut else None
     try:
         decided = fork.plan_fork(locate.session_file(str(path)), Where(), cut=at)
     except ResumeHooksError:
         return []
-    return of_parent(write(decided, Where()).file)
+    return of_parent(write_child(decided, Where()).file)
 
 
 def theirs(path: Path, cut: str | None = None) -> list[str]:
@@ -176,7 +176,7 @@ def test_cuts(config_home: ConfigHome, number: int) -> None:
 def test_difference_the_sdk_gives_new_ids(config_home: ConfigHome) -> None:
     """We keep the uuids, as the client's own ``--fork-session`` does, so that file snapshots still name messages."""
     path = Path(write_session(config_home.project(), SESSION, talk()))
-    made = write(fork.plan_fork(locate.session_file(str(path)), Where()), Where())
+    made = write_child(fork.plan_fork(locate.session_file(str(path)), Where()), Where())
     assert [node.uuid for node in scan(made.file).nodes] == [uid(n) for n in range(1, 5)]
     told = fork_session(path.stem)
     other = scan(str(path.with_name(f"{told.session_id}.jsonl")))
@@ -191,7 +191,7 @@ def test_difference_the_sdk_copies_no_snapshots(config_home: ConfigHome) -> None
         "snapshot": {"messageId": uid(1)},
     }
     path = Path(write_session(config_home.project(), SESSION, [*talk(), snapshot]))
-    made = write(fork.plan_fork(locate.session_file(str(path)), Where()), Where())
+    made = write_child(fork.plan_fork(locate.session_file(str(path)), Where()), Where())
     assert b"file-history-snapshot" in Path(made.file).read_bytes()
     told = fork_session(path.stem)
     assert b"file-history-snapshot" not in path.with_name(f"{told.session_id}.jsonl").read_bytes()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
-from resume_hooks.derive.child.write import write
+from resume_hooks.derive.child.write import write_child
 from resume_hooks.derive.imports import plan as importing
 from resume_hooks.derive.imports.plan import ImportSource
 from resume_hooks.search.engine import search_index
@@ -21,6 +21,8 @@ def test_its_answers_are_found(config_home: ConfigHome) -> None:
     source.write_bytes(content)
     here.mkdir()
     came = ImportSource(str(source), "x", hashlib.sha256(content).hexdigest(), len(content))
-    receipt = write(importing.plan_import(came, str(here), config_home.where), config_home.where)
+    receipt = write_child(
+        importing.plan_import(came, str(here), config_home.where), config_home.where
+    )
     (hit,) = search_index(["walrus"], Scope(), config_home.where).hits
     assert (hit.session_id, hit.role) == (receipt.session_id, "reply")

@@ -15,7 +15,7 @@ import pytest
 
 from resume_hooks import clock
 from resume_hooks.derive import fork
-from resume_hooks.derive.child.write import write
+from resume_hooks.derive.child.write import write_child
 from resume_hooks.sessions.open_sessions import FRESH, Clients, why_session_is_open
 from resume_hooks.sessions.session_files import SessionFile, session_file
 from resume_hooks.system import processes
@@ -81,7 +81,9 @@ def test_a_child_of_ours_that_nobody_went_on_in(
     config_home: ConfigHome, session: SessionFile
 ) -> None:
     """Its last write was our own: it is not open until a client lists it, or somebody went on in it."""
-    child = session_file(write(fork.plan_fork(session, config_home.where), config_home.where).file)
+    child = session_file(
+        write_child(fork.plan_fork(session, config_home.where), config_home.where).file
+    )
     assert why_session_is_open(child, config_home.where) == ""
     listed(config_home, os.getpid(), sessionId=child.session_id)
     assert "has it open" in why_session_is_open(child, config_home.where)

@@ -21,7 +21,7 @@ class Tree(NamedTuple):
 
     whole: bool
     words: tuple[str, ...]
-    leaves: tuple[Leaf, ...] = ()
+    tokens_after_strategy: tuple[Leaf, ...] = ()
 
 
 def test_objects_and_lists() -> None:

@@ -135,7 +135,7 @@ def _archive_all(sessions: Sequence[SessionFile], options: ArchiveOptions) -> in
 def _archive_and_slim(session: SessionFile, options: ArchiveOptions) -> int:
     """Archive a session, verify its archived copy, and only then create the slim copy that refers to it."""
     # The modules that create children take 40 ms to load; no other archive needs them.
-    from resume_hooks.derive.child.write import carry_out
+    from resume_hooks.derive.child.write import write_unless_idle
     from resume_hooks.derive.trim.plan import slim_plan
 
     plan = slim_plan(session, options.where)
@@ -157,7 +157,7 @@ def _archive_and_slim(session: SessionFile, options: ArchiveOptions) -> int:
                 f"No copy was made: {found[0].message}",
                 "See what is wrong: resume-hooks archive --verify",
             )
-    made = carry_out(plan, options.where, dry_run=options.dry_run)
+    made = write_unless_idle(plan, options.where, dry_run=options.dry_run)
     data = NOTHING | {"archived": outcomes, "slim": made, "written": made.written}
     if made.written:
         size = size_text(os.path.getsize(made.file))

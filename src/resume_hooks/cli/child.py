@@ -15,7 +15,7 @@ from resume_hooks.cli.options import VerbOptions
 from resume_hooks.cli.output import facts_table, print_text
 from resume_hooks.cli.start_client import become_client, start_of_session
 from resume_hooks.cli.with_fields import With
-from resume_hooks.derive.child.draft import OUTSIDE, Draft
+from resume_hooks.derive.child.draft import OUTSIDE_PROJECT_WARNING, Draft
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.model.port import HeadlessModel
 from resume_hooks.derive.verbs.caller import Caller
@@ -55,7 +55,7 @@ def require_folder(options: VerbOptions, folder: str, agent: str = NAME) -> None
 
 def require_start(options: VerbOptions, child: Draft) -> None:
     """Refuse ``--start`` for a child that the client would not find."""
-    if _asks_to_start(options) and OUTSIDE in child.warnings:
+    if _asks_to_start(options) and OUTSIDE_PROJECT_WARNING in child.warnings:
         raise UsageError(
             "--start can't start a session outside of its project's folder", "Leave --start out."
         )
@@ -132,7 +132,9 @@ def tell_child_made(receipt: Receipt) -> None:
     )
     found = bool(start_of_session(receipt.session_id, receipt.file, receipt.folder, Where()).config)
     for warning in receipt.warnings:
-        if warning != OUTSIDE or not found:  # the command names the other config home
+        if (
+            warning != OUTSIDE_PROJECT_WARNING or not found
+        ):  # the command names the other config home
             print_text(f"note: {warning}", err=True)
 
 

@@ -10,7 +10,13 @@ from resume_hooks.cli.verbs.children import ForkOptions
 from resume_hooks.cli.with_fields import With
 from resume_hooks.derive import cut_point
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.cut_point import AtRecord, AtTurn, Before, BeforeCompaction, Truncator
+from resume_hooks.derive.cut_point import (
+    CutAtRecord,
+    CutAtTurn,
+    CutBeforeCompaction,
+    CutBeforeInstant,
+    CutSelector,
+)
 from resume_hooks.derive.fork import ForkPlan
 from resume_hooks.derive.verbs.fork import ForkSpec
 from resume_hooks.derive.verbs.fork import fork as make_fork
@@ -36,13 +42,13 @@ def fork(options: ForkOptions) -> None:
     print_child(options, made, {"cut": cut_there}, lambda: _fork_text(decided, made))
 
 
-def _session_and_cut(options: ForkOptions) -> tuple[Session, Truncator | None]:
+def _session_and_cut(options: ForkOptions) -> tuple[Session, CutSelector | None]:
     """Return the session and its cut point, or None for no cut."""
     options.refuse_together(
         "at", "before", "turn", "before_compaction", remedy="A session is cut once."
     )
     if options.at is not None:
-        at = cut_point.parse(options.at)
+        at = cut_point.parse_cut(options.at)
         if not isinstance(at, Reference):
             return options.locate_parent(), at
         session = locate_parent(at.session, options.where)
@@ -50,14 +56,14 @@ def _session_and_cut(options: ForkOptions) -> tuple[Session, Truncator | None]:
             raise UsageError(
                 f"--at names another session than '{options.locator}'", "Leave one of them out."
             )
-        return session, AtRecord(at.record)
+        return session, CutAtRecord(at.record)
     if options.before_compaction:
-        return options.locate_parent(), BeforeCompaction()
+        return options.locate_parent(), CutBeforeCompaction()
     if options.turn is not None:
-        return options.locate_parent(), AtTurn(options.turn)
+        return options.locate_parent(), CutAtTurn(options.turn)
     session = options.locate_parent()
     if options.before is not None:
-        return session, Before(time_of_option(options.before))
+        return session, CutBeforeInstant(time_of_option(options.before))
     return session, None
 
 

@@ -10,7 +10,7 @@ import click
 
 from resume_hooks.cli.child import receipt_text
 from resume_hooks.cli.verbs.upkeep import FsckOptions
-from resume_hooks.derive.child.write import carry_out
+from resume_hooks.derive.child.write import write_unless_idle
 from resume_hooks.errors import UsageError
 from resume_hooks.maintenance.fsck.diagnose import examine_session
 from resume_hooks.maintenance.fsck.findings import SEVERITIES, DefectGroup, DefectReport
@@ -124,7 +124,7 @@ def _repair_session(options: FsckOptions) -> None:
             _reports_data([report]), lambda: f"{report.session_id}: clean, nothing to repair"
         )
         return
-    done = carry_out(decided.child, options.where, dry_run=options.dry_run)
+    done = write_unless_idle(decided.child, options.where, dry_run=options.dry_run)
     lost = list(decided.lost)
     data = _reports_data([report]) | {"repair": done, "lost": lost}
     if lost:

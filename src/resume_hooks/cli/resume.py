@@ -80,7 +80,7 @@ def _continue_session(session: SessionFile, way: str | None, options: ResumeOpti
         if not continue_by_way(session, way, finish):
             raise _nothing_made_error()
         return
-    found = compare.compare(session, Where(), clock.now(), limit=QUICK_LIMIT)
+    found = compare.compare_strategies(session, Where(), clock.now(), limit=QUICK_LIMIT)
     print_text(_comparison_card(found, whole=options.whole))
     while not continue_by_way(session, ask_way(session, found), finish):
         print_text("")  # no child was created, so the user can try another way
@@ -160,7 +160,9 @@ def _print_comparison(way: str | None, options: ResumeOptions) -> None:
         if not continue_by_way(session, way or GO_ON, Finish(not options.copy, options.copy)):
             raise _nothing_made_error()
         return
-    found = compare.compare(session, Where(), clock.now(), limit=compare.PATIENT_LIMIT)
+    found = compare.compare_strategies(
+        session, Where(), clock.now(), limit=compare.SHELL_LIVE_BYTES
+    )
     begun = start_of_session(found.session_id, session.path, found.folder, options.where)
     last = lost.command(session) if lost else begun.command
     notes = [*([lost.why] if lost else []), *notes_of(session.session_id, options.where)]

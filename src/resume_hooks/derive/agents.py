@@ -43,7 +43,7 @@ from resume_hooks.transcripts.transcript import scan
 
 if TYPE_CHECKING:  # each verb imports only its own module
     from resume_hooks.derive.child.write import ChildPlan
-    from resume_hooks.derive.cut_point import Truncator
+    from resume_hooks.derive.cut_point import CutSelector
     from resume_hooks.derive.fork import ForkPlan, SpokenText
     from resume_hooks.derive.trim.options import Options
     from resume_hooks.derive.trim.plan import Trimmable, TrimPlan
@@ -70,14 +70,20 @@ class Writer(Protocol):
     def opening_body(self, opening: FreshOpening) -> Body:
         """Return the body of a child that starts with ``opening``."""
 
-    def conversation(self, made: Draft, head: bytes, told: str, said: Sequence[SpokenText]) -> Body:
+    def conversation(
+        self, draft: Draft, head: bytes, introduction: str, messages: Sequence[SpokenText]
+    ) -> Body:
         """Return the body of a child with a conversation as text after an introduction.
 
         ``head`` holds our fields for its first line.
         """
 
     def fork(
-        self, session: SessionFile, cut: Truncator | None, home: str | None, output_dir: str | None
+        self,
+        session: SessionFile,
+        cut: CutSelector | None,
+        home: str | None,
+        output_dir: str | None,
     ) -> ForkPlan:
         """Plan a copy of one of this agent's sessions.
 
@@ -113,14 +119,14 @@ class ForeignWriter(Writer, Protocol):
     def cleaned(
         self,
         session: SessionFile,
-        clean: Callable[[bytes], bytes],
+        clean_line: Callable[[bytes], bytes],
         kind: Kind,
         output_dir: str | None,
     ) -> ChildPlan:
-        """Plan a copy of one of this agent's sessions, with ``clean`` applied to each line."""
+        """Plan a copy of one of this agent's sessions, with ``clean_line`` applied to each line."""
 
-    def rewound(self, opening: FreshOpening, kept: Sequence[str]) -> ChildPlan:
-        """Plan a child with the records up to the last of ``kept`` (record ids), followed by the opening."""
+    def rewound(self, opening: FreshOpening, record_ids: Sequence[str]) -> ChildPlan:
+        """Plan a child with the records up to the last of ``record_ids`` (record ids), followed by the opening."""
 
 
 def plan_fresh(  # noqa: PLR0913 - what a fresh child may be asked for
@@ -142,11 +148,11 @@ def plan_fresh(  # noqa: PLR0913 - what a fresh child may be asked for
     if kind != "handoff":
         require_whole(parent)
     parent = Session.of(parent, where)
-    ends, writer = parent.ends, _writer_of_child(parent, to, where)
+    ends, writer = parent.ends, _load_child_writer(parent, to, where)
     step = usable_step(ends, next_step)
     if child is None:
         child = writer.draft(parent, ends, kind, output_dir, about=step)
-    notes = [_origin_note(child, where)]
+    notes = [_note_on_parent_agent(child, where)]
     if parent.agent == NAME and not child.subagent and not contents.new_task:
         notes.append(plan_of_work(ends, child.ancestors, where))
     note = "\n".join(filter(None, notes))
@@ -158,7 +164,7 @@ def plan_fork(
     session: SessionFile,
     where: Where,
     *,
-    cut: Truncator | None = None,
+    cut: CutSelector | None = None,
     home: str | None = None,
     output_dir: str | None = None,
     to: str = "",
@@ -171,33 +177,36 @@ def plan_fork(
 
     require_whole(session)
     session = Session.of(session, where)  # both the draft and the sizes use this one read
-    own, target = session.agent, to or session.agent
-    if home is not None and not own == target == NAME:
+    source_agent, target_agent = session.agent, to or session.agent
+    if home is not None and not source_agent == target_agent == NAME:
         raise UsageError(
             "Only a Claude Code session can get another home", "Leave out --here and --home."
         )
-    writer = writer_of(target, where)
-    if own == target:
+    writer = load_writer(target_agent, where)
+    if source_agent == target_agent:
         return writer.fork(session, cut, home, output_dir)
     if cut is not None:
         raise UsageError(
             "A fork can't have both a cut and another agent",
             "Fork it with the cut, then the fork with --to.",
         )
-    said = forking.conversation_as_text(scan(session.file), session.session_id)
-    if not said:
+    messages = forking.conversation_as_text(scan(session.file), session.session_id)
+    if not messages:
         raise NothingToFork("There is nothing to fork: this session has no conversation")
-    made = draft_of(session, "fork", where, output_dir, to=to)
-    told = (
-        f"{made.block}\n\n{_origin_note(made, where)} The conversation follows as text, "
+    draft = draft_child(session, "fork", where, output_dir, to=to)
+    introduction = (
+        f"{draft.block}\n\n{_note_on_parent_agent(draft, where)} The conversation follows as text, "
         "without its thinking."
     )
-    before = session.context.tokens
-    after = min(base_of(session.ends, where).tokens, before)
-    after += round((len(told) + sum(len(one.text) for one in said)) / tokens.CHARACTERS_PER_TOKEN)
-    head = made.head(ChildSize(after, tokens.CHARACTERS_PER_TOKEN))
-    body = writer.conversation(made, head, told, said)
-    return forking.ForkPlan(draft=made, body=body, sizes=Sizes(before, after))
+    tokens_before = session.context.tokens
+    tokens_after = min(base_of(session.ends, where).tokens, tokens_before)
+    tokens_after += round(
+        (len(introduction) + sum(len(message.text) for message in messages))
+        / tokens.CHARACTERS_PER_TOKEN
+    )
+    head = draft.head(ChildSize(tokens_after, tokens.CHARACTERS_PER_TOKEN))
+    body = writer.conversation(draft, head, introduction, messages)
+    return forking.ForkPlan(draft=draft, body=body, sizes=Sizes(tokens_before, tokens_after))
 
 
 def plan_trim(
@@ -209,15 +218,17 @@ def plan_trim(
     """
     from resume_hooks.derive.trim.plan import decide, plan_of
 
-    found = scan_for_trim(session, where)
-    decision = decide(found, options, where)
-    return plan_of(found, draft_of(session, "trim", where, output_dir), options, decision, "rules")
+    scanned_session = scan_for_trim(session, where)
+    decision = decide(scanned_session, options, where)
+    return plan_of(
+        scanned_session, draft_child(session, "trim", where, output_dir), options, decision, "rules"
+    )
 
 
 def scan_for_trim(session: SessionFile, where: Where) -> Trimmable:
     """Read a session for a trim, as in ``trim.plan.scan_session``."""
     require_whole(session)
-    return writer_of(session.agent, where).scanned(session)
+    return load_writer(session.agent, where).scanned(session)
 
 
 def plan_untrim(
@@ -229,67 +240,67 @@ def plan_untrim(
     output_dir: str | None = None,
 ) -> UntrimPlan:
     """Plan an untrimmed child, as in ``untrim.plan_untrim``."""
-    writer = _writer_of_child(reading.session, "", where)
+    writer = _load_child_writer(reading.session, "", where)
     return writer.untrim(reading, numbers, strict=strict, output_dir=output_dir)
 
 
-def draft_of(
+def draft_child(
     parent: SessionFile, kind: Kind, where: Where, output_dir: str | None = None, *, to: str = ""
 ) -> Draft:
     """Return a draft of a child for the agent ``to``, by default the parent's agent."""
-    writer = _writer_of_child(parent, to, where)
+    writer = _load_child_writer(parent, to, where)
     return writer.draft(parent, Session.of(parent, where).ends, kind, output_dir)
 
 
-def _origin_note(made: Draft, where: Where) -> str:
+def _note_on_parent_agent(draft: Draft, where: Where) -> str:
     """Return a note on the agent of the parent session, or ``""`` if the child has the same agent."""
-    whose = ""
-    if made.subagent:
-        whose = (
-            f"The digest is about the work of {made.subagent}, a sub-agent of the previous session: its prompt came "
+    subagent_note = ""
+    if draft.subagent:
+        subagent_note = (
+            f"The digest is about the work of {draft.subagent}, a sub-agent of the previous session: its prompt came "
             "from that session, so it had no user of its own."
         )
-    if made.agent == made.parent_agent:
-        return whose
-    if left := row_of(made.parent_agent).left:
-        return f"{left}: only the files show its work."
-    own = agent_named(made.parent_agent, where).label
+    if draft.agent == draft.parent_agent:
+        return subagent_note
+    if missing_reason := row_of(draft.parent_agent).left:
+        return f"{missing_reason}: only the files show its work."
+    parent_label = agent_named(draft.parent_agent, where).label
     return (
-        f"{whose} The previous session ran in {own}, with {own}'s own tools: its work is done, and its tools are "
-        f"not available here."
+        f"{subagent_note} The previous session ran in {parent_label}, with {parent_label}'s own tools: "
+        f"its work is done, and its tools are not available here."
     ).strip()
 
 
-def _writer_of_child(parent: SessionFile, to: str, where: Where) -> Writer:
+def _load_child_writer(parent: SessionFile, to: str, where: Where) -> Writer:
     """Load the writer for a child for the agent ``to``, by default the parent's agent.
 
     Claude Code continues a session whose own agent cannot resume sessions.
     """
     name = to or parent.agent
-    return writer_of(name if row_of(name).writer else NAME, where)
+    return load_writer(name if row_of(name).writer else NAME, where)
 
 
-def writer_of(name: str, where: Where) -> Writer:
+def load_writer(name: str, where: Where) -> Writer:
     """Load an agent's writer.
 
     Raises UsageError if it has no writer or no folder on this machine.
     """
-    row = _row_with_writer(name, where)
+    row = _require_writer_row(name, where)
     make_writer = questions.agent_writer.load(row.part, row.writer)
     return make_writer(row.home_in(where), where)
 
 
-def foreign_writer_of(name: str, where: Where) -> ForeignWriter:
+def load_foreign_writer(name: str, where: Where) -> ForeignWriter:
     """Load the writer of an agent other than Claude Code.
 
     Raises UsageError if it has no writer or no folder on this machine.
     """
-    row = _row_with_writer(name, where)
+    row = _require_writer_row(name, where)
     make_writer = questions.foreign_agent_writer.load(row.part, row.writer)
     return make_writer(row.home_in(where), where)
 
 
-def _row_with_writer(name: str, where: Where) -> AgentRow:
+def _require_writer_row(name: str, where: Where) -> AgentRow:
     row = row_of(name)
     if not row.writer:
         raise UsageError(f"resume-hooks can't write sessions of {name}", "Name another session.")

@@ -17,7 +17,7 @@ from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.transcripts.head_tail import HeadTail
 
 if TYPE_CHECKING:
-    from resume_hooks.derive.cut_point import Truncator
+    from resume_hooks.derive.cut_point import CutSelector
     from resume_hooks.derive.fork import ForkPlan, SpokenText
     from resume_hooks.derive.trim.plan import Trimmable
     from resume_hooks.derive.untrim import TrimmedSession, UntrimPlan
@@ -45,14 +45,20 @@ class ClaudeWriter:
         """Return the lines of a child that starts with an opening."""
         return lines_of(opening)
 
-    def conversation(self, made: Draft, head: bytes, told: str, said: Sequence[SpokenText]) -> Body:
+    def conversation(
+        self, draft: Draft, head: bytes, introduction: str, messages: Sequence[SpokenText]
+    ) -> Body:
         """Return the lines of a child with a conversation as text."""
         from resume_hooks.derive.fork import conversation_lines
 
-        return conversation_lines(made, head, told, said)
+        return conversation_lines(draft, head, introduction, messages)
 
     def fork(
-        self, session: SessionFile, cut: Truncator | None, home: str | None, output_dir: str | None
+        self,
+        session: SessionFile,
+        cut: CutSelector | None,
+        home: str | None,
+        output_dir: str | None,
     ) -> ForkPlan:
         """Plan a copy of the live conversation, in another project if ``home`` is set."""
         from resume_hooks.derive import fork

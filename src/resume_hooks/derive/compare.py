@@ -39,12 +39,12 @@ from resume_hooks.transcripts.transcript import QUICK_LIMIT, is_live_part_within
 if TYPE_CHECKING:
     from resume_hooks.derive.fresh_child import FreshPlan
 
-READ = 0.1  # cost of a token read from the cache; an uncached input token costs 1
-WRITE = {
+READ_RATE = 0.1  # cost of a token read from the cache; an uncached input token costs 1
+WRITE_RATES = {
     FIVE_MINUTES: 1.25,
     HOUR: 2.0,
 }  # cost of a token written to the cache, by the cache's lifetime in seconds
-OUTPUT = 5.0  # cost of an output token
+OUTPUT_RATE = 5.0  # cost of an output token
 
 
 class Rates(NamedTuple):
@@ -57,77 +57,86 @@ class Rates(NamedTuple):
 class Strategy(NamedTuple):
     """A strategy's context size (``after``), and the ``cached`` and ``uncached`` tokens of its first request.
 
-    A compaction or a summary needs a separate request first: ``apart`` is the number of its
-    uncached tokens, ``apart_cost`` its whole cost in input tokens.
+    A compaction or a summary needs a separate request first: ``separate_tokens`` is the number of its
+    uncached tokens, ``separate_cost`` its whole cost in input tokens.
     """
 
     name: str
     after: int
     cached: int
     uncached: int
-    apart: int = 0
-    apart_cost: float = 0.0
+    separate_tokens: int = 0
+    separate_cost: float = 0.0
 
 
-def rates_of(lifetime: int) -> Rates:
+def rates_for_lifetime(lifetime: int) -> Rates:
     """Return the rates for a cache that lives ``lifetime`` seconds.
 
     0 means no cache: every token costs the same.
     """
-    if lifetime in WRITE:
-        return Rates(READ, WRITE[lifetime])
+    if lifetime in WRITE_RATES:
+        return Rates(READ_RATE, WRITE_RATES[lifetime])
     return Rates(1.0, 1.0)
 
 
-def first_cost(strategy: Strategy, rates: Rates) -> float:
+def first_request_cost(strategy: Strategy, rates: Rates) -> float:
     """Return the cost through the first request, without its answer, which costs the same in every strategy."""
-    return strategy.apart_cost + strategy.cached * rates.read + strategy.uncached * rates.write
+    return strategy.separate_cost + strategy.cached * rates.read + strategy.uncached * rates.write
 
 
-def cost_of_turns(strategy: Strategy, turns: int, habit: Traffic, rates: Rates) -> float:
+def turns_cost(strategy: Strategy, turns: int, traffic: Traffic, rates: Rates) -> float:
     """Return the cost of ``turns`` turns without their answers.
 
     Each request reads the previous context from a warm cache.
     """
-    more = turns * habit.requests - 1
-    grown = habit.growth / habit.requests
-    read = more * strategy.after + grown * more * (more - 1) / 2
-    return first_cost(strategy, rates) + read * rates.read + more * grown * rates.write
+    more_requests = turns * traffic.requests - 1
+    growth_per_request = traffic.growth / traffic.requests
+    read_tokens = (
+        more_requests * strategy.after
+        + growth_per_request * more_requests * (more_requests - 1) / 2
+    )
+    return (
+        first_request_cost(strategy, rates)
+        + read_tokens * rates.read
+        + more_requests * growth_per_request * rates.write
+    )
 
 
-def pays_after(strategy: Strategy, going_on: Strategy, habit: Traffic, rates: Rates) -> int | None:
+def break_even_turns(
+    strategy: Strategy, baseline: Strategy, traffic: Traffic, rates: Rates
+) -> int | None:
     """Return the number of turns after which a strategy costs less than continuing the session.
 
     Or None if it never does.
     """
-    more_first = first_cost(strategy, rates) - first_cost(going_on, rates)
-    saved = (going_on.after - strategy.after) * rates.read
-    if more_first < (habit.requests - 1) * saved:
+    extra_first_cost = first_request_cost(strategy, rates) - first_request_cost(baseline, rates)
+    saved_per_request = (baseline.after - strategy.after) * rates.read
+    if extra_first_cost < (traffic.requests - 1) * saved_per_request:
         return 1
-    if saved <= 0:
+    if saved_per_request <= 0:
         return None
-    return max(1, ceil((floor(more_first / saved) + 2) / habit.requests))
+    return max(1, ceil((floor(extra_first_cost / saved_per_request) + 2) / traffic.requests))
 
 
-PATIENT_LIMIT = (
+SHELL_LIVE_BYTES = (
     24 * 1024 * 1024
 )  # the limit for a user who waits in a shell: about a million tokens
-LEAST_TURNS = 3  # a typical turn is known after this many counted turns
-FEW = 3  # with fewer prompts left, the advice is to act
-NEARLY_FULL = 80  # from this percentage of the window on, the advice is to act
-ROOMY = 50  # a trimmed session below this percentage of the window has enough room
-COLD = "the prompt cache expired"
+MIN_COUNTED_TURNS = 3  # a typical turn is known after this many counted turns
+FEW_PROMPTS = 3  # with fewer prompts left, the advice is to act
+NEARLY_FULL_PERCENT = 80  # from this percentage of the window on, the advice is to act
+ROOMY_PERCENT = 50  # a trimmed session below this percentage of the window has enough room
+COLD_CACHE_REASON = "the prompt cache expired"
 """The reason for advice in a session that still has room: the next prompt sends everything uncached."""
 
-KEPT_BY_COMPACTION = 18_000
+TOKENS_AFTER_COMPACTION = 18_000
 """The tokens of a compaction's summary and of the files that the client reads again after it.
 
 The median of ten compactions in the corpus (4,400 to 30,100).
 """
 
-COMPACTION_ANSWER = 3_600  # tokens of a compaction's summary, the median of the same ten
-SUMMARY = 2_000  # the most tokens that a model's summary adds to a fresh session
-SUMMARY_READS = 180_000
+COMPACTION_SUMMARY_TOKENS = 3_600  # tokens of a compaction's summary, the median of the same ten
+ROLLOVER_SUMMARY_TOKENS = 2_000  # the most tokens that a model's summary adds to a fresh session
+SUMMARY_INPUT_TOKENS = 180_000
 """The most tokens that a model reads for that summary.
 
 They are priced as if the session's own model read them, although the default is a smaller one. A
@@ -136,7 +145,7 @@ here.
 """
 
 GO_ON, TRIM, HANDOFF, ROLLOVER, COMPACT = "go on", "trim", "handoff", "rollover", "compact"
-FRESH = frozenset({HANDOFF, ROLLOVER})
+FRESH_STRATEGIES = frozenset({HANDOFF, ROLLOVER})
 """The strategies that need at least one prompt in the session."""
 
 
@@ -164,7 +173,7 @@ class SizeEstimate(NamedTuple):
     ``warm`` and ``cold`` are the costs of its first request with a warm and with a cold cache.
     """
 
-    carries: DialSize
+    dial_size: DialSize
     warm: int
     cold: int
 
@@ -211,12 +220,12 @@ class Comparison:
             return self.advice.strategy
         return GO_ON
 
-    def leaves(self, name: str) -> int:
+    def tokens_after_strategy(self, name: str) -> int:
         """Return the context tokens after a strategy, or 0 if it has no estimate."""
         return next((each.after for each in self.estimates if each.name == name), 0)
 
 
-class _Measured(NamedTuple):
+class _Measurements(NamedTuple):
     """The figures of a session: context, requests, tokens that every session starts with, trim estimate.
 
     ``fresh`` is the context after a handoff, ``summary_reads`` the number of tokens that a model
@@ -226,12 +235,12 @@ class _Measured(NamedTuple):
     context: ContextSize
     seen: Traffic
     base: FirstRequest
-    trimmed: _Trimmed | None
+    trimmed: _TrimEstimate | None
     fresh: int
     summary_reads: int
 
 
-class _Trimmed(NamedTuple):
+class _TrimEstimate(NamedTuple):
     """The context that a resume sends for ``chain``, and the context after a trim, or None if a trim would not pay."""
 
     before: ContextSize
@@ -239,7 +248,9 @@ class _Trimmed(NamedTuple):
     chain: list[Node]
 
 
-def compare(session: SessionFile, where: Where, at: str, *, limit: int = QUICK_LIMIT) -> Comparison:
+def compare_strategies(
+    session: SessionFile, where: Where, at: str, *, limit: int = QUICK_LIMIT
+) -> Comparison:
     """Compare the strategies at the instant ``at``. A trim is estimated up to ``limit`` live bytes.
 
     Raises the errors of ``scan``.
@@ -251,92 +262,114 @@ def compare(session: SessionFile, where: Where, at: str, *, limit: int = QUICK_L
         trim_estimated = session.is_quick_to_read
     else:
         trim_estimated = is_live_part_within(session.file, limit)
-    trimmed = _trim_estimate(session, where) if trim_estimated else None
-    context = trimmed.before if trimmed else session.context
-    seen, base = traffic.traffic_of(session.file), traffic.base_of(glance, where)
+    trim_estimate = _estimate_trim(session, where) if trim_estimated else None
+    context = trim_estimate.before if trim_estimate else session.context
+    traffic_so_far, base = traffic.traffic_of(session.file), traffic.base_of(glance, where)
     base = FirstRequest(min(base.tokens, context.tokens), min(base.shared, context.tokens))
-    warm = seen.is_warm(now_ms)
-    planned = glance.size <= limit
-    if planned:
-        handed_off = _handed_off(session, where)
-        fresh = handed_off.sizes.after if handed_off else base.tokens
+    warm = traffic_so_far.is_warm(now_ms)
+    is_planned = glance.size <= limit
+    if is_planned:
+        handoff_plan = _plan_default_handoff(session, where)
+        fresh_tokens = handoff_plan.sizes.after if handoff_plan else base.tokens
         # An uncounted context is the conversation alone.
         conversation = context.tokens - (base.tokens if context.measured else 0)
-        sizes = dial_of(handed_off, conversation) if handed_off else ()
+        sizes = dial_of(handoff_plan, conversation) if handoff_plan else ()
     else:
-        bare, usual = base.tokens + _lineage_tokens(session), tokens_of("", where)
-        fresh, sizes = bare + usual, unmeasured_dial(bare, usual)
-    left = prompts_left(context, seen)
+        fixed_tokens, default_tokens = (
+            base.tokens + _estimate_lineage_tokens(session),
+            tokens_of("", where),
+        )
+        fresh_tokens, sizes = (
+            fixed_tokens + default_tokens,
+            unmeasured_dial(fixed_tokens, default_tokens),
+        )
+    remaining_prompts = estimate_prompts_left(context, traffic_so_far)
     # The summary covers the whole conversation, including everything before a compaction.
-    whole = trimmed is not None and not (trimmed.chain and trimmed.chain[0].boundary)
-    if whole:
-        spoken = context.tokens - base.tokens
-    else:
-        spoken = round(glance.size / CHARACTERS_PER_TOKEN)
-    measured = _Measured(context, seen, base, trimmed, fresh, min(spoken, SUMMARY_READS))
-    estimates = tuple(
-        way
-        for way in _estimates(measured, warm=warm)
-        if not glance.is_blank or way.name not in FRESH
+    is_uncompacted = trim_estimate is not None and not (
+        trim_estimate.chain and trim_estimate.chain[0].boundary
     )
-    advised = advice(context, trimmed.after if trimmed else None, left)
-    if advised is None and not warm and seen.last_ms is not None and seen.lifetime:
-        advised = _advice_when_cold(context, estimates)
+    if is_uncompacted:
+        summary_input = context.tokens - base.tokens
+    else:
+        summary_input = round(glance.size / CHARACTERS_PER_TOKEN)
+    measured = _Measurements(
+        context,
+        traffic_so_far,
+        base,
+        trim_estimate,
+        fresh_tokens,
+        min(summary_input, SUMMARY_INPUT_TOKENS),
+    )
+    estimates = tuple(
+        estimate
+        for estimate in _estimate_strategies(measured, warm=warm)
+        if not glance.is_blank or estimate.name not in FRESH_STRATEGIES
+    )
+    chosen_advice = advice_for_context(
+        context, trim_estimate.after if trim_estimate else None, remaining_prompts
+    )
+    if (
+        chosen_advice is None
+        and not warm
+        and traffic_so_far.last_ms is not None
+        and traffic_so_far.lifetime
+    ):
+        chosen_advice = _advice_for_cold_cache(context, estimates)
     return Comparison(
         session_id=session.session_id,
         glance=glance,
         folder=home_folder(glance, where),
         context=context,
-        traffic=seen,
+        traffic=traffic_so_far,
         base=base,
-        age=seen.age(now_ms),
+        age=traffic_so_far.age(now_ms),
         warm=warm,
         estimates=estimates,
-        dial=_size_estimates(() if glance.is_blank else sizes, measured),
+        dial=_estimate_sizes(() if glance.is_blank else sizes, measured),
         trim_estimated=trim_estimated,
-        planned=planned,
-        prompts_left=left,
-        advice=advised,
+        planned=is_planned,
+        prompts_left=remaining_prompts,
+        advice=chosen_advice,
     )
 
 
-def advise(path: str, where: Where) -> Advice:
+def recommend_strategy(path: str, where: Where) -> Advice:
     """Return the best strategy for a session, regardless of the remaining room."""
-    trimmed = _quickly_trimmed(path, where)
-    return _best_advice(trimmed.after if trimmed else None)
+    trim_estimate = _estimate_quick_trim(path, where)
+    return _choose_strategy(trim_estimate.after if trim_estimate else None)
 
 
-class Freed(NamedTuple):
+class FreedTokens(NamedTuple):
     """The tokens that a trim with the default options would free: in a copy, and in place inside the client."""
 
     copy: int
     in_place: int
 
 
-def freed_by_trim(path: str, where: Where) -> Freed:
+def count_freed_tokens(path: str, where: Where) -> FreedTokens:
     """Return the tokens that a trim would free, or 0 if nothing can go or the live part is too large."""
     if not is_live_part_within(path, QUICK_LIMIT):
-        return Freed(0, 0)
+        return FreedTokens(0, 0)
     from resume_hooks.derive.trim import in_client, plan
 
     try:
-        scanned = plan.scan_session(session_file(path))
+        scanned_session = plan.scan_session(session_file(path))
     except NothingToTrim:
-        return Freed(0, 0)
-    ways = (
-        plan.decide(scanned, options_of(), where),
-        in_client.decide(scanned, options_of(), where),
+        return FreedTokens(0, 0)
+    decisions = (
+        plan.decide(scanned_session, options_of(), where),
+        in_client.decide(scanned_session, options_of(), where),
     )
-    return Freed(*(decided.savings.tokens for decided in ways))
+    return FreedTokens(*(decision.savings.tokens for decision in decisions))
 
 
-def _quickly_trimmed(path: str, where: Where) -> _Trimmed | None:
+def _estimate_quick_trim(path: str, where: Where) -> _TrimEstimate | None:
     if is_live_part_within(path, QUICK_LIMIT):
-        return _trim_estimate(session_file(path), where)
+        return _estimate_trim(session_file(path), where)
     return None
 
 
-def prompts_left(context: ContextSize, seen: Traffic) -> int | None:
+def estimate_prompts_left(context: ContextSize, traffic: Traffic) -> int | None:
     """Return the approximate number of typical turns that fit before the client compacts.
 
     Or None if there are too few turns to know their size.
@@ -344,9 +377,9 @@ def prompts_left(context: ContextSize, seen: Traffic) -> int | None:
     Counting restarts with the second turn after a compaction, because earlier turns are no measure
     for later ones.
     """
-    if seen.turns < LEAST_TURNS or not context.measured:
+    if traffic.turns < MIN_COUNTED_TURNS or not context.measured:
         return None
-    count = max(0, context.window - RESERVED_OUTPUT - context.tokens) // seen.growth
+    count = max(0, context.window - RESERVED_OUTPUT - context.tokens) // traffic.growth
     if count < 10:
         step = 1
     elif count < 100:
@@ -356,67 +389,71 @@ def prompts_left(context: ContextSize, seen: Traffic) -> int | None:
     return count // step * step
 
 
-def advice(
-    context: ContextSize, trimmed: ContextSize | None, left: int | None = None
+def advice_for_context(
+    context: ContextSize, trimmed_context: ContextSize | None, remaining_prompts: int | None = None
 ) -> Advice | None:
     """Return the best strategy, or None while there is room.
 
-    ``trimmed`` is the context after a trim and ``left`` the number of prompts left. None means
+    ``trimmed_context`` is the context after a trim and ``remaining_prompts`` the number of prompts left. None means
     unknown.
     """
     if (
-        context.most_percent < NEARLY_FULL
+        context.most_percent < NEARLY_FULL_PERCENT
         and not context.compacts_at_once
-        and (left is None or left >= FEW)
+        and (remaining_prompts is None or remaining_prompts >= FEW_PROMPTS)
     ):
         return None
-    return _best_advice(trimmed)
+    return _choose_strategy(trimmed_context)
 
 
-def _advice_when_cold(context: ContextSize, estimates: Sequence[Estimate]) -> Advice | None:
+def _advice_for_cold_cache(context: ContextSize, estimates: Sequence[Estimate]) -> Advice | None:
     """Return the strategy that makes the next prompt in a large session cheaper.
 
     That is a trim that halves the session, else a handoff, else any trim.
     """
     if context.tokens < COLD_TOKENS:
         return None
-    worth = {}
-    for way in estimates:
-        if way.pays_after == 1 and context.tokens - way.after >= WORTH:
-            worth[way.name] = way
-    if TRIM in worth and (HANDOFF not in worth or worth[TRIM].after <= context.tokens / 2):
-        return Advice(TRIM, COLD)
-    if HANDOFF in worth:
-        return Advice(HANDOFF, COLD)
+    worthwhile = {}
+    for estimate in estimates:
+        if estimate.pays_after == 1 and context.tokens - estimate.after >= WORTH:
+            worthwhile[estimate.name] = estimate
+    if TRIM in worthwhile and (
+        HANDOFF not in worthwhile or worthwhile[TRIM].after <= context.tokens / 2
+    ):
+        return Advice(TRIM, COLD_CACHE_REASON)
+    if HANDOFF in worthwhile:
+        return Advice(HANDOFF, COLD_CACHE_REASON)
     return None
 
 
-def _best_advice(trimmed: ContextSize | None) -> Advice:
-    if trimmed is not None and trimmed.most_percent <= ROOMY:
-        return Advice(TRIM, f"mostly tool output: {_size_of(trimmed)} left")
+def _choose_strategy(trimmed_context: ContextSize | None) -> Advice:
+    if trimmed_context is not None and trimmed_context.most_percent <= ROOMY_PERCENT:
+        return Advice(TRIM, f"mostly tool output: {_format_size(trimmed_context)} left")
     return Advice(HANDOFF, "it leaves the most room")
 
 
-def _size_of(context: ContextSize) -> str:
+def _format_size(context: ContextSize) -> str:
     if context.percent is None:
         return f"{context.tokens:,} tokens"
     return f"{context.percent} %"
 
 
-def _trim_estimate(session: SessionFile, where: Where) -> _Trimmed | None:
+def _estimate_trim(session: SessionFile, where: Where) -> _TrimEstimate | None:
     from resume_hooks.derive.trim import plan  # not needed for a long live part
 
     try:
-        scanned = plan.scan_session(session)
+        scanned_session = plan.scan_session(session)
     except NothingToTrim:
         return None
     options = options_of()
-    decided = plan.decide(scanned, options, where)
-    pays = decided.savings.tokens >= options.min_savings
-    return _Trimmed(decided.before, decided.after if pays else None, scanned.transcript.chain)
+    decision = plan.decide(scanned_session, options, where)
+    pays = decision.savings.tokens >= options.min_savings
+    return _TrimEstimate(
+        decision.before, decision.after if pays else None, scanned_session.transcript.chain
+    )
 
 
-def _lineage_tokens(session: Session) -> int:
+def _estimate_lineage_tokens(session: Session) -> int:
     """Return the approximate number of tokens of a child's lineage block."""
     row: dict[str, Any] = {
         "title": session.head_tail.title,
@@ -427,7 +464,7 @@ def _lineage_tokens(session: Session) -> int:
     return round(len(lineage_block.render_block(session.lineage, **row)) / CHARACTERS_PER_TOKEN)
 
 
-def _handed_off(session: SessionFile, where: Where) -> FreshPlan | None:
+def _plan_default_handoff(session: SessionFile, where: Where) -> FreshPlan | None:
     """Plan a handoff of the default size without a next step.
 
     Return None if no handoff is possible.
@@ -443,94 +480,118 @@ def _handed_off(session: SessionFile, where: Where) -> FreshPlan | None:
         return None
 
 
-def _strategies(measured: _Measured, *, warm: bool) -> list[Strategy]:
+def _list_strategies(measurements: _Measurements, *, warm: bool) -> list[Strategy]:
     """Return every strategy. A warm cache holds the tokens that every session starts with."""
-    context, seen, base, trimmed, fresh, summary_reads = measured
-    rates = rates_of(seen.lifetime)
+    context, seen, base, trimmed, fresh, summary_reads = measurements
+    rates = rates_for_lifetime(seen.lifetime)
     if warm:
-        held = min(context.tokens, max(seen.cached, base.shared))
+        cached_tokens = min(context.tokens, max(seen.cached, base.shared))
     else:
-        held = 0
+        cached_tokens = 0
 
-    def new(name: str, after: int, read: int = 0, answer: int = 0) -> Strategy:
-        return _new_session_strategy(name, after, base.shared if warm else 0, read, answer)
+    def fresh_strategy(
+        name: str, after: int, input_tokens: int = 0, output_tokens: int = 0
+    ) -> Strategy:
+        return _new_session_strategy(
+            name, after, base.shared if warm else 0, input_tokens, output_tokens
+        )
 
-    going_on = Strategy(GO_ON, context.tokens, held, context.tokens - held)
-    kept, answer = _compaction(trimmed.chain if trimmed else [], base)
-    compacted = min(base.tokens + kept, context.tokens)
+    baseline = Strategy(GO_ON, context.tokens, cached_tokens, context.tokens - cached_tokens)
+    tokens_kept, summary_tokens = _estimate_compaction(trimmed.chain if trimmed else [], base)
+    compacted_tokens = min(base.tokens + tokens_kept, context.tokens)
     return [
-        going_on,
-        *([new(TRIM, trimmed.after.tokens)] if trimmed and trimmed.after else []),
-        new(HANDOFF, fresh),
-        new(ROLLOVER, fresh + SUMMARY, summary_reads, SUMMARY),
+        baseline,
+        *([fresh_strategy(TRIM, trimmed.after.tokens)] if trimmed and trimmed.after else []),
+        fresh_strategy(HANDOFF, fresh),
+        fresh_strategy(
+            ROLLOVER, fresh + ROLLOVER_SUMMARY_TOKENS, summary_reads, ROLLOVER_SUMMARY_TOKENS
+        ),
         # The request for the summary has just cached the tokens that every session starts with.
         Strategy(
             COMPACT,
-            compacted,
+            compacted_tokens,
             base.shared,
-            compacted - base.shared,
-            going_on.uncached,
-            held * rates.read + going_on.uncached * rates.write + answer * OUTPUT,
+            compacted_tokens - base.shared,
+            baseline.uncached,
+            cached_tokens * rates.read
+            + baseline.uncached * rates.write
+            + summary_tokens * OUTPUT_RATE,
         ),
     ]
 
 
 def _new_session_strategy(
-    name: str, after: int, shared: int, read: int = 0, answer: int = 0
+    name: str, after: int, cached_tokens: int, input_tokens: int = 0, output_tokens: int = 0
 ) -> Strategy:
-    """Return the strategy of a new session with ``shared`` tokens in the cache.
+    """Return the strategy of a new session with ``cached_tokens`` tokens in the cache.
 
-    A model may first read ``read`` tokens and answer with ``answer`` tokens.
+    A model may first read ``input_tokens`` tokens and answer with ``output_tokens`` tokens.
     """
     return Strategy(
-        name, after, min(shared, after), after - min(shared, after), read, read + answer * OUTPUT
+        name,
+        after,
+        min(cached_tokens, after),
+        after - min(cached_tokens, after),
+        input_tokens,
+        input_tokens + output_tokens * OUTPUT_RATE,
     )
 
 
-def _size_estimates(sizes: tuple[DialSize, ...], measured: _Measured) -> tuple[SizeEstimate, ...]:
+def _estimate_sizes(
+    sizes: tuple[DialSize, ...], measurements: _Measurements
+) -> tuple[SizeEstimate, ...]:
     """Return the cost of each size. The last entry is the whole session, which a fork continues."""
-    shared, rates = measured.base.shared, rates_of(measured.seen.lifetime)
+    cached_tokens, rates = measurements.base.shared, rates_for_lifetime(measurements.seen.lifetime)
     if sizes:
-        whole = [DialSize(ALL, measured.context.tokens, 0)]
+        whole_session = [DialSize(ALL, measurements.context.tokens, 0)]
     else:
-        whole = []
+        whole_session = []
 
-    def costs(size: DialSize, held: int) -> int:
-        return round(first_cost(_new_session_strategy(size.size, size.after, held), rates))
+    def size_cost(size: DialSize, held: int) -> int:
+        return round(first_request_cost(_new_session_strategy(size.size, size.after, held), rates))
 
     return tuple(
-        SizeEstimate(size, costs(size, shared), costs(size, 0)) for size in (*sizes, *whole)
+        SizeEstimate(size, size_cost(size, cached_tokens), size_cost(size, 0))
+        for size in (*sizes, *whole_session)
     )
 
 
-def _compaction(chain: list[Node], base: FirstRequest) -> tuple[int, int]:
+def _estimate_compaction(chain: list[Node], base: FirstRequest) -> tuple[int, int]:
     if not chain or not chain[0].boundary:
-        return KEPT_BY_COMPACTION, COMPACTION_ANSWER
-    first = next(
+        return TOKENS_AFTER_COMPACTION, COMPACTION_SUMMARY_TOKENS
+    first_counted = next(
         (node for node in chain if node.input_tokens and node.number > chain[0].number), None
     )
-    answer = next((node.characters for node in chain if node.summary), 0)
-    kept = max(0, first.input_tokens - base.tokens) if first else 0
-    return kept or KEPT_BY_COMPACTION, round(answer / CHARACTERS_PER_TOKEN) or COMPACTION_ANSWER
+    summary_characters = next((node.characters for node in chain if node.summary), 0)
+    tokens_kept = max(0, first_counted.input_tokens - base.tokens) if first_counted else 0
+    return tokens_kept or TOKENS_AFTER_COMPACTION, round(
+        summary_characters / CHARACTERS_PER_TOKEN
+    ) or COMPACTION_SUMMARY_TOKENS
 
 
-def _estimates(measured: _Measured, *, warm: bool) -> tuple[Estimate, ...]:
-    seen = measured.seen
-    strategies, rates = _strategies(measured, warm=warm), rates_of(seen.lifetime)
-    going_on = strategies[0]
+def _estimate_strategies(measurements: _Measurements, *, warm: bool) -> tuple[Estimate, ...]:
+    traffic_so_far = measurements.seen
+    strategies, rates = (
+        _list_strategies(measurements, warm=warm),
+        rates_for_lifetime(traffic_so_far.lifetime),
+    )
+    baseline = strategies[0]
     warm_costs, cold_costs = (
-        [round(first_cost(each, rates)) for each in _strategies(measured, warm=state)]
-        for state in (True, False)
+        [
+            round(first_request_cost(each, rates))
+            for each in _list_strategies(measurements, warm=is_warm)
+        ]
+        for is_warm in (True, False)
     )
     return tuple(
         Estimate(
             name=strategy.name,
             after=strategy.after,
-            uncached=strategy.apart + strategy.uncached,
-            next_turn=round(cost_of_turns(strategy, 1, seen, rates)),
+            uncached=strategy.separate_tokens + strategy.uncached,
+            next_turn=round(turns_cost(strategy, 1, traffic_so_far, rates)),
             pays_after=None
-            if strategy is going_on
-            else pays_after(strategy, going_on, seen, rates),
+            if strategy is baseline
+            else break_even_turns(strategy, baseline, traffic_so_far, rates),
             warm=warm_cost,
             cold=cold_cost,
         )

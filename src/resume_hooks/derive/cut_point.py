@@ -27,7 +27,7 @@ from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.records import ASSISTANT, PROGRESS
 from resume_hooks.transcripts.transcript import Transcript
 
-EARLIEST = (
+EARLIEST_CUT_ADVICE = (
     "A cut keeps at least one prompt: name a later place, or start fresh with resume-hooks "
     "rollover --quick."
 )
@@ -47,11 +47,11 @@ class CutTarget(NamedTuple):
     then: bool = False
 
 
-class Truncator(Protocol):
+class CutSelector(Protocol):
     """A request to cut a conversation at some place."""
 
     @property
-    def place_in_words(self) -> str:
+    def description(self) -> str:
         """The requested place, for messages."""
 
     def find(self, transcript: Transcript) -> CutTarget | None:
@@ -78,7 +78,7 @@ class Cut(NamedTuple):
     remarks: tuple[str, ...]
 
 
-class AtRecord(NamedTuple):
+class CutAtRecord(NamedTuple):
     """A cut after a record, like ``--resume-session-at``.
 
     The record is a 0-based line, a uuid, or an offset.
@@ -87,7 +87,7 @@ class AtRecord(NamedTuple):
     record: int | str | RecordOffset
 
     @property
-    def place_in_words(self) -> str:
+    def description(self) -> str:
         """The record, for messages."""
         return (
             f"record {self.record.word if isinstance(self.record, RecordOffset) else self.record}"
@@ -105,63 +105,63 @@ class AtRecord(NamedTuple):
         return self._find_offset(transcript, record.offset)
 
     def _find_uuid(self, transcript: Transcript, uuid: str) -> CutTarget | None:
-        named = []
+        matching_nodes = []
         for node in transcript.nodes:
             if node.uuid.lower() == uuid.lower():
-                named.append(node)
-        if not named:
-            return _not_there(transcript, f"No {self.place_in_words}")
-        return CutTarget(_usable(named, self.place_in_words))
+                matching_nodes.append(node)
+        if not matching_nodes:
+            return _refuse_missing_record(transcript, f"No {self.description}")
+        return CutTarget(_require_talk_node(matching_nodes, self.description))
 
     def _find_number(self, transcript: Transcript, number: int) -> CutTarget | None:
         if number >= transcript.line_count:
-            return self._no_line(transcript)
-        before = []
+            return self._refuse_missing_line(transcript)
+        earlier_nodes = []
         for node in transcript.nodes:
             if node.number <= number:
-                before.append(node)
-        is_message = bool(before) and before[-1].number == number
-        return self._last_message(transcript, before, is_message=is_message)
+                earlier_nodes.append(node)
+        is_message = bool(earlier_nodes) and earlier_nodes[-1].number == number
+        return self._last_message(transcript, earlier_nodes, is_message=is_message)
 
     def _find_offset(self, transcript: Transcript, offset: int) -> CutTarget | None:
         if offset >= transcript.size:
-            return self._no_line(transcript)
-        before = []
+            return self._refuse_missing_line(transcript)
+        earlier_nodes = []
         for node in transcript.nodes:
             if node.offset <= offset:
-                before.append(node)
-        is_message = bool(before) and before[-1].offset == offset
-        return self._last_message(transcript, before, is_message=is_message)
+                earlier_nodes.append(node)
+        is_message = bool(earlier_nodes) and earlier_nodes[-1].offset == offset
+        return self._last_message(transcript, earlier_nodes, is_message=is_message)
 
-    def _no_line(self, transcript: Transcript) -> CutTarget | None:
+    def _refuse_missing_line(self, transcript: Transcript) -> CutTarget | None:
         lines = f"lines 0 to {transcript.line_count - 1}"
-        return _not_there(transcript, f"No {self.place_in_words}, it has {lines}")
+        return _refuse_missing_record(transcript, f"No {self.description}, it has {lines}")
 
     def _last_message(
-        self, transcript: Transcript, before: list[Node], *, is_message: bool
+        self, transcript: Transcript, earlier_nodes: list[Node], *, is_message: bool
     ) -> CutTarget | None:
         """Return the last of the nodes up to a line.
 
         ``is_message`` is true if that line is the last node itself.
         """
         if is_message:
-            return CutTarget(_usable(before[-1:], self.place_in_words))
-        last = _last(before)
-        if last is None:
-            return _not_there(transcript, f"Nothing was said up to {self.place_in_words}")
+            return CutTarget(_require_talk_node(earlier_nodes[-1:], self.description))
+        last_node = _last_talk_node(earlier_nodes)
+        if last_node is None:
+            return _refuse_missing_record(transcript, f"Nothing was said up to {self.description}")
         remark = (
-            f"{self.place_in_words.capitalize()} is not a message, so the message before it counts."
+            f"{self.description.capitalize()} is not a message, so the message before it counts."
         )
-        return CutTarget(last, remark=remark)
+        return CutTarget(last_node, remark=remark)
 
 
-class AtMessage(NamedTuple):
+class CutAtMessage(NamedTuple):
     """A cut after an answer of the model, by its message id in the API."""
 
     message_id: str
 
     @property
-    def place_in_words(self) -> str:
+    def description(self) -> str:
         """The answer, for messages."""
         return f"message {one_line(plain_line(self.message_id), 80)}"
 
@@ -177,17 +177,17 @@ class AtMessage(NamedTuple):
                 if node.message_id == self.message_id:
                     parts.append(node)
         if parts and self.message_id:
-            return CutTarget(_usable(parts, self.place_in_words))
-        return _not_there(transcript, f"No {self.place_in_words}")
+            return CutTarget(_require_talk_node(parts, self.description))
+        return _refuse_missing_record(transcript, f"No {self.description}")
 
 
-class Before(NamedTuple):
+class CutBeforeInstant(NamedTuple):
     """A cut before an instant."""
 
     instant: datetime
 
     @property
-    def place_in_words(self) -> str:
+    def description(self) -> str:
         """The instant, for messages."""
         return f"before {clock.minute(clock.stamp(self.instant))} UTC"
 
@@ -196,37 +196,41 @@ class Before(NamedTuple):
 
         If the chain starts later, return the last such record of the file.
         """
-        end = round(self.instant.timestamp() * 1000)
+        end_ms = round(self.instant.timestamp() * 1000)
         # A record without a timestamp belongs with the record before it.
         nodes = linearize(transcript.chain).nodes
-        early = list(takewhile(lambda node: node.time_ms is None or node.time_ms < end, nodes))
-        found = early[-1] if early else None
-        if found is None and not transcript.whole:
+        earlier_nodes = list(
+            takewhile(lambda node: node.time_ms is None or node.time_ms < end_ms, nodes)
+        )
+        last_node = earlier_nodes[-1] if earlier_nodes else None
+        if last_node is None and not transcript.whole:
             return None
-        if found is None:
-            found = _last(
-                node for node in transcript.nodes if node.time_ms is not None and node.time_ms < end
+        if last_node is None:
+            last_node = _last_talk_node(
+                node
+                for node in transcript.nodes
+                if node.time_ms is not None and node.time_ms < end_ms
             )
-        if found is None:
-            first = next(
+        if last_node is None:
+            first_ms = next(
                 (node.time_ms for node in transcript.nodes if node.spoken and node.time_ms), None
             )
-            since = (
-                f"The first message is from {clock.minute(clock.from_milliseconds(first))} UTC. "
-                if first
+            hint = (
+                f"The first message is from {clock.minute(clock.from_milliseconds(first_ms))} UTC. "
+                if first_ms
                 else ""
             )
-            raise UsageError(f"Nothing was said {self.place_in_words}", f"{since}{EARLIEST}")
-        return CutTarget(found, whole=False)
+            raise UsageError(f"Nothing was said {self.description}", f"{hint}{EARLIEST_CUT_ADVICE}")
+        return CutTarget(last_node, whole=False)
 
 
-class AtTurn(NamedTuple):
+class CutAtTurn(NamedTuple):
     """A cut after a turn, counted from 1 as in ``outline``, or from the end: -1 is the last turn."""
 
     number: int
 
     @property
-    def place_in_words(self) -> str:
+    def description(self) -> str:
         """The turn, for messages."""
         return f"the end of turn {self.number}"
 
@@ -243,27 +247,29 @@ class AtTurn(NamedTuple):
                 prompts.append(node)
         number = self.number if self.number > 0 else len(prompts) + 1 + self.number
         if not self.number or not 1 <= number <= len(prompts):
-            there = (
+            valid_turns = (
                 f"It has turns 1 to {len(prompts)}; -1 is the last."
                 if prompts
                 else "It has no turns."
             )
-            raise UsageError(f"No turn {self.number} in this session", there)
-        first = prompts[number - 1].number
-        end = prompts[number].number if number < len(prompts) else transcript.line_count
-        live = []
+            raise UsageError(f"No turn {self.number} in this session", valid_turns)
+        first_ms = prompts[number - 1].number
+        end_ms = prompts[number].number if number < len(prompts) else transcript.line_count
+        live_nodes = []
         for node in linearize(transcript.chain).nodes:
-            if first <= node.number < end:
-                live.append(node)
-        own = live or [node for node in transcript.nodes if first <= node.number < end]
-        return CutTarget(_usable(own, self.place_in_words))
+            if first_ms <= node.number < end_ms:
+                live_nodes.append(node)
+        turn_nodes = live_nodes or [
+            node for node in transcript.nodes if first_ms <= node.number < end_ms
+        ]
+        return CutTarget(_require_talk_node(turn_nodes, self.description))
 
 
-class BeforeCompaction:
+class CutBeforeCompaction:
     """A cut just before the session's newest compaction."""
 
     @property
-    def place_in_words(self) -> str:
+    def description(self) -> str:
         """The compaction, for messages."""
         return "before the last compaction"
 
@@ -272,72 +278,76 @@ class BeforeCompaction:
         if not transcript.whole:
             return None
         line = next((node.number for node in reversed(transcript.chain) if node.boundary), 0)
-        found = _last(node for node in transcript.nodes if node.number < line)
-        if found is None:
-            left = not line and any(node.boundary for node in transcript.nodes)
+        last_node = _last_talk_node(node for node in transcript.nodes if node.number < line)
+        if last_node is None:
+            was_abandoned = not line and any(node.boundary for node in transcript.nodes)
             raise UsageError(
                 "The client left the compaction of this session on an abandoned branch"
-                if left
+                if was_abandoned
                 else "This session was never compacted",
                 "There is nothing to undo. outline shows its contents.",
             )
-        return CutTarget(found, then=True)
+        return CutTarget(last_node, then=True)
 
 
-def parse(text: str) -> Truncator | Reference:
+def parse_cut(text: str) -> CutSelector | Reference:
     """Parse the value of ``--at``: a record or message of this session, or a reference that names its session."""
     if ":" in text:
         return parse_reference(text)
-    return parse_record(text)
+    return parse_record_cut(text)
 
 
-def parse_record(text: str) -> Truncator:
+def parse_record_cut(text: str) -> CutSelector:
     """Parse a line number, uuid or message id. Raises UsageError for anything else."""
     wanted = text.strip()
     if wanted.startswith("msg_"):
-        return AtMessage(wanted)
-    return AtRecord(parse_reference(wanted, "").record)
+        return CutAtMessage(wanted)
+    return CutAtRecord(parse_reference(wanted, "").record)
 
 
-def cut_at(transcript: Transcript, truncator: Truncator) -> Cut | None:
+def cut_conversation(transcript: Transcript, selector: CutSelector) -> Cut | None:
     """Cut a conversation. Return None if the part of the file that was read is not enough.
 
     Raises UsageError if the place does not exist, or if nothing would remain.
     """
-    wanted = truncator.find(transcript)
-    if wanted is None:
+    target = selector.find(transcript)
+    if target is None:
         return None
-    row, way = _row_with(transcript, wanted)
+    row, branch_remark = _conversation_with_target(transcript, target)
     if row is None:
         return None
-    place = next(
-        (place for place, node in enumerate(row.nodes, 1) if node.uuid == wanted.node.uuid), 0
+    position = next(
+        (position for position, node in enumerate(row.nodes, 1) if node.uuid == target.node.uuid), 0
     )
-    end = (standalone_count_from(row, place) if wanted.whole else 0) or standalone_count(row, place)
-    kept = row.nodes[:end]
-    said = [node for node in kept if node.spoken]
-    if not any(node.prompt or node.summary or node.kind == ASSISTANT for node in said):
+    end = (standalone_count_from(row, position) if target.whole else 0) or standalone_count(
+        row, position
+    )
+    kept_nodes = row.nodes[:end]
+    messages = [node for node in kept_nodes if node.spoken]
+    if not any(node.prompt or node.summary or node.kind == ASSISTANT for node in messages):
         raise UsageError(
-            f"There is no message before the cut ({truncator.place_in_words})", EARLIEST
+            f"There is no message before the cut ({selector.description})", EARLIEST_CUT_ADVICE
         )
-    between, moved, split = row.nodes[min(place, end) : max(place, end)], 0, ""
-    if any(node.spoken for node in between):
-        moved = 1 if end > place else -1
+    skipped_nodes, moved, split_remark = row.nodes[min(position, end) : max(position, end)], 0, ""
+    if any(node.spoken for node in skipped_nodes):
+        moved = 1 if end > position else -1
         word = "forward" if moved > 0 else "back"
-        split = f"The cut moved {word} to record {said[-1].number}, so that no tool call is split."
-    before = (node for node in transcript.nodes if node.number <= said[-1].number)
-    turn = sum(node.prompt and not node.copied for node in before)
+        split_remark = (
+            f"The cut moved {word} to record {messages[-1].number}, so that no tool call is split."
+        )
+    earlier_nodes = (node for node in transcript.nodes if node.number <= messages[-1].number)
+    turn = sum(node.prompt and not node.copied for node in earlier_nodes)
     return Cut(
-        truncator.place_in_words,
-        kept,
-        said[-1],
+        selector.description,
+        kept_nodes,
+        messages[-1],
         turn if transcript.whole else None,
         moved,
-        tuple(filter(None, (wanted.remark, way, split))),
+        tuple(filter(None, (target.remark, branch_remark, split_remark))),
     )
 
 
-def _not_there(transcript: Transcript, what: str) -> CutTarget | None:
+def _refuse_missing_record(transcript: Transcript, what: str) -> CutTarget | None:
     """Return None if only the end of the file was read. Otherwise raise UsageError."""
     if not transcript.whole:
         return None
@@ -346,10 +356,12 @@ def _not_there(transcript: Transcript, what: str) -> CutTarget | None:
     )
 
 
-def _row_with(transcript: Transcript, wanted: CutTarget) -> tuple[Linear | None, str]:
+def _conversation_with_target(
+    transcript: Transcript, target: CutTarget
+) -> tuple[Linear | None, str]:
     """Return the conversation with the target record, and a remark if it is not the live one."""
-    node = wanted.node
-    if wanted.then:
+    node = target.node
+    if target.then:
         return linearize(chain_to(transcript.nodes, node, transcript.size)), ""
     if any(other.uuid == node.uuid for other in transcript.chain):
         return linearize(transcript.chain), ""
@@ -364,29 +376,29 @@ def _row_with(transcript: Transcript, wanted: CutTarget) -> tuple[Linear | None,
     return linearize(chain), "The cut is on an abandoned branch: the fork has that branch."
 
 
-def _last(nodes: Iterable[Node]) -> Node | None:
+def _last_talk_node(nodes: Iterable[Node]) -> Node | None:
     return max(
-        (node for node in nodes if _is_of_talk(node)), key=lambda node: node.number, default=None
+        (node for node in nodes if _is_talk(node)), key=lambda node: node.number, default=None
     )
 
 
-def _usable(nodes: Sequence[Node], named: str) -> Node:
+def _require_talk_node(nodes: Sequence[Node], description: str) -> Node:
     """Return the last of ``nodes`` that belongs to a conversation.
 
     Raises UsageError if no node does.
     """
-    node = next((node for node in reversed(nodes) if _is_of_talk(node)), None)
+    node = next((node for node in reversed(nodes) if _is_talk(node)), None)
     if node is None:
         if nodes and nodes[-1].sidechain:
             why = "is a sub-agent's"
         else:
             why = "is not part of the conversation"
         raise UsageError(
-            f"{named.capitalize()} {why}: nothing can be cut there",
+            f"{description.capitalize()} {why}: nothing can be cut there",
             "Name a message; outline and read show them.",
         )
     return node
 
 
-def _is_of_talk(node: Node) -> bool:
+def _is_talk(node: Node) -> bool:
     return not node.sidechain and not node.broken and node.kind != PROGRESS

@@ -20,23 +20,23 @@ from resume_hooks import clock
 from resume_hooks.derive import cut_point
 from resume_hooks.derive.child.bookkeeping import (
     Relocation,
-    books_of,
-    relocation,
-    replaced_of,
-    snapshots_of,
+    copy_lines_after_chain,
+    copy_shortened_result_lines,
+    plan_relocation,
+    select_snapshots,
 )
-from resume_hooks.derive.child.draft import Draft, make_draft, owner_of
+from resume_hooks.derive.child.draft import Draft, find_owner, make_draft
 from resume_hooks.derive.child.rewrite_chain import (
     ChainRewrite,
-    EveryRecord,
     ParentScan,
-    chain_rewrite,
+    RecordWatcher,
     lineage_if_needed,
+    measure_session,
+    plan_chain_rewrite,
     scan_parent,
-    weigh_session,
 )
 from resume_hooks.derive.child.write import ChildPlan, Sizes, Watcher
-from resume_hooks.derive.cut_point import Cut, Truncator
+from resume_hooks.derive.cut_point import Cut, CutSelector
 from resume_hooks.derive.fresh_child import FreshLines
 from resume_hooks.errors import NothingToFork, UsageError
 from resume_hooks.paths import Where, canonical, project_folders
@@ -65,7 +65,7 @@ REHOMED: Final = "rehome"
 class ForkPlan(ChildPlan):
     """A fork.
 
-    ``cut`` is None for the whole live conversation, ``relocation`` is None for the parent's folder.
+    ``cut`` is None for the whole live conversation, ``plan_relocation`` is None for the parent's folder.
     """
 
     cut: Cut | None = None
@@ -87,7 +87,7 @@ class ForkPlan(ChildPlan):
             )
 
         return [
-            EveryRecord("every record names its source", is_marked),
+            RecordWatcher("every record names its source", is_marked),
             _HomeSeen(self.relocation),
         ]
 
@@ -115,7 +115,7 @@ def plan_fork(
     session: SessionFile,
     where: Where,
     *,
-    cut: Truncator | None = None,
+    cut: CutSelector | None = None,
     home: str | None = None,
     output_dir: str | None = None,
 ) -> ForkPlan:
@@ -147,19 +147,19 @@ def plan_fork(
     lineage = child.block if move else lineage_if_needed(child, part)
     if move and move.roots and move.new not in move.roots:
         lineage += f"\n{moved_note(move.old, move.new)}"
-    before, snapshots = parent.context.tokens, snapshots_of(part, parent.survey)
+    before, snapshots = parent.context.tokens, select_snapshots(part, parent.survey)
     after = parent.tokens_sent(part.chain, where) if place else before
     return ForkPlan(
         draft=child,
-        body=chain_rewrite(
+        body=plan_chain_rewrite(
             child,
             part,
             parent.survey,
             head=child.head(parent.size(after)),
             lineage=lineage,
             books=[
-                *replaced_of(part, parent.survey, child.session_id),
-                *books_of(part, parent.survey, parent.ends, child.session_id, move),
+                *copy_shortened_result_lines(part, parent.survey, child.session_id),
+                *copy_lines_after_chain(part, parent.survey, parent.ends, child.session_id, move),
             ],
             mark=_Marking(child.parent.session_id, move),
             thoughts=frozenset(parent.read_back.thoughts),
@@ -198,7 +198,7 @@ def _mark(parent_id: str, uuid: str) -> dict[str, str]:
 
 
 def scan_and_cut(
-    session: SessionFile, truncator: Truncator | None
+    session: SessionFile, truncator: CutSelector | None
 ) -> tuple[ParentScan, Cut | None]:
     """Scan a session as far as the cut requires, and cut it.
 
@@ -207,12 +207,12 @@ def scan_and_cut(
     parent = scan_parent(session)
     if truncator is None:
         return parent, None
-    place = cut_point.cut_at(parent.transcript, truncator)
+    place = cut_point.cut_conversation(parent.transcript, truncator)
     if place is None:
         survey, read_back, pieces = WriteScan(), ReadBack(), Pieces()
         whole = scan(session.file, observers=(survey, read_back, pieces))
-        parent = weigh_session(session, whole, survey, read_back, pieces)
-        place = cut_point.cut_at(whole, truncator)
+        parent = measure_session(session, whole, survey, read_back, pieces)
+        place = cut_point.cut_conversation(whole, truncator)
     return parent, place
 
 
@@ -225,14 +225,16 @@ def _relocation_for(parent: ParentScan, home: str | None, where: Where) -> Reloc
         raise UsageError(f"{home} is not a folder", "Name an existing folder for the session.")
     current, seen = home_folder(parent.ends, where), parent.ends.folders
     old = current if current in seen or not seen else seen[0]
-    at_home = project_folder_of(owner_of(parent.session).path, where) in project_folders(new, where)
+    at_home = project_folder_of(find_owner(parent.session).path, where) in project_folders(
+        new, where
+    )
     if at_home and canonical(old) == new:
         return None
-    return relocation(old, new)
+    return plan_relocation(old, new)
 
 
 def _on_snapshots(move: Relocation) -> list[str]:
-    if move.with_files:
+    if move.moves_files:
         return [
             f"Its file backups now apply to the files below {move.new}: rewind-files restores them there."
         ]

@@ -8,7 +8,7 @@ from functools import partial
 from typing import ClassVar, NamedTuple
 
 from resume_hooks import questions, seam
-from resume_hooks.derive.child.bookkeeping import carried_lines
+from resume_hooks.derive.child.bookkeeping import copy_bookkeeping_lines
 from resume_hooks.derive.child.draft import Draft
 from resume_hooks.derive.child.receipt import FilesBeside, Receipt
 from resume_hooks.derive.child.write import Body, ChildPlan, Sizes
@@ -160,7 +160,7 @@ def lines_of(opening: FreshOpening) -> FreshLines:
     if digest:
         lines.append(entries.line_of_digest(digest))
     lines.append(answered)
-    lines += carried_lines(opening.ends, child.session_id)
+    lines += copy_bookkeeping_lines(opening.ends, child.session_id)
     return FreshLines(tuple(lines), opening.text)
 
 

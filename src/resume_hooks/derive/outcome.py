@@ -43,7 +43,7 @@ class Opened(NamedTuple, Generic[Plan_co]):
 class Nothing(NamedTuple, Generic[Plan_co]):
     """Nothing was written, because of a dry run or because the plan would not pay.
 
-    ``receipt`` does not name a session. ``files`` are the ones that a real run would write. ``why``
+    ``planned_receipt`` does not name a session. ``files`` are the ones that a real run would write. ``why``
     is the reason if there was nothing to do from the start.
     """
 

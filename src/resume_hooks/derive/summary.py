@@ -21,8 +21,8 @@ from pydantic import BaseModel, Field
 
 from resume_hooks.derive import agents
 from resume_hooks.derive.child import write as writing
-from resume_hooks.derive.child.draft import with_id_and_path
-from resume_hooks.derive.child.existing import existing_child
+from resume_hooks.derive.child.draft import replace_id_and_path
+from resume_hooks.derive.child.existing import find_existing_child
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.fresh_child import Contents, FreshPlan
 from resume_hooks.derive.model import forked
@@ -422,9 +422,9 @@ def plan_rollover(
             "Shorten them.",
         )
     digest = digest_of(parent, where)
-    child = agents.draft_of(parent, "rollover", where, output_dir)
+    child = agents.draft_child(parent, "rollover", where, output_dir)
     if standing is not None:
-        child = with_id_and_path(child, standing.session_id, standing.file)
+        child = replace_id_and_path(child, standing.session_id, standing.file)
     decided = agents.plan_fresh(parent, where, contents=_contents(digest, where), child=child)
     return SummaryRollover(parent, digest, decided, wish.strip(), standing)
 
@@ -435,7 +435,7 @@ def _contents(digest: Digest, where: Where, text: str = "") -> Contents:
 
 def unfinished_rollover(parent: SessionFile, where: Where) -> Receipt | None:
     """Return the newest child of ``parent`` if it is an unused rollover whose summary failed, else None."""
-    made = existing_child(parent, "rollover", where)
+    made = find_existing_child(parent, "rollover", where)
     if made is None or digest_at(readable_session(made.file, where).path) is None:
         return None
     ends = agent_at(made.file, where).ends(made.file)
@@ -452,7 +452,7 @@ def write_rollover(begun: SummaryRollover, where: Where) -> Receipt:
 
     WriteFailed and CheckFailed leave nothing behind.
     """
-    return begun.standing or writing.write(begun.plan, where)
+    return begun.standing or writing.write_child(begun.plan, where)
 
 
 def add_summary(
@@ -469,7 +469,7 @@ def add_summary(
     """
     try:
         # The child's bytes before the user continues in it.
-        before = b"".join(writing.all_lines(begun.plan, written.title))
+        before = b"".join(writing.child_lines(begun.plan, written.title))
         if begun.standing is not None:
             with open(written.file, "rb") as stream:
                 before = stream.read()
@@ -535,7 +535,7 @@ def _replace_child(after: FreshPlan, before: bytes, title: str, where: Where) ->
     passed: list[Check] = []
 
     def check(temporary: str) -> None:
-        passed.extend(writing.all_checks(after, title, temporary))
+        passed.extend(writing.child_checks(after, title, temporary))
         require(passed, path)
 
     with backups.hold_for_rewrite(session_id, path, where) as (original, copy):
@@ -547,5 +547,5 @@ def _replace_child(after: FreshPlan, before: bytes, title: str, where: Where) ->
                 "Run the command again.",
             )
         remove_links(path, where)
-        replace_session(path, original, copy, writing.all_lines(after, title), check)
-    return writing.receipt_of_child(after, title, passed)
+        replace_session(path, original, copy, writing.child_lines(after, title), check)
+    return writing.make_receipt(after, title, passed)

@@ -17,9 +17,9 @@ from itertools import dropwhile
 from typing import Final, NamedTuple
 
 from resume_hooks import clock
-from resume_hooks.derive.child.bookkeeping import books_of
+from resume_hooks.derive.child.bookkeeping import copy_lines_after_chain
 from resume_hooks.derive.child.draft import make_draft
-from resume_hooks.derive.child.rewrite_chain import Edit, chain_rewrite, opening_with
+from resume_hooks.derive.child.rewrite_chain import Edit, find_opening, plan_chain_rewrite
 from resume_hooks.derive.child.write import ChildPlan, Sizes, Watcher
 from resume_hooks.derive.originals import (
     CONTENTS,
@@ -328,7 +328,7 @@ def plan_untrim(
     edits: dict[int, Edit] = {}
     for row in restored:
         edits[row.node.number] = row.edit
-    if whole and (legend := opening_with(f"\n{LEGEND}", transcript.chain, transcript)) is not None:
+    if whole and (legend := find_opening(f"\n{LEGEND}", transcript.chain, transcript)) is not None:
         # without placeholders the legend is pointless
         edits.setdefault(legend.number, _without_legend)
     size = ChildSize(
@@ -336,14 +336,14 @@ def plan_untrim(
         round(_ratio(reading, after), 2),
         tokens.window_shown(session.file, before.tokens),
     )
-    body = chain_rewrite(
+    body = plan_chain_rewrite(
         child,
         transcript,
         reading.survey,
         head=child.head(size),
         lineage=child.block if whole else f"{child.block}\n{LEGEND}",
         edits=edits,
-        books=books_of(transcript, reading.survey, ends, child.session_id),
+        books=copy_lines_after_chain(transcript, reading.survey, ends, child.session_id),
         shrunk=True,
         thoughts=frozenset(own.union(*(row.thoughts for row in restored))),
     )

@@ -132,13 +132,13 @@ def band(session_id: str, path: str | None, used: int) -> dict[str, Any]:
 
 
 def _ways(path: str | None) -> str:
-    from resume_hooks.derive.compare import freed_by_trim  # needed once in a session
+    from resume_hooks.derive.compare import count_freed_tokens  # needed once in a session
     from resume_hooks.derive.trim import in_client
     from resume_hooks.derive.trim.options import WORTH
 
     if path is None:
         return ""
-    copy, in_place = freed_by_trim(path, Where())
+    copy, in_place = count_freed_tokens(path, Where())
     if copy < WORTH:
         if in_place >= WORTH:
             return f" · /trim here frees about {round(in_place, -3):,}"
@@ -152,10 +152,10 @@ def _ways(path: str | None) -> str:
 
 def _notice_line(path: str, context: ContextSize) -> str:
     """Return the notice. The advice reads the live chain, which is affordable only once."""
-    from resume_hooks.derive.compare import advise
+    from resume_hooks.derive.compare import recommend_strategy
     from resume_hooks.hooks.resume_card import NAMES  # most turns need neither import
 
-    advice = advise(path, Where())
+    advice = recommend_strategy(path, Where())
     full = f"resume-hooks: {context.most_percent} % of the context is used"
     return f"{full}; {NAMES[advice.strategy]} fits best: /resume-hooks:{advice.strategy}"
 

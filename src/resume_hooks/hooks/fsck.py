@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from resume_hooks.derive.child.write import receipt, write
+from resume_hooks.derive.child.write import planned_receipt, write_child
 from resume_hooks.derive.outcome import AnyOpened, Opened, Outcome, Question, report_text
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.hooks.request import Request, time_limit
@@ -77,7 +77,7 @@ def _repair_question(decided: RepairPlan, found: list[Defect]) -> str:
     else:
         lost = "Everything else is kept"
     refused = f"The API refuses this session: {_first_of_rows([wrong, *found[1:]])}."
-    return f"{refused}\nA repaired copy: {receipt(decided).sizes}.\n{lost}."
+    return f"{refused}\nA repaired copy: {planned_receipt(decided).sizes}.\n{lost}."
 
 
 def _first_of_rows(rows: Sequence[object]) -> str:
@@ -87,6 +87,6 @@ def _first_of_rows(rows: Sequence[object]) -> str:
 
 def _answer_with_repair(request: Request) -> AnyOpened:
     decided = _plan_repair_of_request(request)
-    made = write(decided, request.where)
+    made = write_child(decided, request.where)
     facts = [f"not kept: {one_line(each, ROW)}" for each in decided.lost] or ["everything was kept"]
     return Opened(made, decided, "repaired", tuple(facts))

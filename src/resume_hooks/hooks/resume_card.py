@@ -14,9 +14,9 @@ from textwrap import wrap
 from resume_hooks import clock
 from resume_hooks.clock import span
 from resume_hooks.derive.compare import (
-    COLD,
+    COLD_CACHE_REASON,
     COMPACT,
-    FRESH,
+    FRESH_STRATEGIES,
     GO_ON,
     HANDOFF,
     ROLLOVER,
@@ -24,7 +24,7 @@ from resume_hooks.derive.compare import (
     Comparison,
     Estimate,
     SizeEstimate,
-    compare,
+    compare_strategies,
 )
 from resume_hooks.derive.dial import DialSize
 from resume_hooks.derive.opening_size import ALL
@@ -74,7 +74,7 @@ def answer(request: Request) -> Report:
             return report_text(f"This session has no prompt yet. Nothing needed.{unsent}")
         return Report(lambda copied: session_card(session_id, copied, asked), to_copy=session_id)
     with time_limit(request.command):
-        comparison = compare(request.session, request.where, clock.now())
+        comparison = compare_strategies(request.session, request.where, clock.now())
 
     def card(copied: Copied) -> str:
         return resume_card(comparison, copied, asked, whole=whole)
@@ -129,7 +129,10 @@ def headline(comparison: Comparison, command: Callable[[str], str]) -> str:
         filled = context.share
     else:
         filled = f"{used(context)} {context.share}"
-    handoff, trimmed = comparison.leaves(HANDOFF), comparison.leaves(TRIM)
+    handoff, trimmed = (
+        comparison.tokens_after_strategy(HANDOFF),
+        comparison.tokens_after_strategy(TRIM),
+    )
     most = "" if comparison.planned else "at most "
     if 0 < handoff < context.tokens:
         leaves = [f"{command(HANDOFF)} leaves {most}{round_tokens(handoff)} tokens"]
@@ -143,7 +146,7 @@ def headline(comparison: Comparison, command: Callable[[str], str]) -> str:
     if advice is None:
         best = _going_on(comparison, many, command)
     else:
-        if advice.why == COLD:
+        if advice.why == COLD_CACHE_REASON:
             why = advice.why
         else:
             why = _pressure(context, left, many)
@@ -194,7 +197,7 @@ def _ways(comparison: Comparison, command: Callable[[str], str]) -> list[str]:
     }
     ways = []
     for way, what in means.items():
-        if comparison.leaves(way):
+        if comparison.tokens_after_strategy(way):
             ways.append(f"{command(way)}: {what}")
     return ways
 
@@ -226,11 +229,11 @@ def table(comparison: Comparison) -> list[str]:
         if way.name == HANDOFF and comparison.dial:
             sizes = []
             for each in comparison.dial:
-                if each.carries.after < most or each.carries.size == ALL:
+                if each.dial_size.after < most or each.dial_size.size == ALL:
                     sizes.append(each)
             for each in sizes:
                 rows.append(_size_row(each))
-        elif way.name not in FRESH or way.after < most:
+        elif way.name not in FRESH_STRATEGIES or way.after < most:
             rows.append(_way_row(way.name, way.after, way, _WAY_CARRIES[way.name]))
     if not any(way.name == TRIM for way in comparison.estimates):
         if comparison.trim_estimated:
@@ -251,7 +254,10 @@ def table(comparison: Comparison) -> list[str]:
 
 def _size_row(size: SizeEstimate) -> str:
     return _way_row(
-        f"{HANDOFF} {size.carries.size}", size.carries.after, size, _size_carries(size.carries)
+        f"{HANDOFF} {size.dial_size.size}",
+        size.dial_size.after,
+        size,
+        _size_carries(size.dial_size),
     )
 
 

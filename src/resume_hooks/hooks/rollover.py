@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from resume_hooks.derive import summary
-from resume_hooks.derive.child.existing import existing_child
+from resume_hooks.derive.child.existing import find_existing_child
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.model.forked import FORKING, ForkedModel
 from resume_hooks.derive.model.headless import model_for
@@ -232,7 +232,7 @@ def _existing_rollover(parent: SessionFile, request: Request) -> AnyOpened | Non
     note = hook_state.read_note(_rollover_note_name(request))
     if note.get("asked") != request.text or _is_interrupted(note):
         return None
-    receipt = existing_child(parent, "rollover", request.where)
+    receipt = find_existing_child(parent, "rollover", request.where)
     if receipt is None or receipt.session_id != note.get("child"):
         return None
     kept = note.get("facts")

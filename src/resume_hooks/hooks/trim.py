@@ -14,9 +14,9 @@ from functools import partial
 
 from resume_hooks import questions
 from resume_hooks.derive import agents
-from resume_hooks.derive.child.existing import existing_trim
+from resume_hooks.derive.child.existing import find_existing_trim
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.child.write import write
+from resume_hooks.derive.child.write import write_child
 from resume_hooks.derive.outcome import (
     AnyOpened,
     Opened,
@@ -201,7 +201,7 @@ def _write_and_settle(question: StoredQuestion, plan: TrimPlan, where: Where) ->
     Its question stays, with its answer.
     """
     try:
-        receipt = write(plan, where)
+        receipt = write_child(plan, where)
         with contextlib.suppress(OSError):  # then a second yes finds no question
             confirmations.store_question(question._replace(child=receipt.session_id))
     except ResumeHooksError:
@@ -219,7 +219,7 @@ def _without_question(
     """Answer a yes without an open question: with the child of the last question, or with advice."""
     if question is not None and question.child:
         with time_limit(request.command):
-            existing = existing_trim(parent, question.child, request.where)
+            existing = find_existing_trim(parent, question.child, request.where)
         if existing is not None:
             remark = line_in_new_session(existing)
             outcome = Opened(existing, None, "already trimmed", remark=remark)

@@ -18,7 +18,7 @@ from resume_hooks.archive.retention.ancestors import (
 )
 from resume_hooks.derive import agents, fork
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.child.write import write
+from resume_hooks.derive.child.write import write_child
 from resume_hooks.errors import WriteFailed
 from resume_hooks.sessions.archived.manifest import archived_ids, archived_of_id
 from resume_hooks.sessions.lineage import Family
@@ -29,7 +29,7 @@ from tests.builders import ConfigHome, conversation, session_bytes, session_id, 
 
 def rolled(home: ConfigHome, parent: SessionFile) -> Receipt:
     """A handoff's child."""
-    return write(agents.plan_fresh(parent, home.where, kind="handoff"), home.where)
+    return write_child(agents.plan_fresh(parent, home.where, kind="handoff"), home.where)
 
 
 def went_on(path: str) -> SessionFile:
@@ -154,7 +154,7 @@ def test_who_forks_keeps(config_home: ConfigHome) -> None:
     """Every verb that writes a child comes by the same place."""
     parent = aged(config_home, 1, 0)
     decided = fork.plan_fork(parent, config_home.where)
-    write(decided, config_home.where)
+    write_child(decided, config_home.where)
     assert archived_ids(config_home.where) == [parent.session_id]
 
 

@@ -23,7 +23,7 @@ from resume_hooks.derive.child import write
 from resume_hooks.paths import Where
 from resume_hooks.sessions.locate import session_file
 write.create_session = lambda *_: os._exit(9)
-write.write(fork.plan_fork(session_file(sys.argv[1]), Where()), Where())
+write.write_child(fork.plan_fork(session_file(sys.argv[1]), Where()), Where())
 """
 
 

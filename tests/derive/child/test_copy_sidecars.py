@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.derive.child.copy_files import backups_named, sidecars_of
+from resume_hooks.derive.child.copy_files import copy_sidecars, find_backup_names
 from resume_hooks.derive.child.draft import Draft
 from resume_hooks.sessions.locate import session_file
 from resume_hooks.sessions.opening_layout import ChildSetting
@@ -42,7 +42,7 @@ class Place:
         child = Draft(
             "fork", setting, str(self.child), "child", parent=session_file(str(self.path))
         )
-        with sidecars_of(child, {"file"}, self.home.where) as missed:
+        with copy_sidecars(child, {"file"}, self.home.where) as missed:
             if fails:
                 raise KeyboardInterrupt
         return missed
@@ -87,7 +87,7 @@ def test_backups_that_lines_name() -> None:
         b'{"backup":{"backupFileName": "2@v7"}}',
         b'{"backup":{"backupFileName":"../3"}}',
     ]
-    assert backups_named(lines) == {"1@v1", "2@v7"}
+    assert find_backup_names(lines) == {"1@v1", "2@v7"}
 
 
 def test_no_companions_make_no_folders(place: Place) -> None:

@@ -13,7 +13,7 @@ import pytest
 from resume_hooks.derive import agents, fork
 from resume_hooks.derive.child import copy_files
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.child.write import write
+from resume_hooks.derive.child.write import write_child
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.child_titles import Kind
 from tests.builders import SESSION, ConfigHome, conversation, session_id, write_session
@@ -46,8 +46,10 @@ class Place:
     def child(self, kind: Kind = "handoff") -> Receipt:
         """Write one."""
         if kind == "fork":
-            return write(fork.plan_fork(self.parent, self.home.where), self.home.where)
-        return write(agents.plan_fresh(self.parent, self.home.where, kind=kind), self.home.where)
+            return write_child(fork.plan_fork(self.parent, self.home.where), self.home.where)
+        return write_child(
+            agents.plan_fresh(self.parent, self.home.where, kind=kind), self.home.where
+        )
 
     def files(self, session_id: str = SESSION) -> dict[str, bytes]:
         """What the list of a session holds, without the client's lock."""
@@ -89,7 +91,7 @@ def test_a_list_that_is_none_stays_behind(place: Place, how: str) -> None:
     """The child stands without a list, and its receipt says so; nothing half is left."""
     task, elsewhere = place.own / "4.json", place.home.root / "elsewhere"
     if how == "too large":
-        task.write_bytes(b'"' + b"x" * copy_files.MAX_TASK + b'"')
+        task.write_bytes(b'"' + b"x" * copy_files.MAX_TASK_BYTES + b'"')
     elif how == "too many":
         for number in range(copy_files.MAX_TASKS):
             (place.own / f"{number + 10}.json").write_bytes(b"{}")

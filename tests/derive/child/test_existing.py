@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from resume_hooks.derive import agents
-from resume_hooks.derive.child.existing import existing_child
-from resume_hooks.derive.child.write import write
+from resume_hooks.derive.child.existing import find_existing_child
+from resume_hooks.derive.child.write import write_child
 from resume_hooks.derive.trim.plan import scan_session
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.child_titles import Kind
@@ -46,7 +46,7 @@ def hand_off(
 ) -> str:
     """Make a child; its id."""
     plan = agents.plan_fresh(parent, home.where, kind=kind, next_step=step)
-    return write(plan, home.where).session_id
+    return write_child(plan, home.where).session_id
 
 
 @pytest.mark.parametrize(("step", "again"), [("fix the tests", " fix the tests\n"), ("", "")])
@@ -58,7 +58,7 @@ def test_the_same_step_again_gives_the_same_child(
     No step at all counts as one.
     """
     child = hand_off(parent, config_home, step)
-    found = existing_child(parent, "handoff", config_home.where, again)
+    found = find_existing_child(parent, "handoff", config_home.where, again)
     assert found is not None
     assert (found.session_id, found.written) == (child, False)
 
@@ -69,8 +69,10 @@ def test_one_figure_with_a_trim(config_home: ConfigHome) -> None:
     parent = locate.session_file(str(write_session(config_home.project(), PARENT, rows)))
     sent = scan_session(parent).context.tokens
     assert sent > 6_000
-    made = write(agents.plan_fresh(parent, config_home.where, kind="handoff"), config_home.where)
-    found = existing_child(parent, "handoff", config_home.where)
+    made = write_child(
+        agents.plan_fresh(parent, config_home.where, kind="handoff"), config_home.where
+    )
+    found = find_existing_child(parent, "handoff", config_home.where)
     assert found is not None
     assert made.tokens_before == found.tokens_before == sent
 
@@ -84,9 +86,9 @@ def test_another_step_is_another_handoff(
     """
     hand_off(parent, config_home)
     for step in ("", "fix", "the tests", "fix the tests now"):
-        assert existing_child(parent, "handoff", config_home.where, step) is None
+        assert find_existing_child(parent, "handoff", config_home.where, step) is None
     hand_off(parent, config_home, "", kind="rollover")
-    assert existing_child(parent, "handoff", config_home.where, "") is None
+    assert find_existing_child(parent, "handoff", config_home.where, "") is None
 
 
 @pytest.mark.parametrize(
@@ -115,7 +117,7 @@ def test_work_in_the_parent_since_makes_it_new(
     hand_off(parent, config_home)
     with open(parent.path, "ab") as stream:
         stream.write(session_bytes(more))
-    assert existing_child(parent, "handoff", config_home.where, "fix the tests") is None
+    assert find_existing_child(parent, "handoff", config_home.where, "fix the tests") is None
 
 
 def test_a_child_that_was_gone_on_in_or_is_gone(
@@ -126,9 +128,9 @@ def test_a_child_that_was_gone_on_in_or_is_gone(
     untouched = child.read_bytes()
     write_session(config_home.project(), session_id(2), [user("hello", uuid="x", ts=LATER)])
     child.write_bytes(untouched + (config_home.project() / f"{session_id(2)}.jsonl").read_bytes())
-    assert existing_child(parent, "handoff", config_home.where, "fix the tests") is None
+    assert find_existing_child(parent, "handoff", config_home.where, "fix the tests") is None
     child.unlink()
-    assert existing_child(parent, "handoff", config_home.where, "fix the tests") is None
+    assert find_existing_child(parent, "handoff", config_home.where, "fix the tests") is None
 
 
 @pytest.mark.parametrize("text", [None, 3, "", "hello", "[SESSION LINEAGE] without an end"])

@@ -9,7 +9,12 @@ from typing import Any
 import pytest
 
 from resume_hooks.derive.child.draft import Draft
-from resume_hooks.derive.child.rewrite_chain import DROPPED, ChainRewrite, Edit, chain_rewrite
+from resume_hooks.derive.child.rewrite_chain import (
+    DROPPED_PROMPT_PREFIX,
+    ChainRewrite,
+    Edit,
+    plan_chain_rewrite,
+)
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.sessions.lineage_block import CLOSING, OPENING
 from resume_hooks.sessions.opening_layout import ChildSetting
@@ -55,7 +60,7 @@ def planned(
     survey = WriteScan()
     transcript = scan(str(path), observers=[survey])
     how = {"head": b'{"head":1}', "lineage": BLOCK, "edits": edits, "shrunk": True, **more}
-    return chain_rewrite(
+    return plan_chain_rewrite(
         Draft("trim", SETTING, str(folder / "child.tmp"), "child"), transcript, survey, **how
     )
 
@@ -205,8 +210,18 @@ COLD = "resume-hooks: The prompt cache expired; your next prompt resends all 124
         (said_by_hook(COLD), False),
         (said_by_hook("x"), True),
         (system("informational", uuid="s", parent="a0", content=f"Not ours. {COLD}"), True),
-        (system("informational", uuid="s", parent="a0", content=f"{DROPPED}{HELD}"), False),
-        (system("informational", uuid="s", parent="a0", content=f"{DROPPED}another's"), True),
+        (
+            system(
+                "informational", uuid="s", parent="a0", content=f"{DROPPED_PROMPT_PREFIX}{HELD}"
+            ),
+            False,
+        ),
+        (
+            system(
+                "informational", uuid="s", parent="a0", content=f"{DROPPED_PROMPT_PREFIX}another's"
+            ),
+            True,
+        ),
     ],
 )
 def test_notices_about_the_parent_stay_there(

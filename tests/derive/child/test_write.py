@@ -19,7 +19,12 @@ from hypothesis import strategies as st
 from resume_hooks.cli.schema.base import ReceiptForm
 from resume_hooks.derive import agents, fork, untrim
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.child.write import ChildPlan, carry_out, receipt, write
+from resume_hooks.derive.child.write import (
+    ChildPlan,
+    planned_receipt,
+    write_child,
+    write_unless_idle,
+)
 from resume_hooks.derive.trim import plan as trim
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.untrim import read_trimmed
@@ -48,12 +53,12 @@ from tests.builders import (
 AT_ONCE = """
 import sys
 from resume_hooks.derive import agents
-from resume_hooks.derive.child.write import write
+from resume_hooks.derive.child.write import write_child
 from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
 session = locate.session_file(sys.argv[1])
 sys.stdin.readline()
-print(write(agents.plan_fresh(session, Where(), kind="handoff"), Where()).title)
+print(write_child(agents.plan_fresh(session, Where(), kind="handoff"), Where()).title)
 """
 
 
@@ -110,7 +115,7 @@ def test_a_plan_touches_nothing(
     before = {path: path.stat().st_mtime_ns for path in config_home.root.rglob("*")}
     kind, plan_of = planned
     plan = plan_of(parent, config_home)
-    shown = carry_out(plan, config_home.where, dry_run=True)
+    shown = write_unless_idle(plan, config_home.where, dry_run=True)
     assert not shown.written
     assert shown.title in {"", f"Fix the parser · {child_titles.word_of(kind)}"}
     assert {path: path.stat().st_mtime_ns for path in config_home.root.rglob("*")} == before
@@ -126,7 +131,7 @@ def test_a_child_is_written_once_and_linked(
     os.utime(parent.path, (1_000, 1_000))
     before = Path(parent.path).read_bytes()
     kind, plan_of = written
-    made = write(plan_of(parent, config_home), config_home.where)
+    made = write_child(plan_of(parent, config_home), config_home.where)
     assert (Path(parent.path).read_bytes(), os.stat(parent.path).st_mtime) == (before, 1_000)
     assert os.path.basename(made.file) == f"{made.session_id}.jsonl"
     assert (os.path.dirname(made.file) == os.path.dirname(parent.path)) is (kind != "rehome")
@@ -158,7 +163,7 @@ def test_a_failed_check_leaves_nothing(
     before = set(config_home.root.rglob("*"))
     monkeypatch.setattr(type(plan), "checks", lambda *_: [Check("broken", ok=False)])
     with pytest.raises(CheckFailed):
-        write(plan, config_home.where)
+        write_child(plan, config_home.where)
     assert set(config_home.root.rglob("*")) == before
 
 
@@ -182,8 +187,8 @@ def test_a_title_is_chosen_when_the_child_is_written(
         agents.plan_fresh(parent, config_home.where, kind="handoff", next_step=step)
         for step in ("on we go",) * 2
     ]
-    assert [receipt(plan).title for plan in plans] == ["on we go · handoff"] * 2
-    written = [write(plan, config_home.where) for plan in plans]
+    assert [planned_receipt(plan).title for plan in plans] == ["on we go · handoff"] * 2
+    written = [write_child(plan, config_home.where) for plan in plans]
     assert [made.title for made in written] == ["on we go · handoff", "on we go · handoff 2"]
     assert [HeadTail(made.file).custom_title for made in written] == [
         made.title for made in written
@@ -206,7 +211,7 @@ def test_children_of_a_root_without_a_name(config_home: ConfigHome) -> None:
         fork.plan_fork(parent, config_home.where),
         *(agents.plan_fresh(parent, config_home.where) for _ in range(2)),
     ]
-    shown = [write(plan, config_home.where).title for plan in plans]
+    shown = [write_child(plan, config_home.where).title for plan in plans]
     assert shown == [
         "find out why the upload test on the upgrade branch fails every othe… · fork",
         "find out why the upload test on the upgrade branch fails every… · rollover",
@@ -238,14 +243,14 @@ def test_answers_that_meet_are_told(kind: str, config_home: ConfigHome) -> None:
     more = assistant("and then", uuid="b", parent="lost", ts=4, tokens=1_300, message_id="m2")
     records: list[Record | bytes] = [*conversation(1), b'{"type":"user","uuid":"lost', more]
     damaged = locate.session_file(write_session(config_home.project(), SESSION, records))
-    (warning,) = write(PLANS[kind](damaged, config_home), config_home.where).warnings
+    (warning,) = write_child(PLANS[kind](damaged, config_home), config_home.where).warnings
     assert warning.startswith("1 answer directly after another")
     records = [
         *conversation(1),
         {**more, "parentUuid": "r1"},
     ]  # as some client wrote it: nothing is lost
     sound = locate.session_file(write_session(config_home.project(), SESSION, records))
-    assert write(PLANS[kind](sound, config_home), config_home.where).warnings == ()
+    assert write_child(PLANS[kind](sound, config_home), config_home.where).warnings == ()
 
 
 CHILD = session_id(2)

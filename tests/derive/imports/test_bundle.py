@@ -15,7 +15,7 @@ import pytest
 
 from resume_hooks.derive import fork
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.child.write import ChildPlan, carry_out, write
+from resume_hooks.derive.child.write import ChildPlan, write_child, write_unless_idle
 from resume_hooks.derive.imports import bring_in
 from resume_hooks.derive.imports.bring_in import BundleOptions, ImportedSession, import_sessions
 from resume_hooks.derive.imports.read_bundle import is_bundle, unpack_bundle
@@ -166,7 +166,7 @@ def test_whole_in_another_home(config_home: ConfigHome, there: ConfigHome) -> No
 def test_a_lineage_stays_one(config_home: ConfigHome, there: ConfigHome) -> None:
     """Ids and links lead to each other there, too; a fork still names what it was forked from."""
     root = kept(config_home, conversation(3, session_id=ONE), ONE)
-    made = write(fork.plan_fork(root, config_home.where), config_home.where)
+    made = write_child(fork.plan_fork(root, config_home.where), config_home.where)
     child = locate.session_file(made.file)
     found = brought(bundled(config_home, root, child), there)
     rows = Family(there.where).lineage(found[1].receipt.file)
@@ -186,7 +186,7 @@ def test_an_id_that_is_taken(config_home: ConfigHome, there: ConfigHome) -> None
     The child's links and its parent's follow.
     """
     root = kept(config_home, conversation(3, session_id=ONE), ONE)
-    made = write(fork.plan_fork(root, config_home.where), config_home.where)
+    made = write_child(fork.plan_fork(root, config_home.where), config_home.where)
     taken = Path(kept(there, conversation(2, session_id=ONE), ONE).path)
     before = taken.read_bytes()
     first, second = brought(bundled(config_home, root, locate.session_file(made.file)), there)
@@ -215,7 +215,7 @@ def test_twice_is_once(config_home: ConfigHome, there: ConfigHome) -> None:
 def test_conversations_alone(config_home: ConfigHome, there: ConfigHome) -> None:
     """As any import: new ids, nothing but what was said; and the lineage by our own links."""
     root = kept(config_home, conversation(3, session_id=ONE), ONE)
-    made = write(fork.plan_fork(root, config_home.where), config_home.where)
+    made = write_child(fork.plan_fork(root, config_home.where), config_home.where)
     path = bundled(config_home, root, locate.session_file(made.file))
     first, second = brought(path, there, whole=False)
     assert {first.session_id, second.session_id}.isdisjoint({ONE, made.session_id})
@@ -249,9 +249,9 @@ def test_one_that_fails_takes_the_others_back(
     def refuse(decided: ChildPlan, where: Where, *, dry_run: bool) -> Receipt:
         if decided.draft.session_id == two.session_id:
             raise CheckFailed("no", "no")
-        return carry_out(decided, where, dry_run=dry_run)
+        return write_unless_idle(decided, where, dry_run=dry_run)
 
-    monkeypatch.setattr(bring_in, "carry_out", refuse)
+    monkeypatch.setattr(bring_in, "write_unless_idle", refuse)
     with pytest.raises(CheckFailed):
         brought(path, there)
     assert [p for p in (there.config / "projects").rglob("*") if p.is_file()] == []
@@ -460,7 +460,7 @@ def test_whole_again_where_the_id_is_taken(config_home: ConfigHome, there: Confi
 def test_a_bundle_makes_no_answer_of_a_verb(config_home: ConfigHome, there: ConfigHome) -> None:
     """A child that it calls one of ``back`` would be shown where that is typed: it counts as imported."""
     root = kept(config_home, conversation(3, session_id=ONE), ONE)
-    made = write(fork.plan_fork(root, config_home.where), config_home.where)
+    made = write_child(fork.plan_fork(root, config_home.where), config_home.where)
     path = bundled(config_home, root, locate.session_file(made.file))
     options = BundleOptions(str(there.root), whole=False, force=False, dry_run=False)
     with unpack_bundle(str(path), there.where) as packed:

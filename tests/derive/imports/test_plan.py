@@ -15,7 +15,7 @@ from claude_agent_sdk import list_sessions
 from resume_hooks import clock
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.child.write import write
+from resume_hooks.derive.child.write import write_child
 from resume_hooks.derive.fresh_child import Contents, opening_of
 from resume_hooks.derive.imports import plan as importing
 from resume_hooks.derive.imports.plan import ImportSource
@@ -78,7 +78,7 @@ def imported(
 ) -> Receipt:
     """Import it; the file that it came in is gone then."""
     came = source(home, records, name)
-    receipt = write(importing.plan_import(came, here, home.where), home.where)
+    receipt = write_child(importing.plan_import(came, here, home.where), home.where)
     os.unlink(came.path)
     return receipt
 
@@ -234,7 +234,7 @@ def test_the_same_again(config_home: ConfigHome, here: str) -> None:
         ).existing
         is None
     )
-    assert write(again, config_home.where).title == "prompt 0 · import 2"
+    assert write_child(again, config_home.where).title == "prompt 0 · import 2"
 
 
 def test_damaged_lines_are_counted(config_home: ConfigHome, here: str) -> None:
@@ -245,7 +245,7 @@ def test_damaged_lines_are_counted(config_home: ConfigHome, here: str) -> None:
     )
     plan = importing.plan_import(source(config_home, content), here, config_home.where)
     assert (plan.lines, plan.damaged, plan.records, plan.hidden) == (8, 3, 4, 0)
-    write(plan, config_home.where)
+    write_child(plan, config_home.where)
 
 
 def test_calls_without_results(config_home: ConfigHome, here: str) -> None:
@@ -390,7 +390,7 @@ def test_the_check_looks_into_blocks(
         lambda record: {"message": record["message"]},
     )
     with pytest.raises(CheckFailed, match="the API accepts every block"):
-        write(decided, config_home.where)
+        write_child(decided, config_home.where)
 
 
 @pytest.mark.parametrize(
@@ -431,7 +431,7 @@ def test_who_goes_on_from_it_is_told_that_nobody_verified_it(
         decided = agents.plan_fresh(
             session, config_home.where, kind="handoff", next_step="go on", contents=contents
         )
-        child = write(decided, config_home.where).file
+        child = write_child(decided, config_home.where).file
         assert UNVERIFIED.text in str(opening_of(child))
         with open(child, "ab") as stream:
             stream.write(

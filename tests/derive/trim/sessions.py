@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from resume_hooks.derive.child.rewrite_chain import ChainRewrite
-from resume_hooks.derive.child.write import write
+from resume_hooks.derive.child.write import write_child
 from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.trim.plan import SessionScan, TrimPlan
@@ -109,7 +109,7 @@ def planned(home: ConfigHome, path: Path, **options: Any) -> TrimPlan:
 def trimmed(home: ConfigHome, path: Path, **options: Any) -> Path:
     """The file of the child that a trim with these options makes."""
     decided = planned(home, path, **options)
-    receipt = write(decided, home.where)
+    receipt = write_child(decided, home.where)
     assert receipt.written
     assert receipt.checks
     assert all(check.ok for check in receipt.checks)

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from resume_hooks.derive.child.write import write
+from resume_hooks.derive.child.write import write_child
 from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.trim.plan import SessionScan
@@ -54,7 +54,7 @@ def thoughts_of(transcript: Transcript) -> Counter[tuple[object, ...]]:
 def assert_trimmed_well(home: ConfigHome, scanned: SessionScan, how: Options) -> None:
     """One trim: checked as read back, every call and result there, thinking whole or gone, and nothing left to do."""
     decided = plan.plan_trim(scanned, home.where, how, output_dir=str(home.project()))
-    write(decided, home.where)
+    write_child(decided, home.where)
     child = scan(decided.draft.path)
     stubs = Counter(("result", call) for call in chain_of(decided).linear.open_calls)
     assert calls_of(child) == calls_of(scanned.transcript) + stubs

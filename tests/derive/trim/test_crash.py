@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.derive.child.write import write
+from resume_hooks.derive.child.write import write_child
 from resume_hooks.derive.trim.plan import TrimPlan
 from resume_hooks.errors import WriteFailed
 from tests.builders import SESSION, ConfigHome
@@ -71,13 +71,13 @@ def test_killed_at_every_step(config_home: ConfigHome) -> None:
 
     def prepare() -> Callable[[], object]:
         plans.append(session(config_home))
-        return lambda: write(plans[-1], config_home.where)
+        return lambda: write_child(plans[-1], config_home.where)
 
     killed = []
     for was_killed in crashes(prepare):
         found = left_behind(config_home, plans[-1])
         again = planned(config_home, config_home.project() / f"{SESSION}.jsonl")
-        write(again, config_home.where)
+        write_child(again, config_home.where)
         whole = left_behind(config_home, again)
         assert (whole["companions"], whole["temporary"]) == (["one", "one", "two", "two"], [])
         assert found[
@@ -159,10 +159,10 @@ def test_a_full_disk_or_a_read_only_folder(room: int | None) -> None:
                 if room is None:
                     home.project().chmod(0o555)
                     with an_ordinary_user(home.root):
-                        write(decided, home.where)
+                        write_child(decided, home.where)
                 else:
                     little_room(room)
-                    write(decided, home.where)
+                    write_child(decided, home.where)
             except WriteFailed:
                 os._exit(REFUSED)
 

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from resume_hooks.cli.verb_table import command_of_verb
 from resume_hooks.derive import agents, untrim
-from resume_hooks.derive.child.write import receipt, write
+from resume_hooks.derive.child.write import planned_receipt, write_child
 from resume_hooks.derive.originals import look_up_original
 from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import Options
@@ -218,7 +218,7 @@ def test_a_handoff_child_keeps_its_next_step(config_home: ConfigHome) -> None:
     asked = agents.plan_fresh(
         session_file(str(parent)), config_home.where, kind="handoff", next_step=step
     )
-    made = write(asked, config_home.where)
+    made = write_child(asked, config_home.where)
     chain = Chain().ask().tool("t1").turns(1)
     last = rows_of(Path(made.file))[-2]["uuid"]
     with open(made.file, "ab") as stream:
@@ -298,7 +298,7 @@ def test_another_folder_gets_the_child_and_a_warning(
         planned(config_home, Path(scanned.session.path)).options,
         output_dir=str(folder),
     )
-    receipt = write(decided, config_home.where)
+    receipt = write_child(decided, config_home.where)
     assert Path(receipt.file).parent == folder
     assert any("will not find it" in warning for warning in receipt.warnings)
 
@@ -326,7 +326,7 @@ def test_nothing_to_trim(config_home: ConfigHome, rows: list[Record]) -> None:
 def test_what_would_not_pay_is_said(config_home: ConfigHome) -> None:
     """Under the least saving the receipt names no file, and after is before."""
     decided = planned(config_home, session(config_home), min_savings=5_000)
-    shown = receipt(decided)
+    shown = planned_receipt(decided)
     assert (decided.pays, shown.written, shown.file, shown.session_id) == (False, False, "", "")
     assert shown.tokens_after == shown.tokens_before
 
@@ -386,7 +386,7 @@ def test_numbers_add_up(config_home: ConfigHome) -> None:
             rows
         )
     assert decided.before.tokens - decided.after.tokens == saved.tokens
-    receipt = write(decided, config_home.where)
+    receipt = write_child(decided, config_home.where)
     assert (receipt.tools_trimmed, receipt.chars_saved) == (4, saved.characters)
     assert (
         json.loads(Path(receipt.file).read_bytes().split(b"\n")[0])["trim_metadata"]["stats"][
@@ -418,7 +418,7 @@ def test_a_child_states_what_its_trim_came_to(config_home: ConfigHome) -> None:
     decided = plan.plan_trim(
         plan.scan_session(session_file(str(path))), config_home.where, Options()
     )
-    made = write(decided, config_home.where)
+    made = write_child(decided, config_home.where)
     told = stated_size(made.file)
     assert told is not None
     assert (told.tokens, told.original) == (made.tokens_after, made.tokens_before)
@@ -434,8 +434,8 @@ def test_an_undone_trim_is_as_large_as_before(config_home: ConfigHome) -> None:
     decided = plan.plan_trim(
         plan.scan_session(session_file(str(path))), config_home.where, Options()
     )
-    child = write(decided, config_home.where)
-    whole = write(
+    child = write_child(decided, config_home.where)
+    whole = write_child(
         untrim.plan_untrim(read_trimmed(session_file(child.file)), config_home.where),
         config_home.where,
     )

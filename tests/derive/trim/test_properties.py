@@ -14,7 +14,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from resume_hooks.derive.child.write import write
+from resume_hooks.derive.child.write import write_child
 from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.trim.plan import TrimPlan
@@ -48,7 +48,7 @@ class Case:
         self.plan = self.planned(self.parent, how)
         if not any(node.spoken for node in staying(self.plan)):
             raise NothingToTrim("blank")
-        write(self.plan, Where(self.where))  # its checks raise
+        write_child(self.plan, Where(self.where))  # its checks raise
         self.child = Path(self.plan.draft.path)
 
     def planned(self, path: Path, how: Options) -> TrimPlan:

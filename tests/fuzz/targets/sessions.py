@@ -10,7 +10,7 @@ from pathlib import Path
 
 from resume_hooks.derive import agents, fork
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.child.write import write
+from resume_hooks.derive.child.write import write_child
 from resume_hooks.derive.fresh_child import Contents
 from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import Options
@@ -233,18 +233,18 @@ def _handoff(session: SessionFile, environ: Environ) -> Receipt:
     decided = agents.plan_fresh(
         session, Where(environ), kind="handoff", next_step="\ud800 go on", contents=contents
     )
-    return write(decided, Where(environ))
+    return write_child(decided, Where(environ))
 
 
 def _trim(session: SessionFile, environ: Environ) -> Receipt:
     options = Options(threshold=80, keep_recent=0, assistant=-1, min_savings=0)
-    return write(
+    return write_child(
         plan.plan_trim(plan.scan_session(session), Where(environ), options), Where(environ)
     )
 
 
 def _fork(session: SessionFile, environ: Environ) -> Receipt:
-    return write(fork.plan_fork(session, Where(environ)), Where(environ))
+    return write_child(fork.plan_fork(session, Where(environ)), Where(environ))
 
 
 def defects(home: ConfigHome) -> Try:

@@ -124,8 +124,8 @@ def typed(_: ConfigHome) -> Try:
     readers = (
         record_references.parse_reference,
         turns.parse,
-        cut_point.parse,
-        cut_point.parse_record,
+        cut_point.parse_cut,
+        cut_point.parse_record_cut,
         lambda text: query.parse_query([text, "x"]),
     )
     signs = (

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.derive.child.write import write
+from resume_hooks.derive.child.write import write_child
 from resume_hooks.maintenance.fsck import repair
 from resume_hooks.paths import Where
 from resume_hooks.sessions.lineage_block import OPENING
@@ -69,7 +69,9 @@ def test_a_repaired_child_resumes(case: Case, version: str, tmp_path: Path) -> N
     home = ClientHome(tmp_path / "home")
     path = home.install_session(case.content, SESSION)
     environ = {"HOME": str(home.root), "CLAUDE_CONFIG_DIR": str(home.config)}
-    receipt = write(repair.plan_repair(session_file(str(path)), Where(environ)), Where(environ))
+    receipt = write_child(
+        repair.plan_repair(session_file(str(path)), Where(environ)), Where(environ)
+    )
     with MockApi() as api:
         result = run_print(client, home, api, PROMPT, resume=receipt.session_id)
         requests = api.main_requests()

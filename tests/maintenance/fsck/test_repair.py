@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.child.write import write
+from resume_hooks.derive.child.write import write_child
 from resume_hooks.errors import ResumeHooksError, UsageError
 from resume_hooks.maintenance.fsck import repair
 from resume_hooks.maintenance.fsck.damaged_bytes import salvage_nodes
@@ -52,7 +52,7 @@ def repaired(
     """The child of a session with these bytes, written; its parent is left as it was."""
     path = installed(content, home)
     decided = repair.plan_repair(session_file(str(path)), home.where, branch=branch)
-    receipt = write(decided, home.where)
+    receipt = write_child(decided, home.where)
     assert path.read_bytes() == content
     return receipt, decided
 
@@ -236,6 +236,6 @@ def test_a_failed_write_leaves_nothing(config_home: ConfigHome) -> None:
     path.write_bytes(b"x" * path.stat().st_size)
     digest = hashlib.sha256(path.read_bytes()).digest()
     with pytest.raises(ResumeHooksError):
-        write(decided, config_home.where)
+        write_child(decided, config_home.where)
     assert [entry.name for entry in config_home.project().iterdir()] == [path.name]
     assert hashlib.sha256(path.read_bytes()).digest() == digest

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.derive import untrim
-from resume_hooks.derive.child.write import write
+from resume_hooks.derive.child.write import write_child
 from resume_hooks.derive.trim import in_place, plan
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.untrim import read_trimmed
@@ -54,7 +54,7 @@ def problems(path: str, home: ConfigHome) -> dict[str, list[int | None]]:
 def child_of(path: str, home: ConfigHome, options: Options = EVERYTHING) -> str:
     """A trimmed child."""
     decided = plan.plan_trim(plan.scan_session(session_file(path)), home.where, options)
-    return write(decided, home.where).file
+    return write_child(decided, home.where).file
 
 
 def trimmed_in_place(path: str, home: ConfigHome, options: Options = EVERYTHING) -> list[str]:
@@ -70,8 +70,8 @@ def family(path: str, home: ConfigHome) -> Iterator[str]:
     for options in (DEFAULTS, EVERYTHING):
         yield (child := child_of(path, home, options))
     decided = untrim.plan_untrim(read_trimmed(session_file(child)), home.where)
-    yield write(decided, home.where).file
-    yield write(repair.plan_repair(session_file(child), home.where), home.where).file
+    yield write_child(decided, home.where).file
+    yield write_child(repair.plan_repair(session_file(child), home.where), home.where).file
     trimmed_in_place(path, home)
     yield path
 

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from resume_hooks.derive import agents
-from resume_hooks.derive.child.existing import existing_child
-from resume_hooks.derive.child.write import write
-from resume_hooks.derive.cut_point import AtTurn
+from resume_hooks.derive.child.existing import find_existing_child
+from resume_hooks.derive.child.write import write_child
+from resume_hooks.derive.cut_point import CutAtTurn
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.untrim import read_trimmed
 from resume_hooks.errors import ResumeHooksError, UsageError
@@ -82,12 +82,12 @@ def test_children_of_a_real_rollout(rollout: Path, where: Where) -> None:
     assert named is not None
     parent = thread(where, named.thread_id)
     items = [item.payload for item in effective(chain_lines(str(rollout), find_in_corpus))]
-    fork = write(agents.plan_fork(parent, where), where)
+    fork = write_child(agents.plan_fork(parent, where), where)
     assert sent_of(fork.file) == items
     decided = agents.plan_trim(parent, where, Options(keep_recent=1))
     if decided.is_idle:
         return
-    trim = write(decided, where)
+    trim = write_child(decided, where)
     after = sent_of(trim.file)
     assert [item.get("encrypted_content") for item in after] == [
         item.get("encrypted_content") for item in items
@@ -95,7 +95,9 @@ def test_children_of_a_real_rollout(rollout: Path, where: Where) -> None:
     assert [item.get("call_id") for item in after] == [item.get("call_id") for item in items]
     assert len(json.dumps(after)) < len(json.dumps(items))
     reading = read_trimmed(thread(where, trim.session_id))
-    assert sent_of(write(agents.plan_untrim(reading, where, strict=True), where).file) == items
+    assert (
+        sent_of(write_child(agents.plan_untrim(reading, where, strict=True), where).file) == items
+    )
 
 
 def test_every_form_of_output_and_input_is_trimmed(where: Where) -> None:
@@ -133,7 +135,7 @@ def test_every_form_of_output_and_input_is_trimmed(where: Where) -> None:
     ]
     path = rollouts.write(codex_of(where), lines)
     before = path.read_bytes()
-    trim = write(agents.plan_trim(thread(where), where, Options()), where)
+    trim = write_child(agents.plan_trim(thread(where), where, Options()), where)
     assert path.read_bytes() == before
     sent = sent_of(trim.file)
     assert len(sent) == len(sent_of(path))
@@ -167,7 +169,7 @@ def test_a_new_child_is_not_open_and_names_no_agent(where: Where) -> None:
         agents.plan_fork(thread(where), where),
         agents.plan_fresh(thread(where), where, kind="handoff"),
     ):
-        child = write(made, where)
+        child = write_child(made, where)
         assert agent.why_open(agent.session(child.file)) == ""
         assert "session-searcher" not in Path(child.file).read_text()
     later = time.time() + 10
@@ -194,7 +196,7 @@ def test_a_goal_is_told_like_other_words_and_stays_behind(status: str, where: Wh
     assert told.startswith(f"the session's goal, {status}: \"use ")
     assert secret not in told
     assert len(told) <= LONGEST
-    assert (GOAL_WARNING in write(agents.plan_fork(parent, where), where).warnings) == (
+    assert (GOAL_WARNING in write_child(agents.plan_fork(parent, where), where).warnings) == (
         status == "paused"
     )
 
@@ -219,11 +221,11 @@ def test_a_cut_ends_with_the_turn(where: Where) -> None:
     ]
     context = rollouts.line("turn_context", {"cwd": "/", "model": "gpt-5"})
     rollouts.write(codex_of(where), [rollouts.meta(), *talk[:2], context, *talk[2:]])
-    fork = write(agents.plan_fork(thread(where), where, cut=AtTurn(2)), where)
+    fork = write_child(agents.plan_fork(thread(where), where, cut=CutAtTurn(2)), where)
     assert [item["content"][0]["text"] for item in sent_of(fork.file)][-1] == "assistant 1"
     assert len(sent_of(fork.file)) == 4
     assert not any(line["type"] == "turn_context" for line in lines_of(fork.file))
-    whole = write(agents.plan_fork(thread(where), where), where)
+    whole = write_child(agents.plan_fork(thread(where), where), where)
     assert [line["type"] for line in lines_of(whole.file)].count("turn_context") == 1
 
 
@@ -235,7 +237,7 @@ def test_what_a_thread_is_set_to_last_is_its_forks_own(where: Where) -> None:
     )
     talk = [older, rollouts.said("user", "begin"), newest, rollouts.said("assistant", "done")]
     rollouts.write(codex_of(where), [rollouts.meta(), *talk])
-    fork = write(agents.plan_fork(thread(where), where), where)
+    fork = write_child(agents.plan_fork(thread(where), where), where)
     told = [line["payload"] for line in lines_of(fork.file) if "thread_settings" in line["payload"]]
     assert [(each["thread_id"], each["thread_settings"]) for each in told] == [
         (fork.session_id, {"n": "2"})
@@ -250,7 +252,7 @@ def test_a_summary_that_nobody_can_read_is_said_so(where: Where) -> None:
         codex_of(where),
         [rollouts.meta(), rollouts.said("user", "begin"), rollouts.compacted(left), *talk],
     )
-    fork = write(agents.plan_fork(thread(where), where, to="claude"), where)
+    fork = write_child(agents.plan_fork(thread(where), where, to="claude"), where)
     text = Path(fork.file).read_text("utf-8")
     assert fork.tokens_after > fork.tokens_before, (
         "what every request begins with is in it, and what is told"
@@ -269,7 +271,7 @@ def test_what_is_refused(where: Where) -> None:
     with pytest.raises(UsageError, match="sub-agent"):
         agents.plan_fork(thread(where, other), where)
     with pytest.raises(UsageError, match="exclude"):
-        agents.plan_fork(thread(where), where, cut=AtTurn(1), to="claude")
+        agents.plan_fork(thread(where), where, cut=CutAtTurn(1), to="claude")
     with pytest.raises(UsageError, match="home"):
         agents.plan_fork(thread(where), where, home="/")
     with pytest.raises(UsageError, match="is not trimmed"):
@@ -283,13 +285,15 @@ def test_one_trimmed_item_comes_back_alone(where: Where) -> None:
     """
     lines = [rollouts.meta(), rollouts.said("user", "go"), *rollouts.work(3, BIG), *rollouts.LATER]
     path = rollouts.write(codex_of(where), lines)
-    trim = write(agents.plan_trim(thread(where), where, Options()), where)
+    trim = write_child(agents.plan_trim(thread(where), where, Options()), where)
     reading = read_trimmed(thread(where, trim.session_id))
     assert len(reading.trimmed) == 3
-    one = write(agents.plan_untrim(reading, where, (reading.trimmed[1].number,)), where)
+    one = write_child(agents.plan_untrim(reading, where, (reading.trimmed[1].number,)), where)
     back = [item == was for item, was in zip(sent_of(one.file), sent_of(path), strict=True)]
     assert [place for place, same in enumerate(back) if not same] == [2, 6]
-    rest = write(agents.plan_untrim(read_trimmed(thread(where, one.session_id)), where), where)
+    rest = write_child(
+        agents.plan_untrim(read_trimmed(thread(where, one.session_id)), where), where
+    )
     assert sent_of(rest.file) == sent_of(path)
 
 
@@ -336,7 +340,9 @@ def test_a_smart_trim_takes_what_a_model_chose(where: Where) -> None:
     ] == [6]
     assert '"a build"' in sent[6]["output"][0]["text"]
     assert b'"method":"smart"' in Path(receipt.file).read_bytes().splitlines()[0]
-    back = write(agents.plan_untrim(read_trimmed(thread(where, receipt.session_id)), where), where)
+    back = write_child(
+        agents.plan_untrim(read_trimmed(thread(where, receipt.session_id)), where), where
+    )
     assert sent_of(back.file) == sent_of(path)
 
 
@@ -361,7 +367,7 @@ def test_a_rewind_stands_at_the_mark_again(where: Where) -> None:
             stream.write(json.dumps(one).encode() + b"\n")
     for at, stays in ((mark, kept), (mark._replace(uuid="gone"), [])):
         decided = back.plan_back(thread(where), at, "it was slower", where)
-        sent = sent_of(write(decided.child, where).file)
+        sent = sent_of(write_child(decided.child, where).file)
         assert sent[: len(stays)] == stays
         assert [one["role"] for one in sent[len(stays) :]] == ["user", "assistant"]
         assert "it was slower" in sent[-2]["content"][0]["text"]
@@ -381,7 +387,7 @@ def test_a_fork_comes_back_to_where_it_left(where: Where, by: str) -> None:
     path = rollouts.write(codex_of(where), [rollouts.meta(), *talk])
     kept = sent_of(path)
     if by == "us":
-        fork = Path(write(agents.plan_fork(thread(where), where), where).file)
+        fork = Path(write_child(agents.plan_fork(thread(where), where), where).file)
     else:
         base = {"thread_id": THREAD, "end_byte_offset": path.stat().st_size}
         said = rollouts.meta(
@@ -408,7 +414,7 @@ def test_a_fork_comes_back_to_where_it_left(where: Where, by: str) -> None:
     assert mark is not None
     assert mark.left == THREAD
     decided = back.plan_back(session, mark, "", where)
-    sent = sent_of(write(decided.child, where).file)
+    sent = sent_of(write_child(decided.child, where).file)
     assert (sent[: len(kept)], decided.lost) == (kept, "")
     told = sent[len(kept)]["content"][0]["text"]
     assert "- pytest -q (:" in told
@@ -419,23 +425,23 @@ def test_a_fork_comes_back_to_where_it_left(where: Where, by: str) -> None:
 def test_a_handoff_that_stands_is_named_again(where: Where) -> None:
     """By the same words, until somebody goes on in it or in its parent."""
     path = rollouts.write(codex_of(where), [rollouts.meta(), rollouts.said("user", "go")])
-    first = write(
+    first = write_child(
         agents.plan_fresh(thread(where), where, kind="handoff", next_step="test it"), where
     )
-    again = existing_child(thread(where), "handoff", where, "test it")
+    again = find_existing_child(thread(where), "handoff", where, "test it")
     assert again is not None
     assert (again.session_id, again.file, again.agent) == (first.session_id, first.file, "codex")
     assert (again.parent_file, again.commands, again.written) == (str(path), first.commands, False)
-    assert existing_child(thread(where), "handoff", where, "mend it") is None
+    assert find_existing_child(thread(where), "handoff", where, "mend it") is None
     later = json.dumps(
         rollouts.said("user", "more") | {"timestamp": "2999-01-01T00:00:00.000Z"}
     ).encode()
     for file in (Path(first.file), path):
         before = file.read_bytes()
         file.write_bytes(before + later + b"\n")
-        assert existing_child(thread(where), "handoff", where, "test it") is None
+        assert find_existing_child(thread(where), "handoff", where, "test it") is None
         file.write_bytes(before)
-    assert existing_child(thread(where), "handoff", where, "test it") is not None
+    assert find_existing_child(thread(where), "handoff", where, "test it") is not None
 
 
 @pytest.mark.parametrize(
@@ -466,12 +472,12 @@ def test_a_crash_leaves_nothing_or_the_whole(where: Where) -> None:
     """At each step of a write; the next write sweeps what lay about."""
     path = rollouts.write(codex_of(where), [rollouts.meta(), *rollouts.work(12, BIG, asks=True)])
     before, decided, born = path.read_bytes(), agents.plan_trim(thread(where), where, Options()), []
-    for _ in crashes(lambda: lambda: write(decided, where)):
+    for _ in crashes(lambda: lambda: write_child(decided, where)):
         child = Path(decided.draft.path)
         born.append(child.exists())
         assert not born[-1] or child.stat().st_size == sum(map(len, decided.body.lines()))
         child.unlink(missing_ok=True)
-        write(agents.plan_trim(thread(where), where, Options()), where)
+        write_child(agents.plan_trim(thread(where), where, Options()), where)
         assert [
             one for one in codex_of(where).rglob("*") if one.is_file() and one.suffix != ".jsonl"
         ] == []
@@ -497,7 +503,7 @@ def test_a_damaged_rollout_gives_a_sound_child_or_an_error_in_words(
         for plan in (agents.plan_fork, lambda one, there: agents.plan_trim(one, there, Options())):
             try:
                 decided = plan(thread(where), where)
-                receipt = None if decided.is_idle else write(decided, where)
+                receipt = None if decided.is_idle else write_child(decided, where)
             except ResumeHooksError:
                 continue
             if receipt is not None:

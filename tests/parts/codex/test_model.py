@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.derive.child.draft import NOBODY
+from resume_hooks.derive.child.draft import NO_PARENT
 from resume_hooks.derive.model.headless import model_for
 from resume_hooks.derive.summary import Summary
 from resume_hooks.errors import HeadlessFailed
@@ -102,7 +102,7 @@ def test_which_client_is_asked(config_home: ConfigHome, tmp_path: Path) -> None:
             (tmp_path / name).chmod(0o755)
         where = Where({**config_home.environ, "PATH": str(tmp_path), "HOME": str(tmp_path)})
         return [
-            model_for(NOBODY._replace(agent=agent), where).name for agent in ("codex", "claude")
+            model_for(NO_PARENT._replace(agent=agent), where).name for agent in ("codex", "claude")
         ]
 
     assert names("claude", "codex") == ["codex", "haiku"]

@@ -12,7 +12,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from resume_hooks.derive import agents
-from resume_hooks.derive.child.write import receipt
+from resume_hooks.derive.child.write import planned_receipt
 from resume_hooks.derive.fresh_child import Contents, FreshPlan
 from resume_hooks.parts.documents.document import document_of_child, markdown_line, name_of_document
 from resume_hooks.reading.digest.entries import Digest, DigestEntry, Kind, TalkMessage
@@ -60,7 +60,7 @@ def planned(
 
 def text_of(decided: FreshPlan) -> str:
     """Its document."""
-    return document_of_child(decided, receipt(decided))
+    return document_of_child(decided, planned_receipt(decided))
 
 
 def front_matter(text: str) -> dict[str, Any]:

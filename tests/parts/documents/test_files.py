@@ -15,7 +15,7 @@ import pytest
 from resume_hooks import settings
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.receipt import FilesBeside
-from resume_hooks.derive.child.write import write
+from resume_hooks.derive.child.write import write_child
 from resume_hooks.derive.fresh_child import Contents, FreshPlan
 from resume_hooks.errors import UsageError, WriteFailed
 from resume_hooks.parts.documents.document import list_wanted_files, out_path, write_documents
@@ -52,7 +52,7 @@ def left(home: ConfigHome, project: Path, out: str = "", **settings: str) -> Fil
     decided = planned(home, project)
     for name, value in settings.items():
         stored_settings.store_setting(name, value, home.where)
-    receipt = write(decided, home.where)
+    receipt = write_child(decided, home.where)
     files = write_documents(decided, receipt, home.where, out)
     assert os.path.exists(receipt.file), "whatever comes of them, the child is there"
     return files
@@ -158,7 +158,7 @@ def test_a_session_that_only_says_where_it_belongs(
     )
     decided = agents.plan_fresh(locate.session_file(path), config_home.where, kind="handoff")
     stored_settings.store_setting("handoff_dir", "_handoffs", config_home.where)
-    files = write_documents(decided, write(decided, config_home.where), config_home.where)
+    files = write_documents(decided, write_child(decided, config_home.where), config_home.where)
     assert (files.documents, len(files.warnings)) == ((), 1)
     assert list(project.iterdir()) == []
 
@@ -177,7 +177,10 @@ def test_a_dry_run_names_the_same_files(config_home: ConfigHome, project: Path) 
     decided = planned(config_home, project)
     wanted = list_wanted_files(decided, config_home.where)
     assert list(project.iterdir()) == []
-    assert write_documents(decided, write(decided, config_home.where), config_home.where) == wanted
+    assert (
+        write_documents(decided, write_child(decided, config_home.where), config_home.where)
+        == wanted
+    )
 
 
 def test_where_out_leads(config_home: ConfigHome, project: Path) -> None:
@@ -227,7 +230,7 @@ def test_a_full_disk_leaves_nothing(
     """No part of a document, no temporary file, no empty folder; a warning."""
     decided = planned(config_home, project)
     stored_settings.store_setting("handoff_dir", "_handoffs", config_home.where)
-    receipt = write(decided, config_home.where)
+    receipt = write_child(decided, config_home.where)
 
     def full(_: int) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -262,7 +265,7 @@ def test_a_document_of_secrets(config_home: ConfigHome, leaky: str, tmp_path: Pa
     decided = agents.plan_fresh(
         session_file(leaky), config_home.where, kind="handoff", next_step="go on", contents=contents
     )
-    receipt = write(decided, config_home.where)
+    receipt = write_child(decided, config_home.where)
     files = write_documents(decided, receipt, config_home.where)
     (path,) = files.documents
     written = Path(path).read_text()

@@ -12,7 +12,7 @@ import orjson
 import pytest
 
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.child.write import write
+from resume_hooks.derive.child.write import write_child
 from resume_hooks.errors import UsageError
 from resume_hooks.parts.marks import back
 from resume_hooks.parts.marks import state as marks
@@ -69,7 +69,7 @@ def went_back(
     home: ConfigHome, lines: list[Record], at: str, report: str = "it was slower"
 ) -> Receipt:
     """The receipt of one that was written."""
-    return write(planned(home, lines, at, report).child, Where())
+    return write_child(planned(home, lines, at, report).child, Where())
 
 
 def chain(receipt: Receipt) -> list[Record]:
@@ -166,7 +166,7 @@ def test_nothing_followed(config_home: ConfigHome) -> None:
     """Rewound at once, there is nothing left out; the report is kept all the same."""
     decided = planned(config_home, conversation(2), "r3")
     assert decided.left_out is None
-    made = write(decided.child, Where())
+    made = write_child(decided.child, Where())
     assert "Nothing had followed it." in records.text(chain(made)[-1])
 
 
@@ -320,7 +320,7 @@ HOSTILE = [
 def test_hostile_reports_and_goals(config_home: ConfigHome, text: str) -> None:
     """Text is text: the child passes every check, one block of lineage stands in it, its card can't be a trigger."""
     path = write_session(config_home.project(), SESSION, explored())
-    made = write(
+    made = write_child(
         back.plan_back(locate.session_file(path), mark("r3", text), text, Where()).child, Where()
     )
     told, card = chain(made)[-2:]
@@ -347,7 +347,7 @@ def test_snapshots_of_what_is_kept_come_along(config_home: ConfigHome) -> None:
     decided = planned(config_home, [*explored(), snapshot("r0"), snapshot("p")], "r3")
     assert decided.left_out is not None
     assert decided.left_out.prompt == "p"
-    content = Path(write(decided.child, Where()).file).read_text()
+    content = Path(write_child(decided.child, Where()).file).read_text()
     assert content.count('"file-history-snapshot"') == 1
     assert '"messageId":"r0"' in content
 
@@ -357,7 +357,7 @@ def test_a_child_can_be_marked_and_left_again(config_home: ConfigHome) -> None:
     made = went_back(config_home, explored(), "r3")
     again = marks.place_mark(locate.session_file(made.file)).mark
     assert again.uuid == chain(made)[-1]["uuid"]
-    other = write(
+    other = write_child(
         back.plan_back(locate.session_file(made.file), again, "x", Where()).child, Where()
     )
     assert other.title == "Fix the parser · back 2"
@@ -378,7 +378,7 @@ def test_the_corpus(config_home: ConfigHome, real_session: RealSession) -> None:
     chance = random.Random(real_session.name)
     for place in {spoken[0], spoken[-1], *(chance.choice(spoken) for _ in range(2))}:
         decided = back.plan_back(session, mark(row.nodes[place - 1].uuid), "REPORT", Where())
-        made = write(decided.child, Where())
+        made = write_child(decided.child, Where())
         assert made.written
         kept = row.nodes[: standalone_count(row, place)]
         if any(node.spoken for node in kept):
@@ -400,7 +400,7 @@ def test_a_way_back_of_it(config_home: ConfigHome) -> None:
     mark = marks.place_mark(locate.session_file(path), "try").mark
     away(path, config_home.environ)
     kept = locate.resolve(SESSION, "/", config_home.where)
-    made = write(
+    made = write_child(
         back.plan_back(kept, mark, "It did not work", config_home.where).child, config_home.where
     )
     assert (os.path.dirname(made.file), made.title) == (os.path.dirname(path), "Fix it · back")

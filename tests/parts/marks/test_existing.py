@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from resume_hooks.derive.child.existing import existing_child
-from resume_hooks.derive.child.write import write
+from resume_hooks.derive.child.existing import find_existing_child
+from resume_hooks.derive.child.write import write_child
 from resume_hooks.parts.marks import back
 from resume_hooks.parts.marks import state as marks
 from resume_hooks.sessions import locate
@@ -16,7 +16,7 @@ __all__ = ["parent"]
 def went_back(parent: locate.SessionFile, home: ConfigHome) -> str:
     """Make a child by a way back to the end of the session; its id."""
     mark = marks.place_mark(parent).mark
-    return write(
+    return write_child(
         back.plan_back(parent, mark, "it was slower", home.where).child, home.where
     ).session_id
 
@@ -27,9 +27,9 @@ def test_the_newest_way_back_stands(parent: locate.SessionFile, config_home: Con
     A handoff is no way back, a way back no handoff.
     """
     hand_off(parent, config_home, "")
-    assert existing_child(parent, "back", config_home.where) is None
+    assert find_existing_child(parent, "back", config_home.where) is None
     child = went_back(parent, config_home)
-    found = existing_child(parent, "back", config_home.where)
+    found = find_existing_child(parent, "back", config_home.where)
     assert found is not None
     assert (found.session_id, found.written, found.kind) == (child, False, "back")
-    assert existing_child(parent, "handoff", config_home.where, "") is None
+    assert find_existing_child(parent, "handoff", config_home.where, "") is None

@@ -314,7 +314,7 @@ def test_a_write_that_fails_keeps_the_mark(
         raise WriteFailed("The disk is full")
 
     with monkeypatch.context() as patch:
-        patch.setattr("resume_hooks.derive.child.write.write", refuse)
+        patch.setattr("resume_hooks.derive.child.write.write_child", refuse)
         trigger = Trigger("back", "it was slower", slash=False, pasted=False)
         assert "The disk is full" in card_of_trigger(trigger, {"session_id": SESSION})
     assert state.find_mark(SESSION) == before

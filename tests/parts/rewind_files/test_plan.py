@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.derive import fork
-from resume_hooks.derive.child.write import write
+from resume_hooks.derive.child.write import write_child
 from resume_hooks.errors import CantRestore
 from resume_hooks.parts.rewind_files import plan
 from resume_hooks.parts.rewind_files.plan import Change
@@ -370,7 +370,7 @@ def test_a_parents_backup_is_not_taken_for_its_childs(project: Project) -> None:
     """Versions may count anew in a child: the same name would be another content."""
     project.put("a", "new\n")
     session = project.simple({"a": project.keep("a", "old\n")})
-    child = write(fork.plan_fork(session, project.home.where), project.home.where)
+    child = write_child(fork.plan_fork(session, project.home.where), project.home.where)
     shutil.rmtree(project.store.with_name(child.session_id))
     (change,) = project.plan(locate.session_file(child.file)).changes
     assert change.missing

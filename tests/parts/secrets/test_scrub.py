@@ -12,7 +12,7 @@ from pathlib import Path
 import pexpect
 import pytest
 
-from resume_hooks.derive.child.write import write
+from resume_hooks.derive.child.write import write_child
 from resume_hooks.errors import WriteFailed
 from resume_hooks.parts.secrets import child, purge
 from resume_hooks.parts.secrets.cleaner import Cleaner
@@ -261,7 +261,7 @@ def test_a_full_disk_is_told(
 
     monkeypatch.setattr(purge, "private_folder", full)
     with pytest.raises(WriteFailed, match="No space left"):
-        write(
+        write_child(
             child.plan_scrubbed_child(session_file(str(path)), config_home.where, Cleaner()),
             config_home.where,
         )

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.derive import agents
-from resume_hooks.derive.child.write import write
+from resume_hooks.derive.child.write import write_child
 from resume_hooks.parts.share.export import FORMS as DOCUMENTS
 from resume_hooks.parts.share.export import JSON, LIMIT
 from resume_hooks.parts.share.export.document import Document, DocumentOptions
@@ -117,7 +117,7 @@ def outputs(config_home: ConfigHome, form: Form, secret: str) -> dict[str, str]:
         bundle.stream.seek(0)
         made["bundle in the page"] = zlib.decompress(bundle.stream.read(), 31).decode()
     made["shared page"] = re.sub(r"(?s)<script type=.application/x-resume.*?</script>", "", shared)
-    child = write(agents.plan_fresh(session, where, kind="handoff"), where)
+    child = write_child(agents.plan_fresh(session, where, kind="handoff"), where)
     made["child"] = Path(child.file).read_text()
     made["title"] = child.title
     Path(child.file).unlink()
@@ -152,7 +152,7 @@ def test_a_value_on_the_line_below_its_name(config_home: ConfigHome, value: str)
     )
     assert value not in b"".join(document.chunks()).decode()
     assert value[:3].lower() not in document.name
-    child = write(
+    child = write_child(
         agents.plan_fresh(session_file(path), config_home.where, kind="handoff"), config_home.where
     )
     assert value not in Path(child.file).read_text()

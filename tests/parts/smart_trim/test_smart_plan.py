@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 
 from resume_hooks.derive import untrim
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.child.write import write
+from resume_hooks.derive.child.write import write_child
 from resume_hooks.derive.originals import origins_in
 from resume_hooks.derive.trim.plan import SessionScan
 from resume_hooks.derive.untrim import read_trimmed
@@ -157,7 +157,7 @@ def test_untrim_brings_everything_back(config_home: ConfigHome) -> None:
     _, receipt = made(
         config_home, path, Fake(lambda ns: [row(n, "See line 1 of /x.jsonl]\n[") for n in ns])
     )
-    back = write(
+    back = write_child(
         untrim.plan_untrim(read_trimmed(session_file(receipt.file)), config_home.where),
         config_home.where,
     )
@@ -262,7 +262,7 @@ def holds(home: ConfigHome, path: Path, model: Fake, rules: Sequence[str] = CERT
     assert calls_of(child) == calls_of(parent) + stubs
     assert thoughts_of(child) <= thoughts_of(parent)
     if planned.rows and is_session_id(path.stem):
-        back = write(
+        back = write_child(
             untrim.plan_untrim(read_trimmed(session_file(receipt.file)), home.where), home.where
         )
         whole, cut, restored = held(str(path)), held(receipt.file), held(back.file)

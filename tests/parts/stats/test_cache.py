@@ -10,7 +10,7 @@ import orjson
 import pytest
 
 from resume_hooks.derive import agents
-from resume_hooks.derive.child.write import write
+from resume_hooks.derive.child.write import write_child
 from resume_hooks.parts.stats import cache
 from resume_hooks.parts.stats.cache import TranscriptCounts, gather_counts
 from resume_hooks.parts.stats.count import Child, Counts, Day
@@ -285,7 +285,7 @@ def test_a_handoff_that_clear_led_to(config_home: ConfigHome) -> None:
     project, where = config_home.project(), config_home.where
     rows = [user("go", uuid="u"), assistant("done", uuid="a", parent="u", tokens=90_000)]
     parent = session_file(write_session(project, SESSION, rows))
-    made = write(agents.plan_fresh(parent, where, kind="handoff"), where)
+    made = write_child(agents.plan_fresh(parent, where, kind="handoff"), where)
     record_link(Link(OTHER, SESSION, "handoff", "2026-01-31T10:00:00.000Z"), where)
     record_superseded(made.session_id, OTHER, "2026-01-31T10:00:00.000Z", where)
     late = 3_600

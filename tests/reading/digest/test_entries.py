@@ -10,7 +10,7 @@ import orjson
 import pytest
 
 from resume_hooks.derive import agents
-from resume_hooks.derive.child.write import write
+from resume_hooks.derive.child.write import write_child
 from resume_hooks.derive.fresh_child import DIGEST_LINE, OPENING_LINE, Contents
 from resume_hooks.reading.digest import entries, opening
 from resume_hooks.reading.digest.entries import Digest, DigestEntry, Kind, TalkMessage, make_entry
@@ -166,7 +166,7 @@ def child_of(talk: Talk, home: ConfigHome, step: str = "") -> str:
     plan = agents.plan_fresh(
         session_file(str(path)), home.where, kind="handoff", next_step=step, contents=contents
     )
-    return write(plan, home.where).file
+    return write_child(plan, home.where).file
 
 
 def test_a_child_holds_the_whole_digest(config_home: ConfigHome) -> None:

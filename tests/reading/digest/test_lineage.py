@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.derive import agents
-from resume_hooks.derive.child.write import write
+from resume_hooks.derive.child.write import write_child
 from resume_hooks.derive.fresh_child import DIGEST_LINE, Contents
 from resume_hooks.hooks import session
 from resume_hooks.hooks.pending_handoff import PendingHandoff
@@ -54,7 +54,7 @@ def _child(path: str, digest: Digest, home: ConfigHome, step: str) -> str:
     plan = agents.plan_fresh(
         session_file(path), home.where, kind="handoff", next_step=step, contents=Contents(digest)
     )
-    return write(plan, home.where).file
+    return write_child(plan, home.where).file
 
 
 def gone_on(child: str, talk: Talk) -> str:

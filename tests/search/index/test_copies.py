@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from resume_hooks.derive import agents, fork
-from resume_hooks.derive.child.write import write
+from resume_hooks.derive.child.write import write_child
 from resume_hooks.derive.trim import plan as trimming
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.search.engine import search_index
@@ -81,7 +81,7 @@ def test_a_fork_of_ours_is_one_hit_also_of_a_fork_of_the_sdk(config_home: Config
     theirs = written(config_home, *once, name=FORK)
     again, made = (
         Path(
-            write(
+            write_child(
                 fork.plan_fork(locate.session_file(str(path)), config_home.where), config_home.where
             ).file
         )
@@ -127,7 +127,7 @@ def trimmed(home: ConfigHome, path: Path) -> Path:
     decided = trimming.plan_trim(
         trimming.scan_session(locate.session_file(str(path))), home.where, options
     )
-    return Path(write(decided, home.where).file)
+    return Path(write_child(decided, home.where).file)
 
 
 def test_a_trimmed_child_adds_nothing_that_its_parent_says(
@@ -164,7 +164,7 @@ def test_a_handoff_s_lineage_is_not_indexed(config_home: ConfigHome) -> None:
         kind="handoff",
         next_step="write zymurgy",
     )
-    receipt = write(plan, config_home.where)
+    receipt = write_child(plan, config_home.where)
     holding = held(config_home)
     assert {name for name, _ in holding.lines("zymurgi")} == {Path(receipt.file).name}
     assert "lineag" not in holding.words()

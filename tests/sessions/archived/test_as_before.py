@@ -17,7 +17,7 @@ from click.testing import CliRunner
 
 from resume_hooks.cli.main import cli
 from resume_hooks.derive import fork, untrim
-from resume_hooks.derive.child.write import write
+from resume_hooks.derive.child.write import write_child
 from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.untrim import read_trimmed
@@ -93,9 +93,9 @@ def children(home: ConfigHome, parent: str, child: str) -> list[list[str]]:
     """What a fork and an untrim come to, and each is gone again."""
     made = []
     session = locate.resolve(parent, "/", home.where)
-    made.append(write(fork.plan_fork(session, home.where), home.where))
+    made.append(write_child(fork.plan_fork(session, home.where), home.where))
     reading = read_trimmed(locate.resolve(child, "/", home.where))
-    made.append(write(untrim.plan_untrim(reading, home.where), home.where))
+    made.append(write_child(untrim.plan_untrim(reading, home.where), home.where))
     lines = []
     for receipt in made:
         assert os.path.dirname(receipt.file) == str(home.project())
@@ -122,7 +122,7 @@ def test_nothing_but_the_place_is_told_otherwise(config_home: ConfigHome, name: 
     options = Options(keep_recent=0, min_savings=0, threshold=40)
     session = locate.session_file(path)
     decided = plan.plan_trim(plan.scan_session(session), config_home.where, options)
-    child = write(decided, config_home.where)
+    child = write_child(decided, config_home.where)
     os.utime(child.file, (LAST + 60, LAST + 60))
     (config_home.config / "resume-hooks" / "links.jsonl").unlink()
     before = answers(config_home, session.session_id, child.session_id)

@@ -11,7 +11,7 @@ import pytest
 from resume_hooks import api
 from resume_hooks.archive.vault.archive_session import archive_session
 from resume_hooks.derive import agents, fork
-from resume_hooks.derive.child.write import write
+from resume_hooks.derive.child.write import write_child
 from resume_hooks.derive.fresh_child import Contents
 from resume_hooks.errors import WriteFailed
 from resume_hooks.reading.digest.build import digest_of
@@ -157,7 +157,7 @@ def test_children_go_where_it_lay(config_home: ConfigHome) -> None:
     away(session.path, config_home.environ)
     shutil.rmtree(config_home.project())
     kept = locate.resolve(SESSION, "/", config_home.where)
-    made = write(fork.plan_fork(kept, config_home.where), config_home.where)
+    made = write_child(fork.plan_fork(kept, config_home.where), config_home.where)
     assert (os.path.dirname(made.file), made.parent_file, made.folder) == (
         os.path.dirname(session.path), session.path, cwd,
     )  # fmt: skip
@@ -174,7 +174,7 @@ def test_children_go_where_it_lay(config_home: ConfigHome) -> None:
     handed = agents.plan_fresh(
         kept, config_home.where, kind="handoff", next_step="on", contents=contents
     )
-    assert write(handed, config_home.where).file.startswith(str(config_home.project()))
+    assert write_child(handed, config_home.where).file.startswith(str(config_home.project()))
 
 
 def test_what_the_client_swept_of_a_session_that_is_there(config_home: ConfigHome) -> None:
@@ -184,7 +184,7 @@ def test_what_the_client_swept_of_a_session_that_is_there(config_home: ConfigHom
     (outputs / "toolu_2.txt").write_bytes(b"younger")
     archive_session(session, config_home.where)
     (outputs / "toolu_1.txt").unlink()
-    made = write(fork.plan_fork(session, config_home.where), config_home.where)
+    made = write_child(fork.plan_fork(session, config_home.where), config_home.where)
     assert made.warnings == ()
     found = {
         path.name: path for path in (Path(made.file).with_suffix("") / "tool-results").iterdir()
@@ -209,13 +209,13 @@ def test_a_failed_child_leaves_no_folder(
     with monkeypatch.context() as patch:
         patch.setattr("resume_hooks.derive.child.write.create_session", _refused)
         with pytest.raises(WriteFailed):
-            write(decided, config_home.where)
+            write_child(decided, config_home.where)
     assert not folder.exists()
     elsewhere = config_home.root / "elsewhere"
     elsewhere.mkdir()
     folder.symlink_to(elsewhere)
     with pytest.raises(WriteFailed, match="is a symbolic link"):
-        write(decided, config_home.where)
+        write_child(decided, config_home.where)
     assert list(elsewhere.iterdir()) == []
 
 

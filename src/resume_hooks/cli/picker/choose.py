@@ -84,14 +84,14 @@ def _fork_before_compaction(row: ListedSession, said: str) -> str | ListedSessio
             return AGAIN
         return "There is no compaction in it to go back before."
     # Only a fork needs these imports.
-    from resume_hooks.derive.cut_point import BeforeCompaction
+    from resume_hooks.derive.cut_point import CutBeforeCompaction
     from resume_hooks.derive.verbs.caller import Caller
     from resume_hooks.derive.verbs.fork import ForkSpec, fork
     from resume_hooks.sessions.session import Session
 
     session = Session.at(row.path, Where())
     try:
-        path = fork(session, ForkSpec(BeforeCompaction()), Caller(Where())).receipt.file
+        path = fork(session, ForkSpec(CutBeforeCompaction()), Caller(Where())).receipt.file
         made = agent_at(path, Where()).session(path)
     except ResumeHooksError as error:
         return f"{error.message}. {error.remedy}"

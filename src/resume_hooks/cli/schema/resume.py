@@ -9,13 +9,13 @@ from pydantic import Field
 from resume_hooks.cli.schema.base import Commands, CommonFields, Context, FieldsLike, StrictModel
 from resume_hooks.cli.with_fields import With
 from resume_hooks.derive.compare import (
-    OUTPUT,
+    OUTPUT_RATE,
     Advice,
     Comparison,
     Estimate,
     Rates,
     SizeEstimate,
-    rates_of,
+    rates_for_lifetime,
 )
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.registry import original_path
@@ -63,26 +63,26 @@ class RateTable(StrictModel):
         lambda each: each.write,
         "a token that is not cached, written to the cache if the session has one",
     )
-    output: float = rates(lambda _: OUTPUT)
+    output: float = rates(lambda _: OUTPUT_RATE)
 
 
 class SizeRow(StrictModel):
     """A size of a handoff: its content, and the cost of its first request in input tokens."""
 
     size: str = of_size(
-        lambda each: each.carries.size, "as `handoff --size` takes it; `all` is a fork"
+        lambda each: each.dial_size.size, "as `handoff --size` takes it; `all` is a fork"
     )
-    after: int = of_size(lambda each: each.carries.after, "tokens of context after it")
+    after: int = of_size(lambda each: each.dial_size.after, "tokens of context after it")
     whole: int = of_size(
-        lambda each: each.carries.whole,
+        lambda each: each.dial_size.whole,
         "tokens that an opening without a limit would have; 0 where that was not measured",
     )
     cut: int | None = of_size(
-        lambda each: each.carries.cut,
+        lambda each: each.dial_size.cut,
         "of these, tokens that stay behind; null where that was not measured",
     )
     has_calls: bool = of_size(
-        lambda each: each.carries.has_calls, "nothing is cut, and the latest calls fit, too"
+        lambda each: each.dial_size.has_calls, "nothing is cut, and the latest calls fit, too"
     )
     warm: int = Field(description="while the session's cache is warm")
     cold: int = Field(description="once it is cold")
@@ -101,7 +101,7 @@ class ResumeForm(StrictModel):
         FirstRequest,
         FieldsLike(shared="of these, tokens that all sessions share in the cache while it is warm"),
     ]
-    rates: RateTable = compared(lambda found: rates_of(found.traffic.lifetime))
+    rates: RateTable = compared(lambda found: rates_for_lifetime(found.traffic.lifetime))
     estimates: list[
         Annotated[
             Estimate,

@@ -22,17 +22,17 @@ from resume_hooks.transcripts.write_scan import Snapshot, WriteScan
 _SEPARATORS = re.compile(r"[/\\]+")
 
 
-def relocation(old: str, new: str) -> Relocation:
+def plan_relocation(old: str, new: str) -> Relocation:
     """Return the move from one home to another. If ``old`` is ``""``, no path changes."""
-    real = canonical(old) if os.path.isabs(old) else old
-    roots = tuple(dict.fromkeys(root for root in (old, real) if root not in {"", os.sep}))
-    return Relocation(old, new, roots, real == new or not os.path.isdir(real))
+    real_path = canonical(old) if os.path.isabs(old) else old
+    roots = tuple(dict.fromkeys(root for root in (old, real_path) if root not in {"", os.sep}))
+    return Relocation(old, new, roots, real_path == new or not os.path.isdir(real_path))
 
 
 class Relocation(NamedTuple):
     """The ``old`` home, which may be gone or from another system, and the ``new`` one, a real path.
 
-    ``roots`` are the names of the old home: as recorded, and with links resolved. ``with_files``
+    ``roots`` are the names of the old home: as recorded, and with links resolved. ``moves_files``
     means that the old home is gone, so its files are assumed to be in the new one. If it still
     exists, its backups belong to its files and must not overwrite files of the same names in the
     new home.
@@ -41,7 +41,7 @@ class Relocation(NamedTuple):
     old: str
     new: str
     roots: tuple[str, ...]
-    with_files: bool
+    moves_files: bool
 
     def path(self, path: str) -> str:
         """Return a path below the old home as one below the new home, and any other path unchanged."""
@@ -60,15 +60,15 @@ class Relocation(NamedTuple):
         The ``first`` record always gets the new home.
         """
         record = parse(body) or {}
-        folder = string(record, "cwd")
-        moved = self.path(folder)
-        if first and moved == folder:
-            moved = self.new
-        if moved == folder:
+        old_folder = string(record, "cwd")
+        new_folder = self.path(old_folder)
+        if first and new_folder == old_folder:
+            new_folder = self.new
+        if new_folder == old_folder:
             return body
         if "cwd" not in record:
-            return with_own(body, "cwd", moved)
-        return with_field(body, record, "cwd", moved) or with_own(body, "cwd", moved)
+            return with_own(body, "cwd", new_folder)
+        return with_field(body, record, "cwd", new_folder) or with_own(body, "cwd", new_folder)
 
     def snapshot(self, record: Record) -> Record:
         """Return a file-history snapshot or delta for the same files below the new home.
@@ -76,31 +76,31 @@ class Relocation(NamedTuple):
         Tracked files in the home have relative names (measured on 2.1.329), others have absolute
         ones. The client does not restore into a folder other than the one that a backup names.
         """
-        changed = dict(record)
+        changed_record = dict(record)
         if isinstance(record.get("trackingPath"), str):
-            changed["trackingPath"] = self._tracked(record["trackingPath"])
+            changed_record["trackingPath"] = self._move_tracked_name(record["trackingPath"])
         if "backup" in record:
-            changed["backup"] = self._backup(record["backup"])
+            changed_record["backup"] = self._move_backup(record["backup"])
         snapshot = record.get("snapshot")
         if isinstance(snapshot, dict) and isinstance(
             files := snapshot.get("trackedFileBackups"), dict
         ):
-            moved = {}
+            moved_backups = {}
             for path, backup in files.items():
-                moved[self._tracked(path)] = self._backup(backup)
-            changed["snapshot"] = {**snapshot, "trackedFileBackups": moved}
-        return changed
+                moved_backups[self._move_tracked_name(path)] = self._move_backup(backup)
+            changed_record["snapshot"] = {**snapshot, "trackedFileBackups": moved_backups}
+        return changed_record
 
-    def _tracked(self, path: str) -> str:
+    def _move_tracked_name(self, name: str) -> str:
         """Return a tracked file's name.
 
         A file outside the old home (``..``) did not move and gets its absolute path.
         """
-        if path.startswith(("../", "..\\")):
-            return os.path.normpath(os.path.join(self.old, path))
-        return self.path(path)
+        if name.startswith(("../", "..\\")):
+            return os.path.normpath(os.path.join(self.old, name))
+        return self.path(name)
 
-    def _backup(self, backup: Any) -> Any:
+    def _move_backup(self, backup: Any) -> Any:
         if isinstance(backup, dict):
             folder = backup.get("realParentDir")
         else:
@@ -110,79 +110,88 @@ class Relocation(NamedTuple):
         return backup
 
 
-PLACES = (
+FOLDER_KINDS = (
     WORKTREE,
     RELOCATED,
 )  # the kinds of record with a session's folder, which clients' pickers use
-CARRIED = (TAG, PR_LINK, MODE, *PLACES)  # the kinds whose last record a child takes over
+COPIED_KINDS = (TAG, PR_LINK, MODE, *FOLDER_KINDS)  # the kinds whose last record a child takes over
 
 
-def carried_lines(ends: HeadTail, session_id: str, *, moved: bool = False) -> list[bytes]:
-    """Return the parent's last tag, pull request, mode and (unless ``moved``) folder, as lines with the child's id."""
-    last: dict[str, bytes] = {}
+def copy_bookkeeping_lines(
+    ends: HeadTail, session_id: str, *, leaves_folder: bool = False
+) -> list[bytes]:
+    """Return the parent's last tag, pull request and mode, as lines with the child's id.
+
+    The last folder is added unless the child ``leaves_folder``.
+    """
+    last_bodies: dict[str, bytes] = {}
     for row in ends.tail.split(b"\n"):
         body = row.removesuffix(b"\r")
         record = parse(body) if body.startswith(b'{"type":"') else None
         if (
             record is not None
-            and kind(record) in CARRIED
-            and not (moved and kind(record) in PLACES)
+            and kind(record) in COPIED_KINDS
+            and not (leaves_folder and kind(record) in FOLDER_KINDS)
         ):
-            last[kind(record)] = body
+            last_bodies[kind(record)] = body
     return [
         with_session_id(body, session_id)
-        for body in last.values()
+        for body in last_bodies.values()
         if string(parse(body) or {}, "sessionId")
     ]
 
 
-def books_of(
+def copy_lines_after_chain(
     transcript: Transcript,
     survey: WriteScan,
     ends: HeadTail,
     session_id: str,
-    moving: Relocation | None = None,
+    move: Relocation | None = None,
 ) -> list[bytes]:
-    """Return the lines after the chain: snapshots of files, unless ``moving`` drops them, and ``carried_lines``."""
-    if moving is None or moving.with_files:
-        wanted = snapshots_of(transcript, survey)
+    """Return the lines after the chain: snapshots of files, unless ``move`` drops them, and the bookkeeping."""
+    if move is None or move.moves_files:
+        snapshots = select_snapshots(transcript, survey)
     else:
-        wanted = []
-    rows = _lines_at(transcript, [(one.offset, one.length) for one in wanted], session_id)
-    if moving is not None:
-        rows = [_move_paths(row, moving) for row in rows]
-    return [*rows, *carried_lines(ends, session_id, moved=moving is not None)]
+        snapshots = []
+    rows = _copy_lines(
+        transcript, [(snapshot.offset, snapshot.length) for snapshot in snapshots], session_id
+    )
+    if move is not None:
+        rows = [_move_paths(row, move) for row in rows]
+    return [*rows, *copy_bookkeeping_lines(ends, session_id, leaves_folder=move is not None)]
 
 
-def snapshots_of(transcript: Transcript, survey: WriteScan) -> list[Snapshot]:
+def select_snapshots(transcript: Transcript, survey: WriteScan) -> list[Snapshot]:
     """Return the file snapshots at the messages of a conversation."""
-    messages = {node.uuid for node in transcript.chain}
-    return [snapshot for snapshot in survey.snapshots if snapshot.message in messages]
+    message_ids = {node.uuid for node in transcript.chain}
+    return [snapshot for snapshot in survey.snapshots if snapshot.message in message_ids]
 
 
-def replaced_of(transcript: Transcript, survey: WriteScan, session_id: str) -> list[bytes]:
+def copy_shortened_result_lines(
+    transcript: Transcript, survey: WriteScan, session_id: str
+) -> list[bytes]:
     """Return the lines about results that the client sends shortened.
 
     They apply to a child that changes none of these results.
     """
-    return _lines_at(transcript, survey.replaced, session_id)
+    return _copy_lines(transcript, survey.replaced, session_id)
 
 
-def _lines_at(
-    transcript: Transcript, places: list[tuple[int, int]], session_id: str
+def _copy_lines(
+    transcript: Transcript, extents: list[tuple[int, int]], session_id: str
 ) -> list[bytes]:
     """Return the lines at these offsets and of these lengths, with the child's id.
 
     Raises SessionNotFound if the file is gone.
     """
     with open_transcript(transcript.file) as stream:
-        lines = (Line(-1, offset, read_at(stream, offset, length)) for offset, length in places)
+        lines = (Line(-1, offset, read_at(stream, offset, length)) for offset, length in extents)
         return [with_session_id(line.body, session_id) for line in lines]
 
 
-def _move_paths(body: bytes, moving: Relocation) -> bytes:
+def _move_paths(body: bytes, move: Relocation) -> bytes:
     record = parse(body) or {}
-    changed = moving.snapshot(record)
-    if changed == record:
+    moved_record = move.snapshot(record)
+    if moved_record == record:
         return body
-    return encode(changed)
+    return encode(moved_record)

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from resume_hooks.paths import ENDING, Where, find_session, is_private, is_session_id
 from resume_hooks.storage import removal, state_file
 
-FOLDER = "making"
+CLAIMS_FOLDER = "making"
 """The folder of the notes in the state folder.
 
 A note is an empty file ``<process>.<session id>.<project folder>``.
@@ -30,7 +30,7 @@ def claim_child(session_id: str, project: str, where: Where) -> Iterator[None]:
     If the state folder is not writable, no note is written.
     """
     sweep_claims(where)
-    folder, known = os.path.join(where.state, FOLDER), os.path.lexists(where.state)
+    folder, state_existed = os.path.join(where.state, CLAIMS_FOLDER), os.path.lexists(where.state)
     note = os.path.join(folder, f"{os.getpid()}.{session_id}.{project}")
     with contextlib.suppress(OSError):
         state_file.leave_mark(note, where)
@@ -42,13 +42,13 @@ def claim_child(session_id: str, project: str, where: Where) -> Iterator[None]:
             OSError
         ):  # another child is being written, or the folder is not empty
             removal.remove_empty(folder, where.state)
-            if not known:
+            if not state_existed:
                 removal.remove_empty(where.state, os.path.dirname(where.state), follow_root=True)
 
 
 def sweep_claims(where: Where) -> None:
     """Remove the sidecars of sessions that a killed command never finished."""
-    folder = os.path.join(where.state, FOLDER)
+    folder = os.path.join(where.state, CLAIMS_FOLDER)
     try:
         names = os.listdir(folder) if is_private(folder, where) else []
     except OSError:

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import orjson
 
-from resume_hooks.derive.child.draft import Draft, owner_of
+from resume_hooks.derive.child.draft import Draft, find_owner
 from resume_hooks.errors import SessionNotFound, WriteFailed
 from resume_hooks.paths import (
     TASKS,
@@ -38,10 +38,12 @@ from resume_hooks.storage import removal, state_file
 from resume_hooks.storage.state_file import MODE
 
 MAX_TASKS = 1_000  # a longer task list is not copied
-MAX_TASK = 1024 * 1024  # bytes of one task
-_TASK = re.compile(r"[A-Za-z0-9_-]+\.json")
-_HIGH_WATER = ".highwatermark"  # the highest number of a deleted task; the client does not reuse it
-_BACKUP = re.compile(
+MAX_TASK_BYTES = 1024 * 1024  # bytes of one task
+_TASK_FILE_NAME = re.compile(r"[A-Za-z0-9_-]+\.json")
+_HIGH_WATER_FILE = (
+    ".highwatermark"  # the highest number of a deleted task; the client does not reuse it
+)
+_BACKUP_NAME_IN_LINE = re.compile(
     rb'"backupFileName":\s*"([^"\\/]+)"'
 )  # the name of a backup in a file snapshot
 
@@ -51,13 +53,13 @@ def copy_tasks(parent: str, child: str, where: Where) -> list[str]:
 
     Return a sentence if that failed, else an empty list.
     """
-    home = os.path.join(where.config, TASKS)
-    source = os.path.join(home, parent)
+    tasks_home = os.path.join(where.config, TASKS)
+    source = os.path.join(tasks_home, parent)
     if not is_session_id(parent) or not os.path.lexists(source):
         return []
     try:
-        if found := _read_task_files(source):
-            _write_task_list(found, home, child)
+        if task_files := _read_task_files(source):
+            _write_task_list(task_files, tasks_home, child)
     except OSError as error:
         why = f"{error.filename or source}: {error.strerror}"
         return [f"The task list could not be copied ({why}); the parent's is unchanged."]
@@ -68,23 +70,23 @@ def _read_task_files(folder: str) -> dict[str, bytes]:
     for path in (os.path.dirname(folder), folder):
         if os.path.islink(path):
             raise OSError(None, "it is a symbolic link", path)
-    names = sorted(name for name in os.listdir(folder) if _TASK.fullmatch(name))
+    names = sorted(name for name in os.listdir(folder) if _TASK_FILE_NAME.fullmatch(name))
     if len(names) > MAX_TASKS:
         raise OSError(None, f"it has more than {MAX_TASKS:,} tasks", folder)
-    found = {}
+    files = {}
     for name in names:
-        found[name] = _read_file(os.path.join(folder, name))
-    mark = os.path.join(folder, _HIGH_WATER)
-    if found and os.path.lexists(mark):
-        return found | {_HIGH_WATER: _read_file(mark)}
-    return found
+        files[name] = _read_file(os.path.join(folder, name))
+    high_water_path = os.path.join(folder, _HIGH_WATER_FILE)
+    if files and os.path.lexists(high_water_path):
+        return files | {_HIGH_WATER_FILE: _read_file(high_water_path)}
+    return files
 
 
 def _read_file(path: str) -> bytes:
     with open_regular(path, follow=False) as stream:
-        content = stream.read(MAX_TASK + 1)
-    if len(content) > MAX_TASK:
-        raise OSError(None, f"it is larger than {MAX_TASK:,} bytes", path)
+        content = stream.read(MAX_TASK_BYTES + 1)
+    if len(content) > MAX_TASK_BYTES:
+        raise OSError(None, f"it is larger than {MAX_TASK_BYTES:,} bytes", path)
     try:
         orjson.loads(content)
     except ValueError as error:
@@ -106,53 +108,55 @@ def _write_task_list(files: dict[str, bytes], home: str, session_id: str) -> Non
     state_file.sync_folder(home)
 
 
-def backups_named(lines: Iterable[bytes]) -> frozenset[str]:
+def find_backup_names(lines: Iterable[bytes]) -> frozenset[str]:
     """Return the names of the backups in a session's file snapshots."""
     return frozenset(
-        name.decode("utf-8", "replace") for line in lines for name in _BACKUP.findall(line)
+        name.decode("utf-8", "replace")
+        for line in lines
+        for name in _BACKUP_NAME_IN_LINE.findall(line)
     )
 
 
 @contextlib.contextmanager
-def sidecars_of(draft: Draft, backups: Collection[str], where: Where) -> Iterator[list[str]]:
+def copy_sidecars(draft: Draft, backups: Collection[str], where: Where) -> Iterator[list[str]]:
     """Write the sidecars of a child's parent under the child's id while the child's file is written.
 
     ``backups`` names the backups to copy. Yields a sentence for each failure, because the
     conversation does not depend on these files. If the block fails, the sidecars are removed.
     """
-    missed: list[str] = []
-    made: list[str] = []
-    parent = owner_of(draft.parent)
-    history = where.file_history
-    targets = _tasks_folder(draft.path), os.path.join(history, draft.session_id)
+    failures: list[str] = []
+    new_folders: list[str] = []
+    parent = find_owner(draft.parent)
+    history_home = where.file_history
+    targets = _outputs_folder(draft.path), os.path.join(history_home, draft.session_id)
     if is_archived_copy(parent.path, where):
-        steps = _copy_steps(parent.path, targets, None, backups)
+        steps = _plan_copies(parent.path, targets, None, backups)
     else:
-        own = _tasks_folder(parent.path), os.path.join(history, parent.session_id)
-        linked = os.path.islink(os.path.dirname(own[0]))  # a link could lead anywhere
-        if linked:
+        source_folders = _outputs_folder(parent.path), os.path.join(history_home, parent.session_id)
+        is_link = os.path.islink(os.path.dirname(source_folders[0]))  # a link could lead anywhere
+        if is_link:
             steps = []
         else:
-            steps = [_Step(own[0], targets[0], None, _link_file)]
-        steps.append(_Step(own[1], targets[1], backups, _copy_file))
-        steps += _files_only_archived(parent, own, targets, backups, where, missed)
-    done = False
+            steps = [_CopyStep(source_folders[0], targets[0], None, _link_file)]
+        steps.append(_CopyStep(source_folders[1], targets[1], backups, _copy_file))
+        steps += _plan_copies_from_vault(parent, source_folders, targets, backups, where, failures)
+    succeeded = False
     try:
         for step in steps:
             try:
-                _put_files(step, made, where)
+                _transfer_files(step, new_folders, where)
             except OSError as error:
-                missed.append(
+                failures.append(
                     f"{step.source} could not be copied for the new session:  {error.strerror}."
                 )
-        yield missed
-        done = True
+        yield failures
+        succeeded = True
     finally:
-        for folder in () if done else (*made, draft.path.removesuffix(".jsonl")):
+        for folder in () if succeeded else (*new_folders, draft.path.removesuffix(".jsonl")):
             removal.discard(folder, os.path.dirname(folder), follow_root=True)
 
 
-class _Step(NamedTuple):
+class _CopyStep(NamedTuple):
     """One folder's files to copy or link into another folder. ``wanted`` None means all files."""
 
     source: str
@@ -161,27 +165,27 @@ class _Step(NamedTuple):
     put: Callable[[str, str], None]
 
 
-_Both = tuple[str, str]  # a session's folder of outputs and its folder of backups
+_FolderPair = tuple[str, str]  # a session's folder of outputs and its folder of backups
 
 
-def _copy_steps(
-    copy: str, targets: _Both, outputs: Collection[str] | None, backups: Collection[str]
-) -> list[_Step]:
-    sources = _tasks_folder(copy), os.path.join(os.path.dirname(copy), HISTORY)
+def _plan_copies(
+    copy_path: str, targets: _FolderPair, outputs: Collection[str] | None, backups: Collection[str]
+) -> list[_CopyStep]:
+    sources = _outputs_folder(copy_path), os.path.join(os.path.dirname(copy_path), HISTORY)
     return [
-        _Step(sources[0], targets[0], outputs, _copy_file),
-        _Step(sources[1], targets[1], backups, _copy_file),
+        _CopyStep(sources[0], targets[0], outputs, _copy_file),
+        _CopyStep(sources[1], targets[1], backups, _copy_file),
     ]
 
 
-def _files_only_archived(
+def _plan_copies_from_vault(
     parent: SessionFile,
-    own: _Both,
-    targets: _Both,
+    source_folders: _FolderPair,
+    targets: _FolderPair,
     backups: Collection[str],
     where: Where,
-    missed: list[str],
-) -> list[_Step]:
+    failures: list[str],
+) -> list[_CopyStep]:
     """Return the steps for files of an existing session that only the vault still has."""
     if is_known(parent, where):
         archived = archived_of_id(parent.session_id, where)
@@ -189,47 +193,55 @@ def _files_only_archived(
         archived = None
     if archived is None:
         return []
-    outputs = _names_only_archived(
-        archived, f"{PROJECTS}/{archived.project}/{archived.session_id}/{TOOL_RESULTS}/", own[0]
+    output_names = _list_deleted_names(
+        archived,
+        f"{PROJECTS}/{archived.project}/{archived.session_id}/{TOOL_RESULTS}/",
+        source_folders[0],
     )
-    lost = _names_only_archived(archived, f"{HISTORY}/{archived.session_id}/", own[1]) & set(
-        backups
-    )
-    if not outputs and not lost:
+    backup_names = _list_deleted_names(
+        archived, f"{HISTORY}/{archived.session_id}/", source_folders[1]
+    ) & set(backups)
+    if not output_names and not backup_names:
         return []
     try:
-        return _copy_steps(archived_session_file(archived, where).path, targets, outputs, lost)
+        return _plan_copies(
+            archived_session_file(archived, where).path, targets, output_names, backup_names
+        )
     except (SessionNotFound, WriteFailed) as error:
-        missed.append(
+        failures.append(
             f"Files of {archived.session_id} that the client deleted could not be restored: "
             f"{error.message}."
         )
         return []
 
 
-def _names_only_archived(archived: ArchivedSession, below: str, own: str) -> frozenset[str]:
+def _list_deleted_names(archived: ArchivedSession, prefix: str, folder: str) -> frozenset[str]:
     """Return the names of a folder's archived files that the client has deleted."""
-    places = (
-        part.place.removeprefix(below) for part in archived.parts if part.place.startswith(below)
+    names = (
+        part.place.removeprefix(prefix) for part in archived.parts if part.place.startswith(prefix)
     )
     return frozenset(
-        name for name in places if "/" not in name and not os.path.lexists(os.path.join(own, name))
+        name
+        for name in names
+        if "/" not in name and not os.path.lexists(os.path.join(folder, name))
     )
 
 
-def _tasks_folder(path: str) -> str:
+def _outputs_folder(path: str) -> str:
     return os.path.join(path.removesuffix(".jsonl"), TOOL_RESULTS)
 
 
-def _put_files(step: _Step, made: list[str], where: Where) -> None:
-    """Copy or link a folder's regular files into a new folder, which is added to ``made``.
+def _transfer_files(step: _CopyStep, new_folders: list[str], where: Where) -> None:
+    """Copy or link a folder's regular files into a new folder, which is added to ``new_folders``.
 
     Links and subfolders are skipped, because they could lead anywhere.
     """
-    source, target, wanted, put = step
+    source, target, wanted_names, transfer = step
     try:
         with os.scandir(source) as entries:
-            wanted_entries = (entry for entry in entries if wanted is None or entry.name in wanted)
+            wanted_entries = (
+                entry for entry in entries if wanted_names is None or entry.name in wanted_names
+            )
             names = [
                 entry.name for entry in wanted_entries if entry.is_file(follow_symlinks=False)
             ][:MAX_FILES]
@@ -237,12 +249,12 @@ def _put_files(step: _Step, made: list[str], where: Where) -> None:
         return
     if not names or os.path.islink(source):
         return
-    if target not in made:
+    if target not in new_folders:
         private_folder(os.path.dirname(target), where)
         os.mkdir(target, 0o700)  # the id is new, so an existing folder is not ours
-        made.append(target)
+        new_folders.append(target)
     for name in names:
-        put(os.path.join(source, name), os.path.join(target, name))
+        transfer(os.path.join(source, name), os.path.join(target, name))
 
 
 def _link_file(source: str, target: str) -> None:
@@ -260,8 +272,8 @@ def _copy_file(source: str, target: str) -> None:
     with open_regular(source, follow=False) as old:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
         with open(os.open(target, flags, MODE), "wb") as new:
-            while piece := old.read(1024 * 1024):
-                new.write(piece)
-        was = os.fstat(old.fileno())
-        os.chmod(target, stat.S_IMODE(was.st_mode))
-        os.utime(target, ns=(was.st_atime_ns, was.st_mtime_ns))
+            while chunk := old.read(1024 * 1024):
+                new.write(chunk)
+        status = os.fstat(old.fileno())
+        os.chmod(target, stat.S_IMODE(status.st_mode))
+        os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))

@@ -34,15 +34,17 @@ from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.provenance import BackTimes, ChildSize, Trim, continue_line
 from resume_hooks.transcripts.tokens import DEFAULT_WINDOW
 
-OUTSIDE = "The new file is outside its project's folder: --resume will not find it by its id."
+OUTSIDE_PROJECT_WARNING = (
+    "The new file is outside its project's folder: --resume will not find it by its id."
+)
 
 FOREIGN_VERSION = (
     "2.1.42"  # the version in children of another agent's sessions: the oldest tested client
 )
 # the kinds of child by which another agent continues a session
-HANDED_OVER = frozenset({"handoff", "rollover", "fork"})
-_PROMPT_READ = 8_192  # characters of a prompt that may become a title
-NOBODY = SessionFile("", "", 0, 0)  # the parent of an imported session
+CROSS_AGENT_KINDS = frozenset({"handoff", "rollover", "fork"})
+_TITLE_PROMPT_CHARACTERS = 8_192  # characters of a prompt that may become a title
+NO_PARENT = SessionFile("", "", 0, 0)  # the parent of an imported session
 
 
 class ChildPlace(NamedTuple):
@@ -75,7 +77,7 @@ class Draft(NamedTuple):
     root_title: str
     own_title: str | None = None
     makes_folder: bool = True
-    parent: SessionFile = NOBODY
+    parent: SessionFile = NO_PARENT
     parent_file: str = ""
     subagent: str = ""
     inode: int = 0
@@ -130,8 +132,8 @@ class Draft(NamedTuple):
         """
         if self.own_title is None:
             parent = self.loaded_parent
-            known = parent.head_tail if parent is not None and parent.is_unchanged else None
-            return free_title(self.root_title, self.kind, self.folder, known)
+            parent_ends = parent.head_tail if parent is not None and parent.is_unchanged else None
+            return free_title(self.root_title, self.kind, self.folder, parent_ends)
         return self.own_title
 
     def head(
@@ -183,15 +185,15 @@ def make_draft(  # noqa: PLR0913 - what a child may be asked for
     parent = Session.of(parent, where)
     _require_usable_parent(parent, ends, kind, place, where)
     subagent = subagent_name(parent.path) or ""
-    owner = owner_of(parent)
+    owner = find_owner(parent)
     if subagent:
         family = Family(where)
         ancestors = tuple(family.lineage(owner.path))
     else:
         family, ancestors = parent.family, parent.lineage
-    before = _titled_before(ancestors, family, where)
+    titled_ends = _read_titled_ancestors(ancestors, family, where)
     ids = [parent.session_id, *(row.session_id for row in ancestors)]
-    secrets = secrets_of_ends(ends, *before.values(), spared=ids)
+    secrets = secrets_of_ends(ends, *titled_ends.values(), spared=ids)
     ancestors = tuple(replace(row, title=secrets.redact(row.title)) for row in ancestors)
     setting = ChildSetting(
         session_id=str(uuid.uuid4()),
@@ -203,16 +205,16 @@ def make_draft(  # noqa: PLR0913 - what a child may be asked for
     lies_beside_parent = place is None and not home and parent.agent == NAME
     name = f"{setting.session_id}.jsonl"
     if place is not None:
-        own_folder, name = place.folder, place.name(setting.session_id)
+        folder, name = place.folder, place.name(setting.session_id)
     elif lies_beside_parent:
-        own_folder = project_folder_of(owner.path, where)
+        folder = project_folder_of(owner.path, where)
     else:
-        own_folder = project_folder(setting.cwd, where)
-    path = os.path.join(os.path.abspath(output_dir or own_folder), name)
+        folder = project_folder(setting.cwd, where)
+    path = os.path.join(os.path.abspath(output_dir or folder), name)
     if not about and subagent:
         about = title_of(parent.path)
     elif not about:
-        about = _root_title(ancestors, {parent.session_id: ends, **before}, secrets)
+        about = _find_root_title(ancestors, {parent.session_id: ends, **titled_ends}, secrets)
     root_title = secrets.redact(plain_line(secrets.redact(about)))
     block = lineage_block.render_block(
         ancestors,
@@ -237,10 +239,10 @@ def make_draft(  # noqa: PLR0913 - what a child may be asked for
         parent=parent if owner == parent else owner._replace(path=parent.original),
         parent_file=parent_file,
         subagent=subagent,
-        inode=inode_of(parent.original),
+        inode=read_inode(parent.original),
         ancestors=ancestors,
         block=secrets.redact(block),
-        warnings=() if is_found and output_dir is None else (OUTSIDE,),
+        warnings=() if is_found and output_dir is None else (OUTSIDE_PROJECT_WARNING,),
         agent=place.agent if place else NAME,
         parent_agent=parent.agent,
         window=measured_window(parent.session_id, where),
@@ -257,14 +259,14 @@ def _require_usable_parent(
         raise UsageError(
             "This is a sub-agent's transcript", f"Name the session that it belongs to{owner}"
         )
-    if parent.agent != NAME and place is None and kind not in HANDED_OVER:
+    if parent.agent != NAME and place is None and kind not in CROSS_AGENT_KINDS:
         raise UsageError(
             f"{agent_named(parent.agent, where).label}'s sessions do not support {kind}",
             "Hand it over first: resume-hooks fork --to claude.",
         )
 
 
-def owner_of(session: SessionFile) -> SessionFile:
+def find_owner(session: SessionFile) -> SessionFile:
     """Return the session itself as its agent has it.
 
     For a sub-agent's transcript, return the session that started it.
@@ -274,17 +276,17 @@ def owner_of(session: SessionFile) -> SessionFile:
     return session._replace(session_id=session_id, path=path, source="")
 
 
-def with_id_and_path(child: Draft, session_id: str, path: str) -> Draft:
+def replace_id_and_path(child: Draft, session_id: str, path: str) -> Draft:
     """Return the child with another id and file, to replace an existing session."""
-    old = child.session_id
+    old_id = child.session_id
     return child._replace(
         setting=child.setting._replace(session_id=session_id),
         path=path,
-        block=child.block.replace(old, session_id),
+        block=child.block.replace(old_id, session_id),
     )
 
 
-def inode_of(path: str) -> int:
+def read_inode(path: str) -> int:
     """Return the inode, which distinguishes a file from its replacement, or 0 if the file is missing."""
     try:
         return os.stat(path).st_ino
@@ -292,7 +294,7 @@ def inode_of(path: str) -> int:
         return 0
 
 
-def _titled_before(
+def _read_titled_ancestors(
     ancestors: Sequence[Ancestor], family: Family, where: Where
 ) -> dict[str, HeadTail]:
     """Return the ends, by id, of the first ancestor with each title, without the parent.
@@ -300,19 +302,19 @@ def _titled_before(
     A secret in a title is known only from the session where the title comes from. Our children have
     the title of their root.
     """
-    first: dict[str, Ancestor] = {}
+    first_by_title: dict[str, Ancestor] = {}
     for ancestor in ancestors[:-1]:
         if ancestor.title:
-            first.setdefault(root_of(ancestor.title), ancestor)
+            first_by_title.setdefault(root_of(ancestor.title), ancestor)
     paths = {}
-    for ancestor in first.values():
+    for ancestor in first_by_title.values():
         paths[ancestor.session_id] = family.path_of(ancestor)
     return {
         session_id: agent_at(path, where).ends(path) for session_id, path in paths.items() if path
     }
 
 
-def _root_title(
+def _find_root_title(
     ancestors: Sequence[Ancestor], ends: Mapping[str, HeadTail], secrets: Redactor
 ) -> str:
     """Return the root's title, or its goal if the user gave it no title.
@@ -331,5 +333,5 @@ def _root_title(
         return oldest.title
     from resume_hooks.reading.digest.prose import goal_title  # only needed without a given title
 
-    prompts = (secrets.redact(prompt[:_PROMPT_READ]) for prompt in root.early_prompts)
+    prompts = (secrets.redact(prompt[:_TITLE_PROMPT_CHARACTERS]) for prompt in root.early_prompts)
     return goal_title(prompts) or oldest.title

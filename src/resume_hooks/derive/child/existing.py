@@ -31,8 +31,8 @@ from resume_hooks.transcripts.head_tail import HeadTail, is_talk
 from resume_hooks.transcripts.provenance import read_parent
 from resume_hooks.transcripts.records import Record, mapping, message
 
-_BUSY = "Another command is making a child of this session"
-_PATIENCE = 10.0  # seconds to wait: longer than a trigger may read, plus the write
+_BUSY_MESSAGE = "Another command is making a child of this session"
+_LOCK_SECONDS = 10.0  # seconds to wait: longer than a trigger may read, plus the write
 
 
 @contextlib.contextmanager
@@ -41,10 +41,12 @@ def lock_parent(parent: SessionFile, where: Where) -> Iterator[None]:
 
     Raises SessionOpen after a timeout. Without a writable state folder there is no wait.
     """
-    with contextlib.ExitStack() as held:
+    with contextlib.ExitStack() as locks:
         with contextlib.suppress(WriteFailed):
             folder = os.path.join(where.state, "pending", f"making-{parent.session_id}")
-            held.enter_context(locked_folder(folder, where, _BUSY, "Could not hold", _PATIENCE))
+            locks.enter_context(
+                locked_folder(folder, where, _BUSY_MESSAGE, "Could not hold", _LOCK_SECONDS)
+            )
         yield
 
 
@@ -68,7 +70,7 @@ class _UnusedChild(NamedTuple):
         return {}
 
 
-def existing_child(
+def find_existing_child(
     parent: SessionFile,
     kind: str,
     where: Where,
@@ -99,12 +101,12 @@ def existing_child(
             return None
     if not any(report in str(message(row).get("content")) for row in first_records):
         return None
-    before = Session.of(parent, where).context.tokens
-    after = Session.of(session_file(child.path), where).context.tokens
-    return _receipt_of_child(parent, child, kind, before, after, where)
+    tokens_before = Session.of(parent, where).context.tokens
+    tokens_after = Session.of(session_file(child.path), where).context.tokens
+    return _make_receipt(parent, child, kind, tokens_before, tokens_after, where)
 
 
-def existing_trim(parent: SessionFile, child_id: str, where: Where) -> Receipt | None:
+def find_existing_trim(parent: SessionFile, child_id: str, where: Where) -> Receipt | None:
     """Return the receipt of the trim of ``parent`` with this id if it is unused, else None.
 
     Its sizes come from its first line, which anyone may have edited.
@@ -112,16 +114,16 @@ def existing_trim(parent: SessionFile, child_id: str, where: Where) -> Receipt |
     child = _find_unused_child(parent, child_id, "", where)
     if child is None:
         return None
-    named = read_parent(child.session.path)
-    if named is None or named.session_id != parent.session_id:
+    parent_link = read_parent(child.session.path)
+    if parent_link is None or parent_link.session_id != parent.session_id:
         return None
-    told = mapping(mapping(child.first_record, "trim_metadata"), "stats")
+    recorded_stats = mapping(mapping(child.first_record, "trim_metadata"), "stats")
     stats = {}
-    for name, value in told.items():
+    for name, value in recorded_stats.items():
         if type(value) is int:
             stats[name] = value
-    before, after = stats.get("original_tokens", 0), stats.get("trimmed_tokens", 0)
-    receipt = _receipt_of_child(parent, child, named.kind, before, after, where)
+    tokens_before, tokens_after = stats.get("original_tokens", 0), stats.get("trimmed_tokens", 0)
+    receipt = _make_receipt(parent, child, parent_link.kind, tokens_before, tokens_after, where)
     return receipt._replace(
         chars_saved=stats.get("chars_saved", 0), tools_trimmed=stats.get("tools_trimmed", 0)
     )
@@ -159,7 +161,7 @@ def _find_unused_child(
     return _UnusedChild(session, ends, path, agent.name, parent_ends.path)
 
 
-def _receipt_of_child(
+def _make_receipt(
     parent: SessionFile, child: _UnusedChild, kind: str, before: int, after: int, where: Where
 ) -> Receipt:
     return Receipt(
@@ -177,16 +179,16 @@ def _receipt_of_child(
     )
 
 
-def has_later_records(parent: HeadTail, at: str) -> bool:
-    """Check whether a session has talk or tool output after ``at``, even before its tail."""
-    reached = any(
-        "" < clock.normal(record.get("timestamp")) <= at for record in parent.last_records
+def has_later_records(parent: HeadTail, instant: str) -> bool:
+    """Check whether a session has talk or tool output after ``instant``, even before its tail."""
+    tail_covers_instant = any(
+        "" < clock.normal(record.get("timestamp")) <= instant for record in parent.last_records
     )
 
     def is_later(record: Record) -> bool:
         continues = is_talk(record) or bool(records.results(record))
-        return continues and clock.normal(record.get("timestamp")) > at
+        return continues and clock.normal(record.get("timestamp")) > instant
 
-    if reached:
+    if tail_covers_instant:
         return any(map(is_later, parent.last_records))
     return parent.holds(is_later)

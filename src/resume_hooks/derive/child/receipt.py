@@ -11,7 +11,9 @@ from resume_hooks.sessions.agents.registry import agent_named
 if TYPE_CHECKING:  # a comparison of strategies runs no checks
     from resume_hooks.transcripts.invariants import Check
 
-FRESH = frozenset({"handoff", "rollover"})  # the kinds of children without records of their parent
+FRESH_KINDS = frozenset(
+    {"handoff", "rollover"}
+)  # the kinds of children without records of their parent
 
 
 class Receipt(NamedTuple):

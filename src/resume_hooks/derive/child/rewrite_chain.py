@@ -16,8 +16,8 @@ from itertools import pairwise
 from typing import BinaryIO, NamedTuple
 
 from resume_hooks import clock
-from resume_hooks.derive.child.copy_files import backups_named, sidecars_of
-from resume_hooks.derive.child.draft import NOBODY, Draft
+from resume_hooks.derive.child.copy_files import copy_sidecars, find_backup_names
+from resume_hooks.derive.child.draft import NO_PARENT, Draft
 from resume_hooks.derive.child.write import Body, ChildPlan
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.paths import Where
@@ -64,20 +64,20 @@ Edit = Callable[
     [Record], Record | None
 ]  # returns the record for the child, or None to leave it out
 
-DROPPED = "Prompt dropped by a hook: "
+DROPPED_PROMPT_PREFIX = "Prompt dropped by a hook: "
 """The start of a client's record for a prompt that a module stopped. Our reason follows it."""
 
-BLOCKED = "UserPromptSubmit operation blocked by hook"
+BLOCKED_PROMPT_PREFIX = "UserPromptSubmit operation blocked by hook"
 """The start of a client's record for a card. The client never sends that record to the model."""
 
 CHILD_LINES = ("in Claude Code   /resume ", "in this client   /resume ")
 """Lines in the card of a child that may not name this plugin. The second is from 0.2.0."""
 
-OPENING_REACH = 4  # records at the start of a chain that may contain our lineage block
+OPENING_RECORDS = 4  # records at the start of a chain that may contain our lineage block
 
 
-def edits_of(
-    row: Linear, transcript: Transcript, survey: WriteScan, wanted: Mapping[int, Edit]
+def collect_edits(
+    row: Linear, transcript: Transcript, survey: WriteScan, requested_edits: Mapping[int, Edit]
 ) -> dict[int, list[Edit]]:
     """Return the edits of each record: the caller's, then repairs, then removals of blocks that no API accepts.
 
@@ -88,19 +88,19 @@ def edits_of(
     by_record: dict[int, list[Edit]] = {}
     for node in row.nodes:
         number = node.number
-        each: list[Edit] = [
-            *([wanted[number]] if number in wanted else []),
+        edits: list[Edit] = [
+            *([requested_edits[number]] if number in requested_edits else []),
             *([mend] if number in survey.mends else []),
-            *([_without_segment] if node.boundary and node.segment is not None else []),
-            *([_Dropping(row.dropped[number])] if number in row.dropped else []),
+            *([_remove_segment_marks] if node.boundary and node.segment is not None else []),
+            *([_DropCalls(row.dropped[number])] if number in row.dropped else []),
             # Write the parsed record: an invalid character became U+FFFD, and the API refuses the
             # original.
-            *([_written_anew] if number in transcript.lenient_lines else []),
-            *([_without_notices] if node.subtype == "informational" else []),
-            *([_without_cold_notice] if node.kind == ATTACHMENT else []),
+            *([_copy_record] if number in transcript.lenient_lines else []),
+            *([_drop_notice] if node.subtype == "informational" else []),
+            *([_drop_cold_notice] if node.kind == ATTACHMENT else []),
         ]
-        if each:
-            by_record[number] = each
+        if edits:
+            by_record[number] = edits
     if row.nodes and string(transcript.read(row.nodes[0]), "entrypoint").startswith("sdk"):
         by_record.setdefault(row.nodes[0].number, []).append(
             lambda record: {**record, "entrypoint": "cli"}
@@ -108,7 +108,7 @@ def edits_of(
     return by_record
 
 
-def _written_anew(record: Record) -> Record:
+def _copy_record(record: Record) -> Record:
     """Return a copy of the record.
 
     An edited record is serialized; an unedited one keeps its bytes.
@@ -116,7 +116,7 @@ def _written_anew(record: Record) -> Record:
     return dict(record)
 
 
-class _Dropping:
+class _DropCalls:
     """Removes calls without results, and results without calls."""
 
     def __init__(self, calls: frozenset[str]) -> None:
@@ -125,17 +125,17 @@ class _Dropping:
     def __call__(self, record: Record) -> Record | None:
         content = message(record).get("content")
         if isinstance(content, list):
-            kept = []
+            kept_blocks = []
             for block in content:
-                if not self._is_of_dropped_call(block):
-                    kept.append(block)
+                if not self._belongs_to_dropped_call(block):
+                    kept_blocks.append(block)
         else:
-            kept = []
-        if kept:
-            return with_content(record, kept)
+            kept_blocks = []
+        if kept_blocks:
+            return with_content(record, kept_blocks)
         return None
 
-    def _is_of_dropped_call(self, block: object) -> bool:
+    def _belongs_to_dropped_call(self, block: object) -> bool:
         return (
             isinstance(block, dict)
             and block.get("type") in (CALL, RESULT)
@@ -143,44 +143,46 @@ class _Dropping:
         )
 
 
-def _without_notices(record: Record) -> Record | None:
+def _drop_notice(record: Record) -> Record | None:
     """Return None for a trigger's card, a dropped prompt or a cold cache notice, which mislead in a child."""
-    said = string(record, "content")
-    ours = "resume-hooks" in said or any(line in said for line in CHILD_LINES)
-    if ours and said.startswith(BLOCKED):
+    text = string(record, "content")
+    is_our_notice = "resume-hooks" in text or any(line in text for line in CHILD_LINES)
+    if is_our_notice and text.startswith(BLOCKED_PROMPT_PREFIX):
         return None
-    if said in (DROPPED + HELD, DROPPED + LISTED) or _is_cold_notice(said):
+    if text in (DROPPED_PROMPT_PREFIX + HELD, DROPPED_PROMPT_PREFIX + LISTED) or _is_cold_notice(
+        text
+    ):
         return None
     return record
 
 
-def _without_cold_notice(record: Record) -> Record | None:
+def _drop_cold_notice(record: Record) -> Record | None:
     """Return None for a cold cache notice from a hook."""
     if _is_cold_notice(string(mapping(record, "attachment"), "content")):
         return None
     return record
 
 
-def _is_cold_notice(said: str) -> bool:
-    return said.startswith(f"{PLUGIN}: ") and COLD_SENTENCE in said
+def _is_cold_notice(text: str) -> bool:
+    return text.startswith(f"{PLUGIN}: ") and COLD_SENTENCE in text
 
 
-def _without_segment(record: Record) -> Record:
+def _remove_segment_marks(record: Record) -> Record:
     """Return a boundary without its preserved-message marks, because those messages are now in the chain."""
     metadata = mapping(record, "compactMetadata")
-    kept = {}
+    kept_metadata = {}
     for key, value in metadata.items():
         if not key.startswith("preserved"):
-            kept[key] = value
-    return {**record, "compactMetadata": kept}
+            kept_metadata[key] = value
+    return {**record, "compactMetadata": kept_metadata}
 
 
-def opening_with(words: str, nodes: Sequence[Node], transcript: Transcript) -> Node | None:
+def find_opening(words: str, nodes: Sequence[Node], transcript: Transcript) -> Node | None:
     """Return our opening that begins with a lineage and contains ``words``, or None.
 
     It is never a user's prompt.
     """
-    for node in nodes[:OPENING_REACH]:
+    for node in nodes[:OPENING_RECORDS]:
         if node.meta or node.summary:
             content = message(transcript.read(node)).get("content")
         else:
@@ -204,7 +206,10 @@ def renew_block(record: Record, lineage: str) -> Record:
 # the year 2100: a later time is invalid, and no later record could follow it
 LATEST_MS = 4_102_444_800_000
 
-MEETINGS = "{count} directly after another: the records between them are lost, and the API treats them as one."
+LOST_RECORDS_WARNING = (
+    "{count} directly after another: the records between them are lost, and the API treats them "
+    "as one."
+)
 
 
 class ParentScan(NamedTuple):
@@ -227,10 +232,10 @@ class ParentScan(NamedTuple):
         They include the base of every request. If the API counted no request in ``chain``, they are
         estimated from its records.
         """
-        counted, later = tokens.tokens_of_chain(chain, self.ratio)
-        if not counted:
-            counted = min(base_of(self.ends, where).tokens, self.context.tokens)
-        return counted + later
+        counted_tokens, uncounted_tokens = tokens.tokens_of_chain(chain, self.ratio)
+        if not counted_tokens:
+            counted_tokens = min(base_of(self.ends, where).tokens, self.context.tokens)
+        return counted_tokens + uncounted_tokens
 
     def size(self, after: int) -> ChildSize:
         """Return the size to record in a child of ``after`` tokens."""
@@ -243,10 +248,10 @@ def scan_parent(session: SessionFile) -> ParentScan:
     transcript, (survey, read_back, pieces) = scan_live(
         session.file, lambda: (WriteScan(), ReadBack(), Pieces())
     )
-    return weigh_session(session, transcript, survey, read_back, pieces)
+    return measure_session(session, transcript, survey, read_back, pieces)
 
 
-def weigh_session(
+def measure_session(
     session: SessionFile,
     transcript: Transcript,
     survey: WriteScan,
@@ -254,14 +259,14 @@ def weigh_session(
     pieces: Pieces,
 ) -> ParentScan:
     """Return the scan of a session with the sizes of its pieces."""
-    loaded = Session.of(session, Where())
-    context, scale = loaded.weigh(transcript.chain, pieces)
+    loaded_session = Session.of(session, Where())
+    context, scale = loaded_session.weigh(transcript.chain, pieces)
     return ParentScan(
-        session, transcript, survey, read_back, loaded.head_tail, context, scale.ratio
+        session, transcript, survey, read_back, loaded_session.head_tail, context, scale.ratio
     )
 
 
-class EveryRecord:
+class RecordWatcher:
     """A watcher that checks a condition on every line of a child."""
 
     def __init__(self, name: str, holds: Callable[[Line, Record, Node | None], bool]) -> None:
@@ -286,7 +291,7 @@ def lineage_if_needed(draft: Draft, transcript: Transcript) -> str:
     return draft.block
 
 
-Mark = Callable[[bytes, Node], bytes]  # adds the child's fields to a line of the parent
+MarkLine = Callable[[bytes, Node], bytes]  # adds the child's fields to a line of the parent
 
 
 class Closing(NamedTuple):
@@ -318,7 +323,7 @@ class ChainRewrite(Body):
     books: tuple[bytes, ...]
     shrunk: bool
     closing: Closing | None
-    mark: Mark | None
+    mark: MarkLine | None
     thoughts: frozenset[int] | None
     meetings: int
     """The number of answers that directly follow another one because the records between them are lost.
@@ -339,24 +344,24 @@ class ChainRewrite(Body):
         Raises SessionNotFound if the source is gone or changes during the read.
         """
         yield self.head + b"\n"
-        thread = _Thread(self)
+        chain_writer = _ChainWriter(self)
         try:
             with open(self.source, "rb", buffering=BUFFER) as stream:
-                staying = self._staying(stream)
-                row = next(staying, None)
+                kept_records = self._read_kept_records(stream)
+                row = next(kept_records, None)
                 while row is not None:
                     # the last kept record is the end, even if others follow it
-                    following = next(staying, None)
-                    place, node, body = row
-                    if self.lineage and place >= self.introduced and not thread.introduced:
-                        yield thread.lineage(node) + b"\n"
-                    yield thread.record(node, body, last=following is None) + b"\n"
-                    row = following
+                    next_row = next(kept_records, None)
+                    index, node, body = row
+                    if self.lineage and index >= self.introduced and not chain_writer.introduced:
+                        yield chain_writer.lineage(node) + b"\n"
+                    yield chain_writer.record(node, body, last=next_row is None) + b"\n"
+                    row = next_row
         except OSError as error:
             raise SessionNotFound(
                 f"{self.source} can't be read: {error.strerror}", "Check the path."
             ) from error
-        for body in (*thread.closing(), *self.books):
+        for body in (*chain_writer.closing(), *self.books):
             yield body + b"\n"
 
     def checks(self, path: str, plan: ChildPlan) -> list[Check]:
@@ -370,20 +375,20 @@ class ChainRewrite(Body):
 
     def sidecars(self, draft: Draft, where: Where) -> contextlib.AbstractContextManager[list[str]]:
         """Write the parent's large tool outputs and the file backups in the child's lines, under the child's id."""
-        if draft.parent is NOBODY:
+        if draft.parent is NO_PARENT:
             return contextlib.nullcontext([])
-        return sidecars_of(draft, backups_named(self.books), where)
+        return copy_sidecars(draft, find_backup_names(self.books), where)
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """A warning if records between two answers are lost."""
         if self.meetings:
-            return (MEETINGS.format(count=plural(self.meetings, "answer")),)
+            return (LOST_RECORDS_WARNING.format(count=plural(self.meetings, "answer")),)
         return ()
 
-    def _staying(self, stream: BinaryIO) -> Iterator[tuple[int, Node, bytes]]:
+    def _read_kept_records(self, stream: BinaryIO) -> Iterator[tuple[int, Node, bytes]]:
         """Yield the kept records: their index in the row, their node and their edited line."""
-        for place, node in enumerate(self.linear.nodes):
+        for index, node in enumerate(self.linear.nodes):
             body = Line(node.number, node.offset, read_at(stream, node.offset, node.length)).body
             # The id may contain escapes.
             if node.uuid.encode("utf-8", "replace") not in body and not node.is_of(parse(body)):
@@ -393,17 +398,17 @@ class ChainRewrite(Body):
             if node.number in self.edits:
                 record = parse(body)
                 if record is not None:
-                    edited = self.edited(node, record)
+                    edited_record = self.edited(node, record)
                 else:
-                    edited = None
-                if edited is None:
+                    edited_record = None
+                if edited_record is None:
                     continue
-                if edited is not record:
-                    body = encode(edited)
-            yield place, node, body
+                if edited_record is not record:
+                    body = encode(edited_record)
+            yield index, node, body
 
 
-def chain_rewrite(  # noqa: PLR0913 - what a child is made of
+def plan_chain_rewrite(  # noqa: PLR0913 - what a child is made of
     draft: Draft,
     transcript: Transcript,
     survey: WriteScan,
@@ -414,7 +419,7 @@ def chain_rewrite(  # noqa: PLR0913 - what a child is made of
     books: Sequence[bytes] = (),
     shrunk: bool | None = None,
     closing: Closing | None = None,
-    mark: Mark | None = None,
+    mark: MarkLine | None = None,
     thoughts: frozenset[int] | None = None,
 ) -> ChainRewrite:
     """Plan a child with the live chain of ``transcript``. Reads, writes nothing.
@@ -424,23 +429,25 @@ def chain_rewrite(  # noqa: PLR0913 - what a child is made of
     to a larger context.
     """
     row = linearize(transcript.chain)
-    by_record = edits_of(row, transcript, survey, edits or {})
+    by_record = collect_edits(row, transcript, survey, edits or {})
     if lineage:
-        older = opening_with(lineage_block.CLOSING, row.nodes, transcript)
+        older_opening = find_opening(lineage_block.CLOSING, row.nodes, transcript)
     else:
-        older = None
-    if older is not None:
-        by_record.setdefault(older.number, []).append(lambda record: renew_block(record, lineage))
+        older_opening = None
+    if older_opening is not None:
+        by_record.setdefault(older_opening.number, []).append(
+            lambda record: renew_block(record, lineage)
+        )
     introduced = 0
     if row.nodes and row.nodes[0].boundary:  # a compaction's summary must follow its boundary
         introduced = next(
-            (at + 1 for at, node in enumerate(row.nodes[:OPENING_REACH]) if node.summary), 1
+            (index + 1 for index, node in enumerate(row.nodes[:OPENING_RECORDS]) if node.summary), 1
         )
     rewrite = ChainRewrite(
         source=transcript.path,
         setting=draft.setting,
         head=head,
-        lineage="" if older is not None else lineage,
+        lineage="" if older_opening is not None else lineage,
         introduced=introduced,
         linear=row,
         edits=by_record,
@@ -460,24 +467,28 @@ def _count_unlinked_answers(
     """Count the kept answers that follow another answer without a link between them in the parent."""
 
     def stays(node: Node) -> bool:
-        touched = node.number in rewrite.linear.dropped or node.number in survey.mends
-        return not touched or rewrite.edited(node, transcript.read(node)) is not None
+        is_edited = node.number in rewrite.linear.dropped or node.number in survey.mends
+        return not is_edited or rewrite.edited(node, transcript.read(node)) is not None
 
-    known = {node.uuid: node for node in rewrite.linear.nodes}
+    nodes_by_id = {node.uuid: node for node in rewrite.linear.nodes}
 
     def parent(node: Node) -> Node | None:
-        return known.get(node.parent or "")
+        return nodes_by_id.get(node.parent or "")
 
-    def is_linked(before: Node, node: Node) -> bool:
-        above = ancestors(parent(node), parent)
-        return next((one for one in above if one.spoken), None) is before
+    def is_linked(previous: Node, node: Node) -> bool:
+        linked_nodes = ancestors(parent(node), parent)
+        return (
+            next((node_above for node_above in linked_nodes if node_above.spoken), None) is previous
+        )
 
     spoken = [node for node in rewrite.linear.nodes if node.spoken and stays(node)]
-    pairs = ((before, node) for before, node in pairwise(spoken) if answers_meet(before, node))
-    return sum(not is_linked(before, node) for before, node in pairs)
+    pairs = (
+        (previous, node) for previous, node in pairwise(spoken) if answers_meet(previous, node)
+    )
+    return sum(not is_linked(previous, node) for previous, node in pairs)
 
 
-class _Thread:
+class _ChainWriter:
     """The state of the chain while it is written: the id and the time of the last record."""
 
     def __init__(self, child: ChainRewrite) -> None:
@@ -491,7 +502,7 @@ class _Thread:
     def lineage(self, node: Node) -> bytes:
         self._time = max(self._time, _time_ms(node))
         self.introduced = True
-        return self._own(
+        return self._write_own_record(
             lambda setting, above, own: lineage_line(setting, above, own, self._child.lineage)
         )
 
@@ -499,7 +510,7 @@ class _Thread:
         """Yield results for the calls that are still open at the end, and the child's closing records."""
         for call in self._child.linear.open_calls:
             self._time += 1
-            yield self._own(partial(stub_line, call=call))
+            yield self._write_own_record(partial(stub_line, call=call))
         ending = self._child.closing
         if ending is None:
             return
@@ -512,35 +523,37 @@ class _Thread:
 
         The ``last`` record is later than all others.
         """
-        at = max(self._time + (last and self._last is not None), _time_ms(node))
-        body = self._threaded(node, body, at)
+        time_ms = max(self._time + (last and self._last is not None), _time_ms(node))
+        body = self._link_record(node, body, time_ms)
         if self._child.shrunk and node.context_tokens:
             body = without_usage(body)
         if self._child.mark is not None:
             body = self._child.mark(body, node)
-        self._last, self._time = node.uuid, at
+        self._last, self._time = node.uuid, time_ms
         return body
 
-    def _threaded(self, node: Node, body: bytes, at: int) -> bytes:
+    def _link_record(self, node: Node, body: bytes, time_ms: int) -> bytes:
         session_id = self._child.setting.session_id
-        new = {"parentUuid": None if node.boundary else self._last, "sessionId": session_id}
-        if at == node.time_ms and node.session_id and not node.given_uuid:
-            return with_fields(body, {"parentUuid": node.parent, "sessionId": node.session_id}, new)
+        new_fields = {"parentUuid": None if node.boundary else self._last, "sessionId": session_id}
+        if time_ms == node.time_ms and node.session_id and not node.given_uuid:
+            return with_fields(
+                body, {"parentUuid": node.parent, "sessionId": node.session_id}, new_fields
+            )
         record = parse(body) or {}
         if "sessionId" not in record:
-            del new["sessionId"]
-        if at != node.time_ms:
-            new["timestamp"] = clock.from_milliseconds(at)
+            del new_fields["sessionId"]
+        if time_ms != node.time_ms:
+            new_fields["timestamp"] = clock.from_milliseconds(time_ms)
         if node.given_uuid:
-            new["uuid"] = node.uuid
-        return with_fields(body, {key: record.get(key) for key in new}, new)
+            new_fields["uuid"] = node.uuid
+        return with_fields(body, {key: record.get(key) for key in new_fields}, new_fields)
 
-    def _own(self, write: Callable[[ChildSetting, str | None, str], bytes]) -> bytes:
-        own = str(uuid.uuid4())
+    def _write_own_record(self, write: Callable[[ChildSetting, str | None, str], bytes]) -> bytes:
+        own_id = str(uuid.uuid4())
         body = write(
-            self._child.setting._replace(at=clock.from_milliseconds(self._time)), self._last, own
+            self._child.setting._replace(at=clock.from_milliseconds(self._time)), self._last, own_id
         )
-        self._last = own
+        self._last = own_id
         return body
 
 

@@ -16,7 +16,7 @@ from typing import ClassVar, Final, NamedTuple, Protocol
 from resume_hooks.archive.retention.ancestors import archive_ancestors
 from resume_hooks.derive.child.claims import claim_child
 from resume_hooks.derive.child.copy_files import copy_tasks
-from resume_hooks.derive.child.draft import NOBODY, Draft, inode_of
+from resume_hooks.derive.child.draft import NO_PARENT, Draft, read_inode
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.errors import WriteFailed
 from resume_hooks.paths import Where, is_session_id, private_folder
@@ -36,7 +36,7 @@ from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.provenance import read_parent
 from resume_hooks.transcripts.records import Record
 
-FORGETTING: Final = (
+SCRUB_KIND: Final = (
     "scrub"  # the kind of a child that removes secrets: no more of its ancestors are archived
 )
 
@@ -110,7 +110,7 @@ class ChildPlan:
     @property
     def keeps_tasks(self) -> bool:
         """Whether the child takes over the parent's task list."""
-        return self.draft.kind != FORGETTING and self.draft.is_same_work
+        return self.draft.kind != SCRUB_KIND and self.draft.is_same_work
 
     @property
     def is_idle(self) -> bool:
@@ -130,18 +130,18 @@ class ChildPlan:
         return self.body.sidecars(self.draft, where)
 
 
-def write(plan: ChildPlan, where: Where) -> Receipt:
+def write_child(plan: ChildPlan, where: Where) -> Receipt:
     """Write a child, check it as read back, and link it to its parent.
 
     WriteFailed and CheckFailed leave nothing behind. A failed link, copy of the task list or
     archiving of an ancestor is only a warning.
     """
-    draft, passed = plan.draft, list[Check]()
+    draft, passed_checks = plan.draft, list[Check]()
     title = draft.own_title or ""
     with contextlib.ExitStack() as stack:
-        stack.enter_context(_project_folder(draft, where))
+        stack.enter_context(_ensure_project_folder(draft, where))
         stack.enter_context(claim_child(draft.session_id, os.path.basename(draft.folder), where))
-        missed = stack.enter_context(plan.sidecars(where))
+        failures = stack.enter_context(plan.sidecars(where))
 
         def lines() -> Iterator[bytes]:
             nonlocal title
@@ -154,43 +154,43 @@ def write(plan: ChildPlan, where: Where) -> Receipt:
             yield from body_lines
 
         def check(path: str) -> None:
-            passed.extend(all_checks(plan, title, path))
-            invariants.require(passed, draft.path)
+            passed_checks.extend(child_checks(plan, title, path))
+            invariants.require(passed_checks, draft.path)
 
         create_session(draft.path, lines(), check)
         _require_same_parent(draft, where)
-    warnings = [*missed]
-    if draft.parent is not NOBODY:
+    warnings = [*failures]
+    if draft.parent is not NO_PARENT:
         if plan.keeps_tasks:
             warnings += copy_tasks(draft.parent.session_id, draft.session_id, where)
-        warnings += _link(draft, where)
-    return receipt_of_child(plan, title, passed, warnings)
+        warnings += _link_to_parent(draft, where)
+    return make_receipt(plan, title, passed_checks, warnings)
 
 
-def carry_out(plan: ChildPlan, where: Where, *, dry_run: bool) -> Receipt:
+def write_unless_idle(plan: ChildPlan, where: Where, *, dry_run: bool) -> Receipt:
     """Write a child, or return only a receipt without a child for a dry run or an idle plan."""
     if dry_run or plan.is_idle:
-        return receipt(plan)._replace(session_id="", file="")
-    return write(plan, where)
+        return planned_receipt(plan)._replace(session_id="", file="")
+    return write_child(plan, where)
 
 
-def receipt(plan: ChildPlan) -> Receipt:
+def planned_receipt(plan: ChildPlan) -> Receipt:
     """Return the receipt of an unwritten plan. For an idle plan it names no child."""
     if plan.is_idle:
-        nothing = receipt_of_child(plan, title="")
-        before = plan.sizes.before
-        return nothing._replace(
-            session_id="", file="", written=False, tokens_after=before, warnings=()
+        idle_receipt = make_receipt(plan, title="")
+        tokens_before = plan.sizes.before
+        return idle_receipt._replace(
+            session_id="", file="", written=False, tokens_after=tokens_before, warnings=()
         )
-    return receipt_of_child(plan, plan.draft.free_title())._replace(written=False)
+    return make_receipt(plan, plan.draft.free_title())._replace(written=False)
 
 
-def receipt_of_child(
-    plan: ChildPlan, title: str, checks: Sequence[Check] = (), missed: Sequence[str] = ()
+def make_receipt(
+    plan: ChildPlan, title: str, checks: Sequence[Check] = (), failures: Sequence[str] = ()
 ) -> Receipt:
     """Return the receipt of a child written under ``title``.
 
-    ``missed`` has a sentence for each failure.
+    ``failures`` has a sentence for each failure.
     """
     draft, sizes = plan.draft, plan.sizes
     return Receipt(
@@ -208,11 +208,11 @@ def receipt_of_child(
         chars_saved=sizes.chars_saved,
         tools_trimmed=sizes.tools_trimmed,
         checks=tuple(checks),
-        warnings=(*plan.warnings, *missed),
+        warnings=(*plan.warnings, *failures),
     )
 
 
-def all_lines(plan: ChildPlan, title: str) -> Iterator[bytes]:
+def child_lines(plan: ChildPlan, title: str) -> Iterator[bytes]:
     """Return every line of a child with this title."""
     if plan.draft.own_title is None:
         title_lines = [title_line(plan.draft.session_id, title) + b"\n"]
@@ -222,23 +222,26 @@ def all_lines(plan: ChildPlan, title: str) -> Iterator[bytes]:
     return chain(islice(body_lines, plan.body.title_place), title_lines, body_lines)
 
 
-def all_checks(plan: ChildPlan, title: str, path: str) -> list[Check]:
+def child_checks(plan: ChildPlan, title: str, path: str) -> list[Check]:
     """Return all checks of a child as read back from ``path``, including its parent and its title."""
     draft, checks = plan.draft, plan.checks(path)
-    if draft.parent is not NOBODY:
+    if draft.parent is not NO_PARENT:
         # The parent is named by its id, or by its file if the name is not an id.
-        parent_id, named = draft.parent.session_id, read_parent(path)
-        by_id = named is not None and named.session_id == parent_id
-        by_file = named is not None and named.file == encodable(draft.parent_file)
+        parent_id, parent_link = draft.parent.session_id, read_parent(path)
+        names_id = parent_link is not None and parent_link.session_id == parent_id
+        names_file = parent_link is not None and parent_link.file == encodable(draft.parent_file)
         checks.append(
-            Check("the first line names the parent", by_id if is_session_id(parent_id) else by_file)
+            Check(
+                "the first line names the parent",
+                names_id if is_session_id(parent_id) else names_file,
+            )
         )
     if draft.own_title is None:
         checks.append(Check("the title is the chosen one", HeadTail(path).custom_title == title))
     return checks
 
 
-def _link(draft: Draft, where: Where) -> list[str]:
+def _link_to_parent(draft: Draft, where: Where) -> list[str]:
     """Record the child's parent, and archive its ancestors. Return a warning for each failure."""
     warnings = []
     try:
@@ -249,7 +252,7 @@ def _link(draft: Draft, where: Where) -> list[str]:
             f"The link was not added to the state folder ({error.strerror}); the session "
             "itself contains it."
         )
-    if draft.kind == FORGETTING:
+    if draft.kind == SCRUB_KIND:
         return warnings
     return [*warnings, *archive_ancestors(draft.ancestors, where, draft.loaded_parent)]
 
@@ -259,10 +262,13 @@ def _require_same_parent(draft: Draft, where: Where) -> None:
 
     Raises WriteFailed in that case.
     """
-    if draft.parent is NOBODY:
+    if draft.parent is NO_PARENT:
         return
-    now, kept = inode_of(draft.parent.path), is_archived_copy(draft.parent.path, where)
-    if now != draft.inode and (now or kept):
+    current_inode, is_archived = (
+        read_inode(draft.parent.path),
+        is_archived_copy(draft.parent.path, where),
+    )
+    if current_inode != draft.inode and (current_inode or is_archived):
         with contextlib.suppress(OSError):
             removal.remove_file(draft.path, draft.folder, follow_root=True)
         raise WriteFailed(
@@ -272,7 +278,7 @@ def _require_same_parent(draft: Draft, where: Where) -> None:
 
 
 @contextlib.contextmanager
-def _project_folder(draft: Draft, where: Where) -> Iterator[None]:
+def _ensure_project_folder(draft: Draft, where: Where) -> Iterator[None]:
     """Create the project folder if it is missing, and remove it if it stays empty."""
     folder = draft.folder
     if draft.makes_folder and os.path.islink(folder):

@@ -19,11 +19,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from resume_hooks import clock
-from resume_hooks.derive.child.bookkeeping import Relocation, relocation
+from resume_hooks.derive.child.bookkeeping import Relocation, plan_relocation
 from resume_hooks.derive.child.draft import Draft
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.child.rewrite_chain import EveryRecord
-from resume_hooks.derive.child.write import Body, ChildPlan, Sizes, carry_out
+from resume_hooks.derive.child.rewrite_chain import RecordWatcher
+from resume_hooks.derive.child.write import Body, ChildPlan, Sizes, write_unless_idle
 from resume_hooks.derive.imports import plan
 from resume_hooks.derive.imports.plan import ImportPlan, ImportSource
 from resume_hooks.derive.imports.read_bundle import BundledSession
@@ -148,7 +148,7 @@ class _WholePlan(ChildPlan):
         The session is not our child, so its client's other content is allowed.
         """
         was = self.packed.head.session_id
-        names = EveryRecord(
+        names = RecordWatcher(
             "no record has the session's old id",
             lambda _line, record, _node: (
                 was == self.draft.session_id or record.get("sessionId") != was
@@ -204,7 +204,7 @@ def whole_plan(
     """Plan a whole session for the folder ``home``, a real path. Raises NotATranscript."""
     transcript = scan(packed.path)
     own_id, folder = packed.head.session_id, project_folder(home, where)
-    move = relocation(packed.head.cwd or HeadTail(packed.path).cwd, home)
+    move = plan_relocation(packed.head.cwd or HeadTail(packed.path).cwd, home)
     size = size_of_chain(packed.path, transcript.chain)[0].tokens
 
     def at(path: str, session_id: str, existing: SessionFile | None = None) -> _WholePlan:
@@ -361,7 +361,7 @@ def _bring(
     if decided.existing is not None and not options.force:
         known = plan.existing_import(decided, decided.existing)
         return ImportedSession(packed.head, known, existing=True, files=files, hidden=hidden)
-    made = carry_out(decided, where, dry_run=options.dry_run)
+    made = write_unless_idle(decided, where, dry_run=options.dry_run)
     return ImportedSession(packed.head, made, existing=False, files=files, hidden=hidden)
 
 

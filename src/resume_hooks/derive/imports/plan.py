@@ -19,8 +19,8 @@ import orjson
 from resume_hooks import clock
 from resume_hooks.derive.child.draft import Draft
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.child.rewrite_chain import EveryRecord, chain_rewrite
-from resume_hooks.derive.child.write import ChildPlan, Sizes, Watcher, receipt
+from resume_hooks.derive.child.rewrite_chain import RecordWatcher, plan_chain_rewrite
+from resume_hooks.derive.child.write import ChildPlan, Sizes, Watcher, planned_receipt
 from resume_hooks.derive.imports.record_filter import (
     FIELDS,
     ConversationOnly,
@@ -86,8 +86,8 @@ class ImportPlan(ChildPlan):
     def watchers(self) -> Sequence[Watcher]:
         """Return checks that the session contains only the conversation."""
         return [
-            EveryRecord("it contains nothing but the conversation", _is_allowed),
-            EveryRecord("the API accepts every block", _is_sendable),
+            RecordWatcher("it contains nothing but the conversation", _is_allowed),
+            RecordWatcher("the API accepts every block", _is_sendable),
         ]
 
     def checks(self, path: str) -> list[Check]:
@@ -125,7 +125,7 @@ def plan_import(source: ImportSource, home: str, where: Where) -> ImportPlan:
     title, tag = root_of(plain_line(ends.title)), one_line(plain_line(ends.tag), TITLE_LENGTH)
     child = Draft(KIND, setting, os.path.join(folder, f"{setting.session_id}.jsonl"), title)
     row = linearize(transcript.chain)
-    body = chain_rewrite(
+    body = plan_chain_rewrite(
         child,
         transcript,
         survey,
@@ -164,7 +164,7 @@ def existing_import(plan: ChildPlan, existing: SessionFile) -> Receipt:
 
     There is no new session; the commands continue that one.
     """
-    return receipt(plan)._replace(
+    return planned_receipt(plan)._replace(
         session_id="",
         file="",
         title=HeadTail(existing.path).title,

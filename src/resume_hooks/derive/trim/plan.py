@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple, Protocol
 
-from resume_hooks.derive.child.bookkeeping import books_of
+from resume_hooks.derive.child.bookkeeping import copy_lines_after_chain
 from resume_hooks.derive.child.draft import Draft, make_draft
-from resume_hooks.derive.child.rewrite_chain import ChainRewrite, chain_rewrite
+from resume_hooks.derive.child.rewrite_chain import ChainRewrite, plan_chain_rewrite
 from resume_hooks.derive.child.write import Body, ChildPlan, Sizes
 from resume_hooks.derive.originals import Originals
 from resume_hooks.derive.trim.options import KEEP_RECENT, RULE_WORDS, Options
@@ -316,14 +316,16 @@ class SessionScan:
         edits = edits_of_choices(decision.choices, decision.origins)
         if options.screen:
             edits |= without_screens(edits, self.transcript.chain, decision.origins, options.screen)
-        return chain_rewrite(
+        return plan_chain_rewrite(
             child,
             self.transcript,
             self.survey,
             head=head,
             lineage=f"{child.block}\n{LEGEND}",
             edits=edits,
-            books=books_of(self.transcript, self.survey, self.glance, child.session_id),
+            books=copy_lines_after_chain(
+                self.transcript, self.survey, self.glance, child.session_id
+            ),
             shrunk=True,
             thoughts=decision.thoughts,
         )

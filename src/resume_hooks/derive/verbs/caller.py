@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, NamedTuple
 
-from resume_hooks.derive.child.write import carry_out
+from resume_hooks.derive.child.write import write_unless_idle
 
 if TYPE_CHECKING:
     from resume_hooks.derive.child.draft import Draft
@@ -40,4 +40,4 @@ class Caller(NamedTuple):
     def write(self, plan: ChildPlan) -> Receipt:
         """Write a child. Return only its receipt for a dry run or an idle plan."""
         self.check_draft(plan.draft)
-        return carry_out(plan, self.where, dry_run=self.dry_run)
+        return write_unless_idle(plan, self.where, dry_run=self.dry_run)

@@ -10,7 +10,7 @@ from resume_hooks.derive.verbs.caller import Caller
 from resume_hooks.sessions.session import Session
 
 if TYPE_CHECKING:
-    from resume_hooks.derive.cut_point import Truncator
+    from resume_hooks.derive.cut_point import CutSelector
     from resume_hooks.derive.fork import ForkPlan
 
 
@@ -20,7 +20,7 @@ class ForkSpec(NamedTuple):
     The default is the whole conversation, in the session's own folder, for its own agent.
     """
 
-    cut: Truncator | None = None
+    cut: CutSelector | None = None
     home: str | None = None
     to: str = ""
 

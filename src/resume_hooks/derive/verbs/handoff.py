@@ -8,9 +8,9 @@ from contextlib import AbstractContextManager
 from typing import NamedTuple
 
 from resume_hooks.derive import agents
-from resume_hooks.derive.child.existing import existing_child, lock_parent
+from resume_hooks.derive.child.existing import find_existing_child, lock_parent
 from resume_hooks.derive.child.receipt import FilesBeside, Receipt
-from resume_hooks.derive.child.write import ChildPlan, carry_out
+from resume_hooks.derive.child.write import ChildPlan, write_unless_idle
 from resume_hooks.derive.digest_edit import digest_to_edit, edited_digest
 from resume_hooks.derive.fresh_child import (
     Contents,
@@ -88,7 +88,7 @@ def find_existing_handoff(parent: Session, spec: HandoffSpec, where: Where) -> R
     else:
         step = spec.next_step
     tokens = tokens_of(spec.size, where)
-    return existing_child(parent, "handoff", where, step, opening_tokens=tokens)
+    return find_existing_child(parent, "handoff", where, step, opening_tokens=tokens)
 
 
 def plan_handoff(parent: Session, spec: HandoffSpec, caller: Caller) -> FreshPlan:
@@ -127,7 +127,7 @@ def _plan_again_and_write(
 ) -> Opened[FreshPlan] | Nothing[FreshPlan]:
     # Plan again: during the edit other children may appear, and the parent may grow.
     parent = parent.read_again()
-    child = agents.draft_of(parent, "handoff", caller.where, caller.output_dir, to=spec.to)
+    child = agents.draft_child(parent, "handoff", caller.where, caller.output_dir, to=spec.to)
     old, new = first.draft.session_id, child.session_id
     edited = edited.replace(digest_reference(old), digest_reference(new))
     plan = agents.plan_fresh(
@@ -153,7 +153,7 @@ def _file_writer(plan: FreshPlan, spec: HandoffSpec, caller: Caller) -> WriteFil
 def _write(
     plan: FreshPlan, write_files: WriteFiles, spec: HandoffSpec, caller: Caller
 ) -> Opened[FreshPlan] | Nothing[FreshPlan]:
-    receipt = carry_out(plan, caller.where, dry_run=caller.dry_run)
+    receipt = write_unless_idle(plan, caller.where, dry_run=caller.dry_run)
     if not receipt.written:
         return Nothing(receipt, plan, files=write_files(None))
     files = write_files(receipt)

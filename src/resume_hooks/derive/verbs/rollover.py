@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from resume_hooks.derive import agents
-from resume_hooks.derive.child.write import carry_out
+from resume_hooks.derive.child.write import write_unless_idle
 from resume_hooks.derive.fresh_child import FreshPlan
 from resume_hooks.derive.outcome import Nothing, Opened, Waiting
 from resume_hooks.derive.verbs.caller import Caller
@@ -44,7 +44,7 @@ def rollover(
         )
     caller.check_draft(begun.plan.draft)
     if caller.dry_run:
-        return Nothing(carry_out(begun.plan, caller.where, dry_run=True), begun.plan)
+        return Nothing(write_unless_idle(begun.plan, caller.where, dry_run=True), begun.plan)
     written = summary.write_rollover(begun, caller.where)
     made = ask_for_summary(begun, written)
     if isinstance(made, Waiting):

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.child.write import carry_out, write
+from resume_hooks.derive.child.write import write_child, write_unless_idle
 from resume_hooks.derive.outcome import Nothing, Opened, line_in_new_session
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.trim.plan import TrimPlan, remark_lines
@@ -29,7 +29,7 @@ def write_trim(
     plan: TrimPlan,
     caller: Caller,
     agrees: Callable[[TrimPlan], bool] | None = None,
-    write_plan: Callable[[TrimPlan, Where], Receipt] = write,
+    write_plan: Callable[[TrimPlan, Where], Receipt] = write_child,
 ) -> Trimmed:
     """Write a trim that pays, by ``write_plan``, if the caller ``agrees`` to it.
 
@@ -38,7 +38,7 @@ def write_trim(
     """
     wanted = plan.pays and not caller.dry_run
     if not wanted or (agrees is not None and not agrees(plan)):
-        return Nothing(carry_out(plan, caller.where, dry_run=True), plan)
+        return Nothing(write_unless_idle(plan, caller.where, dry_run=True), plan)
     receipt = write_plan(plan, caller.where)
     remark = line_in_new_session(receipt)
     return Opened(receipt, plan, "trimmed", tuple(remark_lines(plan)), remark)

@@ -422,7 +422,7 @@ def open_marked_session(
 def _make_child(word: str, row: ListedSession, where: Where) -> Outcome:
     """Return the outcome of the action ``word`` on a session."""
     # Only an action that creates a child needs these imports.
-    from resume_hooks.derive.cut_point import BeforeCompaction
+    from resume_hooks.derive.cut_point import CutBeforeCompaction
     from resume_hooks.derive.verbs.caller import Caller
     from resume_hooks.derive.verbs.fork import WHOLE, ForkSpec, fork
     from resume_hooks.derive.verbs.handoff import HandoffSpec, handoff
@@ -431,7 +431,7 @@ def _make_child(word: str, row: ListedSession, where: Where) -> Outcome:
     session = Session.at(row.path, where)
     if word == UNDO:
         limit = partial(time_limit, in_shell(f"fork {row.session_id} --before-compaction"))
-        return fork(session, ForkSpec(BeforeCompaction()), Caller(where, time_limit=limit))
+        return fork(session, ForkSpec(CutBeforeCompaction()), Caller(where, time_limit=limit))
     if word == FORK:
         limit = partial(time_limit, in_shell(f"fork {row.session_id}"))
         return fork(session, WHOLE, Caller(where, time_limit=limit))

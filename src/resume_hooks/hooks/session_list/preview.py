@@ -87,7 +87,7 @@ def _generation_lines(number: int, row: Ancestor) -> list[str]:
 
 
 def _table_lines(row: ListedSession, where: Where) -> list[str]:
-    found = compare.compare(readable_session(row.path, where), where, clock.now())
+    found = compare.compare_strategies(readable_session(row.path, where), where, clock.now())
     return [resume_card.headline(found, str), "", *resume_card.table(found)]
 
 

@@ -9,9 +9,9 @@ from typing import Final, NamedTuple
 
 from resume_hooks import questions
 from resume_hooks.derive import agents
-from resume_hooks.derive.child.bookkeeping import books_of
+from resume_hooks.derive.child.bookkeeping import copy_lines_after_chain
 from resume_hooks.derive.child.draft import make_draft
-from resume_hooks.derive.child.rewrite_chain import ChainRewrite, chain_rewrite
+from resume_hooks.derive.child.rewrite_chain import ChainRewrite, plan_chain_rewrite
 from resume_hooks.derive.child.write import ChildPlan, Sizes, Watcher
 from resume_hooks.errors import ResumeHooksError, UsageError
 from resume_hooks.maintenance.fsck.damaged_bytes import GARBAGE, TORN, UTF8, salvage_nodes
@@ -222,7 +222,7 @@ def plan_any_repair(session: SessionFile, where: Where, branch: str | None = Non
             if is_loss(group.kind):
                 lost += group.findings
     return Repair(
-        agents.foreign_writer_of(session.agent, where).repair(session),
+        agents.load_foreign_writer(session.agent, where).repair(session),
         found,
         tuple(map(finding_in_words, lost)),
     )
@@ -247,7 +247,7 @@ def plan_repair(
     child = make_draft(session, ends, KIND, where, output_dir)
     before, after = _tokens_of_both(session.path, transcript.chain, chain)
     stated = tokens.stated_size(session.path)
-    body = chain_rewrite(
+    body = plan_chain_rewrite(
         child,
         whole,
         survey,
@@ -263,7 +263,7 @@ def plan_repair(
             for finding in group.findings
             if group.kind == ALTERED and finding.record is not None
         },
-        books=books_of(whole, survey, ends, child.session_id),
+        books=copy_lines_after_chain(whole, survey, ends, child.session_id),
         shrunk=False,
     )
     lost = tuple(_losses_in_words(report, body, chain))

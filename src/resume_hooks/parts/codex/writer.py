@@ -19,9 +19,9 @@ import orjson
 
 from resume_hooks.derive import cut_point
 from resume_hooks.derive.child.draft import ChildPlace, Draft, make_draft
-from resume_hooks.derive.child.receipt import FRESH
+from resume_hooks.derive.child.receipt import FRESH_KINDS
 from resume_hooks.derive.child.write import ChildPlan, Sizes
-from resume_hooks.derive.cut_point import Cut, Truncator
+from resume_hooks.derive.cut_point import Cut, CutSelector
 from resume_hooks.derive.fork import ForkPlan, SpokenText
 from resume_hooks.derive.fresh_child import FreshOpening
 from resume_hooks.derive.untrim import (
@@ -102,7 +102,9 @@ class CodexWriter:
         draft = make_draft(session, ends, kind, self._where, output_dir, about=about, place=place)
         count = 1 + sum(row.kind == kind for row in draft.ancestors)
         return draft._replace(
-            own_title=child_title(draft.root_title, kind, count) if kind in FRESH else ends.title
+            own_title=child_title(draft.root_title, kind, count)
+            if kind in FRESH_KINDS
+            else ends.title
         )
 
     def opening_body(self, opening: FreshOpening) -> RolloutBody:
@@ -130,14 +132,14 @@ class CodexWriter:
     def fork(
         self,
         session: SessionFile,
-        cut: Truncator | None,
+        cut: CutSelector | None,
         home: str | None,  # noqa: ARG002 - only this client's sessions get another
         output_dir: str | None,
     ) -> ForkPlan:
         """Plan a copy of the items that Codex sends, complete or up to a point."""
         draft = self._draft_of_own(session, "fork", output_dir)
         if cut is not None:
-            cut_place = cut_point.cut_at(scan(self._readable(session)), cut)
+            cut_place = cut_point.cut_conversation(scan(self._readable(session)), cut)
         else:
             cut_place = None
         return _fork_plan(self._read(session), draft, cut_place)

@@ -164,7 +164,7 @@ def name_of_document(decided: FreshPlan) -> str:
 
 
 def document_of_child(decided: FreshPlan, receipt: Receipt) -> str:
-    """The whole document of a child; ``receipt`` is the one of its plan."""
+    """The whole document of a child; ``planned_receipt`` is the one of its plan."""
     return (
         "\n\n".join(["\n".join(_front_matter(decided, receipt)), *_document_body(decided, receipt)])
         + "\n"

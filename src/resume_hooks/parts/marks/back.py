@@ -15,18 +15,18 @@ from resume_hooks import clock
 from resume_hooks.clock import minute
 from resume_hooks.derive import agents
 from resume_hooks.derive import fork as forking
-from resume_hooks.derive.child.bookkeeping import books_of
+from resume_hooks.derive.child.bookkeeping import copy_lines_after_chain
 from resume_hooks.derive.child.draft import Draft
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.rewrite_chain import (
     Closing,
     ParentScan,
-    chain_rewrite,
     lineage_if_needed,
+    plan_chain_rewrite,
     scan_parent,
 )
 from resume_hooks.derive.child.write import ChildPlan, Sizes, Watcher
-from resume_hooks.derive.cut_point import AtRecord
+from resume_hooks.derive.cut_point import CutAtRecord
 from resume_hooks.derive.fresh_child import FreshOpening, lines_of, plan_of_opening
 from resume_hooks.derive.opening_size import tokens_of
 from resume_hooks.derive.verbs.caller import Caller
@@ -236,7 +236,7 @@ def plan_back(
         report = ""
     parent, kept, rest, lost, remarks = _resolve_mark(session, mark)
     left_out = _find_left_out(parent, rest, mark.record + 1 if lost else None, where)
-    child = agents.draft_of(session, KIND, where, output_dir)
+    child = agents.draft_child(session, KIND, where, output_dir)
     found = ""
     if mark.left:
         if left_out is None:
@@ -265,20 +265,20 @@ def plan_back(
     head = child.head(parent.size(after), rewound=BackTimes(mark.started_at, child.setting.at))
     fresh_opening = FreshOpening(child, head, *closing, parent.ends, sizes)
     if child.agent != NAME:
-        decided: ChildPlan = agents.foreign_writer_of(child.agent, where).rewound(
+        decided: ChildPlan = agents.load_foreign_writer(child.agent, where).rewound(
             fresh_opening, [node.uuid for node in kept]
         )
     elif lost:
         decided = plan_of_opening(fresh_opening, lines_of(fresh_opening))
     else:
         part = parent.transcript.ending(kept)
-        body = chain_rewrite(
+        body = plan_chain_rewrite(
             child,
             part,
             parent.survey,
             head=head,
             lineage=lineage_if_needed(child, part),
-            books=books_of(part, parent.survey, parent.ends, child.session_id),
+            books=copy_lines_after_chain(part, parent.survey, parent.ends, child.session_id),
             closing=closing,
             thoughts=frozenset(parent.read_back.thoughts),
         )
@@ -318,7 +318,7 @@ def _conversation_at_mark(session: SessionFile, mark: Mark) -> _Standing | None:
     if session.agent != NAME:
         return None
     try:
-        parent, cut = forking.scan_and_cut(session, AtRecord(mark.uuid))
+        parent, cut = forking.scan_and_cut(session, CutAtRecord(mark.uuid))
     except UsageError:
         return None
     if cut is None or not any(node.spoken for node in cut.nodes):

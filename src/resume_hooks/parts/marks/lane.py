@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import time
 
-from resume_hooks.derive.child.existing import existing_child, lock_parent
+from resume_hooks.derive.child.existing import find_existing_child, lock_parent
 from resume_hooks.derive.outcome import AnyOpened, Opened, Outcome, Report, report_text
 from resume_hooks.errors import InSubagent, NothingToMark, UsageError
 from resume_hooks.hooks import confirmations, pending_handoff
@@ -139,7 +139,7 @@ def _existing_child_answer(request: Request, report: str = "") -> AnyOpened | No
 
     None if it is gone or was gone on in.
     """
-    standing = existing_child(request.session, "back", request.where, report=report)
+    standing = find_existing_child(request.session, "back", request.where, report=report)
     if standing is None:
         return None
     facts = cards.facts_of_existing_child(request.trigger)

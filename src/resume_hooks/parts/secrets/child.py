@@ -13,10 +13,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from resume_hooks.derive import agents
-from resume_hooks.derive.child.bookkeeping import books_of, replaced_of
+from resume_hooks.derive.child.bookkeeping import (
+    copy_lines_after_chain,
+    copy_shortened_result_lines,
+)
 from resume_hooks.derive.child.draft import make_draft
-from resume_hooks.derive.child.rewrite_chain import Edit, chain_rewrite, weigh_session
-from resume_hooks.derive.child.write import FORGETTING, ChildPlan, Sizes
+from resume_hooks.derive.child.rewrite_chain import Edit, measure_session, plan_chain_rewrite
+from resume_hooks.derive.child.write import SCRUB_KIND, ChildPlan, Sizes
 from resume_hooks.errors import NothingToFork
 from resume_hooks.parts.secrets.cleaner import Cleaner
 from resume_hooks.parts.secrets.locations import OWN, SIDECAR, Location, regular_files_below
@@ -94,8 +97,8 @@ def plan_scrubbed_child(
     """
     if session.agent != NAME:
         clean = lambda raw: cleaner.clean_record(raw).raw  # noqa: E731 - the cleaner as one function
-        return agents.foreign_writer_of(session.agent, where).cleaned(
-            session, clean, FORGETTING, output_dir
+        return agents.load_foreign_writer(session.agent, where).cleaned(
+            session, clean, SCRUB_KIND, output_dir
         )
     transcript, (survey, said, pieces, thoughts) = scan_live(
         session.path, lambda: (WriteScan(), ReadBack(), Pieces(), _ThinkingEdits(cleaner))
@@ -105,13 +108,16 @@ def plan_scrubbed_child(
             "There is nothing to copy: this session has no conversation",
             "Its file is rewritten all the same by: resume-hooks scrub --in-place",
         )
-    parent = weigh_session(session, transcript, survey, said, pieces)
-    child = make_draft(session, parent.ends, FORGETTING, where, output_dir)
+    parent = measure_session(session, transcript, survey, said, pieces)
+    child = make_draft(session, parent.ends, SCRUB_KIND, where, output_dir)
     child = child._replace(
         root_title=cleaner.clean_words(child.root_title), block=cleaner.clean_words(child.block)
     )
     own = child.session_id
-    books = [*replaced_of(transcript, survey, own), *books_of(transcript, survey, parent.ends, own)]
+    books = [
+        *copy_shortened_result_lines(transcript, survey, own),
+        *copy_lines_after_chain(transcript, survey, parent.ends, own),
+    ]
     old, new = (f"/{each}/tool-results/".encode() for each in (session.session_id, own))
 
     def clean_line(body: bytes, _: Node | None = None) -> bytes:
@@ -124,7 +130,7 @@ def plan_scrubbed_child(
             return cleaned
         return cleaned.replace(old, new)
 
-    body = chain_rewrite(
+    body = plan_chain_rewrite(
         child,
         transcript,
         survey,

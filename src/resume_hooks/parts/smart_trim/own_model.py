@@ -84,7 +84,7 @@ def answer_by_own_model(request: Request, instructions: str) -> Outcome:
         offered = _make_one_part_offer(request, instructions)
         if own.asked:
             return _show_choices(request, own, offered)
-        agents.draft_of(
+        agents.draft_child(
             session, KIND, request.where, None
         )  # refuses a session that can't be a parent
         shown = parts_of_offer(offered)

@@ -181,7 +181,7 @@ def plan_smart_trim(
     decision = decision_of(scanned, options, offered.material, choices, offered.origins)
     decided = plan_of(
         scanned,
-        agents.draft_of(scanned.session, KIND, where, output_dir),
+        agents.draft_child(scanned.session, KIND, where, output_dir),
         options,
         decision,
         "smart",
@@ -197,11 +197,11 @@ def write_smart_trim(decided: SmartPlan, where: Where) -> Receipt:
     session = decided.offer.scanned.session
     now = readable_session(session.path, where)
     if (now.size, now.mtime) == (session.size, session.mtime):
-        return child.write(decided.trim, where)
+        return child.write_child(decided.trim, where)
     verdicts = [verdict for verdict, _ in decided.rows]
     scanned = agents.scan_for_trim(now, where)
     later = replan_smart_trim(scanned, decided.offer.options, verdicts, where, decided.output_dir)
-    made = child.write(later.trim, where)
+    made = child.write_child(later.trim, where)
     return made._replace(warnings=(*made.warnings, WENT_ON))
 
 

@@ -75,7 +75,7 @@ def smart_trim(options: Any) -> Receipt:
     session = locate_session(named, options.where, foreign=True)
     scanned = agents.scan_for_trim(session, options.where)
     # What can't be a parent is refused before a model is paid for.
-    require_start(options, agents.draft_of(session, KIND, options.where, options.output_dir))
+    require_start(options, agents.draft_child(session, KIND, options.where, options.output_dir))
     if stored:
         decided, asked = _take_back_plan(scanned, stored, options)
     else:

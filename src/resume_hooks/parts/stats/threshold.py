@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from resume_hooks.derive.compare import OUTPUT, READ, WRITE
+from resume_hooks.derive.compare import OUTPUT_RATE, READ_RATE, WRITE_RATES
 from resume_hooks.derive.opening_size import tokens_named
 from resume_hooks.derive.trim.options import KEEP_RECENT
 from resume_hooks.hooks.compaction import FITS, REST, SHRUNK, TRIM
@@ -129,5 +129,8 @@ class _Session:
         self.written += written
         rest = sent - read - written
         self.cost += (
-            read * READ + written * WRITE[request.lifetime] + rest + request.answered * OUTPUT
+            read * READ_RATE
+            + written * WRITE_RATES[request.lifetime]
+            + rest
+            + request.answered * OUTPUT_RATE
         )

@@ -11,7 +11,7 @@ import pytest
 
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.child.write import ChildPlan, write
+from resume_hooks.derive.child.write import ChildPlan, write_child
 from resume_hooks.derive.fresh_child import Contents
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.untrim import read_trimmed
@@ -96,7 +96,7 @@ def differ_in_placeholders(before: list[Item], after: list[Item]) -> bool:
 
 def made(plan: ChildPlan, where: Where) -> Receipt:
     """The receipt of a written child."""
-    receipt = write(plan, where)
+    receipt = write_child(plan, where)
     assert receipt.checks, receipt
     return receipt
 

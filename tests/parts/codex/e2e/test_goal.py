@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from resume_hooks.derive import agents
-from resume_hooks.derive.child.write import write
+from resume_hooks.derive.child.write import write_child
 from resume_hooks.derive.fresh_child import Contents
 from resume_hooks.parts.codex.defects import defects_of_thread
 from resume_hooks.parts.codex.rollout import GOAL_WARNING
@@ -63,11 +63,11 @@ def test_a_goal_is_in_a_handoff_and_stays_behind_at_a_fork(
     handoff = agents.plan_fresh(
         parent, where, kind="handoff", contents=Contents(digest_of(parent, where))
     )
-    told = spoken(client.resume(write(handoff, where).session_id))
+    told = spoken(client.resume(write_child(handoff, where).session_id))
     assert f'the session\'s goal, blocked: "{OBJECTIVE}"' in told
     assert f"/goal {OBJECTIVE}" in told
     assert "codex_internal_context" not in told
-    fork = write(agents.plan_fork(parent, where), where)
+    fork = write_child(agents.plan_fork(parent, where), where)
     assert GOAL_WARNING in fork.warnings
     assert client.resume(fork.session_id) == client.resume(own)
     with sqlite3.connect(f"file:{client.codex / 'goals_1.sqlite'}?mode=ro", uri=True) as database:

@@ -8,7 +8,7 @@ import os
 import pytest
 
 from resume_hooks.derive import agents
-from resume_hooks.derive.child.write import write
+from resume_hooks.derive.child.write import write_child
 from resume_hooks.derive.fresh_child import Contents
 from resume_hooks.paths import Where
 from resume_hooks.reading.digest.build import digest_of
@@ -42,13 +42,13 @@ def where(home: ClientHome, codex: CodexHome, monkeypatch: pytest.MonkeyPatch) -
 
 def handed_over(parent: SessionFile, where: Where, to: str) -> tuple[str, str]:
     """The ids of a fork and of a handoff for the other agent."""
-    fork = write(agents.plan_fork(parent, where, to=to), where)
+    fork = write_child(agents.plan_fork(parent, where, to=to), where)
     contents = Contents(digest_of(parent, where))
     handoff = agents.plan_fresh(
         parent, where, kind="handoff", next_step="write the tests", contents=contents, to=to
     )
     assert fork.agent == to
-    return fork.session_id, write(handoff, where).session_id
+    return fork.session_id, write_child(handoff, where).session_id
 
 
 def test_codex_to_claude(

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.derive.child.write import write
+from resume_hooks.derive.child.write import write_child
 from resume_hooks.maintenance.fsck.repair import plan_any_repair
 from resume_hooks.paths import Where
 from resume_hooks.sessions.locate import resolve
@@ -68,7 +68,7 @@ def test_what_codex_refuses_it_resumes_repaired(
     path.write_bytes(before)
     decided = plan_any_repair(resolve(rollouts.THREAD, "/", Where(), foreign=True), Where())
     assert [group.kind.code for group in decided.report.groups] == [code]
-    sent = spoken(client.resume(write(decided.child, Where()).session_id))
+    sent = spoken(client.resume(write_child(decided.child, Where()).session_id))
     assert "find the needle" in sent
     assert "in the hay" in sent
     assert path.read_bytes() == before

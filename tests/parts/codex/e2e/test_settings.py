@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from resume_hooks.derive import agents
-from resume_hooks.derive.child.write import write
+from resume_hooks.derive.child.write import write_child
 from resume_hooks.paths import Where
 from resume_hooks.sessions.locate import resolve
 from tests.parts.codex.e2e.client import CodexHome, thread_of
@@ -31,7 +31,7 @@ def test_a_fork_asks_for_the_thoughts_that_its_parent_asks_for(
     done = client.run("exec", "--skip-git-repo-check", *options, "find the needle")
     assert done.returncode == 0, done.stderr
     parent = thread_of(client.rollouts()[-1])
-    fork = write(
+    fork = write_child(
         agents.plan_fork(resolve(parent, "/", Where(), foreign=True), Where()), Where()
     ).session_id
 

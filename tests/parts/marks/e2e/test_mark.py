@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.derive.child.write import write
+from resume_hooks.derive.child.write import write_child
 from resume_hooks.parts.marks import back
 from resume_hooks.parts.marks.state import Mark
 from resume_hooks.paths import Where
@@ -257,7 +257,9 @@ def goes_back_well(
     session = locate.session_file(str(parent))
     for node in legal_points(tuple(scan(str(parent)).chain), count, random.Random(name)):
         mark = Mark(session.session_id, node.uuid, node.number, GOAL, "2026-01-31T09:31:00.000Z")
-        made = write(back.plan_back(session, mark, REPORT, Where(environ)).child, Where(environ))
+        made = write_child(
+            back.plan_back(session, mark, REPORT, Where(environ)).child, Where(environ)
+        )
         twin = home.install_session(source, str(uuid.uuid4()))  # a client writes to what it resumes
         cut = messages(sent(client, home, api, twin.stem, ["--resume-session-at", node.uuid]))
         went_back = messages(sent(client, home, api, made.session_id, []))

@@ -16,8 +16,8 @@ import pytest
 
 from resume_hooks.derive import fork
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.child.write import write
-from resume_hooks.derive.cut_point import AtRecord, Truncator
+from resume_hooks.derive.child.write import write_child
+from resume_hooks.derive.cut_point import CutAtRecord, CutSelector
 from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
 from resume_hooks.transcripts import records
@@ -46,12 +46,12 @@ def move(home: ClientHome) -> Path:
 
 
 def child_of(
-    parent: Path, home: ClientHome, cut: Truncator | None = None, *, rehomed: bool = True
+    parent: Path, home: ClientHome, cut: CutSelector | None = None, *, rehomed: bool = True
 ) -> Receipt:
     """A fork, at home where the client is started now."""
     environ = environ_of(home)
     where = str(home.cwd) if rehomed else None
-    return write(
+    return write_child(
         fork.plan_fork(locate.session_file(str(parent)), Where(environ), cut=cut, home=where),
         Where(environ),
     )
@@ -114,7 +114,7 @@ def test_files_rewind_in_a_fork(client: ClientVersion, home: ClientHome, api: Mo
     parent = edit_twice(client, home, api)
     first, second = prompts(parent)
     last = next(node for node in reversed(scan(str(parent)).chain) if node.uuid == second)
-    cut = child_of(parent, home, AtRecord(last.number - 1), rehomed=False)
+    cut = child_of(parent, home, CutAtRecord(last.number - 1), rehomed=False)
     whole = child_of(parent, home, rehomed=False)
     forget(parent, home)
     file = home.cwd / "a.txt"
@@ -138,7 +138,7 @@ def test_work_in_a_fork_leaves_the_parents_backups(home: ClientHome, api: MockAp
     history = home.config / "file-history" / parent.stem
     kept = {path.name: path.read_bytes() for path in history.iterdir()}
     second = next(node for node in scan(str(parent)).chain if node.uuid == prompts(parent)[1])
-    made = child_of(parent, home, AtRecord(second.number - 1), rehomed=False)
+    made = child_of(parent, home, CutAtRecord(second.number - 1), rehomed=False)
     file = str(home.cwd / "a.txt")
     for text in ("THIRD", "FOURTH", "FIFTH"):
         steps = [

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.derive.child.write import write
+from resume_hooks.derive.child.write import write_child
 from resume_hooks.parts.secrets import child, findings
 from resume_hooks.parts.secrets.findings import LEFT, ScrubFindings
 from resume_hooks.parts.secrets.purge import purge_secrets
@@ -88,7 +88,7 @@ def scrubs_well(content: bytes, client: ClientVersion, home: ClientHome, api: Mo
     before = path.read_bytes()
 
     found = looked(home, path)
-    made = write(
+    made = write_child(
         child.plan_scrubbed_child(found.session, Where(environ_of(home)), found.scanner),
         Where(environ_of(home)),
     )

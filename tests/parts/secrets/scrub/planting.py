@@ -17,7 +17,7 @@ from resume_hooks import seam
 from resume_hooks.archive import hold_sessions
 from resume_hooks.archive.vault import archive_session, delete
 from resume_hooks.derive import fork
-from resume_hooks.derive.child.write import write
+from resume_hooks.derive.child.write import write_child
 from resume_hooks.derive.trim import in_place, plan
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.paths import Where
@@ -241,14 +241,18 @@ def _children(home: ConfigHome, path: Path) -> Iterator[Path]:
     environ = home.environ
     options = Options(threshold=100, keep_recent=0, min_savings=0)
     reading = plan.scan_session(session_file(str(path)))
-    trimmed = Path(write(plan.plan_trim(reading, Where(environ), options), Where(environ)).file)
+    trimmed = Path(
+        write_child(plan.plan_trim(reading, Where(environ), options), Where(environ)).file
+    )
     forked = Path(
-        write(fork.plan_fork(session_file(str(trimmed)), Where(environ)), Where(environ)).file
+        write_child(fork.plan_fork(session_file(str(trimmed)), Where(environ)), Where(environ)).file
     )
     rewritten = Path(
-        write(fork.plan_fork(session_file(str(path)), Where(environ)), Where(environ)).file
+        write_child(fork.plan_fork(session_file(str(path)), Where(environ)), Where(environ)).file
     )
-    gone = Path(write(fork.plan_fork(session_file(str(path)), Where(environ)), Where(environ)).file)
+    gone = Path(
+        write_child(fork.plan_fork(session_file(str(path)), Where(environ)), Where(environ)).file
+    )
     for child in (trimmed, forked, rewritten, gone):
         os.utime(child, (LONG_AGO, LONG_AGO))
     in_place.write_in_place(session_file(str(rewritten)), Where(environ), options)

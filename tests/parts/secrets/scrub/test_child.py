@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.derive.child.rewrite_chain import ChainRewrite
-from resume_hooks.derive.child.write import Sizes, write
+from resume_hooks.derive.child.write import Sizes, write_child
 from resume_hooks.derive.trim.plan import scan_session
 from resume_hooks.errors import CheckFailed, NothingToFork
 from resume_hooks.parts.secrets import child, findings
@@ -48,7 +48,9 @@ def scrubbed(home: ConfigHome, path: Path) -> Path:
     """The child."""
     found = findings.look_everywhere(session_file(str(path)), home.where)
     return Path(
-        write(child.plan_scrubbed_child(found.session, home.where, found.scanner), home.where).file
+        write_child(
+            child.plan_scrubbed_child(found.session, home.where, found.scanner), home.where
+        ).file
     )
 
 
@@ -119,7 +121,7 @@ def test_copies_of_the_users_files_stay_behind(config_home: ConfigHome) -> None:
     }
     planted.path.write_bytes(session_bytes([*records(), row]))
     found = findings.look_everywhere(session_file(str(planted.path)), config_home.where)
-    made = write(
+    made = write_child(
         child.plan_scrubbed_child(found.session, config_home.where, found.scanner),
         config_home.where,
     )
@@ -138,7 +140,7 @@ def test_a_secret_that_stays_keeps_the_child_from_being_born(
     assert isinstance(decided.body, ChainRewrite)
     decided = replace(decided, body=replace(decided.body, mark=lambda body, _: body))
     with pytest.raises(CheckFailed, match="no secret is found in it"):
-        write(decided, config_home.where)
+        write_child(decided, config_home.where)
     assert sorted(each.name for each in path.parent.iterdir()) == [SESSION, path.name]
 
 

@@ -14,7 +14,7 @@ from resume_hooks.archive.vault import archive_session
 from resume_hooks.archive.vault import commit as noting
 from resume_hooks.derive import fork
 from resume_hooks.derive.child.rewrite_chain import ChainRewrite
-from resume_hooks.derive.child.write import write
+from resume_hooks.derive.child.write import write_child
 from resume_hooks.errors import WriteFailed
 from resume_hooks.parts.secrets import findings
 from resume_hooks.parts.secrets import purge as purging
@@ -68,7 +68,7 @@ def test_a_child_that_is_born_meanwhile(
     environ = config_home.environ
     born: list[str] = []
     decided = fork.plan_fork(session_file(str(path)), Where(environ))
-    beforehand(monkeypatch, lambda: born.append(write(decided, Where(environ)).file))
+    beforehand(monkeypatch, lambda: born.append(write_child(decided, Where(environ)).file))
     rows = scrub(path, environ)
     assert places_with(config_home, [*SECRETS, PASSWORD]) == {}
     assert {row.state for row in rows} == {REMOVED}
@@ -99,7 +99,7 @@ def test_a_child_that_is_not_born_yet_is_refused(
     scrub(path, environ)
     monkeypatch.setattr(ChainRewrite, "lines", lambda _: iter(read))
     with pytest.raises(WriteFailed, match="rewritten while it was copied"):
-        write(decided, Where(environ))
+        write_child(decided, Where(environ))
     assert places_with(config_home) == {}
     assert not [other for other in path.parent.iterdir() if other != path]
 

@@ -17,7 +17,7 @@ from resume_hooks.archive import hold_sessions
 from resume_hooks.archive.vault import archive_session, commit, delete, restore, trash
 from resume_hooks.archive.vault.packs import verify_archived
 from resume_hooks.derive import untrim
-from resume_hooks.derive.child.write import write
+from resume_hooks.derive.child.write import write_child
 from resume_hooks.derive.untrim import read_trimmed
 from resume_hooks.parts.secrets import child, findings
 from resume_hooks.parts.secrets.audit import audit_sessions
@@ -303,7 +303,7 @@ def test_a_session_of_which_the_vault_alone_has_a_copy(config_home: ConfigHome) 
     path.unlink()
     kept = locate.resolve(SESSION, "/", config_home.where)
     found = findings.look_everywhere(kept, config_home.where)
-    made = write(
+    made = write_child(
         child.plan_scrubbed_child(kept, config_home.where, found.scanner), config_home.where
     )
     assert SECRETS[0].encode() not in Path(made.file).read_bytes()

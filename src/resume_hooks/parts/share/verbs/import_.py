@@ -12,7 +12,7 @@ from resume_hooks.cli.options import current_folder
 from resume_hooks.cli.output import facts_table
 from resume_hooks.cli.with_fields import With
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.child.write import carry_out
+from resume_hooks.derive.child.write import write_unless_idle
 from resume_hooks.derive.imports import plan
 from resume_hooks.derive.imports.bring_in import BundleOptions, ImportedSession, import_sessions
 from resume_hooks.derive.imports.plan import ImportPlan, ImportSource
@@ -81,7 +81,7 @@ def _bring_transcript(taken: ImportSource, wish: BundleOptions) -> tuple[ImportP
         decided = plan.plan_import(taken, wish.home, Where())
         if decided.existing is not None and not wish.force:
             return decided, plan.existing_import(decided, decided.existing)
-        return decided, carry_out(decided, Where(), dry_run=wish.dry_run)
+        return decided, write_unless_idle(decided, Where(), dry_run=wish.dry_run)
 
 
 @contextlib.contextmanager
