@@ -75,8 +75,8 @@ export async function open($, reply) {
 async function switchTo($, reply) {
   const { words } = begin(reply)
   await quietly($, () => $.command.run({ command: 'resume', args: reply.open }))
-  opening = undefined
   const isOpen = await $.session.id() === reply.open
+  opening = undefined // not before: what is sent from here on takes the words that stand before it along
   if (!isOpen) $.ui.log(reply.by_hand)
   else if (reply.remark) $.ui.log(reply.remark)
   if (isOpen && reply.fill && !reply.send) words.unshift(reply.fill)

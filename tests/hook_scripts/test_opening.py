@@ -32,3 +32,37 @@ def test_a_prompt_after_a_failed_switch_is_sent() -> None:
     """What was kept of the box while the session opened holds back no later prompt."""
     fields = {"opening": json.dumps((REPO / "hooks" / "opening.mjs").as_uri())}
     assert run_node(STAND_IN % fields) == {"text": "something else"}
+
+
+LATE_ENTER = """
+import { hearEdit } from %(draft)s
+import { open, submit } from %(opening)s
+const typed = 'then run it'
+const box = { text: '' }
+const sent = []
+const $ = {
+  command: { run: async () => { hearEdit({ text: '', start: 0, end: 0, inputText: typed }) } },
+  session: {
+    id: async () => {
+      sent.push(await submit($, { text: typed }, async ({ text }) => ({ text })))
+      return 'child'
+    },
+  },
+  ui: { log: () => {} },
+  prompt: { read: async () => box, fill: async ({ text }) => { box.text = text; return { isFilled: true } } },
+  clock: { sleep: async () => {}, after: () => {} },
+}
+await open($, { open: 'child', fill: 'fix the tests' })
+console.log(JSON.stringify({ sent: sent[0], box: box.text }))
+"""
+"""Enter behind typed words, pressed when the session is open and its box not yet filled."""
+
+
+def test_a_prompt_sent_as_the_session_opens_keeps_its_step() -> None:
+    """It waits in the box behind the next step: sent at once it would go without that."""
+    fields = {}
+    for name in ("opening", "draft"):
+        fields[name] = json.dumps((REPO / "hooks" / f"{name}.mjs").as_uri())
+    reply = run_node(LATE_ENTER % fields)
+    assert "drop" in reply["sent"]
+    assert reply["box"].split("\n") == ["fix the tests", "then run it"]
