@@ -61,8 +61,12 @@ OURS = [
     (">help>lineage", "lineage", ""),
     (">session-id>recall", "recall", ""),
     ("/resume-hooks:trim>resume", "resume", ""),
+    (">handoff write tests/resume-hooks:trim", "trim", ""),
+    (">resume>handoff write tests/resume-hooks:handoff 4k now", "handoff", "4k now"),
+    (">handoff explain /resume-hooks:trim", "handoff", "explain /resume-hooks:trim"),
+    (">handoff read docs/resume-hooks:trims", "handoff", "read docs/resume-hooks:trims"),
 ]
-"""Recent clients put a blocked prompt back into the box: what is typed behind a bare trigger is what is meant."""
+"""Recent clients put a blocked prompt back into the box: what is typed behind a trigger is what is meant."""
 
 NOT_OURS = [
     (">resume fix the tests", "a sentence"),
@@ -78,6 +82,7 @@ NOT_OURS = [
     ("> resume", "a markdown quote"),
     ("> handoff is a verb", "a markdown quote"),
     (">resumed yesterday", "another word"),
+    ("> quoted words/resume-hooks:trim", "a markdown quote"),
     (">resume-later", "another word"),
     (">resume.", "punctuation belongs to the word"),
     (">handoff: x", "punctuation belongs to the word"),

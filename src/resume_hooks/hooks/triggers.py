@@ -104,6 +104,9 @@ _STACKED = re.compile(
     re.IGNORECASE,
 )
 _BEHIND = re.compile(rf"{BARE}({_BARE_NAMES})(?=\s|\Z)", re.IGNORECASE)
+_BEHIND_WORDS = re.compile(rf"(?<=\S)/{PLUGIN}:(?:{_NAMES})(?=\s|\Z)", re.IGNORECASE)
+"""A command typed right behind the words of a trigger that the client restored to the box."""
+
 _WORDS = re.compile(r"(?!(?:yes|no|cancel|help)\b)[^\W\d_]+[,:;]?\s+[^\W\d_]", re.IGNORECASE)
 _YES = re.compile(r"\S+\s+yes\s*\Z", re.IGNORECASE)
 _TOLD = re.compile(rf"(?<![^\s:]){TYPED}({'|'.join(VERBS)})(?![\w-])")
@@ -180,7 +183,7 @@ def recognise_trigger(prompt: str) -> Optional[Trigger]:
         behind = _BEHIND.match(prompt)
         if behind:
             prompt = f"{TYPED}{_OF_BARE[behind[1].lower()]}{prompt[behind.end() :]}"
-    prompt = _last_typed(prompt)
+    prompt = _last_typed(_command_behind_words(prompt))
     if _PASTED_ID.match(prompt):
         return Trigger("resume", "", slash, pasted=True, sign=sign)
     if _is_pasted_over(prompt):
@@ -211,6 +214,17 @@ def _is_prose(verb: str, text: str, prompt: str) -> bool:
         if line.strip():
             others.append(line)
     return bool(others) and all(line.startswith(">") for line in others)
+
+
+def _command_behind_words(prompt: str) -> str:
+    """Return the command that was typed behind the words of a trigger in the restored box, else the prompt."""
+    trigger = _TRIGGER.match(prompt)
+    if trigger is None or _canonical_word(trigger.group(1)) not in VERBS:
+        return prompt
+    starts = [command.start() for command in _BEHIND_WORDS.finditer(prompt)]
+    if starts:
+        return prompt[starts[-1] :]
+    return prompt
 
 
 def _last_typed(prompt: str) -> str:
