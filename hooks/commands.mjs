@@ -11,9 +11,9 @@ export const NOT_ALONE = "a command runs only alone in the box; Enter again send
 export const COMMANDS = [
   {"name": "handoff", "description": "Continue in a new session that knows this one; size: 4k, 12k, 24k, or all for a copy", "argumentHint": "[size] [--new-task] [next step]"},
   {"name": "rollover", "description": "Continue in a new session with a model's summary; costs tokens, up to two minutes", "argumentHint": "[focus]"},
-  {"name": "trim", "description": "Go on in a copy without old tool output; asks first", "argumentHint": "[options]"},
-  {"name": "untrim", "description": "Go on in a copy in which what was trimmed is back", "argumentHint": ""},
-  {"name": "full", "description": "Show how full this session is and how to go on", "argumentHint": "[--table]", "immediate": true},
+  {"name": "trim", "description": "Continue in a copy without old tool output; asks first", "argumentHint": "[options]"},
+  {"name": "untrim", "description": "Continue in a copy with the trimmed contents restored", "argumentHint": ""},
+  {"name": "full", "description": "Show how full this session is and the best way to continue", "argumentHint": "[--table]", "immediate": true},
   {"name": "mark", "description": "Mark this place before you try something", "argumentHint": "[goal]"},
   {"name": "back", "description": "Go back to the mark, or to where a fork left, in a new session; of what came after, only a report stays", "argumentHint": "report"},
   {"name": "search", "description": "Find what was said in this project; --all: in every project", "argumentHint": "[--all] words", "immediate": true},

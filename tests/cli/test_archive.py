@@ -210,7 +210,7 @@ def test_a_slim_copy_leads_to_the_vault(giant: Path, cli: Cli, document: Documen
     assert (planned["written"], planned["archived"][0]["result"]) == (False, "kept")
     assert document("archive", "--list")["data"]["vault"] == []
     assert [path.name for path in giant.parent.glob("*.jsonl")] == [giant.name]
-    assert b"the large one" in cli("archive", "--slim", SESSION, "--dry-run").stdout
+    assert b"the original" in cli("archive", "--slim", SESSION, "--dry-run").stdout
     made = document("archive", "--slim", SESSION)["data"]["slim"]
     assert giant.read_bytes() == before
     slim = Path(made["file"])
@@ -229,7 +229,7 @@ def test_info_names_the_way_out_of_a_giant_line(giant: Path, cli: Cli) -> None:
     long = tool_result("c9", "x" * 10_000_000, uuid="big", parent="no-one")
     giant.write_bytes(giant.read_bytes() + json.dumps(long).encode() + b"\n")
     assert (
-        f"may hang over it: resume-hooks archive --slim {SESSION}".encode()
+        f"may hang on it: resume-hooks archive --slim {SESSION}".encode()
         in cli("info", SESSION).stdout
     )
 

@@ -75,12 +75,12 @@ def test_vault_says_what_waits_and_what_goes(
     (found,) = [each for each in findings if each["name"] == "vault"]
     assert (found["code"], f"are made from {soon}" in found["detail"]) == ("vault-awaited", True)
     (goes,) = document("config", "vault", "off")["warnings"]
-    assert goes.startswith("The links that hold sessions go at the next start")
+    assert goes.startswith("The links that hold sessions are removed at the next start")
     assert "no longer" not in goes
     os.unlink(path)
     (goes,) = document("config", "vault", "off")["warnings"]
     assert (
-        "1 file that Claude Code has no longer; to keep them: resume-hooks config vault on" in goes
+        "1 file that Claude Code no longer has; to keep them: resume-hooks config vault on" in goes
     )
     assert document("config", "vault", "on")["warnings"] == []
     document("restore")
@@ -131,7 +131,9 @@ def test_a_damaged_file_is_left_alone(config_home: ConfigHome, document: Documen
 
 def test_a_line_is_said_to_reach_open_sessions_when_they_are_resumed(cli: Cli) -> None:
     """They asked for it before; a compaction by the client asks each time."""
-    assert b"takes the line once it is resumed" in cli("config", "compaction", "trim@70k").stderr
+    assert (
+        b"uses the new line after its next resume" in cli("config", "compaction", "trim@70k").stderr
+    )
     assert b"once it is resumed" not in cli("config", "compaction", "trim").stderr
     assert b"once it is resumed" not in cli("config", "compaction").stderr
 

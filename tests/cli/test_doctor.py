@@ -28,7 +28,7 @@ def test_doctor_writes_it_for_its_user_alone(cli: Cli, tmp_path: Path) -> None:
     again = cli("doctor", "--bundle", "-o", str(file))
     assert (again.returncode, again.stderr.split(b"\n")[0]) == (
         2,
-        f"resume-hooks: There is a file {file} already".encode(),
+        f"resume-hooks: {file} exists already".encode(),
     )
     link = tmp_path / "link.json"
     link.symlink_to(tmp_path / "elsewhere.json")

@@ -136,7 +136,7 @@ REFUSED = [
     (f"rename {S} x y", ""),
     (f"rename {S} \udcff\udcfe", ""),
     (f"rename {S} --tag", ""),
-    (f"rename {S} --tag ''", "An empty tag"),
+    (f"rename {S} --tag ''", "The tag is empty"),
     (f"rename {S} --tag x --no-tag", "Give either a TITLE, --tag or --no-tag"),
     (f"rename {S} x --tag x", "Give either a TITLE, --tag or --no-tag"),
     (f"rename {S} --tag \u200b", ""),

@@ -62,7 +62,7 @@ def test_notes_are_no_failure(config_home: ConfigHome, cli: Cli) -> None:
     assert done.returncode == 0
     assert (
         done.stdout.decode()
-        == f"{SESSION}: clean (1 note on what no client minds: --json lists them)\n"
+        == f"{SESSION}: clean (1 note that no client minds: --json lists them)\n"
     )
 
 

@@ -151,9 +151,9 @@ def test_which_editor(desk: Desk) -> None:
 @pytest.mark.parametrize(
     ("environ", "said"),
     [
-        ({"PATH": "/nowhere"}, "There is no editor"),
+        ({"PATH": "/nowhere"}, "No editor: "),
         ({"EDITOR": "no-such-program"}, "The editor no-such-program can't be started"),
-        ({"EDITOR": "vi 'x"}, "EDITOR can't be understood"),
+        ({"EDITOR": "vi 'x"}, "EDITOR can't be parsed"),
     ],
 )
 def test_no_editor(desk: Desk, environ: dict[str, str], said: str) -> None:
@@ -182,7 +182,7 @@ def test_work_is_not_lost_when_the_child_can_not_be_made(desk: Desk) -> None:
     done = desk.handoff(EDITOR=script)
     assert done.code == 2
     (folder,) = desk.tmp.iterdir()
-    assert f"What you wrote is kept in {folder}/handoff.md" in done.text
+    assert f"Your text is in {folder}/handoff.md" in done.text
     assert (folder / "handoff.md").stat().st_size > 300_000
     assert folder.stat().st_mode & 0o777 == 0o700
     assert desk.openings() == []

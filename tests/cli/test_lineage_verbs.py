@@ -90,7 +90,7 @@ def test_find_derived(family: ConfigHome, cli: Cli, document: Document) -> None:
     rows = document("find-derived", ONE)["data"]["rows"]
     assert [row["session_id"] for row in rows] == [TWO, THREE]
     assert document("lineage", THREE, "--derived")["data"] == {"rows": []}
-    assert cli("find-derived", THREE).stdout.decode() == f"Nothing came from {THREE} yet.\n"
+    assert cli("find-derived", THREE).stdout.decode() == f"{THREE} has no descendants yet.\n"
     lines = cli("find-derived", ONE).stdout.decode().splitlines()
     assert (lines[0], lines[3]) == ("title 2  trim", "  title 3  clear"), (
         "a generation is two columns deeper"

@@ -88,7 +88,7 @@ def test_what_is_no_answer(config_home: ConfigHome) -> None:
         for typed in ("3", "x", "0"):
             process.expect("Number, or q to leave")
             process.sendline(typed)
-            process.expect("There is no")
+            process.expect("is not an answer")
         process.sendline("2")
         assert ended(process)[1] == 0
 

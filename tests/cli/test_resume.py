@@ -188,7 +188,7 @@ def test_a_folder_that_became_a_link(config_home: ConfigHome, cli: Cli, project:
     done = cli("continue", session_id(5))
     assert (done.returncode, done.stdout) == (1, b"")
     assert (
-        f"{old} leads to {project} today, where clients before 2.1.223 do not look for it"
+        f"{old} now leads to {project}, so clients before 2.1.223 do not look for it"
         in done.stderr.decode()
     )
     assert f"fork {session_id(5)} --home {project} --start" in done.stderr.decode()

@@ -98,14 +98,14 @@ def test_the_foot_names_the_keys_that_answer(desk: Desk) -> None:
     screen = desk.run("resume")
     screen.wait_for(r"F1 or \? all keys")
     screen.type("?")
-    screen.wait_for("forget the words")
+    screen.wait_for("clear the words")
     screen.wait_for("was said")  # the end of a long line
     screen.type("?parser")
     screen.wait_for("search: parser")
     screen.wait_for(r"Esc closes")
-    assert "forget the words" not in screen.text()
+    assert "clear the words" not in screen.text()
     screen.type("\x1bOP")
-    screen.wait_for("forget the words")
+    screen.wait_for("clear the words")
     screen.resize(80, 10)
     screen.wait_for(r"Esc closes$")
 
@@ -350,7 +350,7 @@ def test_a_file_that_readers_of_clients_give_up_on(desk: Desk) -> None:
     os.utime(path, (time.time() - HOUR,) * 2)
     screen = desk.run("resume", session_id(4), columns=150)
     screen.wait_for(
-        r"> +\d  fork +a copy of the live conversation alone.* 51\.\d MB readers of clients take 50 MB"
+        r"> +\d  fork +a copy of the live conversation alone.* reads only 50 MB of its 51\.\d MB"
     )
     screen.key("Enter")
     found = screen.wait_for(r"STARTED --resume ([0-9a-f-]{36})")

@@ -73,7 +73,7 @@ def test_bytes_that_are_no_text(cli: Cli, parent: Path) -> None:
 
 def test_a_failure_is_a_card(cli: Cli, parent: Path) -> None:
     """What the model is to show the user is on stdout, with exit code 0."""
-    assert "Claude Code gave no session id" in said(
+    assert "Claude Code sent no session id" in said(
         cli, "handoff", "words", session="${CLAUDE_SESSION_ID}"
     )
     assert "words" in said(cli, "handoff", "words", session="x")

@@ -81,7 +81,7 @@ def test_the_turn_goes_on_without_a_summary(
     tui.wait_for("Mock reply [0-9]+")
     tui.wait_idle()
     assert summaries(tui) == []
-    tui.wait_for(rf"made smaller here \(compaction {chosen}\)(.*\n)+?.*/untrim")
+    tui.wait_for(rf"shrunk in place \(compaction {chosen}\)(.*\n)+?.*/untrim")
     decided = untrim.plan_untrim(read_trimmed(session_file(str(parent))), tui.home.where)
     assert decided.sizes.after > decided.sizes.before
     request = tui.api.main_requests()[-1]

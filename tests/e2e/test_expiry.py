@@ -190,7 +190,7 @@ def test_a_start_says_once_what_it_kept(tui: Tui, plugin: Path) -> None:
     )
     age(SOON, soon)
     tui.start(plugin_dir=plugin, extra_env=ENGINE)
-    tui.wait_for("archived 1 session that the client deletes soon")
+    tui.wait_for("archived 1 session that the client will soon delete")
     assert "vault off" in " ".join(tui.text().split())
     tui.close()
     with Tui(tui.version, tui.home, tui.api) as other:

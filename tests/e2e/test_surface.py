@@ -156,7 +156,7 @@ def test_a_pane_lists_finds_opens_forks_and_hands_off(
         tui.key("BSpace")
     tui.wait_for("> Write the docs")
     looked_into(tui, "Write the docs")
-    way(tui, "goes on in this session", 0)
+    way(tui, "continues this session", 0)
     tui.wait_for("answer 3")
     tui.wait_idle()
     listed(tui, "/sessions", "docs", "Write the docs")
@@ -287,9 +287,9 @@ def test_a_pane_names_its_ways_and_what_it_can_not_open(
             time.sleep(0.04)
         tui.wait_for("> Write the docs")
         looked_into(tui, "Write the docs")
-        tui.wait_for("goes on in this session")
+        tui.wait_for("continues this session")
         tui.key("Escape")
-        tui.wait_gone("goes on in this session")
+        tui.wait_gone("continues this session")
         assert re.search(rf"{PROMPT_SIGN} *$", tui.text(), re.MULTILINE), (
             "no letter is left in the prompt"
         )
@@ -301,7 +301,7 @@ def test_a_pane_names_its_ways_and_what_it_can_not_open(
         listed(tui, "/search", "docs", "Write the docs")
         others.unlink()
         tui.key("Enter")
-        tui.wait_for("no such session any more")
+        tui.wait_for("no longer exists")
         tui.key("Escape")
         tui.wait_gone("Esc closes")
         assert not tui.api.requests
@@ -378,7 +378,7 @@ def test_keys_faster_than_the_engine_stay_in_the_list(
         if "read on" not in tui.text():  # on a busy machine the client may drop the press
             assert marked(tui) == "Talk 04"
             tui.key("Enter")
-        way(tui, "goes on in this session", 0)
+        way(tui, "continues this session", 0)
         tui.wait_for(f"{PROMPT_SIGN} prompt 0")
         tui.wait_idle()
         assert set(home.sessions()) == before

@@ -16,7 +16,7 @@ from tests.archive.retention.aged import aged
 from tests.builders import SESSION, ConfigHome, conversation, write_session
 from tests.needs import REPO
 
-ANEW = "The engine's packages no longer load; they are installed anew now"
+ANEW = "The engine's packages no longer load; they are being reinstalled now"
 LOCK = "requirements.lock"
 
 

@@ -60,7 +60,7 @@ def test_a_start_keeps_says_so_and_leaves_a_stamp(config_home: ConfigHome, sourc
     """Once with how to switch it off; where nothing was kept nothing is said."""
     aged(config_home, 1, 25)
     line = said(config_home, source)
-    assert line.startswith("resume-hooks: archived 1 session that the client deletes soon · ")
+    assert line.startswith("resume-hooks: archived 1 session that the client will soon delete · ")
     assert line.endswith(f"Off, in a shell: sh {REPO}/hooks/engine config vault off")
     assert archived_ids(config_home.where) == [session_id(1)]
     stamp = stamped(f"due-{config_home.project().name}.json")
@@ -69,7 +69,8 @@ def test_a_start_keeps_says_so_and_leaves_a_stamp(config_home: ConfigHome, sourc
     assert said(config_home, source) == ""
     aged(config_home, 2, 25)
     assert (
-        said(config_home, source) == "resume-hooks: archived 1 session that the client deletes soon"
+        said(config_home, source)
+        == "resume-hooks: archived 1 session that the client will soon delete"
     )
 
 
@@ -103,7 +104,7 @@ def test_what_is_left_is_told_and_done_later(
     for number in (1, 2, 3):
         aged(config_home, number, 25)
     assert said(config_home).startswith(
-        "resume-hooks: archived 1 session that the client deletes soon, 2 more to come · "
+        "resume-hooks: archived 1 session that the client will soon delete, 2 more to come · "
     )
     assert stamped(f"due-{config_home.project().name}.json")["look"] <= time.time()
     background.archive_in_background(start(config_home))

@@ -119,7 +119,7 @@ def test_failures_ask_nothing(config_home: ConfigHome, monkeypatch: pytest.Monke
     A bug is silent until somebody pressed a key.
     """
     del config_home
-    assert "could not be looked at" in ask(UNSIGNED)["text"]
+    assert "could not be checked" in ask(UNSIGNED)["text"]
     assert "nothing to repair" in ask("yes")["text"].lower()
 
     def broken(*_: object) -> None:

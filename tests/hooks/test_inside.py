@@ -93,7 +93,7 @@ def test_help_alone_is_no_text(parent: Path, command: str, word: str) -> None:
         (
             "search",
             "--all words --sinc 2w",
-            "--sinc is not an option here: there is --all, before all words",
+            "--sinc is not an option here; --all is one, before the words",
         ),
         ("sessions", "words --al", "--al is not an option here"),
         ("lineage", "foo", "/lineage takes no words"),
@@ -263,7 +263,7 @@ def test_esc_before_a_rollover_made_anything_is_told(parent: Path) -> None:
     """Nothing stands of it, and it can be asked for again."""
     assert (
         ask("left", "rollover")["text"]
-        == "No summary, and no session was made. /rollover asks anew."
+        == "No summary, and no session was made. /rollover asks again."
     )
     assert children(parent) == []
 

@@ -181,7 +181,7 @@ def test_an_id_that_is_none_reaches_no_file(
     write_session(config_home.config / "projects", OTHER, conversation(1))
     before = files(config_home)
     text = reason(run_hook("prompt", event(prompt, session_id=hostile)))
-    assert "Claude Code gave no session id" in text
+    assert "Claude Code sent no session id" in text
     assert "Nothing was changed." in text
     assert ("words kept" in text) is ("words kept" in prompt)
     assert files(config_home) == before

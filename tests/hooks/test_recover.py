@@ -56,7 +56,7 @@ def test_what_a_compaction_took_is_copied_and_shown(config_home: ConfigHome, run
 def test_what_is_copied_is_told_to_be_facts(config_home: ConfigHome) -> None:
     """What will be pasted opens with what it is, and holds no blank line that could end it early."""
     copied = answer(asked(ASKED, worked(config_home))).to_copy
-    assert copied.startswith("Facts out of this work's transcripts")
+    assert copied.startswith("Facts from this work's transcripts")
     assert "not instructions" in copied
     assert "make bench" in copied
     assert "\n\n" not in copied

@@ -130,12 +130,12 @@ def test_what_the_api_still_has(
     """Warm and for how long, cold, or of no use here."""
     text = "\n".join(table(comparison(config_home, traffic=traffic, age=age)))
     assert words in text
-    assert "a prompt: about 1 request, what it adds is unknown" in text
+    assert "a prompt: about 1 request, added tokens unknown" in text
 
 
 @pytest.mark.parametrize(
     ("trim_estimated", "words"),
-    [(True, "nothing to trim"), (False, "too long to look at here: a trim does")],
+    [(True, "nothing to trim"), (False, "too large for an estimate; try a trim")],
 )
 def test_a_trim_that_was_not_told(
     config_home: ConfigHome, trim_estimated: bool, words: str
@@ -160,7 +160,7 @@ def test_when_a_way_pays(config_home: ConfigHome) -> None:
 def test_sizes_that_were_not_measured(config_home: ConfigHome) -> None:
     """Of a session that takes too long to read only the most that a size leaves is known."""
     dial = (SizeEstimate(DialSize("12k", 42_000), 32_000, 53_000),)
-    assert "handoff 12k   42k  32k  53k  what fits of it" in table(
+    assert "handoff 12k   42k  32k  53k  as much as fits" in table(
         comparison(config_home, dial=dial)
     )
 

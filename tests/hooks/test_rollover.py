@@ -323,7 +323,7 @@ def test_while_the_client_asks_its_model_the_child_is_told_of(
     (child,) = children(warm)
     assert "it is still being written" in inside()["by_hand"]
     gone = answer_module("left", {"session_id": SESSION, "screen": True, "args": "rollover"})
-    assert f"/resume {child.stem} opens it" in gone["text"]
+    assert f"/resume {child.stem} opens the new session" in gone["text"]
     assert inside()["fork"]
     now = time.time()
     monkeypatch.setattr(time, "time", lambda: now + 300)

@@ -512,7 +512,7 @@ def test_a_resume_of_a_giant_says_what_helps(config_home: ConfigHome, say: Say) 
     with path.open("wb") as file:
         file.truncate(123_400_000)
     said = say(beside(path, OLD, "resume"), CLAUDE_CODE_ENTRYPOINT="cli")["systemMessage"]
-    assert "has 123 MB, and a client may hang over it" in said
+    assert "has 123 MB, and a client may hang on it" in said
     assert f"archive --slim {OLD[:8]}" in said
     assert say(beside(path, OLD, "resume"), CLAUDE_CODE_ENTRYPOINT="sdk-cli") == {}
 

@@ -56,7 +56,7 @@ def archive(options: ArchiveOptions) -> int:
     if sum(given) > 1 or (modes and (options.project or options.everywhere)):
         raise UsageError(
             "Give either SESSIONs, --project or --all",
-            "--verify and --list go over all archived copies.",
+            "--verify and --list cover all archived copies.",
         )
     if options.slim and (len(options.locators) > 1 or options.project or options.everywhere):
         raise UsageError(
@@ -171,7 +171,7 @@ def _archive_and_slim(session: SessionFile, options: ArchiveOptions) -> int:
             if outcomes[0].archived and made.written
             else "would be made",
         ),
-        ("the large one", f"stays; to take it away: {in_shell(f'delete {session.session_id}')}"),
+        ("the original", f"stays; to delete it: {in_shell(f'delete {session.session_id}')}"),
     ]
     options.emit(data, lambda: receipt_text(made, more), made.warnings)
     return 0
@@ -230,7 +230,7 @@ def _print_archived(kept: Sequence[ArchivedSession], options: ArchiveOptions) ->
             held_now = "The vault is empty."
         away = []
         for each in gone:
-            away.append(f"{each.session_id} went on {clock.minute(each.at)}: {each.why}.")
+            away.append(f"{each.session_id} was removed on {clock.minute(each.at)}: {each.why}.")
         return "\n".join([*rows, held_now, *away])
 
     options.emit(data, text, damaged)

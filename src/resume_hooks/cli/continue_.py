@@ -186,7 +186,7 @@ def _words_for_ways(found: Comparison, *, leaner: bool) -> dict[str, str]:
     else:
         full = ""
     if leaner:
-        large = f"; of its {size_text(found.glance.size)} readers of clients take 50 MB"
+        large = f"; the client reads only 50 MB of its {size_text(found.glance.size)}"
     else:
         large = ""
     return {

@@ -47,13 +47,13 @@ def doctor(options: DoctorOptions) -> int:
         written = os.path.abspath(options.output)
     if written:
         if project_files.state_of(written) is not None:
-            raise UsageError(f"There is a file {written} already", "Name another one.")
+            raise UsageError(f"{written} exists already", "Name another one.")
         project_files.write_project_file(written, printed + b"\n", None, mode=0o600)
     data = {"findings": findings, "report": report, "file": written, "index": None}
 
     def text() -> str:
         if written:
-            return f"Written: {written}\nLook through it before you send it to somebody."
+            return f"Written: {written}\nRead it before you send it to anyone."
         if options.bundle:
             return printed.decode()
         return _findings_text(findings)

@@ -60,7 +60,7 @@ def report_text(report: DefectReport) -> str:
     if report.clean:
         notes = report.count("note")
         if notes:
-            more = f" ({plural(notes, 'note')} on what no client minds: --json lists them)"
+            more = f" ({plural(notes, 'note')} that no client minds: --json lists them)"
         else:
             more = ""
         return f"{report.session_id}: clean{more}"
@@ -110,7 +110,7 @@ def _overview(reports: list[DefectReport], hidden: list[str]) -> str:
         unseen.append(f"{folder}  can't be listed: check its permissions")
     totals = f"{plural(len(reports), 'session')}, {clean:,} clean, {len(rows):,} with problems."
     if hidden:
-        more = [f"{plural(len(hidden), 'folder')} can't be listed; nothing in there was looked at."]
+        more = [f"{plural(len(hidden), 'folder')} can't be listed; nothing in there was checked."]
     else:
         more = []
     return "\n".join([*rows, *unseen, totals, *more])

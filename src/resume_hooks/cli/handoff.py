@@ -92,8 +92,8 @@ def _require_sense(options: HandoffOptions) -> None:
     """
     if options.new_task is not None and (options.next_step or not options.new_task.strip()):
         raise UsageError(
-            "--new-task needs a task, and takes the place of a next step",
-            'Say it: --new-task "..."',
+            "--new-task needs a task, and replaces the next step",
+            'Name it: --new-task "..."',
         )
     of_parts = options.asked_of_parts(questions.check_handoff_option)
     for check_handoff_option in of_parts:
@@ -166,13 +166,13 @@ def edit_text(text: str) -> Iterator[str]:
             found = ""  # deleting the file in the editor also cancels
         except OSError as error:
             raise ResumeHooksError(
-                f"What you saved can't be read: {error.strerror}; no session was made"
+                f"The saved text can't be read: {error.strerror}; no session was made"
             ) from error
         try:
             yield found
         except ResumeHooksError as error:
             keep = True
-            error.remedy = f"{error.remedy} What you wrote is kept in {path}".strip()
+            error.remedy = f"{error.remedy} Your text is in {path}".strip()
             raise
     finally:
         if not keep:
@@ -182,7 +182,7 @@ def edit_text(text: str) -> Iterator[str]:
 def _no_room(error: OSError) -> ResumeHooksError:
     return ResumeHooksError(
         f"The text to edit could not be written: {error.strerror}; no session was made",
-        "Set TMPDIR to a folder that takes files.",
+        "Set TMPDIR to a writable folder.",
     )
 
 
@@ -217,7 +217,7 @@ def _editor_command() -> list[str]:
             words = shlex.split(os.environ.get(name, ""))
         except ValueError as error:
             raise ResumeHooksError(
-                f"{name} can't be understood: {error}; no session was made", _REMEDY
+                f"{name} can't be parsed: {error}; no session was made", _REMEDY
             ) from error
         if words:
             return words
@@ -225,7 +225,7 @@ def _editor_command() -> list[str]:
     if found is None:
         usual = " nor ".join(USUAL)
         raise ResumeHooksError(
-            f"There is no editor: neither VISUAL nor EDITOR is set, and neither {usual} is there",
+            f"No editor: VISUAL and EDITOR are not set, and neither {usual} is installed",
             _REMEDY,
         )
     return [found]

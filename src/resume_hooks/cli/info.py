@@ -90,7 +90,7 @@ def _info_rows(data: dict[str, Any]) -> list[tuple[str, object]]:
     if bad:
         damage = plural(bad, "unreadable line")
     else:
-        damage = "no unreadable line; fsck looks further"
+        damage = "no unreadable line; fsck checks more"
     return [
         ("title", data["title"]),
         ("id", data["session_id"]),
@@ -112,7 +112,7 @@ def _info_rows(data: dict[str, Any]) -> list[tuple[str, object]]:
                 (
                     "giant",
                     (
-                        "the client may hang over it: "
+                        "the client may hang on it: "
                         f"{in_shell('archive --slim ' + data['session_id'])}"
                     ),
                 )
@@ -151,9 +151,7 @@ def rename_session(options: RenameOptions) -> None:
     if (options.title is not None) + (options.tag is not None) + options.no_tag != 1:
         raise UsageError("Give either a TITLE, --tag or --no-tag", "resume-hooks rename --help")
     if options.tag is not None and not options.tag.strip():
-        raise UsageError(
-            "An empty tag", "Give at least one character that can be seen, or --no-tag."
-        )
+        raise UsageError("The tag is empty", "Give at least one visible character, or --no-tag.")
     what = "tag" if options.title is None else "title"
     if options.title is None:
         change = rename.plan_tag(options.locate_session(), options.tag or "", options.where)

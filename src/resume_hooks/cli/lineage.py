@@ -86,7 +86,7 @@ def ancestor_line(row: Ancestor) -> str:
 
 def _print_derived(options: LineageOptions) -> None:
     if options.asked_of_parts(questions.lineage_by_option):
-        raise UsageError("What came from a session is not asked of a server", "Leave --team out.")
+        raise UsageError("--derived shows only the sessions of this machine", "Leave --team out.")
     session = options.locate_session(foreign=True)
     family = Family(options.where)
     found = family.descendants(session.session_id)
@@ -96,7 +96,7 @@ def _print_derived(options: LineageOptions) -> None:
 
     def text() -> str:
         if not found:
-            return f"Nothing came from {session.session_id} yet."
+            return f"{session.session_id} has no descendants yet."
         if options.tree:
             return _descendants_tree(session.session_id, found)
         return _descendants_text(session.session_id, found)

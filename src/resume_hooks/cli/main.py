@@ -199,9 +199,9 @@ def _report_bug(verb: str, error: Exception, as_json: bool) -> int:
     where = bug_log.log_bug(verb if verb in VERBS else "command", __version__, error)
     message = f"A bug: {type(error).__name__}: {error}"
     if where:
-        remedy = f"No session that was there was changed by it. The trace is in {where}."
+        remedy = f"It changed no existing session. The trace is in {where}."
     else:
-        remedy = "The trace could not be kept."
+        remedy = "The trace could not be written."
     if as_json:
         print_document(failure_document(verb, "bug", message, remedy))
     else:

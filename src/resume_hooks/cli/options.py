@@ -81,14 +81,17 @@ def complete_locator(
 
 
 TO = option(type=click.Choice(RUNNING), help="The agent to continue in.")
-DRY_RUN = flag(help="Show what would be written, write nothing.")
+DRY_RUN = flag(help="Show the result, write nothing.")
 YES = flag(help="Do not ask.")
 AGENT = option(
-    type=click.Choice([*NAMES, ALL]), default=ALL, show_default=True, help="Whose sessions."
+    type=click.Choice([*NAMES, ALL]),
+    default=ALL,
+    show_default=True,
+    help="Only this agent's sessions.",
 )
 MAX_CHARS = option(
     type=click.IntRange(0), default=MAX_CHARACTERS, show_default=True,
-    help="Characters of the text at most; 0 for all.",
+    help="Maximum characters of the text; 0 for all.",
 )  # fmt: skip
 OF_PARTS = Declared(
     click.Option, (), {}
@@ -215,7 +218,7 @@ class VerbOptions:
         asks = not (self.yes or self.dry_run)
         if asks and not self.watched:
             remedy = "Add --yes, or --dry-run to see what would change."
-            raise UsageError(f"{what} asks first, and here nobody can be asked", remedy)
+            raise UsageError(f"{what} asks first, and there is no terminal to ask on", remedy)
         return asks
 
     def agreed(self, question: str, *, asks: bool) -> bool:
@@ -272,9 +275,9 @@ def locate_session(locator: str | None, where: Where, *, foreign: bool = False) 
         found = locate.resolve_transcript(locator, folder, where, foreign=foreign)
         if subagent_name(found.path):
             raise UsageError(
-                f"{plain_line(found.session_id)} is a sub-agent, which this verb does not take",
+                f"{plain_line(found.session_id)} is a sub-agent, which this verb does not accept",
                 (
-                    "Make a session of it first: resume-hooks fork "
+                    "Make it a session first: resume-hooks fork "
                     f"{shlex.quote(plain_line(found.session_id))}"
                 ),
             )
@@ -305,7 +308,7 @@ def locate_trim(locator: str | None, where: Where) -> Session:
     child = _unused_child(taken, current_folder(), where)
     if child is not None and child.kind in _TRIMS:
         print_text(
-            f"This is about the trim of {taken.session_id} that nobody went on in yet.", err=True
+            f"This is about the trim of {taken.session_id} that has no new prompt yet.", err=True
         )
         return _load_session(child.session, where)
     _tell_taken(taken, child)

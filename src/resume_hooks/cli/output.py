@@ -99,7 +99,7 @@ def _put_text(text: str, *, err: bool = False) -> None:
         raise
     except OSError as error:
         raise OutputFailed(
-            f"The answer could not be printed: {error.strerror}", "What it speaks of was done."
+            f"The answer could not be printed: {error.strerror}", "The work itself was done."
         ) from error
 
 

@@ -66,7 +66,7 @@ def ask_question(
                 named.append(place)
         if named:
             return named[0]
-        print_text(f"There is no {given!r} here: a number from 1 to {len(answers)}.", err=err)
+        print_text(f"{given!r} is not an answer: give a number from 1 to {len(answers)}.", err=err)
 
 
 def is_dumb() -> bool:

@@ -75,7 +75,7 @@ def read(options: ReadOptions) -> None:
         if not (before.isascii() and before.isdigit() and len(before) < 8):
             raise UsageError(
                 f"--before takes a number of records, not '{one_line(plain_line(before), 60)}'",
-                "An id goes with --page.",
+                "To give an id, add --page.",
             )
         _print_with_neighbours(_look_up(options), int(before), options)
     elif options.raw:
@@ -222,7 +222,7 @@ def _print_page(session: SessionFile, options: ReadOptions) -> None:
     if found.more:
         earlier = f"earlier: {in_shell(f'read {names.word} --page --before {first}')}"
     else:
-        earlier = "from the first record on"
+        earlier = "from the first record"
     about = _heading_of_session(session, names, f"{plural(len(rows), 'record')}, {earlier}")
     gap = records_gap(found.passages, names)
     options.emit(data, lambda: passages_text(about, found.passages, names, options.max_chars, gap))

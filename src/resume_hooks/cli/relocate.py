@@ -91,20 +91,20 @@ def find_loss(session: SessionFile, where: Where) -> Lost | None:
     if not os.path.isdir(folder):
         anew = command_to_rebuild(folder, HeadTail(session.path).branch, where)
         if anew:
-            again = f" As a worktree it can be made anew: {anew}"
+            again = f" To recreate the worktree: {anew}"
         else:
             again = ""
-        why = f"{folder} is gone, the folder that this session is at home in.{again}"
+        why = f"{folder} is gone, the folder of this session.{again}"
         return Lost(why, _possible_homes(session, folder, where))
     name = os.path.basename(os.path.dirname(os.path.abspath(session.path)))
     if name in project_names(folder, Where(client_environment(begun, where))):
         return None
     real, kept = canonical(folder), os.path.dirname(session.path)
     if real != folder:
-        whither = f"{folder} leads to {real} today"
+        whither = f"{folder} now leads to {real}"
     else:
-        whither = f"This session is at home in {folder}"
-    why = f"{whither}, where clients before 2.1.223 do not look for it in {kept}."
+        whither = f"This session belongs to {folder}"
+    why = f"{whither}, so clients before 2.1.223 do not look for it in {kept}."
     home = MovedFolder(real)
     return Lost(why, (home, *(place for place in (_current_home(),) if place.folder != real)))
 

@@ -177,7 +177,7 @@ def _print_comparison(way: str | None, options: ResumeOptions) -> None:
 def _nothing_made_error() -> ResumeHooksError:
     return ResumeHooksError(
         "No child was made, so there is nothing to continue",
-        f"To go on in the session itself: --way '{GO_ON}'",
+        f"To continue the session itself: --way '{GO_ON}'",
     )
 
 

@@ -34,16 +34,16 @@ from resume_hooks.system.text import plural
 LIMIT = 120  # seconds for one command of the client
 NOTHING = {"plugin": "", "commands": [], "ran": False, "goes": [], "stays": [], "script": ""}
 LINE_IN_OPEN_SESSIONS = (
-    "a session that is open now and passed 60,000 tokens takes the line once it is resumed"
+    "an open session above 60,000 tokens uses the new line after its next resume"
 )
-SESSIONS = "Your sessions stay, also those made by handoff."
+SESSIONS = "Your sessions stay, including those created by handoff."
 
 
 def config(options: ConfigOptions) -> None:
     """Print settings, after changing one if a value is given."""
     if options.key in settings.FORMER:
         raise UsageError(
-            f"{options.key} is not a setting any more",
+            f"{options.key} is no longer a setting",
             f"The reason: {settings.FORMER[options.key]}.",
         )
     if options.key is not None and options.key not in settings.KEYS:
@@ -102,7 +102,7 @@ def _vault_notes(where: Where) -> list[str]:
         return list(filter(None, [permission.waiting_notice(where)]))
     last = len(list(held_links.links_without_client_file(where)))
     if last:
-        lost = f", and with them {plural(last, 'file')} that Claude Code has no longer"
+        lost = f", together with {plural(last, 'file')} that Claude Code no longer has"
     else:
         lost = ""
     if last:
@@ -111,8 +111,8 @@ def _vault_notes(where: Where) -> list[str]:
         keep = ""
     return [
         (
-            "The links that hold sessions go at the next start of Claude Code, or when "
-            f"restore is asked{lost}{keep}"
+            "The links that hold sessions are removed at the next start of Claude Code, or "
+            f"by restore{lost}{keep}"
         )
     ]
 

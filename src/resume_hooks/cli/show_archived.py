@@ -76,8 +76,8 @@ def print_list(options: SessionsOptions, project: Project | None, scope: str) ->
 def _archived_list_text(shown: Sequence[ArchivedSession]) -> str:
     if not shown:
         return (
-            "The vault holds no session here that is gone from the client's folders. archive "
-            "--list shows the rest."
+            "Every archived session here is still in the client's folders. archive "
+            "--list shows them."
         )
     rows = []
     for kept in shown:

@@ -87,7 +87,7 @@ def become_client(begun: Start) -> NoReturn:
     program, path, words = agent_named(begun.agent, Where()).launch(begun.session_id)
     if path is None:
         raise ResumeHooksError(
-            f"{program} is not installed, or not on PATH", f"Where it is: {begun.command}"
+            f"{program} is not installed, or not on PATH", f"By hand: {begun.command}"
         )
     sys.stdout.flush()
     try:

@@ -142,7 +142,7 @@ def _empty_trash(options: DeleteOptions, *, asks: bool) -> None:
             else:
                 age = ""
             return f"There is nothing in the trash{age}."
-        return f"{what}, would go for good. Nothing was removed."
+        return f"{what} would be removed for good. Nothing was removed."
 
     notes = [
         f"{line} --damaged removes it."
@@ -202,7 +202,7 @@ def _dependents_text(decided: Deletion, where: Where) -> str:
     )
     if any(child.row.derivation_type == "trimmed" for child in decided.derived):
         lines.append(
-            "What was trimmed from them lies in it: until it is restored, read and "
+            "It has the originals of their trimmed contents: until it is restored, read and "
             "untrim can't find that."
         )
     return "\n".join(lines)

@@ -33,11 +33,11 @@ def trim_session(options: TrimOptions) -> Receipt:
         return trim_by_option(options)
     if options.force and not options.in_place:
         raise UsageError(
-            "--force belongs to --in-place", "A child can be made of an open session as it is."
+            "--force belongs to --in-place", "A child of an open session needs no --force."
         )
     if options.in_place and options.output_dir is not None:
         raise UsageError(
-            "--in-place rewrites the session where it lies", "Leave --output-dir or --in-place out."
+            "--in-place rewrites the session's own file", "Leave --output-dir or --in-place out."
         )
     if options.force and options.start:
         raise UsageError(

@@ -36,10 +36,10 @@ _CORE = {
         "reading",
         "Print records of a session: by reference, by turns, its errors, its commands.",
     ),
-    "lineage": ("sessions", "Show a session's ancestors, oldest first, or what came from it."),
+    "lineage": ("sessions", "Show a session's ancestors, oldest first, or its descendants."),
     "info": (
         "sessions",
-        "Show which session SESSION is, and what it holds: turns, tokens, records.",
+        "Show a session's facts: id, file, turns, tokens, records.",
     ),
     "rename": ("sessions", "Give a session a title, or a tag."),
     "delete": ("archives", "Move a session to the trash."),
@@ -51,7 +51,7 @@ _CORE = {
     "fsck": ("upkeep", "Report damage in a session; --repair makes a repaired child."),
     "doctor": (
         "upkeep",
-        "Check the installation, each finding with its remedy; look after the search index.",
+        "Check the installation, each finding with its remedy; maintain the search index.",
     ),
     "config": ("upkeep", "Show or change the settings."),
     "install": (

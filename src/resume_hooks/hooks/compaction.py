@@ -56,8 +56,8 @@ BESIDE_TRIM = 3_900  # characters of restored facts that accompany a trimmed con
 # the note that the user has seen the alternatives to the client's compaction
 TOLD = "asked-compaction.json"
 
-DONE = "The session was full, and was made smaller here (compaction {chosen}). "
-LEFT = "Compaction {chosen} would have left too much, so Claude Code makes its own summary."
+DONE = "The session was full and was shrunk in place (compaction {chosen}). "
+LEFT = "Compaction {chosen} would have freed too little, so Claude Code writes its own summary."
 """Messages about an automatic compaction, which the user did not expect."""
 
 PASSED = "{chosen}: {before:,}k tokens, now about {after:,}k; back: /untrim"
@@ -65,8 +65,9 @@ FREES_LITTLE = "{chosen} would free less than a fifth. /handoff starts afresh."
 """Messages about a compaction at the line; each fits a row of 80 columns."""
 
 CHOICE = (
-    "{percent} % of the context is used. Once it is full Claude Code has a model sum it up. In place and without a "
-    "model, in a shell: {trim} (old tool output goes), or {size} for trim (what was said and the last turns stay)"
+    "{percent} % of the context is used. Once it is full, Claude Code asks a model for a summary. To shrink it in "
+    "place without a model, in a shell: {trim} (removes old tool output), or {size} instead of trim (keeps what was "
+    "said and the last turns)"
 )
 """The alternatives to the client's compaction, shown once if the user has not set one."""
 
@@ -311,7 +312,7 @@ def _shown_messages(event: dict[str, Any]) -> list[ShownMessage]:
     """Return the messages in the client's context. Raise UsageError without messages."""
     rows = records.objects(event.get("messages"))
     if not rows:
-        raise UsageError("Claude Code showed no messages")
+        raise UsageError("Claude Code sent no messages")
     messages = []
     for row in rows:
         messages.append(
@@ -349,6 +350,6 @@ def _compaction_reply(
         },
         "before": before,
         "after": after,
-        "remark": f"{before:,} tokens before, about {after:,} now. What was taken out can be read: each placeholder "
-        "names its original. /untrim has it all back, in a copy.",
+        "remark": f"{before:,} tokens before, about {after:,} now. Each placeholder names its "
+        "original, which can be read. /untrim restores everything, in a copy.",
     }

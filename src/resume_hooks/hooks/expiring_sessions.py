@@ -46,7 +46,7 @@ def archive_line(event: dict[str, Any]) -> str:
     more = f", {done.left:,} more to come" if done.left else ""
     count = f"{done.kept:,} session{'' if done.kept == 1 else 's'}"
     if done.kept:
-        said = f"archived {count} that the client deletes soon{more}"
+        said = f"archived {count} that the client will soon delete{more}"
     else:
         said = ""
     if os.path.isdir(vault_folder(Where())):
@@ -103,9 +103,9 @@ class _Watch:
 
 
 TOLD = (
-    "Claude Code deletes sessions{age}. Archived copies of them, and of those that you handed off, trimmed or forked, "
-    "up to {room}, will be kept in a private folder. {awaited} To have them at the next start, run: {on}; "
-    "to have none: {off}"
+    "Claude Code deletes sessions{age}. Copies of them, and of sessions that you handed off, trimmed or forked, "
+    "up to {room}, will be kept in a private folder. {awaited} To begin at the next start, run: {on}; "
+    "to keep none: {off}"
 )
 
 

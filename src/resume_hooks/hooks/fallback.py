@@ -117,8 +117,8 @@ def engine_state() -> str:
         and os.path.isdir(venv)
         and not os.path.lexists(os.path.join(venv, LOCK))
     ):
-        return f"The engine's packages no longer load; they are installed anew {_BEGUN}"
-    return f"The engine is not installed yet; its packages are installed {_BEGUN}"
+        return f"The engine's packages no longer load; they are being reinstalled {_BEGUN}"
+    return f"The engine is not installed yet; its packages are being installed {_BEGUN}"
 
 
 def _retry_text() -> str:

@@ -27,7 +27,7 @@ STATUS = "400"
 Any other text is the answer to a question, or was typed instead of one.
 """
 
-FRESH = "opens a fresh session, which holds nothing of what is refused."
+FRESH = "opens a fresh session without the refused messages."
 ROW = 100  # characters of a finding's text
 
 
@@ -52,13 +52,13 @@ def answer(request: Request) -> Outcome:
         decided = _plan_repair_of_request(request)
     except ResumeHooksError as error:
         return report_text(
-            f"The API refuses this session. It could not be looked at: {error.message}. {fresh}"
+            f"The API refuses this session. It could not be checked: {error.message}. {fresh}"
         )
     found = findings_of_kinds(decided.report, kinds)
     if not found:
         return report_text(
-            "The API refuses this session, and in its file is nothing that a repair "
-            f"would mend. {fresh}"
+            "The API refuses this session, and its file has no defect that a repair "
+            f"would fix. {fresh}"
         )
     return Question(_repair_question(decided, found))
 

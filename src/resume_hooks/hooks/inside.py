@@ -76,8 +76,8 @@ MOST_STEP = (
 
 HANDOFF_TOOL = {
     "name": "handoff",
-    "description": "Ask the user to continue in a new session that opens with what was said here, as far as it fits:"
-    " where they want that, or where the context is nearly full and a piece of work is done. They confirm it; then end"
+    "description": "Ask the user to continue in a new session that opens with what was said here, as far as it fits."
+    " Use it if they want that, or if the context is nearly full and a piece of work is done. They confirm it; then end"
     " your turn.",
     "inputSchema": {
         "type": "object",
@@ -104,7 +104,7 @@ CARD = {
 The lines and columns of the card.
 """
 
-REFUSED = "resume-hooks: only Claude Code itself is answered here."
+REFUSED = "resume-hooks: only Claude Code itself gets an answer here."
 
 
 def main() -> int:
@@ -292,7 +292,7 @@ def _answer_tool_call(event: dict[str, Any]) -> dict[str, Any]:
         return {"text": "Only the main conversation can be handed off."}
     if len(step) > MOST_STEP:
         return {
-            "text": f"next_step has {len(step):,} characters: the user can be shown {MOST_STEP}."
+            "text": f"next_step has {len(step):,} characters, but the question can show only {MOST_STEP}."
         }
     if step and not _is_plain(step):
         return {
@@ -311,9 +311,11 @@ def _answer_tool_call(event: dict[str, Any]) -> dict[str, Any]:
             words = ""
         else:
             words = f" Their words: {said}"
-        return {"text": f"The user said no: go on here, and ask again only if they want it.{words}"}
+        return {
+            "text": f"The user said no: continue here, and ask again only if they want it.{words}"
+        }
     if step:
-        shown = f"Its next step, which would wait in the box: {step}"
+        shown = f"Its next step, for the input box: {step}"
     else:
         shown = "It names no next step."
     return {

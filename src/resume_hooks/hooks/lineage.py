@@ -56,6 +56,6 @@ def lineage_card(rows: list[Ancestor]) -> str:
     archived = next((row.session_id for row in rows if row.status == KEPT), "")
     if archived:
         lines.append(
-            f"An archived copy is restored first, in a shell: {in_shell(f'restore {archived}')}"
+            f"Restore an archived copy first, in a shell: {in_shell(f'restore {archived}')}"
         )
     return "\n".join([*lines, "/resume <id> opens one of them."])

@@ -149,7 +149,7 @@ def outcome_of_lane(trigger: Trigger, session_id: str, event: dict[str, Any]) ->
 
 def _require_session_id(session_id: str) -> None:
     if not is_session_id(session_id):
-        raise SessionNotFound("Claude Code gave no session id", "Send a prompt first.")
+        raise SessionNotFound("Claude Code sent no session id", "Send a prompt first.")
 
 
 def draw_card(outcome: Outcome, copy: Callable[[str], Copied], *, slash: bool) -> str:
@@ -215,7 +215,7 @@ def _bug_text(error: Exception, trigger: Trigger) -> str:
         kept = ""
     return (
         f"resume-hooks failed ({type(error).__name__}: {error}). It changed none of your sessions or files; "
-        f"a new session that it had made by then is in `{in_shell('sessions')}`.{kept}\n\n"
+        f"a new session that it created before is in `{in_shell('sessions')}`.{kept}\n\n"
         f"Your prompt was not sent.{' Put a space before > to send it as it is.' if trigger.sign == TYPED else ''}\n"
         f"To see what is wrong, in a shell:\n  {in_shell('doctor')}\n\nThen try again."
     )

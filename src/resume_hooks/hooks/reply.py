@@ -57,7 +57,7 @@ MAX_LAST = 200  # UTF-16 units of a last line that survives a cut; a longer one 
 # UTF-16 units of a hook's text for the model; above 10,000 the client shows only a preview
 MAX_START = 9_950
 
-CUT = "\n  ... (cut; arrow up has your prompt)"
+CUT = "\n  ... (cut; press Up for your prompt)"
 
 
 def read_stdin(most: int = MAX_INPUT) -> Optional[Dict[str, Any]]:

@@ -120,7 +120,7 @@ def parse_search_words(text: str) -> tuple[bool, str]:
     words = " ".join(rest) if everywhere else text
     if option := next((found[1] for found in _OPTION.finditer(words) if found[1]), ""):
         raise UsageError(
-            f"{option} is not an option here: there is {EVERYWHERE}, before all words",
+            f"{option} is not an option here; {EVERYWHERE} is one, before the words",
             f'Others, in a shell: resume-hooks search --help. As a word: "{option}", in quotes.',
         )
     return everywhere, words

@@ -239,7 +239,7 @@ def table(comparison: Comparison) -> list[str]:
         if comparison.trim_estimated:
             why = "nothing to trim"
         else:
-            why = "too long to look at here: a trim does"
+            why = "too large for an estimate; try a trim"
         rows.insert(2, f"{TRIM:<11}{why}")
     paid = wrap(_pay_line(comparison), TABLE_COLUMNS, subsequent_indent="  ")
     base = f"{comparison.base.tokens:,} of each: instructions and tools"
@@ -289,7 +289,7 @@ def _size_carries(size: DialSize) -> str:
     if size.size == ALL:
         return "everything, a copy"
     if size.cut is None:
-        return "what fits of it"
+        return "as much as fits"
     if size.is_lists:
         return "lists, last answer"
     if size.cut:
@@ -321,6 +321,6 @@ def _habit(comparison: Comparison) -> list[str]:
     if seen.growth:
         added = f"adds {seen.growth:,} tokens"
     else:
-        added = "what it adds is unknown"
+        added = "added tokens unknown"
     prompt = f"a prompt: about {seen.requests:,} request{plural}, {added}"
     return [f"cache: {cached}", prompt]

@@ -141,7 +141,7 @@ def _write_summary(
         if own.late or outcome.spent.model:
             return outcome, [f"it took {own.words}"] if own.words else []
         took = f", and took {own.words}" if own.words else ""
-        facts.append(f"this session's own model was no help{took}: {outcome.failure}")
+        facts.append(f"this session's own model gave no usable answer{took}: {outcome.failure}")
     usual = model_for(begun.parent, where)
     outcome = summary.add_summary(begun, written, calls(usual), where)
     if outcome.spent.words:
@@ -161,10 +161,10 @@ def answer_abandoned_wait(parent: SessionFile, where: Where, trigger: Trigger) -
     made = summary.unfinished_rollover(parent, where)
     again = trigger.name("rollover")
     if made is None:
-        return f"No summary, and no session was made. {again} asks anew."
+        return f"No summary, and no session was made. {again} asks again."
     return (
-        f"No summary. The session with the digest alone is there: {made.in_client} opens it, "
-        f"{again} asks anew."
+        f"No summary. {made.in_client} opens the new session with the digest alone, "
+        f"{again} asks again."
     )
 
 

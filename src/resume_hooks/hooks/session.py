@@ -124,7 +124,7 @@ def _start_after_clear(session_id: str, path: str) -> bytes:
         record_superseded(handoff.child_id, session_id, _now(), Where())
     _carry_tasks(handoff.child_id, session_id)
     late = pending_handoff.is_outdated(handoff)
-    missing = "; what you did after it is not in it" if late else ""
+    missing = "; your later work is not in it" if late else ""
     said = (
         f"the {handoff.kind} of {handoff.parent_id[:8]} is loaded{missing}; /clear again "
         "starts without it"
@@ -151,7 +151,7 @@ def _opening_after_clear(handoff: PendingHandoff, session_id: str, path: str, *,
     made = datetime.fromtimestamp(handoff.at, timezone.utc).strftime("%Y-%m-%d %H:%M")
     here = handoff.opening.replace(handoff.child_file, path).replace(handoff.child_id, session_id)
     if late:
-        since = " (work went on there afterwards, which is not in it)"
+        since = " (later work in that session is not included)"
     else:
         since = ""
     return f"{AFTER_CLEAR}({made} UTC) that left this{since}:\n\n{here}"
@@ -258,7 +258,7 @@ def _giant_file_line(session_id: str, path: str) -> str:
         return ""
     command = in_shell(f"archive --slim {session_id[:8]}")
     return (
-        f"this session's file has {size // 1_000_000:,} MB, and a client may hang over it; "
+        f"this session's file has {size // 1_000_000:,} MB, and a client may hang on it; "
         f"for a small copy: {command}"
     )
 

@@ -26,7 +26,7 @@ PAUSE = 0.02
 KEPT = 600  # seconds after which old notes are deleted
 
 END_SHARE = 4  # the end of a cut text gets a quarter of the room, because it contains the next step
-CUT = "\n(cut here: there is no room for what stood in between)\n"
+CUT = "\n(cut here: the middle of this text did not fit)\n"
 _PREFIX = "parts-"
 
 

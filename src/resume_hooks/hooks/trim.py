@@ -83,7 +83,7 @@ def answer(request: Request) -> Outcome:
         return report_text(cancelled_card(asked=asked))
     if request.path is None and confirmations.find_question(request.session_id) is not None:
         raise NothingToTrim(
-            "There is nothing to trim: the file of this session is gone since the question",
+            "There is nothing to trim: this session's file was deleted after the question",
             "Put it back where it was, then type the trim again.",
         )
     parent = request.session
@@ -122,7 +122,9 @@ def _ask_about_trim(parent: SessionFile, request: Request) -> Outcome:
     try:
         confirmations.store_question(StoredQuestion(parent.session_id, request.text, time.time()))
     except OSError as error:
-        unkept = f"A yes can't be waited for ({error.strerror}). In a shell: {request.command}"
+        unkept = (
+            f"The question could not be stored ({error.strerror}). In a shell: {request.command}"
+        )
     card = question_card(card_text(decided), request.text, unkept, request.typed_name)
     here = _in_place(decided, request)
     if unkept:
@@ -282,7 +284,7 @@ def short_question(decided: TrimPlan, here: Decision | None) -> str:
     ):
         why = "thinking and pictures of the last turns go, too"
         if here.savings.tokens < decided.savings.tokens:
-            why = "what you pasted, and what was attached, stays"
+            why = "pasted and attached text stays"
         ways.append(f"in place about {here.after.tokens:,}: {why}")
     return "\n".join([*total_lines(decided), *ways, *remark_lines(decided)[-1:]])
 

@@ -301,7 +301,7 @@ def _check_giants(_: str) -> Finding:
         lines = f", a line of it {size_text(line)}"
     else:
         lines = ""
-    said = f"{first.path} has {size_text(first.size)}{lines}{more}; the client may hang over it"
+    said = f"{first.path} has {size_text(first.size)}{lines}{more}; the client may hang on it"
     if line < GIANT_LINE and is_live_part_within(first.path, GIANT // 2):
         way = (
             "Go on in a copy of its live conversation, which is smaller: resume-hooks fork "

@@ -50,9 +50,9 @@ class Hit(NamedTuple):
     is needed; a sub-agent whose session is gone goes by its path. ``file`` holds the record,
     ``session_file`` is its session's; ``agent`` is whose that is, ``resume`` the command that goes
     on in it. ``sessions`` are all that hold the record, the first one first; ``same`` counts its
-    further turns that say the very same. ``words`` were found in the turn, ``missing`` were not;
+    other turns with the same text. ``words`` were found in the turn, ``missing`` were not;
     ``found_by`` are the numbers from 1 of the wordings that found it, where there were several.
-    ``confidence`` is how likely it answers, 0 to 1, as measured; ``strength`` says that in a word.
+    ``confidence`` is the measured probability that it answers, 0 to 1; ``strength`` says that in a word.
     ``headless``: of a run of one question.
     """
 

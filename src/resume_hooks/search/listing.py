@@ -41,7 +41,7 @@ ORIGINAL = "original"
 class ListedSession(NamedTuple):
     """A session in a listing.
 
-    ``folder`` is where the client must be started to find it; ``created`` and ``ended`` are
+    ``folder`` is the folder in which the client finds it; ``created`` and ``ended`` are
     instants, ``mtime`` seconds since the epoch, ``size`` bytes. ``turns`` is None where the ends
     don't tell; there are ``turns_at_least`` then. ``context`` is how full it is, of kind
     ``UNKNOWN`` where the end doesn't tell. ``kind`` is how it was derived, ``original`` if it

@@ -32,4 +32,4 @@ def test_a_fork_from_before_a_compaction_is_asked_for_twice(config_home: ConfigH
     assert isinstance(made, ListedSession)
     assert made.session_id != SESSION
     write_session(folder, SESSION, conversation(2))
-    assert fork(one, "") == "There is no compaction in it to go back before."
+    assert fork(one, "") == "It has no compaction to undo."

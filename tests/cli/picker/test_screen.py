@@ -260,7 +260,7 @@ def test_what_was_asked_before_is_no_answer() -> None:
             type_on,
         )
         assert taken(chooser) == "Title 2"
-    assert told == ["  Looking in what was said ..."]
+    assert told == ["  Searching the turns ..."]
 
 
 def test_a_bug_of_what_was_said_costs_no_choice() -> None:
@@ -286,8 +286,8 @@ def test_a_bug_of_what_was_said_costs_no_choice() -> None:
         )
         assert taken(chooser) == "Title 3"
     assert messages == [
-        "What was said can't be looked through: ZeroDivisionError",
-        "  No session holds these words.",
+        "The turns can't be searched: ZeroDivisionError",
+        "  No session contains these words.",
     ]
 
 

@@ -96,7 +96,7 @@ def test_a_hit_shows_who_said_it_and_opens_there(project: Path) -> None:
     assert len(first["lines_read"]) == 6 - 2
     helps = {word: what for word, _, what in first["ways"]}
     assert helps["fork"].endswith(f" · {TITLES[2]}"), "a small page has no line for the title"
-    assert helps["on"].startswith("what comes")
+    assert helps["on"].startswith("the text after")
     back = ask(project, "answer 3", "page", at=session_id(2), lines=6, page=-1, **hit)
     assert (back["page"], any("prompt" in line for line in back["lines_read"])) == (-1, True)
     assert "way" not in back, "which way is marked stays as it was"
@@ -134,13 +134,13 @@ def test_a_hit_whose_session_is_gone_says_so(project: Path) -> None:
     for number in TITLES:
         (project / f"{session_id(number)}.jsonl").unlink()
     shown = ask(project, "answer 2", "page", at=session_id(2), page=0, **hit)
-    assert "any more" in shown["head"] or "No session" in shown["head"]
+    assert "no longer exists" in shown["head"] or "No session" in shown["head"]
 
 
 def test_more_rows_are_given_than_a_small_pane_shows(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The module moves among them; at an edge, behind which there is more, it asks anew."""
+    """The module moves among them; at an edge, behind which there is more, it asks again."""
     whole = ask(project, lines=6)
     assert (ids(whole), whole["most"], whole["edges"]) == (
         [session_id(number) for number in (3, 2, 1)],

@@ -81,12 +81,12 @@ def test_of_a_large_file_the_end_alone(
     monkeypatch.setattr(previews, "WHOLE", session.size - 1)
     monkeypatch.setattr(previews, "END", session.size // 2)
     lines = preview(OUTLINE, session, config_home.where)
-    assert "of it the last" in lines[0]
+    assert "of it, newest turn first" in lines[0]
     assert "prompt 4" in lines[1]
     assert not lines[1][0].isdigit() or lines[1].startswith("01-31")
     assert len(lines) < 4
     monkeypatch.setattr(previews, "END", 10)
-    assert preview(OUTLINE, session, config_home.where)[1:] == ["no whole turn there"]
+    assert preview(OUTLINE, session, config_home.where)[1:] == ["no complete turn in it"]
 
 
 def test_a_session_that_is_gone(config_home: ConfigHome, session: ListedSession) -> None:

@@ -81,6 +81,6 @@ def test_a_document_that_is_there_by_now(desk: Desk) -> None:
     assert done.code == 2
     (folder,) = desk.tmp.iterdir()
     assert "exists already" in done.text
-    assert f"What you wrote is kept in {folder}/handoff.md" in done.text
+    assert f"Your text is in {folder}/handoff.md" in done.text
     assert desk.openings() == []
     assert (desk.project / "x.md").read_text() == "mine\n"

@@ -235,7 +235,7 @@ def test_one_that_is_not_there(
 def test_other_verbs_say_how_they_get_one(agent: Path, document: Document, verb: str) -> None:
     """As a session of its own."""
     error = document(verb, LOCATOR, code=2)["error"]
-    assert error["message"] == f"{SESSION}/{AGENT} is a sub-agent, which this verb does not take"
+    assert error["message"] == f"{SESSION}/{AGENT} is a sub-agent, which this verb does not accept"
     assert f"fork {SESSION}/{AGENT}" in error["remedy"]
 
 

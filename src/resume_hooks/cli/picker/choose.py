@@ -58,7 +58,7 @@ def _choose_by_number(sessions: Iterator[Listed], typed: str) -> ListedSession:
     rows = choices.fitting[:LISTED]
     if not rows:
         raise SessionNotFound(
-            f"No session here holds all of '{typed}'" if typed else "No session of this folder",
+            f"No session here contains all of '{typed}'" if typed else "No session of this folder",
             "List them all: resume-hooks sessions --all",
         )
     now = time.time()
@@ -82,7 +82,7 @@ def _fork_before_compaction(row: ListedSession, said: str) -> str | ListedSessio
     if said != AGAIN:
         if was_compacted(row.path):
             return AGAIN
-        return "There is no compaction in it to go back before."
+        return "It has no compaction to undo."
     # Only a fork needs these imports.
     from resume_hooks.derive.cut_point import CutBeforeCompaction
     from resume_hooks.derive.verbs.caller import Caller

@@ -83,7 +83,7 @@ LONG_HELP = (
     ),
     "Up Down PgUp PgDn Home End    move          Enter    opens          Esc, Ctrl+C    closes",
     "Tab             what the preview shows: outline, lineage, table of all ways",
-    "Ctrl+A          all projects, or this one alone          Ctrl+U    forget the words",
+    "Ctrl+A          all projects, or this one alone          Ctrl+U    clear the words",
     "Ctrl+B          undo compaction: opens a fork from before it",
     (
         "Ctrl+Y          copy the command that starts the client          F1, and ? where no "
@@ -209,11 +209,11 @@ class Chooser:
     def nothing(self) -> str:
         """Return the reason why the list is empty."""
         if self._loading is None or not self._loading.done:
-            return "  looking for sessions ..."
+            return "  listing sessions ..."
         if self.choices.count:
             if self._asked:
-                return "  Looking in what was said ..."
-            return "  No session holds these words."
+                return "  Searching the turns ..."
+            return "  No session contains these words."
         if self.everywhere:
             return "  No session here."
         return "  No session of this project: Ctrl+A lists all projects."
@@ -344,7 +344,7 @@ class Chooser:
         if told.thread is self._previews.thread:
             self._previews.fail(told.exc_value)
         elif self._contents is not None and told.thread is self._contents.thread:
-            self.message = f"What was said can't be looked through: {told.exc_type.__name__}"
+            self.message = f"The turns can't be searched: {told.exc_type.__name__}"
         else:
             self._soon(lambda: self._fail(told.exc_value))
 

@@ -28,7 +28,7 @@ class DeletedSession(StrictModel):
     session_id: str
     locator: str = deleted(
         lambda entry: entry.locator if entry.folder else "",
-        "names this delete of the session to restore; empty where nothing was moved",
+        "the locator of this deletion for restore; empty if nothing was moved",
     )
     title: str
     folder: Folder = deleted(lambda entry: entry.cwd)
@@ -36,14 +36,14 @@ class DeletedSession(StrictModel):
         lambda entry: path_of_place(entry.place, Where()), "where its transcript belongs"
     )
     kept_in: str = deleted(
-        lambda entry: entry.folder, "its folder in the trash; empty where nothing was moved"
+        lambda entry: entry.folder, "its folder in the trash; empty if nothing was moved"
     )
     files: int = deleted(lambda entry: len(entry.parts))
     size: int = Field(description="bytes of all its files")
     ended: str = Field(description="when it was last written")
     deleted_at: str
     complete: bool = Field(
-        description="false: the delete was not finished; restore joins what it moved with the rest"
+        description="false: the deletion was interrupted; restore rejoins the moved files with the rest"
     )
 
 
@@ -68,14 +68,16 @@ class DeleteForm(StrictModel):
     """The deleted session, or the sessions removed from the trash; in a dry run, those to delete."""
 
     session: DeletedSession | None
-    open: str = Field(description="why the session counts as open; empty where it does not")
+    open: str = Field(description="why the session counts as open; empty if it does not")
     derived: list[DerivedSession]
     kept: str = Field(description="with --other-copies: the file that stays")
-    copies: list[DeletedSession] = Field(description="with --other-copies: what else goes")
-    emptied: list[DeletedSession] = Field(description="with --empty-trash: what is gone for good")
-    strays: list[TrashStray] = Field(
-        description="with --empty-trash: what goes beside the sessions"
+    copies: list[DeletedSession] = Field(
+        description="with --other-copies: the other copies, which are deleted"
     )
+    emptied: list[DeletedSession] = Field(
+        description="with --empty-trash: the sessions removed for good"
+    )
+    strays: list[TrashStray] = Field(description="with --empty-trash: the other removed folders")
     written: bool
 
 
@@ -102,22 +104,22 @@ class ArchiveForm(StrictModel):
 
     archived: list[ArchivedNow]
     vault: list[KeptSession] = Field(
-        description="with --list, --verify and --forget: the sessions that it is about"
+        description="with --list, --verify and --forget: the sessions concerned"
     )
     findings: list[
         Annotated[
             ArchiveFinding,
             FieldsLike(
                 name="missing, damaged, cut-short, rewritten or unreadable",
-                place="the file, from the client's folder on; empty for the whole session",
+                place="the file's path in the client's folder; empty for the whole session",
             ),
         ]
     ] = Field(description="with --verify")
-    verified: int = Field(description="with --verify: bytes that were read")
+    verified: int = Field(description="with --verify: the bytes read")
     unhashed: int = Field(description="always 0: every file has its hash")
     dropped: list[Annotated[Dropped, FieldsLike()]] = Field(
         description=(
-            "what went; with --list what did so lately, without titles, which are not remembered"
+            "the removed copies; with --list the recently removed ones, without their titles"
         )
     )
     slim: ReceiptForm | None = Field(
@@ -130,11 +132,11 @@ class RetrievedSession(StrictModel):
     """A session restored, or to be restored, from the vault."""
 
     session_id: str = Field(
-        description="what it has there: the old id, or a new one where that is taken"
+        description="its id after the restore: the old one, or a new one if that is taken"
     )
     file: str = restored(lambda each: each.path)
     files: int = restored(
-        lambda each: len(each.pieces), "that were, or would be, written; 0: it is there already"
+        lambda each: len(each.pieces), "files that were, or would be, written; 0: it exists already"
     )
     kept: KeptSession = restored(lambda each: each.archived)
 
@@ -142,16 +144,15 @@ class RetrievedSession(StrictModel):
 class RestoreForm(StrictModel):
     """The restored session; without a locator, the sessions that can be restored."""
 
-    session: DeletedSession | None = Field(description="that came back out of the trash")
-    kept: RetrievedSession | None = Field(description="that came back out of the vault")
+    session: DeletedSession | None = Field(description="the session restored from the trash")
+    kept: RetrievedSession | None = Field(description="the session restored from the vault")
     trash: list[DeletedSession] = Field(
-        description="what the trash holds, the newest first; empty with a locator"
+        description="the sessions in the trash, newest first; empty with a locator"
     )
     vault: list[KeptSession] = Field(
         description=(
-            "what the vault alone holds, of a session or of its earlier states; empty with a "
-            "locator"
+            "the sessions and earlier states that only the vault has; empty with a locator"
         )
     )
-    strays: list[TrashStray] = Field(description="what else the trash holds; empty with a locator")
+    strays: list[TrashStray] = Field(description="other folders in the trash; empty with a locator")
     written: bool

@@ -159,7 +159,7 @@ class ReceiptForm(StrictModel):
     chars_saved: int
     tools_trimmed: int
     checks: list[Annotated[Check, FieldsLike()]]
-    agent: Annotated[str, Field(description=f"who goes on in it: {', '.join(RUNNING)}")]
+    agent: Annotated[str, Field(description=f"the agent that continues it: {', '.join(RUNNING)}")]
     commands: Commands
 
 
@@ -170,17 +170,17 @@ Context = Annotated[
     FieldsLike(
         kind=(
             Literal["measured", "added", "estimated", "unknown"],
-            "an answer counted it; much came after that answer; it is estimated; nothing tells it",
+            "counted with an answer; much was added after that answer; estimated; unknown",
         ),
         reason="why it is not measured",
-        measured=(bool, "counted by the API, but for what came after; else estimated"),
-        window_known="false where nothing tells it: window is the smallest that it can be",
-        added="of these, estimated: what came after the answer that was counted",
-        percent=(int | None, "of the window without its answer; null where that is not known"),
+        measured=(bool, "counted by the API, except the tokens added later; else estimated"),
+        window_known="false if unknown: window is then the smallest possible one",
+        added="the estimated part of these: tokens after the counted answer",
+        percent=(int | None, "per cent of the window without its answer; null if unknown"),
         compacts_at_once=bool,
     ),
 ]
 Bytes = Annotated[int, Field(description="bytes")]
 LineNumbers = Annotated[
-    list[int], Field(description="0-based numbers of lines that hold no JSON object")
+    list[int], Field(description="0-based numbers of lines without a JSON object")
 ]

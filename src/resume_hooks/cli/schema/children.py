@@ -36,18 +36,16 @@ class DigestForm(StrictModel):
         list[
             Annotated[
                 DigestEntry,
-                FieldsLike(ref="reference: session and record; empty where it is unknown"),
+                FieldsLike(ref="reference: session and record; empty if unknown"),
             ]
         ],
     ]
     talk: list[
-        Annotated[
-            TalkMessage, FieldsLike(ref="reference: session and record; empty where it is unknown")
-        ]
-    ] = Field(description="what was said, oldest first, without calls and results")
-    omitted: dict[str, int] = Field(description="entries that a section had no room for")
+        Annotated[TalkMessage, FieldsLike(ref="reference: session and record; empty if unknown")]
+    ] = Field(description="the messages, oldest first, without calls and results")
+    omitted: dict[str, int] = Field(description="the number of omitted entries, by section")
     git: str = Field(description="one line on the folder's repository")
-    unread: int = Field(description="ancestors that were left out for their size")
+    unread: int = Field(description="ancestors that were too large to read")
 
 
 class HandoffOpening(StrictModel):
@@ -68,9 +66,9 @@ material = CommonFields[SummaryMaterial]()
 class MaterialForm(StrictModel):
     """The material for a model, and the number of calls."""
 
-    records: int = Field(description="that say something, all of which are looked at")
+    records: int = Field(description="records with text, all of which are considered")
     shown: int = material(
-        lambda found: len(found.numbers), "that the model would see, the long ones cut"
+        lambda found: len(found.numbers), "records that the model would see, long ones cut"
     )
     characters: int
     tokens: int = Field(description="about")
@@ -85,23 +83,19 @@ class CheckedForm(StrictModel):
     """
 
     sentences: int
-    tied: int = Field(description="each with the record that has what it claims")
-    marked: int = Field(
-        description="what they claim stands in no record, which is said behind them"
-    )
+    tied: int = Field(description="sentences with the record that supports them")
+    marked: int = Field(description="sentences without such a record, which are marked")
 
 
 class SummaryForm(StrictModel):
     """The summary of a rollover; a dry run asks no model."""
 
     included: bool
-    model: str = Field(description="the one that was asked for")
-    failure: str | None = Field(
-        description="why it is missing; the child then holds the digest alone"
-    )
-    material: MaterialForm | None = Field(description="of a dry run")
+    model: str = Field(description="the requested model")
+    failure: str | None = Field(description="why it is missing; the child then has only the digest")
+    material: MaterialForm | None = Field(description="only in a dry run")
     spent: SpentForm | None = Field(description="null in a dry run")
-    checked: CheckedForm | None = Field(description="null where there is no summary")
+    checked: CheckedForm | None = Field(description="null without a summary")
 
 
 class RolloverForm(ReceiptForm):
@@ -127,7 +121,7 @@ class SavingsForm(StrictModel):
     compacts_at_once: bool = trimmed(
         lambda trim: trim.after.compacts_at_once, "the client would compact the child on resume"
     )
-    rollover_tokens: int = Field(description="what a fresh child would hold instead")
+    rollover_tokens: int = Field(description="the tokens of a fresh child instead")
     characters_per_token: float = trimmed(lambda trim: trim.savings.ratio)
     rules: list[Annotated[SavingsRow, FieldsLike()]] = trimmed(lambda trim: trim.savings.rules)
     tools: list[Annotated[SavingsRow, FieldsLike()]] = trimmed(lambda trim: trim.savings.tools)
@@ -150,9 +144,9 @@ class SmartChoice(StrictModel):
     digest: str = Field(
         description="SHA-256 of the content; a plan is valid for exactly this content"
     )
-    by: str = Field(description="the rule that gave it up, or smart: the model")
-    description: str = Field(description="the model's; it stands in the placeholder")
-    rationale: str = Field(description="the model's")
+    by: str = Field(description="the rule that chose it, or smart for the model")
+    description: str = Field(description="the model's description, for the placeholder")
+    rationale: str = Field(description="the model's reason")
     original: str = Field(description="reference: session and record")
     tool: str
     target: str
@@ -162,11 +156,9 @@ class SmartChoice(StrictModel):
 class SmartPlanForm(StrictModel):
     """The contents that `trim --smart` removes; the same plan can be applied again."""
 
-    rules: list[str] = Field(
-        min_length=1, description="the rules that acted before the model was asked"
-    )
+    rules: list[str] = Field(min_length=1, description="the rules applied before the model")
     keep_recent: int | None = Field(
-        ge=0, le=10_000, description="turns that stay as they are; null: the usual"
+        ge=0, le=10_000, description="turns that stay unchanged; null: the default"
     )
     choices: list[SmartChoice]
     spent: SpentForm
@@ -180,7 +172,7 @@ class TrimForm(ReceiptForm):
         default=False, description="the session's own file was, or would be, rewritten"
     )
     backup: str | None = Field(
-        default=None, description="the exact copy that a trim in place kept of the file"
+        default=None, description="the copy of the file from before a trim in place"
     )
     smart: SmartPlanForm | None = Field(
         default=None, description="with --smart: the plan, which --plan takes"
@@ -195,7 +187,7 @@ class RestoredRecords(StrictModel):
 
     trimmed: int = Field(description="trimmed records of the parent's conversation")
     restored: int = untrimmed(lambda untrim: len(untrim.restored))
-    characters: int = Field(description="of what is sent, more than before")
+    characters: int = Field(description="the additional characters that the client sends")
     missing: list[
         Annotated[MissingOriginal, FieldsLike(record="0-based line in the parent's file")]
     ]
@@ -215,18 +207,18 @@ class CutForm(StrictModel):
 
     asked: str = Field(description="the place in words")
     reference: str = Field(
-        description="the last record of the parent that is kept: session and 0-based line"
+        description="the last kept record of the parent: session and 0-based line"
     )
     moved: bool = cut(
         lambda each: each.moved != 0,
-        "the place that was asked for would have split a tool call, or an answer",
+        "the requested place would have split a tool call or an answer",
     )
     turn: int | None = Field(
-        description="the turn that the copy ends in; null where only the file's end was read"
+        description="the copy's last turn; null if only the file's end was read"
     )
 
 
 class ForkForm(ReceiptForm):
     """The receipt of a fork; its kind is rehome if it belongs to another folder."""
 
-    cut: CutForm | None = Field(description="null where the whole live conversation was kept")
+    cut: CutForm | None = Field(description="null if the whole live conversation was kept")

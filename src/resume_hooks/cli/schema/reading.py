@@ -10,7 +10,7 @@ from resume_hooks.cli.schema.base import Bytes, CommonFields, FieldsLike, LineNu
 from resume_hooks.reading.outline import OutlineAgent, OutlineTurn
 from resume_hooks.reading.passages import Passage
 
-Tool = Annotated[str, Field(description="the tool that is called or answers; empty for none")]
+Tool = Annotated[str, Field(description="the tool of the call or result; empty for none")]
 
 passage = CommonFields[Passage]()
 
@@ -18,7 +18,7 @@ passage = CommonFields[Passage]()
 class RecordText(StrictModel):
     """One record as text, with the original of trimmed content."""
 
-    reference: str = Field(description="session and record of what is printed")
+    reference: str = Field(description="the printed session and record")
     session_id: str
     session_file: str
     record: int = Field(description="0-based line")
@@ -27,9 +27,9 @@ class RecordText(StrictModel):
     role: str
     timestamp: str
     tool: Tool
-    truncated: bool = Field(description="the record that was asked for held a placeholder")
-    characters: int = Field(description="of the whole text")
-    text: str = Field(description="a page of it; as a rule a page ends before a line at the margin")
+    truncated: bool = Field(description="the requested record has a placeholder")
+    characters: int = Field(description="the length of the whole text")
+    text: str = Field(description="a page of the text; it usually ends before an unindented line")
     next_skip: int | None = Field(
         description="where the next page begins, for --skip; null on the last page"
     )
@@ -38,7 +38,7 @@ class RecordText(StrictModel):
 class PassageRow(StrictModel):
     """One record for a model: each call in a line, the client's additions only named."""
 
-    reference: str = Field(description="session and record; what `read` takes")
+    reference: str = Field(description="session and record, for `read`")
     record: int | None = passage(
         lambda one: one.entry.number if one.entry.number >= 0 else None,
         "0-based line; null in pages, where lines are not counted",
@@ -50,18 +50,18 @@ class PassageRow(StrictModel):
     uuid: str
     kind: str = passage(lambda one: one.shown.kind)
     role: str = passage(lambda one: one.shown.role)
-    speaker: str = Field(description="whose words these are, of what tool the result is")
+    speaker: str = Field(description="the speaker, or the result's tool")
     timestamp: str
     tool: Tool = passage(lambda one: one.shown.tool)
     target: str = passage(
-        lambda one: one.shown.target, "what the call is about: a file, a command..."
+        lambda one: one.shown.target, "the object of the call: a file, a command..."
     )
     failed: bool = Field(description="a failed result of a tool, or an error of the API")
     calls: list[str] = Field(
         description="references of the calls that a failed record answers, with --errors"
     )
-    characters: int = Field(description="of the record's whole text")
-    text: str = Field(description="shortened where --max-chars asks for it")
+    characters: int = Field(description="the length of the record's whole text")
+    text: str = Field(description="shortened to --max-chars")
 
 
 class Passages(StrictModel):
@@ -70,21 +70,21 @@ class Passages(StrictModel):
     session_id: str
     session_file: str
     title: str
-    turn_count: int | None = Field(description="null where records around one were asked for")
+    turn_count: int | None = Field(description="null for the records around one")
     records: list[PassageRow]
 
 
 class CommandRow(StrictModel):
     """A shell command."""
 
-    reference: str = Field(description="of the call")
+    reference: str = Field(description="reference of the call")
     result: str | None = Field(description="reference of the answer")
     turn: int
     timestamp: str
     command: str
     state: Literal["ok", "failed", "interrupted", "rejected", "background", "unanswered"]
     exit_code: int | None = Field(
-        description="where the client wrote it down, which it does of failures"
+        description="null if the client did not record it; it does for failures"
     )
 
 
@@ -103,7 +103,7 @@ class PageEvent(PassageRow):
 
     id: str = Field(
         description=(
-            "what --before takes: <session>:<uuid>@<byte>, or <session>:@<byte> for a record "
+            "the value for --before: <session>:<uuid>@<byte>, or <session>:@<byte> for a record "
             "without a uuid"
         )
     )
@@ -114,8 +114,8 @@ class EventPage(StrictModel):
 
     events: list[PageEvent] = Field(description="oldest to newest")
     firstId: str | None = Field(description="the oldest of the page; null if it is empty")  # noqa: N815 - the contract's
-    hasMore: bool = Field(description="there is something before it")  # noqa: N815
-    size: int = Field(description="bytes of the file as it was read")
+    hasMore: bool = Field(description="earlier records exist")  # noqa: N815
+    size: int = Field(description="bytes of the file when it was read")
 
 
 class ReadForm(RootModel[RecordText | Passages | ShellCommands | EventPage]):
@@ -134,7 +134,7 @@ class OutlineCompaction(StrictModel):
     trigger: str
     tokens_before: int
     summary: str | None = Field(description="reference of the summary")
-    abandoned: bool = Field(description="it lies on an abandoned branch, which is not sent")
+    abandoned: bool = Field(description="it is on an abandoned branch, which is not sent")
 
 
 class OutlineForm(StrictModel):
@@ -148,20 +148,20 @@ class OutlineForm(StrictModel):
     size: Bytes
     lines: int
     bad_lines: LineNumbers
-    turn_count: int = Field(description="of the whole session; number 0 aside")
+    turn_count: int = Field(description="turns of the whole session, without turn 0")
     turns: list[
         Annotated[
             OutlineTurn,
             FieldsLike(
                 line=None,
-                number="by prompts, in the order of the file; it stays when the session grows",
-                reference=(str, "of the prompt"),
+                number="counted by prompts in file order; stable while the session grows",
+                reference=(str, "reference of the prompt"),
                 tools="calls by tool",
                 failed="results that are errors",
-                files="that tools read or wrote, the written ones first",
-                edited="those that were written",
-                tokens="the context after the turn as the API counted it; 0 where it did not",
-                growth="what the turn added to it; null where that is not known",
+                files="files that tools read or wrote, written ones first",
+                edited="the written files",
+                tokens="the API's count of the context after the turn; 0 without one",
+                growth="the tokens that the turn added; null if unknown",
                 place=(
                     Literal["live", "compacted", "branch"],
                     (
@@ -177,8 +177,8 @@ class OutlineForm(StrictModel):
         Annotated[
             OutlineAgent,
             FieldsLike(
-                locator=(str, "what outline and read take"),
-                turn="the turn that started it; null where nothing tells",
+                locator=(str, "the locator for outline and read"),
+                turn="the turn that started it; null if unknown",
                 size="bytes",
             ),
         ]

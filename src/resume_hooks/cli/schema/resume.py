@@ -34,13 +34,14 @@ class Cache(StrictModel):
     warm: bool
     lifetime_seconds: int = compared(
         lambda found: found.traffic.lifetime,
-        "300 or 3600, as its requests ask for; 0 where they use no cache",
+        "300 or 3600, as its requests specify; 0 without a cache",
     )
     age_seconds: int | None = compared(
-        lambda found: found.age, "since its last request; null where none was counted"
+        lambda found: found.age, "since its last counted request; null without one"
     )
     tokens: int = compared(
-        lambda found: found.traffic.cached if found.warm else 0, "that going on would read from it"
+        lambda found: found.traffic.cached if found.warm else 0,
+        "the tokens that going on would read from it",
     )
 
 
@@ -50,7 +51,7 @@ class TypicalTurn(StrictModel):
     requests: int
     tokens: int | None = traffic(
         lambda seen: seen.growth or None,
-        "added to the context; null where too few turns were counted",
+        "tokens added to the context; null if too few turns were counted",
     )
 
 
@@ -70,16 +71,16 @@ class SizeRow(StrictModel):
     """A size of a handoff: its content, and the cost of its first request in input tokens."""
 
     size: str = of_size(
-        lambda each: each.dial_size.size, "as `handoff --size` takes it; `all` is a fork"
+        lambda each: each.dial_size.size, "the value for `handoff --size`; `all` is a fork"
     )
     after: int = of_size(lambda each: each.dial_size.after, "tokens of context after it")
     whole: int = of_size(
         lambda each: each.dial_size.whole,
-        "tokens that an opening without a limit would have; 0 where that was not measured",
+        "tokens of an opening without a limit; 0 if not measured",
     )
     cut: int | None = of_size(
         lambda each: each.dial_size.cut,
-        "of these, tokens that stay behind; null where that was not measured",
+        "tokens of these that are cut; null if not measured",
     )
     has_calls: bool = of_size(
         lambda each: each.dial_size.has_calls, "nothing is cut, and the latest calls fit, too"
@@ -108,14 +109,14 @@ class ResumeForm(StrictModel):
             FieldsLike(
                 name=Literal["go on", "trim", "handoff", "rollover", "compact"],
                 after="tokens of context after it",
-                uncached="tokens not cached: of the next turn, and of what a model reads before it",
-                next_turn="what the next turn costs, in input tokens, without its answers",
+                uncached="uncached tokens: of the next turn, and of the text that a model reads before it",
+                next_turn="the cost of the next turn in input tokens, without its answers",
                 pays_after=(
                     "turns after which it has cost less than going on; null for never, and "
                     "for going on"
                 ),
                 warm=(
-                    "what its first request costs while the session's cache is warm, in "
+                    "the cost of its first request while the session's cache is warm, in "
                     "input tokens"
                 ),
                 cold="the same once the cache is cold",
@@ -124,7 +125,7 @@ class ResumeForm(StrictModel):
     ]
     dial: list[SizeRow] = Field(description="the sizes that a handoff can have, the smallest first")
     trim_estimated: bool = Field(
-        description="false where the live conversation is too large to estimate a trim; else no estimate of one means "
+        description="false if the live conversation is too large to estimate a trim; else a missing estimate means "
         "that there is nothing to trim"
     )
     advice: Annotated[Advice, FieldsLike(strategy=None, way=Literal["trim", "handoff"])] | None = (
@@ -138,7 +139,7 @@ class ResumeForm(StrictModel):
     )
     prompts_left: int | None = Field(
         description=(
-            "about how many typical turns fit before the client compacts; null where too few "
+            "about how many typical turns fit before the client compacts; null if too few "
             "were counted"
         )
     )
@@ -152,5 +153,5 @@ class ContinueForm(StrictModel):
     parent_session_id: str | None = Field(
         description="the session that was forked; null without --fork"
     )
-    folder: str = Field(description="where the client is started")
+    folder: str = Field(description="the folder in which the client starts")
     commands: Commands

@@ -24,17 +24,17 @@ class SearchForm(StrictModel):
     """The hits, best first."""
 
     query: str
-    also: list[str] = Field(description="the further wordings, of --or")
+    also: list[str] = Field(description="the other wordings, from --or")
     scope: str = Field(
         description="all, session, lineage, or the folder whose project was searched"
     )
     how: str
     nothing_close: bool = Field(description="no hit is more than weak: ask again in other words")
     suggestions: list[str] = Field(
-        description="words that may help where nothing is close: two that stand near the hits"
+        description="two words near the hits that may help if nothing is close"
     )
-    total: int = Field(description="turns that fit; hits are the best of them")
-    more: bool = Field(description="more may fit than were counted")
+    total: int = Field(description="matching turns; hits are the best of them")
+    more: bool = Field(description="more turns may match than were counted")
     hits: list[
         Annotated[
             Hit,
@@ -42,18 +42,18 @@ class SearchForm(StrictModel):
                 marks=None,
                 short=None,
                 resume=None,
-                agent=f"whose session it is: {', '.join(RUNNING)}",
-                reference="<session id>[/agent-<id>]:<0-based line>; read takes it",
-                file="the transcript that holds the record: the session's, or a sub-agent's",
+                agent=f"the session's agent: {', '.join(RUNNING)}",
+                reference="<session id>[/agent-<id>]:<0-based line>, for read",
+                file="the transcript with the record: the session's, or a sub-agent's",
                 turn="by prompts in the file's order, from 1; 0 before the first",
-                words="of the query, found in the turn",
-                confidence="how likely it answers, 0 to 1, as measured",
+                words="words of the query in the turn",
+                confidence="the measured probability that it answers, 0 to 1",
                 found_by=(
-                    "the wordings that found it, where there were several: 1 is query, 2 the "
+                    "the wordings that found it, if there were several: 1 is query, 2 the "
                     "first of also"
                 ),
-                sessions="all that hold the record, the one it was first said in first",
-                same="further turns that say the very same",
+                sessions="all sessions with the record, the original first",
+                same="other turns with the same text",
                 commands=SearchCommands,
             ),
         ]
@@ -61,7 +61,7 @@ class SearchForm(StrictModel):
     helpers_left_out: int
     provisional: list[Annotated[Provisional, FieldsLike()]] = Field(
         description=(
-            "sessions that are not indexed yet, by the words in their files, what holds most first"
+            "sessions that are not indexed yet but contain some of the words, most words first"
         )
     )
-    unread: int = Field(description="files that are not indexed yet, and may hold what was meant")
+    unread: int = Field(description="files that are not indexed yet and may contain a match")

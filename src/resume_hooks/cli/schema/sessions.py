@@ -26,9 +26,9 @@ from resume_hooks.sessions.lineage import Ancestor
 
 archived = CommonFields[ArchivedSession]()
 listed = CommonFields[ListedSession]()
-Folder = Annotated[str, Field(description="where the client must be started to find it")]
+Folder = Annotated[str, Field(description="the folder in which the client finds it")]
 
-SAID_AGENT = f"whose session it is: {', '.join(RUNNING)}; prompts where they alone are left"
+SAID_AGENT = f"the session's agent: {', '.join(RUNNING)}; prompts if only they remain"
 AgentName = Annotated[str, Field(description=SAID_AGENT)]
 KIND = "original, handoff, rollover, trim, fork, clear..."
 
@@ -58,29 +58,29 @@ class KeptSession(StrictModel):
         lambda kept: [
             f"{kept.session_id}@{name_earlier_state(state)}" for state in earlier_states(kept)
         ],
-        "locators for restore of states that something else took the place of",
+        "locators of replaced states, for restore",
     )
 
 
 class EndContext(StrictModel):
     """The context in use."""
 
-    tokens: int | None = Field(description="null where the end does not tell")
+    tokens: int | None = Field(description="null if the end has no count")
     window: int = listed(lambda row: row.context.window)
     window_known: bool = listed(
         lambda row: row.context.window_known,
-        "false where nothing tells it: window is the smallest that it can be",
+        "false if unknown: window is then the smallest possible one",
     )
     kind: Literal["measured", "added", "estimated", "unknown"] = listed(
         lambda row: row.context.kind,
-        "an answer counted it; much came after that answer; it is estimated; nothing tells it",
+        "counted with an answer; much was added after that answer; estimated; unknown",
     )
     reason: str = listed(lambda row: row.context.reason, "why it is not measured")
     measured: bool = listed(
         lambda row: not row.context.is_estimate, "counted by the API, within two per cent"
     )
     percent: int | None = Field(
-        description="of the window without its answer; null where that is not known"
+        description="per cent of the window without its answer; null if unknown"
     )
 
 
@@ -99,7 +99,7 @@ class SessionRow(StrictModel):
     ended: str
     size: Bytes
     turns: int | None = Field(
-        description="counted by prompts; null where neither the ends nor the index tell"
+        description="counted by prompts; null if neither the ends nor the index have them all"
     )
     turns_at_least: int
     context: EndContext = listed(lambda row: row)
@@ -110,7 +110,7 @@ class SessionRow(StrictModel):
         description="whole days until the client may delete it; null for never"
     )
     expires_at: str | None = Field(
-        description="the instant from which on the client may delete it; null for never"
+        description="the earliest time at which the client may delete it; null for never"
     )
     kept: bool = Field(description="the vault has it, too")
     open: bool = Field(description="in a running client, or may be")
@@ -120,13 +120,11 @@ class SessionRow(StrictModel):
 class SubagentRow(StrictModel):
     """A sub-agent with a transcript."""
 
-    locator: str = Field(
-        description="<session id>/agent-<id>; handoff, fork, outline and read take it"
-    )
+    locator: str = Field(description="<session id>/agent-<id>, for handoff, fork, outline and read")
     session_id: str = Field(description="the session that started it")
-    session_file: str = Field(description="the file that holds its records")
-    kind: str = Field(description="which agent; empty where nothing tells")
-    asked: str = Field(description="how its first prompt begins")
+    session_file: str = Field(description="the file with its records")
+    kind: str = Field(description="the kind of agent; empty if unknown")
+    asked: str = Field(description="the beginning of its first prompt")
     ended: str = Field(description="when it was last written")
     size: Bytes
 
@@ -134,12 +132,12 @@ class SubagentRow(StrictModel):
 class SessionsForm(StrictModel):
     """A page of sessions, newest first."""
 
-    scope: str = Field(description="all, or the folder whose project was meant")
+    scope: str = Field(description="all, or the folder of the listed project")
     offset: int
     more: bool = Field(description="others follow these")
     files: int = Field(
         description=(
-            "session files there, before any was left out: helpers, empty ones, others' folders"
+            "session files in scope, including the omitted ones: helpers, empty ones, others' folders"
         )
     )
     helpers: int = Field(
@@ -155,21 +153,19 @@ class SessionsForm(StrictModel):
 LineageRow = Annotated[
     Ancestor,
     FieldsLike(
-        session_file="where the client has it, or had it",
+        session_file="the client's path of it, even if the file is gone",
         derivation_type=Literal["original", "trimmed", "continued", "unknown"],
         kind=KIND,
         status=(
             Literal["present", "kept", "prompts", "missing", "team", "private"],
             (
-                "kept: as an archived copy; prompts: they alone are left; team: a server has "
-                "it; private: it won't say"
+                "kept: an archived copy; prompts: only its prompts remain; team: the server "
+                "has it; private: the server does not show it"
             ),
         ),
-        owner="with --team: whose it is; empty for what is here",
+        owner="with --team: its owner; empty for local sessions",
         size="bytes",
-        subagent=(
-            "the sub-agent of its parent's whose work it goes on with; empty for the parent's own"
-        ),
+        subagent=("the parent's sub-agent whose work it continues; empty for the parent's own"),
     ),
 ]
 
@@ -186,9 +182,7 @@ class LineageForm(StrictModel):
 class InfoForm(StrictModel):
     """A session's facts."""
 
-    kept: bool = Field(
-        description="the client's file is gone: session_file is a copy, which may go again"
-    )
+    kept: bool = Field(description="the client's file is gone: session_file is a temporary copy")
     form: Literal["packed"] | None
     kept_at: str | None
     agent: AgentName
@@ -206,10 +200,10 @@ class InfoForm(StrictModel):
     longest_line: Bytes
     bad_lines: LineNumbers
     torn: bool = Field(description="the last line has no ending")
-    records: int = Field(description="the linked ones; lines has all")
+    records: int = Field(description="the linked records; lines counts all")
     live_records: int
     turns: int = Field(description="by prompts, as outline counts them")
-    live_turns: int = Field(description="those that a resume sends")
+    live_turns: int = Field(description="turns that a resume sends")
     tool_calls: int
     unanswered_calls: int
     models: dict[str, int] = Field(description="answers by model")

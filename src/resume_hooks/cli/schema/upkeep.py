@@ -30,7 +30,7 @@ class FsckSession(StrictModel):
         Annotated[
             findings.Kind,
             FieldsLike(
-                consequence="what the clients and the API do with it",
+                consequence="its effect on the clients and the API",
                 count=int,
                 findings=(
                     list[
@@ -55,10 +55,10 @@ class FsckForm(StrictModel):
 
     sessions: list[FsckSession]
     unlistable: list[str] = Field(
-        description="project folders that can't be listed: nothing in them was looked at"
+        description="project folders that can't be listed: nothing in them was checked"
     )
     repair: ReceiptForm | None
-    lost: list[str] = Field(description="what the repaired child could not keep")
+    lost: list[str] = Field(description="the contents that the repaired child could not keep")
 
 
 class SettingRow(StrictModel):
@@ -91,7 +91,7 @@ class InstallForm(StrictModel):
         description="files and folders of ours that --purge removed, or would remove"
     )
     stays: list[str] = Field(description="files and folders that are still there, or would be")
-    script: str = Field(description="with --completion: what makes the shell complete")
+    script: str = Field(description="with --completion: the shell's script")
 
 
 class Versions(StrictModel):
@@ -99,7 +99,7 @@ class Versions(StrictModel):
 
     engine: str
     plugin: list[str] = Field(description="one for each copy that the client has")
-    client: str = Field(description="empty where claude is not on PATH")
+    client: str = Field(description="empty if claude is not on PATH")
     python: str
     implementation: str
     system: str
@@ -122,10 +122,10 @@ class BugReport(StrictModel):
     made_at: str
     versions: Versions
     findings: list[Annotated[Finding, FieldsLike(name=None, remedy=None, level=Level)]] = Field(
-        description="a detail is left out where it could name something of the user's"
+        description="a detail is omitted if it could name something of the user's"
     )
     settings: list[ReportedSetting]
-    log: list[str] = Field(description="the last bugs: where in the code, nothing else")
+    log: list[str] = Field(description="the last bugs: only their places in the code")
 
 
 class DoctorForm(StrictModel):
@@ -134,11 +134,11 @@ class DoctorForm(StrictModel):
     findings: list[
         Annotated[
             Finding,
-            FieldsLike(level=Level, code="stable: what was found, whatever the sentence says"),
+            FieldsLike(level=Level, code="the finding's stable name, whatever the sentence says"),
         ]
     ]
     report: BugReport | None = Field(description="with --bundle")
-    file: str = Field(description="where the report was written; empty where it was not")
+    file: str = Field(description="the path of the written report; empty without one")
     index: (
         Annotated[
             Status,
@@ -146,8 +146,8 @@ class DoctorForm(StrictModel):
                 state=Literal["ready", "missing", "damaged", "newer"],
                 behind="files to be read or dropped",
                 vaulted="sessions in it of which only the vault has a copy",
-                bytes_read=(int, "by this command"),
+                bytes_read=(int, "bytes read by this command"),
             ),
         ]
         | None
-    ) = Field(description="with --index: its state; nothing else is looked at then")
+    ) = Field(description="with --index: its state; nothing else is checked then")

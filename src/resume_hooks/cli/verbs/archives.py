@@ -41,9 +41,11 @@ class DeleteOptions(VerbOptions, body="resume_hooks.cli.trash:delete_session"):
         metavar="[SESSION]", required=False, shell_complete=complete_locator
     )
     of_parts: Any = OF_PARTS
-    empty_trash: bool = flag(help="Remove what lies in the trash, for good.")
+    empty_trash: bool = flag(help="Remove everything in the trash for good.")
     older_than: int | None = option(
-        type=click.IntRange(0), metavar="DAYS", help="With --empty-trash: deleted so long ago."
+        type=click.IntRange(0),
+        metavar="DAYS",
+        help="With --empty-trash: only sessions deleted at least DAYS ago.",
     )
     damaged: bool = flag(
         help="With --empty-trash: also folders without a readable manifest, of any age."
@@ -84,8 +86,7 @@ class ArchiveOptions(VerbOptions, body="resume_hooks.cli.archive:archive"):
     verifying: bool = flag(
         "--verify",
         help=(
-            "Read all copies, packed ones in the trash too, and compare them; ends with 1 if "
-            "one is damaged."
+            "Verify all copies, and packed ones in the trash; the exit code is 1 if one is damaged."
         ),
     )
     listing: bool = flag("--list", help="List the copies.")
@@ -113,5 +114,5 @@ class RestoreOptions(SessionOptions, body="resume_hooks.cli.trash:restore_sessio
       resume-hooks restore 5e12a303@2026-11-22T09-30-00.000Z
     """
 
-    listing: bool = flag("--list", help="List what can be restored; so does leaving out SESSION.")
+    listing: bool = flag("--list", help="List what can be restored, as without SESSION.")
     dry_run: bool = DRY_RUN

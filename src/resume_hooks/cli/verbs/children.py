@@ -33,17 +33,17 @@ class HandoffOptions(ChildOptions, body="resume_hooks.cli.handoff:handoff"):
       resume-hooks handoff --dry-run --json
     """
 
-    next_step: str = option("-n", default="", help="What the fresh session is to do first.")
+    next_step: str = option("-n", default="", help="The first task of the fresh session.")
     new_task: str | None = option(
         metavar="TASK",
-        help="Something else than before: goal, todos, plan and task list stay behind.",
+        help="A new task: goal, todos, plan and task list are not carried over.",
     )
     size: str | None = option(
         metavar="SIZE",
         help="How much it carries: 1k to 48k tokens, or all; by default handoff_size.",
     )
-    show: bool = flag("--print", help="Print what a child would be told; write nothing.")
-    full: bool = flag(help="With --print: all that could be carried, whatever the size.")
+    show: bool = flag("--print", help="Print the child's opening; write nothing.")
+    full: bool = flag(help="With --print: the whole digest, without a size limit.")
     edit: bool = flag(help="Open your editor on the digest first; an empty text cancels.")
     of_parts: Any = OF_PARTS
     to: str | None = TO
@@ -66,13 +66,13 @@ class RolloverOptions(ChildOptions, body="resume_hooks.cli.handoff:rollover"):
     """
 
     prompt: str = option("-p", default="", help="What the summary should stress, in your words.")
-    quick: bool = flag(help="Lineage only, no model is asked.")
+    quick: bool = flag(help="Only the lineage; ask no model.")
     with_summary: bool = flag(help="Ask a model, which is the default.")
     model: str | None = option(
-        help="The model that writes it; by default summary_model, of other agents their own."
+        help="The model of the summary; by default summary_model, or another agent's own."
     )
     timeout: int | None = option(
-        type=click.IntRange(1), help=f"Seconds for all of it; by default {MODEL_SECONDS}."
+        type=click.IntRange(1), help=f"Seconds for the summary; by default {MODEL_SECONDS}."
     )
 
 
@@ -116,9 +116,9 @@ class TrimOptions(ChildOptions, body="resume_hooks.cli.trim:trim_session"):
       resume-hooks trim --smart --plan plan.json --yes --start
     """
 
-    tools: str | None = option(help="Trim contents of these tools alone: Read,Bash,mcp__*.")
+    tools: str | None = option(help="Trim only contents of these tools: Read,Bash,mcp__*.")
     threshold: tuple[str, ...] = option(
-        multiple=True, help="Characters an output may have: 500, or of one tool: Read=2000."
+        multiple=True, help="Maximum characters of an output: 500, or for one tool: Read=2000."
     )
     keep_recent: int | None = option(
         type=click.IntRange(0), help="Turns at the end that stay as they are."
@@ -127,9 +127,9 @@ class TrimOptions(ChildOptions, body="resume_hooks.cli.trim:trim_session"):
         type=int, default=0, help="Also trim the first N long answers; -N: all but the last N."
     )
     target_tokens: int | None = option(
-        type=click.IntRange(1), help="Trim the least useful contents first, until this is reached."
+        type=click.IntRange(1), help="Trim the least useful contents until this size is reached."
     )
-    only: str | None = option(help="Apply these rules alone (listed above).")
+    only: str | None = option(help="Apply only these rules (listed above).")
     skip: str | None = option(help="Leave these rules out.")
     min_savings: int = option(
         type=click.IntRange(0), default=MIN_SAVINGS, show_default=True, help="Tokens."
@@ -169,7 +169,7 @@ class ForkOptions(ChildOptions, body="resume_hooks.cli.fork:fork"):
         help="Up to and including this: line, uuid, session and line, or answer (msg_...).",
     )
     before: str | None = option(
-        metavar="TIME", help="What was said before: a date, a time (UTC), or 30min, 2h, 3d ago."
+        metavar="TIME", help="Up to this time: a date, a time (UTC), or 30min, 2h, 3d ago."
     )
     turn: int | None = option(
         type=int, metavar="N", help="Up to the end of turn N; -2: of the last but one."
@@ -201,4 +201,4 @@ class UntrimOptions(ChildOptions, body="resume_hooks.cli.trim:untrim_session"):
         help="Restore this line of SESSION's file.",
     )
     everything: bool = flag("--all", help="Restore every trimmed record.")
-    strict: bool = flag(help="Write nothing where an original can't be found.")
+    strict: bool = flag(help="Write nothing if an original can't be found.")

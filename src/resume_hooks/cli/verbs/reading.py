@@ -79,19 +79,22 @@ class ReadOptions(VerbOptions, body="resume_hooks.cli.read:read"):
     turns: str | None = option(
         metavar="A-B", help="These turns: 12, 12-15, 12-, last, or -3 (the last three)."
     )
-    errors: bool = flag(help="What failed: results of tools, errors of the API.")
-    commands: bool = flag(help="The commands of the shell, a line each, and how they ended.")
+    errors: bool = flag(help="Only failed tool results and API errors.")
+    commands: bool = flag(help="The shell commands, a line each, with their results.")
     paged: bool = flag("--page", help="The last records; earlier ones with --before ID.")
     limit: int | None = option(
         type=click.IntRange(1, 10_000), help=f"Records of a page.  [default: {PAGE}]"
     )
     session: str | None = option(
-        metavar="SESSION", help="The session, where REF is a line number or a uuid alone."
+        metavar="SESSION", help="The session, if REF is only a line number or a uuid."
     )
     max_chars: int = option(
-        type=click.IntRange(0), default=WHOLE, show_default=True, help="At most; 0 for all."
+        type=click.IntRange(0),
+        default=WHOLE,
+        show_default=True,
+        help="Maximum characters of the text; 0 for all.",
     )
     skip: int = option(
-        type=click.IntRange(0), default=0, help="With REF: leave out its first characters."
+        type=click.IntRange(0), default=0, help="With REF: skip its first characters."
     )
-    raw: bool = flag(help="With REF: print the line of the file as it is.")
+    raw: bool = flag(help="With REF: print the unchanged line of the file.")

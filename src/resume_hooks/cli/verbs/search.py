@@ -51,22 +51,24 @@ class SearchOptions(
         metavar="SESSION", help="Only one session and its sub-agents; '.' for the current one."
     )
     since: str | None = option(
-        metavar="WHEN", help="Said since: a date such as 2026-01-31, or 12h, 3d, 2w, 6m ago."
+        metavar="WHEN", help="Only since a date such as 2026-01-31, or 12h, 3d, 2w, 6m ago."
     )
-    until: str | None = option(metavar="WHEN", help="Said before.")
-    branch: str = option(metavar="NAME", default="", help="Said on a git branch.")
+    until: str | None = option(metavar="WHEN", help="Only before a date.")
+    branch: str = option(metavar="NAME", default="", help="Only on a git branch.")
     tool: str = option(
-        metavar="NAME", default="", help="Calls of a tool and what they gave: Bash, Edit..."
+        metavar="NAME", default="", help="Only calls of a tool and their results: Bash, Edit..."
     )
     file: str = option(
         metavar="PATH",
         default="",
         help=(
-            "Where a file was read or written; the end of its path will do. PATH:LINE: which "
-            "session wrote that line."
+            "Only reads and writes of a file; the end of its path is enough. PATH:LINE: the "
+            "session that wrote that line."
         ),
     )
-    role: str | None = option(type=click.Choice(sorted(ALIASES)), help="Who said it.")
+    role: str | None = option(
+        type=click.Choice(sorted(ALIASES)), help="Only this speaker's messages."
+    )
     helpers: bool = flag(
         help="All headless runs of a single question, not only the three that fit best."
     )

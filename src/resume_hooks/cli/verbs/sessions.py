@@ -80,10 +80,8 @@ class LineageOptions(SessionOptions, body="resume_hooks.cli.lineage:lineage"):
 
     continued: bool = flag(help="Leave trimmed sessions out.")
     original: bool = flag(help="Only the first session of the lineage, as far as it is known.")
-    derived: bool = flag(
-        help="The sessions that came from it instead, directly or not, oldest first."
-    )
-    tree: bool = flag(help="With --derived: show who came from whom.")
+    derived: bool = flag(help="Its descendants instead, oldest first.")
+    tree: bool = flag(help="With --derived: show a tree.")
     everything: bool = flag("--all", help="With --derived: also handoffs that a /clear replaced.")
     of_parts: Any = OF_PARTS
 
@@ -122,6 +120,6 @@ class RenameOptions(VerbOptions, body="resume_hooks.cli.info:rename_session"):
     locator: str = argument(metavar="SESSION", shell_complete=complete_locator)
     title: str | None = argument(required=False)
     tag: str | None = option(help="Give it this tag instead of a title.")
-    no_tag: bool = flag(help="Take its tag away.")
+    no_tag: bool = flag(help="Remove its tag.")
     force: bool = flag(help="Even if another session of the project has that title.")
     dry_run: bool = DRY_RUN

@@ -57,7 +57,9 @@ class DoctorOptions(VerbOptions, body="resume_hooks.cli.doctor:doctor"):
       resume-hooks doctor --index update
     """
 
-    bundle: bool = flag(help="Print a report for a bug report: no titles, prompts, paths or names.")
+    bundle: bool = flag(
+        help="Print data for a bug report, without titles, prompts, paths or names."
+    )
     output: str | None = option("-o", metavar="FILE", help="Write that report to a new file.")
     index: str | None = option(
         type=click.Choice(("status", "update", "rebuild")),
@@ -111,7 +113,7 @@ class InstallOptions(VerbOptions, body="resume_hooks.cli.setup:install"):
     completion: str | None = option(
         type=click.Choice(("bash", "zsh", "fish")), help="Print this shell's script."
     )
-    dry_run: bool = flag(help="Show what would be done and what stays, change nothing.")
+    dry_run: bool = flag(help="Show what would change and what stays; change nothing.")
 
 
 class SlashOptions(VerbOptions, body="resume_hooks.cli.slash:slash", hidden=True):

@@ -65,9 +65,9 @@ TALL, WIDE = 40, 90  # the requested lines and columns of the pane; the client m
 FORK, UNDO, LIST = "fork", "undo", "list"
 OPEN, ON, BACK = "open", "on", "back"
 WAYS = (
-    (ON, "read on", "what comes behind these lines"),
-    (BACK, "read back", "what stands before these lines"),
-    (OPEN, "resume", "goes on in this session"),
+    (ON, "read on", "the text after these lines"),
+    (BACK, "read back", "the text before these lines"),
+    (OPEN, "resume", "continues this session"),
     ("handoff", "hand off", "opens a fresh session that knows this one"),
     (FORK, "fork", "opens a copy; this session stays as it is"),
     (UNDO, "undo compaction", "opens a copy from before the compaction"),
@@ -89,8 +89,8 @@ ELSEWHERE = {
 AHEAD = 100
 """Rows before and after the marked one that the module receives, so that it can move without asking."""
 
-LOOKING = " by name · looking for what was said …"
-BUSY = "one moment, looking …"
+LOOKING = " by name · searching the turns …"
+BUSY = "one moment, searching …"
 HELP = "Esc closes"
 AWAY = "The prompt has the keys · Ctrl+X Tab: back"
 PLACEHOLDER = f"words, or {EVERYWHERE}"
@@ -234,7 +234,7 @@ def _list_heading(asked: PaneEvent, choices: Choices, late: str, *, whole: bool)
         if whole:
             unseen = ""
         else:
-            unseen = " · the older sessions were not looked at"
+            unseen = " · older sessions were not searched"
         return f"Nothing found{unseen}{late} · {what}, {count} sessions"
     return f"{shown:,} of {count}, {what}{late} · {HELP}"
 
@@ -301,7 +301,7 @@ def _turns_with_words(asked: PaneEvent, folder: str, where: Where) -> tuple[list
             late += f", {holding:,} with some of the words" if holding else ""
             return said_of(Searcher(index, scope, where), asked.words), late
     except ResumeHooksError as error:
-        return [], f" · what was said: {error.message}"
+        return [], f" · searching the turns failed: {error.message}"
 
 
 def _preview_lines(asked: PaneEvent, where: Where) -> list[str]:
@@ -360,7 +360,7 @@ def _way_of_title(word: str, what: str, row: ListedSession) -> str:
 def _way_elsewhere(word: str, what: str, row: ListedSession) -> str:
     """Return the effect of an action on another project's session, which the running client cannot open."""
     if word in ELSEWHERE:
-        return f"{ELSEWHERE[word]}copies how to open it in {row.folder}"
+        return f"{ELSEWHERE[word]}copies the command that opens it in {row.folder}"
     return what
 
 
@@ -397,7 +397,7 @@ def _marked_session(session_id: str, where: Where) -> ListedSession:
     )
     row = SessionLister(os.path.dirname(session.path), where).at(session, None) if session else None
     if row is None:
-        raise SessionNotFound("There is no such session any more", "Type on to list what is there.")
+        raise SessionNotFound("This session no longer exists", "Type to list the sessions again.")
     return row
 
 
@@ -407,7 +407,7 @@ def open_marked_session(
     """Open the marked session or a child of it. Raise ResumeHooksError."""
     row = _marked_session(_parse_pane_event(event).at, where)
     if word in {OPEN, "fork"} and (left := registry.row_of(row.agent).left):
-        raise UsageError(left, "hand off goes on from them in a fresh session")
+        raise UsageError(left, "hand off continues from them in a fresh session")
     if word == OPEN:
         if row.session_id == here:
             return {"text": "This is the session that you are in."}

@@ -50,8 +50,8 @@ def _outline_lines(row: ListedSession, where: Where) -> list[str]:
     turns = [*agents.get(None, ()), *chain.from_iterable(lines)]
     if whole:
         return [f"{plural(found.turn_count, 'turn')}, newest first", *turns]
-    said = f"{size_text(row.size)}: of it the last {size_text(END)}, newest turn first"
-    return [said, *(turns or ["no whole turn there"])]
+    said = f"{size_text(row.size)}; the last {size_text(END)} of it, newest turn first"
+    return [said, *(turns or ["no complete turn in it"])]
 
 
 def _turn_line(turn: OutlineTurn, *, whole: bool) -> str:

@@ -140,7 +140,7 @@ def first_prompt_rows(
     """Return two rows of a session whose title matches: its usual row, and the beginning of its first prompt."""
     return [
         session_line(row, columns, now, chosen=chosen),
-        _line_below_title(f"you, at first: {prompt}" if prompt else "", columns),
+        _line_below_title(f"first prompt: {prompt}" if prompt else "", columns),
     ]
 
 

@@ -58,7 +58,7 @@ def test_the_prompts_of_a_deleted_session(client: ClientVersion, tui: Tui, plugi
         again.start(plugin_dir=plugin, extra_env=ENGINE)
         listed(again, "/search", "zebra", "prompts only · why does the parser")
         looked_into(again, "prompts only")
-        way(again, "goes on in this session", 2)
+        way(again, "continues this session", 2)
         again.wait_for("Only its prompts are left")
         again.wait_for("zebra  ⏎")
         way(again, "opens a fresh session", 1)

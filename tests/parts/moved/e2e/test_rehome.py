@@ -48,7 +48,7 @@ def move(home: ClientHome) -> Path:
 def child_of(
     parent: Path, home: ClientHome, cut: CutSelector | None = None, *, rehomed: bool = True
 ) -> Receipt:
-    """A fork, at home where the client is started now."""
+    """A fork, at home the folder in which the client starts now."""
     environ = environ_of(home)
     where = str(home.cwd) if rehomed else None
     return write_child(
