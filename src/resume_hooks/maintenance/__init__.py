@@ -1,4 +1,4 @@
-"""Checks and repairs: fsck, doctor, the report of a bug.
+"""Checks and repairs: fsck, doctor and bug reports.
 
-May import everything below. Must not be needed by a prompt that has no use for it.
+May import everything below. Must not be loaded by a prompt that does not need it.
 """

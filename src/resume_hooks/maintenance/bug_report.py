@@ -1,7 +1,7 @@
-"""The report of an installation for a bug report, without the name of any session, file or person.
+"""The bug report about an installation, without the name of any session, file or person.
 
-It consists of numbers, of words of ours and of versions; any other value is left out, or checked
-for its form.
+It contains only numbers, versions and words of ours; any other value is omitted or checked for its
+form.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ TOLD = frozenset(
         "expiry-ok", "expiry-soon", "expiry-kept", "clipboard-ok", "clipboard-none",
     }
 )  # fmt: skip
-"""Findings whose sentences are made of numbers and known words.
+"""Findings whose sentences consist of numbers and known words.
 
-Of any other only the code is reported.
+For any other finding, only the code is reported.
 """
 
 LIBRARIES = ("click", "orjson", "prompt-toolkit", "pydantic", "pyperclip", "rich", "tantivy")
 LAST_ENTRIES = 20
-"""The most entries of the log in a report."""
+"""The maximum number of log entries in a report."""
 
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
 _HEAD = re.compile(r"[0-9TZ:.-]{20,30} [0-9A-Za-z.+-]{1,20} >?[a-z-]{1,20} [A-Za-z]{1,60}")
@@ -50,7 +50,7 @@ _PLACE = re.compile(r"  [\w./-]{1,100}:[0-9]+ [\w<>]{1,60}")
 
 
 def make_bug_report(findings: Sequence[Finding], cwd: str, where: Where) -> dict[str, Any]:
-    """The report as a JSON value, in the form of ``cli.schema.doctor.BugReport``."""
+    """Return the report as a JSON value, in the form of ``cli.schema.doctor.BugReport``."""
     who = Anonymous(cwd, where)
     return {
         "report": VERSION,
@@ -100,7 +100,7 @@ def _plugin_versions() -> list[str]:
 
 
 def _plain_word_or_other(value: object) -> str:
-    """A value if it is one plain word, else ``other``; ``""`` without a value."""
+    """Return a value that is one plain word, else ``other``, or ``""`` without a value."""
     if not isinstance(value, str) or not value:
         return ""
     if _WORD.fullmatch(value):
@@ -125,7 +125,7 @@ def _settings_in_report(where: Where, who: Anonymous) -> list[dict[str, Any]]:
 
 
 def _entries_of_log(where: Where) -> list[str]:
-    """The last entries, without lines that are not in our form."""
+    """Return the last entries, without lines that are not in our form."""
     found = []
     for entry in bug_log.log_entries(where)[-LAST_ENTRIES:]:
         first, *places = entry.strip("\n").split("\n")
@@ -148,18 +148,18 @@ _SHARED = (
     "/opt/homebrew/bin",
     "/dev",
 )
-"""Folders without files of a user."""
+"""Folders that contain no files of a user."""
 
 _KEY = re.compile(r"(projects/)[^\s/'\";,]+")
 _AT_HOME = re.compile(r"~/(\.[\w-]+/)?[^\s'\";,)]+")
-"""A path in the home; a hidden first folder, such as that of a tool, stays."""
+"""A path in the home; a hidden first folder, such as a tool's, remains."""
 
 _ABSOLUTE = re.compile(r"(?<![\w~>./-])/[^\s'\";,)]+")
 _SHORTEST_NAME = 2
 
 
 class Anonymous:
-    """Removes names from texts: of the user, the folder of a project, the homes of client and user."""
+    """Removes names from texts: the user's name, the project's folder, and the homes of client and user."""
 
     def __init__(self, cwd: str, where: Where) -> None:
         places = [
@@ -172,7 +172,7 @@ class Anonymous:
         for place, name in places:
             for path in (place, os.path.realpath(place)):
                 known[path.rstrip("/")] = name
-        # The longest first; a home that is the root folder would be part of every path.
+        # Longest first. A home that is the root folder is skipped, because it begins every path.
         self._places = sorted(
             ((p, n) for p, n in known.items() if len(p) > 1), key=lambda pair: -len(pair[0])
         )
@@ -182,7 +182,7 @@ class Anonymous:
             self._user = re.compile(rf"(?<![A-Za-z0-9])(?:{'|'.join(words)})(?![A-Za-z0-9])")
 
     def anonymize(self, said: str) -> str:
-        """A sentence of ours without the user's paths and name."""
+        """Return a sentence without the user's paths and name."""
         for path, name in self._places:
             said = re.sub(rf"{re.escape(path)}(?![\w.-])", name, said)
         said = _KEY.sub(rf"\1{PATH}", said)
@@ -195,14 +195,14 @@ class Anonymous:
 
 
 def _names_of_user(where: Where) -> set[str]:
-    """The user's names in the system, in the environment, and of the home folder."""
+    """Return the user's names in the system, in the environment and in the home folder's name."""
     given = set()
     for key in ("USER", "LOGNAME", "USERNAME", "SUDO_USER"):
         given.add(where.environ.get(key, ""))
     given.add(os.path.basename((where.environ.get("HOME") or "").rstrip("/")))
     with contextlib.suppress(
         OSError, KeyError, ImportError
-    ):  # an id without a name, as in some containers
+    ):  # the user id has no name, as in some containers
         given.add(getpass.getuser())
     return {
         name

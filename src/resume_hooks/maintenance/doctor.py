@@ -1,4 +1,4 @@
-"""Checks of an installation: one small function each, every finding with its remedy."""
+"""The checks of an installation, a function each; every finding has a remedy."""
 
 from __future__ import annotations
 
@@ -34,23 +34,23 @@ from resume_hooks.transcripts.transcript import is_live_part_within
 from resume_hooks.version import __version__
 
 PRIVATE = ("pending", "log")
-"""Folders of the state folder that hold only files of our own."""
+"""Subfolders of the state folder that contain only our own files."""
 
 MOST_ENTRIES = 10_000
-"""Most entries that are looked at."""
+"""The maximum number of entries to check."""
 
 OTHERS = ("aichat", "claude-code-tools", "resume_hook.py", "session-resume")
-"""Words in the hooks of other tools that answer to the same triggers."""
+"""Words in the hooks of other tools that use the same triggers."""
 
 LOOKED_THROUGH = 2_000_000_000
-"""Bytes of transcripts that are searched for giant lines, the largest first: two seconds."""
+"""The bytes of transcripts to search for giant lines, largest first: two seconds."""
 
 
 class Finding(NamedTuple):
     """The result of a check. ``level`` is ok, note (works, but worth knowing) or problem (something will not work).
 
-    ``code`` is its stable name for programs, ``<name>-<level>`` where a check has one result of a
-    level.
+    ``code`` is the finding's stable name for programs: ``<name>-<level>`` if the check has only one
+    finding of that level.
     """
 
     name: str
@@ -61,7 +61,7 @@ class Finding(NamedTuple):
 
 
 def check_installation(cwd: str) -> list[Finding]:
-    """The finding of every check, in the order in which things must work."""
+    """Return the finding of every check, in the order in which things must work."""
     checks: dict[str, Callable[[str], Finding]] = {
         "client": _check_client,
         "hooks": _check_hooks,
@@ -96,22 +96,22 @@ def check_installation(cwd: str) -> list[Finding]:
 
 
 def ok_finding(detail: str, code: str = "ok") -> Finding:
-    """A finding: all is well."""
+    """Return a finding of the level ok."""
     return Finding("", "ok", detail, "", code)
 
 
 def note_finding(detail: str, remedy: str = "", code: str = "note") -> Finding:
-    """A finding: it works, and is worth knowing."""
+    """Return a finding of the level note: it works, but is worth knowing."""
     return Finding("", "note", detail, remedy, code)
 
 
 def problem_finding(detail: str, remedy: str, code: str = "problem") -> Finding:
-    """A finding: something will not work."""
+    """Return a finding of the level problem: something will not work."""
     return Finding("", "problem", detail, remedy, code)
 
 
 def _is_elsewhere() -> bool:
-    """Whether another agent has sessions here, while Claude Code has neither a program nor sessions."""
+    """Check whether another agent has sessions here, but Claude Code has neither a program nor sessions."""
     where = Where()
     if programs.find_program("claude", os.environ) is not None or os.path.isdir(where.projects):
         return False
@@ -287,7 +287,7 @@ def _check_giants(_: str) -> Finding:
             break
         left -= session.size
         line = 0
-        with contextlib.suppress(OSError):  # gone since it was listed
+        with contextlib.suppress(OSError):  # deleted after it was listed
             line = longest_line(session.path) if left >= 0 else 0
         if session.size >= GIANT or line >= GIANT_LINE:
             found.append((session, line))
@@ -377,7 +377,7 @@ def _check_state(_: str) -> Finding:
 
 
 class StateProblem(NamedTuple):
-    """An entry that is not as we make it: ``why`` is the rest of a sentence, ``remedy`` a command."""
+    """An unexpected entry in the state folder: ``why`` ends a sentence about it, ``remedy`` is a command."""
 
     path: str
     why: str
@@ -385,9 +385,9 @@ class StateProblem(NamedTuple):
 
 
 def problems_in_state(folder: str) -> list[StateProblem]:
-    """The odd entries of a state folder, in the order of their names.
+    """Return the unexpected entries of a state folder, ordered by name.
 
-    Entries that can't be read are skipped.
+    Skip entries that cannot be read.
     """
     paths = itertools.chain(
         _paths_in_folder(folder),
@@ -410,7 +410,7 @@ def _problem_of_path(path: str) -> StateProblem | None:
     try:
         status = os.lstat(path)
     except OSError:
-        return None  # gone since it was listed
+        return None  # deleted after it was listed
     word, mode = shlex.quote(path), status.st_mode
     if stat.S_ISLNK(mode):
         return StateProblem(path, "is a symbolic link, which is not followed", f"Run: rm {word}")
@@ -432,7 +432,7 @@ def _problem_of_path(path: str) -> StateProblem | None:
 
 
 def _check_missing_state(folder: str) -> Finding:
-    """Check whether a missing state folder can be made in its nearest existing ancestor."""
+    """Check whether a missing state folder can be created in its nearest existing ancestor."""
     parent = os.path.dirname(folder)
     while not os.path.lexists(parent):
         parent = os.path.dirname(parent)

@@ -1,4 +1,4 @@
-"""The files that an uninstall removes, those that it leaves, and the way to remove each of them."""
+"""The files that an uninstall removes, the files that stay, and the commands that remove those."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FILES = (
     "data-rules.json", "index.db", "index.db-wal", "index.db-shm", "index.db.lock",
 )  # fmt: skip
 WORDS = "index"
-"""Our own files, which ``--purge`` removes, with notes, the plugin's files, and folders that are empty then.
+"""Our own files that ``--purge`` removes, with notes, the plugin's files, and folders that are then empty.
 
 Originals stay: deleted sessions in the trash, archived ones in the vault, and backups of rewritten
 files.
@@ -38,7 +38,7 @@ NOTES = (
     "new-", "parts-", "cold-", "compacted-", "smart-trim-", "vault.json", "indexed.json", "can-ask", "vault-asked",
     "vault-waiting", "vault-shrinks", "asked-compaction.json",
 )  # fmt: skip
-"""The beginnings of names of notes in ``pending``."""
+"""The prefixes of the notes' names in ``pending``."""
 
 ORIGINALS = {
     "vault": "archived copies, some of them the last ones",
@@ -46,19 +46,19 @@ ORIGINALS = {
     "backups": "files as they were before they were rewritten",
     FOLDER: "links to sessions, some of them the last names",
 }
-"""Folders in the state folder that no purge removes.
+"""Folders in the state folder that a purge never removes.
 
-The last one goes where no name in it is the last of its file.
+The last one is removed if no link in it is the last name of its file.
 """
 
 FOLDERS = ("pending", "log", "making", "one-maker")
-"""Folders in the state folder that hold only notes of ours.
+"""Folders in the state folder that contain only our notes.
 
 They are removed once they are empty.
 """
 
 SCRIPT = 64 * 1024
-"""Bytes of one of the client's scripts that are read."""
+"""The bytes to read of one of the client's scripts."""
 
 REMOVE_MARKETPLACE = ("claude", "plugin", "marketplace", "remove", MARKETPLACE)
 
@@ -74,9 +74,9 @@ class StayingFile(NamedTuple):
 def files_that_stay(
     where: Where, goes: Collection[str] | None, commands: Collection[Collection[str]]
 ) -> list[StayingFile]:
-    """The files that stay once the client's ``commands`` ran and the paths ``goes`` are removed (None: no purge).
+    """Return the files that stay after the client's ``commands`` and the removal of ``goes`` (None: no purge).
 
-    Only existing ones: called again afterwards, it returns those that really stayed.
+    They include only existing files, so a later call returns those that really stayed.
     """
     rows = [*_own_files_that_stay(where, goes), *_client_files_that_stay(where, commands)]
     if program := shutil.which(NAME, path=where.environ.get("PATH", "")):
@@ -91,7 +91,7 @@ def files_that_stay(
 
 
 def notes_on_written_files(where: Where) -> str:
-    """Sentences on files that parts wrote into projects; ``""`` for none."""
+    """Return sentences on the files that parts wrote into projects, or ``""`` without any."""
     notes = []
     for note_on in seam.answers(questions.note_on_written_files):
         notes.append(note_on(where))
@@ -99,9 +99,9 @@ def notes_on_written_files(where: Where) -> str:
 
 
 def paths_that_stay(state: str, goes: Collection[str]) -> list[str]:
-    """The paths in the state folder that stay once ``goes`` are removed.
+    """Return the paths in the state folder that stay after the removal of ``goes``.
 
-    The folder itself, if it can't be listed.
+    Return the folder itself if it cannot be listed.
     """
 
     def _other_paths(folder: str) -> list[str]:
@@ -151,7 +151,7 @@ def _client_files_that_stay(
 ) -> list[StayingFile]:
     plugins = os.path.join(where.config, "plugins")
     rows = [
-        # 2.1.42 leaves it; recent clients do with the one of --plugin-dir.
+        # 2.1.42 keeps it; recent clients keep only that of --plugin-dir.
         StayingFile(
             folder, "the engine's packages", f"{_by_hand(folder)}, where Claude Code leaves it"
         )
@@ -187,7 +187,7 @@ def _client_files_that_stay(
 
 
 def _scripts_that_name_us(where: Where) -> int:
-    """The number of sessions with a client's script that defines our command for the model's shell."""
+    """Return the number of sessions in which a client's script defines our command for the model's shell."""
     folders = set()
     for path in glob.glob(os.path.join(glob.escape(where.config), "session-env", "*", "*.sh")):
         try:
@@ -204,9 +204,9 @@ def _by_hand(path: str) -> str:
 
 
 def paths_to_purge(state: str) -> list[str]:
-    """The paths that a purge removes: files, and folders with their contents.
+    """Return the paths that a purge removes: files, and folders with their contents.
 
-    WriteFailed for links on the way.
+    Raise WriteFailed if a link is among them.
     """
     if os.path.islink(state):
         raise WriteFailed(
@@ -235,12 +235,12 @@ def _folders_of_copies() -> tuple[str, ...]:
 
 
 def remove_paths(state: str, goes: list[str]) -> None:
-    """Remove these paths, and folders of ours that are empty then. WriteFailed."""
+    """Remove these paths, and our folders that are then empty. Raise WriteFailed."""
     with convert_os_error(f"{state} could not be removed", "Check its permissions."):
         copies = _folders_of_copies()
         for path in goes:
             if os.path.basename(path) == FOLDER and path not in copies:
-                continue  # since it was asked, a name in it became the last of its file
+                continue  # in the meantime, a link in it became the last name of its file
             if path in copies:
                 removal.discard(path, state)
             elif os.path.lexists(path):

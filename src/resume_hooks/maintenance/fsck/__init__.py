@@ -1,1 +1,1 @@
-"""Find the defects of a session, by record: one module for each group of them; ``diagnose`` runs them all."""
+"""Find the defects of a session by record: a module for each group, and ``diagnose``, which runs them all."""

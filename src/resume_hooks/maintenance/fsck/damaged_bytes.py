@@ -1,4 +1,4 @@
-"""Damaged bytes: lines without a record, torn ends, encodings that only some clients mend."""
+"""Damaged bytes: lines without a record, torn ends, and encodings that only some clients repair."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ _ESCAPED = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 def defects_of_line(line: Line, node: Node | None) -> Iterator[Defect]:
-    """Defects in the bytes of a line that was read."""
+    """Yield the defects in the bytes of a parsed line."""
     raw = line.raw
     uuid = node.uuid if node else ""
     if line.offset == 0 and raw.startswith(BOM):
@@ -88,7 +88,7 @@ def defects_of_line(line: Line, node: Node | None) -> Iterator[Defect]:
 
 
 def defects_of_surrogates(line: Line, node: Node) -> Iterator[Defect]:
-    """Half characters in a record that is sent."""
+    """Yield the lone surrogates of a record that the client sends."""
     if _ESCAPED.search(line.raw):
         try:
             orjson.loads(line.body.decode("utf-8", "replace"))
@@ -99,13 +99,13 @@ def defects_of_surrogates(line: Line, node: Node) -> Iterator[Defect]:
 
 
 def defects_of_bad_lines(transcript: Transcript) -> Iterator[Defect]:
-    """Defects of lines that hold no record."""
+    """Yield the defects of lines without a record."""
     known = {node.uuid for node in transcript.nodes}
     return (_defect_of_bad_line(line, found, known) for line, found in _read_bad_lines(transcript))
 
 
 def _read_bad_lines(transcript: Transcript) -> Iterator[tuple[Line, list[Node]]]:
-    """The lines that hold no record, read once more, with the records within each."""
+    """Read the lines without a record again, and yield each with the records inside it."""
     bad = set(transcript.bad_lines)
     if bad:
         with open(transcript.path, "rb") as stream:
@@ -145,11 +145,11 @@ _DECODER = json.JSONDecoder()
 
 
 def records_within_line(line: Line) -> list[Line]:
-    """The whole linked records within a line that is not a record itself."""
+    """Return the complete linked records inside a line that is not a record itself."""
     found: list[Line] = []
     text = line.raw.decode(
         "latin-1"
-    )  # a character a byte: places in the text are places in the file
+    )  # one character for each byte, so that positions in the text are positions in the file
     place = 0
     while start := _START.search(text, place):
         try:
@@ -170,11 +170,11 @@ def records_within_line(line: Line) -> list[Line]:
 
 
 def salvage_nodes(transcript: Transcript) -> list[Node]:
-    """The transcript's nodes, and those within bad lines that it does not have elsewhere.
+    """Return the transcript's nodes, with those inside bad lines that it does not have elsewhere.
 
-    In file order.
+    They are in file order.
 
-    Pieces of one line share its number.
+    Records from one line have the same number.
     """
     known = {node.uuid for node in transcript.nodes}
     found = [

@@ -1,7 +1,7 @@
-"""Run the checks of every group of defects over one reading of a session: a file is parsed once.
+"""Run the checks of every group of defects while reading a session once.
 
-Claude Code's own form is that of the modules beside this one. Every other agent brings
-``defects(path, file_of)``.
+The modules beside this one check Claude Code's format. Every other agent provides ``defects(path,
+file_of)``.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ UNREADABLE = Kind("session-unreadable", "error", "No client can resume it.", rep
 class DefectCollector:
     """An observer of ``transcript.scan``.
 
-    ``certain`` defects count in every record; ``where_live`` only in records of the live
+    ``certain`` defects are reported for every record, ``where_live`` only for records of the live
     conversation.
     """
 
@@ -49,7 +49,7 @@ class DefectCollector:
         self.thoughts = messages.ThinkingCheck()
 
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:
-        """Take in one record."""
+        """Check one record."""
         self.certain += damaged_bytes.defects_of_line(line, node)
         self.trimmed.note_trimmed(record, line.number)
         if node is None:
@@ -66,13 +66,13 @@ class DefectCollector:
             self.certain += messages.defects_of_broken(record, node)
             self.where_live += messages.defects_of_content(record, node)
         if node.boundary:
-            self.hints.clear()  # a compaction makes the client forget them
+            self.hints.clear()  # the client forgets them at a compaction
         if node.results and b"<persisted-output>" in line.raw:
             self.named.take_results(record, line.number)
 
 
 def examine_session(session: SessionFile, where: Where) -> DefectReport:
-    """All defects of a session of any agent.
+    """Return all defects of a session, of any agent.
 
     Never raises for a file's contents: they become a finding.
     """
@@ -94,7 +94,7 @@ def examine_session(session: SessionFile, where: Where) -> DefectReport:
 def diagnose_session(
     session: SessionFile, where: Where, observers: Sequence[Observer] = ()
 ) -> tuple[Transcript, DefectReport]:
-    """The transcript of a session, and its defects. SessionNotFound, NotATranscript as ``scan``."""
+    """Return a session's transcript and its defects. Raise SessionNotFound or NotATranscript like ``scan``."""
     ledger = DefectCollector()
     transcript = scan(session.path, observers=(ledger, *observers))
     found = _defects_of_transcript(transcript, ledger, session.session_id, where)

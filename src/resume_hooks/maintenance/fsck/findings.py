@@ -1,9 +1,9 @@
-"""Findings as values: the defect, its record, and the way in which clients treat it.
+"""Findings as values: the defect, its record, and its effect on clients.
 
-The behaviour of clients was measured on 2.1.42, 2.1.112 and 2.1.329; the API's refusals are
-documented by it and in docs/transcripts.md. ``error``: a client refuses the session, or sends what
-the API refuses, or history is lost. ``warning``: mended or tolerated, at a price. ``note``: residue
-that clients leave themselves.
+The clients' behaviour was measured on 2.1.42, 2.1.112 and 2.1.329. The API's refusals are
+documented in its reference and in docs/transcripts.md. ``error``: a client refuses the session, the
+API refuses a message, or history is lost. ``warning``: clients repair or tolerate it, at a cost.
+``note``: clients write such records themselves.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ Severity = Literal["error", "warning", "note"]
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
 
 LISTED = 200
-"""Most findings of one kind that a document lists; ``count`` is of all."""
+"""The maximum number of findings of one kind in a document; ``count`` includes all."""
 
 
 class Kind(NamedTuple):
-    """A kind of defect. ``consequence``: how clients and the API treat it; ``repairable``: a repair undoes it."""
+    """A kind of defect. ``consequence`` is its effect on clients and the API; ``repairable`` if a repair removes it."""
 
     code: str
     severity: Severity
@@ -29,12 +29,12 @@ class Kind(NamedTuple):
     repairable: bool = True
 
     def in_node(self, node: Node, message: str) -> Defect:
-        """A defect of this kind in one record."""
+        """Return a defect of this kind in one record."""
         return Defect(self, message, node.number, node.uuid)
 
 
 class Defect(NamedTuple):
-    """One defect. ``record`` is a 0-based line number, None if no single record is meant."""
+    """One defect. ``record`` is a 0-based line number, or None if it concerns no single record."""
 
     kind: Kind
     message: str
@@ -43,14 +43,14 @@ class Defect(NamedTuple):
 
 
 class DefectGroup(NamedTuple):
-    """The findings of one kind, in the order of the file."""
+    """The findings of one kind, in file order."""
 
     kind: Kind
     findings: tuple[Defect, ...]
 
 
 class DefectReport(NamedTuple):
-    """The findings in one session."""
+    """The findings of one session."""
 
     session_id: str
     session_file: str
@@ -62,12 +62,12 @@ class DefectReport(NamedTuple):
         return all(group.kind.severity == "note" for group in self.groups)
 
     def count(self, severity: Severity) -> int:
-        """The number of findings of a severity."""
+        """Return the number of findings of a severity."""
         return sum(len(group.findings) for group in self.groups if group.kind.severity == severity)
 
 
 def report_findings(session_id: str, session_file: str, findings: Iterable[Defect]) -> DefectReport:
-    """Gather findings by kind, the worst first."""
+    """Group findings by kind, worst first."""
     by_kind: dict[Kind, list[Defect]] = {}
     for finding in findings:
         by_kind.setdefault(finding.kind, []).append(finding)

@@ -1,7 +1,7 @@
-"""The links between records: parents that are missing, come later or go round, repeated ids, and branches.
+"""The links between records: missing, later or circular parents, repeated ids, and branches.
 
-A rewind leaves a branch that a client won't show, too; only a branch that is longer or newer than
-the shown one is a finding.
+A rewind also leaves a branch that clients do not show, so only a branch that is longer or newer
+than the shown one is a finding.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ COPY = Kind("record-repeated", "note", "The last one wins, and says the same.")
 
 
 def defects_of_links(transcript: Transcript) -> Iterator[Defect]:
-    """Every broken link of a transcript."""
+    """Yield every broken link of a transcript."""
     yield from _defects_of_chain(transcript)
     on_chain = {node.uuid for node in transcript.chain}
     for node in transcript.nodes:
@@ -66,7 +66,7 @@ def defects_of_links(transcript: Transcript) -> Iterator[Defect]:
 
 
 def _defects_of_chain(transcript: Transcript) -> Iterator[Defect]:
-    """Gaps of the live chain: bridged within it, a cut at its start."""
+    """Yield the gaps of the live chain: those inside it are bridged, one at its start is a cut."""
     graph = Graph(transcript.nodes, transcript.size)
     before: Node | None = None
     for node in transcript.chain:
@@ -93,7 +93,7 @@ def _defect_of_start(transcript: Transcript, first: Node) -> Defect:
 
 
 def _defects_of_circles(transcript: Transcript) -> Iterator[Defect]:
-    """One finding for each circle, at its first record in the file."""
+    """Yield a finding for each circle, at its first record in the file."""
     settled: set[str] = set()
     for start in transcript.nodes:
         path: dict[str, None] = {}
@@ -142,7 +142,7 @@ MARKS_LOST = Kind(
 
 
 def defects_of_compactions(transcript: Transcript) -> Iterator[Defect]:
-    """Defects of the last compaction of the main conversation; earlier ones are cut off with it."""
+    """Yield the defects of the main conversation's last compaction, which cuts off the earlier ones."""
     last = next(
         (node for node in reversed(transcript.nodes) if node.boundary and not node.sidechain), None
     )
@@ -157,7 +157,7 @@ def defects_of_compactions(transcript: Transcript) -> Iterator[Defect]:
 
 
 def missing_marks(segment: KeptSegment, nodes: Mapping[str, Node]) -> list[str]:
-    """The lost marks of kept messages, in words."""
+    """Return the lost marks of kept messages in words."""
     if segment.anchor in nodes:
         missing = []
     else:
@@ -170,9 +170,9 @@ def missing_marks(segment: KeptSegment, nodes: Mapping[str, Node]) -> list[str]:
 
 
 def walk_segment(segment: KeptSegment, nodes: Mapping[str, Node]) -> list[str]:
-    """The records from the tail of a segment up to its head, or as far as they lead.
+    """Return the records from a segment's head to its tail, or as many as can be reached from the tail.
 
-    Oldest first.
+    The oldest comes first.
     """
     found: list[str] = []
     for node in ancestors(
@@ -185,9 +185,9 @@ def walk_segment(segment: KeptSegment, nodes: Mapping[str, Node]) -> list[str]:
 
 
 def _defects_of_undone(transcript: Transcript, last: Node) -> Iterator[Defect]:
-    """The record that leads around the compaction.
+    """Yield the record that bypasses the compaction.
 
-    A conversation that was rewound to before it has none.
+    There is none if the user rewound the conversation to before it.
     """
     for node in transcript.chain:
         before = transcript.parent(node)
@@ -224,14 +224,14 @@ HINT_OLD = Kind(
 
 
 class LeafHint(NamedTuple):
-    """A ``last-prompt`` that names the end of the conversation, in the line ``record``."""
+    """A ``last-prompt`` record, in line ``record``, that names the conversation's end."""
 
     record: int
     leaf: str
 
 
 class Branch(NamedTuple):
-    """A branch off the live history: its last message, its turns, and the turns of the live one since the fork."""
+    """A branch off the live history: its last message, its turns, and the live turns after the fork."""
 
     leaf: Node
     fork: Node | None
@@ -240,7 +240,7 @@ class Branch(NamedTuple):
 
 
 class LiveHistory(NamedTuple):
-    """The live conversation with compacted records, oldest first; ``turns`` counts prompts up to each record."""
+    """The live conversation with compacted records, oldest first; ``turns`` counts the prompts up to each record."""
 
     path: Sequence[Node]
     turns: Mapping[str, int]
@@ -255,7 +255,7 @@ class LiveHistory(NamedTuple):
 
 
 def records_before_compactions(transcript: Transcript) -> dict[str, str]:
-    """The record before each compaction: the one that its boundary names, else the message before it in the file."""
+    """Return the record before each compaction: the one in its boundary, else the previous message in the file."""
     found: dict[str, str] = {}
     last = ""
     for node in transcript.nodes:
@@ -267,7 +267,7 @@ def records_before_compactions(transcript: Transcript) -> dict[str, str]:
 
 
 def live_history(transcript: Transcript, before: Mapping[str, str]) -> LiveHistory:
-    """Walk back from the live end through compactions; ``before`` has the record before each boundary."""
+    """Walk from the live end back through compactions; ``before`` has the record before each boundary."""
     chain = transcript.chain
     places = {node.uuid: place for place, node in enumerate(chain)}
 
@@ -286,7 +286,7 @@ def live_history(transcript: Transcript, before: Mapping[str, str]) -> LiveHisto
 
 
 def branches_off_live(transcript: Transcript, before: Mapping[str, str]) -> list[Branch]:
-    """The branches off the live history that hold a turn, the longest end of each, in the order of the file."""
+    """Return the branches off the live history that have a turn, each with its longest end, in file order."""
     live = live_history(transcript, before)
     depth = _Depth(transcript.by_uuid, live, before)
     best: dict[str, Branch] = {}
@@ -302,7 +302,7 @@ def branches_off_live(transcript: Transcript, before: Mapping[str, str]) -> list
 
 
 class _Depth:
-    """The depth of each record in its branch: the branch's first record, its fork, turns up to the record."""
+    """The depth of each record in its branch: the branch's first record, its fork, and its turns so far."""
 
     def __init__(
         self, nodes: Mapping[str, Node], live: LiveHistory, before: Mapping[str, str]
@@ -313,9 +313,9 @@ class _Depth:
         self._known: dict[str, tuple[str, Node | None, int]] = {}
 
     def measure_depth(self, node: Node) -> tuple[str, Node | None, int]:
-        """Walk up to a known record, then count down again.
+        """Walk up to a record with a known depth, then count down again.
 
-        No recursion, since branches are long.
+        It does not recurse, because branches are long.
         """
         pending: dict[str, Node] = {}
         above: Node | None = node
@@ -331,7 +331,8 @@ class _Depth:
             above = self._above(above)
         if above is not None and above.uuid in self._known:
             top, fork, turns = self._known[above.uuid]
-        else:  # the nearest record of the walked history: a parallel call stands beside it
+        # else the nearest record of the walked history, because a parallel call is not on its path
+        else:
             on_path = (
                 each for each in ancestors(above, self._above) if each.uuid in self._live.turns
             )
@@ -350,7 +351,7 @@ class _Depth:
 
 
 def defects_of_branches(transcript: Transcript, hints: Sequence[LeafHint]) -> Iterator[Defect]:
-    """Branches that are longer or newer than the live one, and hints that lead elsewhere."""
+    """Yield branches that are longer or newer than the live one, and hints that lead elsewhere."""
     spoken = [node for node in transcript.chain if node.spoken]
     if not spoken:
         return

@@ -1,7 +1,6 @@
-"""Messages that the API or a client refuses: no content, blank texts, plain strings, thinking that is not as it was.
+"""Messages that the API or a client refuses: no content, blank texts, plain strings, changed thinking.
 
-And tool calls with their results on the live chain: each call is answered once, in the turn after
-it.
+Also the tool calls of the live chain: each must have one result, in the next turn.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ EMPTY_ANSWER = Kind(
 
 
 def defects_of_broken(record: Record, node: Node) -> Iterator[Defect]:
-    """Defects of a message that no chain can hold."""
+    """Yield the defects of a message that cannot be on a chain."""
     content = records.message(record).get("content")
     if node.broken and not isinstance(content, str):
         yield NO_MESSAGE.in_node(node, f"The {node.kind} record has no message")
@@ -58,7 +57,7 @@ def defects_of_broken(record: Record, node: Node) -> Iterator[Defect]:
 
 
 def defects_of_content(record: Record, node: Node) -> Iterator[Defect]:
-    """Blank texts in a message that is sent, but for those that a trim of thinking leaves and marks."""
+    """Yield the blank texts of a sent message, except those that a trim of thinking leaves and marks."""
     content = records.message(record).get("content")
     if isinstance(content, str):
         if node.kind == records.USER and not content.strip():
@@ -113,14 +112,14 @@ ALONE = Kind(
 
 
 class ThinkingCheck:
-    """Checks the thinking of a file; ``alone`` are numbers of records that hold nothing else."""
+    """A check of a file's thinking; ``alone`` has the numbers of records that contain nothing else."""
 
     def __init__(self) -> None:
         self.alone: set[int] = set()
         self._signed: dict[str, tuple[int, Node]] = {}
 
     def check_thinking(self, record: Record, node: Node) -> Iterator[Defect]:
-        """Defects in the thinking of one answer's record."""
+        """Yield the defects in the thinking of one answer's record."""
         found = records.blocks(record)
         if found and all(string(block, "type") in records.THOUGHTS for block in found):
             self.alone.add(node.number)
@@ -151,7 +150,7 @@ class ThinkingCheck:
 
 
 def defects_of_lone_thinking(chain: Sequence[Node], alone: set[int]) -> Iterator[Defect]:
-    """Answers of the live chain that hold only thinking."""
+    """Yield the answers of the live chain that contain only thinking."""
     answers: dict[str, list[Node]] = {}
     for node in chain:
         if node.kind == records.ASSISTANT:
@@ -162,7 +161,7 @@ def defects_of_lone_thinking(chain: Sequence[Node], alone: set[int]) -> Iterator
 
 
 def without_thinking(record: Record) -> Record | None:
-    """The record without its blocks of thinking; None if it holds nothing else."""
+    """Return the record without its thinking blocks, or None if it contains nothing else."""
     kept = []
     for block in records.blocks(record):
         if string(block, "type") not in records.THOUGHTS:
@@ -206,7 +205,7 @@ OPEN = Kind(
 
 
 def defects_of_pairs(chain: Sequence[Node]) -> Iterator[Defect]:
-    """Walk the live chain once and name every call and result without its counterpart."""
+    """Walk the live chain once, and yield every call and result without its counterpart."""
     ledger = _CallLedger()
     for node in chain:
         if node.spoken and not node.results:
@@ -219,7 +218,7 @@ def defects_of_pairs(chain: Sequence[Node]) -> Iterator[Defect]:
 
 
 class _CallLedger:
-    """``waiting``: calls whose results may still come; ``late``: calls that another message followed."""
+    """``waiting``: calls that may still get a result; ``late``: calls that another message followed."""
 
     def __init__(self) -> None:
         self.waiting: dict[str, Node] = {}
@@ -229,7 +228,7 @@ class _CallLedger:
         self.repeated: set[str] = set()
 
     def note_message(self, node: Node) -> None:
-        """Note a message that answers no call."""
+        """Record a message that does not answer a call."""
         for call, caller in list(self.waiting.items()):
             if node.kind == USER:
                 if not node.meta:
@@ -251,7 +250,8 @@ class _CallLedger:
             self.done.add(call)
             yield LATE.in_node(node, f"The result of {call} comes after a later answer")
         elif call in self.repeated:
-            self.repeated.discard(call)  # it came with its call and goes with it
+            # the result of the repeated call, which is dropped together with it
+            self.repeated.discard(call)
         elif call in self.done:
             yield REPEATED_RESULT.in_node(node, f"The call {call} was answered before")
         else:
@@ -308,7 +308,7 @@ FOREIGN_ID = Kind("session-id-foreign", "note", "Clients go by the name of the f
 
 
 def defects_of_sequence(transcript: Transcript, session_id: str | None) -> Iterator[Defect]:
-    """Defects in the order of messages; ``session_id`` is that in the file's name, None without one."""
+    """Yield the defects in the order of messages; ``session_id`` is the one in the file's name, or None."""
     chain = transcript.chain
     spoken = [node for node in chain if node.spoken]
     if not spoken:
@@ -361,7 +361,7 @@ REFUSALS: tuple[tuple[tuple[str, ...], set[Kind]], ...] = (
             "unexpected tool_use_id",
             "tool_use ids must be unique",
             "tool_use must have a single result",
-            # what clients since 2.1.112 say in place of the four
+            # the clients' words since 2.1.112 for the four above
             "tool use concurrency issues",
             "orphaned tool_result",
             "duplicate tool_use id",
@@ -375,14 +375,14 @@ REFUSALS: tuple[tuple[tuple[str, ...], set[Kind]], ...] = (
     (("surrogate", "not valid json"), {SURROGATE}),
     (("first message must use the user role",), {NO_PROMPT_FIRST, RESULT_FIRST}),
 )
-"""Phrases of the API's refusals of a conversation, in small letters and without backticks, and the defects that
-lead to each."""
+"""Phrases of the API's refusals of a conversation, in lower case and without backticks, each with
+the defects that cause it."""
 
 _STATUS = re.compile(r"\b400\b")
 
 
 def defects_behind(message: str) -> frozenset[Kind]:
-    """The defects that an API error may come from; empty for an error that no defect causes."""
+    """Return the defects that may cause an API error; empty if no defect causes it."""
     said = message.lower().replace("`", "")
     if not _STATUS.search(said):
         return frozenset()
@@ -392,5 +392,5 @@ def defects_behind(message: str) -> frozenset[Kind]:
 
 
 def findings_of_kinds(report: DefectReport, kinds: frozenset[Kind]) -> list[Defect]:
-    """The findings of these kinds."""
+    """Return the report's findings of these kinds."""
     return [finding for group in report.groups if group.kind in kinds for finding in group.findings]

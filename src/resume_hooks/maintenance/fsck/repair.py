@@ -45,12 +45,12 @@ _LOSSES = frozenset({GARBAGE, TORN, UTF8, TWICE, MARKS_LOST, OUTPUT_GONE})
 def repaired_chain(
     transcript: Transcript, nodes: Sequence[Node], branch: str | None = None
 ) -> list[Node]:
-    """The chain to keep, oldest first; empty where no conversation can be reached.
+    """Return the chain to keep, oldest first; empty if no message can be reached.
 
-    ``nodes`` are the transcript's, with those salvaged from its bad lines. The end is the live one,
-    or the message at or above the record ``branch``. Gaps are bridged as the client does, and where
-    it does not, to the nearest earlier message of the main conversation. UsageError for a branch
-    that is not in the file.
+    ``nodes`` are the transcript's, with those salvaged from its bad lines. The chain ends at the
+    live end, or at the message at or above the record ``branch``. Gaps are bridged like in the
+    client, and where the client does not bridge one, to the nearest earlier message of the main
+    conversation. Raise UsageError for a branch that is not in the file.
     """
     known = {node.uuid: node.parent for node in nodes}
     originals = []
@@ -64,7 +64,7 @@ def repaired_chain(
     kept = list(copies)
     while (
         end.uuid not in Graph(kept, transcript.size).nodes
-    ):  # a compaction of another branch would drop it
+    ):  # another branch's compaction would drop it
         del kept[next(place for place in range(len(kept) - 1, -1, -1) if kept[place].boundary)]
     places = {id(node): place for place, node in enumerate(copies)}
     chain = []
@@ -74,7 +74,7 @@ def repaired_chain(
 
 
 def _link_usable_nodes(copies: list[Node], parents: Mapping[str, str | None]) -> list[Node]:
-    """Nodes linked to each other past progress and broken records, with findable marks of kept messages."""
+    """Link nodes past progress and broken records, and keep only findable marks of kept messages."""
     usable = {node.uuid: node for node in copies}
     for node in copies:
         seen: set[str] = set()
@@ -106,7 +106,7 @@ def _end_of_branch(
 
 
 def _bridge_gaps(kept: Sequence[Node], end: Node, size: int) -> list[Node]:
-    """The chain up to ``end``, started anew behind each gap that the client would not bridge."""
+    """Return the chain up to ``end``, continued before each gap that the client would not bridge."""
     exact = Checkpoint()
     exact.point(end.uuid, explicit=True)
     chain: list[Node] = []
@@ -123,7 +123,7 @@ def _bridge_gaps(kept: Sequence[Node], end: Node, size: int) -> list[Node]:
 
 
 def _nearest_before(graph: Graph, first: Node, chain: Sequence[Node]) -> Node | None:
-    """The last message of the main conversation that stands before ``first`` in the file and is not on the chain."""
+    """Return the main conversation's last message before ``first`` in the file that is not on the chain."""
     on_chain = {node.uuid for node in chain}
     earlier = (
         node
@@ -140,9 +140,9 @@ def _nearest_before(graph: Graph, first: Node, chain: Sequence[Node]) -> Node | 
 def _findable_segment(
     segment: KeptSegment, known: Mapping[str, Node], boundary: Node
 ) -> KeptSegment:
-    """The kept messages of a compaction that are in the file.
+    """Return the kept messages of a compaction that are in the file.
 
-    A lost anchor is replaced by the summary after it.
+    The summary after the compaction replaces a lost anchor.
     """
     uuids = segment.uuids if segment.uuids is not None else walk_segment(segment, known)
     anchor = segment.anchor
@@ -154,7 +154,7 @@ def _findable_segment(
 
 
 def _move_late_results(chain: Sequence[Node]) -> list[Node]:
-    """The chain with results after a later answer moved up to their calls: there no client sends them."""
+    """Move results after a later answer up to their calls, because no client sends them there."""
     row: list[Node] = []
     callers: dict[str, Node] = {}
     answer: Node | None = None
@@ -176,7 +176,7 @@ def _move_late_results(chain: Sequence[Node]) -> list[Node]:
 
 
 def _number_salvaged(chain: list[Node], lines: int) -> list[Node]:
-    """Give further records of a line numbers past the end of the file, since edits go by number."""
+    """Number further records of a line after the end of the file, because edits use line numbers."""
     seen: set[int] = set()
     for node in chain:
         if node.number in seen:
@@ -187,19 +187,19 @@ def _number_salvaged(chain: list[Node], lines: int) -> list[Node]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepairPlan(ChildPlan):
-    """The plan of a repaired child; ``lost`` lists in words what it can't hold."""
+    """The plan of a repaired child; ``lost`` lists in words the contents that it cannot keep."""
 
     body: ChainRewrite
     report: DefectReport
     lost: tuple[str, ...]
 
     def watchers(self) -> Sequence[Watcher]:
-        """Watches that nothing else is missing."""
+        """Return a watcher that no other record is missing."""
         return [_RecordsSeen(self.body)]
 
 
 class Repair(NamedTuple):
-    """A repaired child, its parent's defects, and in words what it can't hold."""
+    """A repaired child, its parent's defects, and in words the contents that it cannot keep."""
 
     child: ChildPlan
     report: DefectReport
@@ -207,7 +207,7 @@ class Repair(NamedTuple):
 
 
 def plan_any_repair(session: SessionFile, where: Where, branch: str | None = None) -> Repair:
-    """Plan a repaired child of a session of any agent; errors as ``plan_repair``."""
+    """Plan a repaired child of a session, of any agent; raise the same errors as ``plan_repair``."""
     agent = agent_of(session, where)
     if agent.name == NAME:
         decided = plan_repair(session, where, branch=branch)
@@ -231,7 +231,7 @@ def plan_any_repair(session: SessionFile, where: Where, branch: str | None = Non
 def plan_repair(
     session: SessionFile, where: Where, *, branch: str | None = None, output_dir: str | None = None
 ) -> RepairPlan:
-    """Plan a repaired child. UsageError for an unknown branch, ResumeHooksError where no message can be reached."""
+    """Plan a repaired child. Raise UsageError for an unknown branch, ResumeHooksError if no message can be reached."""
     survey = WriteScan()
     transcript, report = diagnose_session(session, where, [survey])
     chain = repaired_chain(transcript, salvage_nodes(transcript), branch)
@@ -239,7 +239,7 @@ def plan_repair(
         raise ResumeHooksError(
             "There is nothing to repair: no message of this session can be reached"
         )
-    whole = Transcript(transcript.path)  # the same file with another conversation
+    whole = Transcript(transcript.path)  # the same file with a different conversation
     whole.nodes, whole.size, whole.line_count = chain, transcript.size, transcript.line_count
     whole.chain, whole.lenient_lines = chain, set(transcript.lenient_lines)
     _survey_salvaged(whole, survey)
@@ -271,7 +271,7 @@ def plan_repair(
 
 
 class _RecordsSeen:
-    """A watcher that every record without an edit is there."""
+    """A watcher that every record without an edit was written."""
 
     def __init__(self, body: ChainRewrite) -> None:
         self._missing = {node.uuid for node in body.linear.nodes if node.number not in body.edits}
@@ -281,14 +281,14 @@ class _RecordsSeen:
             self._missing.discard(node.uuid)
 
     def checks(self) -> list[Check]:
-        """The check of the records."""
+        """Return the check of the records."""
         return [Check("every record that was to be kept is there", not self._missing)]
 
 
 def _tokens_of_both(path: str, live: list[Node], chain: list[Node]) -> tuple[int, int]:
-    """Tokens of a session and of its repaired child.
+    """Return the tokens of a session and of its repaired child.
 
-    Of a trimmed session the difference goes by characters.
+    For a trimmed session, the difference is computed from characters.
     """
     counted, spoken = tokens.tokens_of_chain(chain)
     if not live:
@@ -300,7 +300,7 @@ def _tokens_of_both(path: str, live: list[Node], chain: list[Node]) -> tuple[int
 
 
 def _survey_salvaged(whole: Transcript, survey: WriteScan) -> None:
-    """Pass the records of bad lines to the survey, too, under their numbers in the chain."""
+    """Also pass the records of bad lines to the survey, with their numbers in the chain."""
     with open(whole.path, "rb") as stream:
         for node in whole.chain:
             raw = read_at(stream, node.offset, node.length)
@@ -328,7 +328,7 @@ def _losses_in_words(report: DefectReport, body: ChainRewrite, chain: Sequence[N
 
 
 def finding_in_words(finding: Defect) -> str:
-    """A finding in words, with its line."""
+    """Return a finding in words, with its record."""
     if finding.record is None:
         return finding.message
     return f"record {finding.record}: {finding.message}"

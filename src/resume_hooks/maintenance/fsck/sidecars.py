@@ -1,7 +1,7 @@
-"""Files that a session names: big tool outputs and backups of the user's files.
+"""The files that a session names: large tool outputs, backups of the user's files, and originals.
 
-Paths in a transcript are hostile: only those in the project folders and under the session's own id
-are checked.
+Paths in a transcript are hostile, so only those in the project folders and under the session's own
+id are checked.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ class ReferencedFiles:
         self.backups: dict[str, int] = {}
 
     def take_results(self, record: Record, number: int) -> None:
-        """Note the saved outputs that tool results name."""
+        """Record the saved outputs that tool results name."""
         for block in records.blocks(record):
             for part in records.result_blocks(block):
                 for path in _SAVED.findall(string(part, "text")):
                     self.outputs.setdefault(path.strip(), number)
 
     def take_snapshot(self, record: Record, number: int) -> None:
-        """Note the backups of a file-history record of either form."""
+        """Record the backups of a file-history record, in either form."""
         tracked = records.mapping(records.mapping(record, "snapshot"), "trackedFileBackups")
         backups = [*tracked.values(), record.get("backup")]
         for backup in backups:
@@ -61,7 +61,7 @@ class ReferencedFiles:
 
 
 def defects_of_sidecars(named: ReferencedFiles, session_id: str, where: Where) -> Iterator[Defect]:
-    """Defects of named files that don't exist."""
+    """Yield the named files that do not exist."""
     for path, number in named.outputs.items():
         inside = "\0" not in path and os.path.normpath(path).startswith(where.projects + os.sep)
         if not inside or not os.path.exists(path):
@@ -81,10 +81,10 @@ ORIGINAL_GONE = Kind(
 )
 
 MAX_ORIGINS = 200
-"""Most files that are looked for; a session that names more can only be a forgery."""
+"""The maximum number of files to look for; a session that names more is a forgery."""
 
 _KEPT = (*MARKS, "type", "uuid")
-"""The fields of a trimmed record by which its original is found."""
+"""The fields of a trimmed record that identify its original."""
 
 
 class TrimmedRecords:
@@ -94,7 +94,7 @@ class TrimmedRecords:
         self.by_origin: dict[tuple[str, str], list[tuple[int, Record]]] = {}
 
     def note_trimmed(self, record: Record, number: int) -> None:
-        """Note a record that says where its original is."""
+        """Record a trimmed record that names its original."""
         origin = origin_of(record) if is_marked(record) else None
         if origin is not None:
             told = {key: record[key] for key in _KEPT if key in record}
@@ -102,7 +102,7 @@ class TrimmedRecords:
 
 
 def defects_of_originals(trimmed: TrimmedRecords, path: str, where: Where) -> Iterator[Defect]:
-    """The trimmed records of the session at ``path`` whose originals can't be found any more."""
+    """Yield the trimmed records of the session at ``path`` whose originals can no longer be found."""
     if not trimmed.by_origin:
         return
     originals = Originals(where)
@@ -118,9 +118,9 @@ def defects_of_originals(trimmed: TrimmedRecords, path: str, where: Where) -> It
 
 
 def _has_original(originals: Originals, told: Record, path: str) -> bool:
-    """Whether an original can be found.
+    """Check whether an original can be found.
 
-    A trimmed record without its own original does not count.
+    A record that was itself trimmed, without its own original, does not count.
     """
     entry = originals.of(told, path)
     return entry is not None and not is_marked(entry.record() or {})
