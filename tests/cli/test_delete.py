@@ -269,7 +269,7 @@ def test_what_is_no_session_in_the_trash_is_told(path: Path, cli: Cli, document:
     assert "1 half-removed, 10 B" in shown
     assert "1 unknown folder" in shown
     assert str(kept) in shown
-    assert b"1 half-removed, 1 that can't be told" in cli("doctor").stdout
+    assert b"1 half-removed, 1 unknown" in cli("doctor").stdout
     assert len(document("restore")["data"]["strays"]) == 2
     done = cli("delete", "--empty-trash", "--yes")
     assert done.stdout.startswith(b"Removed for good: 1 half-removed, 10 B")

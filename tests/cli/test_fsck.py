@@ -44,7 +44,7 @@ def test_a_broken_session(config_home: ConfigHome, cli: Cli) -> None:
     done = cli("fsck", SESSION)
     lines = done.stdout.decode().splitlines()
     assert done.returncode == 1
-    assert lines[0].startswith("ERROR    thinking-unsigned: It is sent as it is; the API refuses")
+    assert lines[0].startswith("ERROR    thinking-unsigned: Clients send it; the API then refuses")
     assert lines[1] == "         record 3: Thinking without a signature (t2)"
     assert lines[-2:] == [
         "1 error, 0 warnings, 0 notes.",

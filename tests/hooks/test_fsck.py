@@ -62,7 +62,7 @@ def test_one_key_makes_the_copy(
     parent = installed(CASE[code], config_home)
     asked = ask(message)
     assert said in asked["ask"]
-    assert ("Not kept: record 2: left out, since its counterpart is missing" in asked["ask"]) is (
+    assert ("Not kept: record 2: omitted, because its counterpart is missing" in asked["ask"]) is (
         message == UNPAIRED
     )
     assert "tokens here, about" in asked["ask"]

@@ -141,7 +141,7 @@ def test_it_is_told_where_that_is_open(asking: ConfigHome, settled: str) -> None
     line = said(asking)
     assert "Copies wait; without a word of yours they are made from " in line
     assert line.endswith(
-        "resume-hooks config vault on; to have none: resume-hooks config vault off"
+        "resume-hooks config vault on; to keep none: resume-hooks config vault off"
     )
     assert settings.load(asking.where)["vault"].source == "default"
     os.unlink(os.path.join(asking.where.state, permission.ASKED))

@@ -171,7 +171,7 @@ def test_the_state_folder_s_permissions(cwd: Path, config: Path) -> None:
     state.mkdir(mode=0o700)
     assert found(cwd, "state").level == "ok"
     state.chmod(0o755)
-    assert "read by others" in found(cwd, "state").detail
+    assert "other users can read" in found(cwd, "state").detail
     state.rmdir()
     state.symlink_to(cwd)
     assert "not a folder" in found(cwd, "state").detail
@@ -183,7 +183,7 @@ def test_a_state_folder_that_can_t_be_made(cwd: Path, monkeypatch: pytest.Monkey
     monkeypatch.setenv("RESUME_HOOKS_HOME", str(cwd / "file" / "state"))
     finding = found(cwd, "state")
     assert (finding.level, finding.code) == ("problem", "state-unmakable")
-    assert finding.detail.endswith(f"can't be made: {cwd / 'file'} is not a folder")
+    assert finding.detail.endswith(f"can't be created: {cwd / 'file'} is not a folder")
     monkeypatch.setenv("RESUME_HOOKS_HOME", str(cwd / "far" / "away" / "state"))
     assert found(cwd, "state").level == "ok"
     monkeypatch.setattr(
@@ -191,7 +191,7 @@ def test_a_state_folder_that_can_t_be_made(cwd: Path, monkeypatch: pytest.Monkey
     )  # root may write anywhere
     finding = found(cwd, "state")
     assert (finding.level, finding.code) == ("problem", "state-unmakable")
-    assert finding.detail.endswith(f"can't be made: {cwd} can't be written")
+    assert finding.detail.endswith(f"can't be created: {cwd} can't be written")
     assert "RESUME_HOOKS_HOME" in finding.remedy
 
 
@@ -234,7 +234,7 @@ def test_a_giant_is_named_with_a_way_out(cwd: Path, config: Path) -> None:
         file.truncate(3 * GIANT)
     giant = found(cwd, "giants")
     assert (giant.level, giant.code) == ("note", "giants-found")
-    assert f"{path} has 300.0 MB, a line of it 300.0 MB; " in giant.detail
+    assert f"{path} has 300.0 MB, one line of it 300.0 MB; " in giant.detail
     assert f"resume-hooks archive --slim {SESSION[:8]}" in giant.remedy
 
 
@@ -284,7 +284,7 @@ def test_noted_bugs_are_told(cwd: Path) -> None:
         bug_log.log_bug("search", "1", KeyError("secret"))
     finding = found(cwd, "log")
     assert (finding.level, finding.code) == ("note", "log-bugs")
-    assert finding.detail.startswith("2 bugs noted in ")
+    assert finding.detail.startswith("2 bugs recorded in ")
     assert "doctor --bundle" in finding.remedy
     assert "secret" not in finding.detail
 

@@ -143,7 +143,7 @@ def _check_hooks(cwd: str) -> Finding:
     for key in ("disableAllHooks", "allowManagedHooksOnly"):
         if path := claude_cli.settings_file_with(key, cwd):
             remedy = (
-                "Take it out of that file; until then the slash commands still work, through "
+                "Remove it from that file; until then the slash commands still work, through "
                 "their bodies."
             )
             return problem_finding(f"{key} is true in {path}", remedy, "off")
@@ -153,7 +153,7 @@ def _check_hooks(cwd: str) -> Finding:
 def _check_policy(_: str) -> Finding:
     path = policy_file(Where())
     if not path:
-        return ok_finding("none: no organization's settings bind this machine")
+        return ok_finding("none: no organization's settings apply to this machine")
     cost = (
         "no /trim here, no effect of the setting compaction; no line of ours above the "
         "prompt at a start"
@@ -172,7 +172,9 @@ def _check_plugin(cwd: str) -> Finding:
         if name.split("@")[0] == NAME
     }
     if not found and _is_elsewhere():
-        return note_finding("not installed in Claude Code, which is not here", code="unused")
+        return note_finding(
+            "not installed in Claude Code, which is not installed either", code="unused"
+        )
     if not found:
         return problem_finding(
             "not installed in this config folder", "Run: resume-hooks install", "missing"
@@ -213,7 +215,7 @@ def _check_engine(_: str) -> Finding:
         said = f"the plugin's own install failed: {last.get('error')}"
         return problem_finding(said, remedy, "install-failed")
     if last.get("state") == "installing":
-        said = "the plugin's own install is under way"
+        said = "the plugin's own install is running"
         return note_finding(said, "Wait a minute, then run doctor again.", "installing")
     if last.get("state") != "ready":
         return ok_finding(f"{running}; the plugin's own installs at the next start")
@@ -259,7 +261,7 @@ def _check_other_tools(cwd: str) -> Finding:
             "config triggers_off full"
         )
         return problem_finding(f"{named} answers the same triggers", remedy, "answer")
-    return ok_finding("nothing else answers the same triggers")
+    return ok_finding("no other tool answers the same triggers")
 
 
 def _check_transcripts(cwd: str) -> Finding:
@@ -269,7 +271,7 @@ def _check_transcripts(cwd: str) -> Finding:
             more = f" and {len(hidden) - 1:,} more"
         else:
             more = ""
-        remedy = f"Check its permissions, and whom it belongs to: ls -ld {shlex.quote(hidden[0])}"
+        remedy = f"Check its permissions and its owner: ls -ld {shlex.quote(hidden[0])}"
         said = f"{hidden[0]}{more} can't be listed; sessions elsewhere: {everywhere:,}"
         return problem_finding(said, remedy, "hidden")
     if not everywhere:
@@ -296,20 +298,20 @@ def _check_giants(_: str) -> Finding:
             f"no transcript of {size_text(GIANT)} or more, no line of "
             f"{size_text(GIANT_LINE)} or more"
         )
-    (first, line), more = found[0], f", and {len(found) - 1:,} more such" if len(found) > 1 else ""
+    (first, line), more = found[0], f", and {len(found) - 1:,} more" if len(found) > 1 else ""
     if line >= GIANT_LINE:
-        lines = f", a line of it {size_text(line)}"
+        lines = f", one line of it {size_text(line)}"
     else:
         lines = ""
     said = f"{first.path} has {size_text(first.size)}{lines}{more}; the client may hang on it"
     if line < GIANT_LINE and is_live_part_within(first.path, GIANT // 2):
         way = (
-            "Go on in a copy of its live conversation, which is smaller: resume-hooks fork "
+            "Continue in a copy of its live conversation, which is smaller: resume-hooks fork "
             f"{first.session_id[:8]}"
         )
     else:
         way = (
-            "Go on in a copy without its large contents: resume-hooks archive --slim "
+            "Continue in a copy without its large contents: resume-hooks archive --slim "
             f"{first.session_id[:8]}"
         )
     return note_finding(said, way, "found")
@@ -321,7 +323,7 @@ def _check_expiry(cwd: str) -> Finding:
     if path:
         said = f"cleanupPeriodDays in {path}"
     else:
-        said = "no setting, so the client's default"
+        said = "the client's default"
     if days is None:
         return ok_finding(
             f"the client deletes no session ({said} is not a number of days)", code="never"
@@ -342,7 +344,7 @@ def _check_expiry(cwd: str) -> Finding:
             "archive --all"
         )
         return note_finding(
-            f"{text}; {found.unkept:,} of them not in the vault yet", remedy, "soon"
+            f"{text}; {found.unkept:,} of them are not in the vault yet", remedy, "soon"
         )
     return ok_finding(f"{text}; the vault has all of them", code="kept")
 
@@ -354,15 +356,15 @@ def _check_state(_: str) -> Finding:
     status = os.lstat(folder)
     if not stat.S_ISDIR(status.st_mode):
         return problem_finding(
-            f"{folder} is not a folder", "Move it away; a folder is made in its place.", "no-folder"
+            f"{folder} is not a folder",
+            "Move it away; a folder is created in its place.",
+            "no-folder",
         )
     if hasattr(os, "getuid") and status.st_uid != os.getuid():
         remedy = f"Run: sudo chown -R $USER {folder}"
         return problem_finding(f"{folder} belongs to another user", remedy, "foreign")
     if status.st_mode & 0o077:
-        return problem_finding(
-            f"{folder} can be read by others", f"Run: chmod 700 {folder}", "open"
-        )
+        return problem_finding(f"other users can read {folder}", f"Run: chmod 700 {folder}", "open")
     if not os.access(folder, os.W_OK):
         return problem_finding(
             f"{folder} can't be written", f"Run: chmod 700 {folder}", "read-only"
@@ -426,7 +428,7 @@ def _problem_of_path(path: str) -> StateProblem | None:
         )
     if mode & 0o077:
         return StateProblem(
-            path, "can be read or written by others", f"Run: chmod -R go-rwx {word}"
+            path, "can be read or written by other users", f"Run: chmod -R go-rwx {word}"
         )
     return None
 
@@ -437,7 +439,7 @@ def _check_missing_state(folder: str) -> Finding:
     while not os.path.lexists(parent):
         parent = os.path.dirname(parent)
     if os.path.isdir(parent) and os.access(parent, os.W_OK | os.X_OK):
-        return ok_finding(f"{folder} is made when it is first needed")
+        return ok_finding(f"{folder} is created when it is first needed")
     if os.path.isdir(parent):
         why = "can't be written"
     else:
@@ -446,7 +448,7 @@ def _check_missing_state(folder: str) -> Finding:
         f"See what it is: ls -ld {shlex.quote(parent)} - or set RESUME_HOOKS_HOME to a "
         "folder that can be written."
     )
-    return problem_finding(f"{folder} can't be made: {parent} {why}", remedy, "unmakable")
+    return problem_finding(f"{folder} can't be created: {parent} {why}", remedy, "unmakable")
 
 
 def _check_settings(_: str) -> Finding:
@@ -457,20 +459,20 @@ def _check_settings(_: str) -> Finding:
         )
         return problem_finding("; ".join(refused), remedy, "refused")
     if ignored := settings.former_settings_in_use():
-        return note_finding(" ".join(ignored), "Remove each where it is given.", "former")
-    return ok_finding("every value can be used")
+        return note_finding(" ".join(ignored), "Remove each from its source.", "former")
+    return ok_finding("every value is valid")
 
 
 def _check_log(_: str) -> Finding:
     noted = bug_log.log_entries(Where())
     if not noted:
-        return ok_finding("no bug was ever noted")
+        return ok_finding("no bug was recorded")
     bugs = "a bug" if len(noted) == 1 else f"{len(noted):,} bugs"
     detail = (
-        f"{bugs} noted in {bug_log.log_file(Where())}, the last one on "
+        f"{bugs} recorded in {bug_log.log_file(Where())}, the last one on "
         f"{clock.minute(noted[-1])} UTC"
     )
-    remedy = "Report it with what this prints: resume-hooks doctor --bundle"
+    remedy = "Report it with the output of: resume-hooks doctor --bundle"
     return note_finding(detail, remedy, "bugs")
 
 
@@ -481,9 +483,7 @@ def _check_index(_: str) -> Finding:
             f"a newer resume-hooks wrote {status.file}", "Update this one.", "newer"
         )
     if status.state != "ready":
-        return note_finding(
-            f"{status.state}; the next search makes it anew", code=f"{status.state}"
-        )
+        return note_finding(f"{status.state}; the next search rebuilds it", code=f"{status.state}")
     if status.behind:
         behind = f", {plural(status.behind, 'file')} behind; the next search reads them"
     else:
@@ -501,10 +501,10 @@ def _check_trash(_: str) -> Finding:
     else:
         odd = []
     odd += [f"{half:,} half-removed"] if half else []
-    odd += [f"{len(others) - half:,} that can't be told"] if len(others) > half else []
+    odd += [f"{len(others) - half:,} unknown"] if len(others) > half else []
     odd += [size_text(sum(stray.size for stray in others))] if others else []
     if odd:
-        return note_finding(", ".join(odd), "See what there is: resume-hooks restore --list", "odd")
+        return note_finding(", ".join(odd), "See the list: resume-hooks restore --list", "odd")
     if not entries:
         return ok_finding("empty")
     size = size_text(sum(entry.size for entry in entries))
@@ -517,11 +517,11 @@ def _check_vault(_: str) -> Finding:
     may, why = permission.archiving_allowed(Where())
     kept, damaged = kept_sessions(Where()), unreadable(Where())
     if damaged:
-        odd = f"{len(damaged):,} that can't be told, such as: {damaged[0].message}"
+        odd = f"{len(damaged):,} unreadable, such as: {damaged[0].message}"
         return problem_finding(odd, "See what is wrong: resume-hooks archive --verify", "odd")
     size = f"archived copies: {len(kept):,}, {size_text(sum(each.stored for each in kept))}"
     if not may:
-        return note_finding(f"{size}; no more are made: {why}", code="off")
+        return note_finding(f"{size}; no new ones are made: {why}", code="off")
     if said := permission.waiting_notice(Where()):
         return note_finding(
             f"{size}. {said}", "To have them made sooner: resume-hooks config vault on", "awaited"
@@ -529,7 +529,7 @@ def _check_vault(_: str) -> Finding:
     most, takes = settings.vault_room(), sum(each.stored for each in kept)
     if most and takes > most:
         remedy = (
-            "Ancestors of sessions that are there stay. Raise it: resume-hooks config vault 40G"
+            "Ancestors of existing sessions stay. Raise the limit: resume-hooks config vault 40G"
         )
         return note_finding(f"{size}, more than the setting vault allows", remedy, "full")
     if why := hold_sessions.why_no_links(Where()):
@@ -552,8 +552,6 @@ def _check_vault(_: str) -> Finding:
 def _check_clipboard(_: str) -> Finding:
     ways = clipboard.clipboard_ways()
     if not ways:
-        remedy = (
-            "Install xclip or wl-clipboard; without one, the text to copy stands in the message."
-        )
-        return note_finding("no way to the clipboard from here", remedy, "none")
+        remedy = "Install xclip or wl-clipboard; without one, the message shows the text to copy."
+        return note_finding("no clipboard program found", remedy, "none")
     return ok_finding(f"tried in this order: {', '.join(ways)}")

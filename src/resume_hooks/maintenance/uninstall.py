@@ -41,10 +41,10 @@ NOTES = (
 """The prefixes of the notes' names in ``pending``."""
 
 ORIGINALS = {
-    "vault": "archived copies, some of them the last ones",
+    "vault": "archived copies, some without another copy",
     "trash": "deleted sessions",
-    "backups": "files as they were before they were rewritten",
-    FOLDER: "links to sessions, some of them the last names",
+    "backups": "backups of rewritten files",
+    FOLDER: "links to sessions, some of them the file's last name",
 }
 """Folders in the state folder that a purge never removes.
 
@@ -141,7 +141,7 @@ def _own_files_that_stay(where: Where, goes: Collection[str] | None) -> list[Sta
 def _row_of_original(path: str) -> StayingFile:
     return StayingFile(
         path,
-        ORIGINALS.get(os.path.basename(path), "not among what a purge removes"),
+        ORIGINALS.get(os.path.basename(path), "not removed by a purge"),
         _by_hand(path),
     )
 
@@ -162,7 +162,7 @@ def _client_files_that_stay(
         scripts = os.path.join(where.config, "session-env")
         kind = (
             f"the shell function `{NAME}` in scripts of {plural(count, 'session')}, which "
-            "finds no engine any more"
+            "no longer finds an engine"
         )
         rows.append(
             StayingFile(
@@ -210,11 +210,11 @@ def paths_to_purge(state: str) -> list[str]:
     """
     if os.path.islink(state):
         raise WriteFailed(
-            f"{state} is a symbolic link and was left alone", "Remove what it points to by hand."
+            f"{state} is a symbolic link and was not removed", "Remove its target by hand."
         )
     linked = [path for name in FOLDERS if os.path.islink(path := os.path.join(state, name))]
     if linked:
-        raise WriteFailed(f"{linked[0]} is a symbolic link and was left alone", "Remove it.")
+        raise WriteFailed(f"{linked[0]} is a symbolic link and was not removed", "Remove it.")
     pending = os.path.join(glob.escape(state), "pending")
     notes = [
         path for prefix in NOTES for path in sorted(glob.glob(os.path.join(pending, f"{prefix}*")))

@@ -110,20 +110,23 @@ def test_what_is_live_stays(case: Chain, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "lost"),
     [
-        ("conversation gone after a crash: a torn line", "record 4: The last line breaks off"),
+        ("conversation gone after a crash: a torn line", "record 4: The last line is cut off"),
         ("a line of garbage", "record 2: 12 bytes that are not a JSON object"),
         ("two records under one id", "record 4: Record 1 has the same uuid"),
-        ("history lost after compaction", "record 4: gone of what it kept can't be found"),
+        (
+            "history lost after compaction",
+            "record 4: gone of the messages that it kept can't be found",
+        ),
         ("most of the session is gone after a resume", "record 5: 2 turns end here"),
         (
             "tool pair 400: a call that nobody answered",
-            "record 2: left out, since its counterpart is missing: 1",
+            "record 2: omitted, because its counterpart is missing: 1",
         ),
         (
             "tool pair 400: a result that nobody asked for",
-            "record 2: left out, since its counterpart is missing: 1",
+            "record 2: omitted, because its counterpart is missing: 1",
         ),
-        ("bytes of another encoding", "record 2: The line holds bytes that are not UTF-8"),
+        ("bytes of another encoding", "record 2: The line contains bytes that are not UTF-8"),
     ],
 )
 def test_what_is_lost_is_told(name: str, lost: str, config_home: ConfigHome) -> None:

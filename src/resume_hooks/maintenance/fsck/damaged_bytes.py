@@ -17,18 +17,18 @@ from resume_hooks.transcripts.transcript import Transcript
 GARBAGE = Kind(
     "line-unreadable",
     "error",
-    "Every client skips the line; what hung on its record is cut off or bridged.",
+    "Every client skips the line; the records after it are cut off or bridged.",
     repairable=False,
 )
 GLUED = Kind(
     "line-glued",
     "error",
-    "Every client skips the line, and with it a message; a repair takes it out.",
+    "Every client skips the line, and with it a message; a repair extracts the message.",
 )
 GLUED_ASIDE = Kind(
     "line-glued-aside",
     "warning",
-    "Every client skips the line; every message in it stands elsewhere in the file, too.",
+    "Every client skips the line; every message in it is elsewhere in the file, too.",
 )
 TORN = Kind(
     "line-torn",
@@ -68,7 +68,7 @@ UTF8 = Kind(
     repairable=False,
 )
 BYTE_MARK = Kind("byte-order-mark", "note", "Every client skips it.")
-CRLF = Kind("line-crlf", "note", "Every client takes the line end as white space.")
+CRLF = Kind("line-crlf", "note", "Every client reads the line end as white space.")
 
 _ESCAPED = re.compile(rb"\\u[dD][89a-fA-F]")
 
@@ -84,7 +84,7 @@ def defects_of_line(line: Line, node: Node | None) -> Iterator[Defect]:
     if line.torn:
         yield Defect(UNENDED, "The last line has no line feed", line.number, uuid)
     if not raw.isascii() and raw.decode(errors="replace").encode() != raw:
-        yield Defect(UTF8, "The line holds bytes that are not UTF-8", line.number, uuid)
+        yield Defect(UTF8, "The line contains bytes that are not UTF-8", line.number, uuid)
 
 
 def defects_of_surrogates(line: Line, node: Node) -> Iterator[Defect]:
@@ -94,7 +94,7 @@ def defects_of_surrogates(line: Line, node: Node) -> Iterator[Defect]:
             orjson.loads(line.body.decode("utf-8", "replace"))
         except orjson.JSONDecodeError:
             yield Defect(
-                SURROGATE, "The record holds half of a surrogate pair", line.number, node.uuid
+                SURROGATE, "The record contains half of a surrogate pair", line.number, node.uuid
             )
 
 
@@ -129,14 +129,14 @@ def _defect_of_bad_line(line: Line, found: list[Node], known: set[str]) -> Defec
             kind = GLUED_ASIDE
         return Defect(
             kind,
-            f"{size} that are not a record hold {len(found)} within them",
+            f"{size} that are not a record contain {len(found)}",
             line.number,
             found[0].uuid,
         )
     if not line.raw.strip(b"\0\r\n\t "):
         return Defect(NUL, f"{size} of NULs", line.number)
     if line.torn:
-        return Defect(TORN, f"The last line breaks off after {size}", line.number)
+        return Defect(TORN, f"The last line is cut off after {size}", line.number)
     return Defect(GARBAGE, f"{size} that are not a JSON object", line.number)
 
 

@@ -18,13 +18,13 @@ from resume_hooks.transcripts.transcript import Transcript
 CUT = Kind(
     "history-cut",
     "error",
-    "Every client loads the conversation from this record on; earlier records are not sent.",
+    "Every client loads the conversation only from this record; earlier records are not sent.",
 )
 BRIDGED = Kind(
     "parent-bridged",
     "warning",
     (
-        "Clients up to 2.1.42 lose everything before it; later ones go on at the record "
+        "Clients up to 2.1.42 lose everything before it; later ones continue at the record "
         "nearest in time."
     ),
 )
@@ -42,13 +42,11 @@ CYCLE = Kind(
         "circle closes."
     ),
 )
-LATER = Kind(
-    "parent-after-child", "note", "Harmless; Claude Code writes this, and loads it as it is."
-)
+LATER = Kind("parent-after-child", "note", "Harmless; Claude Code writes and loads such records.")
 TWICE = Kind(
     "uuid-repeated", "error", "The last one wins: the earlier record is not sent.", repairable=False
 )
-COPY = Kind("record-repeated", "note", "The last one wins, and says the same.")
+COPY = Kind("record-repeated", "note", "The last one wins; both have the same content.")
 
 
 def defects_of_links(transcript: Transcript) -> Iterator[Defect]:
@@ -58,7 +56,7 @@ def defects_of_links(transcript: Transcript) -> Iterator[Defect]:
     for node in transcript.nodes:
         above = transcript.parent(node)
         if above is not None and above.number > node.number:
-            yield LATER.in_node(node, f"Its parent stands in record {above.number}")
+            yield LATER.in_node(node, f"Its parent is in record {above.number}")
         elif node.parent and above is None and node.uuid not in on_chain and node.kind != PROGRESS:
             yield ASIDE.in_node(node, f"Its parent {node.parent} is not in the file")
     yield from _defects_of_circles(transcript)
@@ -107,7 +105,7 @@ def _defects_of_circles(transcript: Transcript) -> Iterator[Defect]:
                 (transcript.by_uuid[uuid] for uuid in round_trip), key=lambda found: found.number
             )
             yield CYCLE.in_node(
-                first, f"Its parents lead back to itself, past {len(round_trip)} records"
+                first, f"Its parents lead back to it through {len(round_trip)} records"
             )
         settled.update(path)
 
@@ -153,7 +151,9 @@ def defects_of_compactions(transcript: Transcript) -> Iterator[Defect]:
     elif last.segment is not None:
         missing = missing_marks(last.segment, transcript.by_uuid)
         if missing:
-            yield MARKS_LOST.in_node(last, f"{', '.join(missing)} of what it kept can't be found")
+            yield MARKS_LOST.in_node(
+                last, f"{', '.join(missing)} of the messages that it kept can't be found"
+            )
 
 
 def missing_marks(segment: KeptSegment, nodes: Mapping[str, Node]) -> list[str]:
@@ -192,29 +192,27 @@ def _defects_of_undone(transcript: Transcript, last: Node) -> Iterator[Defect]:
     for node in transcript.chain:
         before = transcript.parent(node)
         if before is not None and node.number > last.number > before.number:
-            message = (
-                f"It hangs on record {before.number}, before the compaction in record {last.number}"
-            )
+            message = f"Its parent is record {before.number}, before the compaction in record {last.number}"
             yield UNDONE.in_node(node, message)
 
 
 LONGER = Kind(
     "branch-longer",
     "warning",
-    "Clients show the shorter branch; with --branch UUID the repair goes on from the longer one.",
+    "Clients show the shorter branch; with --branch UUID the repair keeps the longer one.",
 )
 NEWER = Kind(
     "branch-newer",
     "error",
     (
         "Clients resume an older branch: the newest turns are not shown; with --branch UUID "
-        "the repair goes on from them."
+        "the repair keeps them."
     ),
 )
 HINT_LOST = Kind(
     "leaf-hint-dangling",
     "warning",
-    "Clients ignore the hint and go on at the last record of the file.",
+    "Clients ignore the hint and continue from the file's last record.",
 )
 HINT_OLD = Kind(
     "leaf-hint-old",
@@ -361,7 +359,7 @@ def defects_of_branches(transcript: Transcript, hints: Sequence[LeafHint]) -> It
         if branch.fork:
             start = f"forks at record {branch.fork.number}"
         else:
-            start = "hangs on nothing"
+            start = "has no parent"
         told = (
             f"{branch.turns} turns end here; the branch {start}, the live one has "
             f"{branch.live_turns} since"
@@ -375,4 +373,6 @@ def defects_of_branches(transcript: Transcript, hints: Sequence[LeafHint]) -> It
     if last and last.leaf not in transcript.by_uuid:
         yield Defect(HINT_LOST, f"It names {last.leaf}, which is not in the file", last.record)
     elif last and newer and any(node.uuid == last.leaf for node in transcript.chain):
-        yield Defect(HINT_OLD, f"It names {last.leaf}, off the newest branch", last.record)
+        yield Defect(
+            HINT_OLD, f"It names {last.leaf}, which is not on the newest branch", last.record
+        )

@@ -21,7 +21,7 @@ from resume_hooks.transcripts.transcript import Transcript
 NO_MESSAGE = Kind(
     "message-missing",
     "error",
-    "Clients 2.1.42 and 2.1.112 refuse the whole session; 2.1.329 steps over the record.",
+    "Clients 2.1.42 and 2.1.112 refuse the whole session; 2.1.329 skips the record.",
 )
 PLAIN_ANSWER = Kind(
     "answer-plain-string", "error", "Clients before 2.1.220 refuse the whole session."
@@ -29,7 +29,7 @@ PLAIN_ANSWER = Kind(
 BLANK_PROMPT = Kind(
     "prompt-blank",
     "error",
-    "It is sent as it is, and the API refuses the whole conversation from then on.",
+    "Clients send it, and the API then refuses the whole conversation.",
 )
 BLANK_BLOCK = Kind(
     "text-blank",
@@ -37,13 +37,13 @@ BLANK_BLOCK = Kind(
     "Clients up to 2.1.112 send it, and the API refuses; 2.1.329 leaves it out.",
 )
 EMPTY_MESSAGE = Kind(
-    "message-empty", "warning", "Clients drop it, or put '(no content)' in its place."
+    "message-empty", "warning", "Clients drop it, or replace it by '(no content)'."
 )
 BLANK_ANSWER = Kind("answer-blank", "note", "Clients drop it; they write such records themselves.")
 EMPTY_ANSWER = Kind(
     "answer-empty",
     "note",
-    "Clients send the answer's other records; where it has none, '(no content)' in its place.",
+    "Clients send the answer's other records, or '(no content)' if it has none.",
 )
 
 
@@ -75,39 +75,39 @@ def defects_of_content(record: Record, node: Node) -> Iterator[Defect]:
         if blank:
             yield BLANK_BLOCK.in_node(node, f"A text among {len(content)} blocks is empty")
     elif blank and node.kind == records.USER:
-        yield BLANK_PROMPT.in_node(node, "The prompt holds only empty text")
+        yield BLANK_PROMPT.in_node(node, "The prompt contains only empty text")
     elif blank:
-        yield BLANK_ANSWER.in_node(node, "The answer holds only empty text")
+        yield BLANK_ANSWER.in_node(node, "The answer contains only empty text")
     elif node.kind == records.USER:
-        yield EMPTY_MESSAGE.in_node(node, "The user message holds nothing")
+        yield EMPTY_MESSAGE.in_node(node, "The user message is empty")
     elif not is_marked(record):
-        yield EMPTY_ANSWER.in_node(node, "The answer holds nothing")
+        yield EMPTY_ANSWER.in_node(node, "The answer is empty")
 
 
 UNSIGNED = Kind(
     "thinking-unsigned",
     "error",
-    "It is sent as it is; the API refuses every request of the session from then on.",
+    "Clients send it; the API then refuses every request of the session.",
 )
 TEXTLESS = Kind(
     "thinking-textless",
     "error",
-    "Client 2.1.112 refuses the whole session, and the API what others send.",
+    "Client 2.1.112 refuses the whole session; the API refuses the requests of others.",
 )
 REDACTED = Kind(
     "thinking-redacted-empty",
     "error",
-    "Client 2.1.112 refuses the whole session, and the API what others send.",
+    "Client 2.1.112 refuses the whole session; the API refuses the requests of others.",
 )
 ALTERED = Kind(
     "thinking-altered",
     "error",
-    "A signature fits one text only: the API refuses the other one, and every request with it.",
+    "A signature belongs to one text: the API refuses every request with the other one.",
 )
 ALONE = Kind(
     "thinking-alone",
     "note",
-    "Clients drop it: an answer that was interrupted while the model thought.",
+    "Clients drop it: the answer was interrupted while the model was thinking.",
 )
 
 
@@ -157,7 +157,7 @@ def defects_of_lone_thinking(chain: Sequence[Node], alone: set[int]) -> Iterator
             answers.setdefault(node.message_id or node.uuid, []).append(node)
     for nodes in answers.values():
         if all(node.number in alone for node in nodes):
-            yield ALONE.in_node(nodes[0], "An answer of thinking alone")
+            yield ALONE.in_node(nodes[0], "The answer contains only thinking")
 
 
 def without_thinking(record: Record) -> Record | None:
@@ -187,17 +187,17 @@ REPEATED_RESULT = Kind(
 LATE = Kind(
     "tool-result-late",
     "warning",
-    "It stands behind a later answer: clients drop it and send an error message in its place.",
+    "It comes after a later answer: clients drop it and send an error message instead.",
 )
 UNANSWERED = Kind(
     "tool-call-unanswered",
     "warning",
-    "Clients drop the call on resume; programs that don't get a 400 from the API.",
+    "Clients drop the call on resume; programs that keep it get error 400 from the API.",
 )
 ORPHAN = Kind(
     "tool-result-orphan",
     "warning",
-    "Clients drop the result on resume; programs that don't get a 400 from the API.",
+    "Clients drop the result on resume; programs that keep it get error 400 from the API.",
 )
 OPEN = Kind(
     "tool-call-open", "note", "The session ended during the call; clients answer it with an error."
@@ -255,7 +255,7 @@ class _CallLedger:
         elif call in self.done:
             yield REPEATED_RESULT.in_node(node, f"The call {call} was answered before")
         else:
-            yield ORPHAN.in_node(node, f"Nothing called {call}")
+            yield ORPHAN.in_node(node, f"There is no call {call}")
 
     def name_unanswered(self) -> Iterator[Defect]:
         for call, node in {**self.late, **self.waiting}.items():
@@ -267,15 +267,18 @@ class _CallLedger:
 
 
 EMPTY = Kind(
-    "conversation-empty", "error", "Clients say that no conversation was found.", repairable=False
+    "conversation-empty",
+    "error",
+    "Clients report that they found no conversation.",
+    repairable=False,
 )
 UNTIMED_END = Kind(
-    "timestamp-missing-at-end", "error", "Client 2.1.329 says that no conversation was found."
+    "timestamp-missing-at-end", "error", "Client 2.1.329 reports that it found no conversation."
 )
 UNTIMED = Kind(
     "timestamp-missing",
     "warning",
-    "Client 2.1.42 takes another record for the end of the conversation.",
+    "Client 2.1.42 ends the conversation at another record.",
 )
 BACKWARD = Kind("timestamp-backward", "note", "Harmless; Claude Code writes this.")
 NOT_LATEST = Kind(
@@ -291,20 +294,20 @@ NO_PROMPT_FIRST = Kind(
 RESULT_FIRST = Kind(
     "starts-with-result",
     "error",
-    "Client 2.1.42 sends it, and the API refuses; 2.1.329 puts a placeholder there.",
+    "Client 2.1.42 sends it, and the API refuses; 2.1.329 sends a placeholder instead.",
 )
 ANSWERS_MEET = Kind(
     "answer-after-answer",
     "warning",
-    "Clients send both; the API takes them for one.",
+    "Clients send both; the API merges them.",
     repairable=False,
 )
 SIDECHAIN = Kind(
     "sidechain-inline",
     "note",
-    "Old clients keep sub-agents in the same file; clients leave them out.",
+    "Old clients wrote sub-agents into the same file; clients do not load them.",
 )
-FOREIGN_ID = Kind("session-id-foreign", "note", "Clients go by the name of the file.")
+FOREIGN_ID = Kind("session-id-foreign", "note", "Clients use the id in the file's name.")
 
 
 def defects_of_sequence(transcript: Transcript, session_id: str | None) -> Iterator[Defect]:
@@ -313,7 +316,9 @@ def defects_of_sequence(transcript: Transcript, session_id: str | None) -> Itera
     spoken = [node for node in chain if node.spoken]
     if not spoken:
         if transcript.nodes or transcript.bad_lines:
-            yield Defect(EMPTY, f"None of {transcript.line_count} lines leads to a conversation")
+            yield Defect(
+                EMPTY, f"None of the {transcript.line_count} lines belongs to a conversation"
+            )
         return
     if spoken[0].kind == ASSISTANT:
         yield NO_PROMPT_FIRST.in_node(spoken[0], "The conversation begins with an answer")

@@ -282,7 +282,7 @@ class _RecordsSeen:
 
     def checks(self) -> list[Check]:
         """Return the check of the records."""
-        return [Check("every record that was to be kept is there", not self._missing)]
+        return [Check("every record to keep was written", not self._missing)]
 
 
 def _tokens_of_both(path: str, live: list[Node], chain: list[Node]) -> tuple[int, int]:
@@ -321,7 +321,7 @@ def _losses_in_words(report: DefectReport, body: ChainRewrite, chain: Sequence[N
                 lost.append(finding_in_words(finding))
     for number, calls in body.linear.dropped.items():
         lost.append(
-            f"record {number}: left out, since its counterpart is missing: "
+            f"record {number}: omitted, because its counterpart is missing: "
             f"{', '.join(sorted(calls))}"
         )
     return lost

@@ -20,7 +20,7 @@ from resume_hooks.transcripts.records import Record, string
 OUTPUT_GONE = Kind(
     "tool-output-gone",
     "warning",
-    "The model sees the preview alone; reading the rest fails.",
+    "The model sees only the preview; reading the rest fails.",
     repairable=False,
 )
 BACKUP_GONE = Kind(

@@ -166,7 +166,7 @@ def run_on() -> None:
 
 
 def forget_index(where: Where) -> None:
-    """Remove the index with every word in it; the next search makes it anew.
+    """Remove the index with every word in it; the next search rebuilds it.
 
     IndexUnusable where it can't be.
     """
