@@ -124,13 +124,13 @@ def test_parallel_calls_become_one_message_and_what_no_message_can_hold_a_text(
 @pytest.mark.parametrize(
     ("messages", "fields", "told"),
     [
-        ("gone", {}, "not what its file holds"),
-        ("other calls", {}, "not what its file holds"),
+        ("gone", {}, "differs from its file"),
+        ("other calls", {}, "differs from its file"),
         ("all", {"options": "--nonsense"}, "is not an option"),
         ("all", {"options": "--tools Nothing"}, "too few"),
         ("all", {"session_id": "x"}, "no transcript"),
         ([], {}, "no messages"),
-        ([5, {"handle": 5, "calls": [5], "results": 5}], {}, "not what its file holds"),
+        ([5, {"handle": 5, "calls": [5], "results": 5}], {}, "differs from its file"),
         (None, {}, "no messages"),
     ],
 )
