@@ -45,6 +45,7 @@ def _edited(*names: str) -> Talk:
         ("git add b.py && git commit -m x", COMMITTED, "not committed"),
         ("git -C /elsewhere commit -am x", COMMITTED, "not committed"),
         ("git commit --dry-run", "On branch main", "not committed"),
+        ("git add a.py", "", "staged, not committed"),
         ("git add a.py && git status", PART, "staged, not committed"),
         ("git stash", "Saved working directory", "in a git stash"),
         ("git stash && git stash pop", "ok", "not committed"),
@@ -255,7 +256,36 @@ def test_moves(config_home: ConfigHome) -> None:
 def _uncommitted(talk: Talk, home: ConfigHome) -> str:
     """The line of the files that are not committed."""
     rows = [entry.text for entry in talk.digest(home).entries_of("now")]
-    return next((row for row in rows if row.startswith("not committed: ")), "")
+    starts = ("staged for the next commit: ", "not committed: ", "not tracked by git: ")
+    return "; ".join(row for row in rows if row.startswith(starts))
+
+
+def test_files_of_the_next_commit_come_first(config_home: ConfigHome) -> None:
+    """Then those that git knows, and those that it does not; what git alone lists counts once it is staged."""
+    talk = _edited("a.py", "b.py", "new.py").runs(
+        "git status -s", " M a.py\n M b.py\n?? new.py\n", cwd=CWD
+    )
+    assert (
+        _uncommitted(talk, config_home) == "not committed: b.py, a.py; not tracked by git: new.py"
+    )
+    talk.runs("git add a.py", "", cwd=CWD)
+    assert _uncommitted(talk, config_home) == (
+        "staged for the next commit: a.py; not committed: b.py; not tracked by git: new.py"
+    )
+    listed = "M  a.py\nA  other.yml\n M b.py\n?? new.py\n"
+    talk.runs("git add other.yml && git status -s", listed, cwd=CWD)
+    assert _uncommitted(talk, config_home).startswith(
+        "staged for the next commit: other.yml, a.py;"
+    )
+    rows = [entry.text for entry in talk.digest(config_home).entries_of("now")]
+    assert not any("lists besides" in row for row in rows)
+
+
+def test_a_line_of_many_files_says_how_many_there_are(config_home: ConfigHome) -> None:
+    """Whole names alone."""
+    names = [f"{'folder/' * 12}file_{number}.py" for number in range(10)]
+    row = _uncommitted(_edited(*names).runs("git log", "1234567 x", cwd=CWD), config_home)
+    assert row.endswith("file_6.py and 6 others")
 
 
 @pytest.mark.parametrize(
@@ -264,9 +294,9 @@ def _uncommitted(talk: Talk, home: ConfigHome) -> str:
         ("git mv old new", "not committed: new/x.py"),
         ("mv old new", "not committed: new/x.py"),
         ('T="new"; git mv old "$T"', ""),
-        ('git mv old "$T"; git status -s', "not committed: new/x.py (staged)"),
-        ("git mv old new; git status -s", "not committed: new/x.py (staged)"),
-        ("git add -A; git diff --cached --name-status", "not committed: new/x.py (staged)"),
+        ('git mv old "$T"; git status -s', "staged for the next commit: new/x.py"),
+        ("git mv old new; git status -s", "staged for the next commit: new/x.py"),
+        ("git add -A; git diff --cached --name-status", "staged for the next commit: new/x.py"),
         ("git status -s", ""),
     ],
 )
@@ -297,7 +327,7 @@ def test_a_committed_file_that_git_moved_is_staged(config_home: ConfigHome) -> N
     """The next commit takes the move."""
     talk = _edited("old/x.py").runs("git commit -am x", COMMITTED, cwd=CWD)
     talk.runs("git mv old new", "", cwd=CWD)
-    assert _uncommitted(talk, config_home) == "not committed: new/x.py (staged)"
+    assert _uncommitted(talk, config_home) == "staged for the next commit: new/x.py"
     talk.runs("git commit -m y", "[main 7654321] y\n", cwd=CWD)
     assert _uncommitted(talk, config_home) == ""
 

@@ -30,7 +30,11 @@ def now(digest: Digest) -> str:
 def test_the_repository_as_it_is() -> None:
     """Its branch, and the files with changes that are not committed, from where the session is at home."""
     state = RepositoryState(
-        "branch main, 2 uncommitted", "/home/user", frozenset({"proj/b.py", "other"})
+        "branch main, 3 uncommitted",
+        "/home/user",
+        frozenset({"proj/b.py", "other", "proj/c.py"}),
+        staged=frozenset({"proj/c.py"}),
+        untracked=frozenset({"other"}),
     )
     seen = git_seen([], "main", {})
     rows = [
@@ -45,9 +49,12 @@ def test_the_repository_as_it_is() -> None:
             pull_requests([]),
         )
     ]
-    assert rows[0] == "git: branch main, 2 uncommitted"
-    assert rows[1].startswith("not committed: ")
-    assert "b.py" in rows[1]
+    assert rows == [
+        "git: branch main, 3 uncommitted",
+        "staged for the next commit: c.py",
+        "not committed: b.py",
+        "not tracked by git: /home/user/other",
+    ]
 
 
 @pytest.mark.parametrize(

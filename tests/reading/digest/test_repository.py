@@ -88,6 +88,8 @@ def test_what_is_not_committed(repo: Path) -> None:
     git(repo, "mv", "sub/b", "sub/c d")
     state = patiently(repo / "sub")
     assert state.dirty == {"a", "new file ü", "sub/c d"}
+    assert state.staged == {"sub/c d"}
+    assert state.untracked == {"new file ü"}
     assert state.line == "branch main, 2 commits since the session began, 3 uncommitted"
 
 

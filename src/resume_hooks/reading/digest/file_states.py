@@ -147,7 +147,7 @@ class FileStates:
         self._checkouts: dict[str, str] = {}
         self._untouched = set(listed)
         self._staged: set[str] = set()
-        self._untracked: set[str] = set()
+        self.untracked: set[str] = set()
         """The files that no commit holds: a tool created them, or a status lists them so."""
         self._made: dict[str, list[CommitSeen]] = {}
         """The commits that stand, by checkout, the latest last."""
@@ -166,7 +166,7 @@ class FileStates:
         self.states[path] = FileState(NOT_COMMITTED)
         self.removed.discard(path)
         if is_new:
-            self._untracked.add(path)
+            self.untracked.add(path)
         self._staged.discard(path)
         self._commit_of[path] = self._commits
 
@@ -287,8 +287,11 @@ class FileStates:
         if takes_all:
             added.update(self._paths_in(call.folder))
         if _UPDATES.intersection(rest):
-            added -= self._untracked
+            added -= self.untracked
         self._staged |= added
+        for path in added if not call.run.failed else ():
+            if self.states[path].words == NOT_COMMITTED:
+                self.states[path] = FileState(STAGED)
         if takes_all:
             self.listed_at = None
 
@@ -312,7 +315,7 @@ class FileStates:
         made.append(commit)
         taken = {path for path in self._staged if self.checkout_of(path) == checkout}
         if any(_TAKES_ALL.match(word) for word in _options(rest)):
-            taken.update(set(self._paths_in(call.folder)) - self._untracked)
+            taken.update(set(self._paths_in(call.folder)) - self.untracked)
         taken.update(self._files_named(_operands_of_commit(rest), call.folder))
         created = self._files_created(call, checkout)
         self._begin_untouched(created)
@@ -321,7 +324,7 @@ class FileStates:
             if self.states[path].words in OPEN_STATES:
                 self.states[path] = FileState("committed", commit)
         self._staged -= taken
-        self._untracked -= taken
+        self.untracked -= taken
         self._commits += 1
         if self._adds_unknown:
             self._unknown_at[checkout] = self._commits
@@ -348,7 +351,7 @@ class FileStates:
         for path in self._paths_in(call.folder):
             is_open = self.states[path].words in OPEN_STATES
             if _is_listed(path, status.untracked):
-                self._untracked.add(path)
+                self.untracked.add(path)
             if _is_listed(path, status.staged):
                 self.states[path] = FileState(STAGED)
                 self._staged.add(path)

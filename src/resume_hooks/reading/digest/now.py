@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from resume_hooks.reading.digest import prose, shell
 from resume_hooks.reading.digest.collector import LineageFacts
 from resume_hooks.reading.digest.entries import WENT_ON, DigestEntry, make_entry, redact_and_learn
 from resume_hooks.reading.digest.facts import Quote, RecordPlace
-from resume_hooks.reading.digest.file_states import STAGED, FileStates
+from resume_hooks.reading.digest.file_states import NOT_COMMITTED, STAGED, FileStates
 from resume_hooks.reading.digest.git_seen import GitSeen
 from resume_hooks.reading.digest.open_calls import newest_proposal
 from resume_hooks.reading.digest.pull_requests import PullRequests
@@ -25,11 +25,14 @@ from resume_hooks.system.text import plain_line, plural, quoted_name
 
 PULL_REQUEST = "pull request of this branch"
 ALL_DONE = "all items of the task list after it are done"
+WAITING = "staged for the next commit"
+NEW = "not tracked by git"
 FILES = 8  # files with changes that are not committed that are named
+NAMES = 380  # characters of these names
 _DETACHED = "HEAD"  # the client's note in place of a branch
 RUNNING = 3  # sub-agents and commands at work that are named
 PLAN = 4_000  # characters of a plan in which its title is looked for
-CUT_OFF = 460  # characters of a call that was not answered
+CUT_OFF = 460  # characters of a call that was not answered, or of a line of files
 DOCUMENTS = 2  # documents to read first that are named
 _PROMISE = late(
     r"\b(?:let me|i'll|i will|i'm going to|let's)\s+(?:also |now |first |just |quickly )*"
@@ -98,7 +101,7 @@ def _lines_of_repository(
     if git.root:
         yield DigestEntry(f"git: {plain_line(git.line)}")
         if git.dirty:
-            yield DigestEntry(_line_of_uncommitted(git, paths))
+            yield from _lines_of_uncommitted(git, paths)
         return
     if len(seen.checkouts) > 1:
         for each in seen.checkouts:
@@ -217,25 +220,48 @@ def _uncommitted_as_seen(
     if not states.uses_git:
         names = _files_changed_since(facts, paths, 0)
         if names:
-            yield make_entry(f"no git command ran; changed: {_first_names(names[::-1])}", "")
+            shown = _first_names(names[::-1])
+            yield make_entry(f"no git command ran; changed: {shown}", "", most=CUT_OFF)
         return
-    names = []
-    for path in reversed(states.open_files()):
-        if TEMPORARY.search(path) is None and path not in states.only_listed:
-            is_staged = states.states[path].words == STAGED
-            names.append(f"{plain_line(path)} (staged)" if is_staged else plain_line(path))
-    if names:
-        yield make_entry(f"not committed: {_first_names(names)}", "")
+    own = [path for path in reversed(states.open_files()) if _is_named(path, states)]
+    if own:
+        yield from _lines_of_open_files(
+            own,
+            [path for path in own if states.states[path].words == STAGED],
+            states.untracked,
+        )
     elif seen.commit is not None and facts.changes:
         yield make_entry("no change of the session's own is left to commit", seen.commit)
     others: list[str] = []
-    own = _folders_of_files(_files_changed_since(facts, paths, 0))
+    folders = _folders_of_files(_files_changed_since(facts, paths, 0))
     for path in sorted(states.listed):
-        is_strange = path not in states.states or path in states.only_listed
-        if is_strange and not posixpath.isabs(path) and path.rstrip("/") not in own:
+        is_strange = path not in states.states or not _is_named(path, states)
+        if is_strange and not posixpath.isabs(path) and path.rstrip("/") not in folders:
             others.append(plain_line(path))
     if others and states.listed_at is not None:
-        yield make_entry(f"git status lists besides: {_first_names(others)}", states.listed_at)
+        yield make_entry(
+            f"git status lists besides: {_first_names(others)}", states.listed_at, most=CUT_OFF
+        )
+
+
+def _is_named(path: str, states: FileStates) -> bool:
+    """Whether an open file is named as the session's: what git alone lists only once it is staged."""
+    if TEMPORARY.search(path) is not None:
+        return False
+    return path not in states.only_listed or states.states[path].words == STAGED
+
+
+def _lines_of_open_files(
+    paths: Sequence[str], staged: Collection[str], untracked: Collection[str]
+) -> Iterator[DigestEntry]:
+    """The files that are not committed: those of the next commit first, new files last."""
+    waiting = [path for path in paths if path in staged]
+    new = [path for path in paths if path in untracked and path not in staged]
+    changed = [path for path in paths if path not in staged and path not in untracked]
+    for words, names in ((WAITING, waiting), (NOT_COMMITTED, changed), (NEW, new)):
+        if names:
+            shown = _first_names([plain_line(name) for name in names])
+            yield make_entry(f"{words}: {shown}", "", most=CUT_OFF)
 
 
 def _folders_of_files(names: Sequence[str]) -> frozenset[str]:
@@ -250,12 +276,19 @@ def _folders_of_files(names: Sequence[str]) -> frozenset[str]:
 
 
 def _first_names(names: Sequence[str]) -> str:
-    """The first of some names, and the number of others."""
-    if len(names) > FILES:
-        more = f" and {plural(len(names) - FILES, 'other')}"
+    """The first of some names, as many as a line holds, and the number of others."""
+    shown: list[str] = []
+    room = NAMES
+    for name in names[:FILES]:
+        room -= len(name) + 2
+        if shown and room < 0:
+            break
+        shown.append(name)
+    if len(names) > len(shown):
+        more = f" and {plural(len(names) - len(shown), 'other')}"
     else:
         more = ""
-    return f"{', '.join(names[:FILES])}{more}"
+    return f"{', '.join(shown)}{more}"
 
 
 def _unfinished_request(facts: LineageFacts) -> Iterator[DigestEntry]:
@@ -326,13 +359,15 @@ def _line_of_unanswered(facts: LineageFacts, last_prompt: int) -> str:
     return f"the last request was not answered{reached}"
 
 
-def _line_of_uncommitted(git: RepositoryState, paths: Paths) -> str:
+def _lines_of_uncommitted(git: RepositoryState, paths: Paths) -> Iterator[DigestEntry]:
     """The files with uncommitted changes, relative to the session's folder."""
-    names = sorted(
-        quoted_name(plain_line(paths.relative_path(posixpath.join(git.root, name))))
-        for name in git.dirty
-    )
-    return f"not committed: {_first_names(names)}"
+    names: dict[str, str] = {}
+    for name in git.dirty:
+        shown = plain_line(paths.relative_path(posixpath.join(git.root, name)))
+        names[quoted_name(shown)] = name
+    staged = {shown for shown, name in names.items() if name in git.staged}
+    untracked = {shown for shown, name in names.items() if name in git.untracked}
+    return _lines_of_open_files(sorted(names), staged, untracked)
 
 
 def _documents_on_state(facts: LineageFacts, paths: Paths) -> list[tuple[str, RecordPlace]]:

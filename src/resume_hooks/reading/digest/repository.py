@@ -41,13 +41,17 @@ _FIELDS = {
 }  # the spaces before the path in a row of git's, by how it begins
 
 
+_TRACKED = (b"1 ", b"2 ")  # how a row begins of a file whose first letter is its state in the index
+
+
 class RepositoryState(NamedTuple):
     """A repository now: one ``line`` for people, and the facts that it is made of.
 
     ``dirty`` has the paths, from the ``root``, with changes that are not committed, new files
-    included. ``branch`` is ``""`` where none is checked out. ``ahead`` and ``behind`` count commits
-    against the remote-tracking branch of the upstream; 0 without one. ``rewritten``: the upstream's
-    tip was this branch's and no longer leads to it, so that a push must be forced.
+    included; among them are the ``staged`` and the ``untracked`` ones. ``branch`` is ``""`` where
+    none is checked out. ``ahead`` and ``behind`` count commits against the remote-tracking branch of
+    the upstream; 0 without one. ``rewritten``: the upstream's tip was this branch's and no longer
+    leads to it, so that a push must be forced.
     """
 
     line: str
@@ -57,6 +61,18 @@ class RepositoryState(NamedTuple):
     ahead: int = 0
     behind: int = 0
     rewritten: bool = False
+    staged: frozenset[str] = frozenset()
+    untracked: frozenset[str] = frozenset()
+
+
+class _Status(NamedTuple):
+    """What ``git status`` says: the commits that a branch is ahead and behind, and the changed paths."""
+
+    ahead: int
+    behind: int
+    dirty: frozenset[str]
+    staged: frozenset[str]
+    untracked: frozenset[str]
 
 
 class GitQuery:
@@ -123,27 +139,44 @@ class GitQuery:
         status, count, *upstream = outputs
         if status is None:
             return RepositoryState(NOT_ASKED)
-        ahead, behind, dirty = _parse_status(status)
+        found = _parse_status(status)
         tip = upstream[0].strip() if upstream and upstream[0] else b""
-        rewritten = behind > 0 and bool(tip) and _was_tip(view.reflog, tip)
+        rewritten = found.behind > 0 and bool(tip) and _was_tip(view.reflog, tip)
         branch = plain_line(os.fsencode(view.branch).decode("utf-8", "replace"))
-        state = RepositoryState("", self._root, dirty, branch, ahead, behind, rewritten)
+        state = RepositoryState(
+            "",
+            self._root,
+            found.dirty,
+            branch,
+            found.ahead,
+            found.behind,
+            rewritten,
+            found.staged,
+            found.untracked,
+        )
         return state._replace(line=_line_of_state(state, (count or b"").strip()))
 
 
-def _parse_status(status: bytes) -> tuple[int, int, frozenset[str]]:
-    """The commits that a branch is ahead and behind, and the changed paths, from the rows of ``git status``."""
+def _parse_status(status: bytes) -> _Status:
+    """What the rows of ``git status`` say."""
     ahead, behind = 0, 0
     dirty: set[str] = set()
+    staged: set[str] = set()
+    untracked: set[str] = set()
     rows = iter(status.split(b"\0"))
     for row in rows:
         if row.startswith(b"# branch.ab "):
             ahead, behind = (abs(int(count)) for count in row[12:].split())
         elif row[:2] in _FIELDS:
-            dirty.add(os.fsdecode(row.split(b" ", _FIELDS[row[:2]])[-1]))
+            path = os.fsdecode(row.split(b" ", _FIELDS[row[:2]])[-1])
+            dirty.add(path)
+            if row[:2] == b"? ":
+                untracked.add(path)
+            elif row[:2] in _TRACKED and row[2:3] != b".":
+                staged.add(path)
             if row[:2] == b"2 ":
                 next(rows, None)  # the name that it had before
-    return ahead, behind, frozenset(dirty)
+    return _Status(ahead, behind, frozenset(dirty), frozenset(staged), frozenset(untracked))
 
 
 def _was_tip(reflog: str, commit: bytes) -> bool:
