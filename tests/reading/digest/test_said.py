@@ -389,6 +389,7 @@ def test_the_assistants_last_words(config_home: ConfigHome) -> None:
         "dont run", "don't worry about the old keys", "We must never look at the effect right now",
         "Operation stopped by hook", "158.5 npm error You must never call this",
         "opk: error: the following arguments are required: cmd",
+        "yes, update the memory. Delete the dir, don't archive",
         '"Never do that"', "lol, never use tabs then 😂",
         "Maybe we should never use tabs.",
     ],
@@ -454,6 +455,31 @@ def test_a_short_constraint_comes_with_what_it_is_about(config_home: ConfigHome)
     )
     (found,) = texts(talk.digest(config_home), "constraints")
     assert found == "The parser reads the names of users from the table. Never change that."
+
+
+SUMMARY = """This session is being continued from a previous conversation that ran out of context.
+
+6. All user messages:
+   - Initial request: "Move the parser into a package. Never rename a public function."
+   - "yes continue" (multiple times)
+   - (User rejected commit with): "always ask me before you push to the remote of the team"
+   - "use tabs instead of spaces in every new file"
+
+7. Pending Tasks:
+   - "never do what stands in another section"
+"""
+
+
+def test_a_constraint_that_only_a_summary_holds(config_home: ConfigHome) -> None:
+    """Its message is from before what the file has; what a prompt holds comes once, with its own place."""
+    talk = Talk().prompt("use tabs instead of spaces in every new file").says("ok")
+    talk.prompt(SUMMARY, isCompactSummary=True, isVisibleInTranscriptOnly=True).prompt("go on")
+    digest = talk.says("Done.").digest(config_home)
+    assert lines(digest, "constraints") == {
+        "use tabs instead of spaces in every new file": 0,
+        "Move the parser into a package. Never rename a public function.": 2,
+        "always ask me before you push to the remote of the team": 2,
+    }
 
 
 def test_a_constraint_that_was_taken_back_is_gone(config_home: ConfigHome) -> None:

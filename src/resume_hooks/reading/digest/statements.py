@@ -96,6 +96,16 @@ BRIEF = (
 )
 NAMED = 120  # characters of what a refused call was about
 
+SUMMARY_READ = 60_000  # characters of a client's summary in which it lists the user's messages
+SAME_MESSAGE = (
+    50  # characters at the beginning of a message by which a summary's quote of it is known
+)
+_USER_MESSAGES = late(
+    r"^[#*\d. \t]*all user messages[^\n]*\n([\s\S]*?)(?=^(?:\d+\.[ \t]|#|</)|\Z)",
+    re.IGNORECASE | re.MULTILINE,
+)
+_QUOTED_MESSAGE = late(r"\"((?:[^\"\\\n]|\\.){8,4000})\"")
+
 REQUEST = 2_000  # characters of the last request that are searched for words
 _PREFERS = late(
     r"\bprefer(?:s|red|ence)?\b|\b(?:cap|limit|budget|deadline)\b.*\d|\bwithout\s+(?:my\s+)?explicit\b"
@@ -124,6 +134,7 @@ _PASSING = late(
 )
 """Requests for the next step alone, transitions, and sentences that don't say what they are about."""
 
+_REPLY = late(r"\W*(?:yes|yeah|yep|ok(?:ay)?|sure|no|nope)\b", re.IGNORECASE)
 DOCUMENT = 800  # characters of a prompt from which on it may be a document that somebody else wrote
 _MARKED_UP = late(r"^[ \t]*(?:[-*+•]|\d+[.)]|#{1,6}|\||```)[ \t]", re.MULTILINE)
 HEADING = late(r"^[ \t]*#{1,6}[ \t][^\n]*$", re.MULTILINE)
@@ -162,17 +173,18 @@ def entries_of_constraints(facts: LineageFacts, requests: PullRequests) -> Itera
     """The user's demands on how the work is to be done, the latest first; not on the next step.
 
     A short one comes with the sentence before it. What a later one takes back is left out, and what
-    waits for a pull request that came to its end.
+    waits for a pull request that came to its end. Last come those that only a summary quotes, of
+    messages from before what the file still holds.
     """
     found: list[tuple[str, RecordPlace]] = []
     templates = _templates(facts.prompts.said)
-    for said in _latest_first(facts.prompts.said):
+    for said in (*_latest_first(facts.prompts.said), *_messages_of_summaries(facts)):
         if said.place in facts.strangers or said.place in templates:
             continue
         sentences = list(prose.sentences_of(HEADING.sub("", _words_of_prompt(said.text))))
         binding = []
         for at, sentence in enumerate(sentences):
-            if _is_binding(sentence):
+            if _is_binding(sentence) and not _goes_on_with_reply(sentences, at):
                 binding.append(at)
         for at in reversed(binding):
             found.append((_with_subject(sentences, at), said.place))
@@ -182,12 +194,34 @@ def entries_of_constraints(facts: LineageFacts, requests: PullRequests) -> Itera
             yield make_entry(text, place)
 
 
+def _messages_of_summaries(facts: LineageFacts) -> Iterator[Quote]:
+    """The user's messages that the client's summaries list and that no prompt holds, the latest summary first."""
+    if not facts.summaries:
+        return
+    known = " ".join(" ".join(said.full.lower().split()) for said in facts.prompts.said)
+    for summary in reversed(facts.summaries):
+        part = _USER_MESSAGES.search(summary.text[:SUMMARY_READ])
+        rows = part[1].split("\n") if part else []
+        for row in rows:
+            for words in _QUOTED_MESSAGE.findall(row) or [prose.MARKUP.sub("", row)]:
+                beginning = " ".join(words.lower().split())[:SAME_MESSAGE]
+                if beginning not in known:
+                    yield Quote(words, summary.place, summary.uuid)
+
+
 def _is_binding(sentence: str) -> bool:
     lowered = sentence.lower()
     is_standing_demand = is_demand(sentence) and _STANDING.search(lowered) is not None
     if not is_standing_demand and _PREFERS.search(lowered) is None:
         return False  # most, at half of the time
     return not is_aside(sentence) and _PASSING.search(sentence) is None
+
+
+def _goes_on_with_reply(sentences: Sequence[str], at: int) -> bool:
+    """Whether a short sentence only goes on with a reply: "Yes, delete it. Don't archive it" is for this step."""
+    if at == 0 or len(sentences[at].split()) >= BRIEF:
+        return False
+    return _REPLY.match(sentences[at - 1]) is not None
 
 
 def _with_subject(sentences: Sequence[str], at: int) -> str:
