@@ -18,7 +18,7 @@ from benchmarks.recall.judge import STRENGTHS, Asked, judged, score, spread, sur
 from benchmarks.recall.naive import FusedNaive, Naive
 from benchmarks.recall.questions import HALVES, KINDS, Home, Question, questions
 from benchmarks.recall.ripgrep import Ripgrep
-from benchmarks.recall.searcher import Ours, Searcher, Unindexed
+from benchmarks.recall.searcher import AskedAgain, Ours, Searcher, Unindexed
 from tests.needs import corpus_folder
 
 DEPTH = 10
@@ -119,7 +119,8 @@ def main(half: str) -> int:
             for searcher in compared
         ]
         print_table("one wording", once)
-        compared.insert(3, FusedNaive(next(one for one in compared if isinstance(one, Naive))))
+        compared.insert(1, AskedAgain(home))
+        compared.insert(4, FusedNaive(next(one for one in compared if isinstance(one, Naive))))
         several = [
             (searcher, ask(searcher, reworded, lambda question: question.wordings))
             for searcher in compared

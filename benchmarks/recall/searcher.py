@@ -11,6 +11,7 @@ from resume_hooks.paths import Where
 from resume_hooks.search.engine import search_index
 from resume_hooks.search.index.unread import RawWords, ranks
 from resume_hooks.search.query import parse_query
+from resume_hooks.search.result import SearchResult
 from resume_hooks.search.scope import Scope
 from tests.needs import corpus_folder
 
@@ -54,12 +55,27 @@ class Ours:
     def search(self, wordings: Sequence[str], most: int) -> Answer:
         """The turns it finds."""
         begun = time.perf_counter()
-        found = search_index(
-            wordings[:1], Scope(helpers=True), Where(self._home.where), also=wordings[1:], most=most
-        )
+        result = self._search_index(wordings, most)
         ms = milliseconds_since(begun)
-        places = [Place(self._home.name(hit.file), hit.turn) for hit in found.hits]
-        return Answer(places, ms, [hit.strength for hit in found.hits])
+        places = [Place(self._home.name(hit.file), hit.turn) for hit in result.hits]
+        return Answer(places, ms, [hit.strength for hit in result.hits])
+
+    def _search_index(self, wordings: Sequence[str], most: int) -> SearchResult:
+        where = Where(self._home.where)
+        scope = Scope(helpers=True)
+        return search_index(wordings[:1], scope, where, also=wordings[1:], most=most)
+
+
+class AskedAgain(Ours):
+    """Our search as an agent uses it that asks in one wording, and in all if nothing is close."""
+
+    name = "resume-hooks, again if nothing close"
+
+    def _search_index(self, wordings: Sequence[str], most: int) -> SearchResult:
+        first = super()._search_index(wordings[:1], most)
+        if first.nothing_close:
+            return super()._search_index(wordings, most)
+        return first
 
 
 class Unindexed:
