@@ -7,9 +7,10 @@ nothing later than that instant.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from itertools import takewhile
+from operator import attrgetter
 from typing import NamedTuple, Protocol
 
 from resume_hooks import clock
@@ -97,12 +98,12 @@ class CutAtRecord(NamedTuple):
         """Return the record itself, or the last message before a line that is not a message."""
         record = self.record
         if isinstance(record, int):
-            return self._find_number(transcript, record)
+            return self._find_line(transcript, record, transcript.line_count, attrgetter("number"))
         if isinstance(record, str):
             return self._find_uuid(transcript, record)
         if record.uuid:  # The uuid still finds the record after its line moved.
             return self._find_uuid(transcript, record.uuid)
-        return self._find_offset(transcript, record.offset)
+        return self._find_line(transcript, record.offset, transcript.size, attrgetter("offset"))
 
     def _find_uuid(self, transcript: Transcript, uuid: str) -> CutTarget | None:
         matching_nodes = []
@@ -113,38 +114,21 @@ class CutAtRecord(NamedTuple):
             return _refuse_missing_record(transcript, f"No {self.description}")
         return CutTarget(_require_talk_node(matching_nodes, self.description))
 
-    def _find_number(self, transcript: Transcript, number: int) -> CutTarget | None:
-        if number >= transcript.line_count:
-            return self._refuse_missing_line(transcript)
-        earlier_nodes = []
-        for node in transcript.nodes:
-            if node.number <= number:
-                earlier_nodes.append(node)
-        is_message = bool(earlier_nodes) and earlier_nodes[-1].number == number
-        return self._last_message(transcript, earlier_nodes, is_message=is_message)
-
-    def _find_offset(self, transcript: Transcript, offset: int) -> CutTarget | None:
-        if offset >= transcript.size:
-            return self._refuse_missing_line(transcript)
-        earlier_nodes = []
-        for node in transcript.nodes:
-            if node.offset <= offset:
-                earlier_nodes.append(node)
-        is_message = bool(earlier_nodes) and earlier_nodes[-1].offset == offset
-        return self._last_message(transcript, earlier_nodes, is_message=is_message)
-
-    def _refuse_missing_line(self, transcript: Transcript) -> CutTarget | None:
-        lines = f"lines 0 to {transcript.line_count - 1}"
-        return _refuse_missing_record(transcript, f"No {self.description}, it has {lines}")
-
-    def _last_message(
-        self, transcript: Transcript, earlier_nodes: list[Node], *, is_message: bool
+    def _find_line(
+        self, transcript: Transcript, place: int, end: int, place_of: Callable[[Node], int]
     ) -> CutTarget | None:
-        """Return the last of the nodes up to a line.
+        """Return the last message up to a line.
 
-        ``is_message`` is true if that line is the last node itself.
+        Its place, like those of nodes, is a number or an offset; the file ends at ``end``.
         """
-        if is_message:
+        if place >= end:
+            lines = f"lines 0 to {transcript.line_count - 1}"
+            return _refuse_missing_record(transcript, f"No {self.description}, it has {lines}")
+        earlier_nodes = []
+        for node in transcript.nodes:
+            if place_of(node) <= place:
+                earlier_nodes.append(node)
+        if earlier_nodes and place_of(earlier_nodes[-1]) == place:
             return CutTarget(_require_talk_node(earlier_nodes[-1:], self.description))
         last_node = _last_talk_node(earlier_nodes)
         if last_node is None:
