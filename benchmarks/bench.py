@@ -14,7 +14,7 @@ from pathlib import Path
 
 from benchmarks.generate import generate_home, generate_session
 from resume_hooks.paths import project_key
-from resume_hooks.system.plugin_files import assemble
+from resume_hooks.system.plugin_files import assemble_plugin
 
 BIG = 50_000_000
 FILES = 2_000
@@ -45,7 +45,7 @@ class Bench:
         self.work = scratch / "work"
         self.work.mkdir()
         self.plugin = scratch / "plugin"
-        assemble(str(self.plugin))
+        assemble_plugin(str(self.plugin))
         self.env = {
             "PATH": os.environ["PATH"],
             "HOME": str(scratch),

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from resume_hooks.paths import project_key
-from resume_hooks.system.plugin_files import assemble
+from resume_hooks.system.plugin_files import assemble_plugin
 from tests.builders import conversation, session_id, write_session
 
 FILES = 3_000
@@ -39,7 +39,7 @@ class Starts:
         self.work = scratch / "work"
         self.work.mkdir(parents=True)
         self.plugin = scratch / "plugin"
-        assemble(str(self.plugin))
+        assemble_plugin(str(self.plugin))
         config = scratch / ".claude"
         self.folder = config / "projects" / project_key(str(self.work))
         self.state = config / "resume-hooks"

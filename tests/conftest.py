@@ -187,7 +187,7 @@ AT_THE_SEAM = frozenset(
 others are.
 """
 
-HERE = list(map(seam.is_there, NAMES))
+HERE = list(map(seam.is_installed, NAMES))
 """Which parts are here."""
 
 
@@ -227,7 +227,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _names_an_absent_part(item: pytest.Item) -> bool:
-    return not all(seam.is_there(name) for mark in item.iter_markers("part") for name in mark.args)
+    return not all(
+        seam.is_installed(name) for mark in item.iter_markers("part") for name in mark.args
+    )
 
 
 def _runs_in_core(item: pytest.Item) -> bool:

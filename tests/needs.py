@@ -101,5 +101,5 @@ def here(names: dict[str, Value], brought: Mapping[str, Sequence[Any]]) -> dict[
     return {
         name: value
         for name, value in names.items()
-        if name not in brought or seam.is_there(brought[name][0])
+        if name not in brought or seam.is_installed(brought[name][0])
     }

@@ -109,7 +109,7 @@ def test_every_lane_has_its_module(name: str) -> None:
 )
 def test_what_a_part_answers_with_is_there(part: str, function: str) -> None:
     """The core finds it by name, so the linter does not see it."""
-    assert not seam.is_there(part) or callable(seam.load_value(part, function))
+    assert not seam.is_installed(part) or callable(seam.load_value(part, function))
 
 
 def test_every_question_is_asked_and_answered() -> None:
@@ -124,7 +124,7 @@ def test_every_question_is_asked_and_answered() -> None:
     checked = re.findall(r"questions\.(\w+)", (REPO / "tests" / "part_functions.py").read_text())
     there = {name for name, value in vars(questions).items() if isinstance(value, seam.Question)}
     assert there == set(checked)
-    assert there <= asked or not all(seam.is_there(part) for part in NAMES)  # a part asks, too
+    assert there <= asked or not all(seam.is_installed(part) for part in NAMES)  # a part asks, too
 
 
 def test_the_questions_import_types_alone() -> None:

@@ -19,7 +19,7 @@ EXACT = {
 @pytest.mark.parametrize("text", EXACT)
 def test_a_date_or_an_instant(text: str) -> None:
     """In UTC where it does not say another zone."""
-    assert clock.point(text) == EXACT[text]
+    assert clock.parse_user_time(text) == EXACT[text]
 
 
 AGO = {
@@ -36,14 +36,14 @@ AGO = {
 @pytest.mark.parametrize("text", AGO)
 def test_so_long_ago(text: str) -> None:
     """Minutes, hours, days, weeks, months, years."""
-    found = clock.point(text)
+    found = clock.parse_user_time(text)
     assert found is not None
     assert abs((datetime.now(UTC) - found) - timedelta(seconds=AGO[text])) < timedelta(seconds=60)
 
 
 def test_before_all_time() -> None:
     """Ages that reach back past the epoch end there."""
-    assert clock.point("9999y") == datetime.fromtimestamp(1, UTC)
+    assert clock.parse_user_time("9999y") == datetime.fromtimestamp(1, UTC)
 
 
 @pytest.mark.parametrize(
@@ -51,4 +51,4 @@ def test_before_all_time() -> None:
 )
 def test_no_instant(text: str) -> None:
     """None for anything else."""
-    assert clock.point(text) is None
+    assert clock.parse_user_time(text) is None

@@ -43,7 +43,9 @@ class Clock:
         true = time.time
         patch.setattr(time, "time", lambda: true() + self.ahead)
         patch.setattr(
-            clock, "now", lambda: clock.stamp(datetime.fromtimestamp(true() + self.ahead, UTC))
+            clock,
+            "now",
+            lambda: clock.format_timestamp(datetime.fromtimestamp(true() + self.ahead, UTC)),
         )
 
 
@@ -140,7 +142,7 @@ def test_lists_and_looks(config_home: ConfigHome, hands: Clock, path: str, jump:
     hands.ahead = jump
     (row,) = listing.list_project(CWD, config_home.where)
     assert row.expires_days is None or row.expires_days >= 0
-    assert clock.parse(row.ended) is not None
+    assert clock.parse_timestamp(row.ended) is not None
     assert ("clock" in why_session_is_open(session_file(path), config_home.where)) == (
         jump == -YEAR
     ), "unknown counts as open"
@@ -163,7 +165,10 @@ def test_instants_in_the_trash_and_in_backups(
         hands.ahead = ahead
         with commit.only_one_in_trash(config_home.where):
             folders.append(trash.new_folder(SESSION, clock.now(), config_home.where))
-        with backups.hold_for_rewrite(SESSION, path, config_home.where, stays=True) as (_, kept):
+        with backups.hold_for_rewrite(SESSION, path, config_home.where, keep_copy=True) as (
+            _,
+            kept,
+        ):
             assert Path(kept).read_bytes() == Path(path).read_bytes()
         assert backups.backup_time(kept)[:4] == clock.now()[:4]
     assert len(set(folders)) == 3

@@ -129,7 +129,7 @@ def test_links_between_the_pages_lead_somewhere() -> None:
     for page in (REPO / "README.md", *(REPO / "docs").glob("*.md")):
         for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text("utf-8")):
             part = re.match(r"\.\./src/resume_hooks/parts/(\w+)/", target)
-            if part and not seam.is_there(part[1]):
+            if part and not seam.is_installed(part[1]):
                 continue
             assert (page.parent / target).exists(), f"{page.name}: {target}"
 
@@ -224,7 +224,7 @@ def test_every_message_of_troubleshooting_is_one_of_ours() -> None:
         piece for piece in pieces if piece != "UserPromptSubmit operation blocked by hook"
     ]  # the client's
     missing = [piece for piece in ours if piece not in source]
-    assert missing == [] or not all(seam.is_there(part) for part in NAMES)
+    assert missing == [] or not all(seam.is_installed(part) for part in NAMES)
 
 
 def test_every_command_that_is_shown_is_one() -> None:
@@ -271,7 +271,7 @@ def parses(words: list[str]) -> bool:
 
 def any_is_away() -> bool:
     """Whether a part is: what it brings to the command line is then no more than text."""
-    return not all(seam.is_there(part) for part in NAMES)
+    return not all(seam.is_installed(part) for part in NAMES)
 
 
 def test_every_trigger_that_is_shown_is_one() -> None:

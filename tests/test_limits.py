@@ -80,8 +80,8 @@ def test_state_files_of_a_gigabyte_count_as_missing(config_home: ConfigHome) -> 
     sparse(state / "pending" / f"trim-{SESSION}.json", GIGABYTE, b"{")
     began = time.process_time()
     assert link_log.read_links(config_home.where) == []
-    assert settings.load(config_home.where)["notice_percent"].source == "default"
-    assert settings.unusable_settings(config_home.where)
+    assert settings.load_settings(config_home.where)["notice_percent"].source == "default"
+    assert settings.describe_invalid_settings(config_home.where)
     assert confirmations.find_question(SESSION) is None
     assert time.process_time() - began < MOST_SECONDS
     assert (state / "links.jsonl").stat().st_size == GIGABYTE

@@ -39,7 +39,7 @@ def test_the_state_of_a_newer_engine_is_left_alone(config_home: ConfigHome) -> N
         for path in state.rglob("*")
         if path.is_file() and "index.db-" not in path.name
     }
-    assert settings.load(config_home.where)["notice_percent"].value == 70
+    assert settings.load_settings(config_home.where)["notice_percent"].value == 70
     with pytest.raises(WriteFailed, match="newer"):
         stored_settings.store_setting("notice_percent", "90", config_home.where)
     assert trash.all_deleted(config_home.where) == []

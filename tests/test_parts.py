@@ -122,7 +122,7 @@ def test_a_part_that_is_not_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     ):
         seam.verb_module(verb)
     assert not list(seam.answers(questions.note_on_session))
-    assert list(seam.with_parts(["untrim"], part_table.VERBS)) == ["untrim"]
+    assert list(seam.insert_part_names(["untrim"], part_table.VERBS)) == ["untrim"]
 
 
 def test_a_part_that_does_not_load(example: Path) -> None:

@@ -19,7 +19,7 @@ from resume_hooks.paths import (
     is_session_id,
     project_folders,
     project_key,
-    session_id_of,
+    session_id_from_path,
 )
 from tests.builders import SESSION, ConfigHome, conversation, session_id, write_session
 
@@ -127,8 +127,8 @@ def test_a_folder_named_by_a_variable(name: str, config: str, *, named: bool) ->
 
     Then the path's own.
     """
-    environ = {paths.DIR_NAME: name, "CLAUDE_CONFIG_DIR": config, "HOME": "/h"}
-    assert paths.project_names("/w", Where(environ)) == [*([name] if named else []), "-w"]
+    environ = {paths.PROJECT_FOLDER_VARIABLE: name, "CLAUDE_CONFIG_DIR": config, "HOME": "/h"}
+    assert paths.project_folder_names("/w", Where(environ)) == [*([name] if named else []), "-w"]
 
 
 def test_a_long_key_without_any_folder(config_home: ConfigHome) -> None:
@@ -177,7 +177,7 @@ def test_what_is_no_session_id(text: object) -> None:
 def test_uuids_are_session_ids(number: object) -> None:
     """Every UUID is one, and names its file."""
     assert is_session_id(str(number))
-    assert session_id_of(f"/any/{number}.jsonl") == str(number)
+    assert session_id_from_path(f"/any/{number}.jsonl") == str(number)
 
 
 def test_session_files(tmp_path: Path) -> None:
@@ -229,9 +229,9 @@ def test_find_session_takes_ids_only(config_home: ConfigHome, hostile: str) -> N
 
 def test_private_folder(tmp_path: Path) -> None:
     """Made for the owner alone; an existing one is taken."""
-    folder = paths.private_folder(str(tmp_path / "a" / "b"), paths.Where())
+    folder = paths.make_private_folder(str(tmp_path / "a" / "b"), paths.Where())
     assert os.stat(folder).st_mode & 0o777 == 0o700
-    assert paths.private_folder(folder, paths.Where()) == folder
+    assert paths.make_private_folder(folder, paths.Where()) == folder
 
 
 def lay_special(path: Path, kind: str) -> None:
@@ -252,7 +252,7 @@ def test_only_regular_files_are_read(tmp_path: Path, kind: str) -> None:
     """
     path = tmp_path / "settings.json"
     lay_special(path, kind)
-    assert paths.read_object(str(path)) == {}
+    assert paths.read_json_object(str(path)) == {}
     with pytest.raises(OSError, match=r"regular|No such file|directory"):
         paths.read_regular(str(path), 10)
     with pytest.raises(OSError, match=r"regular|No such file|directory|symbolic"):
@@ -263,7 +263,7 @@ def test_a_link_to_a_regular_file_is_read(tmp_path: Path) -> None:
     """Settings may lie with the user's dotfiles; where links are not followed they are refused."""
     (tmp_path / "dotfiles.json").write_text('{"a": 1}')
     (tmp_path / "link.json").symlink_to(tmp_path / "dotfiles.json")
-    assert paths.read_object(str(tmp_path / "link.json")) == {"a": 1}
+    assert paths.read_json_object(str(tmp_path / "link.json")) == {"a": 1}
     with pytest.raises(OSError, match="symbolic"):
         paths.open_regular(str(tmp_path / "link.json"), follow=False)
 
@@ -275,8 +275,8 @@ def test_a_file_over_the_limit_is_not_read(tmp_path: Path) -> None:
     assert paths.read_regular(str(path), 8) == b'{"a": 1}'
     with pytest.raises(OSError, match="too large"):
         paths.read_regular(str(path), 7)
-    path.write_text('{"a": 1}' + " " * paths.MAX_OBJECT)
-    assert paths.read_object(str(path)) == {}
+    path.write_text('{"a": 1}' + " " * paths.MAX_JSON_BYTES)
+    assert paths.read_json_object(str(path)) == {}
 
 
 def test_no_folder_of_somebody_elses_becomes_our_state(tmp_path: Path) -> None:
@@ -290,21 +290,21 @@ def test_no_folder_of_somebody_elses_becomes_our_state(tmp_path: Path) -> None:
     (site / "links.jsonl").write_text("mine")
     environ = {"HOME": str(tmp_path), "RESUME_HOOKS_HOME": str(site)}
     assert Where(environ).state == f"{tmp_path}/.claude/resume-hooks"
-    assert settings.unusable_settings(Where(environ)) == [
+    assert settings.describe_invalid_settings(Where(environ)) == [
         "RESUME_HOOKS_HOME has no effect: index in it is not ours"
     ]
     (site / "pending").mkdir()
     (site / "page.html").touch()
-    assert settings.unusable_settings(Where(environ)) == [
+    assert settings.describe_invalid_settings(Where(environ)) == [
         "RESUME_HOOKS_HOME has no effect: page.html in it is not ours"
     ]
     for name in ("new", "empty"):
         own = environ | {"RESUME_HOOKS_HOME": str(tmp_path / name)}
         (tmp_path / "empty").mkdir(exist_ok=True)
         assert Where(own).state == str(tmp_path / name)
-        paths.private_folder(os.path.join(Where(own).state, "index"), Where(own))
+        paths.make_private_folder(os.path.join(Where(own).state, "index"), Where(own))
         assert Where(own).state == str(tmp_path / name)
-        assert settings.unusable_settings(Where(own)) == []
+        assert settings.describe_invalid_settings(Where(own)) == []
 
 
 def test_no_folder_of_the_project_becomes_our_state(
@@ -321,7 +321,7 @@ def test_no_folder_of_the_project_becomes_our_state(
     for named in (project / ".rh", "/proc/self/cwd/.rh", tmp_path / "link", other / ".rh", other):
         environ = home | {"RESUME_HOOKS_HOME": str(named)}
         assert Where(environ).state == f"{tmp_path}/.claude/resume-hooks", named
-        (said,) = settings.unusable_settings(Where(environ))
+        (said,) = settings.describe_invalid_settings(Where(environ))
         assert said.endswith("it is in the project or in a repository")
     assert Where(home | {"RESUME_HOOKS_HOME": str(tmp_path / "own")}).state == str(tmp_path / "own")
 
@@ -345,16 +345,16 @@ def test_a_configuration_folder_of_the_projects_names_no_team(
         {"CLAUDE_CONFIG_DIR": str(project / ".cc")},
     ):
         where = Where({"HOME": str(tmp_path), **environ})
-        assert paths.is_projects_state(where)
-        given = settings.load(where)
+        assert paths.is_state_in_project(where)
+        given = settings.load_settings(where)
         assert (given["team_model_search"].value, given["notice_percent"].value) == ("off", 50)
-        assert any("are ignored" in said for said in settings.unusable_settings(where))
+        assert any("are ignored" in said for said in settings.describe_invalid_settings(where))
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
     (project / ".git").mkdir()
-    assert paths.is_projects_state(
+    assert paths.is_state_in_project(
         Where({"HOME": str(tmp_path), "CLAUDE_CONFIG_DIR": str(project / ".cc")})
     )
-    assert not paths.is_projects_state(
+    assert not paths.is_state_in_project(
         Where({"HOME": str(tmp_path), "CLAUDE_CONFIG_DIR": str(tmp_path / "own")})
     )

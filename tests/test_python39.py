@@ -38,7 +38,7 @@ MODULES += sorted(
     {
         f"parts.{part}.{module}"
         for part, function in EARLY
-        if seam.is_there(part)
+        if seam.is_installed(part)
         for module in ("__init__", function.partition(":")[0])
     }
 )

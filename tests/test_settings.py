@@ -11,7 +11,7 @@ import pytest
 from resume_hooks import part_table, settings
 from resume_hooks.errors import UsageError, WriteFailed
 from resume_hooks.paths import Where
-from resume_hooks.settings import Setting, load, settings_file
+from resume_hooks.settings import Setting, load_settings, settings_file
 from resume_hooks.storage.stored_settings import store_setting
 from tests.builders import ConfigHome
 from tests.needs import here
@@ -27,7 +27,7 @@ def stored(home: ConfigHome, content: object) -> None:
 
 def test_defaults(config_home: ConfigHome) -> None:
     """Without any source every key has its default."""
-    assert load(config_home.where) == here(
+    assert load_settings(config_home.where) == here(
         {
             "context_window": Setting(0, "default"),
             "clipboard": Setting("auto", "default"),
@@ -55,7 +55,7 @@ def test_later_sources_win(config_home: ConfigHome) -> None:
         "RESUME_HOOKS_CLIPBOARD": "off",
         "CLAUDE_PLUGIN_OPTION_CONTEXT_WINDOW": "3000",
     }
-    found = load(Where(environ))
+    found = load_settings(Where(environ))
     assert found["context_window"] == Setting(3000, "plugin")
     assert found["clipboard"] == Setting("none", "environment")
     assert found["triggers_off"] == Setting(("help",), "file")
@@ -104,7 +104,7 @@ def test_later_sources_win(config_home: ConfigHome) -> None:
 def test_what_cannot_be_read_keeps_the_default(config_home: ConfigHome, bad: Any) -> None:
     """A wrong value, a wrong type, a damaged file: a trigger never fails for its settings."""
     stored(config_home, bad)
-    assert load(config_home.where) == {
+    assert load_settings(config_home.where) == {
         name: Setting(key.default, "default") for name, key in settings.KEYS.items()
     }
 
@@ -126,7 +126,7 @@ def test_options_that_the_client_stores(config_home: ConfigHome) -> None:
             json.dump({"pluginConfigs": plugins}, stream)
 
     put({**others, "resume-hooks@resume-hooks": {"options": options}})
-    found = load(config_home.where)
+    found = load_settings(config_home.where)
     values = {name: row.value for name, row in found.items() if row.source == "plugin"}
     assert values == {
         "vault": "off",
@@ -140,7 +140,7 @@ def test_options_that_the_client_stores(config_home: ConfigHome) -> None:
             "resume-hooks@old": {"options": options},
         }
         json.dump({"pluginConfigs": plugins, "enabledPlugins": {"resume-hooks@old": False}}, stream)
-    found = load(config_home.where)
+    found = load_settings(config_home.where)
     assert (found["notice_percent"], found["vault"].source) == ((40, "plugin"), "default")
     told = Where(
         {
@@ -149,11 +149,14 @@ def test_options_that_the_client_stores(config_home: ConfigHome) -> None:
             "CLAUDE_PLUGIN_OPTION_HANDOFF_TOOL": "true",
         }
     )
-    assert (load(told)["vault"].value, load(told)["handoff_tool"].value) == ("7G", "on")
+    assert (load_settings(told)["vault"].value, load_settings(told)["handoff_tool"].value) == (
+        "7G",
+        "on",
+    )
     damaged: list[object] = [None, [], others, {"resume-hooks@x": {"options": {"vault": {}}}}]
     for each in damaged:
         put(each)
-        assert load(config_home.where)["vault"].source == "default"
+        assert load_settings(config_home.where)["vault"].source == "default"
 
 
 @pytest.mark.parametrize("variable", ["RESUME_HOOKS_COMPACTION", "CLAUDE_PLUGIN_OPTION_COMPACTION"])
@@ -176,7 +179,7 @@ def test_a_compaction_of_0_2_0_is_the_usual_size(
     """What is stored, and what was, is read by its name of today."""
     assert store_setting("compaction", given, config_home.where) == kept
     stored(config_home, {"compaction": given})
-    assert load(config_home.where)["compaction"] == Setting(kept, "file")
+    assert load_settings(config_home.where)["compaction"] == Setting(kept, "file")
 
 
 @pytest.mark.parametrize("value", ["49k", "0k", "handoffs", "handoff@59k", "trim handoff", "all"])
@@ -191,7 +194,7 @@ def test_no_way_to_compact(config_home: ConfigHome, value: str) -> None:
 )
 def test_words_are_read_however_they_are_separated(config_home: ConfigHome, text: str) -> None:
     """Triggers are named with or without their sign, in any case."""
-    found = load(Where({**config_home.environ, "RESUME_HOOKS_TRIGGERS_OFF": text}))
+    found = load_settings(Where({**config_home.environ, "RESUME_HOOKS_TRIGGERS_OFF": text}))
     assert found["triggers_off"].value == ("help", "session")
 
 
@@ -265,8 +268,8 @@ def test_what_is_no_file_of_settings(config_home: ConfigHome, kind: str) -> None
             b'{"clipboard":"none"}' + b" " * 2_000_000 if kind == "too large" else b"[]",
         )
     before = os.lstat(path)
-    assert load(config_home.where)["clipboard"] == Setting("auto", "default")
-    assert settings.unusable_settings(config_home.where) == [
+    assert load_settings(config_home.where)["clipboard"] == Setting("auto", "default")
+    assert settings.describe_invalid_settings(config_home.where) == [
         f"{path} is not a readable settings file"
     ]
     with pytest.raises(WriteFailed, match="left alone"):
@@ -278,5 +281,5 @@ def test_what_is_no_file_of_settings(config_home: ConfigHome, kind: str) -> None
 def test_an_empty_file_of_settings_is_fine(config_home: ConfigHome, content: bytes) -> None:
     """Nothing in it is nothing wrong."""
     stored(config_home, content)
-    assert settings.unusable_settings(config_home.where) == []
+    assert settings.describe_invalid_settings(config_home.where) == []
     assert store_setting("clipboard", "none", config_home.where) == "none"

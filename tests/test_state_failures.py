@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from resume_hooks.hooks import context_notice, prompt, session
-from resume_hooks.paths import Where, session_id_of
+from resume_hooks.paths import Where, session_id_from_path
 from resume_hooks.sessions.link_log import read_links
 from tests.builders import CWD, SESSION, ConfigHome
 from tests.fuzz.targets.hooks import answered
@@ -153,7 +153,7 @@ def test_every_trigger_ends_in_a_sentence(config_home: ConfigHome, path: str, na
     children = [
         file
         for file in config_home.project().glob("*.jsonl")
-        if session_id_of(str(file)) != SESSION
+        if session_id_from_path(str(file)) != SESSION
     ]
     assert len(children) == 1
     handoff = answers[">handoff go on"]

@@ -17,7 +17,7 @@ from resume_hooks.errors import ResumeHooksError
 from resume_hooks.hooks import confirmations, hook_state
 from resume_hooks.hooks.confirmations import StoredQuestion
 from resume_hooks.maintenance.doctor import problems_in_state
-from resume_hooks.paths import Where, is_private, private_folder
+from resume_hooks.paths import Where, is_private_folder, make_private_folder
 from resume_hooks.search.index.connect import opened_index, status_of
 from resume_hooks.search.index.database import FILE_NAME
 from resume_hooks.sessions import link_log
@@ -34,7 +34,7 @@ Snapshot = dict[str, tuple[int, int, bytes]]
 
 def state_of(home: ConfigHome) -> Path:
     """The state folder, made as we make it."""
-    return Path(private_folder(home.where.state, home.where))
+    return Path(make_private_folder(home.where.state, home.where))
 
 
 def outside(home: ConfigHome) -> Path:
@@ -102,7 +102,7 @@ def _trash(home: ConfigHome) -> None:
 
 def _back_up(home: ConfigHome) -> None:
     with backups.hold_for_rewrite(
-        SESSION, str(home.project() / f"{SESSION}.jsonl"), home.where, stays=True
+        SESSION, str(home.project() / f"{SESSION}.jsonl"), home.where, keep_copy=True
     ):
         pass
 
@@ -238,11 +238,11 @@ def test_a_folder_of_another_user_is_not_ours(
     """What we would write there another user could read."""
     state = state_of(config_home)
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 4_711)
-    assert not is_private(str(state), config_home.where)
+    assert not is_private_folder(str(state), config_home.where)
     with pytest.raises(PermissionError, match="another user"):
-        private_folder(str(state / "pending"), config_home.where)
+        make_private_folder(str(state / "pending"), config_home.where)
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    assert is_private(str(state), config_home.where), (
+    assert is_private_folder(str(state), config_home.where), (
         "root works in homes of others, as in a container"
     )
 
@@ -264,7 +264,7 @@ def test_every_folder_on_the_way_is_private(config_home: ConfigHome) -> None:
     old = os.umask(0)
     try:
         made = Path(
-            private_folder(str(Path(config_home.where.state) / "a" / "b"), config_home.where)
+            make_private_folder(str(Path(config_home.where.state) / "a" / "b"), config_home.where)
         )
     finally:
         os.umask(old)

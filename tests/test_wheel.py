@@ -33,7 +33,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_it_carries_every_part_of_the_plugin(wheel: Path) -> None:
     """Each file of each part lies in the wheel, under the package."""
     carried = set(zipfile.ZipFile(wheel).namelist())
-    for part in plugin_files.PARTS:
+    for part in plugin_files.PLUGIN_FILES:
         found = sorted(path for path in (REPO / part).rglob("*") if path.is_file()) or [REPO / part]
         for path in found:
             if "__pycache__" not in path.parts:

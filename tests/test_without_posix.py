@@ -124,7 +124,7 @@ def test_no_process_is_left_where_groups_are_unknown(monkeypatch: pytest.MonkeyP
     process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
     subprocesses.kill_group(process.pid)
     assert process.wait(20) != 0
-    with pytest.raises(OSError, match="can't end whatever a program started"):
+    with pytest.raises(OSError, match="can't end a program's child processes"):
         capture.run_captured([sys.executable], b"", environ={}, folder="/", limit=1)
 
 
@@ -147,5 +147,5 @@ def test_a_process_of_windows(
     monkeypatch.setattr(os, "kill", lambda *_: pytest.fail("it was signalled"))
     with monkeypatch.context() as patch:
         patch.setattr(os, "name", "nt")
-        found = state_file.process_runs(1234)
+        found = state_file.is_process_running(1234)
     assert (found, closed) == (runs, [handle] if handle else [])

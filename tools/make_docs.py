@@ -353,7 +353,7 @@ def settings_table() -> str:
     rows = [
         [
             f"`{name}`",
-            f"`{settings.value_text(key.default)}`",
+            f"`{settings.format_value(key.default)}`",
             f"{key.about}{' *An option of the plugin.*' if key.title else ''}",
         ]
         for name, key in settings.KEYS.items()

@@ -80,7 +80,7 @@ def options() -> dict[str, Any]:
     }
 
 
-def _type(key: settings.Key) -> str:
+def _type(key: settings.SettingDefinition) -> str:
     if key.read is settings.parse_switch:
         return "boolean"
     return "number" if isinstance(key.default, int) else "string"

@@ -20,7 +20,7 @@ from typing import Any
 
 import hatchling.build
 
-from resume_hooks.system.plugin_files import assemble
+from resume_hooks.system.plugin_files import assemble_plugin
 from resume_hooks.version import __version__
 from tools.manifests import ROOT
 
@@ -43,7 +43,7 @@ ABOUT = (
 
 def edition(target: Path) -> None:
     """Assemble the edition for the directory. WriteFailed."""
-    assemble(str(target))
+    assemble_plugin(str(target))
     for folder in ("commands", ".codex-plugin"):  # the hook on prompts answers the commands
         shutil.rmtree(target / folder)
     with _rewritten(target / "hooks" / "hooks.json") as declared:
@@ -111,7 +111,7 @@ def build(target: Path) -> list[Path]:
         target / make(str(target))
         for make in (hatchling.build.build_wheel, hatchling.build.build_sdist)
     ]
-    for name, put in (("plugin", lambda path: assemble(str(path))), ("edition", edition)):
+    for name, put in (("plugin", lambda path: assemble_plugin(str(path))), ("edition", edition)):
         put(target / name)
         found.append(
             Path(shutil.make_archive(str(target / f"resume-hooks-{name}"), "gztar", target / name))

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from resume_hooks.paths import session_id_of
+from resume_hooks.paths import session_id_from_path
 from resume_hooks.sessions import transcript_files
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.records import Record, string
@@ -170,11 +170,11 @@ class Home:
 
     def _target(self, name: Path) -> Path:
         """Where a file belongs; what lies in a session's own folder stays in it."""
-        inside = [part for part in name.parts[:-1] if session_id_of(f"{part}.jsonl")]
+        inside = [part for part in name.parts[:-1] if session_id_from_path(f"{part}.jsonl")]
         place = name.parts.index(inside[0]) if inside else len(name.parts) - 1
         folder = self.config.joinpath(
             "projects", "-".join(name.parts[:place]), *name.parts[place:-1]
         )
-        if inside or session_id_of(name.name) or transcript_files.subagent_name(name.name):
+        if inside or session_id_from_path(name.name) or transcript_files.subagent_name(name.name):
             return folder / name.name
         return folder / f"{uuid.uuid5(uuid.NAMESPACE_URL, str(name))}.jsonl"

@@ -97,13 +97,13 @@ def get_continuation_lineage(session_file: str | Path) -> list[SessionNode]:
     If only the vault has a session, the node has its former path; ``get_parent_info`` returns the
     archived copy.
     """
-    return _nodes_of_lineage(without_trims(Family(Where()).lineage(os.path.abspath(session_file))))
+    return _build_nodes(without_trims(Family(Where()).lineage(os.path.abspath(session_file))))
 
 
 def get_full_lineage_chain(session_file: str | Path) -> list[tuple[Path, str]]:
     """Return the whole lineage as (file, derivation type), newest first; the first session is last."""
     rows = Family(Where()).lineage(os.path.abspath(session_file))
-    return [(_file_of_ancestor(row), row.derivation_type) for row in reversed(rows)]
+    return [(_ancestor_file(row), row.derivation_type) for row in reversed(rows)]
 
 
 def rollover(
@@ -140,8 +140,8 @@ def trim(
     empty. Raise ResumeHooksError on failure, and leave no file behind.
     """
     session = Session.at(_require_path(session_file), Where())
-    chosen = options_of() if options is None else options
-    return make_trim(session, chosen, Caller(Where(), dry_run=dry_run)).receipt
+    trim_options = options_of() if options is None else options
+    return make_trim(session, trim_options, Caller(Where(), dry_run=dry_run)).receipt
 
 
 def fork_session(
@@ -225,19 +225,19 @@ def _require_path(session_file: str | Path) -> str:
     return path
 
 
-def _nodes_of_lineage(rows: list[Ancestor]) -> list[SessionNode]:
+def _build_nodes(rows: list[Ancestor]) -> list[SessionNode]:
     nodes: list[SessionNode] = []
     for row in rows:
         if row.derivation_type in {"trimmed", "continued"}:
-            derived = row.derivation_type
+            derivation_type = row.derivation_type
         else:
-            derived = None
+            derivation_type = None
         parent = nodes[-1] if nodes else None
         nodes.append(
             SessionNode(
-                _file_of_ancestor(row),
+                _ancestor_file(row),
                 row.session_id,
-                derived,
+                derivation_type,
                 _optional_path(row.exported_file),
                 parent,
             )
@@ -245,7 +245,7 @@ def _nodes_of_lineage(rows: list[Ancestor]) -> list[SessionNode]:
     return nodes
 
 
-def _file_of_ancestor(row: Ancestor) -> Path:
+def _ancestor_file(row: Ancestor) -> Path:
     """Return an ancestor's file, or its file name if its path is unknown."""
     return Path(row.session_file or f"{row.session_id}.jsonl")
 

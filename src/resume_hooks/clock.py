@@ -6,30 +6,30 @@ from datetime import UTC, datetime, timedelta
 
 MINUTE, HOUR, DAY = 60, 3_600, 86_400  # seconds
 
-_LAST = 253_402_300_799  # the last second that datetime supports, since the epoch
+_LAST_SECOND = 253_402_300_799  # the last second that datetime supports, since the epoch
 _UNITS = {"min": MINUTE, "h": HOUR, "d": DAY, "w": 7 * DAY, "m": 30 * DAY, "y": 365 * DAY}
 
-WHEN = "Such as 2026-01-31, 2026-01-31T09:30 (UTC), 30min, 12h, 3d, 2w, 6m or 1y."
+TIME_EXAMPLES = "Such as 2026-01-31, 2026-01-31T09:30 (UTC), 30min, 12h, 3d, 2w, 6m or 1y."
 
 
 def now() -> str:
     """Return the current time, such as ``2026-01-31T09:30:00.123Z``."""
-    return stamp(datetime.now(UTC))
+    return format_timestamp(datetime.now(UTC))
 
 
-def stamp(moment: datetime) -> str:
+def format_timestamp(moment: datetime) -> str:
     """Format an aware ``moment`` as a transcript's timestamp."""
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def later(text: str) -> str:
+def add_millisecond(text: str) -> str:
     """Return the timestamp one millisecond after ``text``, the smallest step in a transcript.
 
     Return unreadable input unchanged.
     """
-    moment = parse(text)
+    moment = parse_timestamp(text)
     if moment:
-        return stamp(moment + timedelta(milliseconds=1))
+        return format_timestamp(moment + timedelta(milliseconds=1))
     return text
 
 
@@ -38,10 +38,10 @@ def from_epoch(seconds: float) -> str:
 
     Clamp a time past the calendar to its last second.
     """
-    return stamp(datetime.fromtimestamp(min(max(seconds, 0), _LAST), UTC))
+    return format_timestamp(datetime.fromtimestamp(min(max(seconds, 0), _LAST_SECOND), UTC))
 
 
-def parse(text: object) -> datetime | None:
+def parse_timestamp(text: object) -> datetime | None:
     """Parse a timestamp into UTC; return None for any other JSON value."""
     if not isinstance(text, str):
         return None
@@ -56,20 +56,20 @@ def parse(text: object) -> datetime | None:
         return None
 
 
-def point(text: str) -> datetime | None:
+def parse_user_time(text: str) -> datetime | None:
     """Parse a user's time: a date, a timestamp (UTC by default), or an age such as ``12h``."""
-    wanted = text.strip().lower()
-    count = wanted.rstrip("abcdefghijklmnopqrstuvwxyz")
-    unit = _UNITS.get(wanted[len(count) :])
-    number = count.strip()
+    lower_text = text.strip().lower()
+    amount = lower_text.rstrip("abcdefghijklmnopqrstuvwxyz")
+    unit = _UNITS.get(lower_text[len(amount) :])
+    number = amount.strip()
     if unit is None or not (number.isascii() and number.isdigit() and len(number) <= 4):
-        return parse(text.strip())
+        return parse_timestamp(text.strip())
     return datetime.fromtimestamp(max(1, datetime.now(UTC).timestamp() - int(number) * unit), UTC)
 
 
-def milliseconds(text: object) -> int | None:
+def to_milliseconds(text: object) -> int | None:
     """Return a timestamp as milliseconds since the epoch, or None for anything else."""
-    moment = parse(text)
+    moment = parse_timestamp(text)
     if moment is None:
         return None
     return round(moment.timestamp() * 1000)
@@ -83,15 +83,15 @@ def from_milliseconds(count: int) -> str:
     return from_epoch(count / 1000)
 
 
-def normal(text: object) -> str:
+def normalize_timestamp(text: object) -> str:
     """Convert an ISO timestamp to the format of transcripts, which sorts by time; return ``""`` for anything else."""
-    moment = parse(text)
+    moment = parse_timestamp(text)
     if moment:
-        return stamp(moment)
+        return format_timestamp(moment)
     return ""
 
 
-def minute(text: str) -> str:
+def format_minute(text: str) -> str:
     """Format a timestamp's day and minute for people, such as ``2026-01-31 09:30``.
 
     Leave unreadable input as it is.
@@ -99,7 +99,7 @@ def minute(text: str) -> str:
     return text[:16].replace("T", " ")
 
 
-def span(seconds: int) -> str:
+def format_duration(seconds: int) -> str:
     """Format a duration in the largest unit of which it contains at least two: ``40 s``, ``3 min``, ``2 days``."""
     for unit, size in (("days", DAY), ("h", HOUR), ("min", MINUTE)):
         if seconds >= 2 * size:

@@ -149,7 +149,7 @@ class VaultOff(ResumeHooksError, code="vault-off"):
     """Archiving is off, by a setting or by an employer's retention policy."""
 
 
-class OnlyKept(ResumeHooksError, code="only-kept"):
+class OnlyArchived(ResumeHooksError, code="only-kept"):
     """Only an archived copy of the session exists, and no verb may change it.
 
     After a restore it can be resumed.

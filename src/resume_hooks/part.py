@@ -22,7 +22,7 @@ class Verb(NamedTuple):
     before: str
 
 
-class Former(NamedTuple):
+class FormerVerb(NamedTuple):
     """A former verb and its replacement."""
 
     name: str
@@ -54,7 +54,7 @@ class Option(NamedTuple):
 class Setting(NamedTuple):
     """A setting: its default, its line in the list, the parser of its values, and the setting that follows it there.
 
-    ``form`` names a parser factory in ``settings.FORMS``, called with the arguments ``given``, so
+    ``form`` names a parser factory in ``settings.PARSER_FACTORIES``, called with the arguments ``given``, so
     that reading settings loads no part.
     """
 
@@ -118,7 +118,7 @@ class Part(NamedTuple):
     """All contributions of a part."""
 
     verbs: Tuple[Verb, ...] = ()
-    former: Tuple[Former, ...] = ()
+    former: Tuple[FormerVerb, ...] = ()
     ways: Tuple[Way, ...] = ()
     options: Tuple[Option, ...] = ()
     settings: Tuple[Setting, ...] = ()

@@ -14,24 +14,24 @@ import stat
 import unicodedata
 from typing import Any, BinaryIO, Callable, Dict, List, Mapping, Optional
 
-from resume_hooks.untrusted_folders import may_be_a_projects, users_home
+from resume_hooks.untrusted_folders import is_in_project_or_repository, user_home
 
 MAX_KEY = 200  # longer project keys are cut to this many characters and get a hash
-MAX_OBJECT = 1024 * 1024  # the maximum size in bytes of a small JSON file
+MAX_JSON_BYTES = 1024 * 1024  # the maximum size in bytes of a small JSON file
 
-ENDING = ".jsonl"  # the extension of every transcript
+TRANSCRIPT_SUFFIX = ".jsonl"  # the extension of every transcript
 TOOL_RESULTS = "tool-results"  # the folder beside a session for outputs too long for its transcript
 # in the config folder: one folder per session with earlier states of the user's files
 FILE_HISTORY = "file-history"
 # in the config folder: one folder per session with the client's tasks, a JSON file each
 TASKS = "tasks"
 # the variable that sets one project folder for every working directory
-DIR_NAME = "CLAUDE_CODE_PROJECT_DIR_NAME"
+PROJECT_FOLDER_VARIABLE = "CLAUDE_CODE_PROJECT_DIR_NAME"
 
 _BASE36 = "0123456789abcdefghijklmnopqrstuvwxyz"
-LONGEST_DIR_NAME = 64
-_DIR_NAME = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_-")
-_DEVICES = frozenset(
+MAX_FOLDER_NAME = 64
+_FOLDER_NAME_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_-")
+_DEVICE_NAMES = frozenset(
     ["con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(10))]
 )
 """Reserved device names on Windows, which the client refuses on every system."""
@@ -60,15 +60,19 @@ class Where:
         """The folder of the project folders."""
         self.file_history: str = os.path.join(self.config, FILE_HISTORY)
         """The folder with earlier states of the user's files, one subfolder per session."""
-        own = env.get("RESUME_HOOKS_HOME") or ""
-        usual = os.path.join(self.config, "resume-hooks")
-        self.state: str = os.path.abspath(own) if not why_not_state(own, env) else usual
+        state_variable = env.get("RESUME_HOOKS_HOME") or ""
+        default_state = os.path.join(self.config, "resume-hooks")
+        self.state: str = (
+            os.path.abspath(state_variable)
+            if not state_folder_problem(state_variable, env)
+            else default_state
+        )
         """Our state folder, kept when the plugin is removed: ``$RESUME_HOOKS_HOME`` or a subfolder
         of the config folder."""
 
 
-_TELLING = frozenset(["pending", "index.db.lock", "making", "one-maker", "vault-told"])
-STATE_NAMES = _TELLING | {
+_OWN_STATE_NAMES = frozenset(["pending", "index.db.lock", "making", "one-maker", "vault-told"])
+STATE_NAMES = _OWN_STATE_NAMES | {
     *(
         "audit.json",
         "backups",
@@ -88,11 +92,11 @@ A variable may name a folder as our state folder only if it has no other files. 
 it must also contain ``MARK`` or one of the names that only we use.
 """
 
-MARK = ".resume-hooks-state"
+STATE_MARK = ".resume-hooks-state"
 """A file that we create in a state folder named by a variable."""
 
 
-def why_not_state(folder: str, env: Mapping[str, str]) -> str:
+def state_folder_problem(folder: str, env: Mapping[str, str]) -> str:
     """Return why a folder named by a variable can't be our state folder, as the end of a sentence; ``""`` if it can.
 
     A repository's settings can set the variable. The state folder's files decide to which team we
@@ -102,35 +106,35 @@ def why_not_state(folder: str, env: Mapping[str, str]) -> str:
     if not os.path.isabs(folder):
         # it would depend on the folder in which a hook runs, and put session data there
         return "it is not an absolute path"
-    if may_be_a_projects(folder, env):
+    if is_in_project_or_repository(folder, env):
         return "it is in the project or in a repository"
     try:
-        every = set(os.listdir(folder))
+        all_names = set(os.listdir(folder))
     except OSError:
         return ""  # it does not exist yet, or we can't change it
     names = set()
-    for name in every:
+    for name in all_names:
         if not name.startswith(".") and name != "lost+found":
             names.add(name)
-    if every & {MARK, *_TELLING}:
-        theirs = names - STATE_NAMES
+    if all_names & {STATE_MARK, *_OWN_STATE_NAMES}:
+        foreign_names = names - STATE_NAMES
     else:
-        theirs = names
-    if theirs:
-        return f"{min(theirs)} in it is not ours"
+        foreign_names = names
+    if foreign_names:
+        return f"{min(foreign_names)} in it is not ours"
     return ""
 
 
-def is_projects_state(where: Where) -> bool:
+def is_state_in_project(where: Where) -> bool:
     """Check whether the state folder is in the project, which could then decide where sessions and documents go.
 
     ``~/.claude`` in the user's home never counts, even as a link into the project.
     """
-    usual = os.path.join(users_home(), ".claude", "resume-hooks")
-    return where.state != usual and may_be_a_projects(where.state, where.environ)
+    default_state = os.path.join(user_home(), ".claude", "resume-hooks")
+    return where.state != default_state and is_in_project_or_repository(where.state, where.environ)
 
 
-def private_folder(path: str, where: Where) -> str:
+def make_private_folder(path: str, where: Where) -> str:
     """Create the folder ``path`` (mode 0700) if it is missing, and return it. Raise OSError on failure.
 
     Also raise OSError if a folder on the way down from the state folder is a link or belongs to
@@ -147,13 +151,15 @@ def private_folder(path: str, where: Where) -> str:
         with contextlib.suppress(OSError):
             os.close(
                 os.open(
-                    os.path.join(where.state, MARK), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600
+                    os.path.join(where.state, STATE_MARK),
+                    os.O_WRONLY | os.O_CREAT | os.O_EXCL,
+                    0o600,
                 )
             )
     return path
 
 
-def is_private(folder: str, where: Where) -> bool:
+def is_private_folder(folder: str, where: Where) -> bool:
     """Check whether a folder of our state exists and neither it nor a folder above it is a link or another user's."""
     try:
         for step in _steps_from(where.state, folder) or [folder]:
@@ -163,7 +169,7 @@ def is_private(folder: str, where: Where) -> bool:
     return True
 
 
-def is_own(status: os.stat_result) -> bool:
+def is_own_file(status: os.stat_result) -> bool:
     """Check whether a file belongs to this user.
 
     For root every file does, because containers often run as root with another user's home.
@@ -187,11 +193,11 @@ def _require_own_folder(path: str) -> None:
         raise OSError(errno.ELOOP, f"{path} is a symbolic link", path)
     if not stat.S_ISDIR(status.st_mode):
         raise FileExistsError(errno.EEXIST, f"{path} is not a folder", path)
-    if not is_own(status):
+    if not is_own_file(status):
         raise PermissionError(errno.EACCES, f"{path} belongs to another user", path)
 
 
-def canonical(folder: str) -> str:
+def canonical_path(folder: str) -> str:
     """Return a folder's path as the client writes it: the real path in NFC.
 
     Only normalise a string that can't be a path.
@@ -209,7 +215,7 @@ def project_key(folder: str) -> str:
     replaced by a hash of the whole path, which differs between clients, so look up long keys by
     their first 200 characters.
     """
-    raw = canonical(folder).encode("utf-16-le", "surrogatepass")
+    raw = canonical_path(folder).encode("utf-16-le", "surrogatepass")
     units = [raw[i] | raw[i + 1] << 8 for i in range(0, len(raw), 2)]
     key = "".join(
         letter if letter.isascii() and letter.isalnum() else "-" for letter in map(chr, units)
@@ -219,43 +225,45 @@ def project_key(folder: str) -> str:
     return f"{key[:MAX_KEY]}-{_hash36(units)}"
 
 
-def named_folder(where: Where) -> List[str]:
+def folder_name_from_variable(where: Where) -> List[str]:
     """Return the project folder's name set by ``CLAUDE_CODE_PROJECT_DIR_NAME``, as a list of at most one.
 
     As in 2.1.329, it must be a plain name and requires ``CLAUDE_CONFIG_DIR``. 2.1.112 ignores the
     variable.
     """
-    name = where.environ.get(DIR_NAME, "")
-    small = name.lower()
-    sound = (
-        0 < len(name) <= LONGEST_DIR_NAME and _DIR_NAME.issuperset(small) and small not in _DEVICES
+    name = where.environ.get(PROJECT_FOLDER_VARIABLE, "")
+    lower_name = name.lower()
+    is_valid = (
+        0 < len(name) <= MAX_FOLDER_NAME
+        and _FOLDER_NAME_LETTERS.issuperset(lower_name)
+        and lower_name not in _DEVICE_NAMES
     )
-    if sound and where.environ.get("CLAUDE_CONFIG_DIR"):
+    if is_valid and where.environ.get("CLAUDE_CONFIG_DIR"):
         return [name]
     return []
 
 
-def project_names(
-    cwd: str, where: Where, known: Optional[Callable[[], List[str]]] = None
+def project_folder_names(
+    cwd: str, where: Where, list_names: Optional[Callable[[], List[str]]] = None
 ) -> List[str]:
     """Return the names of the project folders that may contain sessions of ``cwd``, the likeliest first.
 
     2.1.329 also searches the key's folder if the variable names another. For a long key, every name
-    with the same beginning counts, because clients hash the rest differently; ``known`` returns the
+    with the same beginning counts, because clients hash the rest differently; ``list_names`` returns the
     existing folders' names.
     """
     key = project_key(cwd)
-    keyed = []
+    key_names = []
     if len(key) > MAX_KEY:
-        listed = known() if known else _names_in(where.projects)
-        keyed = [name for name in listed if name.startswith(key[: MAX_KEY + 1])]
-    return list(dict.fromkeys([*named_folder(where), *(keyed or [key])]))
+        existing_names = list_names() if list_names else _list_names(where.projects)
+        key_names = [name for name in existing_names if name.startswith(key[: MAX_KEY + 1])]
+    return list(dict.fromkeys([*folder_name_from_variable(where), *(key_names or [key])]))
 
 
 def project_folders(cwd: str, where: Where) -> List[str]:
     """Return the project folders that may contain sessions of ``cwd``; a long key may have several."""
     folders = []
-    for name in project_names(cwd, where):
+    for name in project_folder_names(cwd, where):
         folders.append(os.path.join(where.projects, name))
     return folders
 
@@ -271,10 +279,10 @@ def is_session_id(text: object) -> bool:
     return _HEX.issuperset(text.replace("-", "", 4))
 
 
-def session_id_of(path: str) -> Optional[str]:
+def session_id_from_path(path: str) -> Optional[str]:
     """Return the session id from a file name ``<uuid>.jsonl``, or None for any other name."""
-    if path.endswith(ENDING):
-        stem = os.path.basename(path)[: -len(ENDING)]
+    if path.endswith(TRANSCRIPT_SUFFIX):
+        stem = os.path.basename(path)[: -len(TRANSCRIPT_SUFFIX)]
     else:
         stem = ""
     if is_session_id(stem):
@@ -291,33 +299,33 @@ def find_session(session_id: str, where: Where) -> Optional[str]:
     if not is_session_id(session_id):
         return None
     paths = []
-    for folder in all_folders(where):
-        paths.append(os.path.join(folder, session_id + ENDING))
+    for folder in all_project_folders(where):
+        paths.append(os.path.join(folder, session_id + TRANSCRIPT_SUFFIX))
     files = [path for path in paths if is_session_file(path)]
     if files:
-        return max(files, key=_mtime)
+        return max(files, key=_modification_time)
     return None
 
 
-def named_session(path: str, session_id: str, where: Where) -> Optional[str]:
+def verify_session_path(path: str, session_id: str, where: Where) -> Optional[str]:
     """Return ``path`` if it is the file of ``session_id`` in a project folder, else None.
 
     Several projects may have copies of a session; the client's path identifies the one that it
     writes.
     """
     folder = os.path.dirname(path)
-    inside = os.path.dirname(folder) == where.projects and not os.path.islink(folder)
-    if inside and session_id_of(path) == session_id and is_session_file(path):
+    is_in_project_folder = os.path.dirname(folder) == where.projects and not os.path.islink(folder)
+    if is_in_project_folder and session_id_from_path(path) == session_id and is_session_file(path):
         return path
     return None
 
 
-def all_folders(where: Where) -> List[str]:
+def all_project_folders(where: Where) -> List[str]:
     """Return every project folder, sorted, without symbolic links, which could lead anywhere."""
-    return folders_in(where.projects)
+    return subfolders(where.projects)
 
 
-def folders_in(folder: str) -> List[str]:
+def subfolders(folder: str) -> List[str]:
     """Return the subfolders of a folder, sorted, without links; ``[]`` if it can't be listed."""
     try:
         with os.scandir(folder) as entries:
@@ -327,22 +335,22 @@ def folders_in(folder: str) -> List[str]:
 
 
 def open_regular(
-    path: str, *, follow: bool = True, within: Optional[int] = None, buffering: int = -1
+    path: str, *, follow: bool = True, dir_fd: Optional[int] = None, buffering: int = -1
 ) -> BinaryIO:
     """Open a regular file for reading, through links if ``follow``. Raise OSError for anything else.
 
     A pipe without a writer, or an endless device, would block a prompt for ever. A relative
-    ``path`` is relative to ``within``, the descriptor of an open folder.
+    ``path`` is relative to ``dir_fd``, the descriptor of an open folder.
     """
     flags = getattr(os, "O_NONBLOCK", 0) | (0 if follow else getattr(os, "O_NOFOLLOW", 0))
-    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0) | flags, dir_fd=within)
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0) | flags, dir_fd=dir_fd)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise OSError(errno.EINVAL, "Not a regular file", path)
     return os.fdopen(descriptor, "rb", buffering)
 
 
-def read_at(descriptor: int, length: int, offset: int) -> bytes:
+def read_bytes_at(descriptor: int, length: int, offset: int) -> bytes:
     """Return up to ``length`` bytes of an open file from ``offset``.
 
     The file's position does not change, except on Windows.
@@ -365,7 +373,7 @@ def read_regular(path: str, limit: int) -> bytes:
     return raw
 
 
-def read_object(path: str, limit: int = MAX_OBJECT) -> Dict[str, Any]:
+def read_json_object(path: str, limit: int = MAX_JSON_BYTES) -> Dict[str, Any]:
     """Return the object in a JSON file, or ``{}`` if it is missing, unreadable, too large or not an object."""
     try:
         value = json.loads(read_regular(path, limit))
@@ -378,7 +386,7 @@ def read_object(path: str, limit: int = MAX_OBJECT) -> Dict[str, Any]:
 
 def is_session_file(path: str) -> bool:
     """Check whether ``path`` is a regular, non-empty file with a session's name, and not a link."""
-    if session_id_of(path) is None:
+    if session_id_from_path(path) is None:
         return False
     try:
         status = os.lstat(path)
@@ -387,14 +395,14 @@ def is_session_file(path: str) -> bool:
     return stat.S_ISREG(status.st_mode) and status.st_size > 0
 
 
-def _names_in(folder: str) -> List[str]:
+def _list_names(folder: str) -> List[str]:
     try:
         return sorted(os.listdir(folder))
     except OSError:
         return []
 
 
-def _mtime(path: str) -> float:
+def _modification_time(path: str) -> float:
     try:
         return os.path.getmtime(path)
     except OSError:

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from resume_hooks.seam import question_of
+from resume_hooks.seam import declare_question
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 # otherwise.
 
 
-@question_of
+@declare_question
 def line_at_start(where: Where, /) -> str:
     """Return a line for the user at a session's start, or ``""``.
 
@@ -54,32 +54,32 @@ def line_at_start(where: Where, /) -> str:
     """
 
 
-@question_of
+@declare_question
 def line_at_start_in_new_folder(event: dict[str, Any], /) -> str:
     """Return a line for the user at a session's start in a folder that is new to us, or ``""``. Needs the engine."""
 
 
-@question_of
+@declare_question
 def line_of_new_folder(event: dict[str, Any], /) -> str:
     """Return the same line for the background event of the module in the client."""
 
 
-@question_of
+@declare_question
 def work_after_start(where: Where, is_over: Callable[[], bool], /) -> None:
     """Do work that can wait until a start is over, and stop once ``is_over``. Not called in a headless run."""
 
 
-@question_of
+@declare_question
 def push_after_turn() -> None:
     """Push the session of the event on stdin, at the end of a turn. Print nothing and never raise."""
 
 
-@question_of
+@declare_question
 def needs_driver(where: Where, /) -> object:
     """Return a true value if the database driver must be installed. Runs on Python 3.9."""
 
 
-@question_of
+@declare_question
 def note_on_lost_sessions(where: Where, /) -> str:
     """Return a note, shown once, on sessions that were lost before the vault existed, or ``""``."""
 
@@ -87,7 +87,7 @@ def note_on_lost_sessions(where: Where, /) -> str:
 # Children
 
 
-@question_of
+@declare_question
 def answer_smart_trim(request: Request, /) -> Outcome | None:
     """Answer a trigger that asks a model to decide a trim; return None for a trim by rules.
 
@@ -95,22 +95,22 @@ def answer_smart_trim(request: Request, /) -> Outcome | None:
     """
 
 
-@question_of
+@declare_question
 def answer_trigger(request: Request, /) -> Outcome:
     """Answer a trigger of the part; implemented by ``answer`` in its lane. Raise ResumeHooksError."""
 
 
-@question_of
+@declare_question
 def line_of_trim_help() -> str:
     """Return a line for the help of ``/trim``, after the options of a trim by rules."""
 
 
-@question_of
+@declare_question
 def plan_decided_trim(options: str, request: Request, /) -> TrimPlan | None:
     """Return the model's plan that was shown for these options of a trigger, or None for a trim by rules."""
 
 
-@question_of
+@declare_question
 def files_beside_handoff(
     decided: FreshPlan, where: Where, options: Any, /
 ) -> Callable[[Receipt | None], FilesBeside]:
@@ -122,14 +122,14 @@ def files_beside_handoff(
     """
 
 
-@question_of
+@declare_question
 def subagent_as_session(
     locator: str, cwd: str, where: Where, /
 ) -> AbstractContextManager[SessionFile | None]:
     """Return a context in which a sub-agent is readable as a session; its value is None for other locators."""
 
 
-@question_of
+@declare_question
 def import_file(source: str, home: str, /) -> tuple[Receipt, str]:
     """Import a file as a session with the folder ``home``; return the receipt and a remark for the user.
 
@@ -141,12 +141,12 @@ def import_file(source: str, home: str, /) -> tuple[Receipt, str]:
 # Sessions, their folders and files
 
 
-@question_of
+@declare_question
 def note_on_session(session_id: str, where: Where, /) -> str:
     """Return a note on a session in a list or in a verb's output, or ``""``."""
 
 
-@question_of
+@declare_question
 def homes_of_session(path: str, folder: str, here: str, where: Where, /) -> list[MovedFolder]:
     """Return the likely new locations of the missing ``folder``, likeliest first.
 
@@ -154,17 +154,17 @@ def homes_of_session(path: str, folder: str, here: str, where: Where, /) -> list
     """
 
 
-@question_of
+@declare_question
 def note_on_other_sessions(old: str, new: str, where: Where, /) -> str:
     """Return a note on the other sessions of the folder ``old`` after one was copied to ``new``, or ``""``."""
 
 
-@question_of
+@declare_question
 def notes_after_delete(session_id: str, where: Where, /) -> list[str]:
     """React to a session's deletion; return notes for the user."""
 
 
-@question_of
+@declare_question
 def notes_after_scrub(session_ids: Iterable[str], where: Where, /) -> list[str]:
     """React to the removal of secrets; return notes for the user.
 
@@ -173,17 +173,17 @@ def notes_after_scrub(session_ids: Iterable[str], where: Where, /) -> list[str]:
     """
 
 
-@question_of
+@declare_question
 def folder_of_documents(session: SessionFile, where: Where, /) -> Iterator[tuple[str, str]]:
     """Yield folders with documents about a session, each with the ending of their names."""
 
 
-@question_of
+@declare_question
 def note_on_written_files(where: Where, /) -> str:
     """Return a sentence about files written into projects, for a user who uninstalls, or ``""``."""
 
 
-@question_of
+@declare_question
 def answer_line_search(
     options: SearchOptions,
     scope: Scope,
@@ -200,7 +200,7 @@ def answer_line_search(
     """
 
 
-@question_of
+@declare_question
 def session_store(service: str, /) -> object:
     """Return a team's session store for programs of the Agent SDK, by its libpq service."""
 
@@ -208,32 +208,32 @@ def session_store(service: str, /) -> object:
 # Options that parts add to verbs of the core: the function that the verb calls for such an option
 
 
-@question_of
+@declare_question
 def check_handoff_option(options: Any, /) -> None:
     """Raise UsageError if the option conflicts with the others."""
 
 
-@question_of
+@declare_question
 def trim_by_option(options: Any, /) -> Receipt:
     """Trim instead of the verb, and print the answer."""
 
 
-@question_of
+@declare_question
 def search_by_option(options: SearchOptions, /) -> None:
     """Search instead of the verb, and print the answer."""
 
 
-@question_of
+@declare_question
 def list_by_option(options: SessionsOptions, /) -> None:
     """List sessions instead of the verb, and print the answer."""
 
 
-@question_of
+@declare_question
 def delete_by_option(options: DeleteOptions, /) -> None:
     """Delete instead of the verb, and print the answer."""
 
 
-@question_of
+@declare_question
 def lineage_by_option(
     options: LineageOptions, here: Callable[[LineageOptions], list[Ancestor]], /
 ) -> tuple[list[Ancestor], list[str]]:
@@ -243,36 +243,36 @@ def lineage_by_option(
 # Parts' agents, and doctor's checks
 
 
-@question_of
+@declare_question
 def agent_strategy(home: str, copies: str, where: Where, /) -> Agent:
     """Return the agent with its sessions in ``home``; ``copies`` is our folder for copies in Claude Code's format."""
 
 
-@question_of
+@declare_question
 def agent_writer(home: str, where: Where, /) -> Writer:
     """Return the writer of an agent's sessions."""
 
 
-@question_of
+@declare_question
 def foreign_agent_writer(home: str, where: Where, /) -> ForeignWriter:
     """Return the writer of sessions for a part's agent."""
 
 
-@question_of
+@declare_question
 def agent_model(where: Where, name: str, /) -> HeadlessModel:
     """Return the agent's model with a name; ``""`` means the agent's own default."""
 
 
-@question_of
+@declare_question
 def agent_defects(path: str, find: Callable[[str], str | None], /) -> Iterable[Defect]:
     """Yield a session's defects; ``find`` is ``Agent.file_of``. Raise ResumeHooksError if it can't be read."""
 
 
-@question_of
+@declare_question
 def is_loss(kind: Kind, /) -> bool:
     """Check whether a defect of this kind loses content in a repaired child."""
 
 
-@question_of
+@declare_question
 def check_of_doctor(cwd: str, /) -> Finding:
     """Return a finding of doctor."""

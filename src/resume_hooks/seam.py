@@ -76,25 +76,27 @@ class Question(Generic[Function]):
         return cast("Function", load_value(part, function))
 
 
-def question_of(signature: Function) -> Question[Function]:
+def declare_question(signature: Function) -> Question[Function]:
     """Return a question with the name and type of a function, which is never called."""
     return Question(signature.__name__)
 
 
-def is_there(part: str) -> bool:
+def is_installed(part: str) -> bool:
     """Check whether a part's folder exists."""
     return os.path.isfile(os.path.join(FOLDER, part, "__init__.py"))
 
 
-def with_parts(core: Iterable[str], brought: Mapping[str, Sequence[Any]]) -> List[str]:
+def insert_part_names(
+    core_names: Iterable[str], part_rows: Mapping[str, Sequence[Any]]
+) -> List[str]:
     """Return the names of the core with those of the installed parts inserted at their places.
 
     In the table ``brought`` each row starts with the part and ends with the name that follows in
     the order.
     """
-    names = list(core)
-    for name, row in brought.items():
-        if is_there(row[0]):
+    names = list(core_names)
+    for name, row in part_rows.items():
+        if is_installed(row[0]):
             names.insert(names.index(row[-1]), name)
     return names
 
@@ -119,7 +121,7 @@ def _module_of_verb(verb: str, inner: str) -> Optional[str]:
     if verb not in part_table.VERBS:
         return None
     part = part_table.VERBS[verb][0]
-    if not is_there(part):
+    if not is_installed(part):
         raise UsageError(
             f"{verb} belongs to the part {part}, which is not installed",
             "Reinstall resume-hooks.",
@@ -127,13 +129,16 @@ def _module_of_verb(verb: str, inner: str) -> Optional[str]:
     return f"{__package__}.parts.{part}.{inner}"
 
 
-def triggers() -> List[Trigger]:
+def list_triggers() -> List[Trigger]:
     """Return the triggers of the installed parts, each with the full module name of its lane."""
-    found = []
+    rows = []
     for name, row in part_table.TRIGGERS.items():
-        if is_there(row[0]):
-            found.append((row[0], Trigger(name, *row[1:])))
-    return [each._replace(lane=f"{__package__}.parts.{part}.{each.lane}") for part, each in found]
+        if is_installed(row[0]):
+            rows.append((row[0], Trigger(name, *row[1:])))
+    return [
+        trigger._replace(lane=f"{__package__}.parts.{part}.{trigger.lane}")
+        for part, trigger in rows
+    ]
 
 
 def answers(question: Question[Function]) -> Iterator[Function]:
@@ -142,7 +147,7 @@ def answers(question: Question[Function]) -> Iterator[Function]:
     A function that fails to load raises.
     """
     for part, function in part_table.ANSWERS.get(question.name, ()):
-        if is_there(part):
+        if is_installed(part):
             yield question.load(part, function)
 
 

@@ -16,20 +16,20 @@ from typing import NamedTuple
 from resume_hooks import part_table
 from resume_hooks.errors import UsageError
 from resume_hooks.paths import (
-    MAX_OBJECT,
+    MAX_JSON_BYTES,
     Where,
-    is_projects_state,
-    read_object,
+    is_state_in_project,
+    read_json_object,
     read_regular,
-    why_not_state,
+    state_folder_problem,
 )
-from resume_hooks.seam import with_parts
+from resume_hooks.seam import insert_part_names
 from resume_hooks.shared_values import MODEL_SECONDS
 
 Value = int | str | tuple[str, ...]
 FILE_NAME = "settings.json"
-VAULT = "20G"
-USUAL_SIZE = "12k"  # the default size of a handoff
+DEFAULT_VAULT_SIZE = "20G"
+DEFAULT_HANDOFF_SIZE = "12k"  # the default size of a handoff
 VERSION = 1  # the file format's version; newer ones are read but not written
 
 # also matches a Bedrock profile or a deployment, but never an option of the client
@@ -38,12 +38,12 @@ _HANDOFF_SIZE = r"(?:[1-9]|[1-3][0-9]|4[0-8])k"
 _COMPACTION = rf"client|(?:trim|{_HANDOFF_SIZE})(?:@(?:[6-9][0-9]|[1-9][0-9]{{2,3}})k)?"
 # the value in 0.2.0, when handoffs had one size
 _FORMER_COMPACTION = re.compile(r"\Ahandoff(?=@|\Z)")
-_BYTES = re.compile(r"([0-9]{1,15})([KMGT]?)I?B?")
-_UNITS = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4}
+_BYTE_SIZE = re.compile(r"([0-9]{1,15})([KMGT]?)I?B?")
+_BYTE_UNITS = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4}
 _PATH = r"[^\x00-\x1f\x7f]{0,1000}"
 
 
-class Key(NamedTuple):
+class SettingDefinition(NamedTuple):
     """A setting: its default, its description, and the parser of a typed or stored value.
 
     ``names_files``: the values name files or folders of the user. ``title`` is its label among the
@@ -67,7 +67,7 @@ class Setting(NamedTuple):
     source: str
 
 
-def _number_form(low: int, high: int) -> Callable[[object], Value]:
+def _number_parser(low: int, high: int) -> Callable[[object], Value]:
     def read(raw: object) -> Value:
         # other programs' JSON may have 80.0
         raw = int(raw) if isinstance(raw, float) and raw.is_integer() else raw
@@ -82,7 +82,7 @@ def _number_form(low: int, high: int) -> Callable[[object], Value]:
     return read
 
 
-def _choice_form(*choices: str) -> Callable[[object], Value]:
+def _choice_parser(*choices: str) -> Callable[[object], Value]:
     def read(raw: object) -> Value:
         if raw not in choices:
             raise ValueError(f"one of {', '.join(choices)}")
@@ -93,21 +93,21 @@ def _choice_form(*choices: str) -> Callable[[object], Value]:
 
 def parse_switch(raw: object) -> Value:
     """Parse ``on`` or ``off``; the client stores them as true and false."""
-    said = "on" if raw in (True, "true") else "off" if raw in (False, "false") else raw
-    return _choice_form("on", "off")(said)
+    switch = "on" if raw in (True, "true") else "off" if raw in (False, "false") else raw
+    return _choice_parser("on", "off")(switch)
 
 
 def _parse_clipboard(raw: object) -> Value:
     """Parse the name of a clipboard method; ``off`` means ``none``."""
     if raw == "off":
         return "none"
-    return _choice_form("auto", "pyperclip", "native", "tmux", "osc52", "none")(raw)
+    return _choice_parser("auto", "pyperclip", "native", "tmux", "osc52", "none")(raw)
 
 
-def _pattern_form(pattern: str, what: str) -> Callable[[object], Value]:
+def _pattern_parser(pattern: str, requirement: str) -> Callable[[object], Value]:
     def read(raw: object) -> Value:
         if not isinstance(raw, str) or not re.fullmatch(pattern, raw):
-            raise ValueError(what)
+            raise ValueError(requirement)
         return raw
 
     return read
@@ -115,30 +115,32 @@ def _pattern_form(pattern: str, what: str) -> Callable[[object], Value]:
 
 def _parse_compaction(raw: object) -> Value:
     """Parse a compaction method or a handoff's size; ``handoff``, from version 0.2.0, means the default size."""
-    now = _FORMER_COMPACTION.sub(USUAL_SIZE, raw) if isinstance(raw, str) else raw
+    current_value = (
+        _FORMER_COMPACTION.sub(DEFAULT_HANDOFF_SIZE, raw) if isinstance(raw, str) else raw
+    )
     sizes = "a size such as 24k, up to 48k"
-    return _pattern_form(
+    return _pattern_parser(
         _COMPACTION,
         f"client, trim, or {sizes}; trim and sizes also with a start from 60k, as 24k@150k",
-    )(now)
+    )(current_value)
 
 
-def _path_form(ending: str, what: str) -> Callable[[object], Value]:
+def _path_parser(ending: str, requirement: str) -> Callable[[object], Value]:
     """Return a parser for a path with this ending; ``""`` means no path."""
-    return _pattern_form(rf"(?:{_PATH}{re.escape(ending)})?", what)
+    return _pattern_parser(rf"(?:{_PATH}{re.escape(ending)})?", requirement)
 
 
 def _parse_vault(raw: object) -> Value:
     """Parse a size such as ``20G``, returned in upper case, or ``off``; ``on`` means the default size."""
     if raw in ("on", "off"):  # a tuple, because a list from the file is not hashable
         if raw == "on":
-            return VAULT
+            return DEFAULT_VAULT_SIZE
         return "off"
     if isinstance(raw, (int, str)) and not isinstance(raw, bool):
         text = str(raw).strip().upper()
     else:
         text = ""
-    if not _BYTES.fullmatch(text):
+    if not _BYTE_SIZE.fullmatch(text):
         raise ValueError("a size, such as 500M or 20G, on or off")
     return text
 
@@ -150,39 +152,39 @@ def _parse_words(raw: object) -> Value:
     return tuple(word.lower().lstrip(">/") for word in words)
 
 
-FORMS: dict[str, Callable[..., Callable[[object], Value]]] = {
-    "number": _number_form,
-    "one of": _choice_form,
-    "path": _path_form,
+PARSER_FACTORIES: dict[str, Callable[..., Callable[[object], Value]]] = {
+    "number": _number_parser,
+    "one of": _choice_parser,
+    "path": _path_parser,
 }
 """The parser factories for a part's settings."""
 
-_CORE: dict[str, Key] = {
-    "context_window": Key(
+_CORE_SETTINGS: dict[str, SettingDefinition] = {
+    "context_window": SettingDefinition(
         0,
         "Tokens in the model's context window; 0 = detect it from the session.",
-        _number_form(0, 10_000_000),
+        _number_parser(0, 10_000_000),
     ),
-    "clipboard": Key(
+    "clipboard": SettingDefinition(
         "auto",
         "How to copy to the clipboard: auto, pyperclip, native, tmux, osc52 or none.",
         _parse_clipboard,
     ),
-    "summary_model": Key(
+    "summary_model": SettingDefinition(
         "haiku",
         (
             "Model for summaries and for trim --smart; once set, /rollover uses it "
             "even if the cache is warm."
         ),
-        _pattern_form(_MODEL, "the name of a model, such as haiku"),
+        _pattern_parser(_MODEL, "the name of a model, such as haiku"),
     ),
-    "notice_percent": Key(
+    "notice_percent": SettingDefinition(
         80,
         "Show a notice, once per session, when this percentage of the context is used; 0 = off.",
-        _number_form(0, 100),
+        _number_parser(0, 100),
         title="When to show that a session fills up",
     ),
-    "compaction": Key(
+    "compaction": SettingDefinition(
         "client",
         "What Claude Code does when a session is full: client = its own summary; without a model, in place: "
         "trim, or a size such as 24k = the content of such a handoff. trim@150k, 24k@150k: between turns, from that "
@@ -190,16 +192,16 @@ _CORE: dict[str, Key] = {
         _parse_compaction,
         title="What happens to a full session",
     ),
-    "handoff_size": Key(
-        USUAL_SIZE,
+    "handoff_size": SettingDefinition(
+        DEFAULT_HANDOFF_SIZE,
         (
             "Maximum tokens in a handoff, 1k to 48k: the conversation, and lists of "
             "files, commands and failures."
         ),
-        _pattern_form(_HANDOFF_SIZE, "a size such as 4k or 24k, up to 48k"),
+        _pattern_parser(_HANDOFF_SIZE, "a size such as 4k or 24k, up to 48k"),
         title="How much a handoff carries",
     ),
-    "handoff_sends": Key(
+    "handoff_sends": SettingDefinition(
         "off",
         (
             "Whether /handoff sends its next step when it opens the session; off = it "
@@ -209,27 +211,27 @@ _CORE: dict[str, Key] = {
         title="Send a handoff's next step",
         stored_only=True,
     ),
-    "handoff_tool": Key(
+    "handoff_tool": SettingDefinition(
         "off",
         "Whether the model may request a handoff; the client asks you each time.",
         parse_switch,
         title="Let the model ask for a handoff",
     ),
-    "vault": Key(
-        VAULT,
+    "vault": SettingDefinition(
+        DEFAULT_VAULT_SIZE,
         "Maximum size of the vault, for ancestors and for sessions that the client is about to delete, such as "
         "500M or 40G; the oldest go first; 0 = no limit, off = archive nothing.",
         _parse_vault,
         title="Room for archived copies",
     ),
-    "team_model_search": Key(
+    "team_model_search": SettingDefinition(
         "off",
         "Whether a model may search the team's sessions, which sends its query to the server.",
         parse_switch,
         title="Let a model search the team",
         stored_only=True,
     ),
-    "triggers_off": Key(
+    "triggers_off": SettingDefinition(
         (),
         (
             "Triggers to switch off, such as 'full, recall'; as prompts they "
@@ -240,7 +242,7 @@ _CORE: dict[str, Key] = {
 }
 
 
-FORMER = {
+FORMER_SETTINGS = {
     "index_at_start": "every start now updates the search index in the background",
     "vault_max": "the setting vault takes the size: config vault 40G",
     "vault_days": "archived copies stay until the vault is full",
@@ -255,16 +257,23 @@ FORMER = {
 """Former settings and their replacements."""
 
 
-_OF_PARTS = {
-    name: Key(
-        default, about, FORMS[form](*given), names_files=form == "path", stored_only=form == "path"
+_PART_SETTINGS = {
+    name: SettingDefinition(
+        default,
+        about,
+        PARSER_FACTORIES[form](*given),
+        names_files=form == "path",
+        stored_only=form == "path",
     )
     for name, (_, default, about, form, given, _) in part_table.SETTINGS.items()
 }
-KEYS = {name: _CORE.get(name) or _OF_PARTS[name] for name in with_parts(_CORE, part_table.SETTINGS)}
+KEYS = {
+    name: _CORE_SETTINGS.get(name) or _PART_SETTINGS[name]
+    for name in insert_part_names(_CORE_SETTINGS, part_table.SETTINGS)
+}
 
 
-def load(where: Where | None = None) -> dict[str, Setting]:
+def load_settings(where: Where | None = None) -> dict[str, Setting]:
     """Return every setting with its source.
 
     If a value is invalid, the next weaker source applies.
@@ -272,7 +281,7 @@ def load(where: Where | None = None) -> dict[str, Setting]:
     settings = {}
     for name, key in KEYS.items():
         settings[name] = Setting(key.default, "default")
-    for name, source, raw in _setting_values(KEYS, where or Where()):
+    for name, source, raw in _raw_values(KEYS, where or Where()):
         try:
             settings[name] = Setting(KEYS[name].read(raw), source)
         except ValueError:
@@ -280,14 +289,14 @@ def load(where: Where | None = None) -> dict[str, Setting]:
     return settings
 
 
-def value_text(value: Value) -> str:
+def format_value(value: Value) -> str:
     """Format a setting's value for people."""
     return (", ".join(value) if isinstance(value, tuple) else str(value)) or "(empty)"
 
 
-def number(name: str, where: Where | None = None) -> int:
+def read_number(name: str, where: Where | None = None) -> int:
     """Return the effective value of a numeric setting."""
-    value = load(where)[name].value
+    value = load_settings(where)[name].value
     if not isinstance(value, int):
         raise TypeError(f"{name} is not a number")
     return value
@@ -295,51 +304,51 @@ def number(name: str, where: Where | None = None) -> int:
 
 def is_on(name: str, where: Where | None = None) -> bool:
     """Check whether an on/off setting is on."""
-    return load(where)[name].value == "on"
+    return load_settings(where)[name].value == "on"
 
 
-def vault_room(where: Where | None = None) -> int | None:
+def vault_limit(where: Where | None = None) -> int | None:
     """Return the bytes that archived sessions may use, 0 for no limit, or None if the vault is off."""
-    text = _BYTES.fullmatch(str(load(where)["vault"].value))
+    text = _BYTE_SIZE.fullmatch(str(load_settings(where)["vault"].value))
     if text:
-        return int(text[1]) * _UNITS[text[2]]
+        return int(text[1]) * _BYTE_UNITS[text[2]]
     return None
 
 
-def without_variables(where: Where) -> Where:
+def without_setting_variables(where: Where) -> Where:
     """Return the same folders without the settings in the environment, which a trusted repository can set."""
-    kept = {}
+    remaining_variables = {}
     for name, value in where.environ.items():
         if (
             not name.startswith("CLAUDE_PLUGIN_OPTION_")
             and name.removeprefix("RESUME_HOOKS_").lower() not in KEYS
         ):
-            kept[name] = value
-    return Where(kept)
+            remaining_variables[name] = value
+    return Where(remaining_variables)
 
 
-def unusable_settings(where: Where | None = None) -> list[str]:
+def describe_invalid_settings(where: Where | None = None) -> list[str]:
     """Return a sentence on each invalid setting."""
     where = where or Where()
     path = settings_file(where)
-    if not read_object(path) and is_damaged(path):
+    if not read_json_object(path) and is_damaged(path):
         sentences = [f"{path} is not a readable settings file"]
     else:
         sentences = []
-    for name, source, raw in _setting_values(KEYS, where):
+    for name, source, raw in _raw_values(KEYS, where):
         try:
             KEYS[name].read(raw)
         except ValueError as error:
             sentences.append(f"{name} ({source}) must be {error}, not {raw!r}")
-    if is_projects_state(where):
+    if is_state_in_project(where):
         sentences.append(
             f"{where.state} lies in a project: its settings for a team and for documents "
             "are ignored"
         )
     environ = where.environ
-    own = environ.get("RESUME_HOOKS_HOME", "")
-    if own and (why := why_not_state(own, environ)):
-        sentences.append(f"RESUME_HOOKS_HOME has no effect: {why}")
+    state_variable = environ.get("RESUME_HOOKS_HOME", "")
+    if state_variable and (problem := state_folder_problem(state_variable, environ)):
+        sentences.append(f"RESUME_HOOKS_HOME has no effect: {problem}")
     for name, key in KEYS.items():
         if key.stored_only and environ.get(_variable_name(name)):
             sentences.append(
@@ -349,15 +358,15 @@ def unusable_settings(where: Where | None = None) -> list[str]:
     return sentences
 
 
-def former_settings_in_use(where: Where | None = None) -> list[str]:
+def describe_former_settings(where: Where | None = None) -> list[str]:
     """Return a sentence on each former setting that still has a value."""
     return [
-        f"{name} ({source}) is ignored: {FORMER[name]}."
-        for name, source, _ in _setting_values(FORMER, where or Where())
+        f"{name} ({source}) is ignored: {FORMER_SETTINGS[name]}."
+        for name, source, _ in _raw_values(FORMER_SETTINGS, where or Where())
     ]
 
 
-def read_one(name: str, text: str) -> Value:
+def parse_setting(name: str, text: str) -> Value:
     """Parse a typed value of a setting. Raise UsageError for an unknown setting or an invalid value."""
     key = KEYS.get(name)
     if key is None:
@@ -378,48 +387,52 @@ def _plugin_options(where: Where) -> dict[str, object]:
 
     Only hooks get them as environment variables.
     """
-    document = read_object(os.path.join(where.config, "settings.json"))
-    plugins, switched = document.get("pluginConfigs"), document.get("enabledPlugins")
-    if isinstance(switched, dict):
-        off = set()
-        for name, on in switched.items():
-            if on is False:
-                off.add(name)
+    document = read_json_object(os.path.join(where.config, "settings.json"))
+    plugins, enabled_plugins = document.get("pluginConfigs"), document.get("enabledPlugins")
+    if isinstance(enabled_plugins, dict):
+        disabled_plugins = set()
+        for name, is_enabled in enabled_plugins.items():
+            if is_enabled is False:
+                disabled_plugins.add(name)
     else:
-        off = set()
-    found: dict[str, object] = {}
+        disabled_plugins = set()
+    enabled_options: dict[str, object] = {}
     for name, stored in plugins.items() if isinstance(plugins, dict) else ():
         if isinstance(stored, dict):
             options = stored.get("options")
         else:
             options = None
-        if name.startswith("resume-hooks@") and name not in off and isinstance(options, dict):
-            found |= options
-    return found
+        if (
+            name.startswith("resume-hooks@")
+            and name not in disabled_plugins
+            and isinstance(options, dict)
+        ):
+            enabled_options |= options
+    return enabled_options
 
 
-def _setting_values(names: Iterable[str], where: Where) -> Iterator[tuple[str, str, object]]:
+def _raw_values(names: Iterable[str], where: Where) -> Iterator[tuple[str, str, object]]:
     """Yield the values of settings as (name, source, raw value), weakest source first.
 
     Empty values are left out.
     """
-    stored, options = read_object(settings_file(where)), _plugin_options(where)
-    decisive = set()
+    stored, options = read_json_object(settings_file(where)), _plugin_options(where)
+    stored_only_names = set()
     for name, key in KEYS.items():
         if key.stored_only:
-            decisive.add(name)
-    if not decisive.isdisjoint([*stored, *options]) and is_projects_state(where):
+            stored_only_names.add(name)
+    if not stored_only_names.isdisjoint([*stored, *options]) and is_state_in_project(where):
         stored, options = (
-            {name: found[name] for name in found if name not in decisive}
-            for found in (stored, options)
+            {name: source_values[name] for name in source_values if name not in stored_only_names}
+            for source_values in (stored, options)
         )
     for name in names:
-        for source, raw in _values_by_source(name, stored, options, where.environ):
+        for source, raw in _raw_values_by_source(name, stored, options, where.environ):
             if raw not in (None, ""):
                 yield name, source, raw
 
 
-def _values_by_source(
+def _raw_values_by_source(
     name: str,
     stored: Mapping[str, object],
     options: Mapping[str, object],
@@ -430,7 +443,7 @@ def _values_by_source(
     No environment variable sets a ``stored_only`` setting.
     """
     yield "file", stored.get(name)
-    if name not in FORMER and KEYS[name].stored_only:
+    if name not in FORMER_SETTINGS and KEYS[name].stored_only:
         yield "plugin", options.get(name)
         return
     yield "environment", environ.get(_variable_name(name))
@@ -445,7 +458,7 @@ def _variable_name(name: str) -> str:
 def is_damaged(path: str) -> bool:
     """Check whether a settings file is damaged: not an object, too large or a folder. An empty file is not."""
     try:
-        raw = read_regular(path, MAX_OBJECT)
+        raw = read_regular(path, MAX_JSON_BYTES)
     except (FileNotFoundError, NotADirectoryError):
         return False
     except OSError:

@@ -13,7 +13,7 @@ from resume_hooks import clock, part_table
 from resume_hooks.archive import hold_sessions
 from resume_hooks.archive.vault import permission
 from resume_hooks.sessions.archived.manifest import all_archived
-from resume_hooks.settings import FORMER
+from resume_hooks.settings import FORMER_SETTINGS
 from tests.builders import SESSION, ConfigHome, conversation, write_session
 from tests.cli.conftest import Cli, Document
 from tests.needs import here
@@ -69,7 +69,7 @@ def test_vault_says_what_waits_and_what_goes(
     assert "5 days after the first" in document("config", "vault")["warnings"][0]
     assert "5 days after the first" in document("config")["warnings"][0]
     (state / permission.WAITING).touch()
-    soon = clock.minute(clock.from_epoch(time.time() + 5 * clock.DAY))[:10]
+    soon = clock.format_minute(clock.from_epoch(time.time() + 5 * clock.DAY))[:10]
     assert f"they are made from {soon}" in document("config", "vault")["warnings"][0]
     findings = json.loads(cli("doctor", "--json").stdout)["data"]["findings"]
     (found,) = [each for each in findings if each["name"] == "vault"]
@@ -97,7 +97,7 @@ def test_a_trigger_is_switched_off_by_the_name_that_is_typed(document: Document,
     assert b"switched off" not in cli("slash", "session", SESSION, stdin=b"").stdout
 
 
-@pytest.mark.parametrize("key", FORMER)
+@pytest.mark.parametrize("key", FORMER_SETTINGS)
 def test_a_former_setting_is_ignored_and_told(
     config_home: ConfigHome, document: Document, key: str
 ) -> None:
@@ -106,14 +106,14 @@ def test_a_former_setting_is_ignored_and_told(
     path.parent.mkdir()
     path.write_text(f'{{"{key}": {{}}, "clipboard": "tmux"}}')
     found = document("config", environ={"RESUME_HOOKS_CLIPBOARD": ""})
-    assert found["warnings"] == [f"{key} (file) is ignored: {FORMER[key]}."]
+    assert found["warnings"] == [f"{key} (file) is ignored: {FORMER_SETTINGS[key]}."]
     assert {row["key"]: row["value"] for row in found["data"]["settings"]}["clipboard"] == "tmux"
-    assert FORMER[key] in document("config", key, "5", code=2)["error"]["remedy"]
+    assert FORMER_SETTINGS[key] in document("config", key, "5", code=2)["error"]["remedy"]
 
 
 def test_a_former_setting_of_the_environment_is_told(cli: Cli) -> None:
     """By config and by doctor, with where it is given."""
-    said = f"threshold (environment) is ignored: {FORMER['threshold']}."
+    said = f"threshold (environment) is ignored: {FORMER_SETTINGS['threshold']}."
     given = {"RESUME_HOOKS_THRESHOLD": "500"}
     assert said in cli("config", environ=given).stderr.decode()
     assert said in cli("doctor", environ=given).stdout.decode()

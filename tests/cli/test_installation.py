@@ -174,7 +174,7 @@ def test_all_that_stays_is_named_with_what_removes_it(
         assert line.startswith(f"Stays: {path} (")
         assert way in line
     kept = "The documents that handoffs wrote into your projects stay: handoff_dir _handoffs."
-    assert (kept in lines) is seam.is_there("documents")
+    assert (kept in lines) is seam.is_installed("documents")
 
 
 @pytest.mark.parametrize("gone", [False, True])

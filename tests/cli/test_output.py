@@ -19,7 +19,7 @@ from resume_hooks.cli.output import colour_wanted, facts_table
 from resume_hooks.cli.verb_table import VERBS
 from resume_hooks.hooks.prompt import card_of_trigger
 from resume_hooks.hooks.triggers import recognise_trigger
-from resume_hooks.system.text import fit_columns, width
+from resume_hooks.system.text import fit_columns, text_width
 from tests.builders import (
     SESSION,
     ConfigHome,
@@ -38,7 +38,7 @@ from tests.cli.test_main import on_a_terminal
 )
 def test_width(text: str, columns: int) -> None:
     """Wide letters take two columns, accents and what can't be seen none."""
-    assert width(text) == columns
+    assert text_width(text) == columns
 
 
 @pytest.mark.parametrize(
@@ -62,8 +62,8 @@ def test_fitted(text: str, most: int, expected: str) -> None:
 def test_what_was_fitted_fits(text: str, most: int) -> None:
     """Whatever the letters, and what fits already is left alone."""
     found = fit_columns(text, most)
-    assert width(found) <= most
-    assert found == text or width(text) > most
+    assert text_width(found) <= most
+    assert found == text or text_width(text) > most
 
 
 SEQUENCE = re.compile(r"\x1b\[[0-9;]*m")

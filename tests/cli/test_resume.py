@@ -264,6 +264,6 @@ def test_a_page_where_nothing_imports(monkeypatch: pytest.MonkeyPatch, tmp_path:
     """Without the part that brings transcripts in, nothing is asked."""
     page = tmp_path / "x.html"
     page.write_text("<!doctype html>")
-    monkeypatch.setattr("resume_hooks.seam.is_there", lambda _: False)
+    monkeypatch.setattr("resume_hooks.seam.is_installed", lambda _: False)
     with pytest.raises(UsageError, match=r"What imports \S+x\.html is not installed here"):
         resume._import_page(ResumeOptions(locator=str(page)))

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.system.text import width
+from resume_hooks.system.text import text_width
 from tests.builders import (
     CWD,
     ConfigHome,
@@ -66,7 +66,7 @@ def test_it_fits_the_terminal(config_home: ConfigHome, cli: Cli, columns: int) -
         age=90,
     )
     printed = lines(cli, "--project", CWD, environ={"COLUMNS": str(columns)})
-    assert max(map(width, printed)) <= max(columns, 75)
+    assert max(map(text_width, printed)) <= max(columns, 75)
     assert all(word in "\n".join(printed) for word in ("word", "\u4fee\u6b63"))
     assert "\x1b" not in "".join(printed)
 

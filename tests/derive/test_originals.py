@@ -19,7 +19,7 @@ from resume_hooks.derive.originals import (
     restore_record,
 )
 from resume_hooks.errors import SessionNotFound, UsageError
-from resume_hooks.paths import session_id_of
+from resume_hooks.paths import session_id_from_path
 from resume_hooks.sessions.record_references import Reference
 from resume_hooks.storage.backups import backup_folder
 from resume_hooks.transcripts.placeholders import Origin
@@ -41,7 +41,7 @@ WHOLE = tool_result("c1", "the whole output", uuid="r1", parent=None, session_id
 
 def marked(file: str, index: int = 0, **other: object) -> Record:
     """The trimmed form of ``WHOLE``, whose original is said to stand in that file and line."""
-    marks = Origin(session_id_of(file) or "", file, "r1", index).marks(0)
+    marks = Origin(session_id_from_path(file) or "", file, "r1", index).marks(0)
     return {**tool_result("c1", "[placeholder]", uuid="r1", parent=None), **marks, **other}
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from resume_hooks.system.plugin_files import assemble
+from resume_hooks.system.plugin_files import assemble_plugin
 from tests.e2e.harness.asked import Request
 from tests.e2e.harness.client import ClientHome, Terminal
 from tests.e2e.harness.processes import wait_until
@@ -29,7 +29,7 @@ def plugin_at(folder: Path) -> Path:
 
     Its modules are compiled already, as after a user's first session.
     """
-    assemble(str(folder))
+    assemble_plugin(str(folder))
     for compiled in (REPO / "src").rglob("__pycache__"):
         whole = shutil.ignore_patterns("*.pyc.*")  # what another worker writes just now
         shutil.copytree(compiled, folder / compiled.relative_to(REPO), ignore=whole)

@@ -158,5 +158,5 @@ def test_it_tells_once_what_else_can_happen(
     request = spoken(tui.api.main_requests()[-1])
     assert "1 more fix" in request
     assert "config compaction trim" not in request
-    assert settings.load(tui.home.where)["compaction"].source == "default"
+    assert settings.load_settings(tui.home.where)["compaction"].source == "default"
     assert b'"compact_boundary"' not in parent.read_bytes()[-200_000:]

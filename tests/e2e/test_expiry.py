@@ -172,7 +172,7 @@ def test_a_start_says_that_copies_will_be_kept(tui: Tui, plugin: Path) -> None:
     tui.submit("1 more fix")
     tui.wait_for("Mock reply 1")
     assert "1 more fix" in spoken(tui.api.main_requests()[-1])
-    assert settings.load(where)["vault"].source == "default"
+    assert settings.load_settings(where)["vault"].source == "default"
     assert not archived_ids(where)
     tui.close()
     with Tui(tui.version, home, tui.api) as other:

@@ -85,14 +85,14 @@ def test_its_options_are_set_as_it_is_installed(
     )
     run_print(client, home, api, ">resume", extra_env=ENGINE)
     assert not api.main_requests()
-    found = settings.load(Where({**home.env(), "RESUME_HOOKS_VAULT": "1G"}))
+    found = settings.load_settings(Where({**home.env(), "RESUME_HOOKS_VAULT": "1G"}))
     assert {name: found[name] for name in given} == {
         "vault": ("3G", "plugin"),
         "handoff_sends": ("on", "plugin"),
         "notice_percent": (65, "plugin"),
         "compaction": ("trim", "plugin"),
     }
-    assert settings.unusable_settings(home.where) == []
+    assert settings.describe_invalid_settings(home.where) == []
 
 
 def test_installed_so_its_commands_answer_and_it_costs_little(tui: Tui, tmp_path: Path) -> None:

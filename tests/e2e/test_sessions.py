@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from resume_hooks.paths import DIR_NAME, Where, project_names
+from resume_hooks.paths import PROJECT_FOLDER_VARIABLE, Where, project_folder_names
 from resume_hooks.transcripts.head_tail import HeadTail
 from tests.builders import (
     Record,
@@ -84,11 +84,11 @@ def test_the_folder_that_a_variable_names(
 
     The older ones don't know it.
     """
-    environ = {DIR_NAME: name}
+    environ = {PROJECT_FOLDER_VARIABLE: name}
     run_print(every_client, home, api, "hello", extra_env=environ)
     (written,) = (home.config / "projects").iterdir()
     known = environ if every_client.version in RECENT else {}
-    assert written.name == project_names(str(home.cwd), Where(home.env(known)))[0]
+    assert written.name == project_folder_names(str(home.cwd), Where(home.env(known)))[0]
 
 
 def test_no_folder_is_named_without_a_config_folder(
@@ -96,10 +96,10 @@ def test_no_folder_is_named_without_a_config_folder(
 ) -> None:
     """The variable counts beside ``CLAUDE_CONFIG_DIR`` alone."""
     without = ClientVersion(client.version, ("env", "-u", "CLAUDE_CONFIG_DIR", *client.command))
-    run_print(without, home, api, "hello", extra_env={DIR_NAME: "Mine"})
+    run_print(without, home, api, "hello", extra_env={PROJECT_FOLDER_VARIABLE: "Mine"})
     (written,) = (home.config / "projects").iterdir()
-    assert [written.name] == project_names(
-        str(home.cwd), Where({DIR_NAME: "Mine", "HOME": str(home.root)})
+    assert [written.name] == project_folder_names(
+        str(home.cwd), Where({PROJECT_FOLDER_VARIABLE: "Mine", "HOME": str(home.root)})
     )
 
 
@@ -108,8 +108,15 @@ def test_sessions_from_before_the_variable(
 ) -> None:
     """The newest client still finds them in the folder of the path, as our locators do."""
     install(home, 1)
-    done = run_print(client, home, api, "go on", resume=session_id(1), extra_env={DIR_NAME: "Mine"})
+    done = run_print(
+        client,
+        home,
+        api,
+        "go on",
+        resume=session_id(1),
+        extra_env={PROJECT_FOLDER_VARIABLE: "Mine"},
+    )
     assert (done.returncode, done.session_id) == (0, session_id(1))
-    assert home.project_folder.name in project_names(
-        str(home.cwd), Where(home.env({DIR_NAME: "Mine"}))
+    assert home.project_folder.name in project_folder_names(
+        str(home.cwd), Where(home.env({PROJECT_FOLDER_VARIABLE: "Mine"}))
     )

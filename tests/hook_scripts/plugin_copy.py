@@ -151,7 +151,7 @@ def make_plugin(folder: Path) -> PluginCopy:
 
 def _answering(question: seam.Question[Any], engine: Path) -> list[Path]:
     """Where the modules of parts that answer a question belong in an engine, their packages made."""
-    found = [row for row in part_table.ANSWERS.get(question.name, ()) if seam.is_there(row[0])]
+    found = [row for row in part_table.ANSWERS.get(question.name, ()) if seam.is_installed(row[0])]
     for part, _ in found:
         for package in (engine / "parts", engine / "parts" / part):
             package.mkdir(exist_ok=True)

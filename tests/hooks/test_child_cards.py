@@ -27,7 +27,7 @@ from resume_hooks.hooks.resume_card import resume_card
 from resume_hooks.hooks.triggers import VERBS, Trigger, trigger_of_command
 from resume_hooks.sessions.lineage import Ancestor, Family
 from resume_hooks.sessions.session_files import SessionFile
-from resume_hooks.system.copy_result import Copied
+from resume_hooks.system.copy_result import CopyResult
 from tests.builders import (
     SESSION,
     ConfigHome,
@@ -43,7 +43,7 @@ LAST_LINE = 40
 """Columns that a busy client shows of the last line."""
 
 
-WAYS = [Copied("copied", "xclip"), Copied("sent", "OSC 52"), Copied("not copied")]
+WAYS = [CopyResult("copied", "xclip"), CopyResult("sent", "OSC 52"), CopyResult("not copied")]
 
 
 def receipt(**more: Any) -> Receipt:
@@ -66,7 +66,7 @@ def trimmed(receipt: Receipt, options: str, note: str) -> Outcome:
     return trim_cards.with_savings(Opened(receipt, None, done, (note,)), options)
 
 
-def card_of(outcome: Outcome, copied: Copied, *, slash: bool) -> str:
+def card_of(outcome: Outcome, copied: CopyResult, *, slash: bool) -> str:
     """The card of an outcome whose line was copied in this way."""
     return draw_card(outcome, lambda _: copied, slash=slash)
 
@@ -90,7 +90,7 @@ def units(text: str) -> int:
 @pytest.mark.parametrize("slash", [True, False])
 @pytest.mark.parametrize("copied", WAYS)
 @pytest.mark.parametrize("done", ["handed off", "trimmed", "already trimmed"])
-def test_a_card_gives_both_commands(copied: Copied, slash: bool, done: str) -> None:
+def test_a_card_gives_both_commands(copied: CopyResult, slash: bool, done: str) -> None:
     """The title, the tokens, the step or the options, the warnings.
 
     The last line says what to press.
@@ -168,7 +168,7 @@ def test_lineage_lists_every_ancestor(config_home: ConfigHome) -> None:
 
 @pytest.mark.parametrize("copied", WAYS)
 @pytest.mark.parametrize("text", ["", "my words"])
-def test_session_card(copied: Copied, text: str) -> None:
+def test_session_card(copied: CopyResult, text: str) -> None:
     """The id, whether it was copied, and any text that stood behind the trigger."""
     trigger = Trigger("resume", text, slash=False, pasted=False)
     said = shown(plain_cards.session_card(SESSION, copied, trigger))

@@ -335,4 +335,4 @@ def test_it_is_told_once_what_else_can_happen(
     assert "config compaction trim (" in told["text"]
     assert measured("95") == {}
     assert "tells" not in band()
-    assert settings.load()["compaction"].source == "default"
+    assert settings.load_settings()["compaction"].source == "default"

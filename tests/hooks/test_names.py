@@ -20,7 +20,7 @@ from resume_hooks.hooks.triggers import (
 from resume_hooks.seam import Trigger as Row
 from resume_hooks.shared_values import PLUGIN, SLASH
 from resume_hooks.system import clipboard
-from resume_hooks.system.copy_result import NOT_COPIED, Copied
+from resume_hooks.system.copy_result import NOT_COPIED, CopyResult
 from tests.builders import SESSION, ConfigHome, conversation, session_id, write_session
 from tests.hooks.test_trim import bulky
 
@@ -109,12 +109,12 @@ def test_a_bare_command_copies_nothing(row: Row, monkeypatch: pytest.MonkeyPatch
     """Nobody asked for that; the older forms copy as ever."""
     copied: list[str] = []
 
-    def copy(text: str, **_: object) -> Copied:
+    def copy(text: str, **_: object) -> CopyResult:
         copied.extend([text] if text else [])
         return NOT_COPIED
 
-    monkeypatch.setattr(clipboard, "copy", copy)
-    monkeypatch.setattr(fallback, "copy", copy)
+    monkeypatch.setattr(clipboard, "copy_text", copy)
+    monkeypatch.setattr(fallback, "copy_text", copy)
     event = {"session_id": SESSION, "args": "", "waiting": True}
     for screen in (True, False):
         json.dumps(answer_module(row.bare, {**event, "screen": screen}))

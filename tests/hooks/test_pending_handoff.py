@@ -12,7 +12,7 @@ import pytest
 
 from resume_hooks.hooks import hook_state, pending_handoff
 from resume_hooks.hooks.pending_handoff import FRESH, MOST, PendingHandoff
-from resume_hooks.system.processes import start_of_process
+from resume_hooks.system.processes import process_start_time
 from tests.builders import ConfigHome, assistant, conversation, session_id, write_session
 
 PARENT, CHILD, OTHER = session_id(1), session_id(2), session_id(3)
@@ -26,7 +26,7 @@ def handoff(config_home: ConfigHome) -> PendingHandoff:
     path = write_session(config_home.project(), CHILD, conversation(1, session_id=CHILD))
     return PendingHandoff(
         PID,
-        start_of_process(PID),
+        process_start_time(PID),
         PARENT,
         CHILD,
         path,

@@ -21,7 +21,7 @@ from resume_hooks.derive.compare import (
 from resume_hooks.derive.dial import DialSize
 from resume_hooks.hooks.resume_card import headline, resume_card, table
 from resume_hooks.hooks.triggers import Trigger
-from resume_hooks.system.copy_result import Copied
+from resume_hooks.system.copy_result import CopyResult
 from resume_hooks.transcripts.api_usage import FIVE_MINUTES, HOUR, Traffic
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.tokens import ESTIMATED, ContextSize, FirstRequest
@@ -66,7 +66,7 @@ def comparison(home: ConfigHome, **fields: Any) -> Comparison:
 @pytest.mark.parametrize("copied", WAYS)
 @pytest.mark.parametrize("whole", [False, True])
 def test_a_few_lines_of_what_a_client_shows_in_eighty_columns(
-    config_home: ConfigHome, copied: Copied, *, whole: bool
+    config_home: ConfigHome, copied: CopyResult, *, whole: bool
 ) -> None:
     """What to do, the id and how it was copied, tokens and title.
 

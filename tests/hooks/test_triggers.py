@@ -252,6 +252,6 @@ def test_long_prompts_are_decided(prompt: str) -> None:
 
 def test_a_part_that_is_not_here_brings_none(monkeypatch: pytest.MonkeyPatch) -> None:
     """What would be its trigger is the user's prompt then."""
-    assert {each.name for each in seam.triggers()} < VERBS
+    assert {each.name for each in seam.list_triggers()} < VERBS
     monkeypatch.setattr(seam, "FOLDER", "/nowhere")
-    assert seam.triggers() == []
+    assert seam.list_triggers() == []

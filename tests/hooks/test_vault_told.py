@@ -143,7 +143,7 @@ def test_it_is_told_where_that_is_open(asking: ConfigHome, settled: str) -> None
     assert line.endswith(
         "resume-hooks config vault on; to keep none: resume-hooks config vault off"
     )
-    assert settings.load(asking.where)["vault"].source == "default"
+    assert settings.load_settings(asking.where)["vault"].source == "default"
     os.unlink(os.path.join(asking.where.state, permission.ASKED))
     if settled == "told":
         Path(asking.where.state, permission.STAMP).touch()
@@ -157,7 +157,7 @@ def test_it_is_told_where_that_is_open(asking: ConfigHome, settled: str) -> None
 
 def test_an_employer_has_decided(asking: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is kept beyond that, nothing held, and nobody asked."""
-    monkeypatch.setattr(permission, "managed_days", lambda: ("/etc/x.json", 30))
+    monkeypatch.setattr(permission, "managed_retention", lambda: ("/etc/x.json", 30))
     aged(asking, 1, SOON)
     assert start(asking) == 0
     assert said(asking) == ""
@@ -169,5 +169,5 @@ def test_the_notice_is_not_said_while_copies_wait(asking: ConfigHome) -> None:
     assert permission.first_archive_line(asking.where) == ""
     assert permission.is_open(asking.where)
     decide(asking, "on")
-    assert settings.load(asking.where)["vault"] == ("20G", "file")
+    assert settings.load_settings(asking.where)["vault"] == ("20G", "file")
     assert not permission.is_open(asking.where)

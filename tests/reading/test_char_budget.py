@@ -17,7 +17,7 @@ from resume_hooks.reading.char_budget import (
     page_end,
     shares,
 )
-from resume_hooks.system.text import plural
+from resume_hooks.system.text import format_count
 
 PIECES = st.lists(
     st.builds(
@@ -155,7 +155,7 @@ def test_a_long_command_of_a_gap() -> None:
 
 def test_one_of_a_kind() -> None:
     """One takes no s, none and many do."""
-    assert [plural(count, "turn") for count in (0, 1, 1_000)] == [
+    assert [format_count(count, "turn") for count in (0, 1, 1_000)] == [
         "0 turns",
         "1 turn",
         "1,000 turns",

@@ -17,7 +17,7 @@ from claude_agent_sdk.types import SDKSessionInfo
 from resume_hooks.paths import Where, is_session_id, project_folders, project_key
 from resume_hooks.search.listing import ListedSession, SessionLister, list_project, listing_page
 from resume_hooks.system.git_worktrees import project_of_folder
-from resume_hooks.system.text import one_line
+from resume_hooks.system.text import collapse_line
 from resume_hooks.transcripts.head_tail import REACH, HeadTail
 from resume_hooks.transcripts.records import kind
 from tests.builders import (
@@ -109,7 +109,7 @@ def test_the_same_facts(both: Both) -> None:
 def test_the_same_titles(both: Both) -> None:
     """Wherever a person or the client gave one; we show the first 80 characters."""
     titled = [(info.custom_title, row.title) for info, row in both.pairs if info.custom_title]
-    assert all(row == one_line(title, 80) for title, row in titled)
+    assert all(row == collapse_line(title, 80) for title, row in titled)
 
 
 def test_each_session_by_its_id(both: Both) -> None:
@@ -206,7 +206,7 @@ def test_difference_a_first_line_longer_than_the_reach(config_home: ConfigHome) 
     )
     assert list_sessions() == []
     assert [row.title for row in list_project(CWD, config_home.where)] == [
-        one_line("word " * 40, 80)
+        collapse_line("word " * 40, 80)
     ]
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from claude_agent_sdk import get_session_messages, get_subagent_messages, list_subagents
 
-from resume_hooks.paths import session_id_of
+from resume_hooks.paths import session_id_from_path
 from resume_hooks.reading.passages import page, says_something
 from resume_hooks.sessions.record_references import RecordLines, TranscriptNames
 from resume_hooks.sessions.transcript_files import subagents_of
@@ -131,7 +131,7 @@ def test_every_real_session(project: Path) -> None:
     corpus()
     reasons: Counter[str] = Counter()
     for file in corpus_sessions():
-        session = session_id_of(str(file)) or SESSION
+        session = session_id_from_path(str(file)) or SESSION
         copy = project / f"{session}.jsonl"
         shutil.copyfile(file, copy)
         transcript = scan(str(copy))
@@ -176,7 +176,7 @@ def said(path: Path) -> list[str]:
 def _sample() -> list[Path]:
     """Every sixth session, by size."""
     chosen = sorted(corpus_sessions(), key=lambda file: file.stat().st_size)[::6]
-    return [file for file in chosen if session_id_of(str(file))]
+    return [file for file in chosen if session_id_from_path(str(file))]
 
 
 @pytest.mark.parametrize("file", _sample(), ids=lambda file: file.name[:8])
@@ -237,7 +237,7 @@ def test_subagents_beside_the_session(project: Path) -> None:
             if file.parent == folder:
                 shutil.copyfile(file, project / file.name)
     for session in project.glob("*.jsonl"):
-        if session_id_of(str(session)):
+        if session_id_from_path(str(session)):
             assert list_subagents(session.stem) == []
             missed += len(subagents_of(str(session)))
     assert missed == 9

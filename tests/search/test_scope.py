@@ -12,7 +12,7 @@ from resume_hooks.paths import Where, project_key
 from resume_hooks.search.engine import search_index
 from resume_hooks.search.result_text import result_text
 from resume_hooks.search.scope import needed_folders, project_at
-from resume_hooks.system.git_worktrees import worktrees
+from resume_hooks.system.git_worktrees import list_worktrees
 from tests.builders import CWD, ConfigHome, session_id, tool_result, tool_use, user, write_session
 from tests.search.asking import ids, places, search, talk
 from tests.search.index.probe import uid
@@ -51,7 +51,10 @@ def test_a_worktree_is_searched_from_the_other(
     git(main, "worktree", "add", "-q", str(linked))
     for number, folder in enumerate([main, linked, tmp_path / "elsewhere"], 1):
         talk(config_home, number, f"tune the linter {number}", cwd=str(folder))
-    assert places(search(config_home, "linter", folders=worktrees(str(linked)))) == [(1, 0), (2, 0)]
+    assert places(search(config_home, "linter", folders=list_worktrees(str(linked)))) == [
+        (1, 0),
+        (2, 0),
+    ]
 
 
 def test_keys_that_collide(config_home: ConfigHome) -> None:

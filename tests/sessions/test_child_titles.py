@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resume_hooks.sessions.child_titles import free_title, kind_beside, lock_titles, root_of
-from resume_hooks.storage.locks import lock
+from resume_hooks.storage.locks import lock_descriptor
 from tests.builders import ConfigHome, conversation, custom_title, session_id, write_session
 
 META: dict[str, object] = {"continue_metadata": {"parent_session_id": session_id(1)}}
@@ -148,6 +148,6 @@ def locked_at_once(folder: Path) -> bool:
     """Whether a folder's lock is free."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
-        return lock(descriptor) is True
+        return lock_descriptor(descriptor) is True
     finally:
         os.close(descriptor)

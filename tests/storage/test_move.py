@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.storage import move as moving
-from resume_hooks.storage.move import has_same_bytes, paths_inside, second_name
+from resume_hooks.storage.move import has_same_bytes, link_or_copy, list_files_below
 
 
 @pytest.fixture(params=["same", "other"])
@@ -66,7 +66,7 @@ def test_a_second_name_has_time_and_mode(tmp_path: Path, file_systems: str) -> N
     source.write_bytes(b"contents")
     os.chmod(source, 0o640)
     os.utime(source, (1, 1_600_000_000))
-    second_name(str(source), str(target))
+    link_or_copy(str(source), str(target))
     status = target.stat()
     assert (target.read_bytes(), status.st_mtime, status.st_mode & 0o777) == (
         b"contents",
@@ -81,7 +81,7 @@ def test_a_link_stays_a_link(tmp_path: Path, file_systems: str) -> None:
     """What it leads to is not looked at."""
     source, target = places(tmp_path)
     source.symlink_to("/nowhere")
-    second_name(str(source), str(target))
+    link_or_copy(str(source), str(target))
     assert os.readlink(target) == "/nowhere", file_systems
 
 
@@ -93,7 +93,7 @@ def test_what_is_there_is_never_written_over(tmp_path: Path, file_systems: str, 
     ways: dict[str, Callable[[], None]] = {"file": target.touch, "folder": target.mkdir}
     ways.get(taken, lambda: target.symlink_to("/nowhere"))()
     with pytest.raises(FileExistsError):
-        second_name(str(source), str(target))
+        link_or_copy(str(source), str(target))
     assert (source.read_bytes(), os.listdir(target.parent)) == (b"mine", ["f"]), file_systems
 
 
@@ -111,7 +111,7 @@ def test_a_disk_that_fills_up_leaves_nothing(
 
     monkeypatch.setattr(moving, "_copy_file", full)
     with pytest.raises(OSError, match="No space"):
-        second_name(str(source), str(target))
+        link_or_copy(str(source), str(target))
     assert (source.read_bytes(), os.listdir(target.parent)) == (b"mine", [])
 
 
@@ -128,7 +128,7 @@ def test_a_copy_that_differs_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(moving, "_copy_file", damaged)
     with pytest.raises(OSError, match="Changed while"):
-        second_name(str(source), str(target))
+        link_or_copy(str(source), str(target))
     assert (source.read_bytes(), os.listdir(target.parent)) == (b"mine", [])
 
 
@@ -138,14 +138,14 @@ def test_a_pipe_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     source, target = places(tmp_path)
     os.mkfifo(source)
     with pytest.raises(OSError, match="Not a regular file"):
-        second_name(str(source), str(target))
+        link_or_copy(str(source), str(target))
 
 
 def test_everything_inside_a_folder(tmp_path: Path) -> None:
     """Files and links by their paths from there; what is no folder is itself."""
     folder = a_folder(tmp_path / "d")
-    assert paths_inside(str(folder)) == ["a.txt", "deep/er/b", "deep/link"]
-    assert paths_inside(str(folder / "a.txt")) == [""]
+    assert list_files_below(str(folder)) == ["a.txt", "deep/er/b", "deep/link"]
+    assert list_files_below(str(folder / "a.txt")) == [""]
 
 
 def test_the_same_bytes_and_the_same_kind(tmp_path: Path) -> None:
@@ -162,7 +162,7 @@ def test_the_same_bytes_and_the_same_kind(tmp_path: Path) -> None:
 
 def digested(monkeypatch: pytest.MonkeyPatch, at: int, act: Callable[[], object]) -> None:
     """Do something just after the ``at``-th digest, when a comparison is over."""
-    real, calls = moving.digest, 0
+    real, calls = moving.hash_file, 0
 
     def then(path: str) -> str:
         nonlocal calls
@@ -172,4 +172,4 @@ def digested(monkeypatch: pytest.MonkeyPatch, at: int, act: Callable[[], object]
             act()
         return found
 
-    monkeypatch.setattr(moving, "digest", then)
+    monkeypatch.setattr(moving, "hash_file", then)

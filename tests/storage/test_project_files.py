@@ -27,7 +27,7 @@ def test_a_file_that_changed_is_not_replaced(tmp_path: Path) -> None:
     """What was looked at is not what is there."""
     path = tmp_path / "x.md"
     path.write_text("theirs")
-    _, state = project_files.read_state(str(path), 100)
+    _, state = project_files.read_file_and_state(str(path), 100)
     path.write_text("theirs, later")
     with pytest.raises(WriteFailed, match="changed it meanwhile"):
         project_files.write_project_file(str(path), b"ours", state)
@@ -39,7 +39,7 @@ def test_a_link_that_came_meanwhile_is_not_written_through(tmp_path: Path) -> No
     path, target = tmp_path / "x.md", tmp_path / "target"
     path.write_text("theirs")
     target.write_text("elsewhere")
-    _, state = project_files.read_state(str(path), 100)
+    _, state = project_files.read_file_and_state(str(path), 100)
     path.unlink()
     path.symlink_to(target)
     for over in (state, None):
@@ -68,7 +68,7 @@ from resume_hooks.storage import project_files
 from resume_hooks.errors import WriteFailed
 os.setuid(65534)
 try:
-    project_files.state_of("x.md")
+    project_files.file_state("x.md")
 except WriteFailed as error:
     print(error.message)
 """

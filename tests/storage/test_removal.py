@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.archive.vault.archive_session import archive_session
-from resume_hooks.paths import private_folder
+from resume_hooks.paths import make_private_folder
 from resume_hooks.sessions.archived.manifest import all_archived
 from resume_hooks.sessions.archived.unpack import unpacked_transcript
 from resume_hooks.sessions.locate import session_file
@@ -86,7 +86,7 @@ def test_what_lies_behind_a_link_stays(tmp_path: Path) -> None:
             with pytest.raises(OSError) as refused:  # noqa: PT011 - of any kind
                 act(str(path), str(top))
             assert refused.value.filename == str(path)
-        removal.discard(str(path), str(top))
+        removal.remove_if_possible(str(path), str(top))
     assert (other / "sub" / "work").read_text() == "precious"
     (root / "real" / "deep" / "er").mkdir(parents=True)
     (root / "real" / "deep" / "out").symlink_to(other)
@@ -161,7 +161,7 @@ def filled(home: ConfigHome) -> Path:
         archive_session(
             session_file(str(next((home.config / "projects").glob(f"*/{number}.jsonl")))), where
         )
-    state = Path(private_folder(where.state, where))
+    state = Path(make_private_folder(where.state, where))
     for archived in all_archived(where):
         unpacked_transcript(archived, where)
     (state / "team" / "sessions" / KEPT).mkdir(parents=True)

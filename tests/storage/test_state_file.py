@@ -9,7 +9,11 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.paths import Where
-from resume_hooks.storage.state_file import process_runs, replace_state_file, sweep_spare_names
+from resume_hooks.storage.state_file import (
+    is_process_running,
+    remove_stale_temporaries,
+    replace_state_file,
+)
 
 NAME = "00000000-0000-4000-8000-000000000001.jsonl"
 
@@ -72,9 +76,9 @@ def test_sweep_takes_the_files_of_dead_writers_only(tmp_path: Path) -> None:
     for name in [dead, *kept]:
         (tmp_path / name).write_bytes(b"x")
     (tmp_path / f".resume-hooks-{ended.pid}-folder.tmp").mkdir()
-    sweep_spare_names(str(tmp_path))
+    remove_stale_temporaries(str(tmp_path))
     assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == sorted(kept)
-    sweep_spare_names(str(tmp_path / "gone"))
+    remove_stale_temporaries(str(tmp_path / "gone"))
 
 
 def test_process_runs() -> None:
@@ -82,9 +86,9 @@ def test_process_runs() -> None:
 
     An impossible one counts as running.
     """
-    assert process_runs(os.getpid())
-    assert process_runs(1)
+    assert is_process_running(os.getpid())
+    assert is_process_running(1)
     ended = subprocess.Popen(["true"])
     ended.wait()
-    assert not process_runs(ended.pid)
-    assert process_runs(10**30)
+    assert not is_process_running(ended.pid)
+    assert is_process_running(10**30)

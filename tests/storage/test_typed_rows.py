@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import pytest
 
-from resume_hooks.storage.typed_rows import read_as
+from resume_hooks.storage.typed_rows import parse_row
 
 
 class Leaf(NamedTuple):
@@ -27,9 +27,9 @@ class Tree(NamedTuple):
 def test_objects_and_lists() -> None:
     """Both are rows; what has a default may be left out of an object, and more may be in it."""
     leaves = [{"name": "a", "size": 1}, ["b", 2], {"name": "c", "more": None}]
-    found = read_as(Tree, {"whole": True, "words": ["x"], "leaves": leaves, "version": 1})
+    found = parse_row(Tree, {"whole": True, "words": ["x"], "leaves": leaves, "version": 1})
     assert found == Tree(True, ("x",), (Leaf("a", 1), Leaf("b", 2), Leaf("c")))
-    assert read_as(Tree, [False, [], []]) == Tree(False, ())
+    assert parse_row(Tree, [False, [], []]) == Tree(False, ())
 
 
 @pytest.mark.parametrize(
@@ -43,4 +43,4 @@ def test_objects_and_lists() -> None:
 )  # fmt: skip
 def test_another_form_is_none(row: object) -> None:
     """At any depth."""
-    assert read_as(Tree, row) is None
+    assert parse_row(Tree, row) is None

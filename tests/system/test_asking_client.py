@@ -16,8 +16,8 @@ ASK = f"""
 import sys
 sys.path.insert(0, {str(REPO / "src")!r})
 from resume_hooks.paths import Where
-from resume_hooks.system.processes import is_asked_by_client
-print(is_asked_by_client(Where()))
+from resume_hooks.system.processes import is_started_by_client
+print(is_started_by_client(Where()))
 """
 
 CLIENT = """

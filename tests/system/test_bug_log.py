@@ -82,7 +82,7 @@ def test_a_full_log_becomes_the_one_older_generation(
     files = sorted(os.listdir(os.path.dirname(path)))
     assert files == ["errors.log", "errors.log.1"]
     assert all(os.path.getsize(os.path.join(os.path.dirname(path), name)) < 2_200 for name in files)
-    assert os.stat(path + bug_log.OLDER).st_mode & 0o777 == 0o600
+    assert os.stat(path + bug_log.OLDER_SUFFIX).st_mode & 0o777 == 0o600
 
 
 def test_an_endless_recursion_is_a_short_entry(config_home: ConfigHome) -> None:
@@ -106,7 +106,7 @@ def test_ten_writers_lose_and_mix_nothing(
         process.start()
     for process in processes:
         process.join()
-    assert os.path.exists(path + bug_log.OLDER)
+    assert os.path.exists(path + bug_log.OLDER_SUFFIX)
     noted = [entry.split("\n") for entry in bug_log.log_entries(config_home.where)]
     assert all(len(lines) == 2 for lines in noted)
     counts = [sum(lines[0].split()[2] == f"writer-{n}" for lines in noted) for n in range(WRITERS)]

@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.storage.state_file import process_runs
+from resume_hooks.storage.state_file import is_process_running
 from resume_hooks.system import capture
 from tests.needs import REPO
 
 ENVIRON = {"PATH": "/usr/bin:/bin"}
 
 
-def run(script: str, text: bytes = b"", limit: float = 30.0) -> capture.Captured:
+def run(script: str, text: bytes = b"", limit: float = 30.0) -> capture.CapturedOutput:
     """A shell's line, run on a text."""
     return capture.run_captured(
         ["/bin/sh", "-c", script], text, environ=ENVIRON, folder="/", limit=limit
@@ -29,7 +29,10 @@ def run(script: str, text: bytes = b"", limit: float = 30.0) -> capture.Captured
 def gone(pid: int) -> bool:
     """Whether a process ends within seconds; one that nobody waits for is reaped by init."""
     for _ in range(200):
-        if not process_runs(pid) or Path(f"/proc/{pid}/stat").read_text().split(") ")[1][0] == "Z":
+        if (
+            not is_process_running(pid)
+            or Path(f"/proc/{pid}/stat").read_text().split(") ")[1][0] == "Z"
+        ):
             return True
         time.sleep(0.02)
     return False
@@ -40,8 +43,8 @@ def test_what_goes_in_comes_out() -> None:
     text = os.urandom(1 << 20) * 4
     ran = run("cat; echo oops >&2; exit 3", text)
     assert (ran.status, ran.out == text, ran.err) == (3, True, b"oops\n")
-    assert not ran.late
-    assert not ran.much
+    assert not ran.timed_out
+    assert not ran.too_large
 
 
 def test_nobody_has_to_listen() -> None:
@@ -54,20 +57,20 @@ def test_too_long(tmp_path: Path) -> None:
     ran = run(
         f"trap '' TERM; sleep 300 & echo $! > {tmp_path}/pid; sleep 300; sleep 300", limit=0.3
     )
-    assert ran.late
+    assert ran.timed_out
     assert ran.status == -signal.SIGKILL
     assert gone(int((tmp_path / "pid").read_text()))
 
 
 def test_closed_pipes_do_not_end_the_limit() -> None:
     """A program that closed all it could be heard by and hangs is ended like any other."""
-    assert run("exec <&- >&- 2>&-; sleep 300", limit=0.3).late
+    assert run("exec <&- >&- 2>&-; sleep 300", limit=0.3).timed_out
 
 
 def test_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
     """Output without end is cut off where it is no answer any more."""
     ran = run("exec yes")
-    assert ran.much
+    assert ran.too_large
     assert capture.MAX_OUTPUT < len(ran.out) <= capture.MAX_OUTPUT + capture.CHUNK
 
 
@@ -80,7 +83,7 @@ def test_errors_are_kept_by_their_beginning() -> None:
 def test_what_was_left_behind_is_ended(tmp_path: Path) -> None:
     """A child that holds the pipes when its parent has answered is neither waited for nor left."""
     ran = run(f"sleep 300 & echo $! > {tmp_path}/pid; echo done")
-    assert (ran.status, ran.out, ran.late) == (0, b"done\n", False)
+    assert (ran.status, ran.out, ran.timed_out) == (0, b"done\n", False)
     assert gone(int((tmp_path / "pid").read_text()))
 
 
@@ -94,7 +97,7 @@ def test_what_cannot_be_started() -> None:
 
 def test_in_another_thread() -> None:
     """There are no signals to be turned there; the run is the same."""
-    found: list[capture.Captured] = []
+    found: list[capture.CapturedOutput] = []
     thread = threading.Thread(target=lambda: found.append(run("echo done")))
     thread.start()
     thread.join()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from resume_hooks.system import claude_settings
-from resume_hooks.system.claude_settings import kept_days, policy_file, settings_files
+from resume_hooks.system.claude_settings import policy_file, retention_days, settings_files
 from tests.builders import ConfigHome
 
 
@@ -28,7 +28,7 @@ def test_the_levels(config_home: ConfigHome) -> None:
         (7, None, None, 7),
         (7, 60, None, 60),
         (7, 60, 3, 3),
-        (10**12, None, None, claude_settings.MAX_KEPT_DAYS),
+        (10**12, None, None, claude_settings.MAX_RETENTION_DAYS),
         (0, None, None, None),
         (0, 60, None, None),
         (60, 0, None, None),
@@ -51,13 +51,15 @@ def test_days_that_transcripts_are_kept(
         if value is not None:
             Path(path).parent.mkdir(exist_ok=True)
             Path(path).write_text(json.dumps({"cleanupPeriodDays": value}), encoding="utf-8")
-    assert kept_days(str(tmp_path), config_home.where) == days
+    assert retention_days(str(tmp_path), config_home.where) == days
 
 
 def test_a_damaged_file_says_nothing(config_home: ConfigHome, tmp_path: Path) -> None:
     """What is no JSON object counts as empty."""
     (config_home.config / "settings.json").write_text("[1", encoding="utf-8")
-    assert kept_days(str(tmp_path), config_home.where) == claude_settings.DEFAULT_KEPT_DAYS
+    assert (
+        retention_days(str(tmp_path), config_home.where) == claude_settings.DEFAULT_RETENTION_DAYS
+    )
 
 
 @pytest.mark.parametrize(

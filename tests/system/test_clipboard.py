@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.system import clipboard
-from resume_hooks.system.copy_result import NOT_COPIED, Copied
-from resume_hooks.system.terminal import IN_BUFFER
+from resume_hooks.system.copy_result import NOT_COPIED, CopyResult
+from resume_hooks.system.terminal import ONLY_IN_TMUX
 from tests.e2e.harness.processes import is_running, wait_until
 from tests.e2e.harness.xvfb import XServer
 from tests.needs import REPO, need, python39
@@ -62,7 +62,9 @@ def _only(folder: Path, *names: str) -> str:
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
 def test_x_clipboard_holds_the_text(xserver: XServer, way: str, text: str) -> None:
     """Whole and unchanged, by pyperclip and without it; the message names xclip."""
-    assert clipboard.copy(text, way=way, environ=_on(xserver)) == Copied("copied", "xclip")
+    assert clipboard.copy_text(text, method=way, environ=_on(xserver)) == CopyResult(
+        "copied", "xclip"
+    )
     out = subprocess.run(
         ["xclip", "-selection", "clipboard", "-o"],
         env=_on(xserver),
@@ -79,14 +81,16 @@ def test_xsel_is_used_where_xclip_is_not_installed(
 ) -> None:
     """The read-back waits for xsel, which returns before it owns the selection, and which needs a HOME to log to."""
     environ = _on(xserver, PATH=_only(tmp_path, "xsel"), HOME=str(tmp_path))
-    assert clipboard.copy(TEXTS["unicode"], way=way, environ=environ) == Copied("copied", "xsel")
+    assert clipboard.copy_text(TEXTS["unicode"], method=way, environ=environ) == CopyResult(
+        "copied", "xsel"
+    )
     assert xserver.clipboard() == TEXTS["unicode"]
 
 
 def test_second_copy_replaces_the_first(xserver: XServer) -> None:
     """The owner of an earlier copy does not stand in the way of the next one."""
     for text in ("first", "second", "third"):
-        assert clipboard.copy(text, environ=_on(xserver)).how == "copied"
+        assert clipboard.copy_text(text, environ=_on(xserver)).how == "copied"
         assert xserver.clipboard() == text
 
 
@@ -95,7 +99,7 @@ def test_display_without_a_server_is_not_copied(nowhere: dict[str, str], way: st
     """Reading back finds out, though pyperclip looks at no exit status."""
     for tool in ("xclip", "xsel"):
         need(tool, shutil.which(tool), f"install the system package {tool}")
-    assert clipboard.copy(SESSION, way=way, environ=nowhere) == NOT_COPIED
+    assert clipboard.copy_text(SESSION, method=way, environ=nowhere) == NOT_COPIED
 
 
 @pytest.mark.parametrize("way", ["auto", "native", "pyperclip"])
@@ -108,7 +112,7 @@ def test_wl_copy_without_a_compositor_is_not_copied(tmp_path: Path, way: str) ->
         "XDG_RUNTIME_DIR": str(tmp_path),
         **SILENT,
     }
-    assert clipboard.copy(SESSION, way=way, environ=environ) == NOT_COPIED
+    assert clipboard.copy_text(SESSION, method=way, environ=environ) == NOT_COPIED
 
 
 def test_next_program_is_tried_when_the_best_one_fails(xserver: XServer, tmp_path: Path) -> None:
@@ -118,7 +122,7 @@ def test_next_program_is_tried_when_the_best_one_fails(xserver: XServer, tmp_pat
     _program(tmp_path, "wl-paste", "exit 1")
     path = f"{tmp_path / 'bin'}:{os.environ['PATH']}"
     environ = _on(xserver, PATH=path, WAYLAND_DISPLAY="wayland-0")
-    assert clipboard.copy(SESSION, environ=environ) == Copied("copied", "xclip")
+    assert clipboard.copy_text(SESSION, environ=environ) == CopyResult("copied", "xclip")
 
 
 @pytest.mark.parametrize("way", ["native", "pyperclip"])
@@ -129,7 +133,7 @@ def test_program_that_fails_or_lies_is_not_believed(
     """An exit status of 0 is no proof, one of 1 is no copy; both by pyperclip and without it."""
     for name in ("xclip", "xsel"):
         _program(tmp_path, name, body)
-    assert clipboard.copy(SESSION, way=way, environ=nowhere) == NOT_COPIED
+    assert clipboard.copy_text(SESSION, method=way, environ=nowhere) == NOT_COPIED
 
 
 @pytest.mark.parametrize("way", ["native", "pyperclip"])
@@ -139,7 +143,7 @@ def test_program_that_hangs_is_ended_with_its_children(
     """The limit holds for a program that never returns, and nothing that it started is left."""
     pids = tmp_path / "pids"
     _program(tmp_path, "xclip", f"sleep 300 & echo $! $$ >>{pids}; wait")
-    assert clipboard.copy(SESSION, way=way, environ=nowhere) == NOT_COPIED
+    assert clipboard.copy_text(SESSION, method=way, environ=nowhere) == NOT_COPIED
     started = [int(pid) for pid in pids.read_text().split()]
     assert len(started) == 2
     assert wait_until(lambda: not any(map(is_running, started)), HANG_GUARD)
@@ -156,11 +160,11 @@ def test_copy_that_cannot_be_read_back_in_time_is_only_sent(
         "xclip",
         f'case "$*" in *-o) exec sleep 300;; esac; cat >/dev/null; sleep 300 & echo $! >{owner}',
     )
-    copied = clipboard.copy(SESSION, way=way, environ=nowhere)
+    copied = clipboard.copy_text(SESSION, method=way, environ=nowhere)
     pid = int(owner.read_text())
     assert is_running(pid)
     os.kill(pid, 9)
-    assert copied == Copied("sent", "xclip")
+    assert copied == CopyResult("sent", "xclip")
     assert copied.sentence("session id") == "session id sent to the clipboard"
 
 
@@ -170,8 +174,8 @@ def test_hung_program_leaves_time_for_the_other_ways(
     """Asking tmux is still possible after xclip has used up its part of the limit."""
     _program(tmp_path, "xclip", "exec sleep 300")
     _program(tmp_path, "tmux", 'case "$1" in load-buffer) cat >"${0%tmux}got";; *) exit 1;; esac')
-    assert clipboard.copy(SESSION, environ={**nowhere, "TMUX": "x,1,0"}) == Copied(
-        "copied", IN_BUFFER
+    assert clipboard.copy_text(SESSION, environ={**nowhere, "TMUX": "x,1,0"}) == CopyResult(
+        "copied", ONLY_IN_TMUX
     )
     assert (tmp_path / "bin" / "got").read_text() == SESSION
 
@@ -179,7 +183,7 @@ def test_hung_program_leaves_time_for_the_other_ways(
 @pytest.mark.parametrize("way", ["auto", "native", "pyperclip"])
 def test_output_ends_while_the_owner_of_the_selection_lives(xserver: XServer, way: str) -> None:
     """A hook's stdout and stderr reach their end at once: xclip stays in the background without our pipes."""
-    code = f"from resume_hooks.system.clipboard import copy; print(*copy({SESSION!r}, way={way!r}))"
+    code = f"from resume_hooks.system.clipboard import copy_text; print(*copy_text({SESSION!r}, method={way!r}))"
     environ = _on(xserver, PYTHONPATH=str(REPO / "src"))
     done = subprocess.run(
         [sys.executable, "-c", code],
@@ -203,7 +207,7 @@ def test_noise_of_a_program_does_not_reach_our_output(
         f'echo noise >&2; test "$3" || echo noise; exec {shutil.which("xclip")} "$@"',
     )
     environ = _on(xserver, PATH=f"{tmp_path / 'bin'}:{os.environ['PATH']}")
-    assert clipboard.copy(SESSION, environ=environ) == Copied("copied", "xclip")
+    assert clipboard.copy_text(SESSION, environ=environ) == CopyResult("copied", "xclip")
     assert capfd.readouterr() == ("", "")
 
 
@@ -218,7 +222,7 @@ def test_program_in_the_project_folder_is_not_run(
     for path in (".", ""):
         for way in ("native", "pyperclip"):
             environ = {"PATH": path, "DISPLAY": ":987", **SILENT}
-            assert clipboard.copy(SESSION, way=way, environ=environ) == NOT_COPIED
+            assert clipboard.copy_text(SESSION, method=way, environ=environ) == NOT_COPIED
     assert not ran.exists()
 
 
@@ -247,7 +251,7 @@ def test_over_ssh_only_a_forwarded_display_is_the_users(
         "TERM": "linux",
         **display,
     }
-    assert clipboard.clipboard_ways({**environ, "WSL_DISTRO_NAME": "Debian"}) == tried
+    assert clipboard.clipboard_methods({**environ, "WSL_DISTRO_NAME": "Debian"}) == tried
 
 
 def test_windows_clipboard_is_sent_unconfirmed_under_wsl(tmp_path: Path) -> None:
@@ -255,8 +259,8 @@ def test_windows_clipboard_is_sent_unconfirmed_under_wsl(tmp_path: Path) -> None
     (tmp_path / "bin").mkdir()
     _program(tmp_path, "clip.exe", f"/bin/cat >{tmp_path / 'got'}")
     environ = {"PATH": str(tmp_path / "bin"), "WSL_DISTRO_NAME": "Debian"}
-    copied = clipboard.copy("é\n", environ=environ)
-    assert copied == Copied("sent", "clip.exe")
+    copied = clipboard.copy_text("é\n", environ=environ)
+    assert copied == CopyResult("sent", "clip.exe")
     assert copied.sentence("session id") == "session id sent to the clipboard"
     assert (tmp_path / "got").read_bytes() == "é\n".encode("utf-16-le")
 
@@ -268,8 +272,8 @@ def test_native_programs_serve_where_pyperclip_is_missing(xserver: XServer) -> N
     """
     code = (
         "import sys; sys.modules['pyperclip'] = None\n"
-        "from resume_hooks.system.clipboard import copy\n"
-        "print(*copy('bare')); print(*copy('bare', way='pyperclip'))"
+        "from resume_hooks.system.clipboard import copy_text\n"
+        "print(*copy_text('bare')); print(*copy_text('bare', method='pyperclip'))"
     )
     environ = _on(xserver, PYTHONPATH=str(REPO / "src"))
     done = subprocess.run(
@@ -283,34 +287,34 @@ def test_native_programs_serve_where_pyperclip_is_missing(xserver: XServer) -> N
 
 
 @pytest.mark.parametrize("text", ["", "lone \ud800 surrogate"])
-@pytest.mark.parametrize("way", clipboard.WAYS)
+@pytest.mark.parametrize("way", clipboard.METHODS)
 def test_what_no_clipboard_holds_is_not_copied(text: str, way: str) -> None:
     """Nothing, and text that is no valid Unicode, is shown instead of a changed text being copied."""
-    assert clipboard.copy(text, way=way, environ={}) == NOT_COPIED
+    assert clipboard.copy_text(text, method=way, environ={}) == NOT_COPIED
 
 
-@pytest.mark.parametrize("way", clipboard.WAYS)
+@pytest.mark.parametrize("way", clipboard.METHODS)
 def test_environment_with_no_way_is_not_copied(way: str) -> None:
     """Without display, tmux and a capable terminal each way says so, and none raises."""
-    assert clipboard.copy(SESSION, way=way, environ=SILENT) == NOT_COPIED
-    assert clipboard.clipboard_ways(SILENT) == []
+    assert clipboard.copy_text(SESSION, method=way, environ=SILENT) == NOT_COPIED
+    assert clipboard.clipboard_methods(SILENT) == []
 
 
 def test_unknown_way_is_refused() -> None:
     """A way that does not exist is a mistake of the caller, named with those that do."""
     with pytest.raises(ValueError, match="auto, pyperclip, native, tmux, osc52, none"):
-        clipboard.copy(SESSION, way="smoke signals")
+        clipboard.copy_text(SESSION, method="smoke signals")
 
 
 @pytest.mark.parametrize(
     ("copied", "sentence"),
     [
-        (Copied("copied", "xclip"), "session id copied (xclip)"),
-        (Copied("sent", "OSC 52"), "session id sent to the clipboard"),
+        (CopyResult("copied", "xclip"), "session id copied (xclip)"),
+        (CopyResult("sent", "OSC 52"), "session id sent to the clipboard"),
         (NOT_COPIED, "session id not copied"),
     ],
 )
-def test_sentence_says_which_way_it_went(copied: Copied, sentence: str) -> None:
+def test_sentence_says_which_way_it_went(copied: CopyResult, sentence: str) -> None:
     """The three sentences that every message is made of."""
     assert copied.sentence("session id") == sentence
 
@@ -320,8 +324,8 @@ def test_python_3_9_runs_it() -> None:
     python = python39()
     code = (
         "import resume_hooks.system.clipboard_tools, resume_hooks.system.terminal\n"
-        "from resume_hooks.system.clipboard import clipboard_ways, copy\n"
-        "print(*copy('x'), clipboard_ways())"
+        "from resume_hooks.system.clipboard import clipboard_methods, copy_text\n"
+        "print(*copy_text('x'), clipboard_methods())"
     )
     environ = {"PATH": os.environ["PATH"], "PYTHONPATH": str(REPO / "src"), **SILENT}
     done = subprocess.run(

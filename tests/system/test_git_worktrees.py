@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.paths import DIR_NAME, Where, project_key
-from resume_hooks.system.git_worktrees import Project, project_of_folder, worktrees
+from resume_hooks.paths import PROJECT_FOLDER_VARIABLE, Where, project_key
+from resume_hooks.system.git_worktrees import Project, list_worktrees, project_of_folder
 from tests.builders import ConfigHome
 
 
 def test_no_repository(tmp_path: Path) -> None:
     """The folder alone; one that is not there as well."""
-    assert worktrees(str(tmp_path)) == (str(tmp_path),)
-    assert worktrees(str(tmp_path / "gone")) == (str(tmp_path / "gone"),)
+    assert list_worktrees(str(tmp_path)) == (str(tmp_path),)
+    assert list_worktrees(str(tmp_path / "gone")) == (str(tmp_path / "gone"),)
 
 
 def test_worktrees_of_a_repository(git: Any, tmp_path: Path) -> None:
@@ -26,9 +26,9 @@ def test_worktrees_of_a_repository(git: Any, tmp_path: Path) -> None:
     git(main, "worktree", "add", "-q", str(linked))
     (main / "src").mkdir()
     both = {str(main), str(linked)}
-    assert set(worktrees(str(main))) == both
-    assert set(worktrees(str(linked))) == both
-    assert set(worktrees(str(main / "src"))) == both | {str(main / "src")}
+    assert set(list_worktrees(str(main))) == both
+    assert set(list_worktrees(str(linked))) == both
+    assert set(list_worktrees(str(main / "src"))) == both | {str(main / "src")}
 
 
 def test_a_bare_repository(git: Any, tmp_path: Path) -> None:
@@ -39,7 +39,7 @@ def test_a_bare_repository(git: Any, tmp_path: Path) -> None:
     git(tmp_path, "clone", "-q", "--bare", str(seed), str(bare))
     git(bare, "worktree", "add", "-q", str(one), "-b", "one")
     git(bare, "worktree", "add", "-q", str(two), "-b", "two")
-    assert set(worktrees(str(one))) == {str(one), str(two)}
+    assert set(list_worktrees(str(one))) == {str(one), str(two)}
 
 
 def test_a_submodule(git: Any, tmp_path: Path) -> None:
@@ -49,7 +49,7 @@ def test_a_submodule(git: Any, tmp_path: Path) -> None:
         git(folder, "init", "-q")
         git(folder, "commit", "-q", "--allow-empty", "-m", "x")
     git(outer, "submodule", "add", "-q", str(seed), "inner")
-    assert worktrees(str(outer / "inner")) == (str(outer / "inner"),)
+    assert list_worktrees(str(outer / "inner")) == (str(outer / "inner"),)
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_a_submodule(git: Any, tmp_path: Path) -> None:
 def test_a_strange_git_file(tmp_path: Path, content: bytes) -> None:
     """Whatever it holds, the folder itself is searched."""
     (tmp_path / ".git").write_bytes(content)
-    assert str(tmp_path) in worktrees(str(tmp_path))
+    assert str(tmp_path) in list_worktrees(str(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_the_folder_that_a_variable_names_is_of_every_project(
     config_home: ConfigHome, tmp_path: Path
 ) -> None:
     """It holds whatever the client wrote while the variable was set."""
-    environ = {**config_home.environ, DIR_NAME: "mine"}
+    environ = {**config_home.environ, PROJECT_FOLDER_VARIABLE: "mine"}
     project = project_of_folder(str(tmp_path), Where(environ))
     assert project.names == ("mine",)
     assert project.folder_names(Where(environ))[0] == "mine"

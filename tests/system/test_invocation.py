@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.system import invocation
-from resume_hooks.system.invocation import after_updates, in_shell, with_shell_commands
+from resume_hooks.system.invocation import format_remedy, lasting_shell_command, shell_command
 from tests.needs import REPO
 
 ENGINE = f"sh {shlex.quote(str(REPO / 'hooks' / 'engine'))}"
@@ -21,17 +21,17 @@ def test_by_name_where_it_is_on_path(tmp_path: Path, monkeypatch: pytest.MonkeyP
     """A file that can be run; else by the launcher, but for Claude Code's model, whose shell knows the name."""
     monkeypatch.setenv("PATH", f"/nowhere:{tmp_path}")
     program = tmp_path / "resume-hooks"
-    assert in_shell("doctor") == f"{ENGINE} doctor"
+    assert shell_command("doctor") == f"{ENGINE} doctor"
     program.touch()
-    assert in_shell("doctor") == f"{ENGINE} doctor"
+    assert shell_command("doctor") == f"{ENGINE} doctor"
     program.chmod(0o755)
-    assert in_shell("doctor") == "resume-hooks doctor"
+    assert shell_command("doctor") == "resume-hooks doctor"
     monkeypatch.delenv("PATH")
-    assert in_shell("doctor") == f"{ENGINE} doctor"
+    assert shell_command("doctor") == f"{ENGINE} doctor"
     monkeypatch.setenv("CLAUDECODE", "1")
-    assert in_shell("doctor") == "resume-hooks doctor"
+    assert shell_command("doctor") == "resume-hooks doctor"
     monkeypatch.setenv("CODEX_THREAD_ID", "x")
-    assert in_shell("doctor") == f"{ENGINE} doctor"
+    assert shell_command("doctor") == f"{ENGINE} doctor"
 
 
 def test_a_text_that_is_read_later_names_no_version(
@@ -39,15 +39,15 @@ def test_a_text_that_is_read_later_names_no_version(
 ) -> None:
     """A client removes the copy of a version that it updates; a checkout stays where it is."""
     monkeypatch.delenv("PATH")
-    assert after_updates("read x") == f"{ENGINE} read x"
+    assert lasting_shell_command("read x") == f"{ENGINE} read x"
     cache = tmp_path / "it is" / "plugins" / "cache" / "resume-hooks" / "resume-hooks"
     monkeypatch.setattr(invocation, "_ROOT", str(cache / "0.2.0"))
-    assert after_updates("read x") == "resume-hooks read x"
+    assert lasting_shell_command("read x") == "resume-hooks read x"
     for version in ("0.2.0", "0.3.0"):
         shutil.copytree(REPO / "hooks", cache / version / "hooks")
     (cache / "0.2.0" / "hooks" / "cli.py").write_text("import sys\nprint(sys.argv[1:])\n")
     env = {"PATH": "/usr/bin:/bin", "RESUME_HOOKS_PYTHON": sys.executable}
-    words = ["/bin/sh", "-c", after_updates("read x")]
+    words = ["/bin/sh", "-c", lasting_shell_command("read x")]
     done = subprocess.run(words, env=env, cwd="/", capture_output=True, text=True, check=False)
     assert done.stdout == "['read', 'x']\n", done.stderr
 
@@ -70,4 +70,4 @@ REMEDIES = {
 def test_the_commands_of_a_remedy(remedy: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each is as it can be typed; elsewhere our name stays our name."""
     monkeypatch.delenv("PATH")
-    assert with_shell_commands(remedy) == REMEDIES[remedy].format(ENGINE)
+    assert format_remedy(remedy) == REMEDIES[remedy].format(ENGINE)

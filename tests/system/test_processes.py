@@ -16,7 +16,7 @@ import pytest
 
 from resume_hooks.system import processes
 from resume_hooks.system.capture import ending_signals
-from resume_hooks.system.processes import Process, ancestors, client_pid
+from resume_hooks.system.processes import Process, ancestor_processes, client_pid
 from tests.needs import REPO, need
 
 SHOW = "from resume_hooks.system.processes import client_pid; print(client_pid())"
@@ -24,7 +24,7 @@ SHOW = "from resume_hooks.system.processes import client_pid; print(client_pid()
 
 def test_ancestors_start_at_the_parent() -> None:
     """Nearest first, each the parent of the one before, none twice."""
-    found = list(ancestors())
+    found = list(ancestor_processes())
     assert found[0].pid == os.getppid()
     assert all(above.pid == below.parent for below, above in itertools.pairwise(found))
     assert len({process.pid for process in found}) == len(found)
@@ -34,7 +34,7 @@ def test_of_a_process_that_is_gone() -> None:
     """Nothing stands above it."""
     ended = subprocess.Popen(["true"])
     ended.wait()
-    assert list(ancestors(ended.pid)) == []
+    assert list(ancestor_processes(ended.pid)) == []
 
 
 @pytest.mark.parametrize("said", ["4711", "", "x", "\u00b2", "-1"])
@@ -61,10 +61,10 @@ def test_shells_and_pythons_are_no_clients(tmp_path: Path) -> None:
 
 def test_ps_tells_where_there_is_no_proc(monkeypatch: pytest.MonkeyPatch) -> None:
     """The table of ps leads up the same way as /proc."""
-    by_proc = [process.pid for process in ancestors()]
+    by_proc = [process.pid for process in ancestor_processes()]
     monkeypatch.setattr(processes, "_find_process", lambda pid: processes._process_table().get(pid))
-    monkeypatch.setattr(processes, "_known", {})
-    assert [process.pid for process in ancestors()] == by_proc
+    monkeypatch.setattr(processes, "_process_cache", {})
+    assert [process.pid for process in ancestor_processes()] == by_proc
 
 
 def test_names_may_hold_anything(tmp_path: Path) -> None:
@@ -73,7 +73,7 @@ def test_names_may_hold_anything(tmp_path: Path) -> None:
     odd.symlink_to("/bin/sleep")
     sleeper = subprocess.Popen([str(odd), "20"])
     try:
-        found = processes._from_proc(sleeper.pid)
+        found = processes._read_proc(sleeper.pid)
         assert found is not None
         assert (found.parent, found.name) == (os.getpid(), "a) S 1 (b")
     finally:
@@ -85,7 +85,7 @@ def test_a_cycle_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     """A table that was read while ids were reused can't hold us."""
     table = {7: Process(7, 8, "a", ""), 8: Process(8, 9, "b", ""), 9: Process(9, 8, "c", "")}
     monkeypatch.setattr(processes, "_find_process", table.get)
-    assert [process.pid for process in ancestors(7)] == [8, 9]
+    assert [process.pid for process in ancestor_processes(7)] == [8, 9]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])

@@ -25,7 +25,7 @@ def program(path: Path, text: str = "") -> str:
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The working folder, in a repository in a repository; the home is three folders above it."""
     for module in (programs, untrusted_folders):
-        monkeypatch.setattr(module, "users_home", lambda: str(tmp_path / "home"))
+        monkeypatch.setattr(module, "user_home", lambda: str(tmp_path / "home"))
     folder = tmp_path / "home" / "outer" / "repo" / "pkg"
     folder.mkdir(parents=True)
     (folder.parent / ".git").mkdir()
@@ -146,6 +146,6 @@ def test_what_takes_too_long_is_ended(project: Path, tmp_path: Path) -> None:
 
 def test_temporary_folders_are_not_made_in_the_project(project: Path, tmp_path: Path) -> None:
     """TMPDIR may name a folder of the project's, or none."""
-    assert programs.temporary_folders({"TMPDIR": str(tmp_path)}) == str(tmp_path)
+    assert programs.temporary_root({"TMPDIR": str(tmp_path)}) == str(tmp_path)
     for named in (str(project), "tmp", "", str(tmp_path / "nowhere")):
-        assert programs.temporary_folders(env_of(project, TMPDIR=named)) == "/tmp"
+        assert programs.temporary_root(env_of(project, TMPDIR=named)) == "/tmp"

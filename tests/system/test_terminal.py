@@ -112,7 +112,7 @@ def test_hook_without_a_terminal_reaches_the_users(
     pty: Pty, text: str, way: str, environ: dict[str, str]
 ) -> None:
     """The sequence arrives whole, nothing else does, and the copy is called unconfirmed."""
-    code = f"from resume_hooks.system.clipboard import copy; print(*copy({text!r}, way={way!r}), sep='|')"
+    code = f"from resume_hooks.system.clipboard import copy_text; print(*copy_text({text!r}, method={way!r}), sep='|')"
     hook = _hook(pty, code, **environ)
     assert _payload(pty.read(until=b"\x07")) == text
     assert _said(hook) == "sent|OSC 52"
@@ -125,7 +125,7 @@ def test_ways_name_the_terminal(pty: Pty) -> None:
         _said(
             _hook(
                 pty,
-                "from resume_hooks.system.clipboard import clipboard_ways; print(*clipboard_ways())",
+                "from resume_hooks.system.clipboard import clipboard_methods; print(*clipboard_methods())",
             )
         )
         == "the terminal (OSC 52)"
@@ -134,7 +134,7 @@ def test_ways_name_the_terminal(pty: Pty) -> None:
 
 def test_text_over_the_common_limit_is_not_sent(pty: Pty) -> None:
     """Terminals drop longer sequences, so the text is shown instead."""
-    code = "from resume_hooks.system.clipboard import copy; print(*copy('0123456789' * 10000), sep='|')"
+    code = "from resume_hooks.system.clipboard import copy_text; print(*copy_text('0123456789' * 10000), sep='|')"
     assert _said(_hook(pty, code)) == "not copied|"
     assert pty.is_silent()
 
@@ -144,7 +144,7 @@ def test_terminal_that_is_stopped_is_not_waited_for(pty: Pty) -> None:
     device = os.open(pty.device, os.O_RDWR | os.O_NOCTTY)
     try:
         termios.tcflow(device, termios.TCOOFF)
-        assert not terminal.send(b"x" * 100_000, pty.device, time.monotonic() + 0.2)
+        assert not terminal.send_sequence(b"x" * 100_000, pty.device, time.monotonic() + 0.2)
         termios.tcflow(device, termios.TCOON)
     finally:
         os.close(device)
@@ -155,7 +155,7 @@ def test_nothing_but_a_terminal_is_written_to(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_bytes(b"kept")
     for path in (str(file), os.devnull, str(tmp_path / "missing"), str(tmp_path)):
-        assert not terminal.send(b"x", path, time.monotonic() + 1)
+        assert not terminal.send_sequence(b"x", path, time.monotonic() + 1)
     assert file.read_bytes() == b"kept"
 
 
@@ -165,12 +165,12 @@ def test_terminal_of_another_user_is_not_written_to(pty: Pty) -> None:
     As root, who may write anywhere, it is still refused.
     """
     if os.getuid() != 0:
-        assert not terminal.send(
+        assert not terminal.send_sequence(
             b"x", "/dev/tty", time.monotonic() + 1
         )  # root's, whoever sits at it
         return
     os.chown(pty.device, 4242, -1)
-    assert not terminal.send(b"x", pty.device, time.monotonic() + 1)
+    assert not terminal.send_sequence(b"x", pty.device, time.monotonic() + 1)
     assert (
         _said(
             _hook(
@@ -209,14 +209,14 @@ def test_names_of_terminals_become_devices(named: str, path: str | None) -> None
 @pytest.mark.parametrize("environ", [{"TERM": "dumb"}, {"TERM": "linux"}])
 def test_terminal_without_a_clipboard_gets_nothing(environ: dict[str, str]) -> None:
     """A text console would print the sequence."""
-    assert terminal.osc52("text", environ) == b""
+    assert terminal.osc52_sequence("text", environ) == b""
 
 
 def test_limit_is_on_the_encoded_text() -> None:
     """The longest text that is sent, and one byte more."""
     longest = "x" * (terminal.MAX_BASE64 // 4 * 3)
-    assert _payload(terminal.osc52(longest, {})) == longest
-    assert terminal.osc52(longest + "x", {}) == b""
+    assert _payload(terminal.osc52_sequence(longest, {})) == longest
+    assert terminal.osc52_sequence(longest + "x", {}) == b""
 
 
 @pytest.mark.parametrize(
@@ -225,7 +225,7 @@ def test_limit_is_on_the_encoded_text() -> None:
 @pytest.mark.parametrize("length", [10, 5000])
 def test_screen_passes_the_sequence_in_chunks(environ: dict[str, str], length: int) -> None:
     """Each string fits what GNU screen passes through; put together they are the sequence."""
-    strings = terminal.osc52("x" * length, environ).split(b"\x1b\\")
+    strings = terminal.osc52_sequence("x" * length, environ).split(b"\x1b\\")
     assert strings.pop() == b""
     assert all(
         string.startswith(b"\x1bP") and len(string) + 2 <= terminal.SCREEN_CHUNK
@@ -236,6 +236,6 @@ def test_screen_passes_the_sequence_in_chunks(environ: dict[str, str], length: i
 
 def test_screen_beyond_ssh_gets_both_forms() -> None:
     """TERM=screen alone may be tmux or screen: the plain form is for the one, the wrapped for the other."""
-    sequence = terminal.osc52("x", {"TERM": "screen-256color"})
-    plain = terminal.osc52("x", {"TERM": "xterm"})
+    sequence = terminal.osc52_sequence("x", {"TERM": "screen-256color"})
+    plain = terminal.osc52_sequence("x", {"TERM": "xterm"})
     assert sequence == plain + b"\x1bP" + plain + b"\x1b\\"

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from resume_hooks.system.text import (
-    encodable_all,
     escape_markdown,
     plain_line,
     plain_text,
-    quoted_name,
+    quote_name,
+    replace_all_surrogates,
     shorten_line,
 )
 
@@ -66,7 +66,7 @@ def test_a_json_value_becomes_encodable() -> None:
     Nothing else changes.
     """
     value = {"a\ud800": ["b\udfff", 1, None, {"c": "ü"}]}
-    assert encodable_all(value) == {"a?": ["b?", 1, None, {"c": "ü"}]}
+    assert replace_all_surrogates(value) == {"a?": ["b?", 1, None, {"c": "ü"}]}
 
 
 def test_invisible_characters_go() -> None:
@@ -126,7 +126,7 @@ def test_where_a_line_is_cut(line: str, limit: int, cut: str) -> None:
 )
 def test_a_name_among_our_words_does_not_go_on(name: str, shown: str) -> None:
     """What is more than a name is in quotes, which it can't close."""
-    assert quoted_name(name) == shown
+    assert quote_name(name) == shown
 
 
 @pytest.mark.parametrize(

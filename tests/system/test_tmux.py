@@ -15,8 +15,8 @@ from contextlib import contextmanager
 import pytest
 
 from resume_hooks.system import clipboard, terminal
-from resume_hooks.system.copy_result import NOT_COPIED, Copied
-from resume_hooks.system.terminal import IN_BUFFER
+from resume_hooks.system.copy_result import NOT_COPIED, CopyResult
+from resume_hooks.system.terminal import ONLY_IN_TMUX
 from tests.e2e.harness.processes import end, wait_until
 from tests.needs import need
 
@@ -118,14 +118,14 @@ def test_terminal_of_tmux_gets_the_text(server: Server, mode: str) -> None:
     """Whatever set-clipboard says, the attached terminal is asked to take the text, and the buffer holds it."""
     server.run("set", "-g", "set-clipboard", mode)
     with server.attached() as screen:
-        assert clipboard.copy(TEXT, environ=server.inside) == Copied("copied", "tmux")
+        assert clipboard.copy_text(TEXT, environ=server.inside) == CopyResult("copied", "tmux")
         assert base64.b64encode(TEXT.encode()) in _drawn(screen, base64.b64encode(TEXT.encode()))
     assert server.buffer() == TEXT
 
 
 def test_detached_session_keeps_the_text_in_its_buffer(server: Server) -> None:
     """Where no terminal is attached only tmux holds the text, and the message says so."""
-    copied = clipboard.copy(TEXT, environ=server.inside)
+    copied = clipboard.copy_text(TEXT, environ=server.inside)
     assert copied.sentence("id") == "id copied (only in tmux: prefix ] pastes it)"
     assert server.buffer() == TEXT
 
@@ -133,8 +133,8 @@ def test_detached_session_keeps_the_text_in_its_buffer(server: Server) -> None:
 def test_terminal_without_a_clipboard_is_told_apart(server: Server) -> None:
     """A success of load-buffer does not hide that the terminal lacks the capability."""
     with server.attached(TERM="vt100") as screen:
-        assert clipboard.copy(TEXT, way="tmux", environ=server.inside) == Copied(
-            "copied", IN_BUFFER
+        assert clipboard.copy_text(TEXT, method="tmux", environ=server.inside) == CopyResult(
+            "copied", ONLY_IN_TMUX
         )
         assert OSC_52 not in _drawn(screen, seconds=0.3)
     assert server.buffer() == TEXT
@@ -143,15 +143,15 @@ def test_terminal_without_a_clipboard_is_told_apart(server: Server) -> None:
 def test_large_text_goes_through_tmux(server: Server) -> None:
     """Text of 100 KB is taken whole."""
     text = "0123456789" * 10_000
-    assert clipboard.copy(text, environ=server.inside).how == "copied"
+    assert clipboard.copy_text(text, environ=server.inside).how == "copied"
     assert server.buffer() == text
 
 
 def test_server_that_is_gone_is_not_copied(server: Server) -> None:
     """A stale TMUX ends in an honest no, and starts no server."""
     end(server.pid)
-    assert clipboard.copy(TEXT, way="tmux", environ=server.inside) == NOT_COPIED
-    assert clipboard.copy(TEXT, environ=server.inside) == NOT_COPIED
+    assert clipboard.copy_text(TEXT, method="tmux", environ=server.inside) == NOT_COPIED
+    assert clipboard.copy_text(TEXT, environ=server.inside) == NOT_COPIED
 
 
 def test_tmux_is_asked_where_its_user_sits(server: Server) -> None:
@@ -161,10 +161,12 @@ def test_tmux_is_asked_where_its_user_sits(server: Server) -> None:
     """
     deadline = time.monotonic() + HANG_GUARD
     with server.attached(SSH_CONNECTION="10.0.0.2 5 10.0.0.1 22"):
-        assert terminal.attached_over_ssh(server.inside, deadline) is True
+        assert terminal.is_attached_over_ssh(server.inside, deadline) is True
     with server.attached():
-        assert terminal.attached_over_ssh(server.inside, deadline) is False
-    assert terminal.attached_over_ssh({**server.inside, "TMUX": "/missing,1,0"}, deadline) is None
+        assert terminal.is_attached_over_ssh(server.inside, deadline) is False
+    assert (
+        terminal.is_attached_over_ssh({**server.inside, "TMUX": "/missing,1,0"}, deadline) is None
+    )
 
 
 def test_display_of_the_desk_is_left_alone_for_a_user_beyond_ssh(server: Server) -> None:
@@ -173,9 +175,9 @@ def test_display_of_the_desk_is_left_alone_for_a_user_beyond_ssh(server: Server)
         need(tool, shutil.which(tool), f"install the system package {tool}")
     environ = {**server.inside, "DISPLAY": ":987"}
     with server.attached():
-        assert clipboard.clipboard_ways(environ) == ["xclip", "xsel", "tmux"]
+        assert clipboard.clipboard_methods(environ) == ["xclip", "xsel", "tmux"]
     with server.attached(SSH_CONNECTION="10.0.0.2 5 10.0.0.1 22"):
-        assert clipboard.clipboard_ways(environ) == ["tmux"]
+        assert clipboard.clipboard_methods(environ) == ["tmux"]
 
 
 @pytest.mark.parametrize(
@@ -193,7 +195,7 @@ def test_sequence_passes_tmux_by_either_setting(
     server.run("set", "-g", "allow-passthrough", passthrough)
     with server.attached() as screen:
         _drawn(screen, seconds=0.5)
-        sequence = terminal.osc52(TEXT, {**server.inside, "TERM": "tmux-256color"})
-        assert terminal.send(sequence, server.pane, time.monotonic() + HANG_GUARD)
+        sequence = terminal.osc52_sequence(TEXT, {**server.inside, "TERM": "tmux-256color"})
+        assert terminal.send_sequence(sequence, server.pane, time.monotonic() + HANG_GUARD)
         assert _drawn(screen, seconds=0.5).count(base64.b64encode(TEXT.encode())) == times
         assert server.run("capture-pane", "-p").strip() == ""

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from resume_hooks.errors import SessionNotFound
-from resume_hooks.system.text import one_line
+from resume_hooks.system.text import collapse_line
 from resume_hooks.transcripts.bookkeeping import AFTER_CLEAR
 from resume_hooks.transcripts.context_size import size_at_end
 from resume_hooks.transcripts.head_tail import REACH, WIDE_REACH, HeadTail
@@ -347,9 +347,9 @@ def test_a_file_that_is_gone(tmp_path: Path) -> None:
 
 def test_one_line() -> None:
     """White space of any kind collapses; the cut never leaves a space before the ellipsis."""
-    assert one_line(" a\n\u2028 b\u00a0c ", 80) == "a b c"
-    assert one_line("ab cdef", 4) == "ab\u2026"
-    assert one_line("abcd", 4) == "abcd"
+    assert collapse_line(" a\n\u2028 b\u00a0c ", 80) == "a b c"
+    assert collapse_line("ab cdef", 4) == "ab\u2026"
+    assert collapse_line("abcd", 4) == "abcd"
 
 
 def test_a_child_dated_ahead_counts_as_gone_on_in(tmp_path: Path) -> None:

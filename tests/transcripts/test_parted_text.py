@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resume_hooks.system.text import front_units, plain_text, utf16_length
+from resume_hooks.system.text import cut_to_utf16_units, plain_text, utf16_length
 from resume_hooks.transcripts.bookkeeping import AFTER_CLEAR, FURTHER_PART
 from resume_hooks.transcripts.parted_text import LONGEST, MOST, PARTS, parts_of, put_together
 
@@ -19,7 +19,7 @@ LINES = st.builds(
 TEXTS = (
     st.lists(LINES, max_size=40)
     .map("\n".join)
-    .map(lambda text: front_units(plain_text(text), LONGEST).strip())
+    .map(lambda text: cut_to_utf16_units(plain_text(text), LONGEST).strip())
 )
 
 

@@ -11,7 +11,7 @@ import contextlib
 import json
 import os
 
-from resume_hooks.paths import Where, read_object
+from resume_hooks.paths import Where, read_json_object
 from resume_hooks.storage import removal, state_file
 
 MOST, LONGEST = 20, 40  # rules that are kept, and characters of one
@@ -38,7 +38,7 @@ def note_data_rules(told: object, where: Where) -> None:
 
 def rules_in_force(where: Where) -> tuple[str, ...]:
     """The rules that the client last reported."""
-    rules = read_object(os.path.join(where.state, FILE)).get("rules")
+    rules = read_json_object(os.path.join(where.state, FILE)).get("rules")
     if isinstance(rules, list):
         return tuple(rule for rule in rules if isinstance(rule, str))
     return ()

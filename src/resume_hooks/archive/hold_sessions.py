@@ -23,22 +23,22 @@ from resume_hooks.archive.vault.permission import archiving_allowed, copies_must
 from resume_hooks.clock import DAY
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.paths import (
-    ENDING,
+    TRANSCRIPT_SUFFIX,
     Where,
-    all_folders,
+    all_project_folders,
     find_session,
-    is_private,
+    is_private_folder,
     is_session_file,
     is_session_id,
+    make_private_folder,
     open_regular,
-    private_folder,
-    session_id_of,
+    session_id_from_path,
 )
 from resume_hooks.sessions.archived.layout import MAX_DEPTH, TRASH, own_home
 from resume_hooks.sessions.held_links import is_same, links_folder
-from resume_hooks.settings import without_variables
+from resume_hooks.settings import without_setting_variables
 from resume_hooks.storage import removal
-from resume_hooks.storage.append_carryover import begins_with
+from resume_hooks.storage.append_carryover import begins_with_copy
 
 if TYPE_CHECKING:
     from resume_hooks.archive.retention.archive_sessions import BackgroundArchiver
@@ -70,9 +70,9 @@ def hold_sessions(where: Where, is_over: Callable[[], bool]) -> None:
     """
     if _may_hold(where):
         walk = _Walk(where, is_over, asked=False)
-        private_folder(links_folder(where), where)
+        make_private_folder(links_folder(where), where)
         for key in sorted(
-            {*_entries(links_folder(where)), *map(os.path.basename, all_folders(where))}
+            {*_entries(links_folder(where)), *map(os.path.basename, all_project_folders(where))}
         ):
             with contextlib.suppress(OSError):  # what can't be looked at stays as it is
                 walk.hold_project(key, linking=True)
@@ -91,7 +91,7 @@ def archive_lost(where: Where) -> None:
 def count_sessions_without_link(where: Where) -> int:
     """How many sessions have no link although they were last written a day ago or earlier."""
     before, found = time.time() - DAY, 0
-    for project in all_folders(where):
+    for project in all_project_folders(where):
         ours = os.path.join(links_folder(where), os.path.basename(project))
         for name, entry in _entries(project).items():
             if is_session_file(entry.path) and entry.stat().st_mtime < before:
@@ -109,8 +109,8 @@ def _may_hold(where: Where) -> bool:
     may = archiving_allowed(where)[0]
     if (
         not may
-        and not archiving_allowed(without_variables(where))[0]
-        and is_private(links_folder(where), where)
+        and not archiving_allowed(without_setting_variables(where))[0]
+        and is_private_folder(links_folder(where), where)
     ):
         removal.remove_for_good(links_folder(where), where.state)
     return may and not why_no_links(where)
@@ -138,22 +138,24 @@ class _Walk:
             os.path.join(links_folder(self._where), key),
             os.path.join(self._where.projects, key),
         )
-        if os.path.islink(theirs) or (os.path.lexists(ours) and not is_private(ours, self._where)):
+        if os.path.islink(theirs) or (
+            os.path.lexists(ours) and not is_private_folder(ours, self._where)
+        ):
             return
         held, present = _entries(ours), _entries(theirs)
         for name, entry in held.items():
             if self._is_over():
                 return
-            if session_id_of(name) and not _is_same_file(entry, present.get(name)):
+            if session_id_from_path(name) and not _is_same_file(entry, present.get(name)):
                 self._mend_held(entry.path, os.path.join(theirs, name))
         for name, entry in present.items() if linking else ():
             if self._is_over():
                 return
-            if session_id_of(name) and entry.is_file(follow_symlinks=False):
+            if session_id_from_path(name) and entry.is_file(follow_symlinks=False):
                 has_folder = _session_folder(name) in held or _session_folder(name) in present
                 self._hold(entry, os.path.join(ours, name), has_folder=has_folder)
         for name, entry in held.items():
-            ends = (entry.path + ENDING, os.path.join(theirs, name + ENDING))
+            ends = (entry.path + TRANSCRIPT_SUFFIX, os.path.join(theirs, name + TRANSCRIPT_SUFFIX))
             if is_session_id(name) and not any(map(os.path.lexists, ends)):
                 removal.remove_for_good(
                     entry.path, self._where.state
@@ -172,7 +174,7 @@ class _Walk:
         elif (
             status.st_nlink > 1
         ):  # it was moved: to another project, to our trash, or to where the user wants it
-            session_id = session_id_of(ours) or ""
+            session_id = session_id_from_path(ours) or ""
             there = find_session(session_id, self._where)
             if (there and is_same(there, ours)) or os.path.isdir(
                 os.path.join(self._where.state, TRASH, session_id)
@@ -254,7 +256,7 @@ class _Walk:
 
     def _link_file(self, theirs: str, ours: str) -> None:
         if self._refused < MOST_REFUSED:
-            private_folder(os.path.dirname(ours), self._where)
+            make_private_folder(os.path.dirname(ours), self._where)
             try:
                 os.link(theirs, ours, follow_symlinks=False)
             except (FileExistsError, FileNotFoundError):
@@ -265,7 +267,7 @@ class _Walk:
 
 def _session_folder(path: str) -> str:
     """The folder of the session whose transcript lies at a path."""
-    return path[: -len(ENDING)]
+    return path[: -len(TRANSCRIPT_SUFFIX)]
 
 
 def _entries(path: str) -> dict[str, os.DirEntry[str]]:
@@ -290,7 +292,7 @@ def _is_same_file(ours: os.DirEntry[str], theirs: os.DirEntry[str] | None) -> bo
 def _continues(theirs: str, ours: str) -> bool:
     """Whether what took a file's place begins with all of it: it was copied, or written anew and went on."""
     with contextlib.suppress(OSError), open_regular(theirs, follow=False) as stream:
-        return begins_with(stream.fileno(), ours)
+        return begins_with_copy(stream.fileno(), ours)
     return False
 
 

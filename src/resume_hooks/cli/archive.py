@@ -35,8 +35,8 @@ from resume_hooks.sessions.session_files import (
     belongs_to_folder,
     sessions_of,
 )
-from resume_hooks.system.invocation import in_shell
-from resume_hooks.system.text import plural
+from resume_hooks.system.invocation import shell_command
+from resume_hooks.system.text import format_count
 
 NOTHING: dict[str, Any] = {
     "archived": [], "vault": [], "findings": [], "verified": 0, "unhashed": 0, "dropped": [], "slim": None,
@@ -171,7 +171,7 @@ def _archive_and_slim(session: SessionFile, options: ArchiveOptions) -> int:
             if outcomes[0].archived and made.written
             else "would be made",
         ),
-        ("the original", f"stays; to delete it: {in_shell(f'delete {session.session_id}')}"),
+        ("the original", f"stays; to delete it: {shell_command(f'delete {session.session_id}')}"),
     ]
     options.emit(data, lambda: receipt_text(made, more), made.warnings)
     return 0
@@ -207,7 +207,7 @@ def _outcome_counts(outcomes: Sequence[ArchiveOutcome]) -> str:
         )
         or "nothing to archive"
     )
-    return f"{plural(len(outcomes), 'session')}, {size}: {said}" + (
+    return f"{format_count(len(outcomes), 'session')}, {size}: {said}" + (
         f", {failed:,} failed" if failed else ""
     )
 
@@ -222,7 +222,7 @@ def _print_archived(kept: Sequence[ArchivedSession], options: ArchiveOptions) ->
 
     def text() -> str:
         rows = [kept_text(each, options.where) for each in kept]
-        size = f"{plural(len(kept), 'session')}, {size_text(sum(each.size for each in kept))}"
+        size = f"{format_count(len(kept), 'session')}, {size_text(sum(each.size for each in kept))}"
         room = size_text(sum(each.stored for each in kept))
         if rows:
             held_now = f"{size}; they take {room}."
@@ -230,7 +230,9 @@ def _print_archived(kept: Sequence[ArchivedSession], options: ArchiveOptions) ->
             held_now = "The vault is empty."
         away = []
         for each in gone:
-            away.append(f"{each.session_id} was removed on {clock.minute(each.at)}: {each.why}.")
+            away.append(
+                f"{each.session_id} was removed on {clock.format_minute(each.at)}: {each.why}."
+            )
         return "\n".join([*rows, held_now, *away])
 
     options.emit(data, text, damaged)
@@ -259,7 +261,7 @@ def _verify_archived(kept: Sequence[ArchivedSession], options: ArchiveOptions) -
         said = []
         for finding in findings:
             said.append(f"{finding.session_id}: {finding.message}")
-        read_of = plural(len(kept) + len(packed), "session")
+        read_of = format_count(len(kept) + len(packed), "session")
         return "\n".join(
             [*said, f"{read_of}, {size_text(done)} read: {len(findings) or 'no'} findings."]
         )

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from click.shell_completion import BashComplete, CompletionItem, add_completion_class
 
 from resume_hooks.errors import ResumeHooksError
-from resume_hooks.paths import Where, canonical
+from resume_hooks.paths import Where, canonical_path
 from resume_hooks.search import listing
 from resume_hooks.sessions.record_references import SHORT
 from resume_hooks.system.git_worktrees import project_of_folder
@@ -68,7 +68,7 @@ def complete_locators(incomplete: str) -> list[CompletionItem[str]]:
 
 
 def _completions(beginning: str) -> Iterator[CompletionItem[str]]:
-    folder = canonical(os.getcwd())
+    folder = canonical_path(os.getcwd())
     project = project_of_folder(folder, Where())
     until, offered = time.monotonic() + PATIENCE, 0
     for session in listing.candidates(project, Where()):

@@ -124,7 +124,9 @@ def copy_command(command: str) -> str:
 
 
 def _copy_outcome(command: str) -> str:
-    done = clipboard.copy(command, way=str(settings.load()["clipboard"].value), environ=os.environ)
+    done = clipboard.copy_text(
+        command, method=str(settings.load_settings()["clipboard"].value), environ=os.environ
+    )
     return done.sentence("the command")
 
 
@@ -180,7 +182,7 @@ def _words_for_ways(found: Comparison, *, leaner: bool) -> dict[str, str]:
     tokens = {}
     for row in found.estimates:
         tokens[row.name] = f"about {row.after:,} tokens"
-    model = settings.load()["summary_model"].value
+    model = settings.load_settings()["summary_model"].value
     if found.context.compacts_at_once:
         full = ", which would compact at once"
     else:

@@ -19,8 +19,8 @@ from resume_hooks.maintenance.doctor import Finding, check_installation
 from resume_hooks.search.index.connect import Status, status_of
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.storage import project_files
-from resume_hooks.system.invocation import with_shell_commands
-from resume_hooks.system.text import plural
+from resume_hooks.system.invocation import format_remedy
+from resume_hooks.system.text import format_count
 
 _MARKS = {"ok": ("ok", "green"), "note": ("note", "yellow"), "problem": ("PROBLEM", "red")}
 
@@ -46,7 +46,7 @@ def doctor(options: DoctorOptions) -> int:
     else:
         written = os.path.abspath(options.output)
     if written:
-        if project_files.state_of(written) is not None:
+        if project_files.file_state(written) is not None:
             raise UsageError(f"{written} exists already", "Name another one.")
         project_files.write_project_file(written, printed + b"\n", None, mode=0o600)
     data = {"findings": findings, "report": report, "file": written, "index": None}
@@ -96,13 +96,16 @@ def _index_text(status: Status, read: int) -> str:
             "state",
             status.state
             if not status.behind
-            else f"{status.state}, {plural(status.behind, 'file')} behind",
+            else f"{status.state}, {format_count(status.behind, 'file')} behind",
         ),
         (
             "transcripts",
-            f"{plural(status.transcripts, 'file')}, {size_text(status.transcripts_size)}",
+            f"{format_count(status.transcripts, 'file')}, {size_text(status.transcripts_size)}",
         ),
-        ("holds", f"{plural(status.sessions, 'session')}, {plural(status.records, 'record')}"),
+        (
+            "holds",
+            f"{format_count(status.sessions, 'session')}, {format_count(status.records, 'record')}",
+        ),
         *(
             [("vault", f"{status.vaulted:,} of the sessions are archived copies")]
             if status.vaulted
@@ -119,5 +122,5 @@ def _findings_text(findings: list[Finding]) -> str:
         word, colour = _MARKS[finding.level]
         lines.append(f"{click.style(word.ljust(7), fg=colour)}  {finding.name}: {finding.detail}")
         if finding.remedy:
-            lines.append(f"         {with_shell_commands(finding.remedy)}")
+            lines.append(f"         {format_remedy(finding.remedy)}")
     return "\n".join(lines)

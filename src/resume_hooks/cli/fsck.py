@@ -17,8 +17,8 @@ from resume_hooks.maintenance.fsck.findings import SEVERITIES, DefectGroup, Defe
 from resume_hooks.maintenance.fsck.repair import plan_any_repair
 from resume_hooks.sessions.agents.registry import opened_stores
 from resume_hooks.sessions.session_files import SessionFile, unlistable_folders
-from resume_hooks.system.invocation import in_shell
-from resume_hooks.system.text import plural
+from resume_hooks.system.invocation import shell_command
+from resume_hooks.system.text import format_count
 
 SHOWN = 3  # findings of one kind in the text; ``--json`` lists more
 _COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
@@ -60,13 +60,13 @@ def report_text(report: DefectReport) -> str:
     if report.clean:
         notes = report.count("note")
         if notes:
-            more = f" ({plural(notes, 'note')} that no client minds: --json lists them)"
+            more = f" ({format_count(notes, 'note')} that no client minds: --json lists them)"
         else:
             more = ""
         return f"{report.session_id}: clean{more}"
     rows = [line for group in report.groups for line in _finding_group_lines(group)]
-    counts = ", ".join(plural(report.count(severity), severity) for severity in SEVERITIES)
-    remedy = f"{in_shell(f'fsck {report.session_id} --repair')} writes a repaired child."
+    counts = ", ".join(format_count(report.count(severity), severity) for severity in SEVERITIES)
+    remedy = f"{shell_command(f'fsck {report.session_id} --repair')} writes a repaired child."
     repairable = any(
         group.kind.repairable for group in report.groups if group.kind.severity != "note"
     )
@@ -101,16 +101,20 @@ def _overview(reports: list[DefectReport], hidden: list[str]) -> str:
                 if severity != "note":
                     counts[severity] = report.count(severity)
             problems = ", ".join(
-                plural(count, severity) for severity, count in counts.items() if count
+                format_count(count, severity) for severity, count in counts.items() if count
             )
             rows.append(f"{report.session_id}  {problems}: {codes}")
     clean = sum(report.clean for report in reports)
     unseen = []
     for folder in hidden:
         unseen.append(f"{folder}  can't be listed: check its permissions")
-    totals = f"{plural(len(reports), 'session')}, {clean:,} clean, {len(rows):,} with problems."
+    totals = (
+        f"{format_count(len(reports), 'session')}, {clean:,} clean, {len(rows):,} with problems."
+    )
     if hidden:
-        more = [f"{plural(len(hidden), 'folder')} can't be listed; nothing in there was checked."]
+        more = [
+            f"{format_count(len(hidden), 'folder')} can't be listed; nothing in there was checked."
+        ]
     else:
         more = []
     return "\n".join([*rows, *unseen, totals, *more])

@@ -17,8 +17,8 @@ from resume_hooks.sessions.archived.sessions import archive_facts
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.sessions.record_references import RecordLines
 from resume_hooks.sessions.session import Session
-from resume_hooks.system.invocation import in_shell
-from resume_hooks.system.text import plural
+from resume_hooks.system.invocation import shell_command
+from resume_hooks.system.text import format_count
 from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.lines import GIANT, GIANT_LINE, longest_line
 from resume_hooks.transcripts.transcript import Transcript, scan
@@ -88,7 +88,7 @@ def _info_rows(data: dict[str, Any]) -> list[tuple[str, object]]:
         since = ""
     bad = len(data["bad_lines"])
     if bad:
-        damage = plural(bad, "unreadable line")
+        damage = format_count(bad, "unreadable line")
     else:
         damage = "no unreadable line; fsck checks more"
     return [
@@ -113,7 +113,7 @@ def _info_rows(data: dict[str, Any]) -> list[tuple[str, object]]:
                     "giant",
                     (
                         "the client may hang on it: "
-                        f"{in_shell('archive --slim ' + data['session_id'])}"
+                        f"{shell_command('archive --slim ' + data['session_id'])}"
                     ),
                 )
             ]

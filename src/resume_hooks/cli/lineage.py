@@ -10,11 +10,11 @@ import click
 
 from resume_hooks import questions
 from resume_hooks.cli.verbs.sessions import LineageOptions
-from resume_hooks.clock import minute
+from resume_hooks.clock import format_minute
 from resume_hooks.errors import UsageError
 from resume_hooks.sessions.lineage import LEFT, MISSING, Ancestor, Descendant, Family, without_trims
 from resume_hooks.sessions.lineage_block import size_text
-from resume_hooks.system.invocation import in_shell
+from resume_hooks.system.invocation import shell_command
 
 WIDEST_LABEL = 160  # columns for a title of wide letters with its kind
 UNASKED = "No session was named: this is the lineage of the latest one here. {} lists the others."
@@ -47,7 +47,7 @@ def lineage(options: LineageOptions) -> None:
     if options.locator:
         taken = ""
     else:
-        taken = f"\n\n{click.style(UNASKED.format(in_shell('sessions')), dim=True)}"
+        taken = f"\n\n{click.style(UNASKED.format(shell_command('sessions')), dim=True)}"
     options.emit(
         {"rows": shown},
         lambda: f"{ancestor_line(rows[0]) if options.original else ancestors_text(shown)}{taken}",
@@ -77,10 +77,10 @@ def ancestor_line(row: Ancestor) -> str:
         )
     if row.status == "private":
         return f"{click.style('(private, or never pushed)', fg='yellow')}\n   {row.session_id}"
-    dates = f"{minute(row.created)} .. {minute(row.ended)}"
+    dates = f"{format_minute(row.created)} .. {format_minute(row.ended)}"
     kept = click.style(LEFT.get(row.status, ""), fg="yellow")
     owned = f" · {row.owner} on {row.machine}" if row.owner else ""
-    place = row.session_file or in_shell(f"team pull {row.owner}:{row.session_id}")
+    place = row.session_file or shell_command(f"team pull {row.owner}:{row.session_id}")
     return f"{row.title_and_origin}{kept}{owned}\n   {row.session_id} · {dates} · {size_text(row.size)}\n   {place}"
 
 

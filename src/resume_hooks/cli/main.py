@@ -29,7 +29,7 @@ from resume_hooks.errors import (
     UsageError,
 )
 from resume_hooks.system import bug_log
-from resume_hooks.system.invocation import with_shell_commands
+from resume_hooks.system.invocation import format_remedy
 from resume_hooks.version import __version__
 
 if TYPE_CHECKING:
@@ -191,7 +191,7 @@ def _report_failure(verb: str, error: ResumeHooksError, as_json: bool) -> int:
     if isinstance(error, AmbiguousLocator) and error.count > len(error.candidates):
         print_text(f"  and {error.count - len(error.candidates):,} older ones", err=True)
     if error.remedy:
-        print_text(f"  {with_shell_commands(error.remedy)}", err=True)
+        print_text(f"  {format_remedy(error.remedy)}", err=True)
     return error.exit_code
 
 

@@ -21,8 +21,8 @@ import click
 from resume_hooks import clock, part_table, questions
 from resume_hooks.cli.output import MAX_CHARACTERS, emit, print_text
 from resume_hooks.errors import UsageError
-from resume_hooks.paths import Where, canonical
-from resume_hooks.seam import Function, Question, answers, is_there, with_parts
+from resume_hooks.paths import Where, canonical_path
+from resume_hooks.seam import Function, Question, answers, insert_part_names, is_installed
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.agents.registry import ALL, NAMES, RUNNING, require_whole
 from resume_hooks.sessions.transcript_files import subagent_name
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 GO_ON, FORK = "go on", "fork"
 WAYS = tuple(
-    with_parts((GO_ON, "trim", "handoff", "rollover", FORK), part_table.WAYS)
+    insert_part_names((GO_ON, "trim", "handoff", "rollover", FORK), part_table.WAYS)
 )  # the ways to continue a session
 
 
@@ -248,7 +248,7 @@ def _options_of_parts(verb: str) -> list[tuple[str, tuple[str, ...], str, str, b
     """Return the table's rows of the options that installed parts add to a core verb."""
     parts = []
     for row in part_table.OPTIONS.get(verb, ()):
-        if is_there(row[0]):
+        if is_installed(row[0]):
             parts.append(row)
     return parts
 
@@ -375,9 +375,9 @@ def current_folder() -> str:
 
 def time_of_option(given: str) -> datetime:
     """Return the time of an option. Raise UsageError if it is not a time."""
-    moment = clock.point(given)
+    moment = clock.parse_user_time(given)
     if moment is None:
-        raise UsageError(f"'{given}' is not a date or a time", clock.WHEN)
+        raise UsageError(f"'{given}' is not a date or a time", clock.TIME_EXAMPLES)
     return moment
 
 
@@ -402,7 +402,7 @@ def refuse_unknown(words: tuple[str, ...]) -> None:
 
 def project_folder_of_option(given: str | None) -> str:
     """Return the folder of ``--project``, by default the current one."""
-    return canonical(os.path.join(current_folder(), os.path.expanduser(given or ".")))
+    return canonical_path(os.path.join(current_folder(), os.path.expanduser(given or ".")))
 
 
 def notes_of(session_id: str, where: Where) -> list[str]:

@@ -16,8 +16,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import orjson
 
 from resume_hooks.errors import OutputFailed
-from resume_hooks.system.invocation import with_shell_commands
-from resume_hooks.system.text import encodable_all, fit_columns, plain_line, plain_text, width
+from resume_hooks.system.invocation import format_remedy
+from resume_hooks.system.text import (
+    fit_columns,
+    plain_line,
+    plain_text,
+    replace_all_surrogates,
+    text_width,
+)
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -54,7 +60,7 @@ def emit(
         return
     print_text(text())
     for warning in warnings:
-        print_text(f"note: {with_shell_commands(warning)}", err=True)
+        print_text(f"note: {format_remedy(warning)}", err=True)
 
 
 def print_text(text: str, *, err: bool = False) -> None:
@@ -67,7 +73,7 @@ def print_text(text: str, *, err: bool = False) -> None:
 
 def print_document(document: dict[str, Any]) -> None:
     """Print one JSON document. Lone surrogates in the input, which JSON cannot encode, become question marks."""
-    text = orjson.dumps(encodable_all(document), option=orjson.OPT_INDENT_2).decode()
+    text = orjson.dumps(replace_all_surrogates(document), option=orjson.OPT_INDENT_2).decode()
     _put_text(_UNSEEN.sub(lambda found: f"\\u{ord(found.group()):04x}", text))
 
 
@@ -149,7 +155,7 @@ def column_table(
         return ""
     widths = []
     for place in range(len(heads)):
-        widths.append(max(width(row[place]) for row in (heads, *rows)))
+        widths.append(max(text_width(row[place]) for row in (heads, *rows)))
     lines = []
     for row in (heads, *rows):
         lines.append(
@@ -164,7 +170,7 @@ def column_table(
 
 def pad_columns(text: str, most: int, *, right: bool = False) -> str:
     """Return ``text`` filled with spaces to ``most`` columns."""
-    blanks = " " * (most - width(text))
+    blanks = " " * (most - text_width(text))
     if right:
         return blanks + text
     return text + blanks

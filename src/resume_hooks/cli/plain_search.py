@@ -19,7 +19,7 @@ from resume_hooks.cli.output import (
     work_progress,
 )
 from resume_hooks.cli.search_answer import UPDATE_SECONDS, print_answer
-from resume_hooks.paths import Where, canonical
+from resume_hooks.paths import Where, canonical_path
 from resume_hooks.search.engine import search_index
 from resume_hooks.search.roles import DEFAULT_LIMIT, MOST_LIMIT
 from resume_hooks.search.scope import Scope, current_scope
@@ -83,7 +83,7 @@ def _print_hits(asked: PlainSearch, arguments: Sequence[str]) -> None:
     if asked.everywhere:
         scope, named = Scope(), "all"
     else:
-        named = canonical(os.getcwd())
+        named = canonical_path(os.getcwd())
         scope = current_scope(named, where)
     scope = scope._replace(asking=where.environ.get("CLAUDE_CODE_SESSION_ID", ""))
     with work_progress("Indexing", quiet=asked.as_json) as progress:

@@ -15,9 +15,9 @@ from typing import NamedTuple
 import click
 
 from resume_hooks.cli.output import pad_columns, print_text
-from resume_hooks.clock import minute
+from resume_hooks.clock import format_minute
 from resume_hooks.errors import AmbiguousLocator
-from resume_hooks.system.text import plain_line, width
+from resume_hooks.system.text import plain_line, text_width
 
 LONGEST_WORDS = 60  # characters of a locator that are repeated
 ROOM = 24  # the minimum columns of an answer's description
@@ -43,15 +43,15 @@ def ask_question(
     Raise click.Abort if the user leaves, Back if they press Esc. ``err`` asks on stderr, so that
     stdout contains only the command's output.
     """
-    wide = max(width(plain_line(answer.name)) for answer in answers)
+    wide = max(text_width(plain_line(answer.name)) for answer in answers)
     print_text(question, err=err)
     for number, answer in enumerate(answers, 1):
         mark = ">" if number == usual + 1 else " "
         front = f" {mark} {number:>2}  {pad_columns(plain_line(answer.name), wide)}  "
-        room = max(ROOM, shutil.get_terminal_size().columns - width(front))
+        room = max(ROOM, shutil.get_terminal_size().columns - text_width(front))
         for row in textwrap.wrap(plain_line(answer.about), room) or [""]:
             print_text(f"{front}{row}".rstrip(), err=err)
-            front = " " * width(front)
+            front = " " * text_width(front)
     while True:
         given = _read_line(
             f"Number, or q to leave [{usual + 1}]: ", err=err
@@ -101,7 +101,9 @@ def ask_candidate(error: AmbiguousLocator) -> Mapping[str, object]:
     answers = []
     for row in error.candidates:
         answers.append(
-            AnswerChoice(str(row["session_id"])[:8], f"{minute(str(row['ended']))}  {row['title']}")
+            AnswerChoice(
+                str(row["session_id"])[:8], f"{format_minute(str(row['ended']))}  {row['title']}"
+            )
         )
     if error.count > len(answers):
         shown = f", the newest {len(answers)}"

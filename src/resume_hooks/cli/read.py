@@ -11,7 +11,7 @@ from resume_hooks.cli.options import current_folder
 from resume_hooks.cli.output import scan_progress
 from resume_hooks.cli.verbs.reading import PAGE, ReadOptions
 from resume_hooks.cli.with_fields import With
-from resume_hooks.clock import minute
+from resume_hooks.clock import format_minute
 from resume_hooks.derive.originals import OriginalRecord, is_marked, look_up_original
 from resume_hooks.errors import OutputFailed, ResumeHooksError, UsageError
 from resume_hooks.paths import Where
@@ -53,8 +53,8 @@ from resume_hooks.sessions.record_references import (
 )
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.sessions.transcript_files import subagent_name, title_of
-from resume_hooks.system.invocation import in_shell
-from resume_hooks.system.text import one_line, plain_line, plain_text, plural
+from resume_hooks.system.invocation import shell_command
+from resume_hooks.system.text import collapse_line, format_count, plain_line, plain_text
 from resume_hooks.transcripts.head_tail import TITLE_LENGTH
 from resume_hooks.transcripts.records import Record, string
 from resume_hooks.transcripts.turns import Turns
@@ -74,7 +74,7 @@ def read(options: ReadOptions) -> None:
         before = options.before or "0"
         if not (before.isascii() and before.isdigit() and len(before) < 8):
             raise UsageError(
-                f"--before takes a number of records, not '{one_line(plain_line(before), 60)}'",
+                f"--before takes a number of records, not '{collapse_line(plain_line(before), 60)}'",
                 "To give an id, add --page.",
             )
         _print_with_neighbours(_look_up(options), int(before), options)
@@ -130,7 +130,7 @@ def _look_up(options: ReadOptions) -> OriginalRecord:
             "No record is named", f"{EXAMPLE} Whole turns: resume-hooks read SESSION --turns 1-3"
         )
     if ":" not in target and session is None:
-        named = one_line(plain_line(target), 80)
+        named = collapse_line(plain_line(target), 80)
         outlined = f"resume-hooks outline {shlex.quote(named)}"
         raise UsageError(
             f"'{named}' names no record", f"{EXAMPLE} Of a session: {outlined}, or --turns 1-3."
@@ -220,10 +220,10 @@ def _print_page(session: SessionFile, options: ReadOptions) -> None:
     }
     first = names.reference(found.passages[0].word) if rows else ""
     if found.more:
-        earlier = f"earlier: {in_shell(f'read {names.word} --page --before {first}')}"
+        earlier = f"earlier: {shell_command(f'read {names.word} --page --before {first}')}"
     else:
         earlier = "from the first record"
-    about = _heading_of_session(session, names, f"{plural(len(rows), 'record')}, {earlier}")
+    about = _heading_of_session(session, names, f"{format_count(len(rows), 'record')}, {earlier}")
     gap = records_gap(found.passages, names)
     options.emit(data, lambda: passages_text(about, found.passages, names, options.max_chars, gap))
 
@@ -235,9 +235,9 @@ def _place_of(before: str, names: TranscriptNames, entries: RecordLines) -> Reco
     """
     named, colon, record = before.strip().rpartition(":")
     if colon and not (named and names.full.startswith(named)) and named != names.short:
-        shown = one_line(plain_line(before), 80)
+        shown = collapse_line(plain_line(before), 80)
         raise UsageError(
-            f"'{shown}' is not a record of {one_line(names.short, 80)}",
+            f"'{shown}' is not a record of {collapse_line(names.short, 80)}",
             "Give an id from an earlier page.",
         )
     return place_of(parse_reference(record, names.full), entries)
@@ -281,13 +281,13 @@ def _shown_part_text(turns: Turns | None, count: int, kind: str, found: int) -> 
         span = f"{within[0]}"
     else:
         span = "0"
-    shown = f"{plural(found, kind)} in " if kind else ""
+    shown = f"{format_count(found, kind)} in " if kind else ""
     return f"{shown}turn{'s' * (len(within) > 1)} {span} of {count}"
 
 
 def _heading_of_session(session: SessionFile, names: TranscriptNames, what: str) -> str:
     left = " · prompts only" if row_of(session.agent).left else ""
-    return f"{one_line(title_of(session.path), 60)} · {one_line(names.short, 60)}{left} · {what}"
+    return f"{collapse_line(title_of(session.path), 60)} · {collapse_line(names.short, 60)}{left} · {what}"
 
 
 COMMAND_WIDTHS = (
@@ -328,10 +328,10 @@ def _text_piece(run: Sequence[Passage], names: TranscriptNames) -> TextPiece:
     kinds = ", ".join(dict.fromkeys(one.speaker.removeprefix("attachment ") for one in run))
     size = sum(one.characters for one in run)
     last = f" to {run[-1].entry.word}" if len(run) > 1 else ""
-    words = one_line(plain_line(f"added by the client: {kinds}"), 160)
+    words = collapse_line(plain_line(f"added by the client: {kinds}"), 160)
     command = whole_command(reference, run[0].characters)
     return TextPiece(
-        f"{reference}{last} · {words} · {plural(size, 'character')}: {command}",
+        f"{reference}{last} · {words} · {format_count(size, 'character')}: {command}",
         "",
         command,
         voice=False,
@@ -352,11 +352,11 @@ def records_gap(passages: Sequence[Passage], names: TranscriptNames) -> Gap:
             and passages[first].turn != passages[last].turn
         ):
             span = span_text(passages[first].turn, passages[last].turn)
-            return f"… {count:,} records left out, turns {span}: {in_shell(f'read {names.word} --turns {span}')}"
+            return f"… {count:,} records left out, turns {span}: {shell_command(f'read {names.word} --turns {span}')}"
         reference = names.reference(passages[first].entry.word)
         more = sum(not one.added for one in passages[first + 1 : last + 1])
         after = f" --after {more}" if more else ""
-        return f"… {plural(count, 'record')} left out: {in_shell(f'read {reference}{after}')}"
+        return f"… {format_count(count, 'record')} left out: {shell_command(f'read {reference}{after}')}"
 
     return gap
 
@@ -366,8 +366,8 @@ def errors_gap(passages: Sequence[Passage], names: TranscriptNames) -> Gap:
 
     def gap(first: int, last: int) -> str:
         span = span_text(passages[first].turn, passages[last].turn)
-        command = in_shell(f"read {names.word} --errors --turns {span}")
-        return f"… {plural(last - first + 1, 'error')} left out: {command}"
+        command = shell_command(f"read {names.word} --errors --turns {span}")
+        return f"… {format_count(last - first + 1, 'error')} left out: {command}"
 
     return gap
 
@@ -401,8 +401,8 @@ def commands_text(
 
     def gap(first: int, last: int) -> str:
         span = span_text(commands[first].turn, commands[last].turn)
-        command = in_shell(f"read {names.word} --commands --turns {span} --max-chars 0")
-        return f"… {plural(last - first + 1, 'command')} left out: {command}"
+        command = shell_command(f"read {names.word} --commands --turns {span} --max-chars 0")
+        return f"… {format_count(last - first + 1, 'command')} left out: {command}"
 
     return fit_ends(marker("read", about), lines, limit, gap)
 
@@ -412,10 +412,12 @@ def _command_line(one: ShellCall, names: TranscriptNames, width: int) -> str:
         state = f"{one.state}, exit code {one.code}"
     else:
         state = one.state
-    words = one_line(plain_line(one.command), width)
+    words = collapse_line(plain_line(one.command), width)
     # The reference names the answer, which has the output; its call is just above it.
     reference = names.reference(one.answer if one.answer >= 0 else one.number)
-    return " · ".join([reference, f"turn {one.turn}", minute(one.timestamp)[5:], state, words])
+    return " · ".join(
+        [reference, f"turn {one.turn}", format_minute(one.timestamp)[5:], state, words]
+    )
 
 
 def _session_data(session: SessionFile) -> dict[str, Any]:
@@ -435,12 +437,12 @@ def _print_record(found: OriginalRecord, options: ReadOptions) -> None:
     data = _record_data(found, shown, page_text, record) | {"next_skip": None if is_last else end}
     notice = [PARTLY] if is_marked(record) else []
     if len(page_text) < whole:
-        left = f"{whole - len(page_text):,} of {plural(whole, 'character')} left out"
+        left = f"{whole - len(page_text):,} of {format_count(whole, 'character')} left out"
         if limit in {0, WHOLE}:
             of_size = ""
         else:
             of_size = f" --max-chars {limit}"
-        following = in_shell(
+        following = shell_command(
             f"read {shorten_reference(found.asked.reference)} --skip {end}{of_size}"
         )
         on = "" if is_last else f"the next page: {following}; "
@@ -501,13 +503,13 @@ def _record_text(
         title_of(original.file),
         shorten_reference(original.reference),
         " ".join(dict.fromkeys(word for word in (shown.role, shown.kind) if word)),
-        minute(data["timestamp"]),
+        format_minute(data["timestamp"]),
         f"{shown.tool} {shown.target}".strip(),
         f"original of {shorten_reference(found.asked.reference)}"
         if found.asked != original
         else "",
     )
-    heading = " · ".join(one_line(plain_line(fact), TITLE_LENGTH) for fact in facts if fact)
+    heading = " · ".join(collapse_line(plain_line(fact), TITLE_LENGTH) for fact in facts if fact)
     first = marker("read", shorten_reference(original.reference))
     return "\n".join(
         [

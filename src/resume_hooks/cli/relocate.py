@@ -16,7 +16,7 @@ from resume_hooks.cli.start_client import client_environment, start_of_session
 from resume_hooks.derive.verbs.caller import Caller
 from resume_hooks.derive.verbs.fork import ForkSpec, fork
 from resume_hooks.errors import ResumeHooksError, SessionNotFound
-from resume_hooks.paths import Where, canonical, project_names
+from resume_hooks.paths import Where, canonical_path, project_folder_names
 from resume_hooks.seam import answers
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.archived.manifest import archived_of_id
@@ -24,7 +24,7 @@ from resume_hooks.sessions.archived.sessions import is_archived_copy, only_archi
 from resume_hooks.sessions.project_folder import MovedFolder, home_folder
 from resume_hooks.sessions.session import Session
 from resume_hooks.sessions.session_files import SessionFile, is_known, session_file
-from resume_hooks.system.git_worktrees import command_to_rebuild
+from resume_hooks.system.git_worktrees import command_to_recreate_worktree
 from resume_hooks.system.invocation import quote_word
 from resume_hooks.transcripts.head_tail import HeadTail
 
@@ -87,9 +87,9 @@ def find_loss(session: SessionFile, where: Where) -> Lost | None:
             "does not find it."
         )
         homes = [folder] if os.path.isdir(folder) else []
-        return Lost(why, (*(MovedFolder(canonical(home)) for home in homes), _current_home()))
+        return Lost(why, (*(MovedFolder(canonical_path(home)) for home in homes), _current_home()))
     if not os.path.isdir(folder):
-        anew = command_to_rebuild(folder, HeadTail(session.path).branch, where)
+        anew = command_to_recreate_worktree(folder, HeadTail(session.path).branch, where)
         if anew:
             again = f" To recreate the worktree: {anew}"
         else:
@@ -97,9 +97,9 @@ def find_loss(session: SessionFile, where: Where) -> Lost | None:
         why = f"{folder} is gone, the folder of this session.{again}"
         return Lost(why, _possible_homes(session, folder, where))
     name = os.path.basename(os.path.dirname(os.path.abspath(session.path)))
-    if name in project_names(folder, Where(client_environment(begun, where))):
+    if name in project_folder_names(folder, Where(client_environment(begun, where))):
         return None
-    real, kept = canonical(folder), os.path.dirname(session.path)
+    real, kept = canonical_path(folder), os.path.dirname(session.path)
     if real != folder:
         whither = f"{folder} now leads to {real}"
     else:
@@ -172,4 +172,4 @@ def _possible_homes(session: SessionFile, folder: str, where: Where) -> tuple[Mo
 
 
 def _current_home() -> MovedFolder:
-    return MovedFolder(canonical(current_folder()))
+    return MovedFolder(canonical_path(current_folder()))

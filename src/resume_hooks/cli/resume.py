@@ -24,7 +24,7 @@ from resume_hooks.sessions.agents.registry import agent_at, readable_session, re
 from resume_hooks.sessions.archived.sessions import is_archived_copy
 from resume_hooks.sessions.locator_forms import RESOLVERS, by_part_of_title, is_one_form
 from resume_hooks.sessions.session_files import SessionFile, session_file
-from resume_hooks.system.invocation import in_shell
+from resume_hooks.system.invocation import shell_command
 from resume_hooks.transcripts.transcript import QUICK_LIMIT
 
 BARE = "true"  # the value from programs that pass ``--resume`` without a value
@@ -191,7 +191,7 @@ def comparison_text(found: compare.Comparison, *, whole: bool) -> str:
                 (f"/resume {found.session_id}   in {agent_at(found.glance.path, Where()).label}"),
             ),
             *(
-                (way, in_shell(f"{way} {short}"))
+                (way, shell_command(f"{way} {short}"))
                 for way in (compare.TRIM, compare.HANDOFF, compare.ROLLOVER)
             ),
         ]

@@ -26,7 +26,7 @@ from resume_hooks.derive.outcome import Nothing, Opened
 from resume_hooks.derive.summary import SummaryOutcome, SummaryRollover, summary_material
 from resume_hooks.derive.verbs.rollover import rollover
 from resume_hooks.sessions.session_files import SessionFile
-from resume_hooks.system.text import plural
+from resume_hooks.system.text import format_count
 from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN
 
 
@@ -82,8 +82,8 @@ def _print_dry_run(
     found = summary_material(parent, options.where)
     tokens = round(found.characters / CHARACTERS_PER_TOKEN)
     said = (
-        f"{name} would be asked {plural(found.calls, 'time')} to read {len(found.numbers):,} of "
-        f"{plural(found.records, 'record')}, about {plural(tokens, 'token')}"
+        f"{name} would be asked {format_count(found.calls, 'time')} to read {len(found.numbers):,} of "
+        f"{format_count(found.records, 'record')}, about {format_count(tokens, 'token')}"
     )
     report = _summary_report(name, material=With(found, {"tokens": tokens}))
     rows = [("summary", said)]

@@ -11,7 +11,7 @@ from resume_hooks.cli.output import Complete, emit
 from resume_hooks.search.hits import Hit
 from resume_hooks.search.result import SearchResult
 from resume_hooks.search.result_text import Style, as_typed, result_text
-from resume_hooks.system.invocation import in_shell, is_model
+from resume_hooks.system.invocation import is_model_shell, shell_command
 
 LONGEST = 120  # characters; a longer command is not repeated
 UPDATE_SECONDS = 1.5  # for updating the index; the search then uses its current state
@@ -35,7 +35,9 @@ def print_answer(
     command = _command_without_limits(typed)
 
     def text() -> str:
-        return result_text(found, budget, mark=mark, title=title, command=command, model=is_model())
+        return result_text(
+            found, budget, mark=mark, title=title, command=command, model=is_model_shell()
+        )
 
     emit("search", _hits_data(found, scope), text, as_json=as_json, warnings=found.notes)
 
@@ -44,7 +46,7 @@ def _command_without_limits(typed: Sequence[str]) -> str:
     """Return the command that was typed, to be repeated with other limits, or ``""`` if it is too long."""
     command = re.sub(r" --(limit|max-chars)[ =]\d+", "", shlex.join(typed))
     if 0 < len(command) <= LONGEST:
-        return in_shell(command)
+        return shell_command(command)
     return ""
 
 

@@ -13,8 +13,8 @@ from resume_hooks import questions
 from resume_hooks.cli.options import project_folder_of_option
 from resume_hooks.cli.verbs.sessions import SessionsOptions
 from resume_hooks.cli.with_fields import With
-from resume_hooks.clock import DAY, HOUR, MINUTE, minute
-from resume_hooks.paths import Where, canonical
+from resume_hooks.clock import DAY, HOUR, MINUTE, format_minute
+from resume_hooks.paths import Where, canonical_path
 from resume_hooks.search import listing
 from resume_hooks.search.listing import ORIGINAL, ListedSession, ListingPage, SessionLister
 from resume_hooks.sessions.agents.claude import NAME
@@ -22,7 +22,7 @@ from resume_hooks.sessions.agents.registry import agent_named, agents, store_of
 from resume_hooks.sessions.child_titles import kind_beside
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.system.git_worktrees import project_of_folder
-from resume_hooks.system.text import fit_columns, plain_line, plural, width
+from resume_hooks.system.text import fit_columns, format_count, plain_line, text_width
 
 PIPED = 200  # columns of a row without a terminal
 LEAST_TITLE = 24  # the minimum columns of a title before its marks
@@ -105,7 +105,7 @@ def _sessions_text(found: ListingPage, folder: str, options: SessionsOptions) ->
 
 
 def _subagent_lines(found: ListingPage) -> list[str]:
-    left = plural(found.helpers, "headless run")
+    left = format_count(found.helpers, "headless run")
     if found.helpers:
         return [f"Not listed: {left} of a single question; --helpers lists them."]
     return []
@@ -133,7 +133,7 @@ def _cells_of_row(row: ListedSession, now: float) -> tuple[str, ...]:
 
 def _marks_of_row(row: ListedSession, folder: str, *, with_end: bool) -> str:
     """Return further facts on a session, most important first."""
-    if row.folder and canonical(row.folder) != folder:
+    if row.folder and canonical_path(row.folder) != folder:
         away = os.path.basename(row.folder)
     else:
         away = ""
@@ -144,7 +144,7 @@ def _marks_of_row(row: ListedSession, folder: str, *, with_end: bool) -> str:
     named = row.agent_name if row.agent_name != row.title else ""
     said = (
         agent_named(row.agent, Where()).label.lower() if row.agent != NAME else "",
-        f"from {minute(row.expires_at)} UTC on" if with_end and row.expires_at else "",
+        f"from {format_minute(row.expires_at)} UTC on" if with_end and row.expires_at else "",
         "open" if row.open else "",
         "archived" if row.kept else "",
         kind,
@@ -165,8 +165,8 @@ def _sessions_table(
     room = max(LEAST_TITLE, columns - sum(widths) - 2 * len(widths))
     lines = [click.style(_padded_row(_HEADS, widths).rstrip(), dim=True)]
     for row, mark in zip(cells, marks, strict=True):
-        shown = fit_columns(mark, max(0, room - min(width(row[-1]), LEAST_TITLE) - 2))
-        title = fit_columns(row[-1], room - (width(shown) + 2 if shown else 0))
+        shown = fit_columns(mark, max(0, room - min(text_width(row[-1]), LEAST_TITLE) - 2))
+        title = fit_columns(row[-1], room - (text_width(shown) + 2 if shown else 0))
         lines.append(
             f"{_padded_row(row[:-1], widths)}{title}{f'  {click.style(shown, dim=True)}' if shown else ''}"
         )

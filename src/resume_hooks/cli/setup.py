@@ -28,8 +28,14 @@ from resume_hooks.sessions import held_links
 from resume_hooks.storage import stored_settings
 from resume_hooks.system import claude_cli, programs
 from resume_hooks.system.claude_settings import policy_file
-from resume_hooks.system.plugin_files import MARKETPLACE, NAME, assemble, is_packaged, plugin_folder
-from resume_hooks.system.text import plural
+from resume_hooks.system.plugin_files import (
+    MARKETPLACE,
+    NAME,
+    assemble_plugin,
+    is_installed_package,
+    plugin_folder,
+)
+from resume_hooks.system.text import format_count
 
 LIMIT = 120  # seconds for one command of the client
 NOTHING = {"plugin": "", "commands": [], "ran": False, "goes": [], "stays": [], "script": ""}
@@ -41,10 +47,10 @@ SESSIONS = "Your sessions stay, including those created by handoff."
 
 def config(options: ConfigOptions) -> None:
     """Print settings, after changing one if a value is given."""
-    if options.key in settings.FORMER:
+    if options.key in settings.FORMER_SETTINGS:
         raise UsageError(
             f"{options.key} is no longer a setting",
-            f"The reason: {settings.FORMER[options.key]}.",
+            f"The reason: {settings.FORMER_SETTINGS[options.key]}.",
         )
     if options.key is not None and options.key not in settings.KEYS:
         raise UsageError(
@@ -52,7 +58,7 @@ def config(options: ConfigOptions) -> None:
         )
     if options.key is not None and options.value is not None:
         if options.key == "triggers_off":
-            words = settings.read_one("triggers_off", options.value)
+            words = settings.parse_setting("triggers_off", options.value)
             if isinstance(words, tuple):
                 unknown = [word for word in words if trigger_of(word) not in ROWS]
             else:
@@ -65,17 +71,17 @@ def config(options: ConfigOptions) -> None:
         stored_settings.store_setting(options.key, options.value)
     known = {
         name: (row, settings.KEYS[name].about)
-        for name, row in settings.load().items()
+        for name, row in settings.load_settings().items()
         if options.key in {None, name}
     }
     shown = [
-        (name, f"{settings.value_text(row.value)}  ({row.source})  {about}")
+        (name, f"{settings.format_value(row.value)}  ({row.source})  {about}")
         for name, (row, about) in known.items()
     ]
     rows = [With(row, {"key": name, "about": about}) for name, (row, about) in known.items()]
     data = {"file": settings.settings_file(), "settings": rows}
     if options.key is None:
-        notes = settings.former_settings_in_use()
+        notes = settings.describe_former_settings()
     else:
         notes = []
     notes += _vault_notes(options.where) if "vault" in known else []
@@ -87,7 +93,7 @@ def config(options: ConfigOptions) -> None:
 
 def _policy_notes(where: Where) -> list[str]:
     path = policy_file(where)
-    if not path or settings.load(where)["compaction"].value == "client":
+    if not path or settings.load_settings(where)["compaction"].value == "client":
         return []
     return [
         (
@@ -102,7 +108,7 @@ def _vault_notes(where: Where) -> list[str]:
         return list(filter(None, [permission.waiting_notice(where)]))
     last = len(list(held_links.links_without_client_file(where)))
     if last:
-        lost = f", together with {plural(last, 'file')} that Claude Code no longer has"
+        lost = f", together with {format_count(last, 'file')} that Claude Code no longer has"
     else:
         lost = ""
     if last:
@@ -163,7 +169,7 @@ def _register_plugin(options: InstallOptions) -> None:
             ["claude", "plugin", "update", f"{NAME}@{MARKETPLACE}"]
         )  # older clients read a copy
     if not options.dry_run:
-        assemble(folder)
+        assemble_plugin(folder)
         _lend_packages(folder, options.where)
     ran = not options.dry_run and run_all(commands)
     lines = [shlex.join(words) for words in commands]
@@ -183,7 +189,7 @@ def _lend_packages(folder: str, where: Where) -> None:
     If that fails, or if this command is removed, the next start of a session installs the plugin's
     own.
     """
-    if is_packaged() and sys.prefix != sys.base_prefix:
+    if is_installed_package() and sys.prefix != sys.base_prefix:
         installer = os.path.join(folder, "hooks", "install.py")
         data = os.path.join(where.config, "plugins", "data", f"{NAME}-{MARKETPLACE}")
         words = [sys.executable, "-I", installer, "--now", "--tool", data]

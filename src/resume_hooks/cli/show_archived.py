@@ -19,7 +19,7 @@ from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.sessions.record_references import SHORT
 from resume_hooks.sessions.session_files import all_sessions
 from resume_hooks.system.git_worktrees import Project
-from resume_hooks.system.invocation import in_shell
+from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import plain_line
 
 HEADS = ("ID", "LAST WRITTEN", "SIZE", "PACKED", "SINCE", "TITLE")
@@ -33,7 +33,7 @@ def kept_text(kept: ArchivedSession, where: Where) -> str:
         gone = ", only here"
     gone += f", of {kept.home}" if is_foreign(kept.home, where) else ""
     took = f"{size_text(kept.size)} packed to {size_text(kept.stored)}"
-    when = f"last written {clock.minute(kept.ended)}"
+    when = f"last written {clock.format_minute(kept.ended)}"
     rows = [kept.title, f"   {kept.session_id} · {took} · {when}{gone}"]
     for state in earlier_states(kept):
         rows.append(f"   before that: {kept.session_id}@{name_earlier_state(state)}")
@@ -84,12 +84,12 @@ def _archived_list_text(shown: Sequence[ArchivedSession]) -> str:
         rows.append(
             (
                 kept.session_id[:SHORT],
-                clock.minute(kept.ended),
+                clock.format_minute(kept.ended),
                 size_text(kept.size),
                 size_text(kept.stored),
-                clock.minute(kept.archived_at)[:10],
+                clock.format_minute(kept.archived_at)[:10],
                 plain_line(kept.title),
             )
         )
     table = column_table(HEADS, rows, len(HEADS), shutil.get_terminal_size().columns)
-    return f"{table}\nBack to the client: {in_shell('restore ID')}"
+    return f"{table}\nBack to the client: {shell_command('restore ID')}"

@@ -14,7 +14,7 @@ from resume_hooks.hooks.prompt import card_of_trigger
 from resume_hooks.hooks.reply import MAX_INPUT
 from resume_hooks.hooks.triggers import recognise_trigger
 from resume_hooks.shared_values import SLASH
-from resume_hooks.system.invocation import in_shell
+from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import plain_text
 
 
@@ -30,6 +30,6 @@ def slash(options: SlashOptions) -> None:
         plain_text(shown)
         or (
             f"resume-hooks: {trigger.name(trigger.verb)} is switched off "
-            f"({in_shell('config triggers_off')})."
+            f"({shell_command('config triggers_off')})."
         )
     )

@@ -28,8 +28,8 @@ from resume_hooks.sessions.archived.layout import path_of_place
 from resume_hooks.sessions.archived.manifest import ArchivedSession, all_archived, archived_of_id
 from resume_hooks.sessions.child_titles import word_of
 from resume_hooks.sessions.lineage_block import size_text
-from resume_hooks.system.invocation import in_shell, resume_command
-from resume_hooks.system.text import plural
+from resume_hooks.system.invocation import resume_command, shell_command
+from resume_hooks.system.text import format_count
 
 STAYS = "The vault still has a copy of {title}. To remove that, too: {command}"
 SHOWN = 10  # derived sessions that are listed
@@ -91,7 +91,7 @@ def _delete_session(decided: Deletion, options: DeleteOptions, *, asks: bool) ->
                 ("file", decided.session.path),
             ]
             facts += [("project", entry.cwd or "unknown"), ("holds", held_text(entry))]
-            return f"{facts_table(facts)}\n\nBring it back: {in_shell(f'restore {entry.locator}')}"
+            return f"{facts_table(facts)}\n\nBring it back: {shell_command(f'restore {entry.locator}')}"
         if asks:
             return "Nothing was deleted."
         return f"{deletion_facts(decided, options.where)}\n\nNothing was deleted."
@@ -107,15 +107,17 @@ def _delete_session(decided: Deletion, options: DeleteOptions, *, asks: bool) ->
 def _archived_ids_left(entries: Sequence[ArchivedSession], where: Where) -> list[str]:
     kept = (entry for entry in entries if archived_of_id(entry.session_id, where))
     return [
-        STAYS.format(title=entry.title, command=in_shell(f"archive --forget {entry.session_id}"))
+        STAYS.format(
+            title=entry.title, command=shell_command(f"archive --forget {entry.session_id}")
+        )
         for entry in kept
     ]
 
 
 def _empty_trash(options: DeleteOptions, *, asks: bool) -> None:
-    limit = (clock.milliseconds(clock.now()) or 0) - (options.older_than or 0) * 1000 * clock.DAY
+    limit = (clock.to_milliseconds(clock.now()) or 0) - (options.older_than or 0) * 1000 * clock.DAY
     deleted = trash.all_deleted(options.where)
-    found = [entry for entry in deleted if (clock.milliseconds(entry.deleted_at) or 0) <= limit]
+    found = [entry for entry in deleted if (clock.to_milliseconds(entry.deleted_at) or 0) <= limit]
     wanted = [entry for entry in found if entry.complete]
     strays = trash.stray_folders(options.where)
     also = [stray for stray in strays if stray.gone or options.damaged]
@@ -151,7 +153,7 @@ def _empty_trash(options: DeleteOptions, *, asks: bool) -> None:
     if skipped := len(found) - len(wanted):
         notes.append(
             f"{skipped:,} interrupted deletes stay: restore them first. "
-            f"{in_shell('restore --list')}"
+            f"{shell_command('restore --list')}"
         )
     options.emit(
         data | {"written": agreed},
@@ -163,9 +165,9 @@ def _empty_trash(options: DeleteOptions, *, asks: bool) -> None:
 def _trash_question(entries: Sequence[ArchivedSession], strays: Sequence[StrayFolder]) -> str:
     damaged = sum(not stray.gone for stray in strays)
     half = len(strays) - damaged
-    said = [plural(len(entries), "session")] if entries else []
+    said = [format_count(len(entries), "session")] if entries else []
     said += [f"{half:,} half-removed"] if half else []
-    said += [plural(damaged, "unknown folder")] if damaged else []
+    said += [format_count(damaged, "unknown folder")] if damaged else []
     size = size_text(sum(entry.size for entry in entries) + sum(stray.size for stray in strays))
     if said:
         return f"{' and '.join(said)}, {size}"
@@ -180,7 +182,7 @@ def deletion_facts(decided: Deletion, where: Where) -> str:
         ("id", entry.session_id),
         ("file", decided.session.path),
         ("project", entry.cwd or "unknown"),
-        ("last written", clock.minute(entry.ended)),
+        ("last written", clock.format_minute(entry.ended)),
         ("takes", held_text(entry)),
     ]
     if decided.open:
@@ -192,7 +194,7 @@ def _dependents_text(decided: Deletion, where: Where) -> str:
     if not decided.derived:
         return ""
     count = len(decided.derived)
-    lines = [f"\n\n{plural(count, 'session')} came from it and will miss it:"]
+    lines = [f"\n\n{format_count(count, 'session')} came from it and will miss it:"]
     for child in decided.derived[:SHOWN]:
         lines.append(f"  {child.row.session_id}  {word_of(child.row.kind)}  {child.row.title}")
     lines += [f"  and {count - SHOWN:,} more"] if count > SHOWN else []
@@ -289,7 +291,7 @@ def stray_lines(strays: Sequence[StrayFolder]) -> list[str]:
 
 def held_text(entry: ArchivedSession) -> str:
     """Return the size of a session's files."""
-    return f"{size_text(entry.size)} in {plural(len(entry.parts), 'file')}"
+    return f"{size_text(entry.size)} in {format_count(len(entry.parts), 'file')}"
 
 
 def _print_restorable(options: RestoreOptions) -> None:
@@ -317,7 +319,7 @@ def _print_restorable(options: RestoreOptions) -> None:
 
 
 def _row_of_entry(entry: ArchivedSession) -> str:
-    when = f"deleted {clock.minute(entry.deleted_at)}, last written {clock.minute(entry.ended)}"
+    when = f"deleted {clock.format_minute(entry.deleted_at)}, last written {clock.format_minute(entry.ended)}"
     if entry.complete:
         note = ""
     else:

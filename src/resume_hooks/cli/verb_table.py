@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from resume_hooks import part_table, seam
 from resume_hooks.errors import UsageError
-from resume_hooks.seam import verb_module, with_parts
+from resume_hooks.seam import insert_part_names, verb_module
 
 if TYPE_CHECKING:
     import click
@@ -64,7 +64,7 @@ _CORE = {
 
 _ALL = {
     name: _CORE.get(name) or part_table.VERBS[name][:2]
-    for name in with_parts(_CORE, part_table.VERBS)
+    for name in insert_part_names(_CORE, part_table.VERBS)
 }
 VERBS = {name: line for name, (_, line) in _ALL.items() if line}
 """Every verb that the help lists, in order; ``slash`` is for slash commands and stays hidden."""
@@ -82,7 +82,7 @@ REPLACED = {
     "completion": "install --completion",
     "uninstall": "install --remove",
     "index": "doctor --index",
-    **{name: now for name, (part, now) in part_table.FORMER.items() if seam.is_there(part)},
+    **{name: now for name, (part, now) in part_table.FORMER.items() if seam.is_installed(part)},
 }
 """Former verbs, each with its replacement."""
 

@@ -255,7 +255,7 @@ def compare_strategies(
 
     Raises the errors of ``scan``.
     """
-    now_ms = clock.milliseconds(at) or 0
+    now_ms = clock.to_milliseconds(at) or 0
     session = Session.of(session, where)
     glance = session.head_tail
     if limit == QUICK_LIMIT:

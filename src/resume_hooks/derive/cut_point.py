@@ -16,7 +16,7 @@ from typing import NamedTuple, Protocol
 from resume_hooks import clock
 from resume_hooks.errors import UsageError
 from resume_hooks.sessions.record_references import RecordOffset, Reference, parse_reference
-from resume_hooks.system.text import one_line, plain_line
+from resume_hooks.system.text import collapse_line, plain_line
 from resume_hooks.transcripts.chain import chain_to
 from resume_hooks.transcripts.linearize import (
     Linear,
@@ -147,7 +147,7 @@ class CutAtMessage(NamedTuple):
     @property
     def description(self) -> str:
         """The answer, for messages."""
-        return f"message {one_line(plain_line(self.message_id), 80)}"
+        return f"message {collapse_line(plain_line(self.message_id), 80)}"
 
     def find(self, transcript: Transcript) -> CutTarget | None:
         """Return the last record of the answer, from the live chain if possible."""
@@ -173,7 +173,7 @@ class CutBeforeInstant(NamedTuple):
     @property
     def description(self) -> str:
         """The instant, for messages."""
-        return f"before {clock.minute(clock.stamp(self.instant))} UTC"
+        return f"before {clock.format_minute(clock.format_timestamp(self.instant))} UTC"
 
     def find(self, transcript: Transcript) -> CutTarget | None:
         """Return the last record of the live chain before the instant.
@@ -200,7 +200,7 @@ class CutBeforeInstant(NamedTuple):
                 (node.time_ms for node in transcript.nodes if node.spoken and node.time_ms), None
             )
             hint = (
-                f"The first message is from {clock.minute(clock.from_milliseconds(first_ms))} UTC. "
+                f"The first message is from {clock.format_minute(clock.from_milliseconds(first_ms))} UTC. "
                 if first_ms
                 else ""
             )

@@ -39,14 +39,14 @@ from resume_hooks.derive.child.write import ChildPlan, Sizes, Watcher
 from resume_hooks.derive.cut_point import Cut, CutSelector
 from resume_hooks.derive.fresh_child import FreshLines
 from resume_hooks.errors import NothingToFork, UsageError
-from resume_hooks.paths import Where, canonical, project_folders
+from resume_hooks.paths import Where, canonical_path, project_folders
 from resume_hooks.sessions.archived.sessions import project_folder_of
 from resume_hooks.sessions.lineage_block import moved_note
 from resume_hooks.sessions.opening_layout import lineage_line, spoken_line
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.sessions.record_references import SHORT
 from resume_hooks.sessions.session_files import SessionFile
-from resume_hooks.system.text import encodable
+from resume_hooks.system.text import replace_surrogates
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.invariants import Check, ReadBack
 from resume_hooks.transcripts.lines import Line
@@ -220,7 +220,7 @@ def _relocation_for(parent: ParentScan, home: str | None, where: Where) -> Reloc
     """Return the move to ``home``, or None if the session is already there."""
     if home is None:
         return None
-    new = canonical(home)
+    new = canonical_path(home)
     if not home or not os.path.isdir(home):
         raise UsageError(f"{home} is not a folder", "Name an existing folder for the session.")
     current, seen = home_folder(parent.ends, where), parent.ends.folders
@@ -228,7 +228,7 @@ def _relocation_for(parent: ParentScan, home: str | None, where: Where) -> Reloc
     at_home = project_folder_of(find_owner(parent.session).path, where) in project_folders(
         new, where
     )
-    if at_home and canonical(old) == new:
+    if at_home and canonical_path(old) == new:
         return None
     return plan_relocation(old, new)
 
@@ -282,7 +282,9 @@ def conversation_as_text(transcript: Transcript, session_id: str) -> list[Spoken
         if told and told[-1].role == role:
             told[-1] = told[-1]._replace(text=f"{told[-1].text}\n\n{text}")
         else:
-            told.append(SpokenText(role, encodable(text), string(record, "timestamp"), node.uuid))
+            told.append(
+                SpokenText(role, replace_surrogates(text), string(record, "timestamp"), node.uuid)
+            )
     return told
 
 
@@ -296,7 +298,7 @@ def conversation_lines(
     setting, last = child.setting, str(uuid.uuid4())
     bodies = [head, lineage_line(setting, None, last, told)]
     for one in said:
-        setting = setting._replace(at=clock.later(setting.at))
+        setting = setting._replace(at=clock.add_millisecond(setting.at))
         own = str(uuid.uuid4())
         bodies.append(spoken_line(setting, last, own, one.role, one.text))
         last = own

@@ -26,7 +26,13 @@ from resume_hooks.sessions.opening_layout import opening_lines, opening_text, ta
 from resume_hooks.sessions.record_references import SHORT
 from resume_hooks.sessions.session import Session
 from resume_hooks.sessions.session_files import SessionFile
-from resume_hooks.system.text import encodable, one_line, plain_line, plain_text, plural
+from resume_hooks.system.text import (
+    collapse_line,
+    format_count,
+    plain_line,
+    plain_text,
+    replace_surrogates,
+)
 from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.api_usage import base_of
 from resume_hooks.transcripts.head_tail import HeadTail
@@ -216,7 +222,9 @@ def secrets_warning(block: str, contents: Contents) -> tuple[str, ...]:
     if not count:
         return ()
     were, them = ("was", "it") if count == 1 else ("were", "them")
-    return (f"{plural(count, 'secret')} {were} left out; the parent's records still have {them}",)
+    return (
+        f"{format_count(count, 'secret')} {were} left out; the parent's records still have {them}",
+    )
 
 
 def usable_step(ends: HeadTail, next_step: str) -> str:
@@ -231,7 +239,7 @@ def usable_step(ends: HeadTail, next_step: str) -> str:
             f"The next step has {len(next_step):,} characters, more than {MAX_STEP:,}",
             "Put the long text into a file and name the file in the next step.",
         )
-    return encodable(next_step.strip())
+    return replace_surrogates(next_step.strip())
 
 
 def _fresh_card(child: Draft, next_step: str, contents: Contents, carried: DigestOpening) -> str:
@@ -252,7 +260,7 @@ def _fresh_card(child: Draft, next_step: str, contents: Contents, carried: Diges
     if next_step:
         lines.append(
             f"**{'New task' if contents.new_task else 'Next step'}:** "
-            f"{one_line(plain_text(next_step), 300)}"
+            f"{collapse_line(plain_text(next_step), 300)}"
         )
     loaded = ", ".join(_loaded_counts(contents, carried)) or "nothing"
     lines.append(f"Loaded: {loaded}. All that was said can be searched and read on demand.")
@@ -271,7 +279,7 @@ def _loaded_counts(contents: Contents, carried: DigestOpening) -> list[str]:
             left_out = f" ({carried.left_out:,} left out)"
         else:
             left_out = ""
-        loaded.append(f"{plural(carried.messages, 'message')}{left_out}")
+        loaded.append(f"{format_count(carried.messages, 'message')}{left_out}")
         loaded.append("lists of files, commands and failures")
     return loaded
 

@@ -52,7 +52,7 @@ def name_of(tokens: int) -> str:
 
 def tokens_of(size: str, where: Where) -> int:
     """Return the tokens of a size, or of the setting if ``size`` is ``""``."""
-    return tokens_named(size or str(settings.load(where)[SETTING].value))
+    return tokens_named(size or str(settings.load_settings(where)[SETTING].value))
 
 
 def tokens_named(size: str) -> int:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from resume_hooks.archive.vault import trash
 from resume_hooks.errors import SessionNotFound, UsageError
-from resume_hooks.paths import Where, is_session_id, session_id_of
+from resume_hooks.paths import Where, is_session_id, session_id_from_path
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.locator_forms import MIN_PREFIX
@@ -138,7 +138,7 @@ class Originals:
         origin = next(iter(origins_in(record)), None)
         if origin is None:
             return "the record names no original"
-        session_id = origin.session_id or session_id_of(origin.file) or ""
+        session_id = origin.session_id or session_id_from_path(origin.file) or ""
         deleted = any(entry.session_id == session_id for entry in trash.all_deleted(self._where))
         if deleted:
             back = f"; restore it: resume-hooks restore {session_id}"
@@ -218,7 +218,7 @@ class Originals:
         folder = os.path.basename(os.path.dirname(origin.file))
         names = (
             origin.session_id,
-            session_id_of(origin.file),
+            session_id_from_path(origin.file),
             backup.group(1) if backup else "",
             folder,
         )
@@ -248,7 +248,9 @@ class Originals:
             return False  # ``..`` could lead out of the folder
         folder, name = os.path.split(path)
         in_project = os.path.dirname(folder) == self._where.projects and not os.path.islink(folder)
-        fits = _BACKUP.fullmatch(name) or (name.endswith(".jsonl") and session_id_of(name) is None)
+        fits = _BACKUP.fullmatch(name) or (
+            name.endswith(".jsonl") and session_id_from_path(name) is None
+        )
         return (
             bool(fits)
             and (folder == here or in_project)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from resume_hooks.derive.child.receipt import FilesBeside
-from resume_hooks.system.copy_result import Copied
+from resume_hooks.system.copy_result import CopyResult
 
 if TYPE_CHECKING:  # a search imports none of these
     from resume_hooks.derive.child.receipt import Receipt
@@ -71,7 +71,7 @@ class Report(NamedTuple):
     ``more`` has the lines that a key press shows instead of the text's last line.
     """
 
-    text: Callable[[Copied], str]
+    text: Callable[[CopyResult], str]
     to_copy: str = ""
     more: tuple[str, ...] = ()
 

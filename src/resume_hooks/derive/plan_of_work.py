@@ -10,7 +10,7 @@ from resume_hooks.paths import Where, open_regular
 from resume_hooks.redaction.texts import redact
 from resume_hooks.sessions.lineage import Ancestor
 from resume_hooks.sessions.lineage_block import without_block_markers
-from resume_hooks.system.text import one_line, plain_line
+from resume_hooks.system.text import collapse_line, plain_line
 from resume_hooks.transcripts.head_tail import TITLE_LENGTH, HeadTail
 
 # a folder in the config home with one Markdown file per plan; a session's records name it by slug
@@ -48,7 +48,7 @@ def plan_note(ends: HeadTail, where: Where) -> str:
         return ""
     title = next((line for row in head.split("\n") if (line := plain_line(row).lstrip("# "))), "")
     if title:
-        named = f" ({redact(without_block_markers(one_line(title, TITLE_LENGTH)))[0]})"
+        named = f" ({redact(without_block_markers(collapse_line(title, TITLE_LENGTH)))[0]})"
     else:
         named = ""
     return (

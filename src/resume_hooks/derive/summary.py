@@ -51,7 +51,7 @@ from resume_hooks.sessions.session import Session
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.storage import backups
 from resume_hooks.storage.atomic import replace_session
-from resume_hooks.system.text import one_line, plain_line, plural
+from resume_hooks.system.text import collapse_line, format_count, plain_line
 from resume_hooks.transcripts.invariants import Check, require
 from resume_hooks.transcripts.records import mapping
 
@@ -167,7 +167,8 @@ def _split_records(shown: Sequence[_Shown], room: int) -> list[Sequence[_Shown]]
 def _summary_part(shown: Sequence[_Shown], room: int) -> SummaryPart:
 
     def gap(first: int, last: int) -> str:
-        return f"… {plural(last - first + 1, 'record')} of turns {shown[first].turn} to {shown[last].turn} left out"
+        count = format_count(last - first + 1, "record")
+        return f"… {count} of turns {shown[first].turn} to {shown[last].turn} left out"
 
     text = fit(HEADING, [one.piece for one in shown], room, gap)
     lines = set(text.split("\n"))
@@ -314,7 +315,7 @@ def _record_number(record: int | str, session_id: str) -> int:
 
 
 def _summary_line(text: str, limit: int) -> str:
-    return without_block_markers(one_line(plain_line(text[: limit * 8]), limit))
+    return without_block_markers(collapse_line(plain_line(text[: limit * 8]), limit))
 
 
 def _rows_within(rows: Sequence[str], room: int) -> Iterator[str]:

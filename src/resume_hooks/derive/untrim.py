@@ -506,7 +506,8 @@ def _counted_before_trim(reading: TrimmedSession) -> bool:
     Its count then covers the whole context.
     """
     instants = (
-        clock.milliseconds(backup_time(origin.file)) for origin in reading.pieces.origins.values()
+        clock.to_milliseconds(backup_time(origin.file))
+        for origin in reading.pieces.origins.values()
     )
     trimmed = max((at for at in instants if at is not None), default=None)
     counted = max(

@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.hooks import pending_handoff
 from resume_hooks.hooks.request import time_limit
-from resume_hooks.paths import Where, find_session, named_session
+from resume_hooks.paths import Where, find_session, verify_session_path
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.reading.digest.entries import Digest, DigestEntry, Kind, TalkMessage, selected
 from resume_hooks.reading.digest.opening import Opening, opening
@@ -45,7 +45,9 @@ def text_after_compaction(
 
     Return ``""`` without such facts, or if the search takes more than ``limit`` seconds.
     """
-    path = named_session(transcript_path, session_id, Where()) or find_session(session_id, Where())
+    path = verify_session_path(transcript_path, session_id, Where()) or find_session(
+        session_id, Where()
+    )
     if path is None:
         return ""
     try:

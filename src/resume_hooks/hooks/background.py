@@ -21,7 +21,7 @@ from resume_hooks.derive.child import claims
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.hooks import expiring_sessions, hook_state, reply
 from resume_hooks.paths import Where, is_session_id
-from resume_hooks.storage.state_file import process_runs
+from resume_hooks.storage.state_file import is_process_running
 from resume_hooks.system.processes import client_pid
 
 MAX_INPUT = 1024 * 1024
@@ -124,4 +124,6 @@ def run_parts_in_background() -> None:
 def _stop_condition(seconds: float, client: int | None) -> Callable[[], bool]:
     """Return a function that checks whether ``seconds`` have passed or the client has ended."""
     until = time.monotonic() + seconds
-    return lambda: time.monotonic() > until or (client is not None and not process_runs(client))
+    return lambda: (
+        time.monotonic() > until or (client is not None and not is_process_running(client))
+    )

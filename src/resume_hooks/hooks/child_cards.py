@@ -16,8 +16,8 @@ from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.sessions.child_titles import word_of
 from resume_hooks.sessions.session import Session
-from resume_hooks.system.copy_result import Copied
-from resume_hooks.system.invocation import with_shell_commands
+from resume_hooks.system.copy_result import CopyResult
+from resume_hooks.system.invocation import format_remedy
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.head_tail import HeadTail
 
@@ -30,7 +30,7 @@ INTERRUPTED = "[Request interrupted by user"
 def child_card(
     done: str,
     receipt: Receipt,
-    copied: Copied,
+    copied: CopyResult,
     facts: Sequence[str],
     *,
     slash: bool,
@@ -60,7 +60,7 @@ def child_card(
     for fact in facts:
         lines.append(f"  {fact}")
     for warning in receipt.warnings:
-        lines.append(f"  note: {with_shell_commands(warning)}")
+        lines.append(f"  note: {format_remedy(warning)}")
     if not os.path.isdir(receipt.folder):
         lines.append(f"  note: {receipt.folder} is gone: use the first of these")
     lines.append(f"  in Claude Code   {receipt.in_client}")
@@ -72,7 +72,7 @@ def child_card(
     return "\n".join(lines)
 
 
-def _last_card_line(copied: Copied, *, slash: bool, busy: bool) -> str:
+def _last_card_line(copied: CopyResult, *, slash: bool, busy: bool) -> str:
     """Return the card's last line, which says how to open the child.
 
     Most clients restore a ``>`` prompt to the input box; 2.1.112 does not.
@@ -86,7 +86,7 @@ def _last_card_line(copied: Copied, *, slash: bool, busy: bool) -> str:
     return "Text in box? Ctrl+C once, then /resume."
 
 
-def paste_line(copied: Copied, *, slash: bool, busy: bool) -> str:
+def paste_line(copied: CopyResult, *, slash: bool, busy: bool) -> str:
     """Return the line that says how to paste a text from the clipboard."""
     if copied.how == "sent":
         if busy:

@@ -26,7 +26,7 @@ from resume_hooks.reading.digest.opening import characters
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system.claude_settings import policy_file
-from resume_hooks.system.invocation import in_shell
+from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import plain_line
 from resume_hooks.transcripts import records
 
@@ -85,7 +85,7 @@ def begin_in_place(text: str, event: dict[str, Any]) -> dict[str, Any]:
     if why := why_not_asked(event):
         raise NothingToTrim(
             f"Nothing was trimmed here: {why}",
-            f"A trimmed copy: {in_shell('trim')}, or type /trim.",
+            f"A trimmed copy: {shell_command('trim')}, or type /trim.",
         )
     options = text.removeprefix(HERE).strip()
     parse_options(options)
@@ -135,7 +135,7 @@ def answer_compaction(event: dict[str, Any]) -> dict[str, Any]:
 
 
 def _trim_asked_for(session: SessionFile, event: dict[str, Any], where: Where) -> dict[str, Any]:
-    with time_limit(in_shell(f"trim {session.session_id}"), LIMIT):
+    with time_limit(shell_command(f"trim {session.session_id}"), LIMIT):
         scanned = plan.scan_session(session)
         options = parse_options(reply.field(event, "options"))
         decided = in_client.plan_in_client(scanned, _shown_messages(event), options, where)
@@ -166,7 +166,9 @@ def compaction_choice(event: dict[str, Any]) -> dict[str, Any]:
     hook_state.write_note(TOLD, {"at": time.time()})
     return {
         "text": CHOICE.format(
-            percent=percent, trim=in_shell(f"config {SETTING} {TRIM}"), size=settings.USUAL_SIZE
+            percent=percent,
+            trim=shell_command(f"config {SETTING} {TRIM}"),
+            size=settings.DEFAULT_HANDOFF_SIZE,
         )
     }
 
@@ -176,8 +178,8 @@ def choice_percent() -> dict[str, Any]:
 
     Return ``{}`` if they were shown before, or if the user has chosen one.
     """
-    percent = settings.number("notice_percent")
-    is_known = settings.load()[SETTING].source != "default" or hook_state.read_note(TOLD)
+    percent = settings.read_number("notice_percent")
+    is_known = settings.load_settings()[SETTING].source != "default" or hook_state.read_note(TOLD)
     if not percent or is_known:
         return {}
     return {"tells": percent}
@@ -196,7 +198,7 @@ def compaction_line() -> dict[str, Any]:
 
 def _compaction_setting() -> tuple[str, str, int]:
     """Return the setting, its kind of compaction, and its line in tokens, or 0 for no line."""
-    chosen = str(settings.load()[SETTING].value)
+    chosen = str(settings.load_settings()[SETTING].value)
     way, _, thousands = chosen.partition("@")
     return chosen, way, 1_000 * int(thousands[:-1] or 0)
 

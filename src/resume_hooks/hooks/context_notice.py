@@ -80,7 +80,10 @@ def notice(session_id: str, path: str) -> str:
     hook_state.sweep_notes(NOTES, KEPT)
     # This comes first, so that later turns never wait for a session that is slow to read.
     hook_state.write_note(name, note | {"look": NEVER, "told": told})
-    percent, session = settings.number("notice_percent"), Session.of(session_file(path), Where())
+    percent, session = (
+        settings.read_number("notice_percent"),
+        Session.of(session_file(path), Where()),
+    )
     if not percent:
         return ""
     known = window_of(session_id, Where())
@@ -114,7 +117,7 @@ def band(session_id: str, path: str | None, used: int) -> dict[str, Any]:
     The Stop hook then shows no notice for this session. Raise OSError if the note cannot be
     written.
     """
-    percent, window = settings.number("notice_percent"), window_of(session_id, Where())
+    percent, window = settings.read_number("notice_percent"), window_of(session_id, Where())
     if not percent or window < 1:
         return {"look": NEVER}
     room = _room(window, window_set(HeadTail(path), window, Where()) if path else 0)

@@ -18,12 +18,12 @@ from resume_hooks.archive.retention.expiring import Slice, archive_expiring
 from resume_hooks.archive.vault import permission
 from resume_hooks.archive.vault.policy import announcement
 from resume_hooks.hooks import hook_state, reply
-from resume_hooks.paths import Where, private_folder
+from resume_hooks.paths import Where, make_private_folder
 from resume_hooks.sessions.archived.layout import vault_folder
 from resume_hooks.sessions.held_links import links_without_client_file
-from resume_hooks.system.claude_settings import kept_days
-from resume_hooks.system.invocation import in_shell
-from resume_hooks.system.text import plural
+from resume_hooks.system.claude_settings import retention_days
+from resume_hooks.system.invocation import shell_command
+from resume_hooks.system.text import format_count
 
 LIMIT = 0.03  # seconds for archiving at a start, without the last session begun; the client waits
 
@@ -69,8 +69,8 @@ def archive_soon_deleted(
     if not project or not _SAFE.issuperset(project):
         return None
     claim = f"{OWN}-{project}.json"
-    private_folder(Where().state, Where())
-    private_folder(os.path.dirname(hook_state.note_path(claim)), Where())
+    make_private_folder(Where().state, Where())
+    make_private_folder(os.path.dirname(hook_state.note_path(claim)), Where())
     if not hook_state.claim_note(claim):
         return None
     try:
@@ -121,11 +121,11 @@ def vault_line(event: dict[str, Any], where: Where) -> str:
     )
     if not has_to_copy or not permission.claim_first_notice(where):
         return ""
-    days = kept_days(folder, where)
+    days = retention_days(folder, where)
     return TOLD.format(
-        age="" if days is None else f" after {plural(days, 'day')}",
-        room=settings.VAULT.replace("G", " GB"),
+        age="" if days is None else f" after {format_count(days, 'day')}",
+        room=settings.DEFAULT_VAULT_SIZE.replace("G", " GB"),
         awaited=permission.waiting_notice(where),
-        on=in_shell("config vault on"),
-        off=in_shell("config vault off"),
+        on=shell_command("config vault on"),
+        off=shell_command("config vault off"),
     )

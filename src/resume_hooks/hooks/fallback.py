@@ -28,10 +28,10 @@ from resume_hooks.hooks.triggers import (
     recognise_trigger,
     trigger_of_command,
 )
-from resume_hooks.paths import is_session_id, read_object
-from resume_hooks.system.clipboard import copy
+from resume_hooks.paths import is_session_id, read_json_object
+from resume_hooks.system.clipboard import copy_text
 from resume_hooks.system.copy_result import NOT_COPIED
-from resume_hooks.system.invocation import in_shell
+from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import escape_markdown, plain_text
 
 LOCK = "requirements.lock"
@@ -84,10 +84,10 @@ def answer_without_engine(trigger: Trigger, session_id: str) -> str:
     if trigger.pasted:
         return pasted_card(trigger.text)
     if trigger.verb == "help":
-        return f"{_state_and_remedy()}\n\n{help_card(in_shell('--help'), trigger)}"
+        return f"{_state_and_remedy()}\n\n{help_card(shell_command('--help'), trigger)}"
     if trigger.verb in {"resume", "session"} and is_session_id(session_id):
         card = session_card(
-            session_id, NOT_COPIED if trigger.sign == BARE else copy(session_id), trigger
+            session_id, NOT_COPIED if trigger.sign == BARE else copy_text(session_id), trigger
         )
         if trigger.verb == "resume":
             return f"{_state_and_remedy()}\n\n{card}"
@@ -153,7 +153,7 @@ def install_command() -> str:
 def _installer_state() -> Dict[str, Any]:
     data = os.environ.get("CLAUDE_PLUGIN_DATA")
     if data:
-        return read_object(os.path.join(data, "install.json"))
+        return read_json_object(os.path.join(data, "install.json"))
     return {}
 
 

@@ -16,7 +16,7 @@ from resume_hooks.maintenance.fsck import repair
 from resume_hooks.maintenance.fsck.findings import Defect
 from resume_hooks.maintenance.fsck.messages import defects_behind, findings_of_kinds
 from resume_hooks.maintenance.fsck.repair import RepairPlan
-from resume_hooks.system.text import one_line
+from resume_hooks.system.text import collapse_line
 
 LIMIT = 5.0
 """Seconds for reading. The module waits 15, a prompt does not, and writing takes as long as reading."""
@@ -82,11 +82,13 @@ def _repair_question(decided: RepairPlan, found: list[Defect]) -> str:
 
 def _first_of_rows(rows: Sequence[object]) -> str:
     more = f", and {len(rows) - 1:,} more" if rows[1:] else ""
-    return f"{one_line(str(rows[0]), ROW)}{more}"
+    return f"{collapse_line(str(rows[0]), ROW)}{more}"
 
 
 def _answer_with_repair(request: Request) -> AnyOpened:
     decided = _plan_repair_of_request(request)
     made = write_child(decided, request.where)
-    facts = [f"not kept: {one_line(each, ROW)}" for each in decided.lost] or ["everything was kept"]
+    facts = [f"not kept: {collapse_line(each, ROW)}" for each in decided.lost] or [
+        "everything was kept"
+    ]
     return Opened(made, decided, "repaired", tuple(facts))

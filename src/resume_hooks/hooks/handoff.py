@@ -27,7 +27,7 @@ from resume_hooks.reading.digest.entries import digest_at
 from resume_hooks.reading.digest.opening import opening as digest_opening
 from resume_hooks.sessions.opening_layout import short_opening
 from resume_hooks.sessions.record_references import SHORT
-from resume_hooks.system.processes import client_pid, start_of_process
+from resume_hooks.system.processes import client_pid, process_start_time
 from resume_hooks.transcripts.bookkeeping import DIGEST_HEAD
 
 BY_CLEAR = "or /clear in an empty box: the new session starts with this digest, too"
@@ -103,7 +103,7 @@ def offer_clear(receipt: Receipt) -> bool:
             return False
         child = (receipt.parent_session_id, receipt.session_id, receipt.file, size)
         pending_handoff.leave_handoff(
-            PendingHandoff(pid, start_of_process(pid), *child, time.time(), text, receipt.kind)
+            PendingHandoff(pid, process_start_time(pid), *child, time.time(), text, receipt.kind)
         )
     except OSError:
         return False

@@ -13,7 +13,7 @@ import os
 import time
 from typing import Any, Callable, Dict, List
 
-from resume_hooks.paths import Where, is_private, open_regular
+from resume_hooks.paths import Where, is_private_folder, open_regular
 from resume_hooks.storage import removal, state_file
 
 VERSION = 1
@@ -146,7 +146,7 @@ def is_instant(value: object) -> bool:
 def _safe_note_path(name: str) -> str:
     """Return the path of a note. Raise OSError if its folder is not private, such as a link."""
     path = note_path(name)
-    if not is_private(os.path.dirname(path), Where()):
+    if not is_private_folder(os.path.dirname(path), Where()):
         raise OSError(errno.ELOOP, f"{os.path.dirname(path)} is not a resume-hooks folder", path)
     return path
 

@@ -2,7 +2,7 @@
 
 Older clients use ``prompt``.
 
-Invariant: only the client's own process gets an answer (see ``is_asked_by_client``). This module
+Invariant: only the client's own process gets an answer (see ``is_started_by_client``). This module
 writes every text and makes every decision; hooks/register.mjs only asks and carries out.
 """
 
@@ -25,9 +25,9 @@ from resume_hooks.seam import answers
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.session_files import session_file
 from resume_hooks.shared_values import SLASH
-from resume_hooks.system.copy_result import NOT_COPIED, Copied
-from resume_hooks.system.invocation import in_shell
-from resume_hooks.system.processes import is_asked_by_client
+from resume_hooks.system.copy_result import NOT_COPIED, CopyResult
+from resume_hooks.system.invocation import shell_command
+from resume_hooks.system.processes import is_started_by_client
 from resume_hooks.system.text import escape_markdown, plain_line, plain_text
 
 PANE = "pane"  # the module's question while the pane of /search and /sessions is open
@@ -114,10 +114,10 @@ def main() -> int:
         return 1
     command = reply.field(event, "command")
     verb = trigger_of_command(command, "").verb
-    if verb not in {*VERBS, PLAN} or not is_asked_by_client(Where()):
+    if verb not in {*VERBS, PLAN} or not is_started_by_client(Where()):
         row = ROWS.get(verb)
         if row and row.inside:
-            instead = f"In a shell: {in_shell(verb)}"
+            instead = f"In a shell: {shell_command(verb)}"
         else:
             instead = f"Type {SLASH}{verb} there."
         sys.stderr.write(f"{REFUSED} {instead if verb in VERBS else ''}".rstrip() + "\n")
@@ -156,7 +156,7 @@ def answer_module(command: str, event: dict[str, Any]) -> dict[str, Any]:
     if prompt.is_trigger_off(verb) or (verb == UNASKED and not on_screen):
         return told(
             f"resume-hooks: {trigger.name(verb)} is switched off "
-            f"({in_shell('config triggers_off')})."
+            f"({shell_command('config triggers_off')})."
         )
     return prompt.run_guarded(
         lambda: _run_trigger(verb, trigger, event, on_screen=on_screen), told, trigger, event
@@ -240,7 +240,7 @@ def _choices_of_question(trigger: Trigger, offers_in_place: bool) -> list[list[s
     return choices
 
 
-def _copy_nothing(text: str) -> Copied:  # noqa: ARG001 - in the form of prompt.copy_by_setting
+def _copy_nothing(text: str) -> CopyResult:  # noqa: ARG001 - in the form of prompt.copy_by_setting
     return NOT_COPIED
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from resume_hooks.clock import minute
+from resume_hooks.clock import format_minute
 from resume_hooks.derive.outcome import Report, report_text
 from resume_hooks.hooks.plain_cards import COLUMNS
 from resume_hooks.hooks.request import Request, time_limit
@@ -10,7 +10,7 @@ from resume_hooks.hooks.session_list.rows import cut_title
 from resume_hooks.sessions.lineage import KEPT, LEFT, MISSING, Ancestor, Family
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.sessions.record_references import SHORT
-from resume_hooks.system.invocation import in_shell
+from resume_hooks.system.invocation import shell_command
 
 MOST = 4  # the number of sessions that fit a card of ten rows
 
@@ -46,16 +46,16 @@ def lineage_card(rows: list[Ancestor]) -> str:
             f"  {number} · {cut_title(name, COLUMNS - len(marks) - 5 - len(str(number)))}{marks}"
         )
         if row.created:
-            dates = f" · {minute(row.created)} · {size_text(row.size)}"
+            dates = f" · {format_minute(row.created)} · {size_text(row.size)}"
         else:
             dates = ""
         lines.append(f"     {row.session_id or '(id unknown)'}{dates}")
         if number == 1 and len(shown) < count:
-            command = in_shell(f"lineage {rows[-1].session_id[:SHORT]}")
+            command = shell_command(f"lineage {rows[-1].session_id[:SHORT]}")
             lines.append(f"  {count - len(shown)} more between, in a shell: {command}")
     archived = next((row.session_id for row in rows if row.status == KEPT), "")
     if archived:
         lines.append(
-            f"Restore an archived copy first, in a shell: {in_shell(f'restore {archived}')}"
+            f"Restore an archived copy first, in a shell: {shell_command(f'restore {archived}')}"
         )
     return "\n".join([*lines, "/resume <id> opens one of them."])

@@ -17,13 +17,13 @@ from typing import Any, Dict, NamedTuple, Optional
 from resume_hooks.hooks import hook_state
 from resume_hooks.hooks.hook_state import is_instant
 from resume_hooks.paths import (
-    canonical,
+    canonical_path,
     is_session_file,
     is_session_id,
     open_regular,
-    session_id_of,
+    session_id_from_path,
 )
-from resume_hooks.system.processes import start_of_process
+from resume_hooks.system.processes import process_start_time
 
 # the characters of a pending opening: ``start_parts`` delivers this much after our own words
 MOST = 38_000
@@ -74,12 +74,12 @@ class PendingHandoff(NamedTuple):
 
         The same number with another start time is another process.
         """
-        now = start_of_process(pid)
+        now = process_start_time(pid)
         return self.pid == pid and (not now or not self.started or now == self.started)
 
     def lies_in(self, folder: str) -> bool:
         """Check whether its child is in a project folder."""
-        return canonical(os.path.dirname(self.child_file)) == canonical(folder)
+        return canonical_path(os.path.dirname(self.child_file)) == canonical_path(folder)
 
 
 def leave_handoff(handoff: PendingHandoff) -> None:
@@ -201,7 +201,8 @@ def _parse_handoff_note(found: Dict[str, Any], name: str) -> Optional[PendingHan
         **{field: found[field] for field in PendingHandoff._fields if field in found}
     )
     child = (
-        is_session_id(handoff.child_id) and session_id_of(handoff.child_file) == handoff.child_id
+        is_session_id(handoff.child_id)
+        and session_id_from_path(handoff.child_file) == handoff.child_id
     )
     if not child or not is_session_id(handoff.parent_id) or handoff.parent_id == handoff.child_id:
         return None

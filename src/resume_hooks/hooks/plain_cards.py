@@ -6,7 +6,7 @@ Standard library, Python 3.9: the fallback shows them too.
 from __future__ import annotations
 
 from resume_hooks.hooks.triggers import BARE, ROWS, TYPED, Trigger
-from resume_hooks.system.copy_result import Copied
+from resume_hooks.system.copy_result import CopyResult
 
 COLUMNS = 80  # the width of a card
 ROW = 68  # the columns of a title in a card
@@ -80,7 +80,7 @@ def pasted_card(text: str, *, busy: bool = False) -> str:
     return f"resume-hooks: {said}; {then}, then paste the copied line again.{kept}\n\n{again}"
 
 
-def session_card(session_id: str, copied: Copied, trigger: Trigger) -> str:
+def session_card(session_id: str, copied: CopyResult, trigger: Trigger) -> str:
     """``>session``, and ``>resume`` without a transcript: the id, and whether it was copied."""
     lines = {"copied": "ID copied.", "sent": "Sent to the clipboard; it is above, too."}
     last = lines.get(copied.how, "Not copied: the id is above.")

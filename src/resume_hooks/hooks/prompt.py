@@ -27,7 +27,7 @@ from resume_hooks.paths import Where, is_session_id
 
 if TYPE_CHECKING:
     from resume_hooks.derive.outcome import Outcome
-    from resume_hooks.system.copy_result import Copied
+    from resume_hooks.system.copy_result import CopyResult
 
 T = TypeVar("T")
 
@@ -70,7 +70,7 @@ def run_guarded(
 
 def _failure_text(error: Exception, trigger: Trigger, event: dict[str, Any]) -> str:
     if isinstance(error, ResumeHooksError):
-        from resume_hooks.system.invocation import with_shell_commands
+        from resume_hooks.system.invocation import format_remedy
 
         remedy = error.remedy
         if isinstance(error, NothingToHandOff):  # after ``/clear``: open the session before it
@@ -85,7 +85,7 @@ def _failure_text(error: Exception, trigger: Trigger, event: dict[str, Any]) -> 
                 remedy = f"The session before it: /resume {parents[-1]}"
         return refusal_card(
             trigger.with_typed_names(error.message),
-            trigger.with_typed_names(with_shell_commands(remedy)),
+            trigger.with_typed_names(format_remedy(remedy)),
             _typed_text_line(trigger.text),
         )
     if isinstance(error, ModuleNotFoundError):  # the venv is older than this version, or damaged
@@ -98,7 +98,7 @@ def _failure_text(error: Exception, trigger: Trigger, event: dict[str, Any]) -> 
 
 def is_trigger_off(verb: str) -> bool:
     """Check whether the user switched a trigger off."""
-    off = settings.load()["triggers_off"].value
+    off = settings.load_settings()["triggers_off"].value
     return isinstance(off, tuple) and verb in map(trigger_of, off)
 
 
@@ -110,9 +110,9 @@ def answer_trigger(trigger: Trigger, event: dict[str, Any]) -> str:
     if trigger.pasted:
         return pasted_card(trigger.text, busy=_is_busy(event, session_id))
     if trigger.verb == "help":
-        from resume_hooks.system.invocation import in_shell
+        from resume_hooks.system.invocation import shell_command
 
-        return help_card(in_shell("--help"), trigger)
+        return help_card(shell_command("--help"), trigger)
     _require_session_id(session_id)
     if trigger.verb == "session":
         return session_card(session_id, copy_by_setting(session_id), trigger)
@@ -152,7 +152,7 @@ def _require_session_id(session_id: str) -> None:
         raise SessionNotFound("Claude Code sent no session id", "Send a prompt first.")
 
 
-def draw_card(outcome: Outcome, copy: Callable[[str], Copied], *, slash: bool) -> str:
+def draw_card(outcome: Outcome, copy: Callable[[str], CopyResult], *, slash: bool) -> str:
     """Return the card of an outcome; ``copy`` takes the text to paste. ``slash`` is as in ``Trigger``.
 
     Raise the ResumeHooksError that says why there is nothing.
@@ -179,13 +179,13 @@ def draw_card(outcome: Outcome, copy: Callable[[str], Copied], *, slash: bool) -
             return ""
 
 
-def copy_by_setting(text: str) -> Copied:
+def copy_by_setting(text: str) -> CopyResult:
     """Copy a text to the clipboard in the way that the user chose."""
-    from resume_hooks.system.clipboard import copy
+    from resume_hooks.system.clipboard import copy_text
 
     if not text:
-        return copy(text, way="none")
-    return copy(text, way=str(settings.load()["clipboard"].value))
+        return copy_text(text, method="none")
+    return copy_text(text, method=str(settings.load_settings()["clipboard"].value))
 
 
 def _is_busy(event: dict[str, Any], session_id: str) -> bool:
@@ -205,7 +205,7 @@ def _is_busy(event: dict[str, Any], session_id: str) -> bool:
 
 def _bug_text(error: Exception, trigger: Trigger) -> str:
     from resume_hooks.system import bug_log  # only a bug needs this import
-    from resume_hooks.system.invocation import in_shell
+    from resume_hooks.system.invocation import shell_command
     from resume_hooks.version import __version__  # only a bug needs this import
 
     bug_log.log_bug(f">{trigger.verb}", __version__, error)
@@ -215,9 +215,9 @@ def _bug_text(error: Exception, trigger: Trigger) -> str:
         kept = ""
     return (
         f"resume-hooks failed ({type(error).__name__}: {error}). It changed none of your sessions or files; "
-        f"a new session that it created before is in `{in_shell('sessions')}`.{kept}\n\n"
+        f"a new session that it created before is in `{shell_command('sessions')}`.{kept}\n\n"
         f"Your prompt was not sent.{' Put a space before > to send it as it is.' if trigger.sign == TYPED else ''}\n"
-        f"To see what is wrong, in a shell:\n  {in_shell('doctor')}\n\nThen try again."
+        f"To see what is wrong, in a shell:\n  {shell_command('doctor')}\n\nThen try again."
     )
 
 

@@ -15,7 +15,7 @@ from resume_hooks.hooks.request import Request, time_limit
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.reading.digest.calls import latest_calls
 from resume_hooks.reading.digest.opening import characters, opening
-from resume_hooks.system.copy_result import Copied
+from resume_hooks.system.copy_result import CopyResult
 from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN
 
 TOKENS = 2_000  # the size of the shown text: a screen or two
@@ -44,7 +44,7 @@ def answer(request: Request) -> Report:
 
     cost = round(len(text) / CHARACTERS_PER_TOKEN)
 
-    def card(copied: Copied) -> str:
+    def card(copied: CopyResult) -> str:
         head = f"resume-hooks · what was done here · {_GOT[copied.how]} · about {cost:,} tokens"
         ask = "To let the model search by itself, ask it for the missing facts."
         last = _paste_hint(
@@ -55,7 +55,7 @@ def answer(request: Request) -> Report:
     return Report(card, to_copy=f"{_GIVEN}\n{text}")
 
 
-def _paste_hint(copied: Copied, *, slash: bool, busy: bool) -> str:
+def _paste_hint(copied: CopyResult, *, slash: bool, busy: bool) -> str:
     if copied.how == "not copied":
         return "Copy the text above into your prompt."
     if slash:

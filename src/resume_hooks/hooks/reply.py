@@ -12,8 +12,8 @@ import sys
 from typing import Any, Callable, Dict, NamedTuple, Optional, cast
 
 from resume_hooks.part_table import HOSTS
-from resume_hooks.paths import Where, find_session, named_session
-from resume_hooks.system.text import front_units, plain_line, plain_text, utf16_length
+from resume_hooks.paths import Where, find_session, verify_session_path
+from resume_hooks.system.text import cut_to_utf16_units, plain_line, plain_text, utf16_length
 
 Event = Dict[str, Any]
 
@@ -45,7 +45,7 @@ def host_of(event: Event) -> Host:
         if all(event.get(field) for field in fields):
             from resume_hooks import seam  # events of Claude Code do not need this import
 
-            if seam.is_there(part):
+            if seam.is_installed(part):
                 return cast("Host", seam.load_value(part, host))
     return CLAUDE
 
@@ -110,7 +110,7 @@ def transcript(event: Dict[str, Any], session_id: str, where: Where) -> Optional
 
     Return None if there is none.
     """
-    return named_session(field(event, "transcript_path"), session_id, where) or find_session(
+    return verify_session_path(field(event, "transcript_path"), session_id, where) or find_session(
         session_id, where
     )
 
@@ -130,7 +130,7 @@ def start_reply(context: str, message: str) -> bytes:
     said, line = plain_text(context), plain_line(message)
     output: Dict[str, Any] = {"systemMessage": line} if line else {}
     if said.strip():
-        kept = front_units(said, MAX_START)
+        kept = cut_to_utf16_units(said, MAX_START)
         output["hookSpecificOutput"] = {"hookEventName": "SessionStart", "additionalContext": kept}
     # The JSON is not escaped: the client copies this text to the head of the session's file, which
     # listings read.
@@ -149,4 +149,4 @@ def _fit_reason(reason: str) -> str:
     last = reason[reason.rfind("\n") :] if "\n" in reason else ""
     if utf16_length(last) > MAX_LAST:
         last = ""
-    return f"{front_units(reason, MAX_REASON - utf16_length(last) - len(CUT))}{CUT}{last}"
+    return f"{cut_to_utf16_units(reason, MAX_REASON - utf16_length(last) - len(CUT))}{CUT}{last}"

@@ -21,7 +21,7 @@ from resume_hooks.errors import (
 )
 from resume_hooks.hooks.triggers import Trigger
 from resume_hooks.paths import Where
-from resume_hooks.system.invocation import in_shell
+from resume_hooks.system.invocation import shell_command
 
 if TYPE_CHECKING:
     from resume_hooks.derive.verbs.caller import Caller
@@ -103,7 +103,7 @@ class Request:
     @property
     def command(self) -> str:
         """The shell command for the same work."""
-        return in_shell(f"{self.trigger.verb} {self.session_id}")
+        return shell_command(f"{self.trigger.verb} {self.session_id}")
 
     def caller(self, command: str = "") -> Caller:
         """Return the caller of a verb that creates a child within the time limit; ``command`` has no limit."""

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from textwrap import wrap
 
 from resume_hooks import clock
-from resume_hooks.clock import span
+from resume_hooks.clock import format_duration
 from resume_hooks.derive.compare import (
     COLD_CACHE_REASON,
     COMPACT,
@@ -35,8 +35,8 @@ from resume_hooks.hooks.plain_cards import LITTLE, offer_as_handoff, session_car
 from resume_hooks.hooks.request import Request, time_limit
 from resume_hooks.hooks.triggers import BARE, Trigger
 from resume_hooks.sessions.lineage_block import size_text
-from resume_hooks.system.copy_result import Copied
-from resume_hooks.system.text import one_line, plain_line, plural
+from resume_hooks.system.copy_result import CopyResult
+from resume_hooks.system.text import collapse_line, format_count, plain_line
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.tokens import ContextSize, stated_size
 
@@ -61,7 +61,7 @@ def answer(request: Request) -> Report:
     whole = first == TABLE
     if first.startswith("--") and not whole:
         raise UsageError(
-            f"{one_line(first, COLUMNS)} is not an option here: there is {TABLE}",
+            f"{collapse_line(first, COLUMNS)} is not an option here: there is {TABLE}",
             f"Type: {request.typed_name} {TABLE}",
         )
     asked = trigger._replace(text="".join(rest)) if whole else trigger
@@ -76,7 +76,7 @@ def answer(request: Request) -> Report:
     with time_limit(request.command):
         comparison = compare_strategies(request.session, request.where, clock.now())
 
-    def card(copied: Copied) -> str:
+    def card(copied: CopyResult) -> str:
         return resume_card(comparison, copied, asked, whole=whole)
 
     more = () if trigger.text else tuple(table(comparison))
@@ -92,14 +92,14 @@ def _has_turns(request: Request) -> bool:
 
 
 def resume_card(
-    comparison: Comparison, copied: Copied, trigger: Trigger, *, whole: bool = False
+    comparison: Comparison, copied: CopyResult, trigger: Trigger, *, whole: bool = False
 ) -> str:
     """Return the card: the recommendation and the session, with the table if ``whole``."""
     filled = f"context {used(comparison.context)} · "
     lines = [
         headline(comparison, trigger.name),
         *([] if trigger.sign == BARE else [f"session {copied.sentence(comparison.session_id)}"]),
-        f"  {filled}{one_line(comparison.glance.title, COLUMNS - len(filled))}",
+        f"  {filled}{collapse_line(comparison.glance.title, COLUMNS - len(filled))}",
         *(f"  {line}" for line in _ways(comparison, trigger.name)),
         *(f"  {line}" for line in (table(comparison) if whole else [])),
     ]
@@ -158,7 +158,7 @@ def headline(comparison: Comparison, command: Callable[[str], str]) -> str:
 def _prompts_in_words(left: int) -> str:
     if left > MOST_TURNS:
         return f"more than {MOST_TURNS} prompts"
-    return f"about {plural(left, 'prompt')}"
+    return f"about {format_count(left, 'prompt')}"
 
 
 def _going_on(comparison: Comparison, many: str, command: Callable[[str], str]) -> str:
@@ -174,7 +174,7 @@ def _going_on(comparison: Comparison, many: str, command: Callable[[str], str]) 
     if not sooner:
         return f"going on is fine for {many}"
     way = min(sooner, key=lambda each: each.pays_after or 0)
-    after = plural(way.pays_after or 0, "prompt")
+    after = format_count(way.pays_after or 0, "prompt")
     return f"there is room for {many}; {command(way.name)} costs less after {after}"
 
 
@@ -214,7 +214,7 @@ def used(context: ContextSize) -> str:
 
 def size_and_branch(glance: HeadTail) -> str:
     """Return the size of the session's file and its last branch: ``4.1 MB · main``."""
-    branch = one_line(plain_line(glance.branch), BRANCH)
+    branch = collapse_line(plain_line(glance.branch), BRANCH)
     return f"{size_text(glance.size)}{f' · {branch}' if branch else ''}"
 
 
@@ -316,7 +316,7 @@ def _habit(comparison: Comparison) -> list[str]:
     if not seen.lifetime:
         cached = "unused"
     elif comparison.warm and comparison.age is not None:
-        cached = f"{span(seen.lifetime - comparison.age)} left"
+        cached = f"{format_duration(seen.lifetime - comparison.age)} left"
     plural = "s" if seen.requests != 1 else ""
     if seen.growth:
         added = f"adds {seen.growth:,} tokens"

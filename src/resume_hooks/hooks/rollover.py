@@ -39,8 +39,8 @@ from resume_hooks.hooks.triggers import Trigger
 from resume_hooks.paths import Where
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.shared_values import ANSWER_SECONDS, MODEL_SECONDS, MODEL_TIME
-from resume_hooks.system.processes import start_of_process
-from resume_hooks.system.text import one_line, plain_line
+from resume_hooks.system.processes import process_start_time
+from resume_hooks.system.text import collapse_line, plain_line
 
 WHOLE = ANSWER_SECONDS - 5.0  # seconds until the card is due; the clipboard needs up to two more
 REPLACING = 5.0  # the last seconds of these, for writing the summary into the child
@@ -189,7 +189,7 @@ def _summary_facts(outcome: SummaryOutcome, request: Request, spent: Sequence[st
 
 def _with_facts(outcome: AnyOpened, facts: Sequence[str], request: Request) -> AnyOpened:
     """Return a rollover's outcome with ``facts``, and a fact on ``/clear`` if it opens the child."""
-    shown = [one_line(plain_line(fact), WIDEST) for fact in facts]
+    shown = [collapse_line(plain_line(fact), WIDEST) for fact in facts]
     if request.trigger.hooked and offer_clear(outcome.receipt):
         shown.append(BY_CLEAR)
     return outcome._replace(facts=tuple(shown))
@@ -212,7 +212,7 @@ def _note_rollover(
     if writer:
         note |= {
             "writer": writer,
-            "since": start_of_process(writer),
+            "since": process_start_time(writer),
             "until": time.time() + MODEL_SECONDS + WHOLE,
         }
     with contextlib.suppress(OSError):
@@ -224,7 +224,7 @@ def _is_interrupted(note: Mapping[str, object]) -> bool:
     """Check whether the writer of the summary ended early or ran out of time."""
     writer, until = note.get("writer"), note.get("until")
     late = not isinstance(until, float) or time.time() > until
-    return isinstance(writer, int) and (late or start_of_process(writer) != note.get("since"))
+    return isinstance(writer, int) and (late or process_start_time(writer) != note.get("since"))
 
 
 def _existing_rollover(parent: SessionFile, request: Request) -> AnyOpened | None:

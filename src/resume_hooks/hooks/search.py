@@ -8,7 +8,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
-from resume_hooks.clock import minute
+from resume_hooks.clock import format_minute
 from resume_hooks.derive.outcome import Report, report_text
 from resume_hooks.errors import UsageError
 from resume_hooks.hooks.plain_cards import COLUMNS, ROW
@@ -30,8 +30,8 @@ from resume_hooks.search.roles import MOST_LIMIT
 from resume_hooks.search.scope import Scope, project_at, project_of
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.registry import agent_named
-from resume_hooks.system.invocation import in_shell
-from resume_hooks.system.text import one_line, plain_line, plural, width
+from resume_hooks.system.invocation import shell_command
+from resume_hooks.system.text import collapse_line, format_count, plain_line, text_width
 
 HITS, ROWS, TITLE = 4, 10, 28  # hits and rows of a card, and the columns of a title
 LONGEST = 200  # characters; a longer query is cut in the printed command
@@ -58,14 +58,14 @@ def _search_command(words: str, *, everywhere: bool, limit: int = 0) -> str:
         *([EVERYWHERE] if everywhere else []),
         *([f"--limit={min(limit, MOST_LIMIT)}"] if limit else []),
     ]
-    return in_shell(shlex.join(["search", *options, words]))
+    return shell_command(shlex.join(["search", *options, words]))
 
 
 def search_card(found: SearchResult, search: str, *, everywhere: bool = False) -> str:
     """Return the hits, best first, each with its command; ``search`` is the trigger as typed."""
     total = _hit_count(found, everywhere=everywhere)
     (asked,) = found.wordings
-    said = [nothing_close(found), one_line(plain_line(asked), ROW), total]
+    said = [nothing_close(found), collapse_line(plain_line(asked), ROW), total]
     lines = [f"resume-hooks · search · {' · '.join(filter(None, said))}"]
     room = ROWS - len(lines) - 1 - len(found.notes)
     shown = found.hits[: max(1, (room if 2 * found.total <= room else room - 1) // 2)]
@@ -75,7 +75,7 @@ def search_card(found: SearchResult, search: str, *, everywhere: bool = False) -
         lines.append(f"  note: {note}")
     if found.total > len(shown):
         command = _search_command(
-            one_line(plain_line(asked), LONGEST), everywhere=everywhere, limit=found.total
+            collapse_line(plain_line(asked), LONGEST), everywhere=everywhere, limit=found.total
         )
         lines.append(f"  {found.total - len(shown):,} more, in a shell: {command}")
     last = "/resume <id> opens a session."
@@ -83,7 +83,7 @@ def search_card(found: SearchResult, search: str, *, everywhere: bool = False) -
         if everywhere:
             wider = ""
         else:
-            wider = f"{search} {EVERYWHERE} {one_line(plain_line(asked), ROW)}, or "
+            wider = f"{search} {EVERYWHERE} {collapse_line(plain_line(asked), ROW)}, or "
         last = f"Try {wider}other words."
     return "\n".join([*lines, last])
 
@@ -94,10 +94,10 @@ def _hit_count(found: SearchResult, *, everywhere: bool) -> str:
     )
     least = "at least " if found.more else ""
     if found.hits:
-        said = f"{least}{plural(found.total, 'turn')}"
+        said = f"{least}{format_count(found.total, 'turn')}"
     else:
         said = nothing
-    return f"{said}{f' · {one_line(plain_line(found.how), 2 * ROW)}' if found.how else ''}"
+    return f"{said}{f' · {collapse_line(plain_line(found.how), 2 * ROW)}' if found.how else ''}"
 
 
 def _hit_lines(hit: Hit) -> Sequence[str]:
@@ -115,12 +115,12 @@ def _hit_lines(hit: Hit) -> Sequence[str]:
                 hit.strength,
                 "headless run" * hit.headless,
                 f"turn {hit.turn}",
-                minute(hit.time)[:10],
+                format_minute(hit.time)[:10],
             ],
         )
     )
     words = snippet_from_words(
-        hit.snippet, hit.marks[0][0] if hit.marks else 0, COLUMNS - width(named)
+        hit.snippet, hit.marks[0][0] if hit.marks else 0, COLUMNS - text_width(named)
     )
     opened = agent_named(hit.agent, where).commands(hit.session_id, hit.folder).in_client
-    return [f"{named}{cut_to_columns(words, COLUMNS - width(named))}", f"  {opened} · {facts}"]
+    return [f"{named}{cut_to_columns(words, COLUMNS - text_width(named))}", f"  {opened} · {facts}"]

@@ -23,7 +23,7 @@ from resume_hooks.hooks.pending_handoff import PendingHandoff
 from resume_hooks.paths import TASKS, Where, is_session_id, open_regular
 from resume_hooks.sessions.link_log import Link, record_link, record_superseded
 from resume_hooks.shared_values import COLD_SENTENCE, COLD_TOKENS, SLASH
-from resume_hooks.system.invocation import in_shell
+from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.processes import client_pid
 from resume_hooks.transcripts.bookkeeping import AFTER_CLEAR
 from resume_hooks.transcripts.lines import GIANT
@@ -256,7 +256,7 @@ def _giant_file_line(session_id: str, path: str) -> str:
         return ""
     if size < GIANT or reply.is_headless():
         return ""
-    command = in_shell(f"archive --slim {session_id[:8]}")
+    command = shell_command(f"archive --slim {session_id[:8]}")
     return (
         f"this session's file has {size // 1_000_000:,} MB, and a client may hang on it; "
         f"for a small copy: {command}"

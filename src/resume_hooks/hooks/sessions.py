@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import islice
 
-from resume_hooks.clock import minute
+from resume_hooks.clock import format_minute
 from resume_hooks.derive.outcome import Report, report_text
 from resume_hooks.errors import UsageError
 from resume_hooks.hooks.plain_cards import ROW
@@ -22,8 +22,8 @@ from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.registry import agent_named
 from resume_hooks.sessions.child_titles import kind_beside
 from resume_hooks.sessions.project_folder import home_folder
-from resume_hooks.system.invocation import in_shell
-from resume_hooks.system.text import one_line, plain_line
+from resume_hooks.system.invocation import shell_command
+from resume_hooks.system.text import collapse_line, plain_line
 from resume_hooks.transcripts.head_tail import HeadTail
 
 ROWS = 10
@@ -32,13 +32,13 @@ ROWS = 10
 def answer(request: Request) -> Report:
     """List the sessions. Raise UsageError for words that are not an option."""
     if request.text not in {"", EVERYWHERE}:
-        words = one_line(request.text, ROW)
+        words = collapse_line(request.text, ROW)
         raise UsageError(
             f"'{words}' is not an option",
             f"To search for words: {request.trigger.name('search')} {words}",
         )
     everywhere = request.text == EVERYWHERE
-    with time_limit(in_shell("sessions")):
+    with time_limit(shell_command("sessions")):
         if request.path:
             folder = home_folder(HeadTail(request.path), request.where)
         else:
@@ -56,11 +56,11 @@ def sessions_card(found: Sequence[ListedSession], here: str, *, everywhere: bool
     for row in found[:ROWS]:
         lines += [
             "",
-            f"  {one_line(plain_line(row.title), ROW)}",
+            f"  {collapse_line(plain_line(row.title), ROW)}",
             f"  {' · '.join(_facts_of_row(row, here))}",
         ]
         lines += [f"  {row.commands.in_client}"]
-    more = f"  more, in a shell: {in_shell(f'sessions {EVERYWHERE}' if everywhere else 'sessions')}"
+    more = f"  more, in a shell: {shell_command(f'sessions {EVERYWHERE}' if everywhere else 'sessions')}"
     return "\n".join(
         [*lines, *(["", more] if found[ROWS:] else []), "", "/resume <id> opens one of them."]
     )
@@ -80,4 +80,4 @@ def _facts_of_row(row: ListedSession, here: str) -> Sequence[str]:
         left = agent_named(row.agent, Where()).label.lower()
     else:
         left = ""
-    return [fact for fact in (left, minute(row.ended), used, kind, mine) if fact]
+    return [fact for fact in (left, format_minute(row.ended), used, kind, mine) if fact]

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 
 from resume_hooks.hooks import hook_state, reply
 from resume_hooks.storage import state_file
-from resume_hooks.system.text import front_units, plain_text, utf16_length
+from resume_hooks.system.text import cut_to_utf16_units, plain_text, utf16_length
 from resume_hooks.transcripts.parted_text import LONGEST, MOST, parts_of
 
 MOST_ALONE = 4_000  # units in a client without further hooks for parts: Codex
@@ -57,9 +57,9 @@ def cut_out_middle(text: str, most: int) -> str:
     """Return a text of at most ``most`` units; a longer one loses its middle, by whole lines if possible."""
     if utf16_length(text) <= most:
         return text
-    end = front_units(text[::-1], most // END_SHARE)[::-1]
+    end = cut_to_utf16_units(text[::-1], most // END_SHARE)[::-1]
     end = end.partition("\n")[2] or end
-    begin = front_units(text, most - utf16_length(end) - len(CUT))
+    begin = cut_to_utf16_units(text, most - utf16_length(end) - len(CUT))
     return f"{begin.rpartition(chr(10))[0] or begin}{CUT}{end}"
 
 
@@ -72,7 +72,7 @@ def _hand_out(session_id: str, process: int, parts: Sequence[str]) -> list[int]:
         for name, part in zip(names, parts):  # noqa: B905 - 3.9 has no strict
             hook_state.consume_note(name)
             state_file.create_file(
-                hook_state.note_path(name), [reply.start_reply(part, "") + b"\n"], lasting=False
+                hook_state.note_path(name), [reply.start_reply(part, "") + b"\n"], sync=False
             )
         # The other hooks ignore the parts until the note has their number.
         hook_state.write_note(

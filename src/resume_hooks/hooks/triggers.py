@@ -58,7 +58,7 @@ _CORE = (
 
 
 def _all_rows() -> List[Row]:
-    brought = seam.triggers()
+    brought = seam.list_triggers()
     return [
         row
         for own in _CORE

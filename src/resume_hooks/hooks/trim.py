@@ -48,7 +48,7 @@ from resume_hooks.sessions.link_log import read_links
 from resume_hooks.sessions.open_sessions import Clients
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system.processes import client_pid
-from resume_hooks.system.text import one_line
+from resume_hooks.system.text import collapse_line
 
 WORDS = frozenset({"yes", "cancel", "help"})
 SAME = {"--help": "help", "-h": "help", "no": "cancel", "n": "cancel"}
@@ -240,7 +240,7 @@ def with_savings(outcome: AnyOpened, options: str) -> AnyOpened:
     taken = receipt.tokens_before - receipt.tokens_after
     lines = [f"about {taken:,} tokens are placeholders now; each names its original"]
     if options:
-        lines.append(f"options: {one_line(options, ROW)}")
+        lines.append(f"options: {collapse_line(options, ROW)}")
     return outcome._replace(facts=(*lines, *outcome.facts))
 
 
@@ -254,7 +254,7 @@ def _refuse_option_in_place(text: str, trigger: Trigger) -> None:
         )
     if WORDS & set(text.lower().split()):
         raise UsageError(
-            f"'{one_line(text, 80)}' confirms nothing", f"{_TO_CONFIRM}, and nothing more."
+            f"'{collapse_line(text, 80)}' confirms nothing", f"{_TO_CONFIRM}, and nothing more."
         )
 
 
@@ -341,7 +341,7 @@ def busy_card(trim: str) -> str:
 
 def _with_options(options: str) -> str:
     if options:
-        return f"  options: {one_line(options, ROW)}\n"
+        return f"  options: {collapse_line(options, ROW)}\n"
     return ""
 
 

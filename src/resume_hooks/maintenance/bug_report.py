@@ -18,7 +18,7 @@ from typing import Any
 
 from resume_hooks import clock, settings
 from resume_hooks.maintenance.doctor import Finding
-from resume_hooks.paths import Where, read_object
+from resume_hooks.paths import Where, read_json_object
 from resume_hooks.system import bug_log, claude_cli
 from resume_hooks.system.plugin_files import NAME
 from resume_hooks.version import __version__
@@ -87,7 +87,7 @@ def _versions_in_use(who: Anonymous) -> dict[str, Any]:
 
 
 def _plugin_versions() -> list[str]:
-    known = read_object(os.path.join(Where().config, "plugins", "installed_plugins.json")).get(
+    known = read_json_object(os.path.join(Where().config, "plugins", "installed_plugins.json")).get(
         "plugins"
     )
     versions = []
@@ -110,7 +110,7 @@ def _plain_word_or_other(value: object) -> str:
 
 def _settings_in_report(where: Where, who: Anonymous) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
-    for name, setting in settings.load(where).items():
+    for name, setting in settings.load_settings(where).items():
         value: object = setting.value
         if setting.source == "default":
             continue

@@ -17,8 +17,8 @@ from resume_hooks.archive.retention.expiring import outlook
 from resume_hooks.archive.vault import permission
 from resume_hooks.archive.vault.packs import unreadable
 from resume_hooks.archive.vault.trash import all_deleted, stray_folders
-from resume_hooks.paths import Where, is_own, read_object
-from resume_hooks.seam import with_parts
+from resume_hooks.paths import Where, is_own_file, read_json_object
+from resume_hooks.seam import insert_part_names
 from resume_hooks.search.index.connect import status_of
 from resume_hooks.sessions import held_links, locate
 from resume_hooks.sessions.agents import registry
@@ -28,7 +28,7 @@ from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system import bug_log, claude_cli, clipboard, programs
 from resume_hooks.system.claude_settings import policy_file
 from resume_hooks.system.plugin_files import MARKETPLACE, NAME, plugin_folder
-from resume_hooks.system.text import plural
+from resume_hooks.system.text import format_count
 from resume_hooks.transcripts.lines import GIANT, GIANT_LINE, longest_line
 from resume_hooks.transcripts.transcript import is_live_part_within
 from resume_hooks.version import __version__
@@ -82,7 +82,7 @@ def check_installation(cwd: str) -> list[Finding]:
         "clipboard": _check_clipboard,
     }
     found = []
-    for name in with_parts(checks, part_table.CHECKS):
+    for name in insert_part_names(checks, part_table.CHECKS):
         if name in checks:
             check = checks[name]
         else:
@@ -131,8 +131,8 @@ def _check_client(_: str) -> Finding:
             "claude does not print its version", "Run: claude --version", "silent"
         )
     text = ".".join(map(str, version))
-    if version < claude_cli.OLDEST:
-        oldest = ".".join(map(str, claude_cli.OLDEST))
+    if version < claude_cli.OLDEST_CLIENT:
+        oldest = ".".join(map(str, claude_cli.OLDEST_CLIENT))
         return problem_finding(
             f"Claude Code {text} is older than {oldest}", "Run: claude update", "old"
         )
@@ -141,7 +141,7 @@ def _check_client(_: str) -> Finding:
 
 def _check_hooks(cwd: str) -> Finding:
     for key in ("disableAllHooks", "allowManagedHooksOnly"):
-        if path := claude_cli.settings_file_with(key, cwd):
+        if path := claude_cli.settings_file_with_flag(key, cwd):
             remedy = (
                 "Remove it from that file; until then the slash commands still work, through "
                 "their bodies."
@@ -185,7 +185,7 @@ def _check_plugin(cwd: str) -> Finding:
             f"{name} is switched off", f"Run: claude plugin enable {name}", "off"
         )
     manifest = os.path.join(plugin_folder(), ".claude-plugin", "plugin.json")
-    theirs = read_object(manifest).get("version", __version__)
+    theirs = read_json_object(manifest).get("version", __version__)
     if theirs != __version__ and claude_cli.marketplace_folder(MARKETPLACE) == plugin_folder():
         said = f"{', '.join(found)} is enabled in version {theirs}, and this is {__version__}"
         return note_finding(said, "Run: resume-hooks install", "version")
@@ -201,7 +201,7 @@ def _check_engine(_: str) -> Finding:
     states = []
     for name in names:
         if name.startswith(NAME):
-            states.append(read_object(os.path.join(data, name, "install.json")))
+            states.append(read_json_object(os.path.join(data, name, "install.json")))
     begun = [
         (at if isinstance(at := state.get("started"), (int, float)) else 0, state)
         for state in states
@@ -232,7 +232,7 @@ def _check_other_agents(_: str) -> Finding:
     for agent in registry.other_agents(where):
         if agent.name in registry.PARTIAL:
             continue
-        told.append(f"{agent.label}: {plural(len(agent.store.sessions()), 'session')}")
+        told.append(f"{agent.label}: {format_count(len(agent.store.sessions()), 'session')}")
         if installs := agent.without_plugin(NAME):
             told[-1] += ", without the plugin"
             without.append(installs)
@@ -278,7 +278,7 @@ def _check_transcripts(cwd: str) -> Finding:
         remedy = "Start Claude Code once, or set CLAUDE_CONFIG_DIR to the folder that it uses."
         return note_finding(f"none under {Where().projects}", remedy, "none")
     return ok_finding(
-        f"{plural(everywhere, 'session')}, {here:,} of this folder, under {Where().projects}"
+        f"{format_count(everywhere, 'session')}, {here:,} of this folder, under {Where().projects}"
     )
 
 
@@ -328,13 +328,15 @@ def _check_expiry(cwd: str) -> Finding:
         return ok_finding(
             f"the client deletes no session ({said} is not a number of days)", code="never"
         )
-    text = f"sessions are deleted {plural(days, 'day')} after their last write ({said})"
+    text = f"sessions are deleted {format_count(days, 'day')} after their last write ({said})"
     if found.first is None:
         return ok_finding(f"{text}; none within seven days")
-    text += f"; {plural(found.sessions, 'session')} in {plural(found.projects, 'project')}"
+    text += (
+        f"; {format_count(found.sessions, 'session')} in {format_count(found.projects, 'project')}"
+    )
     text += f", and files of {found.younger:,} younger ones," if found.younger else ""
     text += f" expire{'s' if found.sessions == 1 and not found.younger else ''} within seven days"
-    text += f", from {clock.minute(clock.from_epoch(found.first))} UTC on"
+    text += f", from {clock.format_minute(clock.from_epoch(found.first))} UTC on"
     may, why = permission.archiving_allowed(Where())
     if not may:
         return note_finding(f"{text}; none is archived: {why}", code="unkept")
@@ -418,7 +420,7 @@ def _problem_of_path(path: str) -> StateProblem | None:
         return StateProblem(path, "is a symbolic link, which is not followed", f"Run: rm {word}")
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
         return StateProblem(path, "is neither a file nor a folder", f"Run: rm {word}")
-    if not is_own(status):
+    if not is_own_file(status):
         return StateProblem(path, "belongs to another user", f"Run: sudo chown -R $USER {word}")
     if stat.S_ISREG(mode) and status.st_nlink > 1:
         return StateProblem(
@@ -452,13 +454,13 @@ def _check_missing_state(folder: str) -> Finding:
 
 
 def _check_settings(_: str) -> Finding:
-    if refused := settings.unusable_settings():
+    if refused := settings.describe_invalid_settings():
         remedy = (
             "Set it again: resume-hooks config KEY VALUE; an option of the plugin: /plugin "
             "configure resume-hooks"
         )
         return problem_finding("; ".join(refused), remedy, "refused")
-    if ignored := settings.former_settings_in_use():
+    if ignored := settings.describe_former_settings():
         return note_finding(" ".join(ignored), "Remove each from its source.", "former")
     return ok_finding("every value is valid")
 
@@ -470,7 +472,7 @@ def _check_log(_: str) -> Finding:
     bugs = "a bug" if len(noted) == 1 else f"{len(noted):,} bugs"
     detail = (
         f"{bugs} recorded in {bug_log.log_file(Where())}, the last one on "
-        f"{clock.minute(noted[-1])} UTC"
+        f"{clock.format_minute(noted[-1])} UTC"
     )
     remedy = "Report it with the output of: resume-hooks doctor --bundle"
     return note_finding(detail, remedy, "bugs")
@@ -485,11 +487,11 @@ def _check_index(_: str) -> Finding:
     if status.state != "ready":
         return note_finding(f"{status.state}; the next search rebuilds it", code=f"{status.state}")
     if status.behind:
-        behind = f", {plural(status.behind, 'file')} behind; the next search reads them"
+        behind = f", {format_count(status.behind, 'file')} behind; the next search reads them"
     else:
         behind = ""
     return ok_finding(
-        f"{size_text(status.size)} for {plural(status.transcripts, 'transcript')}{behind}"
+        f"{size_text(status.size)} for {format_count(status.transcripts, 'transcript')}{behind}"
     )
 
 
@@ -526,7 +528,7 @@ def _check_vault(_: str) -> Finding:
         return note_finding(
             f"{size}. {said}", "To have them made sooner: resume-hooks config vault on", "awaited"
         )
-    most, takes = settings.vault_room(), sum(each.stored for each in kept)
+    most, takes = settings.vault_limit(), sum(each.stored for each in kept)
     if most and takes > most:
         remedy = (
             "Ancestors of existing sessions stay. Raise the limit: resume-hooks config vault 40G"
@@ -538,7 +540,7 @@ def _check_vault(_: str) -> Finding:
         missing := hold_sessions.count_sessions_without_link(Where())
     ):
         said = (
-            f"{size}; {plural(missing, 'session')} not held against an early deletion: no "
+            f"{size}; {format_count(missing, 'session')} not held against an early deletion: no "
             "link could be made"
         )
         return note_finding(
@@ -550,7 +552,7 @@ def _check_vault(_: str) -> Finding:
 
 
 def _check_clipboard(_: str) -> Finding:
-    ways = clipboard.clipboard_ways()
+    ways = clipboard.clipboard_methods()
     if not ways:
         remedy = "Install xclip or wl-clipboard; without one, the message shows the text to copy."
         return note_finding("no clipboard program found", remedy, "none")

@@ -18,9 +18,9 @@ from resume_hooks.sessions.held_links import FOLDER, links_folder, links_without
 from resume_hooks.storage import removal
 from resume_hooks.storage.state_file import convert_os_error
 from resume_hooks.system import claude_cli
-from resume_hooks.system.invocation import in_shell, quote_word
-from resume_hooks.system.plugin_files import MARKETPLACE, NAME, is_assembled, plugin_folder
-from resume_hooks.system.text import plural
+from resume_hooks.system.invocation import quote_word, shell_command
+from resume_hooks.system.plugin_files import MARKETPLACE, NAME, is_assembled_plugin, plugin_folder
+from resume_hooks.system.text import format_count
 
 FILES = (
     "links.jsonl", "settings.json", "stats.json", "audit.json", "vault-told", "log/errors.log", "log/errors.log.1",
@@ -124,7 +124,7 @@ def paths_that_stay(state: str, goes: Collection[str]) -> list[str]:
 
 
 def _own_files_that_stay(where: Where, goes: Collection[str] | None) -> list[StayingFile]:
-    state, purge = where.state, in_shell("install --remove --purge")
+    state, purge = where.state, shell_command("install --remove --purge")
     left = paths_that_stay(state, goes or _folders_of_copies())
     if goes is None:
         if os.path.isdir(state):
@@ -161,7 +161,7 @@ def _client_files_that_stay(
     if count := _scripts_that_name_us(where):
         scripts = os.path.join(where.config, "session-env")
         kind = (
-            f"the shell function `{NAME}` in scripts of {plural(count, 'session')}, which "
+            f"the shell function `{NAME}` in scripts of {format_count(count, 'session')}, which "
             "no longer finds an engine"
         )
         rows.append(
@@ -176,7 +176,7 @@ def _client_files_that_stay(
         rows.append(
             StayingFile(copy, "the client's copy of the plugin", "Claude Code removes it by itself")
         )
-    if claude_cli.marketplace(MARKETPLACE) and list(REMOVE_MARKETPLACE) not in commands:
+    if claude_cli.read_marketplace(MARKETPLACE) and list(REMOVE_MARKETPLACE) not in commands:
         known = os.path.join(plugins, "known_marketplaces.json")
         rows.append(
             StayingFile(
@@ -225,7 +225,7 @@ def paths_to_purge(state: str) -> list[str]:
     plugin = plugin_folder()
     made = (os.path.join(state, WORDS), *_folders_of_copies())
     folders = [folder for folder in made if os.path.isdir(folder) and not os.path.islink(folder)]
-    return [*files, *notes, *folders, *([plugin] if is_assembled(plugin) else [])]
+    return [*files, *notes, *folders, *([plugin] if is_assembled_plugin(plugin) else [])]
 
 
 def _folders_of_copies() -> tuple[str, ...]:
@@ -242,7 +242,7 @@ def remove_paths(state: str, goes: list[str]) -> None:
             if os.path.basename(path) == FOLDER and path not in copies:
                 continue  # in the meantime, a link in it became the last name of its file
             if path in copies:
-                removal.discard(path, state)
+                removal.remove_if_possible(path, state)
             elif os.path.lexists(path):
                 removal.remove_for_good(path, state)
         for folder in (*(os.path.join(state, name) for name in FOLDERS), state):

@@ -25,7 +25,7 @@ from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.sessions.transcript_files import FOLDER, subagents_of
-from resume_hooks.system.text import encodable, plain_line
+from resume_hooks.system.text import plain_line, replace_surrogates
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.lines import read_lines
 from resume_hooks.transcripts.raw_edit import encode
@@ -190,8 +190,8 @@ def _head_of_session(
     clean: Callable[[str], str] = hide.redact_text if hide else str
     return Head(
         session_id=session.session_id,
-        title=encodable(plain_line(ends.title_by(clean))),
-        cwd=clean(encodable(home_folder(ends, where))),
+        title=replace_surrogates(plain_line(ends.title_by(clean))),
+        cwd=clean(replace_surrogates(home_folder(ends, where))),
         created=ends.created,
         ended=ends.ended,
         parent_session_id=parent.session_id if parent else "",
@@ -243,7 +243,7 @@ def _names_in_folder(folder: str) -> list[str]:
 
 def _file_line(place: str, path: str, hide: BundleRedactor | None) -> bytes | None:
     """A file as a line of the bundle: as text where it is one; None if it can't go along."""
-    if encodable(place) != place or (hide and hide.names_secret(place)):
+    if replace_surrogates(place) != place or (hide and hide.names_secret(place)):
         return None
     try:
         content = read_regular(path, MAX_FILE)

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from resume_hooks.system.text import plural
+from resume_hooks.system.text import format_count
 
 INDENT = (
     "  "  # before every line of foreign text, so that a line at the margin is always one of ours
@@ -166,18 +166,18 @@ def cut_piece(piece: TextPiece, room: int) -> str:
     body = piece.body
     if len(body) <= room:
         return body
-    notice = f"{INDENT}… {plural(len(body) + piece.missing, 'more character')}: {piece.command}"
+    notice = (
+        f"{INDENT}… {format_count(len(body) + piece.missing, 'more character')}: {piece.command}"
+    )
     left = room - len(notice) - 2
     if left < len(INDENT) + 20:
-        return f"{INDENT}… {plural(len(body) + piece.missing, 'character')}: {piece.command}"
+        return f"{INDENT}… {format_count(len(body) + piece.missing, 'character')}: {piece.command}"
     # A call that was shortened ends with the same command, which the notice has.
     if piece.voice or body.endswith(f"{piece.command})"):
         tail = 0
     else:
         tail = left // TAIL_SHARE
-    notice = (
-        f"{INDENT}… {plural(len(body) - left + piece.missing, 'more character')}: {piece.command}"
-    )
+    notice = f"{INDENT}… {format_count(len(body) - left + piece.missing, 'more character')}: {piece.command}"
     if tail > len(INDENT):
         last = f"{INDENT}{body[len(body) - tail + len(INDENT) :].lstrip()}"
     else:

@@ -12,7 +12,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from resume_hooks.clock import minute
+from resume_hooks.clock import format_minute
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.reading.char_budget import fit_ends
 from resume_hooks.reading.passages import failed_in, says_something, without_reminders
@@ -26,8 +26,8 @@ from resume_hooks.sessions.transcript_files import (
     subagents_of,
     title_of,
 )
-from resume_hooks.system.invocation import in_shell
-from resume_hooks.system.text import one_line, plain_line, plural
+from resume_hooks.system.invocation import shell_command
+from resume_hooks.system.text import collapse_line, format_count, plain_line
 from resume_hooks.transcripts import records, script_calls
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.lines import Line
@@ -158,7 +158,7 @@ class OutlineScan:
 def first_words(record: Record) -> str:
     """The beginning of a prompt, in one line, without the client's additions."""
     said = records.prompt_text(record)[:READ_OF_PROMPT]
-    words = one_line(plain_line(without_reminders(said)), FIRST_WORDS) or one_line(
+    words = collapse_line(plain_line(without_reminders(said)), FIRST_WORDS) or collapse_line(
         plain_line(said), FIRST_WORDS
     )
     kinds = dict.fromkeys(string(block, "type") for block in records.blocks(record))
@@ -318,7 +318,7 @@ def _started_agents(session: SessionFile, observer: OutlineScan) -> Iterator[Out
                 count = sum(1 for _ in stream)
         except (OSError, SessionNotFound):
             continue  # deleted since it was listed
-        words = one_line(plain_line(task or title_of(one.path)), FIRST_WORDS)
+        words = collapse_line(plain_line(task or title_of(one.path)), FIRST_WORDS)
         yield OutlineAgent(
             one.name, plain_line(agent_type(one.path)), words, turn, count, ends.size
         )
@@ -344,7 +344,7 @@ WIDTHS = (Width(160, 12, 6, 8), Width(100, 6, 4, 4), Width(60, 4, 2, 2), Width(4
 
 def marker(verb: str, about: str) -> str:
     """The first line of output from a transcript; our index leaves out what follows it."""
-    return f"resume-hooks {verb}: {one_line(plain_line(about), 400)} · {EVIDENCE}"
+    return f"resume-hooks {verb}: {collapse_line(plain_line(about), 400)} · {EVIDENCE}"
 
 
 def outline_text(
@@ -373,8 +373,8 @@ def outline_text(
 
     def gap(first: int, last: int) -> str:
         span = span_text(turns[first].number, turns[last].number)
-        command = in_shell(f"outline {names.word} --turns {span}{by_file}")
-        return f"… {plural(last - first + 1, 'turn')} left out: {command}"
+        command = shell_command(f"outline {names.word} --turns {span}{by_file}")
+        return f"… {format_count(last - first + 1, 'turn')} left out: {command}"
 
     return fit_ends("\n".join(_opening_lines(found, names)), blocks, limit, gap)
 
@@ -391,16 +391,16 @@ def _opening_lines(found: Outline, names: TranscriptNames) -> list[str]:
         (turn.tokens for turn in reversed(found.turns) if turn.place == LIVE and turn.tokens), 0
     )
     if found.bad_lines:
-        damaged = plural(len(found.bad_lines), "unreadable line")
+        damaged = format_count(len(found.bad_lines), "unreadable line")
     else:
         damaged = ""
     facts = (
-        plural(found.turn_count, "turn"),
-        f"{minute(found.created)} .. {minute(found.ended)}",
-        f"{size_text(found.size)}, {plural(found.lines, 'record')}",
-        f"{plural(tokens, 'token')} counted last" if tokens else "",
+        format_count(found.turn_count, "turn"),
+        f"{format_minute(found.created)} .. {format_minute(found.ended)}",
+        f"{size_text(found.size)}, {format_count(found.lines, 'record')}",
+        f"{format_count(tokens, 'token')} counted last" if tokens else "",
         damaged,
-        f"a turn: {in_shell(f'read {names.word} --turns N')}",
+        f"a turn: {shell_command(f'read {names.word} --turns N')}",
     )
     return [
         marker("outline", f"{found.title} · {names.short}"),
@@ -453,19 +453,19 @@ def _reason_aside(turn: OutlineTurn, compactions: Sequence[Compaction]) -> str:
 def _line_of_turn(turn: OutlineTurn, aside: str, names: TranscriptNames, width: Width) -> str:
     tools = []
     for tool, count in turn.tools.items():
-        tools.append(f"{plain_line(one_line(tool, 40))} {count}")
+        tools.append(f"{plain_line(collapse_line(tool, 40))} {count}")
     grown = f" (+{turn.growth:,})" if turn.growth else ""
     facts = (
         f"{turn.number}",
-        minute(turn.time)[5:],
+        format_minute(turn.time)[5:],
         aside,
-        f'"{one_line(turn.first_words, width.words)}"'
+        f'"{collapse_line(turn.first_words, width.words)}"'
         if turn.number
         else "before the first prompt",
         _some_words(tools, width.tools),
         f"{turn.failed} failed" if turn.failed else "",
         _files_of_turn(turn, width.files),
-        f"{plural(turn.tokens, 'token')}{grown}" if turn.tokens else "",
+        f"{format_count(turn.tokens, 'token')}{grown}" if turn.tokens else "",
         names.reference(turn.line),
     )
     return " · ".join(fact for fact in facts if fact)
@@ -482,7 +482,7 @@ def _files_of_turn(turn: OutlineTurn, room: int) -> str:
             short = []
             for path in paths:
                 short.append(
-                    one_line(plain_line("/".join(path.rsplit("/", 2)[-2:]).lstrip("/")), 60)
+                    collapse_line(plain_line("/".join(path.rsplit("/", 2)[-2:]).lstrip("/")), 60)
                 )
             parts.append(
                 f"{label} {_some_words(short, max(1, room // 2) if label == 'read' else room)}"
@@ -502,9 +502,9 @@ def _lines_of_agents(
     for agent in agents[: width.agents]:
         facts = (
             f"   sub-agent {agent.kind}".rstrip(),
-            f'"{one_line(agent.task, width.words // 2)}"' if agent.task else "",
-            plural(agent.records, "record"),
-            in_shell(f"outline {TranscriptNames('', f'{names.short}/{agent.name}').word}"),
+            f'"{collapse_line(agent.task, width.words // 2)}"' if agent.task else "",
+            format_count(agent.records, "record"),
+            shell_command(f"outline {TranscriptNames('', f'{names.short}/{agent.name}').word}"),
         )
         shown.append(" · ".join(filter(None, facts)))
     left = len(agents) - len(shown)
@@ -512,8 +512,8 @@ def _lines_of_agents(
         turn = f" --turns {agents[0].turn}"
     else:
         turn = ""
-    said = plural(left, "more sub-agent" if shown else "sub-agent")
-    rest = f"   … {said}: {in_shell(f'outline {names.word}{turn} --max-chars 0')}"
+    said = format_count(left, "more sub-agent" if shown else "sub-agent")
+    rest = f"   … {said}: {shell_command(f'outline {names.word}{turn} --max-chars 0')}"
     if left:
         return [*shown, rest]
     return shown
@@ -521,14 +521,16 @@ def _lines_of_agents(
 
 def _line_of_compaction(compaction: Compaction, names: TranscriptNames) -> str:
     if compaction.trigger:
-        by = f" ({plain_line(one_line(compaction.trigger, 20))})"
+        by = f" ({plain_line(collapse_line(compaction.trigger, 20))})"
     else:
         by = ""
     facts = (
         "-- trimmed in place" if compaction.trigger == TRIM else f"-- compacted{by}",
-        minute(compaction.time)[5:],
+        format_minute(compaction.time)[5:],
         "abandoned branch, not sent" if compaction.abandoned else "",
-        f"{plural(compaction.tokens_before, 'token')} before" if compaction.tokens_before else "",
+        f"{format_count(compaction.tokens_before, 'token')} before"
+        if compaction.tokens_before
+        else "",
         f"summary {names.reference(compaction.summary)}" if compaction.summary >= 0 else "",
     )
     return " · ".join(fact for fact in facts if fact)

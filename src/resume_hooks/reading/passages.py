@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import count
 from typing import BinaryIO, NamedTuple
 
-from resume_hooks.clock import minute
+from resume_hooks.clock import format_minute
 from resume_hooks.reading.char_budget import WHOLE, TextPiece, cut_middle, indent_text
 from resume_hooks.reading.render import (
     Rendering,
@@ -33,8 +33,8 @@ from resume_hooks.sessions.record_references import (
 )
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.sessions.transcript_files import subagent_name
-from resume_hooks.system.invocation import in_shell
-from resume_hooks.system.text import one_line, plain_line, plain_text, plural
+from resume_hooks.system.invocation import shell_command
+from resume_hooks.system.text import collapse_line, format_count, plain_line, plain_text
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.attachments import QUEUED, kind_of
 from resume_hooks.transcripts.lines import Line, OneOpen, lines_before, open_transcript, read_lines
@@ -101,8 +101,8 @@ class Passage(NamedTuple):
             turn = f"turn {self.turn}"
         else:
             turn = ""
-        facts = [reference, minute(self.timestamp)[5:], turn, self.speaker]
-        head = one_line(plain_line(" · ".join(fact for fact in facts if fact)), TARGET + 120)
+        facts = [reference, format_minute(self.timestamp)[5:], turn, self.speaker]
+        head = collapse_line(plain_line(" · ".join(fact for fact in facts if fact)), TARGET + 120)
         text, missing = cut_middle(self.text, limit)
         command = whole_command(reference, self.characters)
         return TextPiece(head, indent_text(plain_text(text)), command, self.voice, missing)
@@ -110,7 +110,7 @@ class Passage(NamedTuple):
 
 def whole_command(reference: str, characters: int = 0) -> str:
     """The command that prints a record, whole where it is known to have that many characters."""
-    return in_shell(f"read {reference}{' --max-chars 0' if characters > WHOLE else ''}")
+    return shell_command(f"read {reference}{' --max-chars 0' if characters > WHOLE else ''}")
 
 
 def says_something(record: Record) -> bool:
@@ -191,7 +191,7 @@ def _speaker_of(record: Record, shown: Rendering, *, prompt: bool, subagent: boo
     elif kind == records.RESULT or records.results(record):
         state = "failed result" if failed_in(record) else "result"
         if shown.tool:
-            who = f"{state} of {shown.tool} {one_line(shown.target, TARGET)}".rstrip()
+            who = f"{state} of {shown.tool} {collapse_line(shown.target, TARGET)}".rstrip()
         else:
             who = state
     elif kind == records.ASSISTANT and record.get("isApiErrorMessage"):
@@ -232,7 +232,7 @@ def _brief_text(
     kind = records.kind(record)
     if is_added(record):
         return (
-            f"[{plural(characters, 'character')} that the client added: "
+            f"[{format_count(characters, 'character')} that the client added: "
             f"{whole_command(reference, characters)}]"
         )
     if kind == records.ASSISTANT:
@@ -249,7 +249,7 @@ def _brief_text(
 def _call_line(block: Record, own: Mapping[str, ToolCall], reference: str) -> str:
     call = own.get(string(block, "id"))
     about = call.target if call else ""
-    shown = one_line(plain_line(about or fields_text(records.mapping(block, "input"))), TARGET)
+    shown = collapse_line(plain_line(about or fields_text(records.mapping(block, "input"))), TARGET)
     left = sum(map(len, records.strings(block.get("input")))) - len(shown)
     if left > SLIGHT:
         rest = f" (… {left:,} more characters of input: {whole_command(reference)})"

@@ -22,7 +22,7 @@ from resume_hooks.reading.digest.prose import MARKUP
 from resume_hooks.reading.render import text_of
 from resume_hooks.sessions.lineage_block import OPENING
 from resume_hooks.storage.atomic import BUFFER
-from resume_hooks.system.text import plural
+from resume_hooks.system.text import format_count
 from resume_hooks.transcripts import bookkeeping, records
 from resume_hooks.transcripts.bookkeeping import AFTER_CLEAR, FURTHER_PART
 from resume_hooks.transcripts.lines import OneOpen, open_transcript, read_lines
@@ -216,7 +216,7 @@ class CheckedSummary(NamedTuple):
     def words(self) -> str:
         """The counts in words."""
         return (
-            f"of {plural(self.sentences, 'sentence')} {self.tied} tied to records, "
+            f"of {format_count(self.sentences, 'sentence')} {self.tied} tied to records, "
             f"{self.marked} {ABSENT}"
         )
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from resume_hooks.clock import DAY
 from resume_hooks.errors import UsageError
 from resume_hooks.search.index.tokenize import forms_of
-from resume_hooks.system.text import one_line, plain_line
+from resume_hooks.system.text import collapse_line, plain_line
 
 _MONTHS = (
     ("january", "jan", "januar"),
@@ -215,7 +215,7 @@ class Term(NamedTuple):
     @property
     def name(self) -> str:
         """The term on a line, in quotes if it is a phrase, as answers name it."""
-        short = one_line(plain_line(self.text), LONGEST_NAME)
+        short = collapse_line(plain_line(self.text), LONGEST_NAME)
         if self.exact:
             return f'"{short}"'
         return short
@@ -253,7 +253,7 @@ def parse_query(words: Sequence[str], now: float | None = None) -> Query:
         if excluded:
             what = "Only what must not be there was given"
         else:
-            what = f"'{one_line(plain_line(text), 80)}' holds no word"
+            what = f"'{collapse_line(plain_line(text), 80)}' holds no word"
         raise UsageError(
             what, 'Give some words, such as: resume-hooks search "connection pool" -redis'
         )

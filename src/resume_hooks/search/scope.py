@@ -18,7 +18,7 @@ from resume_hooks.sessions.session_files import unlistable_folders
 from resume_hooks.sessions.transcript_files import TranscriptFile
 from resume_hooks.system import git_worktrees
 from resume_hooks.system.git_worktrees import Project
-from resume_hooks.system.text import encodable
+from resume_hooks.system.text import replace_surrogates
 from resume_hooks.transcripts.head_tail import HeadTail
 
 
@@ -246,8 +246,8 @@ def unseen(scope: Scope, where: Where) -> list[str]:
 
 
 def _branches(words: Postings, name: str) -> list[str] | None:
-    if name and words.frequency("branch", encodable(name)):
-        return [encodable(name)]
+    if name and words.frequency("branch", replace_surrogates(name)):
+        return [replace_surrogates(name)]
     if name:
         return []
     return None
@@ -268,7 +268,7 @@ def _touched(words: Postings, path: str) -> list[str] | None:
     """The files that a path names: it alone, or as the end of a longer one, or the folder that they lie in."""
     if not path:
         return None
-    tail = encodable(path).replace("\\", "/").removeprefix("./").rstrip("/")
+    tail = replace_surrogates(path).replace("\\", "/").removeprefix("./").rstrip("/")
     ends = f"/{tail.lstrip('/')}"
     inside = f"{tail}/" if tail.startswith("/") else f"{ends}/"
     names = []

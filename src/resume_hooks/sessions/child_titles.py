@@ -10,10 +10,10 @@ import re
 from collections.abc import Iterator
 from typing import Literal, get_args
 
-from resume_hooks.paths import read_at
+from resume_hooks.paths import read_bytes_at
 from resume_hooks.sessions.session_files import SessionFile, sessions_in
-from resume_hooks.storage.locks import lock
-from resume_hooks.system.text import one_line
+from resume_hooks.storage.locks import lock_descriptor
+from resume_hooks.system.text import collapse_line
 from resume_hooks.transcripts.head_tail import REACH, TITLE_LENGTH, HeadTail
 
 MAX_DIGITS = 4  # most digits of a counter; a longer number is part of the user's own title
@@ -54,7 +54,7 @@ def child_title(root_title: str, kind: Kind, number: int = 1) -> str:
     """``<root title> · handoff 2``, the first without a number: at most 80 characters."""
     word = word_of(kind)
     end = f" · {word}" if number == 1 else f" · {word} {number}"
-    return f"{one_line(root_title, TITLE_LENGTH - len(f' · {word} ') - MAX_DIGITS)}{end}"
+    return f"{collapse_line(root_title, TITLE_LENGTH - len(f' · {word} ') - MAX_DIGITS)}{end}"
 
 
 def free_title(root_title: str, kind: Kind, folder: str, known: HeadTail | None = None) -> str:
@@ -95,7 +95,7 @@ def lock_titles(folder: str) -> Iterator[None]:
     descriptor = -1
     with contextlib.suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
-        lock(descriptor, PATIENCE)
+        lock_descriptor(descriptor, PATIENCE)
     try:
         yield
     finally:
@@ -117,6 +117,6 @@ def _tail(session: SessionFile) -> bytes:
     except OSError:
         return b""  # gone since the folder was listed: its name is free
     try:
-        return read_at(descriptor, REACH, max(0, session.size - REACH))
+        return read_bytes_at(descriptor, REACH, max(0, session.size - REACH))
     finally:
         os.close(descriptor)

@@ -6,7 +6,7 @@ import os
 import re
 
 from resume_hooks import settings
-from resume_hooks.paths import Where, read_object
+from resume_hooks.paths import Where, read_json_object
 from resume_hooks.system.claude_settings import compaction_window
 from resume_hooks.transcripts.head_tail import HeadTail, version_numbers
 from resume_hooks.transcripts.records import positive
@@ -34,13 +34,15 @@ All others may have one.
 def measured_window(session_id: str, where: Where) -> int:
     """The window of a session's model as the module inside its client told it last; 0 where it never did."""
     return positive(
-        read_object(os.path.join(where.state, "pending", f"{NOTES}{session_id}.json")).get("window")
+        read_json_object(os.path.join(where.state, "pending", f"{NOTES}{session_id}.json")).get(
+            "window"
+        )
     )
 
 
 def window_of(session_id: str, where: Where) -> int:
     """The window of a session's model, by the setting, else as measured; 0 where only the transcript can show it."""
-    return settings.number("context_window", where) or measured_window(session_id, where)
+    return settings.read_number("context_window", where) or measured_window(session_id, where)
 
 
 def window_set(ends: HeadTail, window: int, where: Where) -> int:

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from resume_hooks.clock import DAY
-from resume_hooks.paths import TOOL_RESULTS, Where, is_session_id, session_id_of
+from resume_hooks.paths import TOOL_RESULTS, Where, is_session_id, session_id_from_path
 from resume_hooks.sessions.archived.layout import MANIFEST, archive_folder
 
 SOON = (
@@ -98,7 +98,7 @@ class Endings:
             for entry in entries:
                 if is_session_id(entry.name):
                     folders.add(entry.name)
-                elif (session_id := session_id_of(entry.name)) and entry.is_file(
+                elif (session_id := session_id_from_path(entry.name)) and entry.is_file(
                     follow_symlinks=False
                 ):
                     status = entry.stat(follow_symlinks=False)

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 
 from resume_hooks.errors import WriteFailed
-from resume_hooks.paths import Where, is_private
+from resume_hooks.paths import Where, is_private_folder
 from resume_hooks.storage import removal
 
 FOLDER = "held"
@@ -23,7 +23,7 @@ def links_without_client_file(where: Where) -> Iterator[str]:
     Sorted within folders.
     """
     top = links_folder(where)
-    for root, _, names in os.walk(top) if is_private(top, where) else ():
+    for root, _, names in os.walk(top) if is_private_folder(top, where) else ():
         theirs = os.path.join(where.projects, os.path.relpath(root, top))
         for name in sorted(names):
             if not is_same(os.path.join(theirs, name), os.path.join(root, name)):
@@ -47,7 +47,7 @@ def remove_links(path: str, where: Where) -> None:
         return
     ours = os.path.join(links_folder(where), os.path.relpath(path, where.projects))
     try:
-        if os.path.isdir(path) and is_private(ours, where):
+        if os.path.isdir(path) and is_private_folder(ours, where):
             removal.remove_for_good(ours, where.state)
         elif os.path.samestat(os.lstat(path), os.lstat(ours)):
             removal.remove_file(ours, where.state)

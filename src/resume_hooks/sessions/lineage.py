@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from resume_hooks import clock
 from resume_hooks.errors import NotATranscript, SessionNotFound, WriteFailed
-from resume_hooks.paths import Where, find_session, is_session_file, session_id_of
+from resume_hooks.paths import Where, find_session, is_session_file, session_id_from_path
 from resume_hooks.sessions.agents.registry import (
     agent_at,
     find_other_agents_session,
@@ -34,7 +34,7 @@ from resume_hooks.sessions.archived.sessions import (
 )
 from resume_hooks.sessions.child_titles import kind_beside, word_of
 from resume_hooks.sessions.link_log import read_links, read_superseded
-from resume_hooks.system.text import one_line, plain_line, plain_text
+from resume_hooks.system.text import collapse_line, plain_line, plain_text
 from resume_hooks.transcripts.head_tail import TITLE_LENGTH, HeadTail
 from resume_hooks.transcripts.lines import OneOpen
 from resume_hooks.transcripts.provenance import Parent, kind_now, read_parent
@@ -181,7 +181,11 @@ class Family:
     def _present(self, parent: Parent, child_path: str) -> str | None:
         here = os.path.dirname(own_path(os.path.abspath(child_path), self._where))
         named = os.path.abspath(parent.file) if parent.file else ""
-        if named and session_id_of(named) == parent.session_id and self._may_open(named, here):
+        if (
+            named
+            and session_id_from_path(named) == parent.session_id
+            and self._may_open(named, here)
+        ):
             return named
         if not parent.session_id:
             return None
@@ -245,7 +249,9 @@ class Family:
         A parent in ``seen`` would close a cycle and is cut off.
         """
         seen.add(
-            (session_id_of(session) or session) if isinstance(session, str) else session.session_id
+            (session_id_from_path(session) or session)
+            if isinstance(session, str)
+            else session.session_id
         )
         parent = self._parent_of(session)
         if parent is not None and parent.session_id in seen:
@@ -277,7 +283,7 @@ class Family:
 
         SessionNotFound.
         """
-        by = self._superseded.get(session_id_of(path) or "", "")
+        by = self._superseded.get(session_id_from_path(path) or "", "")
         successor = find_session(by, self._where)
         if successor:
             is_there = HeadTail(successor).own_turns
@@ -340,7 +346,7 @@ def without_trims(rows: list[Ancestor]) -> list[Ancestor]:
 
 
 def _id_at(path: str, where: Where) -> str:
-    return session_id_of(path) or agent_at(path, where).session(path).session_id
+    return session_id_from_path(path) or agent_at(path, where).session(path).session_id
 
 
 def _ancestor_row(
@@ -375,7 +381,9 @@ def _ancestor_row(
             parent.exported_file or None,
             parent.session_id or None,
         )
-        made = clock.normal(parent.at)  # what it holds of its parent is older than itself
+        made = clock.normalize_timestamp(
+            parent.at
+        )  # what it holds of its parent is older than itself
         created, ended = max(created, made), max(ended, made)
-    title, of = one_line(plain_text(title), TITLE_LENGTH), parent.subagent if parent else ""
+    title, of = collapse_line(plain_text(title), TITLE_LENGTH), parent.subagent if parent else ""
     return Ancestor(session_id, place, title, *derived, status, created, ended, size, subagent=of)

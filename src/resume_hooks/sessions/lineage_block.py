@@ -6,9 +6,15 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from resume_hooks.clock import minute
+from resume_hooks.clock import format_minute
 from resume_hooks.sessions.child_titles import word_of
-from resume_hooks.system.text import QUOTE, one_line, plain_line, plain_text, replace_matches
+from resume_hooks.system.text import (
+    TAG_BRACKET,
+    collapse_line,
+    plain_line,
+    plain_text,
+    replace_matches,
+)
 from resume_hooks.transcripts.head_tail import TITLE_LENGTH
 
 if TYPE_CHECKING:
@@ -56,7 +62,7 @@ def render_block(
         lines.append(f"{number}. {_describe(ancestor)}")
         if ancestor.session_file:
             lines.append(f"{_FILE}{_escape(ancestor.session_file)}")
-    current = f"{_block_title(title)} · {session_id} · {minute(created)} · this session"
+    current = f"{_block_title(title)} · {session_id} · {format_minute(created)} · this session"
     lines += [f"{len(ancestors) + 1}. {current}", f"{_FILE}{_escape(file)}"]
     advice = _ADVICE.format(_SEARCHER if searcher else "")
     return "\n".join([*lines, advice, CLOSING])
@@ -102,14 +108,16 @@ def _describe(ancestor: Ancestor) -> str:
     session_id = _escape(ancestor.session_id) or "(id unknown)"
     if ancestor.status == MISSING:
         return f"(file gone) · {session_id} · {word_of(ancestor.derivation_type)}"
-    dates = f"{_escape(minute(ancestor.created))} .. {_escape(minute(ancestor.ended))}"
+    dates = (
+        f"{_escape(format_minute(ancestor.created))} .. {_escape(format_minute(ancestor.ended))}"
+    )
     where = LEFT.get(ancestor.status, "")
     size, derived = size_text(ancestor.size), word_of(ancestor.derivation_type)
     return f"{_block_title(ancestor.title)} · {session_id} · {dates} · {size} · {derived}{where}"
 
 
 def _block_title(text: str) -> str:
-    return _escape(one_line(plain_text(text), TITLE_LENGTH))
+    return _escape(collapse_line(plain_text(text), TITLE_LENGTH))
 
 
 def without_block_markers(text: str) -> str:
@@ -119,7 +127,7 @@ def without_block_markers(text: str) -> str:
     quote. Markers and tags in letters of full width, or with spaces or what nobody sees in them,
     are read as well: of such a text the plain letters stay.
     """
-    return replace_matches(text, ((_MARKER, r"(\1\2)"), (_TAG, QUOTE)))
+    return replace_matches(text, ((_MARKER, r"(\1\2)"), (_TAG, TAG_BRACKET)))
 
 
 def _escape(text: str) -> str:

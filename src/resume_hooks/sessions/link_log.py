@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterator
 from typing import Any, NamedTuple, Optional
 
-from resume_hooks.paths import Where, is_session_id, private_folder, read_regular
+from resume_hooks.paths import Where, is_session_id, make_private_folder, read_regular
 from resume_hooks.storage.atomic import append_line
 
 FILE_NAME = "links.jsonl"
@@ -72,7 +72,7 @@ def read_superseded(where: Where) -> dict[str, str]:
 
 def _append_row(row: dict[str, object], where: Where) -> None:
     path = links_file(where)
-    private_folder(os.path.dirname(path), where)
+    make_private_folder(os.path.dirname(path), where)
     append_line(path, json.dumps(row, separators=(",", ":")).encode())
 
 

@@ -10,7 +10,13 @@ import os
 from collections.abc import Callable, Sequence
 
 from resume_hooks.errors import AmbiguousLocator, SessionNotFound, UsageError
-from resume_hooks.paths import Where, canonical, is_session_id, project_key, project_names
+from resume_hooks.paths import (
+    Where,
+    canonical_path,
+    is_session_id,
+    project_folder_names,
+    project_key,
+)
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.registry import agent_of, require_whole
 from resume_hooks.sessions.archived.layout import path_below_project, path_of_place, session_in
@@ -45,7 +51,7 @@ from resume_hooks.sessions.session_files import (
     unlistable_folders,
 )
 from resume_hooks.sessions.transcript_files import PREFIX, Subagent, subagent_name, subagents_of
-from resume_hooks.system.text import one_line, plain_line
+from resume_hooks.system.text import collapse_line, plain_line
 
 
 def archived_copy(words: str, around: Surroundings, *, by_part: bool) -> SessionFile | None:
@@ -159,11 +165,11 @@ def _by_old_path(words: str, around: Surroundings) -> SessionFile | None:
 
 def _is_of_folder(archived: ArchivedSession, around: Surroundings) -> bool:
     """Whether a session belongs to the working directory, not to another one with the same key."""
-    if archived.project not in project_names(around.cwd, around.where, list):
+    if archived.project not in project_folder_names(around.cwd, around.where, list):
         return False
-    return project_key(archived.cwd) != archived.project or canonical(archived.cwd) == canonical(
-        around.cwd
-    )
+    return project_key(archived.cwd) != archived.project or canonical_path(
+        archived.cwd
+    ) == canonical_path(around.cwd)
 
 
 __all__ = [
@@ -305,9 +311,12 @@ def _resolve_subagent(locator: str, cwd: str, where: Where, *, foreign: bool) ->
     try:
         return resolve(locator, cwd, where, foreign=foreign)
     except SessionNotFound as error:
-        names = one_line(plain_line(", ".join(one.name for one in started)), 400) or "no sub-agents"
+        names = (
+            collapse_line(plain_line(", ".join(one.name for one in started)), 400)
+            or "no sub-agents"
+        )
         raise SessionNotFound(
-            f"No sub-agent {one_line(plain_line(name), 80)} of session {session.session_id}",
+            f"No sub-agent {collapse_line(plain_line(name), 80)} of session {session.session_id}",
             f"It started {names}.",
         ) from error
 

@@ -22,7 +22,13 @@ import orjson
 
 from resume_hooks import clock
 from resume_hooks.errors import AmbiguousLocator, SessionNotFound, UsageError
-from resume_hooks.paths import ENDING, Where, is_session_id, project_names, read_at
+from resume_hooks.paths import (
+    TRANSCRIPT_SUFFIX,
+    Where,
+    is_session_id,
+    project_folder_names,
+    read_bytes_at,
+)
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.registry import (
     agent_at,
@@ -42,7 +48,7 @@ from resume_hooks.sessions.session_files import (
     where_hidden,
     where_linked,
 )
-from resume_hooks.system.text import one_line, plain_line
+from resume_hooks.system.text import collapse_line, plain_line
 from resume_hooks.transcripts.head_tail import REACH, HeadTail
 
 _KINDS = (b'-title"', b'"pr-link"', b'"tag"')
@@ -82,7 +88,7 @@ class Surroundings:
     @cached_property
     def projects(self) -> list[str]:
         """The names of the project folders of the working directory."""
-        return project_names(self.cwd, self.where, self.store.projects)
+        return project_folder_names(self.cwd, self.where, self.store.projects)
 
     @property
     def hidden(self) -> str:
@@ -238,12 +244,12 @@ def naming_lines(session: SessionFile) -> bytes:
     except OSError:
         return b""  # gone since it was listed
     try:
-        tail = read_at(descriptor, REACH, max(0, session.size - REACH))
+        tail = read_bytes_at(descriptor, REACH, max(0, session.size - REACH))
         lines = _lines_with(_KINDS, tail)
         cleared = _CLEARED.search(lines)
         if cleared or not _CUSTOM.search(lines):
             if session.size > REACH:
-                head = read_at(descriptor, REACH, 0)
+                head = read_bytes_at(descriptor, REACH, 0)
             else:
                 head = tail
             lines += _lines_with(_KINDS[:1], head)
@@ -369,7 +375,9 @@ def by_tag(words: str, around: Surroundings) -> SessionFile | None:
         as_written(tag), lambda facts: facts.tag.casefold() == tag.casefold() != ""
     )
     if not sessions and tag != words:
-        raise SessionNotFound(f"No session has the tag '{one_line(plain_line(tag), 80)}'", SEEN)
+        raise SessionNotFound(
+            f"No session has the tag '{collapse_line(plain_line(tag), 80)}'", SEEN
+        )
     return _only_session(words, sessions, around)
 
 
@@ -438,7 +446,9 @@ def is_one_form(words: str) -> bool:
     """Whether words are of a form that is nothing else: an id, a path, an address, latest, a tag, a pull request."""
     small = words.lower()
     named = (
-        small.endswith(ENDING) or "://" in small or small.startswith(("latest", "tag:", "title:"))
+        small.endswith(TRANSCRIPT_SUFFIX)
+        or "://" in small
+        or small.startswith(("latest", "tag:", "title:"))
     )
     return named or is_session_id(small) or _PULL_NUMBER.fullmatch(words) is not None
 
@@ -470,7 +480,7 @@ def not_found_error(words: str, around: Surroundings) -> SessionNotFound:
     return SessionNotFound(
         (
             "No session is called "
-            f"'{one_line(plain_line(words), 80)}'{', and no id starts so' if len(words) > 3 else ''}"
+            f"'{collapse_line(plain_line(words), 80)}'{', and no id starts so' if len(words) > 3 else ''}"
         ),
         "Use a session id or four or more of its first characters, a title or three letters of one, a tag, latest, "
         f"'#72' for a pull request, or the path of a .jsonl file. {SEEN}{around.hidden}",
@@ -511,7 +521,7 @@ def text_after_prefix(form: str, words: str) -> str:
 
 def typed_path(words: str, around: Surroundings) -> str | None:
     """The path that words are; None where they have not the form of one."""
-    if not (words.endswith(ENDING) or os.sep in words):
+    if not (words.endswith(TRANSCRIPT_SUFFIX) or os.sep in words):
         return None
     return absolute_path(words, around.cwd)
 
@@ -528,7 +538,7 @@ def _refuse_others_files(path: str, where: Where) -> None:
     """UsageError for a path outside the transcripts: a model's shell runs our verbs unasked, so they open no more."""
     homes = (where.projects, vault_folder(where), unpacked_folder(where), *homes_of_others(where))
     below = tuple(os.path.realpath(home) + os.sep for home in homes)
-    inside = os.path.realpath(path).startswith(below) and path.endswith(ENDING)
+    inside = os.path.realpath(path).startswith(below) and path.endswith(TRANSCRIPT_SUFFIX)
     if os.path.lexists(path) and (not inside or os.path.islink(path)):
         remedy = "Other files are for the user to open, in a shell."
         raise UsageError(f"{path} is not a transcript under {where.projects}", remedy)

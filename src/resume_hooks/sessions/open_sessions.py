@@ -18,9 +18,9 @@ from functools import cached_property
 from typing import Any
 
 from resume_hooks.errors import SessionNotFound
-from resume_hooks.paths import Where, read_object
+from resume_hooks.paths import Where, read_json_object
 from resume_hooks.sessions.session_files import SessionFile
-from resume_hooks.storage.state_file import process_runs
+from resume_hooks.storage.state_file import is_process_running
 from resume_hooks.system import processes
 from resume_hooks.transcripts.head_tail import HeadTail
 
@@ -114,7 +114,7 @@ def _clients_listed(where: Where) -> Iterator[tuple[int, dict[str, Any]]]:
     for name in names:
         stem, extension = os.path.splitext(name)
         if extension == ".json" and stem.isascii() and stem.isdecimal():
-            yield int(stem), read_object(os.path.join(folder, name))
+            yield int(stem), read_json_object(os.path.join(folder, name))
 
 
 def _runs(pid: int, entry: dict[str, Any]) -> bool:
@@ -125,10 +125,10 @@ def _runs(pid: int, entry: dict[str, Any]) -> bool:
     domain, started = entry.get("pidDomain"), entry.get("procStart")
     if isinstance(domain, str) and not _is_this_machine(domain):
         return True
-    if not process_runs(pid):
+    if not is_process_running(pid):
         return False
     if isinstance(started, str):
-        now = processes.start_of_process(pid)
+        now = processes.process_start_time(pid)
     else:
         now = ""
     return not now or now == started  # else the number went to another process since

@@ -15,7 +15,7 @@ import orjson
 
 from resume_hooks import clock
 from resume_hooks.sessions.lineage_block import CLOSING, OPENING, shorten_block
-from resume_hooks.system.text import encodable_all
+from resume_hooks.system.text import replace_all_surrogates
 from resume_hooks.transcripts.bookkeeping import CUSTOM_TITLE, label
 from resume_hooks.transcripts.placeholders import UNANSWERED
 from resume_hooks.transcripts.records import ASSISTANT, RESULT, SYNTHETIC_MODEL, TEXT
@@ -126,7 +126,7 @@ def _context_lines(
     }
     # Client 2.1.42 resumes at the latest record, and at the first of two that are equally late.
     envelope = _envelope(
-        setting._replace(at=clock.later(setting.at)), user_id, "assistant", answer_id
+        setting._replace(at=clock.add_millisecond(setting.at)), user_id, "assistant", answer_id
     )
     return [_dump(user), _dump({**envelope, "message": _card_answer(message_id, card)})]
 
@@ -197,4 +197,4 @@ def _dump(record: dict[str, Any]) -> bytes:
     try:
         return orjson.dumps(record)
     except orjson.JSONEncodeError:  # a lone surrogate in a folder or a branch of the parent
-        return orjson.dumps(encodable_all(record))
+        return orjson.dumps(replace_all_surrogates(record))

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from resume_hooks.errors import ResumeHooksError
-from resume_hooks.paths import Where, project_key, project_names
+from resume_hooks.paths import Where, project_folder_names, project_key
 from resume_hooks.sessions.archived.sessions import project_folder_of
 from resume_hooks.storage import removal
-from resume_hooks.storage.locks import locked_folder
-from resume_hooks.system.text import plural
+from resume_hooks.storage.locks import lock_folder
+from resume_hooks.system.text import format_count
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.records import mapping, string
 
@@ -42,7 +42,7 @@ class MovedFolder(NamedTuple):
         said = []
         if self.commits:
             if len(self.commits) > 1:
-                more = f" and {plural(len(self.commits) - 1, 'other')}"
+                more = f" and {format_count(len(self.commits) - 1, 'other')}"
             else:
                 more = ""
             said.append(
@@ -50,7 +50,7 @@ class MovedFolder(NamedTuple):
             )
         if self.files:
             said.append(
-                f"has {self.files} of the {plural(self.of_files, 'file')} that it worked on"
+                f"has {self.files} of the {format_count(self.of_files, 'file')} that it worked on"
             )
         if self.worktree:
             said.append("is of the repository that it was a worktree of")
@@ -79,7 +79,7 @@ def _here(where: Where) -> str:
 
 def project_folder(home: str, where: Where) -> str:
     """The folder in which today's client keeps new sessions of a working directory, whether it is there or not."""
-    return os.path.join(where.projects, project_names(home, where, known=list)[0])
+    return os.path.join(where.projects, project_folder_names(home, where, list_names=list)[0])
 
 
 @contextlib.contextmanager
@@ -93,7 +93,7 @@ def only_maker(home: str, where: Where) -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         with contextlib.suppress(ResumeHooksError):
             stack.enter_context(
-                locked_folder(place, where, "Another command is at it", "No lock:", PATIENCE)
+                lock_folder(place, where, "Another command is at it", "No lock:", PATIENCE)
             )
         yield
     with contextlib.suppress(OSError):  # another command's lock is in it

@@ -22,7 +22,7 @@ from resume_hooks.sessions.archived.layout import session_in
 from resume_hooks.sessions.archived.manifest import archived_ids
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.sessions.transcript_files import subagents_of
-from resume_hooks.system.text import one_line, plain_line
+from resume_hooks.system.text import collapse_line, plain_line
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.lines import (
     Line,
@@ -337,4 +337,4 @@ def is_record_id(text: str) -> bool:
 
 
 def _shown_word(text: str) -> str:
-    return one_line(plain_line(text), 80)
+    return collapse_line(plain_line(text), 80)

@@ -22,7 +22,7 @@ from resume_hooks.sessions.locator_forms import sessions_titled
 from resume_hooks.sessions.open_sessions import why_session_is_open
 from resume_hooks.sessions.session_files import SessionFile, sessions_in
 from resume_hooks.storage.atomic import append_records
-from resume_hooks.system.text import encodable, plain_line
+from resume_hooks.system.text import plain_line, replace_surrogates
 from resume_hooks.transcripts.bookkeeping import AGENT_NAME, CUSTOM_TITLE, TAG, label
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.records import Record
@@ -178,7 +178,7 @@ def _as_tag(text: str) -> str:
 
 
 def _utf8_text(text: str) -> str:
-    if text != encodable(text):
+    if text != replace_surrogates(text):
         raise UsageError(
             "That is not UTF-8 text", "Type it again, in a terminal that speaks UTF-8."
         )

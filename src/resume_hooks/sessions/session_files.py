@@ -21,7 +21,7 @@ from resume_hooks.paths import (
     is_session_id,
     project_folders,
     project_key,
-    session_id_of,
+    session_id_from_path,
 )
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.lines import OneOpen
@@ -81,17 +81,19 @@ def sessions_of(cwd: str, where: Where) -> list[SessionFile]:
 def all_sessions(where: Where, prefix: str = "") -> list[SessionFile]:
     """Every session of every project whose id starts with ``prefix``, newest first."""
     return newest_first(
-        s for folder in paths.all_folders(where) for s in sessions_in(folder, prefix)
+        s for folder in paths.all_project_folders(where) for s in sessions_in(folder, prefix)
     )
 
 
 def known_ids(where: Where) -> set[str]:
     """The ids in the names of all session files; no file is looked at."""
     ids = set()
-    for folder in paths.all_folders(where):
+    for folder in paths.all_project_folders(where):
         with contextlib.suppress(OSError):
             ids |= {
-                session_id for name in os.listdir(folder) if (session_id := session_id_of(name))
+                session_id
+                for name in os.listdir(folder)
+                if (session_id := session_id_from_path(name))
             }
     return ids
 
@@ -105,7 +107,7 @@ def unlistable_folders(where: Where) -> list[str]:
     if not _is_accessible(os.listdir, home):
         return [home]
     folders = []
-    for folder in paths.all_folders(where):
+    for folder in paths.all_project_folders(where):
         if not _is_accessible(_check_first_entry, folder):
             folders.append(folder)
     return folders
@@ -125,11 +127,11 @@ def linked_projects(where: Where, session_id: str = "") -> list[str]:
         return []
     if not session_id:
         return folders
-    name = f"{session_id}{paths.ENDING}"
+    name = f"{session_id}{paths.TRANSCRIPT_SUFFIX}"
     behind = [os.path.join(folder, name) for folder in folders]
     links = [
         path
-        for folder in paths.all_folders(where)
+        for folder in paths.all_project_folders(where)
         if os.path.islink(path := os.path.join(folder, name))
     ]
     return [path for path in (*behind, *links) if os.path.isfile(path)]
@@ -177,7 +179,9 @@ def ends_belong_to_folder(ends: HeadTail, cwd: str) -> bool:
     for folder in ends.folders:
         if project_key(folder)[:MAX_KEY] == key:
             fitting.append(folder)
-    return not fitting or paths.canonical(cwd) in {paths.canonical(folder) for folder in fitting}
+    return not fitting or paths.canonical_path(cwd) in {
+        paths.canonical_path(folder) for folder in fitting
+    }
 
 
 def session_file(path: str) -> SessionFile:
@@ -190,7 +194,7 @@ def session_file(path: str) -> SessionFile:
         status = os.stat(path)
         if not os.path.isfile(path):
             raise SessionNotFound(f"{path} is not a file", "Give the path of a .jsonl file.")
-        session_id = session_id_of(path) or _inner_id(path)
+        session_id = session_id_from_path(path) or _inner_id(path)
     except OSError as error:
         raise SessionNotFound(
             f"{path} can't be read: {error.strerror}", "Check the path."
@@ -238,7 +242,7 @@ def _listed_files(folder: str, prefix: str = "") -> list[SessionFile]:
     with os.scandir(folder) as entries:
         for entry in entries:
             if entry.name.startswith(prefix):
-                session_id = session_id_of(entry.name)
+                session_id = session_id_from_path(entry.name)
             else:
                 session_id = None
             if session_id is None or not entry.is_file(follow_symlinks=False):
@@ -335,7 +339,7 @@ class LocalStore:
     def projects(self) -> list[str]:
         """The names of the project folders, without links."""
         projects = []
-        for folder in paths.all_folders(self._where):
+        for folder in paths.all_project_folders(self._where):
             projects.append(os.path.basename(folder))
         return projects
 

@@ -12,8 +12,14 @@ import stat
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from resume_hooks.paths import ENDING, Where, all_folders, is_session_id, read_object
-from resume_hooks.system.text import encodable, one_line
+from resume_hooks.paths import (
+    TRANSCRIPT_SUFFIX,
+    Where,
+    all_project_folders,
+    is_session_id,
+    read_json_object,
+)
+from resume_hooks.system.text import collapse_line, replace_surrogates
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.head_tail import TITLE_LENGTH, HeadTail
 from resume_hooks.transcripts.lines import Line
@@ -101,12 +107,14 @@ def file_of_owner(path: str, session_id: str) -> str:
     if subagent_name(path) is None:
         return path
     folder, inside, _ = path.partition(os.path.join(os.sep, session_id, FOLDER, ""))
-    return os.path.join(folder if inside else os.path.dirname(path), f"{session_id}{ENDING}")
+    return os.path.join(
+        folder if inside else os.path.dirname(path), f"{session_id}{TRANSCRIPT_SUFFIX}"
+    )
 
 
 def agent_type(path: str) -> str:
     """Which agent a file is of, by the note that the client keeps beside it; ``""`` without a note."""
-    note = read_object(os.path.splitext(path)[0] + ".meta.json")
+    note = read_json_object(os.path.splitext(path)[0] + ".meta.json")
     return records.string(note, "agentType")
 
 
@@ -120,7 +128,7 @@ def title_of(path: str) -> str:
         return ends.title
     prompts = (record for record in ends.first_records if opens_turn(record, subagent=True))
     words = next(map(records.prompt_text, prompts), "")
-    return one_line(_FROM_LEAD.sub("", words), TITLE_LENGTH) or ends.title
+    return collapse_line(_FROM_LEAD.sub("", words), TITLE_LENGTH) or ends.title
 
 
 def subagents_by_session(folder: str) -> dict[str, list[str]]:
@@ -164,8 +172,10 @@ class TranscriptFile(NamedTuple):
 
 def all_files(where: Where) -> list[TranscriptFile]:
     """Every transcript of the config home that can be looked at and has a UTF-8 name, as SQLite needs."""
-    files = [file for folder in all_folders(where) for file in files_in(folder)]
-    return [file for file in files if file.path.isascii() or encodable(file.path) == file.path]
+    files = [file for folder in all_project_folders(where) for file in files_in(folder)]
+    return [
+        file for file in files if file.path.isascii() or replace_surrogates(file.path) == file.path
+    ]
 
 
 def files_in(folder: str) -> Iterator[TranscriptFile]:
@@ -177,14 +187,14 @@ def files_in(folder: str) -> Iterator[TranscriptFile]:
     except OSError:
         return
     for entry in entries:  # thousands, at every search: each costs what it must
-        if not entry.name.endswith(ENDING):
+        if not entry.name.endswith(TRANSCRIPT_SUFFIX):
             if is_session_id(entry.name) and not entry.is_symlink():  # a link could lead anywhere
                 for agent in subagents_in(entry.path, entry.name):
                     yield from _transcript_if_regular(
                         agent.path, name, agent.session_id, agent.name
                     )
             continue
-        stem = entry.name[: -len(ENDING)]
+        stem = entry.name[: -len(TRANSCRIPT_SUFFIX)]
         if is_session_id(stem):
             yield from _transcript_if_regular(entry, name, stem, "")
         elif subagent_name(entry.name):

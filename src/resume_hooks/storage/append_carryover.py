@@ -13,7 +13,7 @@ import os
 import signal
 import time
 
-from resume_hooks.paths import read_at
+from resume_hooks.paths import read_bytes_at
 
 try:
     import fcntl
@@ -21,14 +21,14 @@ except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 CHUNK = 1024 * 1024  # bytes to carry over or compare at a time
-GRACE = 0.05  # seconds between a program's lookup of a path and its open
-QUIET = 0.3  # seconds without a new byte after which no more writes are expected
-LIMIT = 5.0  # seconds to follow a file that others write to without a pause
-TORN = 0.5  # seconds to wait for the rest of a half-written line
+OPEN_GRACE = 0.05  # seconds between a program's lookup of a path and its open
+QUIET_TIME = 0.3  # seconds without a new byte after which no more writes are expected
+FOLLOW_LIMIT = 5.0  # seconds to follow a file that others write to without a pause
+PARTIAL_LINE_WAIT = 0.5  # seconds to wait for the rest of a half-written line
 PAUSE = 0.005
 
 
-class Splice:
+class AppendCarryover:
     """The end of the open file ``source`` from ``position``, which advances as bytes are carried over."""
 
     def __init__(self, source: int, position: int) -> None:
@@ -43,9 +43,9 @@ class Splice:
         A partial line waits for its rest; otherwise another program's record could get in between.
         """
         carried = 0
-        while piece := self._lines():
-            self._append(target, piece)
-            carried += len(piece)
+        while lines := self._lines():
+            self._append(target, lines)
+            carried += len(lines)
         return carried
 
     def settle(self, target: int) -> None:
@@ -61,36 +61,38 @@ class Splice:
         there as well. Return True if a program is known to have the old file still open for
         writing.
         """
-        began = last = time.monotonic()
+        start = last_write = time.monotonic()
         try:
             while True:
-                held = held_for_writing(self._source)
+                is_open = is_open_for_writing(self._source)
                 now = time.monotonic()
                 if self._carry_between_lines(target):
-                    last = now
-                elif now - last >= (GRACE if held is False else QUIET):
+                    last_write = now
+                elif now - last_write >= (OPEN_GRACE if is_open is False else QUIET_TIME):
                     break
-                if now - began >= LIMIT:
+                if now - start >= FOLLOW_LIMIT:
                     break
                 time.sleep(PAUSE)
         finally:
             self._carry_between_lines(target)
-            while rest := read_at(self._source, CHUNK, self.position):
+            while rest := read_bytes_at(self._source, CHUNK, self.position):
                 ending = (
                     b"" if len(rest) == CHUNK else b"\n"
                 )  # otherwise the next record would continue this line
                 self._append(target, rest, ending)
-        return held is True
+        return is_open is True
 
     def _carry_between_lines(self, target: int) -> int:
         """Carry over once the last line of the new file is complete, since other programs write to it."""
         if not self._lines():
             return 0
-        deadline = time.monotonic() + TORN
+        deadline = time.monotonic() + PARTIAL_LINE_WAIT
         # The part carried so far may itself end inside a line, if the file was copied during a
         # write.
-        ended = not self.position or read_at(self._source, 1, self.position - 1) == b"\n"
-        while ended and is_torn(target):
+        carried_whole_lines = (
+            not self.position or read_bytes_at(self._source, 1, self.position - 1) == b"\n"
+        )
+        while carried_whole_lines and has_partial_line(target):
             if time.monotonic() >= deadline:
                 os.write(target, b"\n")  # abandoned: end it, so that it does not spoil our record
                 break
@@ -99,10 +101,10 @@ class Splice:
 
     def _lines(self) -> bytes:
         length = CHUNK
-        while piece := read_at(self._source, length, self.position):
-            whole = piece[: piece.rfind(b"\n") + 1]
-            if whole or len(piece) < length:
-                return whole
+        while piece := read_bytes_at(self._source, length, self.position):
+            whole_lines = piece[: piece.rfind(b"\n") + 1]
+            if whole_lines or len(piece) < length:
+                return whole_lines
             length *= 2
         return b""
 
@@ -118,18 +120,18 @@ def await_line_end(descriptor: int) -> None:
 
     Stop after a short time if the line was abandoned.
     """
-    deadline = time.monotonic() + TORN
-    while is_torn(descriptor) and time.monotonic() < deadline:
+    deadline = time.monotonic() + PARTIAL_LINE_WAIT
+    while has_partial_line(descriptor) and time.monotonic() < deadline:
         time.sleep(PAUSE)
 
 
-def is_torn(descriptor: int) -> bool:
+def has_partial_line(descriptor: int) -> bool:
     """Check whether the last line of an open file lacks its line ending."""
     size = os.fstat(descriptor).st_size
-    return size > 0 and read_at(descriptor, 1, size - 1) != b"\n"
+    return size > 0 and read_bytes_at(descriptor, 1, size - 1) != b"\n"
 
 
-def held_for_writing(descriptor: int) -> bool | None:
+def is_open_for_writing(descriptor: int) -> bool | None:
     """Check whether another program has the file open for writing; return None if the system can't tell.
 
     Linux grants a read lease only on a file without writers. The lease is returned at once; a
@@ -150,7 +152,7 @@ def held_for_writing(descriptor: int) -> bool | None:
     return False
 
 
-def begins_with(descriptor: int, copy: str) -> bool:
+def begins_with_copy(descriptor: int, copy: str) -> bool:
     """Check whether an open file begins with all the bytes of the file ``copy``.
 
     Raise OSError if one can't be read.
@@ -158,7 +160,7 @@ def begins_with(descriptor: int, copy: str) -> bool:
     offset = 0
     with open(copy, "rb", buffering=0) as stream:
         while piece := stream.read(CHUNK):
-            if read_at(descriptor, len(piece), offset) != piece:
+            if read_bytes_at(descriptor, len(piece), offset) != piece:
                 return False
             offset += len(piece)
     return True

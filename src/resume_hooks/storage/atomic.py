@@ -16,16 +16,21 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from resume_hooks.errors import WriteFailed
 from resume_hooks.storage import removal
-from resume_hooks.storage.append_carryover import Splice, await_line_end, begins_with, is_torn
-from resume_hooks.storage.locks import lock
+from resume_hooks.storage.append_carryover import (
+    AppendCarryover,
+    await_line_end,
+    begins_with_copy,
+    has_partial_line,
+)
+from resume_hooks.storage.locks import lock_descriptor
 from resume_hooks.storage.state_file import (
     MODE,
     convert_os_error,
     create_file,
-    read_open,
-    spare_name,
-    sweep_spare_names,
+    read_pieces,
+    remove_stale_temporaries,
     sync_folder,
+    temporary_name,
 )
 
 BUFFER = 1024 * 1024  # bytes to write at a time
@@ -39,18 +44,18 @@ def create_session(path: str, chunks: Iterable[bytes], check: Callable[[str], No
     any failure no file remains.
     """
     folder = os.path.dirname(path)
-    sweep_spare_names(folder)
-    with convert_os_error(f"Could not write {path}"), spare_name(folder) as temporary:
-        with _new_file(temporary, chunks):
+    remove_stale_temporaries(folder)
+    with convert_os_error(f"Could not write {path}"), temporary_name(folder) as temporary:
+        with _write_new_file(temporary, chunks):
             check(temporary)
-        name_exclusively(temporary, path)
+        link_exclusively(temporary, path)
         sync_folder(folder)
 
 
 def replace_session(
-    path: str, original: int, kept: str, chunks: Iterable[bytes], check: Callable[[str], None]
+    path: str, original: int, copy: str, chunks: Iterable[bytes], check: Callable[[str], None]
 ) -> bool:
-    """Replace the content of ``path``, of which ``kept`` is an exact copy, with ``chunks``.
+    """Replace the content of ``path``, of which ``copy`` is an exact copy, with ``chunks``.
 
     Lines appended since the copy are kept.
 
@@ -60,34 +65,34 @@ def replace_session(
     otherwise. A crash leaves the old file or the new one.
     """
     folder = os.path.dirname(path)
-    sweep_spare_names(folder)
-    with convert_os_error(f"Could not rewrite {path}"), spare_name(folder) as temporary:
-        splice = Splice(original, os.path.getsize(kept))
-        with _new_file(temporary, chunks):
+    remove_stale_temporaries(folder)
+    with convert_os_error(f"Could not rewrite {path}"), temporary_name(folder) as temporary:
+        carryover = AppendCarryover(original, os.path.getsize(copy))
+        with _write_new_file(temporary, chunks):
             check(temporary)
         with open(temporary, "a+b", buffering=0) as target:
-            was, ours = os.fstat(original), os.fstat(target.fileno())
-            if (was.st_uid, was.st_gid) != (
-                ours.st_uid,
-                ours.st_gid,
+            old_status, new_status = os.fstat(original), os.fstat(target.fileno())
+            if (old_status.st_uid, old_status.st_gid) != (
+                new_status.st_uid,
+                new_status.st_gid,
             ):  # as root, keep the file's owner
-                os.fchown(target.fileno(), was.st_uid, was.st_gid)
-            splice.settle(target.fileno())
+                os.fchown(target.fileno(), old_status.st_uid, old_status.st_gid)
+            carryover.settle(target.fileno())
             os.fsync(target.fileno())
-            if not os.path.samestat(os.lstat(path), os.fstat(original)) or not begins_with(
-                original, kept
+            if not os.path.samestat(os.lstat(path), os.fstat(original)) or not begins_with_copy(
+                original, copy
             ):
                 raise WriteFailed(
                     f"{path} was rewritten by another program meanwhile",
                     "Nothing was changed. Run the command again.",
                 )
-            splice.carry(target.fileno())
+            carryover.carry(target.fileno())
             # Keep the times: a rewritten old session must not become the latest or count as open.
             # Lines carried over later update the time again.
-            was = os.fstat(original)
-            os.utime(temporary, ns=(was.st_atime_ns, was.st_mtime_ns))
+            old_status = os.fstat(original)
+            os.utime(temporary, ns=(old_status.st_atime_ns, old_status.st_mtime_ns))
             os.replace(temporary, path)
-            return _finish_replacement(path, splice, target.fileno())
+            return _finish_replacement(path, carryover, target.fileno())
 
 
 def append_line(path: str, line: bytes) -> None:
@@ -102,13 +107,13 @@ def append_line(path: str, line: bytes) -> None:
     for _ in range(TRIES):
         descriptor = _open_to_append(path, os.O_CREAT)
         try:
-            lock(descriptor, None)
+            lock_descriptor(descriptor, None)
             if not os.path.samestat(os.lstat(path), os.fstat(descriptor)):
                 continue  # replaced while we waited for the lock
             if os.fstat(descriptor).st_nlink > 1:
-                _unshare(path, descriptor)
+                _replace_by_copy(path, descriptor)
                 continue
-            append_synced(descriptor, line + b"\n")
+            append_and_sync(descriptor, line + b"\n")
             return
         finally:
             os.close(descriptor)
@@ -130,9 +135,9 @@ def append_records(path: str, lines: Sequence[bytes]) -> None:
         descriptor = _open_to_append(path)
         try:
             await_line_end(descriptor)
-            was = os.fstat(descriptor)
-            written = append_synced(descriptor, b"".join(line + b"\n" for line in lines))
-            _keep_time(descriptor, was, was.st_size + written)
+            old_status = os.fstat(descriptor)
+            written = append_and_sync(descriptor, b"".join(line + b"\n" for line in lines))
+            _restore_time(descriptor, old_status, old_status.st_size + written)
         finally:
             os.close(descriptor)
 
@@ -147,16 +152,16 @@ def _open_to_append(path: str, create: int = 0) -> int:
     return descriptor
 
 
-def append_synced(descriptor: int, lines: bytes) -> int:
+def append_and_sync(descriptor: int, lines: bytes) -> int:
     """Append whole lines to an open file, sync it, and return the number of bytes.
 
     Undo a partial write.
     """
-    lock(descriptor, None)
+    lock_descriptor(descriptor, None)
     size = os.fstat(descriptor).st_size
-    whole = (b"\n" if is_torn(descriptor) else b"") + lines
-    written = os.write(descriptor, whole)
-    if written < len(whole):
+    content = (b"\n" if has_partial_line(descriptor) else b"") + lines
+    written = os.write(descriptor, content)
+    if written < len(content):
         if os.fstat(descriptor).st_size == size + written:
             os.ftruncate(descriptor, size)
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -164,36 +169,36 @@ def append_synced(descriptor: int, lines: bytes) -> int:
     return written
 
 
-def _unshare(path: str, descriptor: int) -> None:
-    with spare_name(os.path.dirname(path)) as temporary:
-        create_file(temporary, read_open(descriptor, os.fstat(descriptor).st_size))
+def _replace_by_copy(path: str, descriptor: int) -> None:
+    with temporary_name(os.path.dirname(path)) as temporary:
+        create_file(temporary, read_pieces(descriptor, os.fstat(descriptor).st_size))
         os.replace(temporary, path)
 
 
-def _keep_time(descriptor: int, was: os.stat_result, size: int) -> None:
+def _restore_time(descriptor: int, old_status: os.stat_result, size: int) -> None:
     """Restore an open file's former time if its ``size`` shows that only we wrote to it."""
     with contextlib.suppress(OSError):  # another user's file; its time stays new
-        now = os.fstat(descriptor)
-        if now.st_size == size:
-            os.utime(descriptor, ns=(now.st_atime_ns, was.st_mtime_ns))
+        new_status = os.fstat(descriptor)
+        if new_status.st_size == size:
+            os.utime(descriptor, ns=(new_status.st_atime_ns, old_status.st_mtime_ns))
             if os.fstat(descriptor).st_size != size:
                 os.utime(descriptor)  # another program wrote between the two calls
 
 
-def _finish_replacement(path: str, splice: Splice, target: int) -> bool:
+def _finish_replacement(path: str, carryover: AppendCarryover, target: int) -> bool:
     """Carry over late writes after the rename; return whether a program still has the old file open."""
     with convert_os_error(
         f"{path} was rewritten, but a running client's new lines could not be carried over",
         "Make room on the disk. The last lines may be missing; the backup has the trimmed contents.",
     ):
-        held = splice.follow(target)
+        is_open = carryover.follow(target)
         os.fsync(target)
     sync_folder(os.path.dirname(path))
-    return held
+    return is_open
 
 
 @contextlib.contextmanager
-def _new_file(path: str, chunks: Iterable[bytes]) -> Iterator[None]:
+def _write_new_file(path: str, chunks: Iterable[bytes]) -> Iterator[None]:
     """Write a new file, and sync it by the end of the block.
 
     Raise OSError on failure.
@@ -209,7 +214,7 @@ def _new_file(path: str, chunks: Iterable[bytes]) -> Iterator[None]:
             yield
             return
         failures: list[OSError] = []
-        syncing = threading.Thread(target=_sync, args=(stream.fileno(), failures))
+        syncing = threading.Thread(target=_sync_file, args=(stream.fileno(), failures))
         syncing.start()  # syncing takes as long as checking, so do both at once
         try:
             yield
@@ -219,20 +224,20 @@ def _new_file(path: str, chunks: Iterable[bytes]) -> Iterator[None]:
             raise failures[0]
 
 
-def _sync(descriptor: int, failures: list[OSError]) -> None:
+def _sync_file(descriptor: int, failures: list[OSError]) -> None:
     try:
         os.fsync(descriptor)
     except OSError as error:
         failures.append(error)
 
 
-def name_exclusively(temporary: str, path: str, within: int | None = None) -> bool:
-    """Give a finished file its name, relative to the folder ``within``, without replacing an existing file.
+def link_exclusively(temporary: str, path: str, dir_fd: int | None = None) -> bool:
+    """Give a finished file its name, relative to the folder ``dir_fd``, without replacing an existing file.
 
     Return whether its old name still exists.
     """
     try:
-        os.link(temporary, path, src_dir_fd=within, dst_dir_fd=within)
+        os.link(temporary, path, src_dir_fd=dir_fd, dst_dir_fd=dir_fd)
     except FileExistsError:
         raise
     except OSError as error:
@@ -240,11 +245,11 @@ def name_exclusively(temporary: str, path: str, within: int | None = None) -> bo
             raise
         # Some network and FAT volumes have no hard links: reserve the name, then rename over the
         # reservation.
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, MODE, dir_fd=within))
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, MODE, dir_fd=dir_fd))
         try:
-            os.replace(temporary, path, src_dir_fd=within, dst_dir_fd=within)
+            os.replace(temporary, path, src_dir_fd=dir_fd, dst_dir_fd=dir_fd)
         except OSError:
-            removal.remove_name(path, within)
+            removal.remove_name(path, dir_fd)
             raise
         return False
     return True

@@ -12,19 +12,19 @@ from collections.abc import Iterator
 from resume_hooks import clock
 from resume_hooks.errors import WriteFailed
 from resume_hooks.paths import Where, open_regular
-from resume_hooks.storage.append_carryover import begins_with
-from resume_hooks.storage.locks import leads_to, locked_folder
+from resume_hooks.storage.append_carryover import begins_with_copy
+from resume_hooks.storage.locks import is_path_of, lock_folder
 from resume_hooks.storage.state_file import (
     convert_os_error,
     create_file,
-    discard_spare,
-    read_open,
-    sweep_spare_names,
-    temporary_in,
+    discard_temporary,
+    read_pieces,
+    remove_stale_temporaries,
+    temporary_path,
 )
 
 FOLDER = "backups"
-FILES = "files"  # the subfolder with copies of files that a rewind overwrote in a project
+REWIND_COPIES = "files"  # the subfolder with copies of files that a rewind overwrote in a project
 
 
 def backup_folder(session_id: str, where: Where) -> str:
@@ -42,13 +42,13 @@ def lock_rewrite(session_id: str, where: Where) -> Iterator[None]:
         "This session is already being trimmed in place",
         "The session was not backed up to",
     )
-    with locked_folder(backup_folder(session_id, where), where, busy, failed):
+    with lock_folder(backup_folder(session_id, where), where, busy, failed):
         yield
 
 
 @contextlib.contextmanager
 def hold_for_rewrite(
-    session_id: str, path: str, where: Where, *, stays: bool = False
+    session_id: str, path: str, where: Where, *, keep_copy: bool = False
 ) -> Iterator[tuple[int, str]]:
     """Hold a session for a rewrite in place; yield its descriptor for reading and the path of its copy.
 
@@ -56,18 +56,18 @@ def hold_for_rewrite(
     """
     with lock_rewrite(session_id, where):
         folder = backup_folder(session_id, where)
-        sweep_spare_names(folder)
-        if stays:
+        remove_stale_temporaries(folder)
+        if keep_copy:
             copy = os.path.join(folder, f"{clock.now().replace(':', '-')}.jsonl")
         else:
-            copy = temporary_in(folder)
-        with hold_beside_copy(path, copy, stays=stays) as original:
+            copy = temporary_path(folder)
+        with open_with_copy(path, copy, keep_copy=keep_copy) as original:
             yield original, copy
 
 
 @contextlib.contextmanager
-def hold_beside_copy(path: str, copy: str, *, stays: bool = False) -> Iterator[int]:
-    """Hold a file open beside an exact copy, which survives the block if ``stays`` and the file was replaced.
+def open_with_copy(path: str, copy: str, *, keep_copy: bool = False) -> Iterator[int]:
+    """Hold a file open beside an exact copy, which survives the block if ``keep_copy`` and the file was replaced.
 
     A surviving copy is synced. Raise WriteFailed if the copy can't be made, and leave no part of
     it.
@@ -75,20 +75,20 @@ def hold_beside_copy(path: str, copy: str, *, stays: bool = False) -> Iterator[i
     with convert_os_error(f"{path} can't be read", "Nothing was changed."):
         stream = open_regular(path, follow=False)
     with stream:
-        original, made, whole = stream.fileno(), not os.path.lexists(copy), False
+        original, is_new, is_complete = stream.fileno(), not os.path.lexists(copy), False
         try:
             with convert_os_error(f"{path} could not be copied to {copy}"):
-                create_file(copy, read_open(original, os.fstat(original).st_size), lasting=stays)
-                whole = begins_with(original, copy)
-            if not whole:
+                create_file(copy, read_pieces(original, os.fstat(original).st_size), sync=keep_copy)
+                is_complete = begins_with_copy(original, copy)
+            if not is_complete:
                 raise WriteFailed(
                     f"{path} changed while it was copied",
                     "Nothing was changed. Run the command again.",
                 )
             yield original
         finally:
-            if made and (not (stays and whole) or leads_to(path, original)):
-                discard_spare(copy)
+            if is_new and (not (keep_copy and is_complete) or is_path_of(path, original)):
+                discard_temporary(copy)
 
 
 def backup_time(path: str) -> str:

@@ -14,52 +14,52 @@ import stat
 import time
 from collections.abc import Iterable, Iterator
 
-from resume_hooks.storage.atomic import BUFFER, name_exclusively
-from resume_hooks.storage.state_file import MODE, spare_name
+from resume_hooks.storage.atomic import BUFFER, link_exclusively
+from resume_hooks.storage.state_file import MODE, temporary_name
 
-IN_USE = 60 * 60
+RECENT_USE = 60 * 60
 """Seconds after its last use during which a reproducible copy is not removed."""
 
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 
 
-def second_name(source: str, target: str) -> None:
+def link_or_copy(source: str, target: str) -> None:
     """Give a file or link a second name, as a hard link or as a verified copy. Raise OSError."""
     try:
         os.link(source, target, follow_symlinks=False)
     except (FileExistsError, FileNotFoundError):
         raise
     except (OSError, NotImplementedError):  # another file system, or one without hard links
-        with spare_name(os.path.dirname(target)) as temporary:
+        with temporary_name(os.path.dirname(target)) as temporary:
             _copy_file(source, temporary)
             if not has_same_bytes(source, temporary):
                 raise OSError(errno.EIO, "Changed while it was copied", source) from None
-            name_exclusively(temporary, target)
+            link_exclusively(temporary, target)
 
 
-def paths_inside(path: str) -> list[str]:
+def list_files_below(path: str) -> list[str]:
     """Return the relative paths of all files and links in a folder, sorted; ``[""]`` for anything but a folder.
 
     Raise OSError.
     """
 
-    def refuse(error: OSError) -> None:
+    def raise_error(error: OSError) -> None:
         raise error
 
     if not _is_folder(path):
         return [""]
-    found = []
-    for folder, folders, files in os.walk(path, onerror=refuse):
+    relative_paths = []
+    for folder, folders, files in os.walk(path, onerror=raise_error):
         links = []
         for name in folders:
             if os.path.islink(os.path.join(folder, name)):
                 links.append(name)
         for name in (*files, *links):
-            found.append(os.path.relpath(os.path.join(folder, name), path))
-    return sorted(found)
+            relative_paths.append(os.path.relpath(os.path.join(folder, name), path))
+    return sorted(relative_paths)
 
 
-def sizes_in(folder: str) -> Iterator[int]:
+def file_sizes(folder: str) -> Iterator[int]:
     """Yield the size in bytes of each file below a folder, as far as it is readable.
 
     No link is followed.
@@ -70,17 +70,17 @@ def sizes_in(folder: str) -> Iterator[int]:
                 yield os.lstat(os.path.join(root, name)).st_size
 
 
-def least_recently_used(found: Iterable[tuple[float, str, int]], over: int) -> Iterator[str]:
-    """Yield the least recently used of some reproducible files or folders, until ``over`` bytes would be freed.
+def least_recently_used(files: Iterable[tuple[float, str, int]], excess: int) -> Iterator[str]:
+    """Yield the least recently used of some reproducible files or folders, until ``excess`` bytes would be freed.
 
-    Each row is the time of last use, the path and the size. Files used within the last ``IN_USE``
+    Each row is the time of last use, the path and the size. Files used within the last ``RECENT_USE``
     seconds are kept, whatever their size.
     """
     now = time.time()
-    for used, path, size in sorted(found):
-        if over > 0 and not 0 <= now - used < IN_USE:
+    for used, path, size in sorted(files):
+        if excess > 0 and not 0 <= now - used < RECENT_USE:
             yield path
-            over -= size
+            excess -= size
 
 
 def has_same_bytes(one: str, other: str) -> bool:
@@ -88,10 +88,10 @@ def has_same_bytes(one: str, other: str) -> bool:
     first, second = os.lstat(one), os.lstat(other)
     if stat.S_IFMT(first.st_mode) != stat.S_IFMT(second.st_mode) or first.st_size != second.st_size:
         return False
-    return os.path.samestat(first, second) or digest(one) == digest(other)
+    return os.path.samestat(first, second) or hash_file(one) == hash_file(other)
 
 
-def digest(path: str) -> str:
+def hash_file(path: str) -> str:
     """Return the sha256, in hex, of a file's bytes or a link's target; for other kinds hash the kind.
 
     Raise OSError.
@@ -105,7 +105,7 @@ def digest(path: str) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def is_stub(path: str) -> bool:
+def is_empty_file(path: str) -> bool:
     """Check whether ``path`` is an empty file; clients and interrupted moves leave such files."""
     return os.path.isfile(path) and not os.path.islink(path) and not os.path.getsize(path)
 
@@ -117,11 +117,11 @@ def _copy_file(source: str, target: str) -> None:
         return
     if not stat.S_ISREG(mode):
         raise OSError(errno.EINVAL, "Not a regular file", source)
-    made = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_LINK, MODE)
-    with open(os.open(source, os.O_RDONLY | _NO_LINK), "rb") as old, open(made, "wb") as new:
+    descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_LINK, MODE)
+    with open(os.open(source, os.O_RDONLY | _NO_LINK), "rb") as old, open(descriptor, "wb") as new:
         shutil.copyfileobj(old, new, BUFFER)
         new.flush()
-        os.fsync(made)
+        os.fsync(descriptor)
     shutil.copystat(source, target, follow_symlinks=False)
 
 

@@ -30,26 +30,26 @@ def remove_for_good(path: str, root: str, *, follow_root: bool = False) -> None:
 
     ``follow_root``: the root belongs to the user, who may have made it a link.
     """
-    with _open_parent(path, root, follow_root) as (within, name):
-        if within is None:
+    with _open_parent(path, root, follow_root) as (dir_fd, name):
+        if dir_fd is None:
             _remove_by_path(path)
         else:
-            remove_at(name, within)
+            remove_from_folder(name, dir_fd)
 
 
 def remove_file(path: str, root: str, *, follow_root: bool = False) -> None:
     """Remove a file or link. Raise OSError as ``remove_for_good`` does."""
-    with _open_parent(path, root, follow_root) as (within, name):
-        os.unlink(path if within is None else name, dir_fd=within)
+    with _open_parent(path, root, follow_root) as (dir_fd, name):
+        os.unlink(path if dir_fd is None else name, dir_fd=dir_fd)
 
 
 def remove_empty(path: str, root: str, *, follow_root: bool = False) -> None:
     """Remove an empty folder. Raise OSError as ``remove_for_good`` does, or if it is not empty."""
-    with _open_parent(path, root, follow_root) as (within, name):
-        os.rmdir(path if within is None else name, dir_fd=within)
+    with _open_parent(path, root, follow_root) as (dir_fd, name):
+        os.rmdir(path if dir_fd is None else name, dir_fd=dir_fd)
 
 
-def discard(path: str, root: str, *, follow_root: bool = False) -> None:
+def remove_if_possible(path: str, root: str, *, follow_root: bool = False) -> None:
     """Remove a file, a link or a whole folder; ignore it if it is missing or can't be removed."""
     with contextlib.suppress(OSError):
         remove_for_good(path, root, follow_root=follow_root)
@@ -62,17 +62,17 @@ def removal_root(folder: str, state: str) -> str:
     return folder
 
 
-def remove_name(name: str, within: int | None) -> None:
+def remove_name(name: str, dir_fd: int | None) -> None:
     """Remove the file or link ``name`` from an open folder; with None, ``name`` is a path in a folder that we trust."""
-    os.unlink(name, dir_fd=within)
+    os.unlink(name, dir_fd=dir_fd)
 
 
-def remove_empty_name(name: str, within: int) -> None:
+def remove_empty_name(name: str, dir_fd: int) -> None:
     """Remove an empty folder from an open one. Raise OSError."""
-    os.rmdir(name, dir_fd=within)
+    os.rmdir(name, dir_fd=dir_fd)
 
 
-def remove_at(name: str, within: int) -> None:
+def remove_from_folder(name: str, dir_fd: int) -> None:
     """Remove ``name`` and everything below it from an open folder. Raise OSError.
 
     A failure still removes as much as possible.
@@ -82,38 +82,38 @@ def remove_at(name: str, within: int) -> None:
     """
     for _ in range(_TRIES - 1):
         try:
-            return _remove_tree(name, within)
+            return _remove_tree(name, dir_fd)
         except OSError as error:
             if error.errno != errno.ENOTEMPTY:
                 raise
-    return _remove_tree(name, within)
+    return _remove_tree(name, dir_fd)
 
 
-def _remove_tree(name: str, within: int) -> None:
-    if not stat.S_ISDIR(os.stat(name, dir_fd=within, follow_symlinks=False).st_mode):
-        os.unlink(name, dir_fd=within)
+def _remove_tree(name: str, dir_fd: int) -> None:
+    if not stat.S_ISDIR(os.stat(name, dir_fd=dir_fd, follow_symlinks=False).st_mode):
+        os.unlink(name, dir_fd=dir_fd)
         return
-    failed = None
+    first_error = None
     try:
-        for _, folders, files, below in os.fwalk(name, topdown=False, dir_fd=within):
-            for each in (*files, *folders):
+        for _, folders, files, folder_fd in os.fwalk(name, topdown=False, dir_fd=dir_fd):
+            for entry in (*files, *folders):
                 try:
-                    _remove_one(each, below)
+                    _remove_one(entry, folder_fd)
                 except OSError as error:
-                    failed = failed or error
+                    first_error = first_error or error
     except RecursionError as error:
         raise OSError(errno.ENAMETOOLONG, "Folders are nested too deeply", name) from error
-    if failed is not None:
-        raise failed
-    os.rmdir(name, dir_fd=within)
+    if first_error is not None:
+        raise first_error
+    os.rmdir(name, dir_fd=dir_fd)
 
 
-def _remove_one(name: str, within: int) -> None:
+def _remove_one(name: str, dir_fd: int) -> None:
     """Remove a file, a link, or an empty folder."""
-    if stat.S_ISDIR(os.stat(name, dir_fd=within, follow_symlinks=False).st_mode):
-        os.rmdir(name, dir_fd=within)
+    if stat.S_ISDIR(os.stat(name, dir_fd=dir_fd, follow_symlinks=False).st_mode):
+        os.rmdir(name, dir_fd=dir_fd)
     else:
-        os.unlink(name, dir_fd=within)
+        os.unlink(name, dir_fd=dir_fd)
 
 
 @contextlib.contextmanager
@@ -123,7 +123,7 @@ def _open_parent(path: str, root: str, follow_root: bool) -> Iterator[tuple[int 
     Yield None for the folder if the system can't open folders.
     """
     try:
-        steps = _steps(path, root)
+        steps = _path_steps(path, root)
         if not _BY_DESCRIPTOR:
             _require_folders(root, steps[:-1], follow_root)
             yield None, steps[-1]
@@ -142,7 +142,7 @@ def _open_parent(path: str, root: str, follow_root: bool) -> Iterator[tuple[int 
         raise
 
 
-def _steps(path: str, root: str) -> list[str]:
+def _path_steps(path: str, root: str) -> list[str]:
     """Return the names from a root down to a path. Raise OSError if the path is not below the root."""
     top = os.path.join(root, "")
     if path.startswith(top):

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from resume_hooks.errors import WriteFailed
 from resume_hooks.paths import open_regular
 
-SUPPORTED = (
+HAS_DIR_FD = (
     os.open in os.supports_dir_fd
 )  # whether the system can open a name relative to an open folder; Windows can't
 _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -34,20 +34,20 @@ def open_root(root: str) -> Iterator[int]:
 
 
 @contextlib.contextmanager
-def open_folder(root: int, parts: Sequence[str], *, make: bool = False) -> Iterator[int]:
+def open_folder(root: int, parts: Sequence[str], *, create: bool = False) -> Iterator[int]:
     """Open the folder at the path ``parts`` below the open folder ``root``.
 
-    With ``make``, create missing folders.
+    With ``create``, create missing folders.
 
     Raise FileNotFoundError if one is missing, WriteFailed if one is a link or not a folder.
     """
     descriptor = os.dup(root)
     try:
         for part in parts:
-            if make:
+            if create:
                 with contextlib.suppress(FileExistsError):
                     os.mkdir(part, dir_fd=descriptor)
-            deeper = _open_step(descriptor, part)
+            deeper = _open_subfolder(descriptor, part)
             os.close(descriptor)
             descriptor = deeper
         yield descriptor
@@ -69,14 +69,14 @@ def missing_folders(root: int, parts: Sequence[str]) -> list[tuple[str, ...]]:
     return []
 
 
-def takes_files(root: int, parts: Sequence[str]) -> bool:
+def is_writable_folder(root: int, parts: Sequence[str]) -> bool:
     """Check whether files can be added and removed in the folder, or in its nearest existing parent.
 
     Raise WriteFailed.
     """
-    there = len(parts) - len(missing_folders(root, parts))
-    with open_folder(root, parts[:there]) as within:
-        return os.access(os.curdir, os.W_OK | os.X_OK, dir_fd=within)
+    existing_depth = len(parts) - len(missing_folders(root, parts))
+    with open_folder(root, parts[:existing_depth]) as dir_fd:
+        return os.access(os.curdir, os.W_OK | os.X_OK, dir_fd=dir_fd)
 
 
 def read_file_below(root: str, parts: Sequence[str], limit: int) -> tuple[bytes, os.stat_result]:
@@ -86,8 +86,8 @@ def read_file_below(root: str, parts: Sequence[str], limit: int) -> tuple[bytes,
     """
     with (
         open_root(root) as top,
-        open_folder(top, parts[:-1]) as within,
-        open_regular(parts[-1], follow=False, within=within) as stream,
+        open_folder(top, parts[:-1]) as dir_fd,
+        open_regular(parts[-1], follow=False, dir_fd=dir_fd) as stream,
     ):
         content = stream.read(limit + 1)
         if len(content) > limit:
@@ -95,9 +95,9 @@ def read_file_below(root: str, parts: Sequence[str], limit: int) -> tuple[bytes,
         return content, os.fstat(stream.fileno())
 
 
-def _open_step(within: int, part: str) -> int:
+def _open_subfolder(dir_fd: int, part: str) -> int:
     try:
-        return os.open(part, _FOLDER | getattr(os, "O_NOFOLLOW", 0), dir_fd=within)
+        return os.open(part, _FOLDER | getattr(os, "O_NOFOLLOW", 0), dir_fd=dir_fd)
     except OSError as error:
         if error.errno in {errno.ELOOP, errno.ENOTDIR, errno.EMLINK}:
             raise WriteFailed(

@@ -16,14 +16,14 @@ from itertools import chain
 from typing import NamedTuple
 
 from resume_hooks.errors import ImportFailed
-from resume_hooks.paths import Where, open_regular, private_folder
+from resume_hooks.paths import Where, make_private_folder, open_regular
 from resume_hooks.storage import removal
 from resume_hooks.storage.state_file import (
     MODE,
     convert_os_error,
-    discard_spare,
-    sweep_spare_names,
-    temporary_in,
+    discard_temporary,
+    remove_stale_temporaries,
+    temporary_path,
 )
 
 MAX_BYTES = 200 * 1024 * 1024  # bytes; the default limit of an import
@@ -45,36 +45,36 @@ class StagedFile(NamedTuple):
 
 
 @contextlib.contextmanager
-def stage_chunks(chunks: Iterable[bytes], most: int, where: Where) -> Iterator[StagedFile]:
+def stage_chunks(chunks: Iterable[bytes], max_bytes: int, where: Where) -> Iterator[StagedFile]:
     """Write ``chunks``, unpacked if they are gzip, to a file in the state folder that is removed after the block.
 
     Also remove the state folder if it was created for the file and is empty. Raise ImportFailed
-    beyond ``most`` bytes, ``MAX_LINE`` bytes in a line, or ``MAX_LINES`` lines, and for damaged
+    beyond ``max_bytes`` bytes, ``MAX_LINE`` bytes in a line, or ``MAX_LINES`` lines, and for damaged
     gzip; raise WriteFailed if the disk refuses.
     """
     folder = where.state
-    known, temporary = os.path.lexists(folder), temporary_in(folder)
+    folder_existed, temporary = os.path.lexists(folder), temporary_path(folder)
     try:
         with convert_os_error(
             "The import could not be stored",
             "Nothing was changed. Check free space and the permissions of the state folder.",
         ):
-            private_folder(folder, where)
-            sweep_spare_names(folder)
+            make_private_folder(folder, where)
+            remove_stale_temporaries(folder)
             digest = hashlib.sha256()
             descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, MODE)
             with os.fdopen(descriptor, "wb") as stream:
                 for chunk in _limit_lines(
-                    _limit_size(_decompress(_limit_size(chunks, most)), most)
+                    _limit_size(_decompress(_limit_size(chunks, max_bytes)), max_bytes)
                 ):
                     digest.update(chunk)
                     stream.write(chunk)
                 size = stream.tell()
-            taken = StagedFile(temporary, size, digest.hexdigest())
-        yield taken
+            staged = StagedFile(temporary, size, digest.hexdigest())
+        yield staged
     finally:
-        discard_spare(temporary)
-        if not known:
+        discard_temporary(temporary)
+        if not folder_existed:
             with contextlib.suppress(OSError):  # other files were stored in it
                 removal.remove_empty(folder, os.path.dirname(folder), follow_root=True)
 
@@ -87,66 +87,66 @@ def file_chunks(path: str) -> Iterator[bytes]:
                 yield piece
     except (OSError, ValueError) as error:  # ValueError for a NUL in a name
         if isinstance(error, OSError) and error.strerror:
-            why = error.strerror
+            reason = error.strerror
         else:
-            why = str(error)
+            reason = str(error)
         raise ImportFailed(
-            f"{path} can't be read: {why}", "Give the path of a .jsonl file."
+            f"{path} can't be read: {reason}", "Give the path of a .jsonl file."
         ) from error
 
 
-def _limit_size(chunks: Iterable[bytes], most: int) -> Iterator[bytes]:
+def _limit_size(chunks: Iterable[bytes], max_bytes: int) -> Iterator[bytes]:
     count = 0
     for chunk in chunks:
         count += len(chunk)
-        if count > most:
+        if count > max_bytes:
             raise ImportFailed(
-                f"It is larger than {most:,} bytes, so it was not imported",
+                f"It is larger than {max_bytes:,} bytes, so it was not imported",
                 "--max-bytes allows more.",
             )
         yield chunk
 
 
 def _limit_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    begun = lines = 0
+    line_length = lines = 0
     for chunk in chunks:
         lines += chunk.count(b"\n")
         if lines > MAX_LINES:
             raise ImportFailed(
                 f"It has more than {MAX_LINES:,} lines", "No transcript has so many."
             )
-        ended = chunk.find(b"\n")
-        if begun + (ended if ended >= 0 else len(chunk)) > MAX_LINE:
+        line_end = chunk.find(b"\n")
+        if line_length + (line_end if line_end >= 0 else len(chunk)) > MAX_LINE:
             raise ImportFailed(
                 f"A line of it is longer than {MAX_LINE:,} bytes", "No transcript has such lines."
             )
-        if ended < 0:
-            begun = begun + len(chunk)
+        if line_end < 0:
+            line_length = line_length + len(chunk)
         else:
-            begun = len(chunk) - chunk.rfind(b"\n") - 1
+            line_length = len(chunk) - chunk.rfind(b"\n") - 1
         yield chunk
 
 
 def _decompress(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    rows, first = iter(chunks), b""
-    while len(first) < len(_GZIP) and (row := next(rows, b"")):
-        first += row
-    whole = chain((first,), rows)
-    if first.startswith(_GZIP):
-        return _decompress_gzip(whole)
-    return whole
+    remaining_chunks, beginning = iter(chunks), b""
+    while len(beginning) < len(_GZIP) and (chunk := next(remaining_chunks, b"")):
+        beginning += chunk
+    all_chunks = chain((beginning,), remaining_chunks)
+    if beginning.startswith(_GZIP):
+        return _decompress_gzip(all_chunks)
+    return all_chunks
 
 
 def _decompress_gzip(chunks: Iterable[bytes]) -> Iterator[bytes]:
     inflater = zlib.decompressobj(_WBITS)
     try:
         for chunk in chunks:
-            left = chunk
-            while left:
+            remaining = chunk
+            while remaining:
                 if inflater.eof:
                     inflater = zlib.decompressobj(_WBITS)
-                yield inflater.decompress(left, PIECE)
-                left = inflater.unconsumed_tail or inflater.unused_data.lstrip(
+                yield inflater.decompress(remaining, PIECE)
+                remaining = inflater.unconsumed_tail or inflater.unused_data.lstrip(
                     b"\0"
                 )  # the padding of tapes
         yield inflater.flush()

@@ -12,13 +12,13 @@ import os
 from collections.abc import Iterable, Iterator
 
 from resume_hooks.errors import WriteFailed
-from resume_hooks.paths import Where, private_folder, read_at
+from resume_hooks.paths import Where, make_private_folder, read_bytes_at
 from resume_hooks.storage import removal
 
 MODE = 0o600
 
 PIECE = 1024 * 1024  # bytes to read at a time
-UNCHANGED = "Nothing was changed. Check free space and the permissions of the folder."
+UNCHANGED_REMEDY = "Nothing was changed. Check free space and the permissions of the folder."
 _TEMP_PREFIX = ".resume-hooks-"
 _TEMP_SUFFIX = ".tmp"
 
@@ -31,16 +31,16 @@ def replace_state_file(path: str, content: bytes | Iterable[bytes], where: Where
 
     After an OSError the old file is unchanged.
     """
-    folder = private_folder(os.path.dirname(path), where)
-    sweep_spare_names(folder)
-    with spare_name(folder) as temporary:
+    folder = make_private_folder(os.path.dirname(path), where)
+    remove_stale_temporaries(folder)
+    with temporary_name(folder) as temporary:
         create_file(temporary, [content] if isinstance(content, bytes) else content)
         os.replace(temporary, path)
     sync_folder(folder)
 
 
-def create_file(path: str, pieces: Iterable[bytes], *, lasting: bool = True) -> int:
-    """Write a new private file, synced if ``lasting``, and return its size.
+def create_file(path: str, pieces: Iterable[bytes], *, sync: bool = True) -> int:
+    """Write a new private file, synced if ``sync``, and return its size.
 
     Raise OSError if that fails or the name is taken.
     """
@@ -52,62 +52,62 @@ def create_file(path: str, pieces: Iterable[bytes], *, lasting: bool = True) -> 
         for piece in pieces:
             stream.write(piece)
         stream.flush()
-        if lasting:
+        if sync:
             os.fsync(descriptor)
         return stream.tell()
 
 
-def leave_mark(path: str, where: Where) -> bool:
+def create_marker(path: str, where: Where) -> bool:
     """Create an empty private file in a folder of ours; return False if it already exists.
 
     Raise OSError.
     """
-    private_folder(os.path.dirname(path), where)
+    make_private_folder(os.path.dirname(path), where)
     with contextlib.suppress(FileExistsError):
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, MODE))
         return True
     return False
 
 
-def read_open(descriptor: int, size: int) -> Iterator[bytes]:
+def read_pieces(descriptor: int, size: int) -> Iterator[bytes]:
     """Yield the first ``size`` bytes of an open file in pieces, or fewer if it is shorter.
 
     The file's position does not change.
     """
     offset = 0
-    while offset < size and (piece := read_at(descriptor, min(PIECE, size - offset), offset)):
+    while offset < size and (piece := read_bytes_at(descriptor, min(PIECE, size - offset), offset)):
         offset += len(piece)
         yield piece
 
 
-def temporary_in(folder: str) -> str:
-    """Return a name for a temporary file, which ``sweep_spare_names`` removes if its writer is killed."""
+def temporary_path(folder: str) -> str:
+    """Return a name for a temporary file, which ``remove_stale_temporaries`` removes if its writer is killed."""
     return os.path.join(folder, f"{_TEMP_PREFIX}{os.getpid()}-{os.urandom(4).hex()}{_TEMP_SUFFIX}")
 
 
 @contextlib.contextmanager
-def spare_name(folder: str) -> Iterator[str]:
+def temporary_name(folder: str) -> Iterator[str]:
     """Yield a name for a temporary file or folder.
 
     Remove it after the block if it still exists.
     """
-    temporary = temporary_in(folder)
+    temporary = temporary_path(folder)
     try:
         yield temporary
     finally:
-        discard_spare(temporary)
+        discard_temporary(temporary)
 
 
 @contextlib.contextmanager
-def convert_os_error(what: str, remedy: str = UNCHANGED) -> Iterator[None]:
-    """Convert an OSError in the block to WriteFailed with the message ``what`` and the system's reason."""
+def convert_os_error(message: str, remedy: str = UNCHANGED_REMEDY) -> Iterator[None]:
+    """Convert an OSError in the block to WriteFailed with the message ``message`` and the system's reason."""
     try:
         yield
     except OSError as error:
-        raise WriteFailed(f"{what}: {error.strerror or error}", remedy) from error
+        raise WriteFailed(f"{message}: {error.strerror or error}", remedy) from error
 
 
-def sweep_spare_names(folder: str) -> None:
+def remove_stale_temporaries(folder: str) -> None:
     """Remove the temporary files of killed processes, but not those of running ones."""
     try:
         names = os.listdir(folder)
@@ -116,24 +116,24 @@ def sweep_spare_names(folder: str) -> None:
     for name in names:
         if name.startswith(_TEMP_PREFIX) and name.endswith(_TEMP_SUFFIX):
             process = name[len(_TEMP_PREFIX) :].split("-")[0]
-            if process.isdecimal() and not process_runs(int(process)):
-                discard_spare(os.path.join(folder, name))
+            if process.isdecimal() and not is_process_running(int(process)):
+                discard_temporary(os.path.join(folder, name))
 
 
-def discard_spare(path: str) -> None:
+def discard_temporary(path: str) -> None:
     """Remove a temporary file or folder of our own.
 
     Ignore it if it is missing or can't be removed.
 
     The name is ours in any folder, so links on the way to the folder are followed as on creation.
     """
-    removal.discard(path, os.path.dirname(path), follow_root=True)
+    removal.remove_if_possible(path, os.path.dirname(path), follow_root=True)
 
 
-def process_runs(process: int) -> bool:
+def is_process_running(process: int) -> bool:
     """Check whether a process with this id runs, even one of another user."""
     if os.name == "nt":
-        return _runs_on_windows(process)
+        return _is_running_on_windows(process)
     try:
         os.kill(process, 0)
     except ProcessLookupError:
@@ -143,7 +143,7 @@ def process_runs(process: int) -> bool:
     return True
 
 
-def _runs_on_windows(process: int) -> bool:
+def _is_running_on_windows(process: int) -> bool:
     """On Windows ``os.kill`` would send Ctrl+C.
 
     So open a handle that can only wait, which is harmless.

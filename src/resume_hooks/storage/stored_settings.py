@@ -5,8 +5,15 @@ from __future__ import annotations
 import json
 
 from resume_hooks.errors import UsageError, WriteFailed
-from resume_hooks.paths import Where, read_object
-from resume_hooks.settings import VERSION, Value, is_damaged, load, read_one, settings_file
+from resume_hooks.paths import Where, read_json_object
+from resume_hooks.settings import (
+    VERSION,
+    Value,
+    is_damaged,
+    load_settings,
+    parse_setting,
+    settings_file,
+)
 from resume_hooks.storage import state_file
 
 _REMEDIES = {
@@ -24,24 +31,24 @@ def store_setting(name: str, text: str, where: Where | None = None) -> Value:
     Also raise UsageError if a variable or a plugin option sets another value, which would stay in
     force.
     """
-    value = read_one(name, text)
+    value = parse_setting(name, text)
     where = where or Where()
-    given, source = load(where)[name]
-    if source in _REMEDIES and given != value:
-        raise UsageError(f"{name} stays {given}", _REMEDIES[source].format(name.upper()))
+    effective_value, source = load_settings(where)[name]
+    if source in _REMEDIES and effective_value != value:
+        raise UsageError(f"{name} stays {effective_value}", _REMEDIES[source].format(name.upper()))
     path = settings_file(where)
-    there = read_object(path)  # to be kept by the rewrite
-    if not there and is_damaged(path):
+    stored = read_json_object(path)  # to be kept by the rewrite
+    if not stored and is_damaged(path):
         raise WriteFailed(
             f"{path} is not a readable settings file, so it was left alone",
             "Repair the file, or remove it.",
         )
-    version = there.get("version", VERSION)
+    version = stored.get("version", VERSION)
     if not isinstance(version, int) or version > VERSION:
         raise WriteFailed(
             f"{path} was written by a newer resume-hooks", "Update this one, or use the newer one."
         )
-    values = there | {"version": VERSION, name: value}
+    values = stored | {"version": VERSION, name: value}
     with state_file.convert_os_error(f"Could not write {path}", "Check the folder's permissions."):
         state_file.replace_state_file(path, (json.dumps(values, indent=2) + "\n").encode(), where)
     return value

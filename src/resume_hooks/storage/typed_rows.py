@@ -9,40 +9,42 @@ from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 T = TypeVar("T")
 
 
-def read_as(kind: Callable[..., T], row: object) -> T | None:
+def parse_row(kind: Callable[..., T], row: object) -> T | None:
     """Convert a JSON value to a named tuple; return None if a field is missing or of another type.
 
     Extra fields are ignored.
     """
     try:
-        value: T = _reader(kind)(row)
+        value: T = _row_parser(kind)(row)
     except (KeyError, TypeError, ValueError):
         return None
     return value
 
 
 @functools.cache
-def _reader(hint: Any) -> Callable[[Any], Any]:
+def _row_parser(hint: Any) -> Callable[[Any], Any]:
     """Return a parser for a type: a named tuple from an object or a list, a tuple from a list, a plain value as is."""
     if get_origin(hint) is tuple:
-        item = _reader(get_args(hint)[0])
-        return lambda rows: tuple(map(item, _exactly(list, rows)))
+        item = _row_parser(get_args(hint)[0])
+        return lambda rows: tuple(map(item, _require_type(list, rows)))
     if not hasattr(hint, "_fields"):
-        return lambda value: _exactly(hint, value)
+        return lambda value: _require_type(hint, value)
     fields = {}
-    for name, each in get_type_hints(hint).items():
-        fields[name] = _reader(each)
+    for name, field_type in get_type_hints(hint).items():
+        fields[name] = _row_parser(field_type)
 
     def read(row: Any) -> Any:
-        named: Mapping[str, Any] = (
-            dict(zip(fields, row, strict=True)) if type(row) is list else _exactly(dict, row)
+        values: Mapping[str, Any] = (
+            dict(zip(fields, row, strict=True)) if type(row) is list else _require_type(dict, row)
         )
-        return hint(**{name: field(named[name]) for name, field in fields.items() if name in named})
+        return hint(
+            **{name: field(values[name]) for name, field in fields.items() if name in values}
+        )
 
     return read
 
 
-def _exactly(kind: type[T], value: object) -> T:
+def _require_type(kind: type[T], value: object) -> T:
     """Return a value of exactly this type (True is not a number). Raise TypeError otherwise."""
     if type(value) is not kind:
         raise TypeError

@@ -13,7 +13,7 @@ import os
 from datetime import datetime, timezone
 from typing import List, Optional
 
-from resume_hooks.paths import Where, private_folder, read_regular
+from resume_hooks.paths import Where, make_private_folder, read_regular
 
 try:
     import fcntl
@@ -22,7 +22,7 @@ except ImportError:  # Windows
 
 FOLDER = "log"
 FILE_NAME = "errors.log"
-OLDER = ".1"  # the suffix of the older generation
+OLDER_SUFFIX = ".1"  # the suffix of the older generation
 MAX_LOG = 256 * 1024  # bytes at which a new generation begins
 MAX_FRAMES = 40  # the innermost frames of an entry; a recursion has a thousand
 
@@ -36,19 +36,24 @@ def log_file(where: Optional[Where] = None) -> str:
     return os.path.join((where or Where()).state, FOLDER, FILE_NAME)
 
 
-def log_bug(who: str, version: str, error: BaseException, where: Optional[Where] = None) -> str:
+def log_bug(command: str, version: str, error: BaseException, where: Optional[Where] = None) -> str:
     """Log the origin of an error in ``who``, a verb or trigger of ours.
 
     Return the log's path, or ``""`` if writing failed.
     """
     where = where or Where()
     path = log_file(where)
-    at = datetime.now(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    timestamp = datetime.now(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     entry = "\n".join(
-        [f"{at} {version} {who} {type(error).__name__}", *_traceback_places(error), "", ""]
+        [
+            f"{timestamp} {version} {command} {type(error).__name__}",
+            *_traceback_locations(error),
+            "",
+            "",
+        ]
     )
     try:
-        private_folder(os.path.dirname(path), where)
+        make_private_folder(os.path.dirname(path), where)
         descriptor = open_log(path)
         try:
             os.write(descriptor, entry.encode("utf-8", "replace"))
@@ -64,20 +69,20 @@ def open_log(path: str) -> int:
 
     Raise OSError.
     """
-    special = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
+    safe_flags = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
     for _ in range(_TRIES):
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | special, _MODE)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | safe_flags, _MODE)
         if os.fstat(descriptor).st_size < MAX_LOG or not _rotate_log(path, descriptor):
             return descriptor
         os.close(descriptor)
-    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | special, _MODE)
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | safe_flags, _MODE)
 
 
 def log_entries(where: Optional[Where] = None) -> List[str]:
     """Return the entries of both generations, oldest first."""
     path = log_file(where)
     text = b""
-    for name in (path + OLDER, path):
+    for name in (path + OLDER_SUFFIX, path):
         with contextlib.suppress(OSError):
             text += b"" if os.path.islink(name) else read_regular(name, 4 * MAX_LOG)
     entries = []
@@ -99,7 +104,7 @@ def _rotate_log(path: str, descriptor: int) -> bool:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
     try:
         if os.path.samestat(os.lstat(path), os.fstat(descriptor)):
-            os.replace(path, path + OLDER)
+            os.replace(path, path + OLDER_SUFFIX)
     except FileNotFoundError:
         pass  # another writer has just renamed it
     except OSError:
@@ -107,7 +112,7 @@ def _rotate_log(path: str, descriptor: int) -> bool:
     return True
 
 
-def _traceback_places(error: BaseException) -> List[str]:
+def _traceback_locations(error: BaseException) -> List[str]:
     """Return the traceback's locations, innermost last.
 
     Our files have their path in the package, others only a name.
@@ -115,9 +120,9 @@ def _traceback_places(error: BaseException) -> List[str]:
     import traceback  # imported only for a bug
 
     frames = traceback.extract_tb(error.__traceback__)[-MAX_FRAMES:]
-    places = []
+    locations = []
     for frame in frames:
         parts = frame.filename.replace("\\", "/").split("/")
         first = len(parts) - (parts[::-1].index(_PACKAGE) if _PACKAGE in parts else 1)
-        places.append(f"  {'/'.join(parts[first:])}:{frame.lineno} {frame.name}")
-    return places
+        locations.append(f"  {'/'.join(parts[first:])}:{frame.lineno} {frame.name}")
+    return locations

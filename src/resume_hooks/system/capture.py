@@ -19,7 +19,11 @@ from typing import NamedTuple
 
 from resume_hooks.system import programs
 
-_ENDING = (signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else []))
+_ENDING_SIGNALS = (
+    signal.SIGINT,
+    signal.SIGTERM,
+    *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else []),
+)
 
 
 @contextlib.contextmanager
@@ -29,17 +33,17 @@ def ending_signals() -> Iterator[threading.Event]:
     Only the main thread receives signals, so in other threads the event is never set.
     """
     event = threading.Event()
-    before = {}
+    old_handlers = {}
     try:
-        for number in _ENDING:
+        for number in _ENDING_SIGNALS:
             if signal.getsignal(number) is not signal.SIG_IGN:  # ignored under nohup
-                before[number] = signal.signal(number, lambda *_: event.set())
+                old_handlers[number] = signal.signal(number, lambda *_: event.set())
     except ValueError:
         pass
     try:
         yield event
     finally:
-        for number, handler in before.items():
+        for number, handler in old_handlers.items():
             signal.signal(number, handler)
 
 
@@ -48,25 +52,27 @@ MAX_ERRORS = 64 * 1024  # bytes of error output to capture
 CHUNK = 256 * 1024
 # seconds between checks of the program's exit while a child process holds its pipes open
 TICK = 0.05
-GRACE = 0.5  # seconds between SIGTERM and SIGKILL: 2.1.329 gives a hook one second after Esc
+TERMINATION_GRACE = (
+    0.5  # seconds between SIGTERM and SIGKILL: 2.1.329 gives a hook one second after Esc
+)
 
 
-class Captured(NamedTuple):
+class CapturedOutput(NamedTuple):
     """A program's exit status and output. ``status`` is negative for a signal.
 
-    ``late`` and ``much`` mean that we ended it for its time or its output's size.
+    ``timed_out`` and ``too_large`` mean that we ended it for its time or its output's size.
     """
 
     status: int
     out: bytes
     err: bytes
-    late: bool = False
-    much: bool = False
+    timed_out: bool = False
+    too_large: bool = False
 
 
 def run_captured(
     command: Sequence[str], text: bytes, *, environ: Mapping[str, str], folder: str, limit: float
-) -> Captured:
+) -> CapturedOutput:
     """Run ``command`` in ``folder`` with ``text`` on stdin for at most ``limit`` seconds.
 
     Raise OSError if it can't be started.
@@ -98,15 +104,19 @@ def run_captured(
             _end_process(process)
     if interrupted.is_set():
         raise KeyboardInterrupt
-    return Captured(
-        process.returncode, bytes(exchange.out), bytes(exchange.err), exchange.late, exchange.much
+    return CapturedOutput(
+        process.returncode,
+        bytes(exchange.out),
+        bytes(exchange.err),
+        exchange.timed_out,
+        exchange.too_large,
     )
 
 
 class _Exchange:
     def __init__(self, process: subprocess.Popen[bytes], text: bytes, deadline: float) -> None:
         self.out, self.err = bytearray(), bytearray()
-        self.late = self.much = False
+        self.timed_out = self.too_large = False
         self._process, self._deadline = process, deadline
         self._left = memoryview(text)
 
@@ -122,22 +132,26 @@ class _Exchange:
                 if stream is not None:
                     os.set_blocking(stream.fileno(), False)
                     waiting.register(stream, event, stream.close)
-            while not self.much and not interrupted.is_set():
-                left = self._deadline - time.monotonic()
-                if left <= 0:
-                    self.late = True
+            while not self.too_large and not interrupted.is_set():
+                remaining = self._deadline - time.monotonic()
+                if remaining <= 0:
+                    self.timed_out = True
                     return
                 ended = process.poll() is not None
-                ready = waiting.select(0 if ended else min(left, TICK))
+                ready = waiting.select(0 if ended else min(remaining, TICK))
                 for key, _ in ready:
-                    if self._feed(key.fd) if key.fileobj is process.stdin else self._take(key):
+                    if (
+                        self._write_input(key.fd)
+                        if key.fileobj is process.stdin
+                        else self._read_output(key)
+                    ):
                         waiting.unregister(key.fileobj)
                         key.data()
                 # Its children may live on and hold the pipes; do not wait for them.
                 if ended and not any(key.events == selectors.EVENT_READ for key, _ in ready):
                     return
 
-    def _feed(self, descriptor: int) -> bool:
+    def _write_input(self, descriptor: int) -> bool:
         """Write part of the input; return True once all is written or the program closed its stdin."""
         try:
             self._left = self._left[os.write(descriptor, self._left[:CHUNK]) :]
@@ -147,12 +161,12 @@ class _Exchange:
             return True
         return not self._left
 
-    def _take(self, key: selectors.SelectorKey) -> bool:
+    def _read_output(self, key: selectors.SelectorKey) -> bool:
         """Read part of a stream; return True at its end."""
         piece = os.read(key.fd, CHUNK)
         if key.fileobj is self._process.stdout:
             self.out += piece
-            self.much = len(self.out) > MAX_OUTPUT
+            self.too_large = len(self.out) > MAX_OUTPUT
         else:
             self.err += piece[: MAX_ERRORS - len(self.err)]
         return not piece
@@ -162,7 +176,7 @@ def _end_process(process: subprocess.Popen[bytes]) -> None:
     if process.poll() is None:
         _signal_group(process.pid, signal.SIGTERM)
         with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(GRACE)
+            process.wait(TERMINATION_GRACE)
     _signal_group(process.pid, signal.SIGKILL)
     process.wait()
     for stream in (process.stdin, process.stdout, process.stderr):

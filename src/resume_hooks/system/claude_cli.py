@@ -9,12 +9,12 @@ import os
 import time
 from collections.abc import Iterator
 
-from resume_hooks.paths import Where, read_object
+from resume_hooks.paths import Where, read_json_object
 from resume_hooks.system import programs
 from resume_hooks.system.claude_settings import settings_files
-from resume_hooks.system.subprocesses import output_of_command
+from resume_hooks.system.subprocesses import command_output
 
-OLDEST = (2, 1, 112)  # the oldest client in the plugin's tests
+OLDEST_CLIENT = (2, 1, 112)  # the oldest client in the plugin's tests
 LIMIT = 10  # the time limit of ``claude --version`` in seconds
 
 
@@ -23,11 +23,11 @@ def client_executable(where: Where) -> str | None:
 
     Return None if it is not installed.
     """
-    places = (
+    installer_folders = (
         os.path.join(where.config, "local"),
         os.path.join(where.environ.get("HOME", "/"), ".local", "bin"),
     )
-    path = os.pathsep.join([programs.search_path(where.environ), *places])
+    path = os.pathsep.join([programs.search_path(where.environ), *installer_folders])
     return programs.find_program("claude", {**where.environ, "PATH": path})
 
 
@@ -36,7 +36,7 @@ def client_version() -> tuple[int, ...] | None:
 
     Return None if it is missing or does not answer.
     """
-    out = output_of_command(["claude", "--version"], os.environ, time.monotonic() + LIMIT)
+    out = command_output(["claude", "--version"], os.environ, time.monotonic() + LIMIT)
     words = (out or b"").decode("utf-8", "replace").split()
     numbers = words[0].split(".") if words else []
     if numbers and all(map(str.isdecimal, numbers)):
@@ -44,13 +44,13 @@ def client_version() -> tuple[int, ...] | None:
     return None
 
 
-def settings_file_with(key: str, cwd: str) -> str:
+def settings_file_with_flag(key: str, cwd: str) -> str:
     """Return the strongest settings file in which ``key`` is true, or ``""``."""
     return next(
         (
             path
             for path in reversed(settings_files(cwd, Where()))
-            if read_object(path).get(key) is True
+            if read_json_object(path).get(key) is True
         ),
         "",
     )
@@ -58,24 +58,24 @@ def settings_file_with(key: str, cwd: str) -> str:
 
 def enabled_plugins(cwd: str) -> dict[str, bool]:
     """Return whether each plugin, by ``name@marketplace``, is enabled; the strongest settings level decides."""
-    found: dict[str, bool] = {}
+    is_enabled: dict[str, bool] = {}
     for path in settings_files(cwd, Where()):
-        plugins = read_object(path).get("enabledPlugins")
+        plugins = read_json_object(path).get("enabledPlugins")
         if isinstance(plugins, dict):
             for name, on in plugins.items():
                 if isinstance(name, str):
-                    found[name] = on is True
-    return found
+                    is_enabled[name] = on is True
+    return is_enabled
 
 
 def prompt_hooks(cwd: str) -> Iterator[tuple[str, str]]:
     """Yield every UserPromptSubmit hook of settings and plugins as (settings file or plugin, command)."""
     for path in settings_files(cwd, Where()):
-        for command in _commands_of_hooks(read_object(path).get("hooks")):
+        for command in _commands_of_hooks(read_json_object(path).get("hooks")):
             yield (path, command)
-    installed = read_object(os.path.join(Where().config, "plugins", "installed_plugins.json")).get(
-        "plugins"
-    )
+    installed = read_json_object(
+        os.path.join(Where().config, "plugins", "installed_plugins.json")
+    ).get("plugins")
     for name, copies in installed.items() if isinstance(installed, dict) else ():
         for copy in copies if isinstance(copies, list) else ():
             if isinstance(copy, dict):
@@ -83,20 +83,22 @@ def prompt_hooks(cwd: str) -> Iterator[tuple[str, str]]:
             else:
                 root = None
             if isinstance(root, str):
-                declared = read_object(os.path.join(root, "hooks", "hooks.json")).get("hooks")
+                declared = read_json_object(os.path.join(root, "hooks", "hooks.json")).get("hooks")
                 for command in _commands_of_hooks(declared):
                     yield (name, command)
 
 
-def marketplace(name: str) -> object:
+def read_marketplace(name: str) -> object:
     """Return the client's entry for a marketplace, or None."""
-    return read_object(os.path.join(Where().config, "plugins", "known_marketplaces.json")).get(name)
+    return read_json_object(os.path.join(Where().config, "plugins", "known_marketplaces.json")).get(
+        name
+    )
 
 
 def marketplace_folder(name: str) -> str:
     """Return the local folder that a marketplace was added from, or ``""``."""
-    known = marketplace(name)
-    source = known.get("source") if isinstance(known, dict) else None
+    entry = read_marketplace(name)
+    source = entry.get("source") if isinstance(entry, dict) else None
     path = source.get("path") if isinstance(source, dict) else None
     if isinstance(path, str):
         return path

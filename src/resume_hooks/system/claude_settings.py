@@ -9,14 +9,14 @@ import os
 import sys
 from typing import NamedTuple
 
-from resume_hooks.paths import Where, read_object
+from resume_hooks.paths import Where, read_json_object
 
-KEPT_DAYS = "cleanupPeriodDays"
+RETENTION_KEY = "cleanupPeriodDays"
 
 # days after its last write until the client deletes a transcript, by default
-DEFAULT_KEPT_DAYS = 30
-LEAST_WINDOW = 100_000  # tokens; clients reject a smaller window for compaction
-MAX_KEPT_DAYS = 1_000_000  # the most days that date arithmetic supports; treated as for ever
+DEFAULT_RETENTION_DAYS = 30
+MIN_WINDOW = 100_000  # tokens; clients reject a smaller window for compaction
+MAX_RETENTION_DAYS = 1_000_000  # the most days that date arithmetic supports; treated as for ever
 
 
 def settings_files(cwd: str, where: Where) -> list[str]:
@@ -39,19 +39,19 @@ def policy_file(where: Where) -> str:
     """
     folder = _managed_folder()
     try:
-        more = sorted(os.listdir(os.path.join(folder, "managed-settings.d")))
+        extra_names = sorted(os.listdir(os.path.join(folder, "managed-settings.d")))
     except OSError:
-        more = []
-    parts = []
-    for name in more:
+        extra_names = []
+    extra_files = []
+    for name in extra_names:
         if name.endswith(".json"):
-            parts.append(os.path.join(folder, "managed-settings.d", name))
+            extra_files.append(os.path.join(folder, "managed-settings.d", name))
     files = [
         os.path.join(folder, "managed-settings.json"),
-        *parts,
+        *extra_files,
         os.path.join(where.config, "remote-settings.json"),
     ]
-    return next((path for path in files if read_object(path)), "")
+    return next((path for path in files if read_json_object(path)), "")
 
 
 def _managed_folder() -> str:
@@ -69,28 +69,28 @@ def compaction_window(cwd: str, model: str, where: Where) -> int:
     As in 2.1.330, the variable comes first, then the model's own row, which /autocompact writes,
     then the file's value.
     """
-    named = where.environ.get("CLAUDE_CODE_AUTO_COMPACT_WINDOW", "")
-    if named.isdecimal():
-        return int(named)
-    found = 0
+    variable = where.environ.get("CLAUDE_CODE_AUTO_COMPACT_WINDOW", "")
+    if variable.isdecimal():
+        return int(variable)
+    window = 0
     for path in settings_files(cwd, where):
-        row = read_object(path)
-        rows = row.get("modelSettings")
+        settings = read_json_object(path)
+        rows = settings.get("modelSettings")
         if isinstance(rows, dict):
-            own = []
+            model_rows = []
             for key, each in rows.items():
                 if f"{model}-".startswith(f"{key}-"):
-                    own.append(each)
+                    model_rows.append(each)
         else:
-            own = []
-        said = []
-        for each in own:
+            model_rows = []
+        model_windows = []
+        for each in model_rows:
             if isinstance(each, dict) and "autoCompactWindow" in each:
-                said.append(each["autoCompactWindow"])
-        value = said[0] if said else row.get("autoCompactWindow")
-        if value == "auto" or (isinstance(value, int) and value >= LEAST_WINDOW):
-            found = 0 if value == "auto" else int(value)
-    return found
+                model_windows.append(each["autoCompactWindow"])
+        value = model_windows[0] if model_windows else settings.get("autoCompactWindow")
+        if value == "auto" or (isinstance(value, int) and value >= MIN_WINDOW):
+            window = 0 if value == "auto" else int(value)
+    return window
 
 
 class Retention(NamedTuple):
@@ -109,18 +109,18 @@ def client_retention(cwd: str, where: Where) -> Retention:
     transcripts stay for ever, because clients do not clean up then (2.1.112, 2.1.329; in 2.1.42 0
     meant for ever).
     """
-    found = Retention(DEFAULT_KEPT_DAYS, "")
+    retention = Retention(DEFAULT_RETENTION_DAYS, "")
     for path in settings_files(cwd, where):
-        days = read_object(path).get(KEPT_DAYS)
+        days = read_json_object(path).get(RETENTION_KEY)
         if days is None:
             continue
         if not isinstance(days, int) or days is True or days < 1:
             return Retention(None, path)
-        found = Retention(min(days, MAX_KEPT_DAYS), path)
-    return found
+        retention = Retention(min(days, MAX_RETENTION_DAYS), path)
+    return retention
 
 
-def kept_days(cwd: str, where: Where) -> int | None:
+def retention_days(cwd: str, where: Where) -> int | None:
     """Return the days after their last write that a client started in ``cwd`` keeps transcripts.
 
     Return None for ever.
@@ -128,10 +128,10 @@ def kept_days(cwd: str, where: Where) -> int | None:
     return client_retention(cwd, where).days
 
 
-def managed_days() -> tuple[str, int]:
+def managed_retention() -> tuple[str, int]:
     """Return this machine's managed settings file, and its retention in days or 0."""
     path = settings_files("", Where())[-1]
-    days = read_object(path).get(KEPT_DAYS)
-    return path, min(days, MAX_KEPT_DAYS) if isinstance(
+    days = read_json_object(path).get(RETENTION_KEY)
+    return path, min(days, MAX_RETENTION_DAYS) if isinstance(
         days, int
     ) and days is not True and days > 0 else 0

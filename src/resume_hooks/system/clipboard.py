@@ -12,7 +12,7 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from resume_hooks.system.copy_result import NOT_COPIED, Copied
+from resume_hooks.system.copy_result import NOT_COPIED, CopyResult
 
 if TYPE_CHECKING:
     from resume_hooks.system.clipboard_tools import Tool
@@ -20,91 +20,95 @@ if TYPE_CHECKING:
 LIMIT = 2.0  # the time limit in seconds for all methods together
 RESERVE = 0.6  # seconds reserved for tmux and the terminal in case a clipboard program hangs
 
-WAYS = ("auto", "pyperclip", "native", "tmux", "osc52", "none")
+METHODS = ("auto", "pyperclip", "native", "tmux", "osc52", "none")
 
 
 OSC_52 = "OSC 52"
 
 
-def copy(text: str, *, way: str = "auto", environ: Mapping[str, str] | None = None) -> Copied:
-    """Copy ``text`` by the first method that works, or by ``way`` alone (one of WAYS, else ValueError).
+def copy_text(
+    text: str, *, method: str = "auto", environ: Mapping[str, str] | None = None
+) -> CopyResult:
+    """Copy ``text`` by the first method that works, or by ``method`` alone (one of METHODS, else ValueError).
 
     ``environ`` (default: this process's) determines the available methods, and is the programs'
     environment. Missing programs never raise. Empty text, and text with lone surrogates, which no
     clipboard accepts, is not copied.
     """
-    if way not in WAYS:
-        raise ValueError(f"way is one of {', '.join(WAYS)}, not {way!r}")
+    if method not in METHODS:
+        raise ValueError(f"way is one of {', '.join(METHODS)}, not {method!r}")
     try:
-        held = bool(text.encode("utf-8"))
+        is_copyable = bool(text.encode("utf-8"))
     except UnicodeEncodeError:
-        held = False
-    if way == "none" or not held:
+        is_copyable = False
+    if method == "none" or not is_copyable:
         return NOT_COPIED
     env = dict(os.environ if environ is None else environ)
     deadline = time.monotonic() + LIMIT
-    if way == "auto":
-        done = _copy_by_program(text, env, deadline - RESERVE, way)
+    if method == "auto":
+        result = _copy_by_program(text, env, deadline - RESERVE, method)
         return (
-            done
+            result
             or _copy_by_tmux(text, env, deadline)
             or _copy_by_terminal(text, env, deadline)
             or NOT_COPIED
         )
-    attempt = {"tmux": _copy_by_tmux, "osc52": _copy_by_terminal}.get(way)
+    attempt = {"tmux": _copy_by_tmux, "osc52": _copy_by_terminal}.get(method)
     if attempt:
-        done = attempt(text, env, deadline)
+        result = attempt(text, env, deadline)
     else:
-        done = _copy_by_program(text, env, deadline, way)
-    return done or NOT_COPIED
+        result = _copy_by_program(text, env, deadline, method)
+    return result or NOT_COPIED
 
 
-def clipboard_ways(environ: Mapping[str, str] | None = None) -> list[str]:
+def clipboard_methods(environ: Mapping[str, str] | None = None) -> list[str]:
     """Return the names of the methods that ``copy`` would try here, in order, without starting a program."""
     from resume_hooks.system import terminal  # imported late, as below
 
     env = dict(os.environ if environ is None else environ)
-    found = []
-    for tool in _tools_in_reach(env, time.monotonic() + LIMIT):
-        found.append(tool.name)
+    names = []
+    for tool in _reachable_tools(env, time.monotonic() + LIMIT):
+        names.append(tool.name)
     if env.get("TMUX"):
-        found.append("tmux")
-    if terminal.osc52("-", env) and terminal.terminal_device():
-        found.append("the terminal (OSC 52)")
-    return found
+        names.append("tmux")
+    if terminal.osc52_sequence("-", env) and terminal.terminal_device():
+        names.append("the terminal (OSC 52)")
+    return names
 
 
 # Each method is imported on first use: cards import Copied alone, and a method costs 10 to 20 ms.
 
 
-def _copy_by_program(text: str, env: Mapping[str, str], deadline: float, way: str) -> Copied | None:
+def _copy_by_program(
+    text: str, env: Mapping[str, str], deadline: float, method: str
+) -> CopyResult | None:
     """Copy to this machine's clipboard; ``auto`` first checks whether the user sits at this machine."""
     from resume_hooks.system import clipboard_tools
 
-    if way == "auto":
-        found = _tools_in_reach(env, deadline)
+    if method == "auto":
+        tools = _reachable_tools(env, deadline)
     else:
-        found = clipboard_tools.available_tools(env)
-    if found and way != "native":
+        tools = clipboard_tools.available_tools(env)
+    if tools and method != "native":
         pyperclip = clipboard_tools.import_pyperclip()
     else:
         pyperclip = None
-    if way == "pyperclip" and pyperclip is None:
+    if method == "pyperclip" and pyperclip is None:
         return None
-    done = clipboard_tools.copy_by_tools(text, found, pyperclip, env, deadline)
-    return done and Copied("copied" if done[1] else "sent", done[0])
+    copied = clipboard_tools.copy_by_tools(text, tools, pyperclip, env, deadline)
+    return copied and CopyResult("copied" if copied[1] else "sent", copied[0])
 
 
-def _tools_in_reach(env: Mapping[str, str], deadline: float) -> list[Tool]:
+def _reachable_tools(env: Mapping[str, str], deadline: float) -> list[Tool]:
     from resume_hooks.system import clipboard_tools
 
-    found = clipboard_tools.available_tools(env)
-    if found and _is_far_away(env, deadline):
-        return clipboard_tools.available_tools(env, far_away=True)
-    return found
+    tools = clipboard_tools.available_tools(env)
+    if tools and _is_remote_user(env, deadline):
+        return clipboard_tools.available_tools(env, is_remote=True)
+    return tools
 
 
-def _is_far_away(env: Mapping[str, str], deadline: float) -> bool:
+def _is_remote_user(env: Mapping[str, str], deadline: float) -> bool:
     """Check whether the user sits at another machine.
 
     Inside tmux ask tmux, because the pane may have been opened from elsewhere.
@@ -112,29 +116,29 @@ def _is_far_away(env: Mapping[str, str], deadline: float) -> bool:
     if env.get("TMUX"):
         from resume_hooks.system import terminal
 
-        answer = terminal.attached_over_ssh(env, deadline)
+        answer = terminal.is_attached_over_ssh(env, deadline)
         if answer is not None:
             return answer
     return bool(env.get("SSH_CONNECTION") or env.get("SSH_TTY"))
 
 
-def _copy_by_tmux(text: str, env: Mapping[str, str], deadline: float) -> Copied | None:
+def _copy_by_tmux(text: str, env: Mapping[str, str], deadline: float) -> CopyResult | None:
     if not env.get("TMUX"):
         return None
     from resume_hooks.system import terminal
 
     via = terminal.load_tmux_buffer(text, env, deadline)
     if via:
-        return Copied("copied", via)
+        return CopyResult("copied", via)
     return None
 
 
-def _copy_by_terminal(text: str, env: Mapping[str, str], deadline: float) -> Copied | None:
+def _copy_by_terminal(text: str, env: Mapping[str, str], deadline: float) -> CopyResult | None:
     from resume_hooks.system import terminal
 
-    sequence = terminal.osc52(text, env)
+    sequence = terminal.osc52_sequence(text, env)
     device = terminal.terminal_device() if sequence else None
-    sent = device is not None and terminal.send(sequence, device, deadline)
+    sent = device is not None and terminal.send_sequence(sequence, device, deadline)
     if sent:
-        return Copied("sent", OSC_52)
+        return CopyResult("sent", OSC_52)
     return None

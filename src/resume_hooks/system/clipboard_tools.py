@@ -49,17 +49,17 @@ CLIP_EXE = Tool("clip.exe", ("clip.exe",), encoding="utf-16-le")
 WINDOWS = Tool("Windows", ("clip",), pyperclip="windows", encoding="utf-16-le")
 
 
-def available_tools(env: Mapping[str, str], *, far_away: bool = False) -> list[Tool]:
-    """Return the available clipboard programs, best first; only forwarded ones if the user is ``far_away``."""
+def available_tools(env: Mapping[str, str], *, is_remote: bool = False) -> list[Tool]:
+    """Return the available clipboard programs, best first; only forwarded ones if the ``is_remote``."""
     tools = []
-    for tool in _tools_for_display(env, far_away):
+    for tool in _tools_for_display(env, is_remote):
         if programs.find_program(tool.put[0], env):
             tools.append(tool)
     return tools
 
 
-def _tools_for_display(env: Mapping[str, str], far_away: bool) -> Iterator[Tool]:
-    if not far_away:
+def _tools_for_display(env: Mapping[str, str], is_remote: bool) -> Iterator[Tool]:
+    if not is_remote:
         if sys.platform == "darwin":
             yield PBCOPY
         if os.name == "nt":
@@ -68,10 +68,10 @@ def _tools_for_display(env: Mapping[str, str], far_away: bool) -> Iterator[Tool]
             yield CLIP_EXE
     wayland, display = env.get("WAYLAND_DISPLAY", ""), env.get("DISPLAY", "")
     # A local compositor names its socket wayland-0; waypipe adds letters.
-    if wayland and not (far_away and wayland.rstrip("0123456789") == "wayland-"):
+    if wayland and not (is_remote and wayland.rstrip("0123456789") == "wayland-"):
         yield WL_COPY
     # ssh -X sets localhost:10.0; a display without a host belongs to this machine.
-    if display and not (far_away and display.startswith((":", "unix:", "/"))):
+    if display and not (is_remote and display.startswith((":", "unix:", "/"))):
         yield XCLIP
         yield XSEL
 
@@ -103,54 +103,56 @@ def copy_by_tools(
     for tool in tools:
         if time.monotonic() >= deadline:
             break
-        run = dict(env, LC_ALL=tool.locale) if tool.locale else env
+        environment = dict(env, LC_ALL=tool.locale) if tool.locale else env
         if pyperclip and tool.pyperclip:
-            put = _copy_by_pyperclip(tool, text, pyperclip)
+            copy = _copy_by_pyperclip(tool, text, pyperclip)
         else:
-            put = _copy_by_process(tool, text, run)
-        if not subprocesses.run_within(deadline, put, run):
+            copy = _copy_by_process(tool, text, environment)
+        if not subprocesses.run_with_deadline(deadline, copy, environment):
             continue
         if tool.get:
-            held = _clipboard_holds(tool, text.encode(tool.encoding), run, deadline)
+            is_confirmed = _clipboard_contains(
+                tool, text.encode(tool.encoding), environment, deadline
+            )
         else:
-            held = None
-        if held is not False:
-            return tool.name, bool(held)
+            is_confirmed = None
+        if is_confirmed is not False:
+            return tool.name, bool(is_confirmed)
     return None
 
 
 def _copy_by_pyperclip(tool: Tool, text: str, pyperclip: ModuleType) -> Callable[[], bool]:
-    def put() -> bool:
+    def copy() -> bool:
         pyperclip.set_clipboard(tool.pyperclip)
         pyperclip.copy(text)
         return True
 
-    return put
+    return copy
 
 
 def _copy_by_process(tool: Tool, text: str, env: Mapping[str, str]) -> Callable[[], bool]:
     import subprocess  # takes 9 ms unless pyperclip loaded it; before the fork, which is timed
 
-    def put() -> bool:
+    def copy() -> bool:
         with programs.start_program(tool.put, env, stdin=subprocess.PIPE) as process:
             process.communicate(text.encode(tool.encoding))
         return process.returncode == 0
 
-    return put
+    return copy
 
 
-def _clipboard_holds(
+def _clipboard_contains(
     tool: Tool, data: bytes, env: Mapping[str, str], deadline: float
 ) -> bool | None:
     """Check whether the clipboard contains ``data``; return None if it does not answer.
 
     xsel and wl-copy exit before they own the selection, so the answer may be wrong for a moment.
     """
-    settled = time.monotonic() + SETTLE
-    while subprocesses.output_of_command(tool.get, env, deadline) != data:
+    settle_deadline = time.monotonic() + SETTLE
+    while subprocesses.command_output(tool.get, env, deadline) != data:
         if time.monotonic() >= deadline:
             return None
-        if time.monotonic() >= settled:
+        if time.monotonic() >= settle_deadline:
             return False
         time.sleep(0.02)
     return True

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 
-class Copied(NamedTuple):
+class CopyResult(NamedTuple):
     """The result of a copy: ``how`` is copied, sent or not copied; ``via`` names the method, or is ``""``."""
 
     how: str
@@ -20,4 +20,4 @@ class Copied(NamedTuple):
         return f"{what} sent to the clipboard"
 
 
-NOT_COPIED = Copied("not copied")
+NOT_COPIED = CopyResult("not copied")

@@ -20,13 +20,13 @@ from typing import Self
 
 from resume_hooks.paths import Where, read_regular
 from resume_hooks.system import programs
-from resume_hooks.system.git_worktrees import git_folders
+from resume_hooks.system.git_worktrees import worktree_git_folders
 from resume_hooks.system.subprocesses import kill_group
 
-PIPE = 1 << 18  # bytes that git can write before we read
-LONGEST_HEAD = 4_096  # the size limit of a ``HEAD``
-MOST_SHARED = 100  # shared index files to link for a split index
-MOST_VALUES = 100  # values to copy from the repository's settings
+PIPE_SIZE = 1 << 18  # bytes that git can write before we read
+MAX_HEAD_BYTES = 4_096  # the size limit of a ``HEAD``
+MAX_SHARED_INDEXES = 100  # shared index files to link for a split index
+MAX_VALUES = 100  # values to copy from the repository's settings
 GRACE = 0.1  # seconds to wait for a killed run
 
 HEADS = "refs/heads/"
@@ -45,10 +45,14 @@ _ENVIRONMENT = {
 }
 """Variables that keep git from anyone's settings, from the network, from locks and from writing traces."""
 
-_PASSED = ("LANG", "LC_ALL", "SYSTEMROOT")
-_FIXED = ("core.fsmonitor=false", "core.untrackedCache=false", f"core.hooksPath={os.devnull}")
+_PASSED_VARIABLES = ("LANG", "LC_ALL", "SYSTEMROOT")
+_FIXED_OPTIONS = (
+    "core.fsmonitor=false",
+    "core.untrackedCache=false",
+    f"core.hooksPath={os.devnull}",
+)
 
-_HARMLESS = {
+_HARMLESS_SETTINGS = {
     **dict.fromkeys(
         (
             "core.filemode",
@@ -65,14 +69,17 @@ _HARMLESS = {
 }
 """The settings of a repository or a user to copy, and their allowed values. They decide how files are compared."""
 
-_ONLY_READ = ("core.bare", "extensions.partialclone")
-_USERS = "core.excludesfile"
+_READ_ONLY_KEYS = ("core.bare", "extensions.partialclone")
+_IGNORE_FILE_KEY = "core.excludesfile"
 _FORMATS = {
     "extensions.objectformat": ("sha1", "sha256"),
     "extensions.refstorage": ("files", "reftable"),
 }
 _TRACKING = r"branch\..*\.(remote|merge)|remote\..*\.fetch"
-_KEYS = "|".join(key.replace(".", r"\.") for key in (*_HARMLESS, *_ONLY_READ, *_FORMATS, _USERS))
+_KEYS = "|".join(
+    key.replace(".", r"\.")
+    for key in (*_HARMLESS_SETTINGS, *_READ_ONLY_KEYS, *_FORMATS, _IGNORE_FILE_KEY)
+)
 
 Settings = list[tuple[str, str]]
 
@@ -121,20 +128,18 @@ class GitView:
     ) -> bytes | None:
         """Return a run's output, ``b""`` if it failed, or None if it took too long and was killed."""
         try:
-            found, _ = run.communicate(
-                data or None, timeout=max(0.001, deadline - time.monotonic())
-            )
+            out, _ = run.communicate(data or None, timeout=max(0.001, deadline - time.monotonic()))
         except subprocess.TimeoutExpired:
-            _end_run(run)
+            _kill_run(run)
             return None
         if run.returncode == 0:
-            return found
+            return out
         return b""
 
     def _make_folder(self) -> None:
         """Create the git folder and the configuration through which git sees the repository."""
-        own, common = git_folders(self.root)
-        head = os.fsdecode(read_regular(os.path.join(own, "HEAD"), LONGEST_HEAD))
+        worktree_folder, common_folder = worktree_git_folders(self.root)
+        head = os.fsdecode(read_regular(os.path.join(worktree_folder, "HEAD"), MAX_HEAD_BYTES))
         if head.startswith("ref:"):
             reference = head.removeprefix("ref:").strip()
         else:
@@ -143,32 +148,40 @@ class GitView:
             self.branch = reference.removeprefix(HEADS)
         else:
             self.branch = ""
-        self._folder = folder = _private_folder(self._where, self.root)
+        self._folder = folder = _make_temporary_folder(self._where, self.root)
         with open(
             os.path.join(folder, "HEAD"), "w", encoding="utf-8", errors="surrogateescape"
         ) as stream:
             stream.write(head)
         for name in ("refs", "packed-refs", "reftable", "shallow"):
-            _link_to(os.path.join(common, name), os.path.join(folder, name))
+            _link_if_exists(os.path.join(common_folder, name), os.path.join(folder, name))
         os.mkdir(os.path.join(folder, "info"))
-        _link_to(os.path.join(common, "info", "exclude"), os.path.join(folder, "info", "exclude"))
-        shared = (name for name in os.listdir(own) if name.startswith("sharedindex."))
-        for name, _ in zip(shared, range(MOST_SHARED), strict=False):
-            _link_to(os.path.join(own, name), os.path.join(folder, name))
+        _link_if_exists(
+            os.path.join(common_folder, "info", "exclude"), os.path.join(folder, "info", "exclude")
+        )
+        shared_indexes = (
+            name for name in os.listdir(worktree_folder) if name.startswith("sharedindex.")
+        )
+        for name, _ in zip(shared_indexes, range(MAX_SHARED_INDEXES), strict=False):
+            _link_if_exists(os.path.join(worktree_folder, name), os.path.join(folder, name))
         if self.branch:
-            self.reflog = os.path.join(common, "logs", HEADS, self.branch)
+            self.reflog = os.path.join(common_folder, "logs", HEADS, self.branch)
         self._environment = {
-            **{key: self._where.environ[key] for key in _PASSED if key in self._where.environ},
+            **{
+                key: self._where.environ[key]
+                for key in _PASSED_VARIABLES
+                if key in self._where.environ
+            },
             **_ENVIRONMENT,
             "PATH": programs.search_path(self._where.environ),
             "HOME": folder,
             "XDG_CONFIG_HOME": folder,
             "GIT_DIR": folder,
             "GIT_WORK_TREE": self.root,
-            "GIT_INDEX_FILE": os.path.join(own, "index"),
-            "GIT_OBJECT_DIRECTORY": os.path.join(common, "objects"),
+            "GIT_INDEX_FILE": os.path.join(worktree_folder, "index"),
+            "GIT_OBJECT_DIRECTORY": os.path.join(common_folder, "objects"),
         }
-        self._take_over(*self._settings(os.path.join(common, "config")))
+        self._copy_settings(*self._settings(os.path.join(common_folder, "config")))
 
     def _settings(self, path: str) -> tuple[Settings, Settings]:
         """Return the user's and the repository's values for the keys that we need.
@@ -177,18 +190,21 @@ class GitView:
 
         Git reads both: the user's settings with their includes, the repository's file without.
         """
-        given = programs.program_environment(self._where.environ)
-        users: dict[str, str] = {}
+        environment = programs.program_environment(self._where.environ)
+        user_variables: dict[str, str] = {}
         for key in ("HOME", "XDG_CONFIG_HOME"):
-            if key in given:
-                users[key] = given[key]
-        theirs = {}
+            if key in environment:
+                user_variables[key] = environment[key]
+        git_variables = {}
         for key in self._environment:
             if not key.startswith("GIT_CONFIG"):
-                theirs[key] = self._environment[key]
-        theirs.pop("XDG_CONFIG_HOME", None)
+                git_variables[key] = self._environment[key]
+        git_variables.pop("XDG_CONFIG_HOME", None)
         runs = [
-            self._start(["config", "--null", "--get-regexp", f"^({_KEYS})$"], {**theirs, **users})
+            self._start(
+                ["config", "--null", "--get-regexp", f"^({_KEYS})$"],
+                {**git_variables, **user_variables},
+            )
         ]
         if os.path.exists(path):
             words = ["config", "--file", path, "--null", "--get-regexp", f"^({_KEYS}|{_TRACKING})$"]
@@ -199,64 +215,73 @@ class GitView:
         user, *repository = [_parse_settings(output or b"") for output in outputs]
         return user, repository[0] if repository else []
 
-    def _take_over(self, users: Settings, repositorys: Settings) -> None:
+    def _copy_settings(self, user_settings: Settings, repository_settings: Settings) -> None:
         """Copy the harmless settings to git's configuration.
 
         Also copy the path of the user's ignore file.
         """
-        found = dict(repositorys)
+        repository_values = dict(repository_settings)
         self.is_bare = (
-            found.get("core.bare", "").lower() in {"true", "yes", "on", "1", ""}
-            and "core.bare" in found
+            repository_values.get("core.bare", "").lower() in {"true", "yes", "on", "1", ""}
+            and "core.bare" in repository_values
         )
-        self.is_partial = "extensions.partialclone" in found
+        self.is_partial = "extensions.partialclone" in repository_values
         formats = []
-        for key, known in _FORMATS.items():
-            if found.get(key) in known:
+        for key, allowed_values in _FORMATS.items():
+            if repository_values.get(key) in allowed_values:
                 formats.append(key)
         with open(os.path.join(self._folder, "config"), "w", encoding="ascii") as stream:
             stream.write(
                 f"[core]\n\trepositoryformatversion = {1 if formats else 0}\n[extensions]\n"
             )
-            stream.writelines(f"\t{key.partition('.')[2]} = {found[key]}\n" for key in formats)
+            stream.writelines(
+                f"\t{key.partition('.')[2]} = {repository_values[key]}\n" for key in formats
+            )
         values = []
-        for key, value in users + repositorys:
-            if value in _HARMLESS.get(key, ()):
+        for key, value in user_settings + repository_settings:
+            if value in _HARMLESS_SETTINGS.get(key, ()):
                 values.append(f"{key}={value}")
         self._options = ["--no-pager", "--no-optional-locks"]
         for value in (
-            *values[:MOST_VALUES],
-            *_FIXED,
-            f"{_USERS}={self._ignore_file(dict(users).get(_USERS, ''))}",
+            *values[:MAX_VALUES],
+            *_FIXED_OPTIONS,
+            f"{_IGNORE_FILE_KEY}={self._ignore_file(dict(user_settings).get(_IGNORE_FILE_KEY, ''))}",
         ):
             self._options += ["-c", value]
-        self._environment |= self._tracking(repositorys, found)
+        self._environment |= self._upstream_environment(repository_settings, repository_values)
 
-    def _ignore_file(self, named: str) -> str:
+    def _ignore_file(self, configured_path: str) -> str:
         """Return the path of the user's global ignore file: the one in their settings, or git's default."""
         environ = self._where.environ
         home = environ.get("HOME", "")
-        if named.startswith("~/"):
-            return os.path.join(home, named[2:])
-        return named or os.path.join(
+        if configured_path.startswith("~/"):
+            return os.path.join(home, configured_path[2:])
+        return configured_path or os.path.join(
             environ.get("XDG_CONFIG_HOME") or os.path.join(home, ".config"), "git", "ignore"
         )
 
-    def _tracking(self, repositorys: Settings, found: Mapping[str, str]) -> dict[str, str]:
+    def _upstream_environment(
+        self, repository_settings: Settings, repository_values: Mapping[str, str]
+    ) -> dict[str, str]:
         """Return environment variables with the upstream reference of the branch."""
-        remote = found.get(f"branch.{self.branch}.remote", "")
-        wanted = {
+        remote = repository_values.get(f"branch.{self.branch}.remote", "")
+        keys = {
             f"branch.{self.branch}.remote",
             f"branch.{self.branch}.merge",
             f"remote.{remote}.fetch",
         }
-        pairs = [pair for pair in repositorys if pair[0] in wanted][:MOST_VALUES]
-        self.has_upstream = bool(self.branch and remote and f"branch.{self.branch}.merge" in found)
+        pairs = [pair for pair in repository_settings if pair[0] in keys][:MAX_VALUES]
+        self.has_upstream = bool(
+            self.branch and remote and f"branch.{self.branch}.merge" in repository_values
+        )
         if not self.has_upstream:
             return {}
         environment = {"GIT_CONFIG_COUNT": str(len(pairs))}
-        for at, (key, value) in enumerate(pairs):
-            environment[f"GIT_CONFIG_KEY_{at}"], environment[f"GIT_CONFIG_VALUE_{at}"] = key, value
+        for number, (key, value) in enumerate(pairs):
+            environment[f"GIT_CONFIG_KEY_{number}"], environment[f"GIT_CONFIG_VALUE_{number}"] = (
+                key,
+                value,
+            )
         return environment
 
     def _start(self, words: list[str], environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
@@ -268,7 +293,7 @@ class GitView:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
-            pipesize=PIPE,
+            pipesize=PIPE_SIZE,
         )
         self._runs.append(run)
         return run
@@ -276,7 +301,7 @@ class GitView:
     def _close(self) -> None:
         """End all running processes and remove the folder."""
         for run in self._runs:
-            _end_run(run)
+            _kill_run(run)
         for folder in filter(
             None, (self._folder and os.path.join(self._folder, "info"), self._folder)
         ):
@@ -286,15 +311,15 @@ class GitView:
                 os.rmdir(folder)
 
 
-def _private_folder(where: Where, root: str) -> str:
+def _make_temporary_folder(where: Where, root: str) -> str:
     """Create a private folder outside the repository. Importing tempfile would cost a prompt 5 ms."""
-    top = programs.temporary_folders({**where.environ, "CLAUDE_PROJECT_DIR": root})
+    top = programs.temporary_root({**where.environ, "CLAUDE_PROJECT_DIR": root})
     path = os.path.join(top, f"resume-hooks-git-{os.urandom(12).hex()}")
     os.mkdir(path, 0o700)
     return path
 
 
-def _link_to(target: str, link: str) -> None:
+def _link_if_exists(target: str, link: str) -> None:
     """Create ``link`` to ``target`` if the target exists."""
     if os.path.exists(target):
         os.symlink(os.path.abspath(target), link)
@@ -312,7 +337,7 @@ def _parse_settings(output: bytes) -> Settings:
     return settings
 
 
-def _end_run(run: subprocess.Popen[bytes]) -> None:
+def _kill_run(run: subprocess.Popen[bytes]) -> None:
     """Kill a run and its children.
 
     Do not read its pipe to the end, because a grandchild may keep it open.

@@ -18,26 +18,26 @@ from resume_hooks import paths
 from resume_hooks.paths import (
     MAX_KEY,
     Where,
-    canonical,
-    is_private,
+    canonical_path,
+    is_private_folder,
     open_regular,
     project_key,
     read_regular,
 )
 from resume_hooks.system.invocation import quote_word
 
-PREFIX = "folder-"
-LONGEST = 16_384  # bytes to read from a note, or from a file of a repository
-MOST_LINE, MOST_REMOTE = 2_000, 1_000  # the size limits of the second and third line
-_LINKED = "gitdir:"
+NOTE_PREFIX = "folder-"
+MAX_READ_BYTES = 16_384  # bytes to read from a note, or from a file of a repository
+MAX_LOG_LINE, MAX_REMOTE = 2_000, 1_000  # the size limits of the second and third line
+_LINK_PREFIX = "gitdir:"
 _URL = re.compile(rb"^\s+url = (.+)$", re.MULTILINE)
 _PASSWORD = re.compile(r"(?<=://)[^/]*@")
 
-MOST_REFS = 16 * 1024 * 1024  # bytes of packed branches to read
-LONGEST_FILE = 4_096  # bytes of a ``.git`` file to read
+MAX_PACKED_REFS = 16 * 1024 * 1024  # bytes of packed branches to read
+MAX_GIT_FILE = 4_096  # bytes of a ``.git`` file to read
 
 
-class StartedFolder(NamedTuple):
+class FolderNote(NamedTuple):
     """A folder's note: ``git`` is its second line, ``remote`` its third."""
 
     path: str
@@ -47,9 +47,9 @@ class StartedFolder(NamedTuple):
     @property
     def common(self) -> str:
         """The git folder that a linked worktree shares with the main one; ``""`` for any other folder."""
-        if not self.git.startswith(_LINKED):
+        if not self.git.startswith(_LINK_PREFIX):
             return ""
-        own = os.path.join(self.path, self.git.removeprefix(_LINKED).strip())
+        own = os.path.join(self.path, self.git.removeprefix(_LINK_PREFIX).strip())
         return os.path.dirname(os.path.dirname(os.path.normpath(own)))
 
     @property
@@ -58,43 +58,43 @@ class StartedFolder(NamedTuple):
         return os.path.lexists(os.path.join(self.path, ".git"))
 
 
-def started_folders(where: Where) -> Iterator[StartedFolder]:
+def folder_notes(where: Where) -> Iterator[FolderNote]:
     """Yield the notes of all folders, without damaged ones."""
     home = os.path.join(where.state, "pending")
     try:
-        if is_private(home, where):
+        if is_private_folder(home, where):
             names = sorted(os.listdir(home))
         else:
             names = []
     except OSError:
         return
     for name in names:
-        if name.startswith(PREFIX):
+        if name.startswith(NOTE_PREFIX):
             try:
                 path, git, remote, *_ = os.fsdecode(
-                    read_regular(os.path.join(home, name), LONGEST)
+                    read_regular(os.path.join(home, name), MAX_READ_BYTES)
                 ).split("\n")
             except (OSError, ValueError):
                 continue
             if os.path.isabs(path) and "\0" not in path:
-                yield StartedFolder(path, git, _PASSWORD.sub("", remote))
+                yield FolderNote(path, git, _PASSWORD.sub("", remote))
 
 
-def describe_folder(folder: str) -> StartedFolder:
+def make_folder_note(folder: str) -> FolderNote:
     """Return the note that a start in a folder would write now."""
     git = os.path.join(folder, ".git")
     first = _first_bytes(
         git if os.path.isfile(git) else os.path.join(git, "logs", "HEAD")
     ).partition(b"\n")[0]
     url = _URL.search(_first_bytes(os.path.join(git, "config")))
-    remote = os.fsdecode(url[1][:MOST_REMOTE]) if url else ""
-    return StartedFolder(folder, os.fsdecode(first[:MOST_LINE]), _PASSWORD.sub("", remote))
+    remote = os.fsdecode(url[1][:MAX_REMOTE]) if url else ""
+    return FolderNote(folder, os.fsdecode(first[:MAX_LOG_LINE]), _PASSWORD.sub("", remote))
 
 
 def _first_bytes(path: str) -> bytes:
     try:
         with open_regular(path) as stream:
-            return stream.read(LONGEST)
+            return stream.read(MAX_READ_BYTES)
     except (OSError, ValueError):
         return b""
 
@@ -122,24 +122,32 @@ class Project:
         """
         if name in self.names:
             return True
-        known = [cwd for cwd in started if cwd]
-        if any(cwd.startswith(folder + os.sep) for cwd in known for folder in self.within):
+        folders = [cwd for cwd in started if cwd]
+        if any(cwd.startswith(folder + os.sep) for cwd in folders for folder in self.within):
             return True
         if name[:MAX_KEY] not in self._keys:
             return False
-        fitting = []
-        for cwd in known:
+        matching_folders = []
+        for cwd in folders:
             if project_key(cwd)[:MAX_KEY] == name[:MAX_KEY]:
-                fitting.append(cwd)
-        return not fitting or any(canonical(cwd) in self.folders for cwd in fitting)
+                matching_folders.append(cwd)
+        return not matching_folders or any(
+            canonical_path(cwd) in self.folders for cwd in matching_folders
+        )
 
     def folder_names(self, where: Where, known: Callable[[], list[str]] | None = None) -> list[str]:
-        """Return the names of the project folders that may contain its sessions, out of those that ``known`` lists."""
-        there = known or (lambda: [os.path.basename(path) for path in paths.all_folders(where)])
-        keyed = (name for cwd in self.folders for name in paths.project_names(cwd, where, there))
+        """Return the names of the project folders that may contain its sessions, out of those in ``known``."""
+        list_names = known or (
+            lambda: [os.path.basename(path) for path in paths.all_project_folders(where)]
+        )
+        key_names = (
+            name
+            for cwd in self.folders
+            for name in paths.project_folder_names(cwd, where, list_names)
+        )
         starts = tuple(f"{project_key(folder)[:MAX_KEY]}-" for folder in self.within)
-        below = (name for name in there() if starts and name.startswith(starts))
-        return list(dict.fromkeys([*self.names, *keyed, *below]))
+        names_below = (name for name in list_names() if starts and name.startswith(starts))
+        return list(dict.fromkeys([*self.names, *key_names, *names_below]))
 
 
 def project_of_folder(cwd: str, where: Where) -> Project:
@@ -148,8 +156,8 @@ def project_of_folder(cwd: str, where: Where) -> Project:
     The folder set by ``CLAUDE_CODE_PROJECT_DIR_NAME`` contains sessions of every project, so it
     belongs to this one as well.
     """
-    folders = (*worktrees(cwd), *removed_worktrees(cwd, where))
-    home = canonical(
+    folders = (*list_worktrees(cwd), *list_removed_worktrees(cwd, where))
+    home = canonical_path(
         os.path.expanduser("~")
     )  # some users keep their home in a repository, with all their projects below it
     roots = (
@@ -157,29 +165,29 @@ def project_of_folder(cwd: str, where: Where) -> Project:
         for folder in folders
         if folder != home and os.path.lexists(os.path.join(folder, ".git"))
     )
-    named = paths.named_folder(where)
+    named = paths.folder_name_from_variable(where)
     return Project(folders, tuple(roots), tuple(named))
 
 
-def worktrees(cwd: str) -> tuple[str, ...]:
+def list_worktrees(cwd: str) -> tuple[str, ...]:
     """Return a folder, its repository's root, and that repository's other worktrees.
 
     Run no program.
     """
-    root = root_above(canonical(cwd))
+    root = repository_root(canonical_path(cwd))
     if not root:
-        return (canonical(cwd),)
+        return (canonical_path(cwd),)
     common = _common_folder(os.path.join(root, ".git"))
-    found = (canonical(cwd), root, *_main_folder(common), *_linked_folders(common))
-    return tuple(dict.fromkeys(folder for folder in found if folder))
+    folders = (canonical_path(cwd), root, *_main_folder(common), *_linked_worktrees(common))
+    return tuple(dict.fromkeys(folder for folder in folders if folder))
 
 
-def removed_worktrees(cwd: str, where: Where) -> tuple[str, ...]:
+def list_removed_worktrees(cwd: str, where: Where) -> tuple[str, ...]:
     """Return the deleted linked worktrees of a folder's repository, from the notes of starts in them."""
-    common = git_folder(cwd)
-    noted, real = started_folders(where) if common else (), cache(canonical)
-    gone = (one for one in noted if real(one.common) == real(common) and not one.is_there)
-    return tuple(dict.fromkeys(canonical(one.path) for one in gone))
+    common = common_git_folder(cwd)
+    notes, real = folder_notes(where) if common else (), cache(canonical_path)
+    removed = (note for note in notes if real(note.common) == real(common) and not note.is_there)
+    return tuple(dict.fromkeys(canonical_path(note.path) for note in removed))
 
 
 def main_checkout(folder: str, where: Where) -> list[str]:
@@ -187,46 +195,51 @@ def main_checkout(folder: str, where: Where) -> list[str]:
 
     The list is empty if the main checkout is gone as well.
     """
-    noted = []
-    for one in started_folders(where):
-        if one.common and canonical(one.path) == canonical(folder):
-            noted.append(one.common)
-    return [main for common in noted[:1] for main in _main_folder(common) if os.path.isdir(main)]
+    common_folders = []
+    for note in folder_notes(where):
+        if note.common and canonical_path(note.path) == canonical_path(folder):
+            common_folders.append(note.common)
+    return [
+        main
+        for common in common_folders[:1]
+        for main in _main_folder(common)
+        if os.path.isdir(main)
+    ]
 
 
-def command_to_rebuild(folder: str, branch: str, where: Where) -> str:
+def command_to_recreate_worktree(folder: str, branch: str, where: Where) -> str:
     """Return the command that recreates a deleted linked worktree, or ``""`` for any other folder."""
     for main in main_checkout(folder, where):
         git = os.path.join(main, ".git")
         branch = "" if branch.startswith("-") else branch
         refs = b""
         with contextlib.suppress(OSError):
-            refs = paths.read_regular(os.path.join(git, "packed-refs"), MOST_REFS)
+            refs = paths.read_regular(os.path.join(git, "packed-refs"), MAX_PACKED_REFS)
         packed = f" refs/heads/{branch}\n".encode() in refs
-        there = packed or os.path.lexists(os.path.join(git, "refs", "heads", branch))
-        if branch and not there:
-            how = ["-b", branch, folder]
+        branch_exists = packed or os.path.lexists(os.path.join(git, "refs", "heads", branch))
+        if branch and not branch_exists:
+            arguments = ["-b", branch, folder]
         else:
-            how = [folder, *([branch] if branch else [])]
-        return " ".join(map(quote_word, ["git", "-C", main, "worktree", "add", *how]))
+            arguments = [folder, *([branch] if branch else [])]
+        return " ".join(map(quote_word, ["git", "-C", main, "worktree", "add", *arguments]))
     return ""
 
 
-def git_folder(cwd: str) -> str:
+def common_git_folder(cwd: str) -> str:
     """Return the git folder that all worktrees of a folder's repository share, or ``""`` outside any repository."""
-    root = root_above(canonical(cwd))
+    root = repository_root(canonical_path(cwd))
     if root:
         return _common_folder(os.path.join(root, ".git"))
     return ""
 
 
-def git_folders(root: str) -> tuple[str, str]:
+def worktree_git_folders(root: str) -> tuple[str, str]:
     """Return the git folder of the worktree at ``root``, and the one that all worktrees of its repository share."""
     git = os.path.join(root, ".git")
     return _git_folder_of_worktree(git), _common_folder(git)
 
 
-def root_above(folder: str) -> str:
+def repository_root(folder: str) -> str:
     """Return the root of the repository that contains a folder, or ``""``. The path is used as given."""
     while not os.path.lexists(os.path.join(folder, ".git")):
         parent = os.path.dirname(folder)
@@ -241,9 +254,9 @@ def _git_folder_of_worktree(git: str) -> str:
     if os.path.isdir(git):
         return git
     line = _first_line(git)
-    if not line.startswith(_LINKED):
+    if not line.startswith(_LINK_PREFIX):
         return git
-    return os.path.join(os.path.dirname(git), line.removeprefix(_LINKED).strip())
+    return os.path.join(os.path.dirname(git), line.removeprefix(_LINK_PREFIX).strip())
 
 
 def _common_folder(git: str) -> str:
@@ -257,14 +270,15 @@ def _common_folder(git: str) -> str:
 def _main_folder(common: str) -> Iterator[str]:
     """Yield the worktree that contains a git folder, if any; bare repositories and submodules have none."""
     parent = os.path.dirname(common)
-    beside = os.path.join(parent, ".git")
-    if beside == common or (
-        os.path.isfile(beside) and canonical(_common_folder(beside)) == canonical(common)
+    git_path = os.path.join(parent, ".git")
+    if git_path == common or (
+        os.path.isfile(git_path)
+        and canonical_path(_common_folder(git_path)) == canonical_path(common)
     ):
-        yield canonical(parent)
+        yield canonical_path(parent)
 
 
-def _linked_folders(common: str) -> Iterator[str]:
+def _linked_worktrees(common: str) -> Iterator[str]:
     linked = os.path.join(common, "worktrees")
     try:
         names = sorted(os.listdir(linked))
@@ -272,11 +286,11 @@ def _linked_folders(common: str) -> Iterator[str]:
         return
     for name in names:
         if git := _first_line(os.path.join(linked, name, "gitdir")):
-            yield canonical(os.path.dirname(os.path.join(linked, name, git)))
+            yield canonical_path(os.path.dirname(os.path.join(linked, name, git)))
 
 
 def _first_line(path: str) -> str:
     try:
-        return os.fsdecode(paths.read_regular(path, LONGEST_FILE).partition(b"\n")[0]).strip()
+        return os.fsdecode(paths.read_regular(path, MAX_GIT_FILE).partition(b"\n")[0]).strip()
     except (OSError, ValueError):
         return ""

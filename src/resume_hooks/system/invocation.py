@@ -15,13 +15,13 @@ _ROOT = os.path.dirname(
 _ENGINE = os.path.join("hooks", "engine")  # the launcher
 
 _CODEX = "CODEX_THREAD_ID"
-_NAMED = re.compile(
+_OUR_COMMAND = re.compile(
     r"(?:\A|(?<=: )|(?<=\brun )|(?<=\bwith )|(?<=\bsee )|(?<=\bSee ))resume-hooks (?=[a-z-])"
 )
 """Our commands in a remedy; in other places ``resume-hooks`` is the program's name."""
 
 
-def in_shell(words: str) -> str:
+def shell_command(words: str) -> str:
     """Return the shell command that runs us with the arguments ``words``.
 
     Without the pip package ``resume-hooks`` is not on PATH.
@@ -29,33 +29,33 @@ def in_shell(words: str) -> str:
     In the shell of Claude Code's model that name is a function (see hooks/session-start), which the
     plugin allows.
     """
-    if not is_model():
-        return _in_any_shell(words)
+    if not is_model_shell():
+        return _launcher_command(words)
     if _CODEX in os.environ:
-        return after_updates(words)
+        return lasting_shell_command(words)
     return f"resume-hooks {words}"
 
 
-def after_updates(words: str) -> str:
+def lasting_shell_command(words: str) -> str:
     """Return the same for a text that Codex's model may read later: an update removes the plugin's current folder."""
     versions = os.path.dirname(_ROOT)
     is_copy = versions.split(os.sep)[-4:-2] == ["plugins", "cache"]
     if not is_copy or not _needs_launcher():
-        return _in_any_shell(words)
+        return _launcher_command(words)
     return f"sh {shlex.quote(versions)}/*/{_ENGINE} {words}"
 
 
-def with_shell_commands(remedy: str) -> str:
-    """Format each command in a remedy by ``in_shell``."""
-    return _NAMED.sub(lambda _: in_shell(""), remedy)
+def format_remedy(remedy: str) -> str:
+    """Format each command in a remedy by ``shell_command``."""
+    return _OUR_COMMAND.sub(lambda _: shell_command(""), remedy)
 
 
-def is_model() -> bool:
+def is_model_shell() -> bool:
     """Check whether we run in the shell of a model, Claude Code's or Codex's."""
     return ("CLAUDECODE" in os.environ or _CODEX in os.environ) and not sys.stdout.isatty()
 
 
-def _in_any_shell(words: str) -> str:
+def _launcher_command(words: str) -> str:
     if _needs_launcher():
         return f"sh {shlex.quote(os.path.join(_ROOT, _ENGINE))} {words}"
     return f"resume-hooks {words}"

@@ -10,11 +10,11 @@ import os
 import shutil
 
 from resume_hooks.errors import WriteFailed
-from resume_hooks.paths import Where, private_folder
+from resume_hooks.paths import Where, make_private_folder
 
 NAME = "resume-hooks"
 MARKETPLACE = "resume-hooks"
-PARTS = (
+PLUGIN_FILES = (
     ".claude-plugin",
     ".codex-plugin",
     "hooks",
@@ -28,7 +28,7 @@ PARTS = (
 )
 """The plugin's files besides the package in ``src``."""
 
-_MARK = os.path.join("src", "resume_hooks", "__main__.py")
+_ASSEMBLED_MARK = os.path.join("src", "resume_hooks", "__main__.py")
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 CHECKOUT = os.path.dirname(
     os.path.dirname(_PACKAGE)
@@ -45,31 +45,31 @@ def plugin_folder() -> str:
     return os.path.join(Where().state, "plugin")
 
 
-def is_packaged() -> bool:
+def is_installed_package() -> bool:
     """Check whether we run from an installed package, not from a checkout or a plugin."""
     return not os.path.isfile(os.path.join(CHECKOUT, ".claude-plugin", "plugin.json"))
 
 
-def is_assembled(folder: str) -> bool:
+def is_assembled_plugin(folder: str) -> bool:
     """Check whether ``folder`` is an assembled plugin of ours."""
-    return not os.path.islink(folder) and os.path.isfile(os.path.join(folder, _MARK))
+    return not os.path.islink(folder) and os.path.isfile(os.path.join(folder, _ASSEMBLED_MARK))
 
 
-def assemble(target: str) -> None:
+def assemble_plugin(target: str) -> None:
     """Assemble the plugin in the folder ``target``, replacing an older one.
 
     After WriteFailed the existing folder is unchanged.
     """
-    if os.path.lexists(target) and not is_assembled(target):
+    if os.path.lexists(target) and not is_assembled_plugin(target):
         raise WriteFailed(
             f"{target} is not ours, so it was left alone", "Move it away, or set RESUME_HOOKS_HOME."
         )
-    source = _BUNDLED if is_packaged() else CHECKOUT
+    source = _BUNDLED if is_installed_package() else CHECKOUT
     fresh, old = f"{target}.{os.getpid()}.new", f"{target}.{os.getpid()}.old"
     ignored = shutil.ignore_patterns("__pycache__", "_plugin")
     try:
-        private_folder(os.path.dirname(target), Where())
-        for part in PARTS:
+        make_private_folder(os.path.dirname(target), Where())
+        for part in PLUGIN_FILES:
             path = os.path.join(source, part)
             if os.path.isdir(path):
                 shutil.copytree(path, os.path.join(fresh, part), ignore=ignored)
@@ -77,10 +77,10 @@ def assemble(target: str) -> None:
                 os.makedirs(fresh, exist_ok=True)
                 shutil.copyfile(path, os.path.join(fresh, part))
         shutil.copytree(_PACKAGE, os.path.join(fresh, "src", "resume_hooks"), ignore=ignored)
-        for each, _, names in os.walk(
+        for folder, _, names in os.walk(
             fresh
         ):  # doctor reports files of the state folder that others can read
-            for path in (each, *(os.path.join(each, name) for name in names)):
+            for path in (folder, *(os.path.join(folder, name) for name in names)):
                 os.chmod(path, os.stat(path).st_mode & 0o700)
         if os.path.isdir(target):
             os.replace(target, old)

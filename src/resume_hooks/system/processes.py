@@ -17,18 +17,18 @@ import time
 from collections.abc import Iterator
 from typing import Dict, NamedTuple, Optional, Set
 
-from resume_hooks.paths import Where, read_object
-from resume_hooks.system.subprocesses import output_of_command
+from resume_hooks.paths import Where, read_json_object
+from resume_hooks.system.subprocesses import command_output
 
 MAX_DEPTH = 64  # ancestors to follow; real chains have a dozen
 PS_LIMIT = 2.0  # seconds for ``ps``, on systems without /proc
 
 _HELPERS = ("sh", "bash", "dash", "zsh", "ksh", "busybox", "ash", "python", "uv", "timeout", "env")
 
-_known: Dict[int, Process] = {}
+_process_cache: Dict[int, Process] = {}
 
 # the interpreter of a client installed by npm
-_RUNS_SCRIPTS = re.compile(r"/(?:node|bun)[^/]*\Z").search
+_find_interpreter = re.compile(r"/(?:node|bun)[^/]*\Z").search
 
 
 class Process(NamedTuple):
@@ -40,7 +40,7 @@ class Process(NamedTuple):
     tty: str
 
 
-def ancestors(pid: Optional[int] = None) -> Iterator[Process]:
+def ancestor_processes(pid: Optional[int] = None) -> Iterator[Process]:
     """Yield the processes above ``pid`` (default: this one), nearest first."""
     seen: Set[int] = set()
     process = _find_process(os.getpid() if pid is None else pid)
@@ -62,12 +62,14 @@ def client_pid() -> Optional[int]:
     if pid.isdecimal():
         return int(pid)
     clients = (
-        process.pid for process in ancestors() if not process.name.lstrip("-").startswith(_HELPERS)
+        process.pid
+        for process in ancestor_processes()
+        if not process.name.lstrip("-").startswith(_HELPERS)
     )
     return next(clients, None)
 
 
-def start_of_process(pid: int) -> str:
+def process_start_time(pid: int) -> str:
     """Return a process's start time in kernel ticks, as clients record it; ``""`` if unknown."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as stream:
@@ -78,11 +80,11 @@ def start_of_process(pid: int) -> str:
 
 def _find_process(pid: int) -> Optional[Process]:
     if os.path.isdir("/proc/self"):
-        return _from_proc(pid)
+        return _read_proc(pid)
     return _process_table().get(pid)
 
 
-def _from_proc(pid: int) -> Optional[Process]:
+def _read_proc(pid: int) -> Optional[Process]:
     try:
         with open(f"/proc/{pid}/stat", "rb") as stream:
             raw = stream.read().decode("utf-8", "replace")
@@ -95,19 +97,21 @@ def _from_proc(pid: int) -> Optional[Process]:
 
 
 def _process_table() -> Dict[int, Process]:
-    if not _known:
-        out = output_of_command(
+    if not _process_cache:
+        out = command_output(
             ["ps", "-A", "-o", "pid=,ppid=,tty=,comm="], os.environ, time.monotonic() + PS_LIMIT
         )
         for row in (out or b"").decode("utf-8", "replace").split("\n"):
             cells = row.split(None, 3)
             if len(cells) == 4 and cells[0].isdecimal() and cells[1].isdecimal():
                 name = os.path.basename(cells[3])
-                _known[int(cells[0])] = Process(int(cells[0]), int(cells[1]), name, cells[2])
-    return _known
+                _process_cache[int(cells[0])] = Process(
+                    int(cells[0]), int(cells[1]), name, cells[2]
+                )
+    return _process_cache
 
 
-def is_asked_by_client(where: Where) -> bool:
+def is_started_by_client(where: Where) -> bool:
     """Check whether this process's parent is a client that only a person can have started.
 
     Return False if unknown.
@@ -118,30 +122,33 @@ def is_asked_by_client(where: Where) -> bool:
             return False
     except (OSError, AttributeError):  # Windows has no such sessions
         return False
-    above = [parent, *(process.pid for process in ancestors(parent))]
-    return [pid for pid in above if _is_client(pid, where, *_home_of_process(pid))] == [parent]
+    above = [parent, *(process.pid for process in ancestor_processes(parent))]
+    return [pid for pid in above if _is_client(pid, where, *_config_homes(pid))] == [parent]
 
 
 def is_below_client(where: Where) -> bool:
     """Check whether a client started this process, directly or through other processes; False if unknown."""
     return any(
-        _is_client(process.pid, where, *_home_of_process(process.pid)) for process in ancestors()
+        _is_client(process.pid, where, *_config_homes(process.pid))
+        for process in ancestor_processes()
     )
 
 
-def command_of_client(where: Where) -> list[str]:
+def client_command(where: Where) -> list[str]:
     """Return the command that started the nearest client above this process, to start another client.
 
     Return an empty list if unknown.
     """
-    pid = next((process.pid for process in ancestors() if _is_client(process.pid, where)), 0)
+    pid = next(
+        (process.pid for process in ancestor_processes() if _is_client(process.pid, where)), 0
+    )
     try:
         program = os.readlink(f"/proc/{pid}/exe")
         with open(f"/proc/{pid}/cmdline", "rb") as stream:
             words = [os.fsdecode(word) for word in stream.read().split(b"\0")]
     except OSError:
         return []
-    if _RUNS_SCRIPTS(program):
+    if _find_interpreter(program):
         script = [word for word in words[1:] if not word.startswith("-")][:1]
     else:
         script = []
@@ -153,14 +160,16 @@ def command_of_client(where: Where) -> list[str]:
 
 def _is_client(pid: int, *homes: Where) -> bool:
     """Check whether a process is a client listed in one of ``homes``, and its id was not reused since."""
-    now = start_of_process(pid)
-    entries = (read_object(os.path.join(each.config, "sessions", f"{pid}.json")) for each in homes)
+    now = process_start_time(pid)
+    entries = (
+        read_json_object(os.path.join(each.config, "sessions", f"{pid}.json")) for each in homes
+    )
     return any(
         entry.get("pid") == pid and (not now or entry.get("procStart") == now) for entry in entries
     )
 
 
-def _home_of_process(pid: int) -> list[Where]:
+def _config_homes(pid: int) -> list[Where]:
     """Return a process's config home from its initial environment, or an empty list if it can't be read.
 
     A shell below a client can set another home for us, but can't change the client's initial

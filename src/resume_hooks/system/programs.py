@@ -13,12 +13,17 @@ import sys
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Dict, Mapping, NoReturn, Optional, Sequence, Tuple
 
-from resume_hooks.untrusted_folders import ROOT, is_outside, projects_of, users_home
+from resume_hooks.untrusted_folders import (
+    ROOT_FOLDER,
+    is_outside_projects,
+    project_roots,
+    user_home,
+)
 
 if TYPE_CHECKING:
     import subprocess
 
-_PASSED = frozenset(
+_PASSED_VARIABLES = frozenset(
     {"USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TERM", "COLORTERM", "TZ"}
     | {"DISPLAY", "XAUTHORITY", "WAYLAND_DISPLAY", "DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR", "XDG_SESSION_TYPE"}
     | {"TMUX", "TMUX_PANE", "TMUX_TMPDIR", "STY", "SSH_CONNECTION", "SSH_TTY", "WSL_DISTRO_NAME", "WSL_INTEROP"}
@@ -34,7 +39,7 @@ _PASSED = frozenset(
 For pip and uv these include their package sources; packages that we install must match our digests.
 """
 
-_PASSED_OUTSIDE = frozenset(
+_PASSED_PATH_VARIABLES = frozenset(
     {"HOME", "TMPDIR", "TEMP", "TMP", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME"}
     | {"SSL_CERT_DIR", "SSL_CERT_FILE", "PIP_CERT", "APPDATA", "LOCALAPPDATA", "USERPROFILE"}
 )
@@ -43,31 +48,33 @@ _PASSED_OUTSIDE = frozenset(
 
 def program_environment(env: Mapping[str, str]) -> Dict[str, str]:
     """Return the listed variables of ``env``, with a PATH that excludes the project's folders."""
-    projects = projects_of(env)
-    found = {}
+    projects = project_roots(env)
+    passed = {}
     for name, value in env.items():
-        if name in _PASSED or name.startswith("LC_"):
-            found[name] = value
+        if name in _PASSED_VARIABLES or name.startswith("LC_"):
+            passed[name] = value
     if "HOME" in env:
-        found["HOME"] = (
-            users_home()
+        passed["HOME"] = (
+            user_home()
         )  # HOME may be set by the project, and pip and others read their settings there
-    for name in _PASSED_OUTSIDE & env.keys():
-        if is_outside(env[name], projects):
-            found[name] = env[name]
-    return {**found, "PATH": search_path(env)}
+    for name in _PASSED_PATH_VARIABLES & env.keys():
+        if is_outside_projects(env[name], projects):
+            passed[name] = env[name]
+    return {**passed, "PATH": search_path(env)}
 
 
 def search_path(env: Mapping[str, str]) -> str:
     """Return PATH without relative folders and the project's; never ``""``, which means the current folder."""
-    return _path_outside(env.get("PATH", ""), tuple(projects_of(env)))
+    return _path_outside(env.get("PATH", ""), tuple(project_roots(env)))
 
 
 @lru_cache(maxsize=8)
 def _path_outside(path: str, projects: Tuple[str, ...]) -> str:
     """Implement ``search_path`` with a cache, because resolving all folders takes a millisecond."""
     return (
-        os.pathsep.join(folder for folder in path.split(os.pathsep) if is_outside(folder, projects))
+        os.pathsep.join(
+            folder for folder in path.split(os.pathsep) if is_outside_projects(folder, projects)
+        )
         or os.defpath
     )
 
@@ -83,7 +90,7 @@ def find_program(name: str, env: Mapping[str, str]) -> Optional[str]:
         return name
     endings = ("", ".exe") if os.name == "nt" else ("",)
     if os.path.dirname(name):
-        if is_outside(os.path.dirname(name), projects_of(env)):
+        if is_outside_projects(os.path.dirname(name), project_roots(env)):
             folders = [os.path.dirname(name)]
         else:
             folders = []
@@ -97,17 +104,20 @@ def find_program(name: str, env: Mapping[str, str]) -> Optional[str]:
     return None
 
 
-def temporary_folders(env: Mapping[str, str]) -> str:
+def temporary_root(env: Mapping[str, str]) -> str:
     """Return the parent of temporary folders: TMPDIR unless it is in the project, which could plant files there."""
-    named = env.get("TMPDIR") or env.get("TEMP", "")
-    return named if is_outside(named, projects_of(env)) and os.path.isdir(named) else "/tmp"  # noqa: S108 - made private
+    configured_folder = env.get("TMPDIR") or env.get("TEMP", "")
+    is_outside = is_outside_projects(configured_folder, project_roots(env))
+    if is_outside and os.path.isdir(configured_folder):
+        return configured_folder
+    return "/tmp"  # noqa: S108 - made private
 
 
 def start_program(
     words: Sequence[str],
     env: Mapping[str, str],
     *,
-    folder: str = ROOT,
+    folder: str = ROOT_FOLDER,
     environ: Optional[Mapping[str, str]] = None,
     **options: Any,
 ) -> subprocess.Popen[bytes]:
@@ -125,10 +135,10 @@ def start_program(
     if program is None:
         raise FileNotFoundError(2, "No such file or directory", words[0])
     if environ is None:
-        given = program_environment(env)
+        program_variables = program_environment(env)
     else:
-        given = {**environ, "PATH": search_path(env)}
-    return subprocess.Popen([program, *words[1:]], cwd=folder, env=given, **options)
+        program_variables = {**environ, "PATH": search_path(env)}
+    return subprocess.Popen([program, *words[1:]], cwd=folder, env=program_variables, **options)
 
 
 def run_program(

@@ -15,10 +15,10 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 
 from resume_hooks.system import programs
-from resume_hooks.untrusted_folders import ROOT
+from resume_hooks.untrusted_folders import ROOT_FOLDER
 
 
-def output_of_command(
+def command_output(
     command: Sequence[str], env: Mapping[str, str], deadline: float, data: bytes = b""
 ) -> bytes | None:
     """Run ``command`` with ``data`` on stdin and return its stdout.
@@ -32,13 +32,17 @@ def output_of_command(
         return None
     import subprocess  # takes 9 ms, which a machine without a clipboard saves
 
-    pipe, null, left = subprocess.PIPE, subprocess.DEVNULL, max(0.0, deadline - time.monotonic())
+    pipe, null, remaining = (
+        subprocess.PIPE,
+        subprocess.DEVNULL,
+        max(0.0, deadline - time.monotonic()),
+    )
     try:
         with programs.start_program(
             command, env, stdin=pipe, stdout=pipe, stderr=null, start_new_session=True
         ) as process:
             try:
-                out, _ = process.communicate(data, timeout=left)
+                out, _ = process.communicate(data, timeout=remaining)
             except subprocess.TimeoutExpired:
                 kill_group(process.pid)
                 return None
@@ -49,7 +53,9 @@ def output_of_command(
     return None
 
 
-def run_within(deadline: float, work: Callable[[], bool], env: Mapping[str, str]) -> bool | None:
+def run_with_deadline(
+    deadline: float, work: Callable[[], bool], env: Mapping[str, str]
+) -> bool | None:
     """Run ``work`` and return its result: False if it raises, None if it is not done by ``deadline`` (time.monotonic).
 
     It runs in a forked process and session of its own, with /dev/null as stdin, stdout and stderr,
@@ -62,15 +68,15 @@ def run_within(deadline: float, work: Callable[[], bool], env: Mapping[str, str]
         with contextlib.suppress(OSError, RuntimeError, ValueError):
             return work()
         return False
-    ended, held = os.pipe()
+    read_end, write_end = os.pipe()
     try:
         pid = _fork_work(work, env)
     except OSError:
-        os.close(ended)
+        os.close(read_end)
         return False
     finally:
-        os.close(held)
-    return _wait_for_exit(pid, ended, deadline)
+        os.close(write_end)
+    return _wait_for_exit(pid, read_end, deadline)
 
 
 def _fork_work(work: Callable[[], bool], env: Mapping[str, str]) -> int:
@@ -87,29 +93,31 @@ def _fork_work(work: Callable[[], bool], env: Mapping[str, str]) -> int:
         null = os.open(os.devnull, os.O_RDWR)
         for standard in (0, 1, 2):
             os.dup2(null, standard)
-        given = programs.program_environment(env)
-        os.chdir(ROOT)
+        program_variables = programs.program_environment(env)
+        os.chdir(ROOT_FOLDER)
         os.environ.clear()
-        os.environ.update(given)
+        os.environ.update(program_variables)
         code = 0 if work() else 1
     finally:
         # Every exception ends here: this process must never return into its parent's code.
         os._exit(code)
 
 
-def _wait_for_exit(pid: int, ended: int, deadline: float) -> bool | None:
+def _wait_for_exit(pid: int, read_end: int, deadline: float) -> bool | None:
     """Wait until the process ``pid`` closes its pipe, then for its exit status."""
-    ready = False
+    has_ended = False
     try:
-        ready = bool(select.select([ended], [], [], max(0.0, deadline - time.monotonic()))[0])
+        has_ended = bool(
+            select.select([read_end], [], [], max(0.0, deadline - time.monotonic()))[0]
+        )
     finally:
-        os.close(ended)
-        if not ready:
+        os.close(read_end)
+        if not has_ended:
             kill_group(pid)
         status = 1
         with contextlib.suppress(ChildProcessError):  # the kernel reaps it if SIGCHLD is ignored
             status = os.waitpid(pid, 0)[1]
-    if ready:
+    if has_ended:
         return status == 0
     return None
 

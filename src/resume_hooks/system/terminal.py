@@ -16,7 +16,7 @@ import time
 from collections.abc import Mapping
 
 from resume_hooks.system import subprocesses
-from resume_hooks.system.processes import ancestors
+from resume_hooks.system.processes import ancestor_processes
 
 MAX_BASE64 = 74_994  # bytes of base64 that most terminals accept in one sequence (xterm, hterm)
 SCREEN_CHUNK = 768  # bytes that GNU screen passes through at once, including the wrapping
@@ -25,7 +25,7 @@ PTY_MAJORS = range(136, 144)  # Linux device numbers of pseudo-terminals, 256 te
 _TEXT_CONSOLE = re.compile(r"/dev/tty\d+")
 _DEVICE = re.compile(r"/dev/[A-Za-z0-9]+(/[A-Za-z0-9]+)?")
 
-IN_BUFFER = "only in tmux: prefix ] pastes it"
+ONLY_IN_TMUX = "only in tmux: prefix ] pastes it"
 """The note for a text that tmux could not pass to a terminal.
 
 The prefix is Ctrl+B unless the user changed it.
@@ -38,14 +38,14 @@ def terminal_device() -> str | None:
     A hook has no terminal of its own. A Linux text console has no clipboard, and is above a
     desktop's programs.
     """
-    for process in ancestors():
+    for process in ancestor_processes():
         path = device_path(process.tty)
         if path is not None:
             try:
-                ours = _is_our_device(os.lstat(path))
+                is_ours = _is_our_device(os.lstat(path))
             except OSError:
                 return None
-            if ours and not _TEXT_CONSOLE.fullmatch(path):
+            if is_ours and not _TEXT_CONSOLE.fullmatch(path):
                 return path
             return None
     return None
@@ -54,14 +54,14 @@ def terminal_device() -> str | None:
 def device_path(tty: str) -> str | None:
     """Return a terminal's device file from a device number (Linux) or from ``ps``'s name, such as ``ttys003``."""
     if tty.lstrip("-").isdigit():
-        return _path_of_number(int(tty))
+        return _linux_device_path(int(tty))
     path = os.path.join("/dev", tty)
     if _DEVICE.fullmatch(path):
         return path
     return None
 
 
-def _path_of_number(number: int) -> str | None:
+def _linux_device_path(number: int) -> str | None:
     """Return the device file for a Linux number: 12 bits of major between the lower 8 and upper 12 bits of minor."""
     if number <= 0:
         return None
@@ -78,24 +78,24 @@ def _is_our_device(status: os.stat_result) -> bool:
     return stat.S_ISCHR(status.st_mode) and status.st_uid == os.getuid()
 
 
-def osc52(text: str, environ: Mapping[str, str]) -> bytes:
+def osc52_sequence(text: str, environ: Mapping[str, str]) -> bytes:
     """Build the sequence that copies ``text`` to the terminal's clipboard, wrapped for tmux and screen.
 
     Return ``b""`` for empty or too long text and for terminals without a clipboard. Raise
     ValueError for lone surrogates.
     """
     payload = base64.b64encode(text.encode("utf-8"))
-    kind = environ.get("TERM", "")
-    if not payload or len(payload) > MAX_BASE64 or kind in {"dumb", "linux"}:
+    terminal_type = environ.get("TERM", "")
+    if not payload or len(payload) > MAX_BASE64 or terminal_type in {"dumb", "linux"}:
         return b""
     plain = b"\x1b]52;c;" + payload + b"\x07"
-    if environ.get("TMUX") or kind.startswith("tmux"):
+    if environ.get("TMUX") or terminal_type.startswith("tmux"):
         # tmux accepts the first with set-clipboard on, the second with allow-passthrough on, and
         # drops the other.
         return plain + b"\x1bPtmux;" + plain.replace(b"\x1b", b"\x1b\x1b") + b"\x1b\\"
     if environ.get("STY"):
         return _through_screen(plain)
-    if kind.startswith("screen"):
+    if terminal_type.startswith("screen"):
         # Over ssh this may be tmux or screen; each drops the other's sequence.
         return plain + _through_screen(plain)
     return plain
@@ -107,7 +107,7 @@ def _through_screen(sequence: bytes) -> bytes:
     return b"".join(b"\x1bP" + chunk + b"\x1b\\" for chunk in chunks)
 
 
-def send(sequence: bytes, device: str, deadline: float) -> bool:
+def send_sequence(sequence: bytes, device: str, deadline: float) -> bool:
     """Write ``sequence`` to a terminal.
 
     Return False if that fails or is not done by ``deadline`` (monotonic).
@@ -117,8 +117,8 @@ def send(sequence: bytes, device: str, deadline: float) -> bool:
     except OSError:
         return False
     try:
-        ours = os.isatty(descriptor) and _is_our_device(os.fstat(descriptor))
-        return ours and _write_sequence(descriptor, sequence, deadline)
+        is_ours = os.isatty(descriptor) and _is_our_device(os.fstat(descriptor))
+        return is_ours and _write_sequence(descriptor, sequence, deadline)
     except OSError:
         return False
     finally:
@@ -138,7 +138,7 @@ def _write_sequence(descriptor: int, sequence: bytes, deadline: float) -> bool:
 
 
 def load_tmux_buffer(text: str, env: Mapping[str, str], deadline: float) -> str:
-    """Copy ``text`` to tmux's buffer and, through it, to the terminal; return ``tmux``, or ``IN_BUFFER`` without one.
+    """Copy ``text`` to tmux's buffer and to the terminal; return ``tmux``, or ``ONLY_IN_TMUX`` without a terminal.
 
     Return ``""`` if tmux refused: it has exited, or is older than 3.2 and lacks ``-w``. In the
     latter case its buffer alone would not be the user's clipboard, and OSC 52 is more likely to
@@ -149,12 +149,12 @@ def load_tmux_buffer(text: str, env: Mapping[str, str], deadline: float) -> str:
     # load-buffer also succeeds in a detached session, and on a terminal without a clipboard.
     client = _run_tmux(["display-message", "-p", "#{client_name}"], env, deadline)
     capabilities = _run_tmux(["show-messages", "-T"], env, deadline)
-    if client and capabilities and _takes_clipboard(client.strip(), capabilities):
+    if client and capabilities and _has_clipboard(client.strip(), capabilities):
         return "tmux"
-    return IN_BUFFER
+    return ONLY_IN_TMUX
 
 
-def attached_over_ssh(env: Mapping[str, str], deadline: float) -> bool | None:
+def is_attached_over_ssh(env: Mapping[str, str], deadline: float) -> bool | None:
     """Check whether the terminal attached last came over ssh, which a pane's environment does not show.
 
     Return None if unknown.
@@ -165,13 +165,13 @@ def attached_over_ssh(env: Mapping[str, str], deadline: float) -> bool | None:
     return answer.startswith("SSH_CONNECTION=")
 
 
-def _takes_clipboard(client: str, capabilities: str) -> bool:
+def _has_clipboard(client: str, capabilities: str) -> bool:
     """Check whether ``client`` has the capability Ms in tmux's list, which has a heading for each terminal."""
-    ours = False
+    is_client = False
     for line in capabilities.split("\n"):
         if line.startswith("Terminal "):
-            ours = f" for {client}," in line
-        elif ours and " Ms: " in line:
+            is_client = f" for {client}," in line
+        elif is_client and " Ms: " in line:
             return "[missing]" not in line
     return False
 
@@ -179,7 +179,7 @@ def _takes_clipboard(client: str, capabilities: str) -> bool:
 def _run_tmux(
     arguments: list[str], env: Mapping[str, str], deadline: float, data: bytes = b""
 ) -> str | None:
-    out = subprocesses.output_of_command(["tmux", *arguments], env, deadline, data)
+    out = subprocesses.command_output(["tmux", *arguments], env, deadline, data)
     if out is None:
         return None
     return out.decode("utf-8", "replace")

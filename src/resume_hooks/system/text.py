@@ -23,7 +23,7 @@ Of any other sequence only the escape is removed.
 Most patterns are compiled on first use, because every hook loads this module.
 """
 
-_BREAK = "\r\n?|[\x0b\x0c\x85\u2028\u2029]"
+_LINE_BREAK = "\r\n?|[\x0b\x0c\x85\u2028\u2029]"
 _CONTROLS = (
     "\x00-\x08\x0e-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e"
     "\u2060-\u2064\u2066-\u2069\ufeff\ufff9-\ufffb\U000e0000-\U000e007f"
@@ -32,17 +32,17 @@ _CONTROLS = (
 
 _CONTROL = f"[{_CONTROLS}]"
 _SURROGATE = "[\ud800-\udfff]"
-_ODD = re.compile(
+_NOT_PLAIN = re.compile(
     f"[{_CONTROLS}\x0b-\r\u2028\u2029\ud800-\udfff]"
 )  # any character that ``plain_text`` removes or replaces
 LONG_WORD = 16  # characters; a longer word may be a token, a key or an address with a password
-WORD_SHOWN = 8  # characters that remain of such a word at the beginning of a line
+WORD_BEGINNING = 8  # characters that remain of such a word at the beginning of a line
 
-_SIGNS = "".join(map(chr, range(33, 127)))
+_VISIBLE_ASCII = "".join(map(chr, range(33, 127)))
 _PATH = r"[\"'`(<\[]*(?:[A-Za-z][A-Za-z+]*:/|\.{0,2}|~)/"
 
 
-def without_sequences(text: str) -> str:
+def remove_escape_sequences(text: str) -> str:
     """Remove escape sequences, which would otherwise stick to the following words."""
     if "\x1b" in text or "\x9b" in text:
         return re.sub(_SEQUENCE, "", text)
@@ -51,9 +51,9 @@ def without_sequences(text: str) -> str:
 
 def plain_text(text: str) -> str:
     """Remove all controls but tabs and line feeds, and replace lone surrogates by U+FFFD."""
-    if not _ODD.search(text):  # most texts are plain, and this takes a tenth of the time
+    if not _NOT_PLAIN.search(text):  # most texts are plain, and this takes a tenth of the time
         return text
-    lines = re.sub(_BREAK, "\n", re.sub(_SEQUENCE, "", text))
+    lines = re.sub(_LINE_BREAK, "\n", re.sub(_SEQUENCE, "", text))
     return re.sub(_SURROGATE, "\ufffd", re.sub(_CONTROL, "", lines))
 
 
@@ -97,7 +97,7 @@ def _escape_line(line: str) -> str:
     return "".join(parts)
 
 
-QUOTE = "\u2039"
+TAG_BRACKET = "\u2039"
 """The replacement for the angle bracket of a tag that must read as plain words."""
 
 
@@ -125,19 +125,22 @@ def _replace_all(text: str, changes: Sequence[tuple[re.Pattern[str], str]]) -> s
     return text
 
 
-def encodable(text: str) -> str:
+def replace_surrogates(text: str) -> str:
     """Replace each lone surrogate, which UTF-8 can't encode, by a question mark."""
     return text.encode("utf-8", "replace").decode()
 
 
-def encodable_all(value: Any) -> Any:
-    """Apply ``encodable`` to every string in a JSON value."""
+def replace_all_surrogates(value: Any) -> Any:
+    """Apply ``replace_surrogates`` to every string in a JSON value."""
     if isinstance(value, str):
-        return encodable(value)
+        return replace_surrogates(value)
     if isinstance(value, dict):
-        return {encodable_all(key): encodable_all(inner) for key, inner in value.items()}
+        return {
+            replace_all_surrogates(key): replace_all_surrogates(inner)
+            for key, inner in value.items()
+        }
     if isinstance(value, (list, tuple)):
-        return [encodable_all(inner) for inner in value]
+        return [replace_all_surrogates(inner) for inner in value]
     return value
 
 
@@ -159,14 +162,14 @@ def shorten_line(line: str, limit: int) -> str:
     if len(line) <= limit:
         return line
     head, rest = line[: limit - 1], line[limit - 1 :][:LONG_WORD]
-    start = len(head.rstrip(_SIGNS))
-    more = len(rest) - len(rest.lstrip(_SIGNS))
-    if more and start < len(head) and len(head) - start + more >= LONG_WORD:
+    start = len(head.rstrip(_VISIBLE_ASCII))
+    continuation = len(rest) - len(rest.lstrip(_VISIBLE_ASCII))
+    if continuation and start < len(head) and len(head) - start + continuation >= LONG_WORD:
         if re.match(_PATH, head[start:]):
-            kept = head.rfind("/") + 1
+            kept_length = head.rfind("/") + 1
         else:
-            kept = start
-        head = head[: kept or WORD_SHOWN]
+            kept_length = start
+        head = head[: kept_length or WORD_BEGINNING]
     return head.rstrip() + "…"
 
 
@@ -177,7 +180,7 @@ def utf16_length(text: str) -> int:
     return len(_utf16(text)) // 2
 
 
-def front_units(text: str, most: int) -> str:
+def cut_to_utf16_units(text: str, most: int) -> str:
     """Return the longest beginning of a text with at most ``most`` UTF-16 units."""
     if text.isascii():
         return text[:most]
@@ -188,17 +191,17 @@ def _utf16(text: str) -> bytes:
     return text.encode("utf-16-le", "replace")
 
 
-def plural(count: int, noun: str) -> str:
+def format_count(count: int, noun: str) -> str:
     """Format a number with its noun, in the plural unless the number is one."""
     return f"{count:,} {noun}{'s' * (count != 1)}"
 
 
-def one_line(text: str, limit: int) -> str:
+def collapse_line(text: str, limit: int) -> str:
     """Collapse the white space in ``text`` and cut it by ``shorten_line``."""
     return shorten_line(" ".join(text.split()), limit)
 
 
-def quoted_name(name: str) -> str:
+def quote_name(name: str) -> str:
     """Quote a name for use in a sentence if it contains characters beyond a plain name's."""
     if _NAME.fullmatch(name):
         return name
@@ -210,28 +213,28 @@ _NAME = re.compile(r"[\w./@+#=~-]+")
 _NO_WIDTH = {"Mn", "Me", "Cf"}  # categories of characters without a column
 
 
-def width(text: str) -> int:
+def text_width(text: str) -> int:
     """Return the columns of ``text`` on a terminal: two for a wide letter, none for an accent."""
     if text.isascii():
         return len(text)
-    return sum(map(_columns, text))
+    return sum(map(_letter_width, text))
 
 
 def fit_columns(text: str, most: int) -> str:
     """Cut ``text`` to ``most`` columns with an ellipsis."""
-    if width(text) <= most:
+    if text_width(text) <= most:
         return text
     if most < 1:
         return ""
-    taken = 0
-    for place, letter in enumerate(text):
-        taken += _columns(letter)
-        if taken > most - 1:
-            return f"{text[:place].rstrip()}…"
+    used_columns = 0
+    for position, letter in enumerate(text):
+        used_columns += _letter_width(letter)
+        if used_columns > most - 1:
+            return f"{text[:position].rstrip()}…"
     return text
 
 
-def _columns(letter: str) -> int:
+def _letter_width(letter: str) -> int:
     if unicodedata.category(letter) in _NO_WIDTH:
         return 0
     if unicodedata.east_asian_width(letter) in "WF":

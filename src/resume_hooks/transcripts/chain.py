@@ -468,8 +468,8 @@ class Recovery:
     def _region(self, message_id: str) -> _Region | None:
         group = self._answers[message_id]
         start = self._places[group[0].uuid]
-        recovered = self._take_over([node for node in group if node.uuid not in self._places])
-        results = self._take_over(
+        recovered = self._copy_settings([node for node in group if node.uuid not in self._places])
+        results = self._copy_settings(
             [node for caller in group for node in self._missing_below(caller) if node.results]
         )
         end = max(self._places.get(node.uuid, -1) for node in group) + 1
@@ -509,13 +509,13 @@ class Recovery:
                 line.append(queue[0])
                 queue = self._missing_below(queue[0])
             if line and not queue:
-                found += self._take_over(line)
+                found += self._copy_settings(line)
         return found
 
     def _missing_below(self, node: Node) -> list[Node]:
         return [child for child in self._below.get(node.uuid, ()) if child.uuid not in self._taken]
 
-    def _take_over(self, nodes: list[Node]) -> list[Node]:
+    def _copy_settings(self, nodes: list[Node]) -> list[Node]:
         """``nodes`` without repetitions, from now on in their place."""
         fresh = list({node.uuid: node for node in nodes}.values())
         self._taken.update(node.uuid for node in fresh)

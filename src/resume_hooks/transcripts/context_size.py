@@ -187,7 +187,7 @@ def _uncounted_size(
     spoken = tokens_of_chain(chain)[1]
     if chain and chain[0].boundary:
         ends = HeadTail(file)
-        if not count or (chain[0].time_ms or 0) > (clock.milliseconds(ends.derived_at) or 0):
+        if not count or (chain[0].time_ms or 0) > (clock.to_milliseconds(ends.derived_at) or 0):
             first = first_request(ends)
             trimmed = _left_by_last_trim(ends)
             count = trimmed or spoken + (first.tokens if first else USUAL_BASE)
@@ -224,7 +224,7 @@ def _left_by_last_trim(ends: HeadTail) -> int:
         if string(record, "subtype") == records.COMPACTION:
             break
         if left := left_by_trim(record):
-            if clock.normal(record.get("timestamp")) > ends.derived_at:
+            if clock.normalize_timestamp(record.get("timestamp")) > ends.derived_at:
                 return left
             return 0
     return 0

@@ -13,8 +13,8 @@ from functools import cached_property
 
 from resume_hooks import clock
 from resume_hooks.errors import SessionNotFound
-from resume_hooks.paths import is_session_id, session_id_of
-from resume_hooks.system.text import one_line
+from resume_hooks.paths import is_session_id, session_id_from_path
+from resume_hooks.system.text import collapse_line
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.attachments import hook_output, hook_texts
 from resume_hooks.transcripts.bookkeeping import (
@@ -143,7 +143,7 @@ class HeadTail:
     def title_by(self, clean: Callable[[str], str]) -> str:
         """The title of which ``clean`` made what it is taken from, before that is one line and cut."""
         if (self.is_carried_over or not self.custom_title) and (handed := self._handed_title):
-            return one_line(clean(handed), TITLE_LENGTH)
+            return collapse_line(clean(handed), TITLE_LENGTH)
         found = (
             self.given_title
             or self.first_prompt
@@ -154,7 +154,7 @@ class HeadTail:
             end = f" · {kind_after_clear(self.head)}"
         else:
             end = ""
-        return one_line(clean(found[:_TITLE_SOURCE]), TITLE_LENGTH - len(end)) + end
+        return collapse_line(clean(found[:_TITLE_SOURCE]), TITLE_LENGTH - len(end)) + end
 
     @cached_property
     def is_carried_over(self) -> bool:
@@ -170,7 +170,7 @@ class HeadTail:
         if kind_after_clear(self.head) != "handoff":
             return ""
         row = re.compile(
-            rf"^\d+\. (.+) · {re.escape(session_id_of(self.path) or '')} · ", re.MULTILINE
+            rf"^\d+\. (.+) · {re.escape(session_id_from_path(self.path) or '')} · ", re.MULTILINE
         )
         texts = [
             text
@@ -251,14 +251,16 @@ class HeadTail:
 
     @cached_property
     def _first_instant(self) -> str:
-        stamps = (clock.normal(r.get("timestamp")) for r in self.first_records)
-        return next(filter(None, stamps), "") or clock.normal(self._raw_first("timestamp"))
+        stamps = (clock.normalize_timestamp(r.get("timestamp")) for r in self.first_records)
+        return next(filter(None, stamps), "") or clock.normalize_timestamp(
+            self._raw_first("timestamp")
+        )
 
     @cached_property
     def _last_instant(self) -> str:
         said = (r for r in reversed(self.last_records) if records.kind(r) in records.CHAIN_KINDS)
         stamps = (
-            clock.normal(r.get("timestamp"))
+            clock.normalize_timestamp(r.get("timestamp"))
             for found in (said, reversed(self.last_records))
             for r in found
         )
@@ -332,7 +334,9 @@ class HeadTail:
         if not at or at > clock.from_epoch(self.mtime + _COARSE):
             return self.own_turns
         return self.holds(
-            lambda record: is_talk(record) and clock.normal(record.get("timestamp")) > at
+            lambda record: (
+                is_talk(record) and clock.normalize_timestamp(record.get("timestamp")) > at
+            )
         )
 
     @cached_property
@@ -402,7 +406,7 @@ class HeadTail:
         """When the session was derived from another, as its first line says; ``""`` for an original."""
         first = next(self._head_with_field(), {})
         for kind, field in (("continue_metadata", "continued_at"), ("trim_metadata", "trimmed_at")):
-            if at := clock.normal(records.mapping(first, kind).get(field)):
+            if at := clock.normalize_timestamp(records.mapping(first, kind).get(field)):
                 return at
         return ""
 

@@ -149,7 +149,7 @@ def node_of(record: Record, line: Line) -> Node:
     parent = get("parentUuid")
     node = Node(record["uuid"], parent if isinstance(parent, str) and parent else None, kind)
     node.number, node.offset, node.length = line.number, line.offset, len(line.raw)
-    node.time_ms = clock.milliseconds(get("timestamp"))
+    node.time_ms = clock.to_milliseconds(get("timestamp"))
     node.sidechain = bool(get("isSidechain"))
     session_id = get("sessionId")
     if isinstance(session_id, str):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from resume_hooks.system.text import front_units, utf16_length
+from resume_hooks.system.text import cut_to_utf16_units, utf16_length
 from resume_hooks.transcripts.bookkeeping import FURTHER_PART
 
 MOST = (
@@ -102,8 +102,8 @@ def _filled(text: str) -> list[str]:
 
 def _until_a_sentence_ends(text: str) -> str:
     """As much of a text as a piece holds, up to the end of a line, of a sentence or of a word, if one is near."""
-    piece = front_units(text, _ROOM)
-    near = len(front_units(text, _ROOM - _NEAR))
+    piece = cut_to_utf16_units(text, _ROOM)
+    near = len(cut_to_utf16_units(text, _ROOM - _NEAR))
     for end in ("\n", ". ", " "):
         at = piece.rfind(end, near)
         if at >= 0:

@@ -6,8 +6,8 @@ import os
 import re
 from typing import Any, NamedTuple
 
-from resume_hooks.paths import is_session_id, session_id_of
-from resume_hooks.system.text import encodable
+from resume_hooks.paths import is_session_id, session_id_from_path
+from resume_hooks.system.text import replace_surrogates
 from resume_hooks.transcripts.records import Record, string
 
 SHORTEST = (
@@ -152,7 +152,7 @@ class Origin(NamedTuple):
         """The fields of a trimmed record; ``block`` is the first one that was trimmed."""
         return {
             "truncated": True,
-            "original_session": encodable(self.file),
+            "original_session": replace_surrogates(self.file),
             "original_session_id": self.session_id,
             "original_uuid": self.uuid,
             "original_index": self.record,
@@ -186,7 +186,7 @@ def origin_of(record: Record) -> Origin | None:
     if is_session_id(said) or named_so:
         session_id = said
     else:
-        session_id = session_id_of(file) or ""
+        session_id = session_id_from_path(file) or ""
     if index is None or index < 0 or not (file or session_id):
         return None
     return Origin(

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from resume_hooks.paths import is_session_id, session_id_of
-from resume_hooks.system.text import encodable
+from resume_hooks.paths import is_session_id, session_id_from_path
+from resume_hooks.system.text import replace_surrogates
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.lines import Line, OneOpen
 from resume_hooks.transcripts.records import Record, string
@@ -96,7 +96,7 @@ def continue_line(  # noqa: PLR0913 - what a first line may tell
     opening_tokens: int = 0,
 ) -> bytes:
     """The first line of a child, without its ending; readable by other tools of the field."""
-    file = encodable(
+    file = replace_surrogates(
         parent_file
     )  # a name that is no UTF-8 can't be told in JSON; the id still leads there
     line: dict[str, Any] = {
@@ -145,7 +145,11 @@ def parent_in(record: Record | None) -> Parent | None:
         or string(on, "parent_file")
         or string(trim, "parent_file")
     )
-    said = (string(on, "parent_session_id"), string(trim, "parent_session_id"), session_id_of(file))
+    said = (
+        string(on, "parent_session_id"),
+        string(trim, "parent_session_id"),
+        session_id_from_path(file),
+    )
     session_id = next((text for text in said if text and is_session_id(text)), "")
     if not file and not session_id:
         return None

@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 
 from resume_hooks.errors import TooDeep
-from resume_hooks.system.text import encodable_all
+from resume_hooks.system.text import replace_all_surrogates
 from resume_hooks.transcripts.records import Record, parse, string, usage
 
 _USAGE = b'"usage":{'
@@ -39,7 +39,7 @@ def _json(value: object, uuid: str = "") -> bytes:
     except orjson.JSONEncodeError:  # a lone surrogate, an integer beyond 64 bits, deep nesting
         try:
             return json.dumps(
-                encodable_all(value), ensure_ascii=False, separators=(",", ":")
+                replace_all_surrogates(value), ensure_ascii=False, separators=(",", ":")
             ).encode()
         except RecursionError as error:
             raise TooDeep(

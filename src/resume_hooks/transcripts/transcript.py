@@ -64,7 +64,7 @@ class Copies:
             kept = any(
                 key.startswith("preserved") for key in records.mapping(record, "compactMetadata")
             )
-            self.until = "" if kept else clock.normal(at)
+            self.until = "" if kept else clock.normalize_timestamp(at)
             return False
         if not self.until:
             if kind in records.MESSAGES and isinstance(at, str):
@@ -72,8 +72,10 @@ class Copies:
             return False
         if record.get("isCompactSummary") and not self.latest:
             return False  # first in its file: what follows it tells
-        instant = clock.normal(at)
-        summed_up = record.get("isCompactSummary") and instant > clock.normal(self.latest)
+        instant = clock.normalize_timestamp(at)
+        summed_up = record.get("isCompactSummary") and instant > clock.normalize_timestamp(
+            self.latest
+        )
         if summed_up or (instant > self.until and kind in records.MESSAGES):
             self.until, self.latest = (
                 "",

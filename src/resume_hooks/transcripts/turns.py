@@ -10,7 +10,7 @@ import re
 from typing import NamedTuple
 
 from resume_hooks.errors import UsageError
-from resume_hooks.system.text import one_line, plain_line
+from resume_hooks.system.text import collapse_line, plain_line
 from resume_hooks.transcripts.records import USER, Record, is_prompt
 
 FORMS = "Turns are 12, 12-15, 12- (to the end), last, or -3 (the last three)."
@@ -60,7 +60,7 @@ def parse(text: str) -> Turns:
     """
     match = _FORM.fullmatch(text.strip())
     if match is None:
-        raise UsageError(f"'{one_line(plain_line(text), 40)}' names no turns", FORMS)
+        raise UsageError(f"'{collapse_line(plain_line(text), 40)}' names no turns", FORMS)
     first, dash, last, from_end = match.groups()
     if first is None:
         count = int(from_end or 1)

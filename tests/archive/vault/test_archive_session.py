@@ -165,7 +165,7 @@ def test_written_while_it_is_packed(
                 stream.truncate(size // 2 if how == "cut" else size + 100)
         yield os.pread(descriptor, size, 0)
 
-    monkeypatch.setattr(keeping, "read_open", meanwhile)
+    monkeypatch.setattr(keeping, "read_pieces", meanwhile)
     if how == "appended":
         assert kept_files(archive_session(session, config_home.where), config_home) == before
     else:
@@ -354,8 +354,8 @@ def test_a_vault_that_can_not_be_written(
     def read_only(path: str, _where: object = None) -> str:
         raise OSError(errno.EROFS, os.strerror(errno.EROFS), path)
 
-    monkeypatch.setattr(locks, "private_folder", read_only)
-    monkeypatch.setattr(unpack, "private_folder", read_only)
+    monkeypatch.setattr(locks, "make_private_folder", read_only)
+    monkeypatch.setattr(unpack, "make_private_folder", read_only)
     assert archive_session(session, config_home.where) == kept
     assert kept_files(kept, config_home) == {
         place: raw for place, raw in client_files(config_home).items() if SESSION[:4] in place

@@ -194,7 +194,7 @@ def test_an_interrupt_puts_all_back(
     def interrupted(path: str) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(trash, "digest", interrupted)
+    monkeypatch.setattr(trash, "hash_file", interrupted)
     with pytest.raises(KeyboardInterrupt):
         deletion.move_to_trash(plan, config_home.where)
     assert everything(config_home) == before
@@ -216,11 +216,11 @@ def test_what_can_not_be_put_back_is_told(
         calls += 1
         if calls > 7:
             raise OSError(errno.EIO, os.strerror(errno.EIO), source)
-        move.second_name(source, target)
+        move.link_or_copy(source, target)
 
     with monkeypatch.context() as patch:
-        patch.setattr(deletion, "second_name", worse_and_worse)
-        patch.setattr(trash, "digest", refused)
+        patch.setattr(deletion, "link_or_copy", worse_and_worse)
+        patch.setattr(trash, "hash_file", refused)
         with pytest.raises(WriteFailed, match="could not be put back") as told:
             delete(session, config_home)
     assert f"restore {SESSION}" in told.value.remedy
@@ -642,7 +642,7 @@ def test_killed_before_it_took_anything(
     session = laid_out(config_home)
     before = everything(config_home)
     with monkeypatch.context() as patch:
-        patch.setattr(deletion, "second_name", lambda *_: os._exit(9))
+        patch.setattr(deletion, "link_or_copy", lambda *_: os._exit(9))
         assert outcome(lambda: delete(session, config_home)) == 9
     assert everything(config_home) == before
     assert trash.all_deleted(config_home.where) == []
@@ -756,7 +756,7 @@ def test_nothing_is_called_safe_that_is_not_there(
         os.unlink(stored_path(entry.folder, entry.parts[0]))
         raise OSError(errno.EIO, os.strerror(errno.EIO), source)
 
-    monkeypatch.setattr(restoring, "second_name", refused)
+    monkeypatch.setattr(restoring, "link_or_copy", refused)
     with pytest.raises(WriteFailed) as told:
         restore(config_home)
     assert "Nothing is lost" not in told.value.remedy

@@ -24,7 +24,7 @@ from resume_hooks.sessions.archived.manifest import (
 )
 from resume_hooks.sessions.archived.unpack import unpacked_transcript
 from resume_hooks.sessions.expiry import is_archived
-from resume_hooks.storage.locks import locked_folder
+from resume_hooks.storage.locks import lock_folder
 from tests.archive.vault.laid_out import OLD, client_files, laid_out
 from tests.builders import (
     SESSION,
@@ -169,7 +169,7 @@ def test_what_an_interrupted_keep_left(config_home: ConfigHome) -> None:
         Path(folder, "pack-1.xz").write_text("secret")
     Path(damaged, "manifest.json").write_text("{")
     assert unreadable(config_home.where) == [left, damaged, busy]
-    with locked_folder(busy, config_home.where, "busy", "failed"):
+    with lock_folder(busy, config_home.where, "busy", "failed"):
         commit.sweep_leftovers(config_home.where)
     assert unreadable(config_home.where) == [damaged, busy]
     commit.sweep_packs(damaged, session_id(3), config_home.where)

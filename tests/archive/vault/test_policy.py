@@ -18,7 +18,7 @@ from resume_hooks.archive.vault.archive_session import archive_session
 from resume_hooks.cli.schema.sessions import KeptSession
 from resume_hooks.cli.show_archived import kept_text
 from resume_hooks.errors import UsageError, VaultOff
-from resume_hooks.paths import Where, private_folder
+from resume_hooks.paths import Where, make_private_folder
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.archived.layout import vault_folder
 from resume_hooks.sessions.archived.manifest import all_archived, archived_of_id
@@ -64,7 +64,9 @@ def at_once(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
     """Somebody was told long ago, and nothing is too much for a day."""
     monkeypatch.setattr(policy, "APART", 0)
     monkeypatch.setattr(policy, "SHARE", 1)
-    note = Path(private_folder(vault_folder(config_home.where), config_home.where), policy.FILE)
+    note = Path(
+        make_private_folder(vault_folder(config_home.where), config_home.where), policy.FILE
+    )
     note.write_text(json.dumps({"version": 1, "announced": int(time.time())}))
 
 
@@ -122,7 +124,7 @@ def test_nothing_goes_by_itself(config_home: ConfigHome) -> None:
     one = kept(config_home, 1, 4000)
     assert policy.apply_policy(config_home.where) == []
     assert left(config_home) == {one}
-    assert settings.vault_room(config_home.where) == 20 * 1024**3
+    assert settings.vault_limit(config_home.where) == 20 * 1024**3
 
 
 @pytest.mark.usefixtures("at_once")
@@ -173,7 +175,7 @@ def test_by_age(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> Non
     And only what was due the day before.
     """
     old, young = kept(config_home, 1, 100), kept(config_home, 2, 10)
-    monkeypatch.setattr(policy, "managed_days", lambda: ("/etc/x", 30))
+    monkeypatch.setattr(policy, "managed_retention", lambda: ("/etc/x", 30))
     assert policy.apply_policy(config_home.where) == policy.apply_policy(config_home.where) == []
     assert policy.removed_sessions(config_home.where) == []
     note = Path(vault_folder(config_home.where), policy.FILE)
@@ -269,7 +271,7 @@ def test_sizes_in_words(config_home: ConfigHome, text: str, size: int) -> None:
             stored_settings.store_setting("vault", text, config_home.where)
         return
     stored_settings.store_setting("vault", text, config_home.where)
-    assert settings.vault_room(config_home.where) == size
+    assert settings.vault_limit(config_home.where) == size
 
 
 def test_what_can_not_be_removed_stays(

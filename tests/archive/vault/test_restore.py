@@ -191,7 +191,7 @@ def test_a_disk_that_refuses(config_home: ConfigHome, monkeypatch: pytest.Monkey
     kept(config_home)
     before = swept(config_home)
     calls = 0
-    real = atomic.name_exclusively
+    real = atomic.link_exclusively
 
     def full(temporary: str, path: str, within: int | None = None) -> bool:
         nonlocal calls
@@ -200,7 +200,7 @@ def test_a_disk_that_refuses(config_home: ConfigHome, monkeypatch: pytest.Monkey
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         return real(temporary, path, within)
 
-    monkeypatch.setattr(atomic, "name_exclusively", full)
+    monkeypatch.setattr(atomic, "link_exclusively", full)
     with pytest.raises(WriteFailed, match="No space left"):
         restore(config_home)
     assert not (config_home.project() / f"{SESSION}.jsonl").exists()

@@ -110,8 +110,8 @@ def test_a_plan_touches_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Nor does its receipt, which tells the title that would be free: no file, no folder, no lock."""
-    monkeypatch.setattr("resume_hooks.storage.locks.lock", pytest.fail)
-    monkeypatch.setattr(child_titles, "lock", pytest.fail)
+    monkeypatch.setattr("resume_hooks.storage.locks.lock_descriptor", pytest.fail)
+    monkeypatch.setattr(child_titles, "lock_descriptor", pytest.fail)
     before = {path: path.stat().st_mtime_ns for path in config_home.root.rglob("*")}
     kind, plan_of = planned
     plan = plan_of(parent, config_home)

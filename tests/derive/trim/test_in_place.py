@@ -539,7 +539,7 @@ def test_a_program_that_keeps_the_file_open_is_told_of(config_home: ConfigHome) 
     """Where the system can tell that somebody could still write to the old file, the receipt says so."""
     path = laid(config_home, bulky(6))
     with path.open("ab") as held:
-        if append_carryover.held_for_writing(held.fileno()) is None:
+        if append_carryover.is_open_for_writing(held.fileno()) is None:
             pytest.skip("this system does not tell")
         assert in_place.STILL_OPEN in trim(config_home, path, force=True).receipt.warnings
     assert (

@@ -14,13 +14,13 @@ from resume_hooks import settings
 from resume_hooks.archive.vault import restore, trash
 from resume_hooks.errors import ResumeHooksError, WriteFailed
 from resume_hooks.hooks import confirmations, hook_state, pending_handoff
-from resume_hooks.paths import Where, is_session_id, read_object
+from resume_hooks.paths import Where, is_session_id, read_json_object
 from resume_hooks.search.index.connect import opened_index, status_of
 from resume_hooks.search.index.database import index_file
 from resume_hooks.sessions import link_log
 from resume_hooks.sessions.archived.layout import MANIFEST, path_of_place
 from resume_hooks.storage.stored_settings import store_setting
-from resume_hooks.system.claude_settings import MAX_KEPT_DAYS, kept_days
+from resume_hooks.system.claude_settings import MAX_RETENTION_DAYS, retention_days
 from tests.builders import SESSION, ConfigHome, conversation, session_id, write_session
 from tests.cli.fork_server import ForkServer
 from tests.fuzz.draws import Draws
@@ -95,10 +95,11 @@ def stored_settings(home: ConfigHome) -> Try:
             **home.environ,
             **{f"RESUME_HOOKS_{name.upper()}": draws.text() for name in names},
         }
-        found = settings.load(Where(environ))
+        found = settings.load_settings(Where(environ))
         assert {name: type(each.value) for name, each in found.items()} == kinds
         assert all(
-            isinstance(sentence, str) for sentence in settings.unusable_settings(Where(environ))
+            isinstance(sentence, str)
+            for sentence in settings.describe_invalid_settings(Where(environ))
         )
         try:
             store_setting("notice_percent", "70", home.where)
@@ -108,7 +109,7 @@ def stored_settings(home: ConfigHome) -> Try:
             kept = {
                 name: value for name, value in _object(before).items() if name != "notice_percent"
             }
-            now = read_object(str(file))
+            now = read_json_object(str(file))
             assert now["notice_percent"] == 70
             assert all(
                 repr(now[name]) == repr(value) for name, value in kept.items() if name != "version"
@@ -279,8 +280,8 @@ def client_files(home: ConfigHome) -> Try:
             "enabledPlugins": {"resume-hooks@x": True},
         }
         draws.pick(places).write_bytes(note(draws, honest))
-        days = kept_days(str(project), home.where)
-        assert days is None or 1 <= days <= MAX_KEPT_DAYS
+        days = retention_days(str(project), home.where)
+        assert days is None or 1 <= days <= MAX_RETENTION_DAYS
 
     return one
 

@@ -155,9 +155,11 @@ def typed(_: ConfigHome) -> Try:
                 read(text)
             except ResumeHooksError as error:
                 told(error)
-        for found in (clock.parse(text), clock.point(text)):
-            assert found is None or clock.parse(clock.stamp(found)) is not None
-        assert clock.normal(clock.normal(text)) == clock.normal(text)
+        for found in (clock.parse_timestamp(text), clock.parse_user_time(text)):
+            assert found is None or clock.parse_timestamp(clock.format_timestamp(found)) is not None
+        assert clock.normalize_timestamp(
+            clock.normalize_timestamp(text)
+        ) == clock.normalize_timestamp(text)
         trigger = recognise_trigger(text)
         assert trigger is None or text[:1] in {">", "/"}
 

@@ -17,14 +17,14 @@ from resume_hooks.hooks.session_list.rows import (
     wrap_to_columns,
 )
 from resume_hooks.hooks.session_list.state import Said
-from resume_hooks.system.text import width
+from resume_hooks.system.text import text_width
 from tests.hooks.session_list.rows import NOW, row
 
 
 @given(st.text(max_size=120), st.integers(2, 160))
 def test_a_row_fills_its_columns(title: str, columns: int) -> None:
     """Never more, so that nothing wraps, and never less, so that the chosen one's bar is whole."""
-    assert width(session_line(row(title=title, tag="t"), columns, NOW, chosen=True)) == columns
+    assert text_width(session_line(row(title=title, tag="t"), columns, NOW, chosen=True)) == columns
 
 
 @given(st.text(max_size=60), st.integers(0, 70))
@@ -34,7 +34,7 @@ def test_nothing_of_a_title_drives_the_terminal(title: str, columns: int) -> Non
         unicodedata.category(letter) in {"Cc", "Zl", "Zp"}
         for letter in cut_to_columns(title, columns)
     )
-    assert width(cut_to_columns(title, columns)) <= columns
+    assert text_width(cut_to_columns(title, columns)) <= columns
 
 
 def test_what_there_is_no_room_for_is_left_out() -> None:
@@ -62,7 +62,7 @@ def test_a_row_of_what_was_said_fills_its_columns(
 ) -> None:
     """As any other."""
     said = Said(("x",), "strong", "prompt", snippet, place)
-    assert width(hit_line(row(title=title), said, columns, chosen=True)) == columns
+    assert text_width(hit_line(row(title=title), said, columns, chosen=True)) == columns
 
 
 def test_a_row_shows_the_words_that_were_found() -> None:
@@ -84,7 +84,7 @@ def test_wrapped_text_fits(text: str, columns: int, most: int) -> None:
     """In lines and columns; a long word is cut."""
     lines = wrap_to_columns(text, columns, most)
     assert len(lines) <= most
-    assert all(width(line) <= columns for line in lines)
+    assert all(text_width(line) <= columns for line in lines)
     assert wrap_to_columns("one two three", 7, 3) == ["one two", "three"]
     assert wrap_to_columns("one two three", 7, 1) == ["one tw…"]
 

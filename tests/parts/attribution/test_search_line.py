@@ -346,7 +346,7 @@ def test_files_that_are_not_indexed_yet(repo: Repository, monkeypatch: pytest.Mo
     repo.session(1, repo.write("sums.py", ONE))
     repo.session(2, repo.write("elsewhere.txt", "something else\n"))
     with monkeypatch.context() as patch:
-        patch.setattr(connect, "lock", lambda *_: False)  # another command is at it
+        patch.setattr(connect, "lock_descriptor", lambda *_: False)  # another command is at it
         patch.setattr(connect, "index_in_background", lambda *_: None)
         early = asked(repo, "sums.py:2", limit=0)
     assert (early.hits, early.unread, early.whole) == ([], 1, False)

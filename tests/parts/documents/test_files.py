@@ -78,7 +78,8 @@ def test_no_variable_sets_the_folder(config_home: ConfigHome, project: Path) -> 
     decided = planned(config_home, project)
     assert list_wanted_files(decided, where) == FilesBeside()
     assert any(
-        "can't set handoff_dir" in sentence for sentence in settings.unusable_settings(where)
+        "can't set handoff_dir" in sentence
+        for sentence in settings.describe_invalid_settings(where)
     )
 
 

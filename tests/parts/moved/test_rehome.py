@@ -15,7 +15,11 @@ from resume_hooks.errors import UsageError
 from resume_hooks.parts.moved import rehome
 from resume_hooks.parts.moved.rehome import folders_noted_before, former_folder, is_still_there
 from resume_hooks.paths import project_key
-from resume_hooks.system.git_worktrees import command_to_rebuild, describe_folder, project_of_folder
+from resume_hooks.system.git_worktrees import (
+    command_to_recreate_worktree,
+    make_folder_note,
+    project_of_folder,
+)
 from tests.builders import (
     SESSION,
     ConfigHome,
@@ -181,7 +185,7 @@ def note(home: ConfigHome, folder: Path) -> None:
     place.chmod(0o700)
     place.parent.chmod(0o700)
     (place / f"folder-{project_key(str(folder))}").write_text(
-        "\n".join([*describe_folder(str(folder)), ""])
+        "\n".join([*make_folder_note(str(folder)), ""])
     )
 
 
@@ -267,19 +271,28 @@ def test_a_worktree_that_was_removed(config_home: ConfigHome, old: Path, git: An
         str(config_home.root),
     )
     made = f"git -C {old} worktree add"
-    assert command_to_rebuild(str(tree), "feat/it", config_home.where) == f"{made} '{tree}' feat/it"
+    assert (
+        command_to_recreate_worktree(str(tree), "feat/it", config_home.where)
+        == f"{made} '{tree}' feat/it"
+    )
     git(old, "pack-refs", "--all")
-    assert command_to_rebuild(str(tree), "feat/it", config_home.where) == f"{made} '{tree}' feat/it"
+    assert (
+        command_to_recreate_worktree(str(tree), "feat/it", config_home.where)
+        == f"{made} '{tree}' feat/it"
+    )
     git(old, "branch", "-D", "feat/it")
     assert (
-        command_to_rebuild(str(tree), "feat/it", config_home.where) == f"{made} -b feat/it '{tree}'"
+        command_to_recreate_worktree(str(tree), "feat/it", config_home.where)
+        == f"{made} -b feat/it '{tree}'"
     )
-    assert command_to_rebuild(str(tree), "--force", config_home.where) == f"{made} '{tree}'"
-    assert command_to_rebuild(str(old), "main", config_home.where) == ""
+    assert (
+        command_to_recreate_worktree(str(tree), "--force", config_home.where) == f"{made} '{tree}'"
+    )
+    assert command_to_recreate_worktree(str(old), "main", config_home.where) == ""
     shutil.rmtree(old)
-    assert command_to_rebuild(str(tree), "feat/it", config_home.where) == ""
+    assert command_to_recreate_worktree(str(tree), "feat/it", config_home.where) == ""
     os.unlink(config_home.config / "resume-hooks" / "pending" / f"folder-{project_key(str(tree))}")
-    assert command_to_rebuild(str(tree), "feat/it", config_home.where) == ""
+    assert command_to_recreate_worktree(str(tree), "feat/it", config_home.where) == ""
 
 
 def test_copies_in_two_folders(

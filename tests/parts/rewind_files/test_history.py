@@ -11,7 +11,7 @@ import pytest
 from resume_hooks.errors import NoFileHistory, NotATranscript, UsageError
 from resume_hooks.parts.rewind_files import files_at_prompt, history
 from resume_hooks.parts.rewind_files.files_at_prompt import Aim, Target
-from resume_hooks.paths import session_id_of
+from resume_hooks.paths import session_id_from_path
 from resume_hooks.sessions.session_files import session_file
 from tests.builders import assistant, user
 from tests.needs import corpus
@@ -155,7 +155,7 @@ def test_an_edit_is_known_by_the_text_that_it_left(project: Project) -> None:
 def test_real_sessions_are_read() -> None:
     """Every file history of the corpus has states at prompts of its own."""
     read = 0
-    for path in filter(lambda path: session_id_of(str(path)), [*corpus().rglob("*.jsonl")]):
+    for path in filter(lambda path: session_id_from_path(str(path)), [*corpus().rglob("*.jsonl")]):
         if path.stat().st_size < 4_000_000 and b'"type":"file-history-' in path.read_bytes():
             with contextlib.suppress(NoFileHistory, NotATranscript):
                 found = history.read_file_history(session_file(str(path)))

@@ -200,7 +200,9 @@ def test_an_interruption_before_the_first_file(
     """Nothing was changed, and no copies stay."""
     decided = planned(project)
     before = project.tree()
-    monkeypatch.setattr(writing, "sweep_spare_names", lambda _: signal.raise_signal(signal.SIGINT))
+    monkeypatch.setattr(
+        writing, "remove_stale_temporaries", lambda _: signal.raise_signal(signal.SIGINT)
+    )
     with pytest.raises(Interrupted, match="0 of 4 files"):
         writing.write_files(decided, project.home.where)
     assert project.tree() == before
@@ -211,7 +213,7 @@ def test_each_folder_is_swept_once(project: Project, monkeypatch: pytest.MonkeyP
     """However many files of it are written."""
     swept: list[str] = []
     decided = planned(project)
-    monkeypatch.setattr(writing, "sweep_spare_names", swept.append)
+    monkeypatch.setattr(writing, "remove_stale_temporaries", swept.append)
     writing.write_files(decided, project.home.where)
     folders = [project.folder, project.path("sub"), project.path("sub/deep")]
     assert sorted(swept) == [str(folder) for folder in folders]
@@ -318,7 +320,7 @@ class Failing:
 def _recover(environ: dict[str, str]) -> None:
     """Undo what was done, as another process than the one that was killed."""
     with pytest.MonkeyPatch.context() as patch, contextlib.suppress(NoFileHistory):
-        patch.setattr(state_file, "process_runs", lambda _: False)
+        patch.setattr(state_file, "is_process_running", lambda _: False)
         undo = writing.plan_undo(SESSION, Where(environ))
         assert not undo.left_changes
         if undo.wanted_changes:

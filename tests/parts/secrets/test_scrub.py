@@ -259,7 +259,7 @@ def test_a_full_disk_is_told(
     def full(*_: object) -> str:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "scrub")
 
-    monkeypatch.setattr(purge, "private_folder", full)
+    monkeypatch.setattr(purge, "make_private_folder", full)
     with pytest.raises(WriteFailed, match="No space left"):
         write_child(
             child.plan_scrubbed_child(session_file(str(path)), config_home.where, Cleaner()),

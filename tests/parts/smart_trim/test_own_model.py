@@ -231,7 +231,7 @@ def test_what_is_no_option(warm: Path, monkeypatch: pytest.MonkeyPatch, *, there
 
     Without the part it is an option like any that there is not.
     """
-    monkeypatch.setattr(seam, "is_there", lambda _: there)
+    monkeypatch.setattr(seam, "is_installed", lambda _: there)
     said = (
         "stand plain words here, and no options" if there else "'--smart' is not an option of /trim"
     )

@@ -322,13 +322,13 @@ def test_what_expired_here_expires_there(
     sent(alice, written(alice, conversation(1), CHILD))
     root.execute("update team.session set ended = now()::text where session_id = %s", (CHILD,))
     with connected("alice") as db:
-        monkeypatch.setattr(sharing, "managed_days", lambda: ("/etc/x", 30))
+        monkeypatch.setattr(sharing, "managed_retention", lambda: ("/etc/x", 30))
         assert sharing.remove_gone(db, alice.where) == []
         path.unlink()
         path.with_name(f"{CHILD}.jsonl").unlink()
-        monkeypatch.setattr(sharing, "managed_days", lambda: ("/etc/x", 0))
+        monkeypatch.setattr(sharing, "managed_retention", lambda: ("/etc/x", 0))
         assert sharing.remove_gone(db, alice.where) == []
-        monkeypatch.setattr(sharing, "managed_days", lambda: ("/etc/x", 30))
+        monkeypatch.setattr(sharing, "managed_retention", lambda: ("/etc/x", 30))
         assert sharing.remove_gone(db, alice.where) == [SESSION]
         assert sharing.remove_gone(db, alice.where) == []
     left = "select s.session_id, a.label from team.session s join team.machine a on a.id = s.machine order by s.id"

@@ -30,7 +30,7 @@ from resume_hooks.paths import Where
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.link_log import read_links
 from resume_hooks.sessions.session_files import SessionFile
-from resume_hooks.system.processes import start_of_process
+from resume_hooks.system.processes import process_start_time
 from tests.builders import (
     SESSION,
     ConfigHome,
@@ -143,7 +143,9 @@ def test_a_model_that_hides_is_one(people: dict[str, Person]) -> None:
         laptop.home.config / "sessions" / f"{os.getpid()}.json"
     )  # every command here runs below the tests
     listed.parent.mkdir()
-    listed.write_text(json.dumps({"pid": os.getpid(), "procStart": start_of_process(os.getpid())}))
+    listed.write_text(
+        json.dumps({"pid": os.getpid(), "procStart": process_start_time(os.getpid())})
+    )
     assert "may not ask the team" in laptop.team("search", "kumquat", code=2)["message"]
 
 

@@ -222,7 +222,7 @@ def test_a_misspelled_word(config_home: ConfigHome, monkeypatch: pytest.MonkeyPa
     """Files without it as it was typed may hold what was meant, which the index tells once it has them."""
     sessions(config_home)
     with monkeypatch.context() as patch:
-        patch.setattr(connect, "lock", lambda *_: False)
+        patch.setattr(connect, "lock_descriptor", lambda *_: False)
         result = search_index(["quaue"], Scope(), config_home.where, limit=0)
     assert (result.provisional, result.unread, result.whole) == ([], 4, False)
     assert "nothing found yet" in result_text(result)
@@ -238,7 +238,7 @@ def test_nothing_is_indexed_yet(config_home: ConfigHome, monkeypatch: pytest.Mon
     What is said of the index, which another writes, is not said of them.
     """
     sessions(config_home)
-    monkeypatch.setattr(connect, "lock", lambda *_: False)
+    monkeypatch.setattr(connect, "lock_descriptor", lambda *_: False)
     result = search_index(["queue"], Scope(), config_home.where, limit=0)
     assert [row.session_id for row in result.provisional] == [session_id(3)]
     assert NO_SESSION not in result.notes
@@ -251,7 +251,7 @@ def test_nothing_is_indexed_yet(config_home: ConfigHome, monkeypatch: pytest.Mon
 def test_the_session_that_asks(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its last turn holds the question, so what it holds is counted, not told."""
     sessions(config_home)
-    monkeypatch.setattr(connect, "lock", lambda *_: False)
+    monkeypatch.setattr(connect, "lock_descriptor", lambda *_: False)
     result = search_index(["queue"], Scope(asking=session_id(3)), config_home.where, limit=0)
     assert (result.provisional, result.unread > 0, result.whole) == ([], True, False)
 

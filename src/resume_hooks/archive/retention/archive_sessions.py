@@ -22,7 +22,7 @@ from resume_hooks.sessions.archived.manifest import ArchivedSession, archived_of
 from resume_hooks.sessions.archived.sessions import is_archived_copy
 from resume_hooks.sessions.expiry import DatedSession
 from resume_hooks.sessions.session_files import SessionFile, session_file
-from resume_hooks.storage.move import sizes_in
+from resume_hooks.storage.move import file_sizes
 
 MOST_FILES = 100
 """Files that are read while somebody waits."""
@@ -142,7 +142,7 @@ def is_quick(session: DatedSession | SessionFile, where: Where) -> bool:
     total = session.size + (sum(part.size for part in archived.all_parts) if archived else 0)
     own = session.path.removesuffix(".jsonl")
     backups = os.path.join(where.file_history, session.session_id)
-    for count, size in enumerate(chain(sizes_in(own), sizes_in(backups)), 1):
+    for count, size in enumerate(chain(file_sizes(own), file_sizes(backups)), 1):
         total += size
         if total > permission.MOST_BYTES or count > MOST_FILES:
             return False

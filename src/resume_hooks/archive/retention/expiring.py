@@ -15,7 +15,7 @@ from typing import NamedTuple
 from resume_hooks.archive.vault.permission import copies_must_wait
 from resume_hooks.clock import DAY
 from resume_hooks.errors import ResumeHooksError
-from resume_hooks.paths import Where, all_folders
+from resume_hooks.paths import Where, all_project_folders
 from resume_hooks.sessions.expiry import SOON, Ending, Endings, is_archived
 from resume_hooks.system import claude_settings
 from resume_hooks.system.claude_settings import Retention, client_retention
@@ -44,7 +44,9 @@ def outlook(cwd: str, where: Where) -> Outlook:
     found, until = client_retention(cwd, where), time.time() + SOON
     endings = None if found.days is None else Endings(found.days, where)
     within = (
-        (each for folder in all_folders(where) for each in endings.of(folder)) if endings else ()
+        (each for folder in all_project_folders(where) for each in endings.of(folder))
+        if endings
+        else ()
     )
     ends = [ending for each in within if (ending := each.before(until))]
     whole = [ending for ending in ends if ending.whole]
@@ -81,7 +83,7 @@ def archive_expiring(
     somebody is ``waiting``, sessions that take long are left, and other projects.
     """
     now = time.time()
-    days = claude_settings.kept_days(cwd, where)
+    days = claude_settings.retention_days(cwd, where)
     if days is None:
         return Slice(0, 0, 0, now + DAY)
     endings, next_look = Endings(days, where), now + DAY
@@ -89,7 +91,7 @@ def archive_expiring(
     if waiting:
         others = []
     else:
-        others = [folder for folder in all_folders(where) if folder != own]
+        others = [folder for folder in all_project_folders(where) if folder != own]
     due = list[Ending]()
     for folders, before in (([own], SOON), (others, DAY)):
         found = []

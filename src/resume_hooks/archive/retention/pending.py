@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import os
 
-from resume_hooks.paths import Where, is_private, is_session_id
+from resume_hooks.paths import Where, is_private_folder, is_session_id
 from resume_hooks.storage import removal
-from resume_hooks.storage.state_file import leave_mark
+from resume_hooks.storage.state_file import create_marker
 
 PREFIX = "keep-"
 PENDING = "pending"
@@ -18,14 +18,14 @@ PENDING = "pending"
 
 def add_pending(session_id: str, where: Where) -> None:
     """Note that a session is to be kept. OSError where the state folder can't be written."""
-    leave_mark(_note_path(session_id, where), where)
+    create_marker(_note_path(session_id, where), where)
 
 
 def pending_ids(where: Where) -> list[str]:
     """The ids of the sessions that are to be kept, sorted."""
     folder = os.path.join(where.state, PENDING)
     try:
-        names = os.listdir(folder) if is_private(folder, where) else []
+        names = os.listdir(folder) if is_private_folder(folder, where) else []
     except OSError:
         return []
     ids = (name[len(PREFIX) :] for name in names if name.startswith(PREFIX))
@@ -35,7 +35,7 @@ def pending_ids(where: Where) -> list[str]:
 def remove_pending(session_id: str, where: Where) -> None:
     """A session is kept now, or there is nothing left to keep."""
     path = _note_path(session_id, where)
-    removal.discard(path, where.state)
+    removal.remove_if_possible(path, where.state)
 
 
 def _note_path(session_id: str, where: Where) -> str:

@@ -42,8 +42,8 @@ from resume_hooks.sessions.locator_forms import titles_of
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.sessions.session_files import SessionFile, is_known
 from resume_hooks.sessions.transcript_files import subagents_by_session
-from resume_hooks.storage.state_file import read_open
-from resume_hooks.system.text import encodable, plain_line
+from resume_hooks.storage.state_file import read_pieces
+from resume_hooks.system.text import plain_line, replace_surrogates
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.provenance import read_parent
 
@@ -126,22 +126,22 @@ class ClientFiles:
         except OSError:
             return  # gone since it was listed
         is_kind = stat.S_ISREG(status.st_mode) or (self._deleting and stat.S_ISLNK(status.st_mode))
-        if is_kind and place == encodable(place):
+        if is_kind and place == replace_surrogates(place):
             yield ClientFile(place, path, status)
         else:
-            self._missed.append(f"{encodable(path)} is not a file that can be archived")
+            self._missed.append(f"{replace_surrogates(path)} is not a file that can be archived")
 
 
 def about_of(glance: HeadTail, parent: Sequence[str]) -> About:
     """What a transcript says; ``parent`` are the fields of the one it names."""
     return About(
-        created=encodable(glance.created),
-        ended=encodable(glance.ended),
-        titles=tuple(sorted(map(encodable, titles_of(glance))))[:MOST_TITLES],
-        tag=encodable(glance.tag),
-        pulls=tuple(sorted(map(encodable, glance.pull_requests)))[:MOST_TITLES],
+        created=replace_surrogates(glance.created),
+        ended=replace_surrogates(glance.ended),
+        titles=tuple(sorted(map(replace_surrogates, titles_of(glance))))[:MOST_TITLES],
+        tag=replace_surrogates(glance.tag),
+        pulls=tuple(sorted(map(replace_surrogates, glance.pull_requests)))[:MOST_TITLES],
         listed=glance.is_listed,
-        parent=tuple(map(encodable, parent)),
+        parent=tuple(map(replace_surrogates, parent)),
     )
 
 
@@ -265,8 +265,8 @@ def describe_session(session: SessionFile, where: Where) -> ArchivedSession:
         session_id=session.session_id,
         folder="",
         place=f"{PROJECTS}/{os.path.basename(os.path.dirname(session.path))}/{session.session_id}.jsonl",
-        title=encodable(plain_line(glance.title)),
-        cwd=encodable(home_folder(glance, where)),
+        title=replace_surrogates(plain_line(glance.title)),
+        cwd=replace_surrogates(home_folder(glance, where)),
         ended=clock.from_epoch(glance.mtime),
         archived_at=clock.now(),
         parts=(),
@@ -345,7 +345,7 @@ def _append_file(
         mode = stat.S_IMODE(status.st_mode) & 0o777
         draft = ArchivedFile(source.place, 0, "", status.st_mtime_ns, mode, "", 0, status.st_size)
         prefix = _PrefixHash(before.size if before else 0)
-        added = pack.add(draft, prefix.through(read_open(stream.fileno(), status.st_size)))
+        added = pack.add(draft, prefix.through(read_pieces(stream.fileno(), status.st_size)))
     if added.size < status.st_size:
         raise OSError(errno.EIO, "It was cut short while it was read", source.path)
     return added, None if before is None or prefix.sha256 == before.sha256 else before

@@ -33,7 +33,7 @@ from resume_hooks.sessions.archived.manifest import (
 from resume_hooks.sessions.archived.unpack import ENDING
 from resume_hooks.sessions.expiry import AHEAD
 from resume_hooks.storage import locks, removal, state_file
-from resume_hooks.storage.locks import locked_folder
+from resume_hooks.storage.locks import lock_folder
 from resume_hooks.storage.state_file import sync_folder
 
 PATIENCE = 10.0
@@ -61,7 +61,7 @@ def lock_archived(session_id: str, where: Where, patience: float = PATIENCE) -> 
     if why := why_unreadable(session_id, where):
         raise WriteFailed(why, "Update this resume-hooks, or move that folder away.")
     folder = archive_folder(session_id, where)
-    with locked_folder(folder, where, _BUSY, _FAILED, patience):
+    with lock_folder(folder, where, _BUSY, _FAILED, patience):
         sweep_packs(folder, session_id, where)
         try:
             yield
@@ -83,7 +83,7 @@ def only_one_in_trash(where: Where, *, waiting: bool = True) -> Iterator[None]:
             f"{home} is a symbolic link, so it was left alone", "Put a folder in its place."
         )
     patience = PATIENCE if waiting else 0.0
-    with locked_folder(
+    with lock_folder(
         home, where, "Another command is at work in the trash", "The trash can't be used:", patience
     ):
         yield
@@ -170,7 +170,7 @@ def forget_archived(archived: ArchivedSession, where: Where) -> None:
                 removal.remove_file(manifest, where.state)
                 sync_folder(archived.folder)
             for name in os.listdir(archived.folder):
-                if name != locks.NAME:  # it goes with the folder, when it is let go
+                if name != locks.LOCK_NAME:  # it goes with the folder, when it is let go
                     removal.remove_for_good(os.path.join(archived.folder, name), where.state)
         except OSError as error:
             raise WriteFailed(
@@ -180,7 +180,9 @@ def forget_archived(archived: ArchivedSession, where: Where) -> None:
                 ),
                 "Check its permissions, then run it again.",
             ) from error
-        removal.discard(os.path.join(unpacked_folder(where), archived.session_id), where.state)
+        removal.remove_if_possible(
+            os.path.join(unpacked_folder(where), archived.session_id), where.state
+        )
 
 
 def sweep_packs(folder: str, session_id: str, where: Where) -> None:

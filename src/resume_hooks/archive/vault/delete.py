@@ -28,7 +28,7 @@ from resume_hooks.errors import (
     UsageError,
     WriteFailed,
 )
-from resume_hooks.paths import Where, all_folders, is_session_file, private_folder
+from resume_hooks.paths import Where, all_project_folders, is_session_file, make_private_folder
 from resume_hooks.sessions.archived.layout import BY_ID, path_of_place, root_of
 from resume_hooks.sessions.archived.manifest import (
     ArchivedFile,
@@ -43,7 +43,7 @@ from resume_hooks.sessions.lineage import Descendant, Family
 from resume_hooks.sessions.open_sessions import why_session_is_open
 from resume_hooks.sessions.session_files import SessionFile, is_known
 from resume_hooks.storage import removal
-from resume_hooks.storage.move import has_same_bytes, second_name
+from resume_hooks.storage.move import has_same_bytes, link_or_copy
 from resume_hooks.storage.state_file import sync_folder
 
 
@@ -62,7 +62,7 @@ class Deletion(NamedTuple):
 def plan_delete(session: SessionFile, where: Where) -> Deletion:
     """Decide what a delete takes away; nothing is changed.
 
-    UsageError if it is not a client's session, or can't be archived whole; OnlyKept where the kept
+    UsageError if it is not a client's session, or can't be archived whole; OnlyArchived where the kept
     copy alone is left; SessionNotFound where it is gone.
     """
     require_own(session, where)
@@ -143,8 +143,8 @@ class _Move:
         folder = self._entry.folder
         for part in self._entry.parts:
             kept = stored_path(self._entry.folder, part)
-            private_folder(os.path.dirname(kept), self._where)
-            second_name(path_of_place(part.place, self._where), kept)
+            make_private_folder(os.path.dirname(kept), self._where)
+            link_or_copy(path_of_place(part.place, self._where), kept)
         for root, _, _ in os.walk(folder):
             sync_folder(root)
         self._entry = commit.commit_manifest(self._entry, self._where)
@@ -164,7 +164,7 @@ class _Move:
         name, folders = os.path.basename(self._entry.place), set[str]()
         others = (
             each
-            for each in all_folders(self._where)
+            for each in all_project_folders(self._where)
             if os.path.basename(each) != self._entry.project
         )
         shared = any(is_session_file(os.path.join(each, name)) for each in others)
@@ -196,8 +196,8 @@ class _Move:
             place = path_of_place(part.place, self._where)
             try:
                 if not os.path.lexists(place):
-                    private_folder(os.path.dirname(place), self._where)
-                    second_name(kept, place)
+                    make_private_folder(os.path.dirname(place), self._where)
+                    link_or_copy(kept, place)
                     sync_folder(os.path.dirname(place))
                 elif not has_same_bytes(kept, place):
                     raise FileExistsError(None, "a client began it anew")

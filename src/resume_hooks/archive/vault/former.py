@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from resume_hooks.archive.vault import commit
 from resume_hooks.errors import ResumeHooksError
-from resume_hooks.paths import Where, private_folder
+from resume_hooks.paths import Where, make_private_folder
 from resume_hooks.sessions.archived.layout import BY_ID, is_place, path_of_place, root_of
 from resume_hooks.sessions.archived.manifest import (
     About,
@@ -23,8 +23,8 @@ from resume_hooks.sessions.archived.manifest import (
 )
 from resume_hooks.sessions.transcript_files import PREFIX
 from resume_hooks.storage import removal
-from resume_hooks.storage.move import has_same_bytes, is_stub, paths_inside, second_name
-from resume_hooks.storage.typed_rows import read_as
+from resume_hooks.storage.move import has_same_bytes, is_empty_file, link_or_copy, list_files_below
+from resume_hooks.storage.typed_rows import parse_row
 from resume_hooks.transcripts.provenance import read_parent
 
 
@@ -95,7 +95,7 @@ def moved_nothing(folder: str) -> bool:
 def _manifest(folder: str) -> FormerEntry | None:
     session_id, row = os.path.basename(os.path.dirname(folder)), row_of(folder)
     if row.get("version") == 1:
-        entry = read_as(FormerEntry, row)
+        entry = parse_row(FormerEntry, row)
     else:
         entry = None
     if entry is None or not entry.parts or entry.parts[0].name != f"{session_id}.jsonl":
@@ -115,7 +115,7 @@ def _manifest(folder: str) -> FormerEntry | None:
 def _files_in_trash(part: FormerPart, folder: str) -> Iterator[ArchivedFile]:
     """The files of a part that lie in the trash; an empty one took its name and was killed."""
     top = os.path.join(folder, part.name)
-    for name in paths_inside(top) if os.path.lexists(top) else ():
+    for name in list_files_below(top) if os.path.lexists(top) else ():
         status = os.lstat(os.path.join(top, name) if name else top)
         if name or status.st_size or not part.size:
             yield stored_file("/".join([part.place, *filter(None, name.split(os.sep))]), status)
@@ -133,16 +133,16 @@ def _finish_moving(entry: FormerEntry, folder: str, where: Where) -> None:
                 commit.only_one_in_trash(where, waiting=False),
             ):
                 same = []
-                for below in paths_inside(hidden):
+                for below in list_files_below(hidden):
                     path, kept = (
                         os.path.join(top, below).rstrip(os.sep)
                         for top in (hidden, f"{folder}/{part.name}")
                     )
-                    if os.path.lexists(kept) and is_stub(kept):
+                    if os.path.lexists(kept) and is_empty_file(kept):
                         removal.remove_file(kept, where.state)
                     if not os.path.lexists(kept):
-                        private_folder(os.path.dirname(kept), where)
-                        second_name(path, kept)
+                        make_private_folder(os.path.dirname(kept), where)
+                        link_or_copy(path, kept)
                     same.append(has_same_bytes(path, kept))
                 if all(same):  # else its client wrote on while it was copied
                     removal.remove_for_good(hidden, root_of(part.place, where), follow_root=True)

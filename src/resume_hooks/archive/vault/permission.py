@@ -19,10 +19,10 @@ from resume_hooks.errors import VaultOff
 from resume_hooks.paths import Where
 from resume_hooks.seam import answers
 from resume_hooks.sessions.archived.layout import vault_folder
-from resume_hooks.storage.state_file import leave_mark
-from resume_hooks.system.claude_settings import kept_days, managed_days
-from resume_hooks.system.invocation import in_shell
-from resume_hooks.system.text import plural
+from resume_hooks.storage.state_file import create_marker
+from resume_hooks.system.claude_settings import managed_retention, retention_days
+from resume_hooks.system.invocation import shell_command
+from resume_hooks.system.text import format_count
 
 OFF = "the setting 'vault' is off"
 MANAGED = "{path} has sessions deleted after {days}, and nothing is archived beyond that"
@@ -35,10 +35,10 @@ def archiving_allowed(where: Where) -> tuple[bool, str]:
     """Whether sessions may be archived beyond the client's period, and if not why, as the end of a sentence."""
     if ruled := data_rules.reason_against_copies(where):
         return False, ruled
-    path, days = managed_days()
+    path, days = managed_retention()
     if days:
-        return False, MANAGED.format(path=path, days=plural(days, "day"))
-    if settings.vault_room(where) is None:
+        return False, MANAGED.format(path=path, days=format_count(days, "day"))
+    if settings.vault_limit(where) is None:
         return False, OFF
     return True, ""
 
@@ -85,8 +85,8 @@ def is_open(where: Where) -> bool:
             < time.time() - PATIENCE_DAYS * DAY
         ):
             return False
-    is_decided = data_rules.rules_in_force(where) or managed_days()[1]
-    return settings.load(where)["vault"].source == "default" and not is_decided
+    is_decided = data_rules.rules_in_force(where) or managed_retention()[1]
+    return settings.load_settings(where)["vault"].source == "default" and not is_decided
 
 
 def copies_must_wait(where: Where) -> bool:
@@ -105,7 +105,7 @@ def waiting_notice(where: Where) -> str:
     until = f"{PATIENCE_DAYS} days after the first had to wait"
     with contextlib.suppress(OSError):
         since = os.lstat(os.path.join(where.state, WAITING)).st_mtime
-        until = f"from {clock.minute(clock.from_epoch(since + PATIENCE_DAYS * DAY))} UTC on"
+        until = f"from {clock.format_minute(clock.from_epoch(since + PATIENCE_DAYS * DAY))} UTC on"
     return f"Copies wait; without a word of yours they are made {until}."
 
 
@@ -124,12 +124,12 @@ def first_archive_line(where: Where, cwd: str = "/") -> str:
             return ""
     except OSError:
         return ""
-    days = kept_days(cwd, where)
+    days = retention_days(cwd, where)
     if days is None:
         period = "for as long as the client keeps them, and beyond"
     else:
-        period = f"beyond the client's {plural(days, 'day')}"
-    off = in_shell("config vault off")
+        period = f"beyond the client's {format_count(days, 'day')}"
+    off = shell_command("config vault off")
     said = (
         f"Transcripts are now archived {period}, in {vault_folder(where)}. Off, in a shell: {off}"
     )
@@ -140,4 +140,4 @@ def first_archive_line(where: Where, cwd: str = "/") -> str:
 
 
 def _leave_note(name: str, where: Where) -> bool:
-    return leave_mark(os.path.join(where.state, name), where)
+    return create_marker(os.path.join(where.state, name), where)

@@ -24,7 +24,7 @@ from resume_hooks.archive.vault import trash
 from resume_hooks.archive.vault.commit import forget_archived
 from resume_hooks.clock import DAY
 from resume_hooks.errors import ResumeHooksError, SessionNotFound
-from resume_hooks.paths import Where, is_private, is_session_id, read_object
+from resume_hooks.paths import Where, is_private_folder, is_session_id, read_json_object
 from resume_hooks.sessions.archived.layout import is_foreign, vault_folder
 from resume_hooks.sessions.archived.manifest import ArchivedSession, all_archived
 from resume_hooks.sessions.lineage import Family
@@ -32,10 +32,10 @@ from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.sessions.link_log import read_links
 from resume_hooks.sessions.session_files import all_sessions
 from resume_hooks.storage import removal, state_file
-from resume_hooks.storage.typed_rows import read_as
-from resume_hooks.system.claude_settings import managed_days
-from resume_hooks.system.invocation import in_shell
-from resume_hooks.system.text import plural
+from resume_hooks.storage.typed_rows import parse_row
+from resume_hooks.system.claude_settings import managed_retention
+from resume_hooks.system.invocation import shell_command
+from resume_hooks.system.text import format_count
 
 FILE = "policy.json"
 """What is noted between two runs, in the vault."""
@@ -95,10 +95,10 @@ def sessions_due(
     The sessions in ``keeping`` stay. All manifests are read.
     """
     archived = all_archived(where)[::-1]
-    path, managed = managed_days()
+    path, managed = managed_retention()
     if managed:
-        why = f"{path} has sessions deleted after {plural(managed, 'day')}"
-        ends = ((each, clock.milliseconds(each.ended)) for each in archived)
+        why = f"{path} has sessions deleted after {format_count(managed, 'day')}"
+        ends = ((each, clock.to_milliseconds(each.ended)) for each in archived)
         before = (time.time() - managed * DAY) * 1000
         return [(each, why, True) for each, ended in ends if ended is not None and ended <= before]
     most, taken = _size_limit(where), sum(each.stored for each in archived)
@@ -121,8 +121,8 @@ def sessions_due(
 def _size_limit(where: Where) -> int:
     """Bytes beyond which something goes, 0 for none: the stored limit, or a variable's where that is larger."""
     rooms = []
-    for each in (where, settings.without_variables(where)):
-        rooms.append(settings.vault_room(each))
+    for each in (where, settings.without_setting_variables(where)):
+        rooms.append(settings.vault_limit(each))
     if None in rooms or 0 in rooms:
         return 0
     return max(room or 0 for room in rooms)
@@ -160,14 +160,14 @@ def _share_of_today(over: Sequence[ArchivedSession], where: Where, now: float) -
     """Which of the sessions for which there is no room go today: none before somebody was told, a day ago."""
     mark = os.path.join(where.state, ANNOUNCED)
     if not over:
-        removal.discard(mark, where.state)
+        removal.remove_if_possible(mark, where.state)
         return set()
     announced, shrunk = (
         _past_instant(_policy_row(where).get(name), now) for name in ("announced", "shrunk")
     )
     if not announced or (now - announced > TOLD_FOR and not os.path.lexists(mark)):
         with contextlib.suppress(OSError):  # then it is said another time, and nothing goes before
-            state_file.leave_mark(mark, where)
+            state_file.create_marker(mark, where)
             _write_instants(where, announced=int(now))
         return set()
     if os.path.lexists(mark) or now - announced < APART or now - shrunk < APART:
@@ -196,10 +196,10 @@ def announcement(where: Where) -> str:
         removal.remove_for_good(mark, where.state)
     if not over:
         return ""
-    room, count = size_text(_size_limit(where)), plural(len(over), "session")
+    room, count = size_text(_size_limit(where)), format_count(len(over), "session")
     return (
         f"archived copies take more than the setting vault ({room}): from tomorrow on the oldest go, {count} in all, "
-        f"a tenth a day; to keep them, in a shell: {in_shell('config vault 40G')}"
+        f"a tenth a day; to keep them, in a shell: {shell_command('config vault 40G')}"
     )
 
 
@@ -258,15 +258,15 @@ def removed_sessions(where: Where) -> list[RemovedSession]:
     """The sessions that the policy let go, the last ones, oldest first."""
     rows = _policy_row(where).get("went")
     if isinstance(rows, list):
-        found = [read_as(RemovedSession, each) for each in rows]
+        found = [parse_row(RemovedSession, each) for each in rows]
     else:
         found = []
     return [each for each in found if each and is_session_id(each.session_id)][-MOST:]
 
 
 def _policy_row(where: Where) -> dict[str, object]:
-    if is_private(vault_folder(where), where):
-        row = read_object(_policy_path(where))
+    if is_private_folder(vault_folder(where), where):
+        row = read_json_object(_policy_path(where))
     else:
         row = {}
     if row.get("version") == VERSION:
@@ -294,7 +294,7 @@ def _write_instants(where: Where, **instants: int) -> None:
 def _write_row(where: Where, values: Mapping[str, object]) -> None:
     row, path = {**values, "version": VERSION}, _policy_path(where)
     with contextlib.suppress(OSError):
-        if is_private(vault_folder(where), where):
+        if is_private_folder(vault_folder(where), where):
             state_file.replace_state_file(path, orjson.dumps(row) + b"\n", where)
 
 

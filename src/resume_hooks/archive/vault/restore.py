@@ -26,7 +26,7 @@ from resume_hooks.errors import (
     SessionNotFound,
     WriteFailed,
 )
-from resume_hooks.paths import Where, find_session, open_regular, private_folder
+from resume_hooks.paths import Where, find_session, make_private_folder, open_regular
 from resume_hooks.sessions.archived.layout import BY_ID, PROJECTS, path_of_place, place_beside
 from resume_hooks.sessions.archived.manifest import ArchivedFile, ArchivedSession
 from resume_hooks.sessions.archived.unpack import (
@@ -37,12 +37,12 @@ from resume_hooks.sessions.archived.unpack import (
 )
 from resume_hooks.sessions.transcript_files import FOLDER as SUBAGENTS
 from resume_hooks.storage import removal
-from resume_hooks.storage.append_carryover import begins_with
+from resume_hooks.storage.append_carryover import begins_with_copy
 from resume_hooks.storage.atomic import create_session
-from resume_hooks.storage.move import digest, has_same_bytes, is_stub, second_name
-from resume_hooks.storage.state_file import sweep_spare_names, sync_folder
-from resume_hooks.system.claude_settings import kept_days
-from resume_hooks.system.text import encodable, plain_line, plural
+from resume_hooks.storage.move import has_same_bytes, hash_file, is_empty_file, link_or_copy
+from resume_hooks.storage.state_file import remove_stale_temporaries, sync_folder
+from resume_hooks.system.claude_settings import retention_days
+from resume_hooks.system.text import format_count, plain_line, replace_surrogates
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.raw_edit import with_session_id
 
@@ -111,7 +111,7 @@ def _plan_from_vault(archived: ArchivedSession, where: Where) -> Retrieval:
     """How a session comes out of the vault: under a new id where another one is in its place."""
     source = verified_transcript(archived, where)
     # An earlier state may have had another title.
-    title = encodable(plain_line(HeadTail(source).title))
+    title = replace_surrogates(plain_line(HeadTail(source).title))
     archived = archived._replace(title=title)
     place = path_of_place(archived.place, where)
     warnings = []
@@ -140,7 +140,7 @@ def _plan_from_vault(archived: ArchivedSession, where: Where) -> Retrieval:
 
 def _existing_at(place: str) -> str:
     """``place`` where a file lies there that is not a stub, else ``""``."""
-    if os.path.lexists(place) and not is_stub(place):
+    if os.path.lexists(place) and not is_empty_file(place):
         return place
     return ""
 
@@ -189,7 +189,7 @@ def _pieces_in_trash(
     for piece in pieces:
         if os.path.lexists(piece.source):
             there.append(piece)
-            if piece.part.sha256 and digest(piece.source) != piece.part.sha256:
+            if piece.part.sha256 and hash_file(piece.source) != piece.part.sha256:
                 warnings.append(CHANGED.format(name=place_beside(piece.part.place)))
         elif piece.part == entry.transcript:
             raise SessionNotFound(
@@ -216,13 +216,13 @@ def _source_folder(entry: ArchivedSession, where: Where) -> str:
 
 def _age_warnings(archived: ArchivedSession, where: Where) -> list[str]:
     """What to say of a session that is so old that it has to count as newer."""
-    days = kept_days(archived.cwd, where)
+    days = retention_days(archived.cwd, where)
     if days is None:
         return []
     written = archived.transcript.mtime_ns / 1e9
     if written >= _oldest_time_left(archived.cwd, where):
         return []
-    return [AGED.format(kept=plural(days, "day"), left=plural(_days_left(days), "day"))]
+    return [AGED.format(kept=format_count(days, "day"), left=format_count(_days_left(days), "day"))]
 
 
 def restore_session(decided: Retrieval, where: Where) -> Retrieval:
@@ -285,7 +285,7 @@ def _restore_locked(decided: Retrieval, where: Where) -> Retrieval:
         target = _target(part, archived.session_id, decided.session_id, folder, where)
         targets.append(target)
     for target_folder in {os.path.dirname(target) for target in targets}:
-        sweep_spare_names(target_folder)
+        remove_stale_temporaries(target_folder)
     if archived.deleted_at:
         for target in targets:
             _keep_from_expiring(target, oldest)
@@ -307,12 +307,12 @@ def _put_piece(piece: RestoredFile, decided: Retrieval, oldest: float, where: Wh
     """Put one file in its place, no older than ``oldest``. OSError, CheckFailed, PlaceTaken."""
     folder = os.path.dirname(piece.path)
     oldest_ns = int(oldest * 1e9)
-    private_folder(folder, where)
-    if is_stub(piece.path):
+    make_private_folder(folder, where)
+    if is_empty_file(piece.path):
         removal.remove_file(piece.path, folder, follow_root=True)
     if not piece.part.where:
         _keep_from_expiring(piece.source, oldest)
-        second_name(piece.source, piece.path)
+        link_or_copy(piece.source, piece.path)
     elif piece.part.is_link:
         os.symlink(os.readlink(piece.source), piece.path)
         newest = max(piece.part.mtime_ns, oldest_ns)
@@ -397,7 +397,7 @@ def _pieces_to_put(
         own = part is archived.transcript
         path = _target(part, archived.session_id, session_id, folder, where)
         piece = RestoredFile(part, os.path.join(source, *place_beside(part.place).split("/")), path)
-        is_free = not os.path.lexists(path) or is_stub(path)
+        is_free = not os.path.lexists(path) or is_empty_file(path)
         if is_free or archived.deleted_at:
             own_folder = os.path.dirname(path)
             _require_real_folder(
@@ -422,7 +422,7 @@ def _require_same(piece: RestoredFile, entry: ArchivedSession) -> None:
     if os.path.lexists(piece.source) and not has_same_bytes(piece.source, piece.path):
         if not entry.complete and not piece.part.is_link:
             with open_regular(piece.path, follow=False) as there:
-                if begins_with(there.fileno(), piece.source):
+                if begins_with_copy(there.fileno(), piece.source):
                     return
         if piece.part == entry.transcript:
             way = "First: resume-hooks delete"
@@ -470,7 +470,7 @@ def _days_left(kept: int) -> int:
 
 def _oldest_time_left(cwd: str, where: Where) -> float:
     """The oldest time, in seconds since the epoch, that a restored file may have; 0 where none is too old."""
-    kept = kept_days(cwd, where)
+    kept = retention_days(cwd, where)
     if kept is None:
         return 0.0
     return time.time() - (kept - _days_left(kept)) * DAY

@@ -15,7 +15,7 @@ from resume_hooks.sessions.archived.layout import place_beside, unpacked_folder
 from resume_hooks.sessions.archived.manifest import ArchivedFile, ArchivedSession
 from resume_hooks.sessions.archived.unpack import lay_out
 from resume_hooks.storage import removal
-from resume_hooks.system.text import encodable, plain_line
+from resume_hooks.system.text import plain_line, replace_surrogates
 from resume_hooks.transcripts.head_tail import HeadTail
 
 LARGEST_TEXT = 64 * 1024 * 1024
@@ -57,7 +57,9 @@ def rewrite_archived(
         new = changed.manifest(_updated_manifest(new, where) if changed.lines else new)
         if changed.lines:
             commit.commit_manifest(new, where)
-            removal.discard(os.path.join(unpacked_folder(where), now.session_id), where.state)
+            removal.remove_if_possible(
+                os.path.join(unpacked_folder(where), now.session_id), where.state
+            )
         return changed.lines
 
 
@@ -70,7 +72,7 @@ def _updated_manifest(archived: ArchivedSession, where: Where) -> ArchivedSessio
     lay_out(archived, [archived.transcript], folder, where)
     ends = HeadTail(os.path.join(folder, place_beside(archived.place)))
     return archived._replace(
-        title=encodable(plain_line(ends.title)),
+        title=replace_surrogates(plain_line(ends.title)),
         about=about_of(ends, archived.about.parent),
     )
 

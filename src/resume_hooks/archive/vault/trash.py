@@ -16,14 +16,14 @@ from typing import NamedTuple
 from resume_hooks.archive.vault import commit, former
 from resume_hooks.archive.vault.packs import PackWriter
 from resume_hooks.errors import ResumeHooksError, WriteFailed
-from resume_hooks.paths import Where, folders_in, is_session_id, private_folder
+from resume_hooks.paths import Where, is_session_id, make_private_folder, subfolders
 from resume_hooks.sessions.archived.layout import MAX_FILES, TRASH, unpacked_folder
 from resume_hooks.sessions.archived.manifest import ArchivedFile, ArchivedSession, read_manifest
 from resume_hooks.sessions.archived.unpack import stored_path
 from resume_hooks.storage import removal
-from resume_hooks.storage.move import digest, sizes_in
+from resume_hooks.storage.move import file_sizes, hash_file
 from resume_hooks.storage.state_file import sync_folder
-from resume_hooks.system.text import encodable
+from resume_hooks.system.text import replace_surrogates
 
 GONE = ".gone"
 """What the name of a folder ends with that is being removed for good, or took nothing yet."""
@@ -49,7 +49,7 @@ def new_folder(session_id: str, at: str, where: Where) -> str:
     Nobody counts it before ``GONE`` is taken from its name.
     """
     folder = os.path.join(where.state, TRASH, session_id)
-    private_folder(folder, where)
+    make_private_folder(folder, where)
     made = os.path.join(folder, at.replace(":", "-"))
     if os.path.lexists(made):  # of two deletes within a millisecond one fails
         raise FileExistsError(None, "Another delete was as fast", made)
@@ -67,7 +67,9 @@ def drop_from_trash(folder: str, where: Where) -> None:
         os.rename(folder, gone)
         sync_folder(home)
     removal.remove_for_good(gone, where.state)
-    removal.discard(os.path.join(unpacked_folder(where), os.path.basename(home)), where.state)
+    removal.remove_if_possible(
+        os.path.join(unpacked_folder(where), os.path.basename(home)), where.state
+    )
     with contextlib.suppress(OSError):  # it holds another delete of the same session
         removal.remove_empty(home, where.state)
 
@@ -97,13 +99,13 @@ def entry_in(folder: str, where: Where) -> ArchivedSession | None:
 
 
 def _contents(where: Where) -> Iterator[ArchivedSession | StrayFolder]:
-    for path in folders_in(os.path.join(where.state, TRASH)):
-        for folder in folders_in(path) if is_session_id(os.path.basename(path)) else [path]:
+    for path in subfolders(os.path.join(where.state, TRASH)):
+        for folder in subfolders(path) if is_session_id(os.path.basename(path)) else [path]:
             if folder != path and (entry := entry_in(folder, where)):
                 yield entry
                 continue
             gone = folder != path and (folder.endswith(GONE) or former.moved_nothing(folder))
-            sizes = list(sizes_in(folder))
+            sizes = list(file_sizes(folder))
             if gone or sizes:
                 yield StrayFolder(folder, len(sizes), sum(sizes), gone)
 
@@ -120,7 +122,7 @@ def settle_deleted(entry: ArchivedSession) -> ArchivedSession:
 
 def _settle_file(entry: ArchivedSession, part: ArchivedFile) -> ArchivedFile:
     kept = stored_path(entry.folder, part)
-    status, sha256 = os.lstat(kept), digest(kept)
+    status, sha256 = os.lstat(kept), hash_file(kept)
     return part._replace(
         size=status.st_size, seen=status.st_size, mtime_ns=status.st_mtime_ns, sha256=sha256
     )
@@ -140,7 +142,7 @@ def take_over(entry: ArchivedSession, where: Where) -> None:
         with commit.only_one_in_trash(where):
             if found := former.entry_in(entry.folder, where):
                 if len(found.parts) > MAX_FILES or any(
-                    part.place != encodable(part.place) for part in found.parts
+                    part.place != replace_surrogates(part.place) for part in found.parts
                 ):
                     raise WriteFailed(
                         (

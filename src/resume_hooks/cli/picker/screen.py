@@ -57,7 +57,7 @@ from resume_hooks.hooks.session_list.rows import (
 from resume_hooks.hooks.session_list.state import Choices, Listed
 from resume_hooks.paths import Where
 from resume_hooks.search.listing import ListedSession
-from resume_hooks.system.text import plural
+from resume_hooks.system.text import format_count
 
 ESCAPE = 0.1  # seconds to wait after Esc for the rest of a sequence; enough for a slow line
 ENDINGS = (
@@ -201,7 +201,7 @@ class Chooser:
         else:
             more = " ..."
         if self._behind and self._typed.text:
-            behind = f" · {plural(self._behind, 'file')} not indexed yet"
+            behind = f" · {format_count(self._behind, 'file')} not indexed yet"
         else:
             behind = ""
         return f"Resume a session · {what} · {said}{more}{behind}"

@@ -18,7 +18,7 @@ from pydantic_core import CoreSchema
 from resume_hooks.cli.with_fields import With
 from resume_hooks.derive.model.port import Spent
 from resume_hooks.sessions.agents.registry import RUNNING
-from resume_hooks.system.text import encodable
+from resume_hooks.system.text import replace_surrogates
 from resume_hooks.transcripts.invariants import Check
 from resume_hooks.transcripts.tokens import ContextSize
 
@@ -129,7 +129,7 @@ def _encodable(value: Any) -> Any:
     Our own values stay unchanged, because their forms read them.
     """
     if isinstance(value, str):
-        return encodable(value)
+        return replace_surrogates(value)
     if isinstance(value, dict):
         return {_encodable(key): _encodable(inner) for key, inner in value.items()}
     if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):

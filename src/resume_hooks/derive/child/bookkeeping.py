@@ -10,7 +10,7 @@ import os
 import re
 from typing import Any, NamedTuple
 
-from resume_hooks.paths import canonical
+from resume_hooks.paths import canonical_path
 from resume_hooks.transcripts.bookkeeping import MODE, PR_LINK, RELOCATED, TAG, WORKTREE
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.lines import Line, open_transcript, read_at
@@ -24,7 +24,7 @@ _SEPARATORS = re.compile(r"[/\\]+")
 
 def plan_relocation(old: str, new: str) -> Relocation:
     """Return the move from one home to another. If ``old`` is ``""``, no path changes."""
-    real_path = canonical(old) if os.path.isabs(old) else old
+    real_path = canonical_path(old) if os.path.isabs(old) else old
     roots = tuple(dict.fromkeys(root for root in (old, real_path) if root not in {"", os.sep}))
     return Relocation(old, new, roots, real_path == new or not os.path.isdir(real_path))
 

@@ -11,7 +11,13 @@ import contextlib
 import os
 from collections.abc import Iterator
 
-from resume_hooks.paths import ENDING, Where, find_session, is_private, is_session_id
+from resume_hooks.paths import (
+    TRANSCRIPT_SUFFIX,
+    Where,
+    find_session,
+    is_private_folder,
+    is_session_id,
+)
 from resume_hooks.storage import removal, state_file
 
 CLAIMS_FOLDER = "making"
@@ -33,11 +39,11 @@ def claim_child(session_id: str, project: str, where: Where) -> Iterator[None]:
     folder, state_existed = os.path.join(where.state, CLAIMS_FOLDER), os.path.lexists(where.state)
     note = os.path.join(folder, f"{os.getpid()}.{session_id}.{project}")
     with contextlib.suppress(OSError):
-        state_file.leave_mark(note, where)
+        state_file.create_marker(note, where)
     try:
         yield
     finally:
-        removal.discard(note, where.state)
+        removal.remove_if_possible(note, where.state)
         with contextlib.suppress(
             OSError
         ):  # another child is being written, or the folder is not empty
@@ -50,7 +56,7 @@ def sweep_claims(where: Where) -> None:
     """Remove the sidecars of sessions that a killed command never finished."""
     folder = os.path.join(where.state, CLAIMS_FOLDER)
     try:
-        names = os.listdir(folder) if is_private(folder, where) else []
+        names = os.listdir(folder) if is_private_folder(folder, where) else []
     except OSError:
         return
     for name in names:
@@ -59,16 +65,16 @@ def sweep_claims(where: Where) -> None:
         if (
             not process.isdecimal()
             or not is_session_id(session_id)
-            or state_file.process_runs(int(process))
+            or state_file.is_process_running(int(process))
         ):
             continue
         if find_session(session_id, where) is None and not os.path.lexists(
-            os.path.join(where.projects, project, session_id + ENDING)
+            os.path.join(where.projects, project, session_id + TRANSCRIPT_SUFFIX)
         ):
-            removal.discard(
+            removal.remove_if_possible(
                 os.path.join(where.projects, project, session_id), where.projects, follow_root=True
             )
-            removal.discard(
+            removal.remove_if_possible(
                 os.path.join(where.file_history, session_id), where.file_history, follow_root=True
             )
-        removal.discard(os.path.join(folder, name), where.state)
+        removal.remove_if_possible(os.path.join(folder, name), where.state)

@@ -27,8 +27,8 @@ from resume_hooks.paths import (
     TOOL_RESULTS,
     Where,
     is_session_id,
+    make_private_folder,
     open_regular,
-    private_folder,
 )
 from resume_hooks.sessions.archived.layout import HISTORY, MAX_FILES, PROJECTS
 from resume_hooks.sessions.archived.manifest import ArchivedSession, archived_of_id
@@ -96,15 +96,15 @@ def _read_file(path: str) -> bytes:
 
 def _write_task_list(files: dict[str, bytes], home: str, session_id: str) -> None:
     """Write a session's task list, all files or none. Raises OSError."""
-    state_file.sweep_spare_names(home)
-    temporary = state_file.temporary_in(home)
+    state_file.remove_stale_temporaries(home)
+    temporary = state_file.temporary_path(home)
     os.mkdir(temporary, 0o700)
     try:
         for name, content in files.items():
             state_file.create_file(os.path.join(temporary, name), [content])
         os.rename(temporary, os.path.join(home, session_id))
     finally:
-        state_file.discard_spare(temporary)
+        state_file.discard_temporary(temporary)
     state_file.sync_folder(home)
 
 
@@ -153,7 +153,7 @@ def copy_sidecars(draft: Draft, backups: Collection[str], where: Where) -> Itera
         succeeded = True
     finally:
         for folder in () if succeeded else (*new_folders, draft.path.removesuffix(".jsonl")):
-            removal.discard(folder, os.path.dirname(folder), follow_root=True)
+            removal.remove_if_possible(folder, os.path.dirname(folder), follow_root=True)
 
 
 class _CopyStep(NamedTuple):
@@ -250,7 +250,7 @@ def _transfer_files(step: _CopyStep, new_folders: list[str], where: Where) -> No
     if not names or os.path.islink(source):
         return
     if target not in new_folders:
-        private_folder(os.path.dirname(target), where)
+        make_private_folder(os.path.dirname(target), where)
         os.mkdir(target, 0o700)  # the id is new, so an existing folder is not ours
         new_folders.append(target)
     for name in names:

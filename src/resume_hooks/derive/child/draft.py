@@ -28,7 +28,7 @@ from resume_hooks.sessions.project_folder import home_folder, project_folder
 from resume_hooks.sessions.session import Session
 from resume_hooks.sessions.session_files import SessionFile, is_known
 from resume_hooks.sessions.transcript_files import file_of_owner, subagent_name, title_of
-from resume_hooks.system.invocation import after_updates
+from resume_hooks.system.invocation import lasting_shell_command
 from resume_hooks.system.text import plain_line
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.provenance import BackTimes, ChildSize, Trim, continue_line
@@ -106,7 +106,7 @@ class Draft(NamedTuple):
         """
         if self.agent == NAME:
             return f"resume-hooks {words}"
-        return after_updates(words)
+        return lasting_shell_command(words)
 
     @property
     def folder(self) -> str:

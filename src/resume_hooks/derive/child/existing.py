@@ -24,7 +24,7 @@ from resume_hooks.sessions.opening_layout import next_step_of
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.sessions.session import Session
 from resume_hooks.sessions.session_files import SessionFile, session_file
-from resume_hooks.storage.locks import locked_folder
+from resume_hooks.storage.locks import lock_folder
 from resume_hooks.system.processes import client_pid
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.head_tail import HeadTail, is_talk
@@ -45,7 +45,7 @@ def lock_parent(parent: SessionFile, where: Where) -> Iterator[None]:
         with contextlib.suppress(WriteFailed):
             folder = os.path.join(where.state, "pending", f"making-{parent.session_id}")
             locks.enter_context(
-                locked_folder(folder, where, _BUSY_MESSAGE, "Could not hold", _LOCK_SECONDS)
+                lock_folder(folder, where, _BUSY_MESSAGE, "Could not hold", _LOCK_SECONDS)
             )
         yield
 
@@ -87,7 +87,7 @@ def find_existing_child(
     link = _newest_link(parent, where)
     if link is None or link.kind != kind:
         return None
-    child = _find_unused_child(parent, link.child_id, clock.normal(link.at), where)
+    child = _find_unused_child(parent, link.child_id, clock.normalize_timestamp(link.at), where)
     if child is None:
         return None
     first_records = child.ends.first_records
@@ -182,12 +182,13 @@ def _make_receipt(
 def has_later_records(parent: HeadTail, instant: str) -> bool:
     """Check whether a session has talk or tool output after ``instant``, even before its tail."""
     tail_covers_instant = any(
-        "" < clock.normal(record.get("timestamp")) <= instant for record in parent.last_records
+        "" < clock.normalize_timestamp(record.get("timestamp")) <= instant
+        for record in parent.last_records
     )
 
     def is_later(record: Record) -> bool:
         continues = is_talk(record) or bool(records.results(record))
-        return continues and clock.normal(record.get("timestamp")) > instant
+        return continues and clock.normalize_timestamp(record.get("timestamp")) > instant
 
     if tail_covers_instant:
         return any(map(is_later, parent.last_records))

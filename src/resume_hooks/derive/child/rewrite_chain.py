@@ -32,7 +32,7 @@ from resume_hooks.sessions.session import Session
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.shared_values import COLD_SENTENCE, HELD, LISTED, PLUGIN
 from resume_hooks.storage.atomic import BUFFER
-from resume_hooks.system.text import plural
+from resume_hooks.system.text import format_count
 from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.api_usage import base_of
 from resume_hooks.transcripts.head_tail import HeadTail
@@ -383,7 +383,7 @@ class ChainRewrite(Body):
     def warnings(self) -> tuple[str, ...]:
         """A warning if records between two answers are lost."""
         if self.meetings:
-            return (LOST_RECORDS_WARNING.format(count=plural(self.meetings, "answer")),)
+            return (LOST_RECORDS_WARNING.format(count=format_count(self.meetings, "answer")),)
         return ()
 
     def _read_kept_records(self, stream: BinaryIO) -> Iterator[tuple[int, Node, bytes]]:
@@ -514,7 +514,7 @@ class _ChainWriter:
         ending = self._child.closing
         if ending is None:
             return
-        self._time = max(self._time + 1, clock.milliseconds(self._child.setting.at) or 0)
+        self._time = max(self._time + 1, clock.to_milliseconds(self._child.setting.at) or 0)
         setting = self._child.setting._replace(at=clock.from_milliseconds(self._time))
         yield from closing_lines(setting, self._last, ending.text, ending.card)
 

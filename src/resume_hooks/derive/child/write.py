@@ -19,7 +19,7 @@ from resume_hooks.derive.child.copy_files import copy_tasks
 from resume_hooks.derive.child.draft import NO_PARENT, Draft, read_inode
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.errors import WriteFailed
-from resume_hooks.paths import Where, is_session_id, private_folder
+from resume_hooks.paths import Where, is_session_id, make_private_folder
 from resume_hooks.sessions.archived.sessions import is_archived_copy
 from resume_hooks.sessions.child_titles import lock_titles
 from resume_hooks.sessions.link_log import Link, record_link
@@ -27,7 +27,7 @@ from resume_hooks.sessions.opening_layout import title_line
 from resume_hooks.storage import removal
 from resume_hooks.storage.atomic import create_session
 from resume_hooks.system.processes import client_pid
-from resume_hooks.system.text import encodable
+from resume_hooks.system.text import replace_surrogates
 from resume_hooks.transcripts import invariants
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.invariants import Check
@@ -229,7 +229,9 @@ def child_checks(plan: ChildPlan, title: str, path: str) -> list[Check]:
         # The parent is named by its id, or by its file if the name is not an id.
         parent_id, parent_link = draft.parent.session_id, read_parent(path)
         names_id = parent_link is not None and parent_link.session_id == parent_id
-        names_file = parent_link is not None and parent_link.file == encodable(draft.parent_file)
+        names_file = parent_link is not None and parent_link.file == replace_surrogates(
+            draft.parent_file
+        )
         checks.append(
             Check(
                 "the first line names the parent",
@@ -290,7 +292,7 @@ def _ensure_project_folder(draft: Draft, where: Where) -> Iterator[None]:
         yield
         return
     try:
-        private_folder(folder, where)
+        make_private_folder(folder, where)
     except OSError as error:
         raise WriteFailed(
             f"Could not create {folder}: {error.strerror}",

@@ -28,14 +28,14 @@ from resume_hooks.derive.imports import plan
 from resume_hooks.derive.imports.plan import ImportPlan, ImportSource
 from resume_hooks.derive.imports.read_bundle import BundledSession
 from resume_hooks.errors import NotATranscript, ResumeHooksError, WriteFailed
-from resume_hooks.paths import Where, find_session, private_folder
+from resume_hooks.paths import Where, find_session, make_private_folder
 from resume_hooks.reading.bundle import STAYED, Head, stand_in
 from resume_hooks.sessions.link_log import Link, record_link
 from resume_hooks.sessions.opening_layout import ChildSetting
 from resume_hooks.sessions.project_folder import only_maker, project_folder
 from resume_hooks.sessions.session_files import SessionFile, session_file, sessions_in
 from resume_hooks.storage import removal
-from resume_hooks.storage.move import has_same_bytes, paths_inside
+from resume_hooks.storage.move import has_same_bytes, list_files_below
 from resume_hooks.transcripts.bookkeeping import SNAPSHOTS
 from resume_hooks.transcripts.context_size import size_of_chain
 from resume_hooks.transcripts.head_tail import HeadTail
@@ -180,7 +180,7 @@ class _WholePlan(ChildPlan):
                 os.mkdir(part, 0o700)
                 for place, path in self.packed.files:
                     target = os.path.join(part, *place.split("/"))
-                    private_folder(os.path.dirname(target), where)
+                    make_private_folder(os.path.dirname(target), where)
                     shutil.copyfile(path, target)
                     os.chmod(target, 0o600)
                 os.rename(part, own)
@@ -193,9 +193,9 @@ class _WholePlan(ChildPlan):
                 "Nothing was changed. Check free space.",
             ) from error
         finally:
-            removal.discard(part, self.draft.folder, follow_root=True)
+            removal.remove_if_possible(part, self.draft.folder, follow_root=True)
             if made and not done:
-                removal.discard(own, self.draft.folder, follow_root=True)
+                removal.remove_if_possible(own, self.draft.folder, follow_root=True)
 
 
 def whole_plan(
@@ -249,7 +249,7 @@ def _is_free(own: str, packed: BundledSession) -> bool:
     if not os.path.lexists(own):
         return True
     try:
-        there = {name.replace(os.sep, "/") for name in paths_inside(own)}
+        there = {name.replace(os.sep, "/") for name in list_files_below(own)}
         same = all(
             has_same_bytes(path, os.path.join(own, *place.split("/")))
             for place, path in packed.files
@@ -373,5 +373,5 @@ def _all_or_none(imported: list[ImportedSession], options: BundleOptions) -> Ite
         for came in () if options.dry_run else imported:
             if came.receipt.written:
                 for path in (came.receipt.file, came.receipt.file.removesuffix(".jsonl")):
-                    removal.discard(path, os.path.dirname(path), follow_root=True)
+                    removal.remove_if_possible(path, os.path.dirname(path), follow_root=True)
         raise

@@ -31,12 +31,12 @@ from resume_hooks.derive.imports.record_filter import (
     without_reminder_tags,
 )
 from resume_hooks.errors import NotATranscript
-from resume_hooks.paths import Where, canonical
+from resume_hooks.paths import Where, canonical_path
 from resume_hooks.sessions.child_titles import root_of
 from resume_hooks.sessions.opening_layout import ChildSetting
 from resume_hooks.sessions.project_folder import project_folder
 from resume_hooks.sessions.session_files import SessionFile, sessions_in
-from resume_hooks.system.text import encodable, one_line, plain_line
+from resume_hooks.system.text import collapse_line, plain_line, replace_surrogates
 from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.bookkeeping import CUSTOM_TITLE, IMPORTED, TAG, label
 from resume_hooks.transcripts.context_size import size_of_chain
@@ -120,9 +120,9 @@ def plan_import(source: ImportSource, home: str, where: Where) -> ImportPlan:
     survey, read_back, sorting, ends = WriteScan(), ReadBack(), _Sorting(), HeadTail(source.path)
     transcript = _read_source(source, survey, read_back, sorting)
     version = ends.version if _VERSION.fullmatch(ends.version) else ""
-    setting = ChildSetting(str(uuid.uuid4()), canonical(home), "", version, clock.now())
+    setting = ChildSetting(str(uuid.uuid4()), canonical_path(home), "", version, clock.now())
     folder = project_folder(setting.cwd, where)
-    title, tag = root_of(plain_line(ends.title)), one_line(plain_line(ends.tag), TITLE_LENGTH)
+    title, tag = root_of(plain_line(ends.title)), collapse_line(plain_line(ends.tag), TITLE_LENGTH)
     child = Draft(KIND, setting, os.path.join(folder, f"{setting.session_id}.jsonl"), title)
     row = linearize(transcript.chain)
     body = plan_chain_rewrite(
@@ -180,7 +180,7 @@ def first_line(source: ImportSource, at: str) -> bytes:
     """
     facts = {
         "sha256": source.sha256,
-        "imported_from": encodable(source.name),
+        "imported_from": replace_surrogates(source.name),
         "imported_at": at,
         "source_bytes": source.size,
     }
@@ -208,7 +208,7 @@ def _read_source(
         else:
             why = "has no Claude Code conversation"
         raise NotATranscript(f"{source.name} {why}", "Give the .jsonl file of a session.")
-    now = clock.milliseconds(clock.now()) or 0
+    now = clock.to_milliseconds(clock.now()) or 0
     for node in transcript.chain:
         # The import changes the ids of the blocks, so pairs and open calls refer to the new ids.
         node.calls, node.results = (

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple, TypeVar
 import orjson
 
 from resume_hooks.errors import ImportFailed, WriteFailed
-from resume_hooks.paths import TOOL_RESULTS, Where, is_session_id, private_folder
+from resume_hooks.paths import TOOL_RESULTS, Where, is_session_id, make_private_folder
 from resume_hooks.reading.bundle import (
     ABOUT,
     END,
@@ -36,8 +36,13 @@ from resume_hooks.reading.bundle import (
     Sums,
 )
 from resume_hooks.sessions.transcript_files import FOLDER
-from resume_hooks.storage.state_file import MODE, discard_spare, sweep_spare_names, temporary_in
-from resume_hooks.system.text import one_line, plain_line
+from resume_hooks.storage.state_file import (
+    MODE,
+    discard_temporary,
+    remove_stale_temporaries,
+    temporary_path,
+)
+from resume_hooks.system.text import collapse_line, plain_line
 from resume_hooks.transcripts.head_tail import TITLE_LENGTH
 from resume_hooks.transcripts.lines import BOM
 
@@ -94,8 +99,8 @@ def unpack_bundle(path: str, where: Where) -> Iterator[list[BundledSession]]:
     made: list[str] = []
     try:
         try:
-            folder = private_folder(where.state, where)
-            sweep_spare_names(folder)
+            folder = make_private_folder(where.state, where)
+            remove_stale_temporaries(folder)
             with open(path, "rb") as stream:
                 found = _Reader(stream, folder, made).sessions()
         except OSError as error:
@@ -106,7 +111,7 @@ def unpack_bundle(path: str, where: Where) -> Iterator[list[BundledSession]]:
         yield found
     finally:
         for temporary in made:
-            discard_spare(temporary)
+            discard_temporary(temporary)
 
 
 class _Reader:
@@ -186,7 +191,7 @@ class _Reader:
 
     @contextlib.contextmanager
     def _temporary(self) -> Iterator[tuple[str, BinaryIO]]:
-        path = temporary_in(self._folder)
+        path = temporary_path(self._folder)
         self._made.append(path)
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, MODE), "wb") as stream:
             yield path, stream
@@ -210,7 +215,7 @@ def _parse_head(line: bytes) -> Head:
     ):
         raise _damaged_error("sessions")
     kind = head.kind if _KIND.fullmatch(head.kind) else ""
-    return head._replace(title=one_line(plain_line(head.title), TITLE_LENGTH), kind=kind)
+    return head._replace(title=collapse_line(plain_line(head.title), TITLE_LENGTH), kind=kind)
 
 
 def _parse_part(form: TypeAdapter[Form], row: object, part: str) -> Form:

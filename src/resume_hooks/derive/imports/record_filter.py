@@ -18,7 +18,7 @@ from types import MappingProxyType
 
 from resume_hooks import clock
 from resume_hooks.sessions.opening_layout import ChildSetting
-from resume_hooks.system.text import QUOTE, plain_line, replace_matches
+from resume_hooks.system.text import TAG_BRACKET, plain_line, replace_matches
 from resume_hooks.transcripts.attachments import QUEUED, kind_of
 from resume_hooks.transcripts.records import (
     CALL,
@@ -76,7 +76,7 @@ def without_reminder_tags(text: str) -> str:
     """
     if not _OPENS.search(text):
         return text
-    return replace_matches(text, ((_REMINDER, QUOTE),))
+    return replace_matches(text, ((_REMINDER, TAG_BRACKET),))
 
 
 def fitting_id(call: str) -> str:
@@ -322,7 +322,7 @@ class ConversationOnly:
             if record.get(flag) is True:
                 flags[flag] = True
         instant = min(
-            clock.normal(record.get("timestamp")), self._setting.at
+            clock.normalize_timestamp(record.get("timestamp")), self._setting.at
         )  # a later time is the importing user's
         return {  # the writer sets the links, and replaces an invalid time
             "parentUuid": string(record, "parentUuid") or None,

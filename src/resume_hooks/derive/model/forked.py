@@ -14,7 +14,7 @@ from resume_hooks.derive.model import port
 from resume_hooks.derive.model.port import Form, Reply
 from resume_hooks.errors import HeadlessFailed
 from resume_hooks.shared_values import MODEL_SECONDS, MODEL_TIME
-from resume_hooks.system.text import one_line, plain_line
+from resume_hooks.system.text import collapse_line, plain_line
 from resume_hooks.transcripts.api_usage import traffic_of
 from resume_hooks.transcripts.records import mapping, string
 
@@ -55,7 +55,7 @@ class ForkedModel(NamedTuple):
     @property
     def name(self) -> str:
         """The session's model, or ``""`` without the module."""
-        return one_line(plain_line(string(self.told, "model")), 80)
+        return collapse_line(plain_line(string(self.told, "model")), 80)
 
     @property
     def asked(self) -> bool:
@@ -74,8 +74,8 @@ class ForkedModel(NamedTuple):
         """
         seen = traffic_of(path)
         same = self.name == seen.model  # a newly selected model has no cache
-        warm = same and seen.is_warm(clock.milliseconds(clock.now()) or 0)
-        if self.name and warm and settings.load()["summary_model"].source == "default":
+        warm = same and seen.is_warm(clock.to_milliseconds(clock.now()) or 0)
+        if self.name and warm and settings.load_settings()["summary_model"].source == "default":
             return seen.cached
         return 0
 

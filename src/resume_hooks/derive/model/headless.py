@@ -27,9 +27,9 @@ from resume_hooks.paths import Where
 from resume_hooks.sessions.agents import registry
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system import capture, claude_cli, programs
-from resume_hooks.system.capture import Captured
-from resume_hooks.system.processes import command_of_client
-from resume_hooks.system.text import one_line, plain_line
+from resume_hooks.system.capture import CapturedOutput
+from resume_hooks.system.processes import client_command
+from resume_hooks.system.text import collapse_line, plain_line
 from resume_hooks.transcripts.records import string
 
 _AT, _INERT = "@", "\N{FULLWIDTH COMMERCIAL AT}"
@@ -100,7 +100,7 @@ class ClaudeHeadless:
         )
         command = [*client, *_client_options(self.name, json.dumps(form.model_json_schema()))]
         ran = self._run(command, prompt, limit)
-        if ran.late:
+        if ran.timed_out:
             raise HeadlessFailed(
                 f"{self.name} did not answer within {limit:.0f} s",
                 "Allow more time, in a shell: --timeout SECONDS",
@@ -111,15 +111,15 @@ class ClaudeHeadless:
         program = claude_cli.client_executable(self.where)
         if program:
             return [program]
-        return command_of_client(self.where)
+        return client_command(self.where)
 
-    def _run(self, command: list[str], prompt: bytes, limit: float) -> Captured:
+    def _run(self, command: list[str], prompt: bytes, limit: float) -> CapturedOutput:
         """Run the client in a temporary folder, far from any project.
 
         Files that it leaves there are removed.
         """
         try:
-            top = programs.temporary_folders(self.where.environ)
+            top = programs.temporary_root(self.where.environ)
             with tempfile.TemporaryDirectory(
                 prefix="resume-hooks-", dir=top, ignore_cleanup_errors=True
             ) as folder:
@@ -143,7 +143,7 @@ class ClaudeHeadless:
 
 def headless_model(where: Where, name: str) -> ClaudeHeadless:
     """Return the model with this name, or the setting's model for ``""``."""
-    return ClaudeHeadless(where, name or str(settings.load()["summary_model"].value))
+    return ClaudeHeadless(where, name or str(settings.load_settings()["summary_model"].value))
 
 
 def passed_variables(where: Where) -> dict[str, str]:
@@ -184,7 +184,7 @@ def _client_options(name: str, schema: str) -> list[str]:
     ]
 
 
-def _reply(ran: Captured, form: type[Form], name: str, seconds: float) -> Reply[Form]:
+def _reply(ran: CapturedOutput, form: type[Form], name: str, seconds: float) -> Reply[Form]:
     result = _result(ran, name)
     cost = _amount(result.get("total_cost_usd"))
     if ran.status or result.get("is_error") is True or result.get("stop_reason") == "refusal":
@@ -210,12 +210,12 @@ def _reply(ran: Captured, form: type[Form], name: str, seconds: float) -> Reply[
     )
 
 
-def _result(ran: Captured, name: str) -> dict[str, Any]:
+def _result(ran: CapturedOutput, name: str) -> dict[str, Any]:
     """Return the client's record of the run.
 
     A verbose client prints a list of all events, with this record last.
     """
-    if ran.much:
+    if ran.too_large:
         raise HeadlessFailed(f"{name} printed more than {capture.MAX_OUTPUT >> 20} MB")
     try:
         output = orjson.loads(ran.out)
@@ -256,7 +256,7 @@ def _answering(result: dict[str, Any]) -> str:
     else:
         rows = {}
     most = max(rows, key=lambda name: port.token_count(rows[name].get("outputTokens")), default="")
-    return one_line(plain_line(most), 80)
+    return collapse_line(plain_line(most), 80)
 
 
 def _amount(value: object) -> float | None:

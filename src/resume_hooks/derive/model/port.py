@@ -18,7 +18,7 @@ import orjson
 from resume_hooks.errors import HeadlessFailed
 from resume_hooks.paths import Where
 from resume_hooks.redaction.known_secrets import Redactor
-from resume_hooks.system.text import one_line, plain_line, plain_text, plural
+from resume_hooks.system.text import collapse_line, format_count, plain_line, plain_text
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -95,7 +95,7 @@ class Spent(NamedTuple):
         known = [counts] if self.tokens_out else []
         known += [f"{self.cost_usd:.4f} USD"] if self.cost_usd else []
         if known:
-            return ", ".join([plural(self.calls, "call"), *known])
+            return ", ".join([format_count(self.calls, "call"), *known])
         return ""
 
     def paid(self, cost_usd: float | None) -> Spent:
@@ -132,7 +132,7 @@ class ModelCalls:
             if left <= 0:
                 message = (
                     f"it took over {self._limit:g} s: {number - 1} of "
-                    f"{plural(count, 'call')} answered"
+                    f"{format_count(count, 'call')} answered"
                 )
                 raise HeadlessFailed(message, "Give it more time (--timeout).")
             try:
@@ -228,7 +228,7 @@ def parse_answer(
 
 def reason_line(text: str) -> str:
     """Return a client's reason as one short line."""
-    return one_line(plain_line(text), MAX_REASON)
+    return collapse_line(plain_line(text), MAX_REASON)
 
 
 def token_count(value: object) -> int:

@@ -68,7 +68,7 @@ class InPlaceTrim(NamedTuple):
 def plan_in_place(session: SessionFile, where: Where, options: Options) -> InPlaceTrim:
     """Return the result of ``write_in_place`` without writing.
 
-    Raises UsageError, OnlyKept and WriteFailed if it is impossible.
+    Raises UsageError, OnlyArchived and WriteFailed if it is impossible.
     """
     _require_own_file(session, where)
     plan = trimming.plan_trim(trimming.scan_session(session), where, options)
@@ -92,7 +92,7 @@ def write_in_place(
             f"The session may be open: {why}",
             "Quit its client and wait a minute, or add --force: what it writes meanwhile is kept.",
         )
-    with backups.hold_for_rewrite(session.session_id, session.path, where, stays=True) as (
+    with backups.hold_for_rewrite(session.session_id, session.path, where, keep_copy=True) as (
         original,
         backup,
     ):

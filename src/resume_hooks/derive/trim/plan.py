@@ -33,7 +33,7 @@ from resume_hooks.reading.outline import first_words
 from resume_hooks.sessions.archived.sessions import own_path
 from resume_hooks.sessions.session import Session
 from resume_hooks.sessions.session_files import SessionFile
-from resume_hooks.system.text import one_line, plain_line, plural
+from resume_hooks.system.text import collapse_line, format_count, plain_line
 from resume_hooks.transcripts import records, tokens
 from resume_hooks.transcripts.calibration import Scale
 from resume_hooks.transcripts.head_tail import HeadTail
@@ -403,7 +403,7 @@ def card_text(plan: TrimPlan) -> str:
     for piece in plan.savings.largest[:1]:
         largest.append(
             "largest: "
-            f"{one_line(plain_line(f'{piece.tool or piece.rule} {piece.target}'), BRIEF)}, "
+            f"{collapse_line(plain_line(f'{piece.tool or piece.rule} {piece.target}'), BRIEF)}, "
             f"{piece.tokens:,} tokens"
         )
     return "\n".join([*total_lines(plan), *largest, *remark_lines(plan)])
@@ -415,7 +415,7 @@ def total_lines(plan: TrimPlan) -> list[str]:
     about = "about " if before.is_estimate else ""
     sent = f"a resume sends {about}{before.tokens:,} tokens ({before.share})"
     left = "" if after.percent is None else f" ({after.percent} %)"
-    records = plural(len({choice.piece.number for choice in plan.choices}), "record")
+    records = format_count(len({choice.piece.number for choice in plan.choices}), "record")
     return [
         f"{sent}, after the trim about {after.tokens:,}{left}",
         f"saves about {saved.tokens:,} tokens, {saved.characters:,} characters in {records}",
@@ -464,4 +464,4 @@ def _table(name: str, rows: Sequence[SavingsRow], words: Mapping[str, str]) -> l
 
 def line_of(text: str) -> str:
     """Format foreign text as a cell of a preview."""
-    return one_line(plain_line(text), COLUMNS)
+    return collapse_line(plain_line(text), COLUMNS)

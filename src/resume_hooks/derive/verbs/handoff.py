@@ -30,7 +30,7 @@ from resume_hooks.reading.digest.opening import Opening, shown_entries
 from resume_hooks.reading.digest.sections import CHANGED, COMMANDS
 from resume_hooks.sessions.opening_layout import task_step
 from resume_hooks.sessions.session import Session
-from resume_hooks.system.text import plural
+from resume_hooks.system.text import format_count
 
 COUNTED = ((CHANGED, "file"), (COMMANDS, "command"))
 """The sections of a digest whose entries the receipt counts, each with its noun."""
@@ -173,9 +173,9 @@ def _facts_of_opening(digest: Opening) -> list[str]:
     said = []
     for count, noun in counts:
         if count:
-            said.append(plural(count, noun))
+            said.append(format_count(count, noun))
     facts = [f"carries {', '.join(said) or 'your prompts'}"]
     if digest.left_out:
-        left_out = plural(digest.left_out, "message")
+        left_out = format_count(digest.left_out, "message")
         facts.append(f"leaves out {left_out}; a larger size includes more")
     return facts

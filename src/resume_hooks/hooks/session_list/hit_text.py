@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from resume_hooks.clock import minute
+from resume_hooks.clock import format_minute
 from resume_hooks.hooks.session_list.rows import cut_to_columns, wrap_to_columns
 from resume_hooks.paths import Where
 from resume_hooks.reading.passages import Passage, PassageFile, around, passage
@@ -88,7 +88,7 @@ def _text_near_hit(text: str, found: str) -> str:
 
 def _wrapped_lines(one: Passage, columns: int, most: int) -> Iterator[str]:
     yield cut_to_columns(
-        " · ".join(part for part in (one.speaker, minute(one.timestamp)) if part), columns
+        " · ".join(part for part in (one.speaker, format_minute(one.timestamp)) if part), columns
     )
     text = Redactor().redact(plain_text(one.text[:most]))
     for line in text.splitlines():

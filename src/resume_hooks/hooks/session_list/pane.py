@@ -35,7 +35,7 @@ from resume_hooks.sessions import locate
 from resume_hooks.sessions.agents import registry
 from resume_hooks.sessions.agents.registry import OPENED
 from resume_hooks.sessions.project_folder import home_folder
-from resume_hooks.system.invocation import in_shell, resume_command
+from resume_hooks.system.invocation import resume_command, shell_command
 from resume_hooks.system.text import plain_text
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.transcript import was_compacted
@@ -148,7 +148,7 @@ def update_pane(event: dict[str, Any], path: str | None, where: Where) -> dict[s
         folder = home_folder(HeadTail(path), where)
     else:
         folder = current_folder()
-    with time_limit(in_shell("resume")):
+    with time_limit(shell_command("resume")):
         return _list_reply(asked, folder, where)
 
 
@@ -430,12 +430,12 @@ def _make_child(word: str, row: ListedSession, where: Where) -> Outcome:
 
     session = Session.at(row.path, where)
     if word == UNDO:
-        limit = partial(time_limit, in_shell(f"fork {row.session_id} --before-compaction"))
+        limit = partial(time_limit, shell_command(f"fork {row.session_id} --before-compaction"))
         return fork(session, ForkSpec(CutBeforeCompaction()), Caller(where, time_limit=limit))
     if word == FORK:
-        limit = partial(time_limit, in_shell(f"fork {row.session_id}"))
+        limit = partial(time_limit, shell_command(f"fork {row.session_id}"))
         return fork(session, WHOLE, Caller(where, time_limit=limit))
-    limit = partial(time_limit, in_shell(f"handoff {row.session_id}"))
+    limit = partial(time_limit, shell_command(f"handoff {row.session_id}"))
     return handoff(session, HandoffSpec(), Caller(where, reuses=True, time_limit=limit))
 
 
@@ -449,7 +449,8 @@ def _open_session_reply(
     command = resume_command(row.folder, session_id)
     if not os.path.isdir(row.folder):
         raise SessionNotFound(
-            f"Its folder {row.folder} is gone", f"In a shell: {in_shell(f'resume {session_id}')}"
+            f"Its folder {row.folder} is gone",
+            f"In a shell: {shell_command(f'resume {session_id}')}",
         )
     by_hand = plain_text(f"To open it, in a shell: {command}")
     if _is_at_home(row, event):

@@ -9,7 +9,7 @@ import os
 from itertools import chain
 
 from resume_hooks import clock
-from resume_hooks.clock import minute
+from resume_hooks.clock import format_minute
 from resume_hooks.derive import compare
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.hooks import resume_card
@@ -20,7 +20,7 @@ from resume_hooks.sessions.agents.registry import readable_session
 from resume_hooks.sessions.child_titles import word_of
 from resume_hooks.sessions.lineage import KEPT, MISSING, Ancestor, Family
 from resume_hooks.sessions.lineage_block import size_text
-from resume_hooks.system.text import plain_line, plural
+from resume_hooks.system.text import format_count, plain_line
 
 OUTLINE, LINEAGE, TABLE = KINDS = ("outline", "lineage", "table")
 WHOLE = 32 * 1024 * 1024  # the maximum bytes of a file for a complete outline: a third of a second
@@ -49,7 +49,7 @@ def _outline_lines(row: ListedSession, where: Where) -> list[str]:
         lines.append([_turn_line(turn, whole=whole), *agents.get(turn.number, ())])
     turns = [*agents.get(None, ()), *chain.from_iterable(lines)]
     if whole:
-        return [f"{plural(found.turn_count, 'turn')}, newest first", *turns]
+        return [f"{format_count(found.turn_count, 'turn')}, newest first", *turns]
     said = f"{size_text(row.size)}; the last {size_text(END)} of it, newest turn first"
     return [said, *(turns or ["no complete turn in it"])]
 
@@ -63,13 +63,13 @@ def _turn_line(turn: OutlineTurn, *, whole: bool) -> str:
         words = "before the first prompt"
     else:
         words = "... within a turn"
-    facts = (str(turn.number) if whole else "", minute(turn.time)[5:], words, tools)
+    facts = (str(turn.number) if whole else "", format_minute(turn.time)[5:], words, tools)
     return " · ".join(fact for fact in facts if fact)
 
 
 def _lineage_lines(row: ListedSession, where: Where) -> list[str]:
     rows = Family(where).lineage(row.path)
-    lines = [f"{plural(len(rows), 'session')}, oldest first"]
+    lines = [f"{format_count(len(rows), 'session')}, oldest first"]
     for number, one in enumerate(rows, 1):
         lines += _generation_lines(number, one)
     return lines
@@ -78,7 +78,7 @@ def _lineage_lines(row: ListedSession, where: Where) -> list[str]:
 def _generation_lines(number: int, row: Ancestor) -> list[str]:
     if row.status == MISSING:
         return [f"{number}. (file gone)", f"   {plain_line(row.session_id) or '(id unknown)'}"]
-    dates = f"{minute(row.created)} .. {minute(row.ended)}"
+    dates = f"{format_minute(row.created)} .. {format_minute(row.ended)}"
     kept = " (archived copy)" if row.status == KEPT else ""
     return [
         f"{number}. {row.title_and_origin}{kept}",
@@ -103,5 +103,5 @@ def session_facts(row: ListedSession) -> list[str]:
     return [
         row.title,
         f"{row.session_id} · {came}",
-        f"{where} · {minute(row.ended)} · {size_text(row.size)}",
+        f"{where} · {format_minute(row.ended)} · {size_text(row.size)}",
     ]

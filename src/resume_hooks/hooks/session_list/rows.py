@@ -9,13 +9,13 @@ import os
 from collections.abc import Callable, Sequence
 from itertools import accumulate
 
-from resume_hooks.clock import span
+from resume_hooks.clock import format_duration
 from resume_hooks.hooks.session_list.state import Said
 from resume_hooks.search.listing import ListedSession
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.registry import PARTIAL
 from resume_hooks.sessions.child_titles import kind_beside
-from resume_hooks.system.text import fit_columns, plain_line, width
+from resume_hooks.system.text import fit_columns, plain_line, text_width
 
 MARK, NO_MARK = "> ", "  "  # the beginning of the chosen row and of others; colours may be off
 
@@ -37,8 +37,8 @@ def cut_to_columns(text: str, columns: int) -> str:
 def cut_title(text: str, columns: int) -> str:
     """Cut a title before the end that distinguishes a session's children: ``Fix the pa… · handoff 2``."""
     front, dot, end = plain_line(text).rpartition(" · ")
-    room = columns - width(dot + end)
-    if not dot or width(end) > END or room < END or width(front) <= room:
+    room = columns - text_width(dot + end)
+    if not dot or text_width(end) > END or room < END or text_width(front) <= room:
         return cut_to_columns(text, columns)
     return f"{cut_to_columns(front, room)}{dot}{end}"
 
@@ -46,7 +46,7 @@ def cut_title(text: str, columns: int) -> str:
 def fill_columns(text: str, columns: int, *, right: bool = False) -> str:
     """Return ``text`` cut or filled with spaces to exactly ``columns``."""
     shown = cut_to_columns(text, columns)
-    blanks = " " * (columns - width(shown))
+    blanks = " " * (columns - text_width(shown))
     if right:
         return blanks + shown
     return shown + blanks
@@ -56,7 +56,7 @@ def age_text(row: ListedSession, now: float) -> str:
     """Return the time since a session was written, or ``open`` while a client may have it open."""
     if row.open:
         return "open"
-    return span(max(0, int(now - row.mtime)))
+    return format_duration(max(0, int(now - row.mtime)))
 
 
 def turns_text(row: ListedSession) -> str:
@@ -95,7 +95,7 @@ def session_line(row: ListedSession, columns: int, now: float, *, chosen: bool) 
         for least, own, words in _FACTS
         if columns >= least
     )
-    room = columns - len(MARK) - width(facts)
+    room = columns - len(MARK) - text_width(facts)
     return f"{MARK if chosen else NO_MARK}{fill_columns(cut_title(session_name(row), room), room)}{facts}"
 
 
@@ -115,7 +115,7 @@ def hit_line(row: ListedSession, said: Said, columns: int, *, chosen: bool) -> s
     own = min(TITLE, room * 2 // 5) if room >= NARROW else max(0, room)
     title = fill_columns(cut_title(session_name(row), own), own)
     if room >= NARROW:
-        words = f"  {snippet_from_words(said.snippet, said.place, room - width(title) - 2)}"
+        words = f"  {snippet_from_words(said.snippet, said.place, room - text_width(title) - 2)}"
     else:
         words = ""
     return fill_columns(
@@ -126,7 +126,7 @@ def hit_line(row: ListedSession, said: Said, columns: int, *, chosen: bool) -> s
 def hit_rows(row: ListedSession, said: Said, columns: int, *, chosen: bool) -> list[str]:
     """Return two rows of a session with a hit: title, strength and speaker, then the text around the words."""
     facts = cut_to_columns(f" {said.strength} · {said.about}", columns * 3 // 5)
-    room = columns - len(MARK) - width(facts)
+    room = columns - len(MARK) - text_width(facts)
     words = snippet_from_words(said.snippet, said.place, columns - len(INDENT))
     return [
         f"{MARK if chosen else NO_MARK}{fill_columns(cut_title(session_name(row), room), room)}{facts}",
@@ -163,7 +163,9 @@ def wrap_to_columns(text: str, columns: int, most: int) -> list[str]:
     while rest and columns > 1:
         if len(lines) == most - 1:
             return [*lines, cut_to_columns(rest, columns)]
-        end = max(1, sum(taken <= columns for taken in accumulate(map(width, rest[: 4 * columns]))))
+        end = max(
+            1, sum(taken <= columns for taken in accumulate(map(text_width, rest[: 4 * columns])))
+        )
         space = rest.rfind(" ", 1, end + 1) if end < len(rest) else -1
         if space > 0:
             line, rest = (rest[:space], rest[space + 1 :])

@@ -10,13 +10,13 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from resume_hooks.clock import minute
+from resume_hooks.clock import format_minute
 from resume_hooks.errors import SessionNotFound, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.search import listing
 from resume_hooks.search.listing import ListedSession
 from resume_hooks.sessions.agents.registry import agent_at
-from resume_hooks.system.text import one_line
+from resume_hooks.system.text import collapse_line
 
 if TYPE_CHECKING:
     from resume_hooks.search.engine import Searcher
@@ -64,7 +64,9 @@ def said_of(searcher: Searcher, text: str) -> list[Said]:
 
 def _said_of_hit(hit: Hit) -> Said:
     about = " · ".join(
-        part for part in (WHO.get(hit.role, hit.role), f"turn {hit.turn}", minute(hit.time)) if part
+        part
+        for part in (WHO.get(hit.role, hit.role), f"turn {hit.turn}", format_minute(hit.time))
+        if part
     )
     place = hit.marks[0][0] if hit.marks else 0
     reference = "" if hit.role == TITLE else hit.reference  # a title is not in a record
@@ -276,4 +278,4 @@ def listed_sessions(
             prompt = agent_at(row.path, where).ends(row.path).first_prompt
         except SessionNotFound:
             continue  # deleted after it was listed
-        yield Listed(row, one_line(prompt, PROMPT))
+        yield Listed(row, collapse_line(prompt, PROMPT))

@@ -19,7 +19,7 @@ from resume_hooks.maintenance.fsck.sidecars import (
     defects_of_originals,
     defects_of_sidecars,
 )
-from resume_hooks.paths import Where, session_id_of
+from resume_hooks.paths import Where, session_id_from_path
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.registry import agent_of, row_of
 from resume_hooks.sessions.session_files import SessionFile
@@ -115,6 +115,6 @@ def _defects_of_transcript(
     yield from links.defects_of_links(transcript)
     yield from links.defects_of_branches(transcript, ledger.hints)
     yield from links.defects_of_compactions(transcript)
-    yield from messages.defects_of_sequence(transcript, session_id_of(transcript.path))
+    yield from messages.defects_of_sequence(transcript, session_id_from_path(transcript.path))
     yield from defects_of_sidecars(ledger.named, session_id, where)
     yield from defects_of_originals(ledger.trimmed, transcript.path, where)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from resume_hooks.errors import UsageError
 from resume_hooks.parts.attribution.edits import Change, changes_of, split_lines
 from resume_hooks.parts.attribution.rule import Edit, find_writer
-from resume_hooks.paths import Where, canonical, open_regular, project_folders, read_regular
+from resume_hooks.paths import Where, canonical_path, open_regular, project_folders, read_regular
 from resume_hooks.search.engine import in_index
 from resume_hooks.search.hits import WIDTH, Hit, Hits, Wording, strength
 from resume_hooks.search.index.changes import Sought
@@ -29,9 +29,9 @@ from resume_hooks.search.ranking import Found, Lookup, Ranking, Terms, TurnHit
 from resume_hooks.search.result import SearchResult, unsearched
 from resume_hooks.search.scope import Entered, Scope, enter_scope, limits, meant, unknown, unseen
 from resume_hooks.search.sources import Sources
-from resume_hooks.system.git_worktrees import project_of_folder, root_above
-from resume_hooks.system.invocation import is_model
-from resume_hooks.system.text import one_line, plain_line, plural
+from resume_hooks.system.git_worktrees import project_of_folder, repository_root
+from resume_hooks.system.invocation import is_model_shell
+from resume_hooks.system.text import collapse_line, format_count, plain_line
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.lines import read_lines
 from resume_hooks.transcripts.records import Record, string
@@ -66,12 +66,12 @@ class AskedLine(NamedTuple):
     def is_named(self, recorded: str, cwd: str) -> bool:
         """Whether a path that a session in ``cwd`` recorded is this file, or was this file in a checkout that moved."""
         whole = os.path.normpath(os.path.join(cwd, recorded))
-        if not os.path.isabs(whole) or canonical(whole) == self.path:
+        if not os.path.isabs(whole) or canonical_path(whole) == self.path:
             return os.path.isabs(whole)
         root = whole.removesuffix(f"{os.sep}{self.tail}")
         if root == whole:
             return False
-        return canonical(root) in self.folders or (
+        return canonical_path(root) in self.folders or (
             f"{cwd}{os.sep}".startswith(f"{root}{os.sep}") and not os.path.isdir(root)
         )
 
@@ -86,7 +86,7 @@ def parse_asked_line(given: str, cwd: str, where: Where) -> AskedLine | None:
         return None
     path = os.path.normpath(os.path.join(cwd, os.path.expanduser(match[1])))
     shown = plain_line(path)
-    if is_model() and not _is_worked_in(
+    if is_model_shell() and not _is_worked_in(
         path, where
     ):  # a model may search without being asked, not look at any file
         raise UsageError(
@@ -95,14 +95,15 @@ def parse_asked_line(given: str, cwd: str, where: Where) -> AskedLine | None:
     lines, number = _lines_of_file(path), int(match[2])
     if not 0 < number <= len(lines):
         raise UsageError(
-            f"{shown} has no line {number}", f"It has {plural(len(lines), 'line')}, counted from 1."
+            f"{shown} has no line {number}",
+            f"It has {format_count(len(lines), 'line')}, counted from 1.",
         )
     if "\ufffd" in lines[number - 1]:
         raise UsageError(
             f"Line {number} of {shown} is not UTF-8", f"Sessions hold no such text. {_ALL}"
         )
-    path = canonical(path)
-    root = root_above(os.path.dirname(path)) or os.path.dirname(path)
+    path = canonical_path(path)
+    root = repository_root(os.path.dirname(path)) or os.path.dirname(path)
     return AskedLine(
         path,
         os.path.relpath(path, root),
@@ -114,12 +115,12 @@ def parse_asked_line(given: str, cwd: str, where: Where) -> AskedLine | None:
 
 def _is_worked_in(path: str, where: Where) -> bool:
     """Whether sessions worked in a folder above a file, or in another checkout of its project."""
-    folder = os.path.dirname(canonical(path))
+    folder = os.path.dirname(canonical_path(path))
     folders = {folder}
     while (above := os.path.dirname(folder)) != folder:
         folder = above
         folders.add(folder)
-    if root := root_above(os.path.dirname(canonical(path))):
+    if root := repository_root(os.path.dirname(canonical_path(path))):
         folders |= set(project_of_folder(root, where).folders)
     places = chain.from_iterable(project_folders(each, where) for each in folders)
     return any(map(os.path.isdir, places))
@@ -201,7 +202,7 @@ def _hits_of_record(record: Posting, asked: AskedLine, query: Query, sources: So
     """
     turn = TurnHit(turn_key(record.file, record.turn), [record], 0.0)
     found = Hits(sources, [Wording(query, [])]).best([[Found(0, turn)]], 1).hits
-    text = one_line(plain_line(asked.lines[asked.number - 1]), WIDTH)
+    text = collapse_line(plain_line(asked.lines[asked.number - 1]), WIDTH)
     marks = ((0, len(text)),)
     return [
         hit._replace(snippet=text, marks=marks, confidence=SURE, strength=strength(SURE))

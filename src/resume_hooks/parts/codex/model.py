@@ -24,7 +24,7 @@ from resume_hooks.errors import HeadlessFailed
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.registry import agent_named
 from resume_hooks.system import capture, programs
-from resume_hooks.system.capture import Captured
+from resume_hooks.system.capture import CapturedOutput
 from resume_hooks.transcripts.records import Record, mapping, parse, string
 
 AGENT = "codex"
@@ -81,7 +81,7 @@ class CodexExec:
         started = time.monotonic()
         prompt = port.fenced_prompt(instructions, text).encode("utf-8", "replace")
         run = self._run(program, prompt, form.model_json_schema(), limit)
-        if run.late:
+        if run.timed_out:
             raise HeadlessFailed(
                 f"{self.name} did not answer within {limit:.0f} s",
                 "Allow more time, in a shell: --timeout SECONDS",
@@ -97,14 +97,16 @@ class CodexExec:
             self.name,
         )
 
-    def _run(self, program: str, prompt: bytes, schema: dict[str, Any], limit: float) -> Captured:
+    def _run(
+        self, program: str, prompt: bytes, schema: dict[str, Any], limit: float
+    ) -> CapturedOutput:
         """Run Codex in an empty folder, with our instructions instead of its own."""
         environ = {}
         for key, value in self.where.environ.items():
             if key not in _OUTER_VARIABLES:
                 environ[key] = value
         try:
-            top = programs.temporary_folders(self.where.environ)
+            top = programs.temporary_root(self.where.environ)
             with tempfile.TemporaryDirectory(
                 prefix="resume-hooks-", dir=top, ignore_cleanup_errors=True
             ) as folder:
@@ -194,12 +196,12 @@ def _server_names(where: Where) -> list[str]:
     return names
 
 
-def _parse_run(run: Captured, name: str) -> tuple[str, Record]:
+def _parse_run(run: CapturedOutput, name: str) -> tuple[str, Record]:
     """Return the last message of a run and its token counts.
 
     Raise HeadlessFailed if the run has no message or used a tool.
     """
-    if run.much:
+    if run.too_large:
         raise HeadlessFailed(f"{name} printed more than {capture.MAX_OUTPUT >> 20} MB")
     answer, counts, failed = "", Record(), ""
     for raw in run.out.split(b"\n"):

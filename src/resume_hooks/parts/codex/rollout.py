@@ -32,7 +32,7 @@ from resume_hooks.parts.codex.transcripts.lines import (
 )
 from resume_hooks.parts.codex.transcripts.meta import REQUIRED_FIELDS, parse_rollout_name, read_meta
 from resume_hooks.reading.digest import entries
-from resume_hooks.system.text import encodable
+from resume_hooks.system.text import replace_surrogates
 from resume_hooks.transcripts.invariants import Check
 from resume_hooks.transcripts.raw_edit import encode
 from resume_hooks.transcripts.records import Record
@@ -248,7 +248,11 @@ def _build_first_line(child: Draft, head: bytes, meta: Record) -> bytes:
 def message_item(role: str, text: str) -> Record:
     """Return a message item of the user or the assistant."""
     kind = "output_text" if role == "assistant" else "input_text"
-    return {"type": "message", "role": role, "content": [{"type": kind, "text": encodable(text)}]}
+    return {
+        "type": "message",
+        "role": role,
+        "content": [{"type": kind, "text": replace_surrogates(text)}],
+    }
 
 
 def _screen_event(payload: Record) -> Record | None:

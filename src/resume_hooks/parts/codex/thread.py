@@ -39,7 +39,7 @@ from resume_hooks.parts.codex.transcripts.meta import read_meta
 from resume_hooks.parts.codex.transcripts.segments import Finder, chain_lines
 from resume_hooks.paths import Where
 from resume_hooks.sessions.session_files import SessionFile
-from resume_hooks.system.text import one_line, plain_line
+from resume_hooks.system.text import collapse_line, plain_line
 from resume_hooks.transcripts.attachments import Address
 from resume_hooks.transcripts.calibration import Scale
 from resume_hooks.transcripts.context_size import UNCOUNTED
@@ -191,7 +191,7 @@ class CodexThread:
                     index,
                     speaker,
                     text,
-                    one_line(plain_line(text[:PROMPT_CHARACTERS]), PREVIEW_CHARACTERS)
+                    collapse_line(plain_line(text[:PROMPT_CHARACTERS]), PREVIEW_CHARACTERS)
                     if speaker == USER
                     else text,
                 )
@@ -343,7 +343,7 @@ def _build_thread(session: SessionFile, lines: Iterable[RolloutLine]) -> CodexTh
         History(session.original),
         _ItemMetadata(),
         GoalState(),
-        settings.number("context_window"),
+        settings.read_number("context_window"),
     )
     # What the client told the model about its environment: the last full state and the changes
     # since, the turn's own context, and the thread's settings, such as how its reasoning is

@@ -61,7 +61,7 @@ def out_path(out: str, decided: FreshPlan, *, force: bool) -> str:
             f"The folder {os.path.dirname(path)} does not exist",
             "Make it first, or name another one.",
         )
-    if project_files.state_of(path) is not None and not force:
+    if project_files.file_state(path) is not None and not force:
         raise UsageError(
             f"The file {path} exists already", "Give --force to overwrite it, or name another one."
         )
@@ -73,7 +73,7 @@ def list_wanted_files(decided: FreshPlan, where: Where, out: str = "") -> FilesB
 
     Nothing is written.
     """
-    value, paths, warnings = str(settings.load(where)[SETTING].value), [out], []
+    value, paths, warnings = str(settings.load_settings(where)[SETTING].value), [out], []
     if value:
         try:
             paths.append(
@@ -104,7 +104,7 @@ def write_documents(
         try:
             with project_files.ensure_folder(os.path.dirname(path)):
                 project_files.write_project_file(
-                    path, content, project_files.state_of(path) if force and path == out else None
+                    path, content, project_files.file_state(path) if force and path == out else None
                 )
             written.append(path)
         except WriteFailed as error:

@@ -19,7 +19,7 @@ SETTING = "handoff_dir"
 
 def note_on_written_files(where: Where) -> str:
     """A sentence for a user who uninstalls; ``""`` without the setting."""
-    value = settings.load(where)[SETTING].value
+    value = settings.load_settings(where)[SETTING].value
     if value:
         return f"The documents that handoffs wrote into your projects stay: {SETTING} {value}."
     return ""
@@ -27,7 +27,7 @@ def note_on_written_files(where: Where) -> str:
 
 def folder_of_documents(session: SessionFile, where: Where) -> Iterator[tuple[str, str]]:
     """The folder of a session's documents, and the ending of their names; nothing where it has none."""
-    if value := os.path.expanduser(str(settings.load(where)[SETTING].value)):
+    if value := os.path.expanduser(str(settings.load_settings(where)[SETTING].value)):
         if os.path.isabs(value):
             home = os.sep
         else:

@@ -32,7 +32,7 @@ def files_beside_handoff(
 ) -> Callable[[Receipt | None], FilesBeside]:
     """See ``questions.files_beside_handoff``."""
     given = options.out if options else None
-    if not (given or settings.load(where)["handoff_dir"].value):
+    if not (given or settings.load_settings(where)["handoff_dir"].value):
         return lambda _: FilesBeside()
     from resume_hooks.parts.documents import document  # loaded only where files are requested
 

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 import orjson
 
-from resume_hooks.paths import Where, is_session_id, open_regular, read_at, read_regular
+from resume_hooks.paths import Where, is_session_id, open_regular, read_bytes_at, read_regular
 from resume_hooks.storage import state_file
 from resume_hooks.transcripts.records import Record, mapping, parse, string
 
@@ -175,4 +175,4 @@ def _read_note_of_history(path: str) -> tuple[int, int, int, dict[str, PromptedS
 def _checksum_before(stream: BinaryIO, end: int) -> int:
     """A checksum of the bytes before a place."""
     start = max(0, end - _CHECKED)
-    return zlib.crc32(read_at(stream.fileno(), end - start, start), end & 0xFFFFFFFF)
+    return zlib.crc32(read_bytes_at(stream.fileno(), end - start, start), end & 0xFFFFFFFF)

@@ -20,13 +20,13 @@ from resume_hooks import clock
 from resume_hooks.parts.lost.history import NAME as HISTORY
 from resume_hooks.parts.lost.history import Entry, PromptedSession, read_entries, read_history
 from resume_hooks.paths import (
-    ENDING,
+    TRANSCRIPT_SUFFIX,
     Where,
-    all_folders,
+    all_project_folders,
     is_session_id,
-    private_folder,
+    make_private_folder,
     project_key,
-    session_id_of,
+    session_id_from_path,
 )
 from resume_hooks.sessions import session_files, transcript_files
 from resume_hooks.sessions.agents.claude import Claude, ResumeCommands
@@ -36,12 +36,12 @@ from resume_hooks.sessions.transcript_files import TranscriptFile
 from resume_hooks.storage import removal
 from resume_hooks.storage.state_file import (
     create_file,
-    discard_spare,
-    sweep_spare_names,
-    temporary_in,
+    discard_temporary,
+    remove_stale_temporaries,
+    temporary_path,
 )
 from resume_hooks.system import invocation
-from resume_hooks.system.text import plural
+from resume_hooks.system.text import format_count
 from resume_hooks.transcripts.head_tail import HeadTail
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class PromptsLeft(Claude):
         Empty where no copy can be written.
         """
         try:
-            private_folder(self._copies, self._where)
+            make_private_folder(self._copies, self._where)
             lost, grown = self._find_lost()
             if not grown:
                 _drop_copies((session.path for session in self._existing_copies()), self._root)
@@ -118,7 +118,7 @@ class PromptsLeft(Claude):
             go = f"cd {shlex.quote(folder)} && "
         else:
             go = ""
-        made = invocation.in_shell(f"handoff {session_id}")
+        made = invocation.shell_command(f"handoff {session_id}")
         return ResumeCommands(f"in a shell: {made}", f"{go}{made} --start")
 
     def _find_lost(self) -> tuple[dict[str, PromptedSession], bool]:
@@ -153,10 +153,12 @@ class PromptsLeft(Claude):
         for kept in KEPT:
             with contextlib.suppress(OSError):
                 ids |= set(os.listdir(os.path.join(self._where.state, kept)))
-        for folder in all_folders(self._where):
+        for folder in all_project_folders(self._where):
             try:
                 ids |= {
-                    session_id for name in os.listdir(folder) if (session_id := session_id_of(name))
+                    session_id
+                    for name in os.listdir(folder)
+                    if (session_id := session_id_from_path(name))
                 }
             except OSError:
                 unseen.add(os.path.basename(folder))
@@ -178,7 +180,7 @@ class PromptsLeft(Claude):
     def _update_copies(self, lost: dict[str, PromptedSession]) -> list[SessionFile]:
         """Bring the copies up to date: missing and outdated ones are written, those of found sessions removed."""
         places = {
-            own: os.path.join(self._copies, _key(told.project), f"{own}{ENDING}")
+            own: os.path.join(self._copies, _key(told.project), f"{own}{TRANSCRIPT_SUFFIX}")
             for own, told in lost.items()
         }
         there = self._existing_copies()
@@ -196,15 +198,15 @@ class PromptsLeft(Claude):
             if entry.is_prompt:
                 said[entry.session_id].append(entry)
         for folder in {os.path.dirname(places[own]) for own in said}:
-            sweep_spare_names(private_folder(folder, self._where))
+            remove_stale_temporaries(make_private_folder(folder, self._where))
         for own, typed in said.items():
-            temporary, at = temporary_in(os.path.dirname(places[own])), lost[own].last * 10**6
+            temporary, at = temporary_path(os.path.dirname(places[own])), lost[own].last * 10**6
             try:
-                create_file(temporary, _lines_of_copy(typed, self._where), lasting=False)
+                create_file(temporary, _lines_of_copy(typed, self._where), sync=False)
                 os.utime(temporary, ns=(at, at))
                 os.replace(temporary, places[own])
             finally:
-                discard_spare(temporary)
+                discard_temporary(temporary)
         if said or outdated:
             return self._existing_copies()
         return there
@@ -295,7 +297,7 @@ def lost_prompts(where: Where, *, waiting: bool = False) -> str:
         with contextlib.suppress(OSError), open(session.path, "rb") as stream:
             prompts += sum(1 for _ in stream) - 1
     if lost:
-        return f"{plural(prompts, 'prompt')} of {plural(len(lost), 'lost session')} are left"
+        return f"{format_count(prompts, 'prompt')} of {format_count(len(lost), 'lost session')} are left"
     return ""
 
 
@@ -303,7 +305,7 @@ def note_on_earlier_losses(where: Where) -> str:
     """The note that a user sees once, at a start; ``""`` where nothing was lost."""
     lost = lost_prompts(where, waiting=True)
     if lost:
-        return f"From before, {lost}: {invocation.in_shell(f'sessions --all --agent {NAME}')}"
+        return f"From before, {lost}: {invocation.shell_command(f'sessions --all --agent {NAME}')}"
     return ""
 
 
@@ -312,7 +314,7 @@ def check_lost_prompts(_: str) -> Finding:
     from resume_hooks.maintenance.doctor import ok_finding  # only doctor needs it, a start does not
 
     if found := lost_prompts(Where()):
-        lists = invocation.in_shell(f"sessions --all --agent {NAME}")
+        lists = invocation.shell_command(f"sessions --all --agent {NAME}")
         return ok_finding(
             f"{found}, in history.jsonl; search finds them, {lists} lists them", "found"
         )

@@ -7,7 +7,7 @@ report at its end.
 from __future__ import annotations
 
 from resume_hooks import questions
-from resume_hooks.part import Answer, Former, Part, Verb
+from resume_hooks.part import Answer, FormerVerb, Part, Verb
 from resume_hooks.seam import Trigger
 
 PART = Part(
@@ -20,7 +20,7 @@ PART = Part(
         ),
     ),
     answers=(Answer(questions.notes_after_delete, "state:remove_mark_after_delete"),),
-    former=(Former("checkpoint", "mark"), Former("rewind", "back")),
+    former=(FormerVerb("checkpoint", "mark"), FormerVerb("rewind", "back")),
     triggers=(
         Trigger(
             "mark",

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from resume_hooks import clock
-from resume_hooks.clock import minute
+from resume_hooks.clock import format_minute
 from resume_hooks.derive import agents
 from resume_hooks.derive import fork as forking
 from resume_hooks.derive.child.bookkeeping import copy_lines_after_chain
@@ -41,7 +41,7 @@ from resume_hooks.sessions.lineage_block import without_block_markers
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.opening_layout import REPORT
 from resume_hooks.sessions.record_references import SHORT, TranscriptNames, names_of
-from resume_hooks.system.text import encodable, one_line, plain_text
+from resume_hooks.system.text import collapse_line, plain_text, replace_surrogates
 from resume_hooks.transcripts.invariants import Check
 from resume_hooks.transcripts.linearize import linearize, standalone_count
 from resume_hooks.transcripts.lines import Line
@@ -92,7 +92,7 @@ class Told(NamedTuple):
 def model_text(child: Draft, told: Told) -> str:
     """The child's opening for the model: its lineage, where it stands, a fork's findings, and the report."""
     mark, left_out, lost = told.mark, told.left_out, told.lost
-    since = minute(mark.started_at)
+    since = format_minute(mark.started_at)
     place = f"at a mark that the user set, {since}"
     if mark.left:
         place = (
@@ -109,7 +109,7 @@ def model_text(child: Draft, told: Told) -> str:
     lines = [child.block, "", where]
     if mark.goal:
         lines.append(
-            f"What was to be tried from there: {without_block_markers(one_line(mark.goal, SHOWN))}"
+            f"What was to be tried from there: {without_block_markers(collapse_line(mark.goal, SHOWN))}"
         )
     if left_out is not None:
         if lost:
@@ -126,19 +126,19 @@ def model_text(child: Draft, told: Told) -> str:
     )
     lines += ["", told.found] if told.found else []
     lines += ["", REPORT, without_block_markers(told.report)] if told.report else []
-    return encodable("\n".join(lines))
+    return replace_surrogates("\n".join(lines))
 
 
 def opening_card(told: Told) -> str:
     """The child's opening as the screen shows it."""
     mark, left_out, lost = told.mark, told.left_out, told.lost
     if mark.goal:
-        goal = f": {one_line(plain_text(mark.goal), SHOWN)}"
+        goal = f": {collapse_line(plain_text(mark.goal), SHOWN)}"
     else:
         goal = ""
-    began = f"**Back** to {minute(mark.started_at)}{goal}."
+    began = f"**Back** to {format_minute(mark.started_at)}{goal}."
     if mark.left:
-        began = f"**Back** to where the fork left `{mark.left[:SHORT]}`, {minute(mark.started_at)}."
+        began = f"**Back** to where the fork left `{mark.left[:SHORT]}`, {format_minute(mark.started_at)}."
     if lost:
         began = (
             f"**Back** with the report alone; {mark.subject.lower()}{goal} can't be found "
@@ -154,7 +154,11 @@ def opening_card(told: Told) -> str:
     return "\n\n".join(
         [
             began,
-            *([f"**Report:** {one_line(plain_text(told.report), SHOWN)}"] if told.report else []),
+            *(
+                [f"**Report:** {collapse_line(plain_text(told.report), SHOWN)}"]
+                if told.report
+                else []
+            ),
             *(["A digest of what the fork found is loaded."] if told.found else []),
             f"{rest} Files, git and processes are as that work left them.",
         ]
@@ -192,7 +196,7 @@ class BackPlan(NamedTuple):
 
 def checked_report(report: str) -> str:
     """A report without the white space around it. UsageError for one that is empty, or too long."""
-    report = encodable(report.strip())
+    report = replace_surrogates(report.strip())
     if not plain_text(report).strip():
         raise UsageError(EMPTY, "Say in a few lines what was found out, and what came of it.")
     if len(report) > MAX_REPORT:

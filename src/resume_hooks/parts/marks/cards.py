@@ -13,8 +13,8 @@ from resume_hooks.hooks.confirmations import OPEN
 from resume_hooks.hooks.plain_cards import NOTHING, ROW, refusal_card
 from resume_hooks.hooks.triggers import Trigger
 from resume_hooks.parts.marks.state import NONE, Mark, Placed
-from resume_hooks.system.invocation import in_shell
-from resume_hooks.system.text import one_line, plain_text
+from resume_hooks.system.invocation import shell_command
+from resume_hooks.system.text import collapse_line, plain_text
 
 if TYPE_CHECKING:  # setting a mark does not load what plans a child
     from resume_hooks.parts.marks.back import BackPlan, LeftOut
@@ -64,7 +64,7 @@ def question_card(active: Mark, goal: str, unkept: str, trigger: Trigger) -> str
     """The card of a second ``>mark``: the active mark, and how to replace it; ``unkept`` says why it can't be."""
     yes = f"{trigger.name('mark')} yes"
     if goal:
-        new = [f"new goal: {one_line(plain_text(goal), ROW * 2)}"]
+        new = [f"new goal: {collapse_line(plain_text(goal), ROW * 2)}"]
     else:
         new = []
     ways = [unkept or f"replace it by one here    {yes}"]
@@ -111,7 +111,7 @@ def facts_of_back(receipt: Receipt, made: BackPlan) -> tuple[str, ...]:
     """Lines on the child of ``>back``: what it holds, and what stays as it is."""
     mark, goal = (
         made.mark,
-        f": {one_line(plain_text(made.mark.goal), ROW)}" if made.mark.goal else "",
+        f": {collapse_line(plain_text(made.mark.goal), ROW)}" if made.mark.goal else "",
     )
     place = f"back to the mark, set {age_of_mark(mark)}{goal}"
     if mark.left:
@@ -120,7 +120,7 @@ def facts_of_back(receipt: Receipt, made: BackPlan) -> tuple[str, ...]:
         place = f"the report alone: not {place}"
     facts = [place]
     if made.report:
-        facts.append(f"report: {one_line(plain_text(made.report), ROW * 2)}")
+        facts.append(f"report: {collapse_line(plain_text(made.report), ROW * 2)}")
     facts.extend(untouched_lines(receipt, made.left_out))
     return tuple(facts)
 
@@ -133,7 +133,7 @@ def untouched_lines(receipt: Receipt, left_out: LeftOut | None, old: str = "this
     if left_out.prompt:
         facts[0] += "; to bring files back, in a shell (it asks first):"
         facts.append(
-            f"    {in_shell(f'rewind-files {receipt.parent_session_id} --to {left_out.prompt}')}"
+            f"    {shell_command(f'rewind-files {receipt.parent_session_id} --to {left_out.prompt}')}"
         )
     else:
         facts[0] += "; Claude Code has no file copies to restore"
@@ -163,7 +163,7 @@ def no_mark_card(trigger: Trigger) -> str:
 
 def age_of_mark(mark: Mark) -> str:
     """How long ago a mark was set, in the largest unit that fits."""
-    set_at = clock.parse(mark.started_at)
+    set_at = clock.parse_timestamp(mark.started_at)
     if set_at:
         seconds = max(0, round((datetime.now(UTC) - set_at).total_seconds()))
     else:
@@ -176,7 +176,7 @@ def age_of_mark(mark: Mark) -> str:
 
 def _mark_lines(mark: Mark, *, its: bool = False) -> Sequence[str]:
     if mark.goal:
-        goal = f"{'its ' * its}goal: {one_line(plain_text(mark.goal), ROW * 2)}"
+        goal = f"{'its ' * its}goal: {collapse_line(plain_text(mark.goal), ROW * 2)}"
     else:
         goal = "no goal given"
     return goal, f"after record {mark.session_id[:8]}:{mark.record}"

@@ -13,7 +13,7 @@ from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.registry import agent_at, readable_session
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.locate import SessionFile
-from resume_hooks.system.invocation import in_shell
+from resume_hooks.system.invocation import shell_command
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.records import Record, mapping
@@ -57,7 +57,7 @@ def fork_point(session: SessionFile, where: Where) -> Mark | None:
             f"Nothing tells where this fork left its parent {parent.session_id}",
             f"To go on in the parent, in Claude Code: /resume {parent.session_id}",
         )
-    at = clock.normal(parent.at) or clock.from_milliseconds(last.time_ms or 0)
+    at = clock.normalize_timestamp(parent.at) or clock.from_milliseconds(last.time_ms or 0)
     return Mark(session.session_id, last.uuid, last.number, "", at, parent.session_id)
 
 
@@ -72,7 +72,7 @@ def remarks_on_parent(session: SessionFile, left_at: str, where: Where) -> list[
         or not has_later_records(agent_at(path, where).ends(path), left_at)
     ):
         return []
-    ways = f"/resume {parent.session_id}, in a shell {in_shell(f'resume {parent.session_id}')}"
+    ways = f"/resume {parent.session_id}, in a shell {shell_command(f'resume {parent.session_id}')}"
     return [
         (
             "The parent went on after this fork left it; the new session has nothing of "

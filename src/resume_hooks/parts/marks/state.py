@@ -16,7 +16,7 @@ from resume_hooks.hooks import hook_state
 from resume_hooks.paths import Where
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.transcript_files import subagent_name
-from resume_hooks.system.text import encodable
+from resume_hooks.system.text import replace_surrogates
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.linearize import linearize, standalone_count
 from resume_hooks.transcripts.records import USER
@@ -84,7 +84,7 @@ def place_mark(session: SessionFile, goal: str = "") -> Placed:
     While the model works it stands after the last whole step. NothingToMark where nobody spoke yet,
     InSubagent for a sub-agent's transcript, UsageError for a goal that is too long.
     """
-    goal = encodable(goal.strip())
+    goal = replace_surrogates(goal.strip())
     if len(goal) > MAX_GOAL:
         raise UsageError(
             f"The goal has {len(goal):,} characters, more than {MAX_GOAL:,}",
@@ -139,7 +139,7 @@ def find_mark(session_id: str) -> Mark | None:
         return None
     if type(record) is not int or record < 0 or not isinstance(goal, str) or len(goal) > MAX_GOAL:
         return None
-    started_at = clock.normal(at)
+    started_at = clock.normalize_timestamp(at)
     if started_at:
         return Mark(session_id, uuid, record, goal, started_at)
     return None

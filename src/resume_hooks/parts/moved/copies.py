@@ -13,7 +13,7 @@ from resume_hooks.errors import ResumeHooksError, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.sessions.session_files import SessionFile, all_sessions
 from resume_hooks.system.invocation import quote_word
-from resume_hooks.system.text import plural
+from resume_hooks.system.text import format_count
 from resume_hooks.transcripts.transcript import scan
 
 if TYPE_CHECKING:
@@ -46,8 +46,9 @@ def copies_note(session_id: str, where: Where) -> str:
     if len(copies) < 2:
         return ""
     return (
-        f"Its file lies in {plural(len(copies), 'project folder')}, and clients since 2.1.223 resume no such id from "
-        f"another folder. To keep one and move the others to the trash: resume-hooks delete {session_id} --other-copies"
+        f"Its file lies in {format_count(len(copies), 'project folder')}, and clients since 2.1.223 resume "
+        f"no such id from another folder. To keep one and move the others to the trash: "
+        f"resume-hooks delete {session_id} --other-copies"
     )
 
 
@@ -72,7 +73,7 @@ def choose_copy(named: SessionFile, where: Where, *, by_path: bool) -> SessionCo
     kept = named if by_path else next((copy for copy in copies if not lacking[copy.path]), None)
     if kept is None:
         told = "; ".join(
-            f"{copy.path} lacks {plural(lacking[copy.path], 'record')} of the others"
+            f"{copy.path} lacks {format_count(lacking[copy.path], 'record')} of the others"
             for copy in copies
         )
         raise ResumeHooksError(

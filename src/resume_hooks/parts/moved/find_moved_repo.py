@@ -16,11 +16,11 @@ from itertools import islice
 from typing import NamedTuple
 
 from resume_hooks.errors import SessionNotFound
-from resume_hooks.paths import Where, canonical
+from resume_hooks.paths import Where, canonical_path
 from resume_hooks.sessions.project_folder import MovedFolder
 from resume_hooks.sessions.session_files import all_sessions
 from resume_hooks.system.git_view import GitView
-from resume_hooks.system.git_worktrees import main_checkout, worktrees
+from resume_hooks.system.git_worktrees import list_worktrees, main_checkout
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.lines import open_transcript
 
@@ -91,7 +91,7 @@ def read_traces(path: str, folder: str) -> Traces:
 def likely_folders(found: Traces, folders: Iterable[str], where: Where) -> list[MovedFolder]:
     """The folders with evidence, the likeliest first: among ``folders`` and their worktrees."""
     deadline = time.monotonic() + PATIENCE
-    old = canonical(found.folder)
+    old = canonical_path(found.folder)
     likely = []
     for root, worktree in _roots_to_look_at(folders, old, main_checkout(old, where)):
         folder = _place_in_repository(root, old, found.files)
@@ -133,7 +133,7 @@ def _roots_to_look_at(
     """
     seen: set[str] = set()
     for folder in folders:
-        trees = worktrees(folder)
+        trees = list_worktrees(folder)
         roots = []
         for tree in trees:
             if os.path.lexists(os.path.join(tree, ".git")):
@@ -146,7 +146,7 @@ def _roots_to_look_at(
 
 def sibling_folders(old: str) -> list[str]:
     """Folders beside one that is gone, where a renamed one may stand, or below its nearest existing ancestor."""
-    above = os.path.dirname(canonical(old))
+    above = os.path.dirname(canonical_path(old))
     while not os.path.isdir(above):
         above = os.path.dirname(above)
     try:

@@ -19,14 +19,14 @@ from resume_hooks.derive.verbs.fork import ForkSpec, fork
 from resume_hooks.errors import ResumeHooksError, SessionNotFound, UsageError
 from resume_hooks.hooks import reply
 from resume_hooks.parts.moved import find_moved_repo
-from resume_hooks.paths import Where, canonical
+from resume_hooks.paths import Where, canonical_path
 from resume_hooks.sessions.locate import SessionFile, all_sessions, sessions_of
 from resume_hooks.sessions.project_folder import home_folder, only_maker
 from resume_hooks.sessions.session import Session
 from resume_hooks.sessions.session_files import belongs_to_folder
-from resume_hooks.system.git_worktrees import describe_folder, removed_worktrees, started_folders
-from resume_hooks.system.invocation import in_shell, quote_word
-from resume_hooks.system.text import plain_line, plural
+from resume_hooks.system.git_worktrees import folder_notes, list_removed_worktrees, make_folder_note
+from resume_hooks.system.invocation import quote_word, shell_command
+from resume_hooks.system.text import format_count, plain_line
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.provenance import read_parent
 
@@ -53,7 +53,7 @@ def former_folder(new: str, where: Where, limit: float = float("inf")) -> str:
     seconds.
     """
     until = time.monotonic() + limit
-    beside = removed_worktrees(new, where)  # a former worktree of it is another folder
+    beside = list_removed_worktrees(new, where)  # a former worktree of it is another folder
     found = folders_noted_before(new, where)
     if not found:
         firsts = find_moved_repo.first_session_of_projects(
@@ -66,7 +66,7 @@ def former_folder(new: str, where: Where, limit: float = float("inf")) -> str:
         gone = (home for home in homes if os.path.isabs(home) and not os.path.isdir(home))
         found = []
         for old in gone:
-            if canonical(old) not in beside and _may_have_become(old, new, where):
+            if canonical_path(old) not in beside and _may_have_become(old, new, where):
                 found.append(old)
     if len(found) == 1:
         return found[0]
@@ -86,10 +86,10 @@ def folders_noted_before(new: str, where: Where) -> list[str]:
     Its own git log is the best evidence, then the last folder worked in; without a log its remote
     counts.
     """
-    now = describe_folder(new)
+    now = make_folder_note(new)
     gone = []
-    for one in started_folders(where):
-        if not one.is_there and canonical(one.path) != canonical(new):
+    for one in folder_notes(where):
+        if not one.is_there and canonical_path(one.path) != canonical_path(new):
             gone.append(one)
     moved = _folders_with_sessions(
         (one.path for one in gone if one.git and one.git == now.git), where
@@ -119,7 +119,7 @@ def spoken_sessions(folder: str, where: Where) -> list[SessionFile]:
 
 def is_still_there(folder: str, where: Where) -> bool:
     """Whether a folder still exists, with the same repository as noted."""
-    noted = any(one.path == folder and not one.is_there for one in started_folders(where))
+    noted = any(one.path == folder and not one.is_there for one in folder_notes(where))
     return os.path.isdir(folder) and not noted
 
 
@@ -166,9 +166,9 @@ def note_on_other_sessions(old: str, new: str, where: Where) -> str:
         left = []
     else:
         left = [one for one in spoken_sessions(old, where) if one.session_id not in there]
-    command = in_shell(f"rehome {quote_word(old)} --home {quote_word(new)}")
+    command = shell_command(f"rehome {quote_word(old)} --home {quote_word(new)}")
     if left:
-        return f"{plural(len(left), 'other session')} of {plain_line(old)} can come too: {command}"
+        return f"{format_count(len(left), 'other session')} of {plain_line(old)} can come too: {command}"
     return ""
 
 
@@ -187,7 +187,7 @@ def _may_have_become(old: str, new: str, where: Where) -> bool:
             found = find_moved_repo.likely_folders(
                 find_moved_repo.read_traces(session.path, old), [new], where
             )
-            if any(place.folder == canonical(new) for place in found):
+            if any(place.folder == canonical_path(new) for place in found):
                 return True
     return False
 
@@ -217,12 +217,12 @@ def line_of_new_folder(event: dict[str, Any]) -> str:
 
 
 def _folder_of_event(event: dict[str, Any]) -> str:
-    return canonical(
+    return canonical_path(
         os.environ.get("CLAUDE_PROJECT_DIR") or reply.field(event, "cwd") or os.getcwd()
     )
 
 
 def _line_of_moved(old: str, where: Where) -> str:
-    count = plural(len(spoken_sessions(old, where)), "session")
+    count = format_count(len(spoken_sessions(old, where)), "session")
     gone = f"This repository was in {plain_line(old)}, which has {count} and is gone"
-    return f"{gone}; to copy them here, in a shell in this folder: {in_shell('rehome')}"
+    return f"{gone}; to copy them here, in a shell in this folder: {shell_command('rehome')}"

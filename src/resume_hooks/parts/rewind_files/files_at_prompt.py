@@ -29,7 +29,7 @@ from resume_hooks.paths import Where, is_session_id
 from resume_hooks.sessions import record_references
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.project_folder import home_folder, is_keyed
-from resume_hooks.system.text import one_line, plain_line
+from resume_hooks.system.text import collapse_line, plain_line
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.nodes import ancestors
 
@@ -92,7 +92,7 @@ def parse_target(text: str) -> Target:
         )
         if record != "":
             return Target(None, record, named.session)
-    raise UsageError(f"'{one_line(plain_line(text), 60)}' names no message", FORMS)
+    raise UsageError(f"'{collapse_line(plain_line(text), 60)}' names no message", FORMS)
 
 
 def aim_at_prompt(history: FileHistory, target: Target) -> Aim:
@@ -148,7 +148,7 @@ def name_prompt(prompt: Prompt) -> str:
         place = f"turn {prompt.turn}"
     else:
         place = f"line {prompt.line}"
-    return f'{place} "{one_line(prompt.words, WORDS)}"'
+    return f'{place} "{collapse_line(prompt.words, WORDS)}"'
 
 
 def _find_prompt(history: FileHistory, target: Target) -> Prompt:

@@ -20,7 +20,7 @@ from resume_hooks.errors import CantRestore, WriteFailed
 from resume_hooks.parts.rewind_files.history import digest_of_text
 from resume_hooks.parts.rewind_files.safe_paths import ProjectPath, ProjectRoot
 from resume_hooks.storage import project_files, safe_tree
-from resume_hooks.storage.state_file import sweep_spare_names
+from resume_hooks.storage.state_file import remove_stale_temporaries
 from resume_hooks.system.text import plain_line
 
 LONGEST = 400_000
@@ -187,7 +187,7 @@ def plan_files(session_id: str, root: ProjectRoot, wanted: Iterable[WantedFile])
 
     CantRestore where the project's folder can't be opened.
     """
-    if not safe_tree.SUPPORTED:
+    if not safe_tree.HAS_DIR_FD:
         raise CantRestore(
             "This system can't open a file without following links", "Use the client's own /rewind."
         )
@@ -214,12 +214,12 @@ def look_at_file(
     path = os.path.join(root.real, place.path)
     try:
         with safe_tree.open_folder(top, place.parts[:-1]) as within:
-            content, found = project_files.read_state(path, MAX_BYTES, within)
+            content, found = project_files.read_file_and_state(path, MAX_BYTES, within)
             if found is not None and found.st_nlink > 1:
-                sweep_spare_names(
+                remove_stale_temporaries(
                     os.path.dirname(path)
                 )  # a run that was killed may have left the other name
-                content, found = project_files.read_state(path, MAX_BYTES, within)
+                content, found = project_files.read_file_and_state(path, MAX_BYTES, within)
     except FileNotFoundError:
         return None, None
     except OSError as error:
@@ -231,7 +231,7 @@ def look_at_file(
 
 def require_writable_folder(top: int, place: ProjectPath) -> None:
     """WriteFailed where we can't write to the folder of a file, or to the one that it would be made in."""
-    if not safe_tree.takes_files(top, place.parts[:-1]):
+    if not safe_tree.is_writable_folder(top, place.parts[:-1]):
         raise WriteFailed(
             f"nothing can be written to the folder of {plain_line(place.path)}",
             "No file was changed. Allow writing to it.",

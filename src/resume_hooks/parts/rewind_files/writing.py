@@ -30,9 +30,9 @@ from resume_hooks.parts.rewind_files.plan import (
     WantedFile,
 )
 from resume_hooks.parts.rewind_files.safe_paths import ProjectRoot
-from resume_hooks.paths import Where, private_folder, read_object
+from resume_hooks.paths import Where, make_private_folder, read_json_object
 from resume_hooks.storage import backups, project_files, removal, safe_tree, state_file
-from resume_hooks.storage.state_file import sweep_spare_names, sync_folder
+from resume_hooks.storage.state_file import remove_stale_temporaries, sync_folder
 from resume_hooks.system.capture import ending_signals
 from resume_hooks.transcripts.records import Record, string
 
@@ -53,7 +53,7 @@ def folder_of_copies(session_id: str, where: Where) -> str:
 
     It may not exist.
     """
-    return os.path.join(where.state, backups.FOLDER, backups.FILES, session_id)
+    return os.path.join(where.state, backups.FOLDER, backups.REWIND_COPIES, session_id)
 
 
 def back_up_files(decided: FilesPlan, top: int, where: Where) -> str:
@@ -66,7 +66,7 @@ def back_up_files(decided: FilesPlan, top: int, where: Where) -> str:
     folder = ""
     whole = False
     try:
-        private_folder(parent, where)
+        make_private_folder(parent, where)
         folder = _make_run_folder(parent, now.replace(":", "-"))
         rows = []
         for number, change in enumerate(decided.wanted_changes):
@@ -96,7 +96,7 @@ def back_up_files(decided: FilesPlan, top: int, where: Where) -> str:
         ) from error
     finally:
         if folder and not whole:
-            removal.discard(folder, where.state)
+            removal.remove_if_possible(folder, where.state)
     return folder
 
 
@@ -115,7 +115,7 @@ def plan_undo(session_id: str, where: Where) -> FilesPlan:
             f"Nothing was put back for {session_id}, so there is nothing to undo",
             "resume-hooks rewind-files --to shows what could be.",
         )
-    manifest = read_object(os.path.join(folder, name, MANIFEST), MAX_MANIFEST)
+    manifest = read_json_object(os.path.join(folder, name, MANIFEST), MAX_MANIFEST)
     if manifest.get("version") != VERSION or not string(manifest, "root"):
         raise NoFileHistory(
             (
@@ -262,7 +262,7 @@ def _write_changes(decided: FilesPlan, top: int, where: Where) -> str:
             os.path.dirname(os.path.join(root, change.place.path))
             for change in decided.wanted_changes
         }:
-            sweep_spare_names(folder)
+            remove_stale_temporaries(folder)
         try:
             for change in decided.wanted_changes:
                 if ended.is_set():
@@ -291,7 +291,7 @@ def _write_changes(decided: FilesPlan, top: int, where: Where) -> str:
 def _apply_change(root: str, top: int, change: Change) -> None:
     path = os.path.join(root, change.place.path)
     with safe_tree.open_folder(
-        top, change.place.parts[:-1], make=change.action == "create"
+        top, change.place.parts[:-1], create=change.action == "create"
     ) as within:
         if change.source is None or change.after is None:
             if change.over is not None:
@@ -303,13 +303,13 @@ def _apply_change(root: str, top: int, change: Change) -> None:
         same = change.before is not None and change.before.mode == change.after.mode
         # None: the file's own mode, with its set-group-id bit and the like, which no backup brings.
         mode = None if same else change.after.mode
-        project_files.write_project_file(path, content, change.over, mode=mode, within=within)
+        project_files.write_project_file(path, content, change.over, mode=mode, dir_fd=within)
 
 
 def _progress_of_failure(decided: FilesPlan, kept: str, done: int, why: str) -> tuple[str, str]:
     """How many files were written, and the remedy. Without any, the copies are removed."""
     if not done:
-        removal.discard(kept, os.path.dirname(kept))
+        removal.remove_if_possible(kept, os.path.dirname(kept))
     undo = (
         f"resume-hooks rewind-files {decided.session_id} --undo takes them back; copies are "
         f"in {kept}."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from resume_hooks.part import Former, Part, Verb
+from resume_hooks.part import FormerVerb, Part, Verb
 
 PART = Part(
     verbs=(
@@ -12,5 +12,5 @@ PART = Part(
             before="doctor",
         ),
     ),
-    former=(Former("audit", "scrub --list"),),
+    former=(FormerVerb("audit", "scrub --list"),),
 )

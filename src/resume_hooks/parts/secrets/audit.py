@@ -38,7 +38,13 @@ from resume_hooks.parts.secrets.locations import (
     places_of_sessions,
     regular_files_below,
 )
-from resume_hooks.paths import ENDING, Where, is_private, read_regular, session_id_of
+from resume_hooks.paths import (
+    TRANSCRIPT_SUFFIX,
+    Where,
+    is_private_folder,
+    read_regular,
+    session_id_from_path,
+)
 from resume_hooks.redaction.load_rules import token_rules
 from resume_hooks.sessions.agents.registry import other_agents
 from resume_hooks.sessions.archived import manifest
@@ -172,7 +178,7 @@ class AuditCache:
         return ""
 
     def _read_scans(self) -> dict[str, Any]:
-        if not is_private(self._where.state, self._where):
+        if not is_private_folder(self._where.state, self._where):
             return {}
         try:
             value = orjson.loads(read_regular(self._path, LARGEST))
@@ -293,8 +299,10 @@ def _leaks_of_scan(place: Location, scanned: FileScan) -> Iterator[Leak]:
     when = clock.from_epoch(scanned.mtime_ns / 1e9)
     for found in scanned.findings:
         reference = ""
-        own = place.kind == TRANSCRIPT and session_id_of(place.path)
-        if own or (place.kind == KEPT and found.part.endswith(f"/{place.session_id}{ENDING}")):
+        own = place.kind == TRANSCRIPT and session_id_from_path(place.path)
+        if own or (
+            place.kind == KEPT and found.part.endswith(f"/{place.session_id}{TRANSCRIPT_SUFFIX}")
+        ):
             reference = f"{place.session_id}:{found.line}"
         elif place.kind == SUBAGENT and place.session_id:
             reference = f"{place.session_id}/{subagent_name(place.path)}:{found.line}"
@@ -303,7 +311,13 @@ def _leaks_of_scan(place: Location, scanned: FileScan) -> Iterator[Leak]:
             file = os.path.join(place.path, found.part)
         else:
             file = place.path
-        at = found.line, found.offset, found.length, found.uuid, clock.normal(found.time) or when
+        at = (
+            found.line,
+            found.offset,
+            found.length,
+            found.uuid,
+            clock.normalize_timestamp(found.time) or when,
+        )
         yield Leak(
             found.kind, FOLDER if named else place.kind, place.session_id, reference, file, *at
         )

@@ -24,7 +24,7 @@ from resume_hooks.errors import NothingToFork
 from resume_hooks.parts.secrets.cleaner import Cleaner
 from resume_hooks.parts.secrets.locations import OWN, SIDECAR, Location, regular_files_below
 from resume_hooks.parts.secrets.purge import replace_scrubbed
-from resume_hooks.paths import ENDING, Where
+from resume_hooks.paths import TRANSCRIPT_SUFFIX, Where
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.storage import removal
@@ -79,7 +79,7 @@ class ScrubPlan(ChildPlan):
         OSError, WriteFailed.
         """
         own, gone = self.draft.session_id, 0
-        for path in regular_files_below(self.draft.path.removesuffix(ENDING)):
+        for path in regular_files_below(self.draft.path.removesuffix(TRANSCRIPT_SUFFIX)):
             replace_scrubbed(Location(SIDECAR, path, own, OWN), self.cleaner, where)
         for path in regular_files_below(os.path.join(where.file_history, own)):
             if any(each.found or each.stuck for each in self.cleaner.clean_file(path, lines=False)):

@@ -23,7 +23,13 @@ from resume_hooks.archive.vault import trash
 from resume_hooks.archive.vault.packs import lines_of
 from resume_hooks.archive.vault.rewrite import HEAD, LARGEST_TEXT
 from resume_hooks.errors import SessionNotFound
-from resume_hooks.paths import ENDING, Where, all_folders, is_session_id, open_regular
+from resume_hooks.paths import (
+    TRANSCRIPT_SUFFIX,
+    Where,
+    all_project_folders,
+    is_session_id,
+    open_regular,
+)
 from resume_hooks.search.index.database import FILE_NAME as INDEX
 from resume_hooks.search.index.database import FOLDER as WORDS
 from resume_hooks.search.index.database import index_file
@@ -178,7 +184,7 @@ def _may_be_file(path: str) -> bool:
 def _copies_of_sessions(where: Where) -> Iterator[Location]:
     """The copies of sessions outside of the projects: backups, trash, vault, our links to deleted files."""
     ours = os.path.join(where.state, backups.FOLDER)
-    files = os.path.join(ours, backups.FILES)
+    files = os.path.join(ours, backups.REWIND_COPIES)
     for home, kind in (
         (where.file_history, FILE_BACKUP),
         (files, FILE_BACKUP),
@@ -186,14 +192,16 @@ def _copies_of_sessions(where: Where) -> Iterator[Location]:
         (unpacked_folder(where), READABLE),
     ):
         for path in _files_of_ours(home, {files} - {home}):
-            copy = kind == BACKUP and not path.endswith(ENDING)
+            copy = kind == BACKUP and not path.endswith(TRANSCRIPT_SUFFIX)
             yield Location(COPY if copy else kind, path, _id_below(home, path))
     for path in held_links.links_without_client_file(where):
         session_id = _ID.search(
             os.path.relpath(path, held_links.links_folder(where)).partition(os.sep)[2]
         )
         yield Location(
-            BACKUP if path.endswith(ENDING) else COPY, path, session_id[0] if session_id else ""
+            BACKUP if path.endswith(TRANSCRIPT_SUFFIX) else COPY,
+            path,
+            session_id[0] if session_id else "",
         )
     home, deleted = (
         os.path.join(where.state, TRASH),
@@ -214,23 +222,24 @@ def _copies_of_sessions(where: Where) -> Iterator[Location]:
 def _files_of_ours(home: str, left_out: Container[str]) -> Iterator[str]:
     """The files below a folder of the state folder, without locks; for a link, the link itself."""
     found = [home] if os.path.islink(home) else regular_files_below(home, left_out.__contains__)
-    return (path for path in found if os.path.basename(path) != locks.NAME)
+    return (path for path in found if os.path.basename(path) != locks.LOCK_NAME)
 
 
 def _places_in_projects(where: Where) -> Iterator[Location]:
     """The files of all sessions in the client's project folders, by their paths from there."""
-    for folder in all_folders(where):
+    for folder in all_project_folders(where):
         for path in regular_files_below(folder):
             first, *deeper = os.path.relpath(path, folder).split(os.sep)
             last = deeper[-1] if deeper else first
             if first.startswith(PREFIX):  # a sub-agent of an old client, or its note
                 session_id = owning_session(
-                    path.removesuffix(".meta.json").removesuffix(ENDING) + ENDING
+                    path.removesuffix(".meta.json").removesuffix(TRANSCRIPT_SUFFIX)
+                    + TRANSCRIPT_SUFFIX
                 )
             else:
                 named = _ID.search(first)
                 session_id = named[0] if named else ""
-            if not deeper and first == session_id + ENDING:
+            if not deeper and first == session_id + TRANSCRIPT_SUFFIX:
                 kind = TRANSCRIPT
             elif subagent_name(last):
                 kind = SUBAGENT
@@ -326,7 +335,7 @@ def archived_at(place: Location, where: Where) -> ArchivedSession | None:
 
 def is_lines(path: str) -> bool:
     """Whether a file holds lines of records, by its name."""
-    return ENDING in os.path.basename(path)
+    return TRANSCRIPT_SUFFIX in os.path.basename(path)
 
 
 def pieces_of_file(path: str, *, lines: bool) -> Iterator[Piece]:

@@ -43,15 +43,15 @@ from resume_hooks.parts.secrets.locations import (
     archived_at,
     is_lines,
 )
-from resume_hooks.paths import Where, private_folder
+from resume_hooks.paths import Where, make_private_folder
 from resume_hooks.search.index.connect import forget_index, opened_index
 from resume_hooks.sessions.archived import manifest
 from resume_hooks.sessions.archived.layout import archive_folder, unpacked_folder
 from resume_hooks.sessions.held_links import remove_links
 from resume_hooks.storage import backups, removal
 from resume_hooks.storage.atomic import replace_session
-from resume_hooks.storage.backups import hold_beside_copy
-from resume_hooks.storage.state_file import MODE, sweep_spare_names, temporary_in
+from resume_hooks.storage.backups import open_with_copy
+from resume_hooks.storage.state_file import MODE, remove_stale_temporaries, temporary_path
 from resume_hooks.transcripts import invariants
 from resume_hooks.transcripts.invariants import Check, shape_checks
 from resume_hooks.transcripts.transcript import scan
@@ -148,7 +148,7 @@ def sweep_leftovers_of_scrubs(where: Where) -> None:
     """Remove leftovers of a killed scrub: copies, and files that the vault's notes no longer name."""
     folder = os.path.join(where.state, FOLDER)
     if not os.path.islink(folder):
-        sweep_spare_names(folder)
+        remove_stale_temporaries(folder)
         with contextlib.suppress(OSError):
             removal.remove_empty(folder, where.state)
     claims.sweep_claims(where)
@@ -163,7 +163,7 @@ def sweep_leftovers_of_scrubs(where: Where) -> None:
 
 def _rewrite_place(row: Holding, found: ScrubFindings, where: Where) -> Holding:
     cleaner = found.cleaner_of(row.place)
-    sweep_spare_names(os.path.dirname(row.place.path))
+    remove_stale_temporaries(os.path.dirname(row.place.path))
     if not os.path.lexists(row.place.path):
         return row._replace(state=REMOVED)
     try:
@@ -194,7 +194,9 @@ def _clear_place(place: Location, cleaner: Cleaner, where: Where) -> None:
             text=lambda text: cleaner.clean_text(text).raw,
         )
     elif place.kind == READABLE and place.session_id:
-        removal.discard(os.path.join(unpacked_folder(where), place.session_id), where.state)
+        removal.remove_if_possible(
+            os.path.join(unpacked_folder(where), place.session_id), where.state
+        )
     elif place.kind == TRASHED:
         raise WriteFailed(
             f"{place.path} can't be assigned to a deleted session: its manifest can't be read",
@@ -233,10 +235,10 @@ def replace_scrubbed(place: Location, cleaner: Cleaner, where: Where) -> None:
 
     OSError, WriteFailed or CheckFailed leave it as it was, unless the message says otherwise.
     """
-    folder = private_folder(os.path.join(where.state, FOLDER), where)
-    copy = temporary_in(folder)
+    folder = make_private_folder(os.path.join(where.state, FOLDER), where)
+    copy = temporary_path(folder)
     try:
-        with hold_beside_copy(place.path, copy) as original:
+        with open_with_copy(place.path, copy) as original:
             _write_scrubbed(place, original, copy, cleaner, where)
     finally:
         with contextlib.suppress(OSError):

@@ -17,7 +17,7 @@ from resume_hooks.errors import HeadlessFailed
 from resume_hooks.parts.smart_trim.offer import Candidate, Offer
 from resume_hooks.parts.smart_trim.plan import Verdict, verdict_of_model
 from resume_hooks.reading.char_budget import fit_ends, indent_text
-from resume_hooks.system.text import one_line, plain_line, plain_text, plural
+from resume_hooks.system.text import collapse_line, format_count, plain_line, plain_text
 from resume_hooks.transcripts.trimmable_pieces import ATTACHMENT, INPUT, MEDIA, RESULT, TEXT
 
 MAX_CHARACTERS = (
@@ -68,7 +68,7 @@ def parts_of_offer(offer: Offer) -> list[PromptPart]:
             rows.append(_message_text(row))
     outline = fit_ends(
         (
-            f"OUTLINE of the conversation, {plural(scanned.context.tokens, 'token')}, in the "
+            f"OUTLINE of the conversation, {format_count(scanned.context.tokens, 'token')}, in the "
             "user's words:"
         ),
         rows,
@@ -102,7 +102,7 @@ def _messages_of_offer(offer: Offer) -> Iterator[_Message]:
         if said.who == USER:
             words = said.first
         else:
-            words = one_line(plain_line(said.first[: 10 * limit]), limit)
+            words = collapse_line(plain_line(said.first[: 10 * limit]), limit)
         if words:
             yield _Message(said.place, offer.material.turn(said.place), said.who, words)
 
@@ -147,7 +147,7 @@ def _candidate_text(candidate: Candidate) -> str:
     """A content as the model sees it: number, description, size, notes, and its two ends."""
     piece = candidate.piece
     about = _ABOUT[piece.kind]
-    named = one_line(
+    named = collapse_line(
         plain_line(f"{about} {candidate.tool} {candidate.target}"[: 10 * TARGET]), TARGET
     )
     if piece.characters:

@@ -18,7 +18,7 @@ from resume_hooks.derive.trim.rules import RULES, TrimMaterial
 from resume_hooks.derive.trim.selection import Choice, Origins, choose_pieces, may_go
 from resume_hooks.paths import Where
 from resume_hooks.reading.render import block_text
-from resume_hooks.system.text import plain_text, plural
+from resume_hooks.system.text import format_count, plain_text
 from resume_hooks.transcripts.raw_edit import encode
 from resume_hooks.transcripts.trimmable_pieces import ATTACHMENT, INPUT, MEDIA, RESULT, TEXT, Piece
 
@@ -170,7 +170,7 @@ def _candidates_of_pieces(
         else:
             later = []
         if later:
-            again = f"{plural(len(later), 'later call')} on the same, the last in turn "
+            again = f"{format_count(len(later), 'later call')} on the same, the last in turn "
         else:
             again = ""
         fate = fates.get(key_of(piece)) or (again and f"{again}{material.turn(max(later))}")

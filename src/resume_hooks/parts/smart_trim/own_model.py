@@ -44,7 +44,7 @@ from resume_hooks.parts.smart_trim.offer import (
 )
 from resume_hooks.parts.smart_trim.plan import KIND, Verdict, verdict_of_model, verdicts_of_rules
 from resume_hooks.shared_values import MODEL_SECONDS
-from resume_hooks.system.invocation import in_shell
+from resume_hooks.system.invocation import shell_command
 
 PLANNING = 10.0
 """Seconds for reading the session and making the offer."""
@@ -74,13 +74,13 @@ def answer_by_own_model(request: Request, instructions: str) -> Outcome:
         raise UsageError(UNASKED, _way_in_shell(request))
     cached = own.cached(session.path)
     if not (own.asked or cached):
-        named = settings.load(request.where)["summary_model"]
+        named = settings.load_settings(request.where)["summary_model"]
         if named.source == "default":
             why = "its cache is cold"
         else:
             why = f"summary_model names {named.value}"
         raise HeadlessFailed(f"{COLD}{why}", _way_in_shell(request))
-    with time_limit(in_shell(f"trim --smart {request.session_id}"), PLANNING):
+    with time_limit(shell_command(f"trim --smart {request.session_id}"), PLANNING):
         offered = _make_one_part_offer(request, instructions)
         if own.asked:
             return _show_choices(request, own, offered)

@@ -32,7 +32,7 @@ from resume_hooks.parts.smart_trim.offer import (
 from resume_hooks.paths import Where
 from resume_hooks.redaction.texts import redact
 from resume_hooks.sessions.agents.registry import readable_session
-from resume_hooks.system.text import one_line, plain_line
+from resume_hooks.system.text import collapse_line, plain_line
 
 KIND: Final = "smart-trim"
 WENT_ON = "The session went on meanwhile; the child holds that too."
@@ -107,7 +107,7 @@ def neutral_words(text: str, limit: int) -> str:
 
     Cut before they are cleaned: a model may answer with 5 MB.
     """
-    return one_line(plain_line(redact(text[: 10 * limit])[0]).translate(_NEUTRAL), limit)
+    return collapse_line(plain_line(redact(text[: 10 * limit])[0]).translate(_NEUTRAL), limit)
 
 
 def choices_of_verdicts(

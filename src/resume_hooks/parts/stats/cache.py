@@ -23,7 +23,7 @@ from resume_hooks.sessions.agents.registry import all_files, name_at, readable_b
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.transcript_files import TranscriptFile, owning_session
 from resume_hooks.storage import state_file
-from resume_hooks.system.text import encodable
+from resume_hooks.system.text import replace_surrogates
 from resume_hooks.transcripts.context_size import size_at_end
 from resume_hooks.transcripts.head_tail import HeadTail
 
@@ -124,7 +124,7 @@ def _with_size_of_parent(counts: Counts, file: TranscriptFile, family: Family) -
     with contextlib.suppress(SessionNotFound):
         rows = HeadTail(located).last_records
         context = size_at_end(
-            [row for row in rows if clock.normal(row.get("timestamp")) <= child.at]
+            [row for row in rows if clock.normalize_timestamp(row.get("timestamp")) <= child.at]
         )
         if context is not None:
             before = context.tokens - context.added
@@ -178,7 +178,7 @@ def _save_counts(kept: Mapping[str, _Kept], there: Iterable[str], where: Where) 
         -MOST_GONE:
     ]
     rows = {
-        encodable(key): [*kept[key].stamp, *counts_to_row(kept[key].counts)]
+        replace_surrogates(key): [*kept[key].stamp, *counts_to_row(kept[key].counts)]
         for key in [*gone, *known & kept.keys()]
     }
     with contextlib.suppress(OSError):

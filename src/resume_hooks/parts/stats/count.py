@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from resume_hooks import clock
-from resume_hooks.system.text import encodable
+from resume_hooks.system.text import replace_surrogates
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.api_usage import FIVE_MINUTES, HOUR
 from resume_hooks.transcripts.lines import open_transcript, read_lines
@@ -100,7 +100,7 @@ class _Seen:
 
     def __init__(self, parent: Parent | None) -> None:
         self.parent = parent
-        self._since = clock.normal(parent.at) if parent else ""
+        self._since = clock.normalize_timestamp(parent.at) if parent else ""
         self._copies = Copies()
         self._folders: dict[str, None] = {}
         self._turns: dict[str, int] = {}
@@ -108,7 +108,7 @@ class _Seen:
         self._hooks: Tallies = {}
         self._stretches: Tallies = {}
         if parent:
-            self._stretch = encodable(parent.kind[:MAX_EVENT])
+            self._stretch = replace_surrogates(parent.kind[:MAX_EVENT])
         else:
             self._stretch = START
         self._calls: list[str] = []
@@ -118,12 +118,12 @@ class _Seen:
     def take(self, record: Record, *, agent: bool) -> None:
         """Count a record."""
         at = string(record, "timestamp")
-        at = at if _INSTANT.fullmatch(at) else clock.normal(at)
+        at = at if _INSTANT.fullmatch(at) else clock.normalize_timestamp(at)
         if self._copies.holds(record) or not at or "forkedFrom" in record or at <= self._since:
             return  # undated, or a copy of the parent's record
         day = at[:10]
         if len(self._folders) < MAX_FOLDERS and (folder := string(record, "cwd")):
-            self._folders[encodable(folder)] = None
+            self._folders[replace_surrogates(folder)] = None
         if records.is_prompt(record):
             self._turns[day] = self._turns.get(day, 0) + (not agent)
         elif records.kind(record) == records.ASSISTANT:
@@ -190,7 +190,7 @@ class _Seen:
             added = Day(0, 1, request.sent, request.cached, request.answered)
             days[request.day] = days.get(request.day, Day()).add_day(added)
         if self.parent:
-            kind = encodable(self.parent.kind[:MAX_EVENT])
+            kind = replace_surrogates(self.parent.kind[:MAX_EVENT])
         else:
             kind = ""
         if kind:

@@ -14,10 +14,10 @@ from resume_hooks.derive.opening_size import tokens_named
 from resume_hooks.derive.trim.options import KEEP_RECENT
 from resume_hooks.hooks.compaction import FITS, REST, SHRUNK, TRIM
 from resume_hooks.parts.stats.count import Request
-from resume_hooks.settings import USUAL_SIZE
+from resume_hooks.settings import DEFAULT_HANDOFF_SIZE
 from resume_hooks.transcripts.tokens import USUAL_SHARED
 
-HANDOFF_TOKENS = tokens_named(USUAL_SIZE)
+HANDOFF_TOKENS = tokens_named(DEFAULT_HANDOFF_SIZE)
 LINES = (200_000, 150_000, 100_000)
 FREED = 0.5
 """The share of a session's growth that a trim frees: 44,000 of 83,000 tokens by docs/figures.md."""
@@ -49,7 +49,7 @@ class Price(NamedTuple):
 def price_lines(sessions: Iterable[Sequence[Request]], since: str) -> list[Price]:
     """The prices of every line and way, the paid one first, for the requests from the day ``since`` on."""
     known = [session for session in sessions if session]
-    ways = [(0, ""), *((line, way) for line in LINES for way in (TRIM, USUAL_SIZE))]
+    ways = [(0, ""), *((line, way) for line in LINES for way in (TRIM, DEFAULT_HANDOFF_SIZE))]
     priced = []
     for line, way in ways:
         gone = [_Session(line, way, since, session) for session in known]

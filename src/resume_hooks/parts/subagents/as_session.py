@@ -13,7 +13,7 @@ from collections.abc import Container, Iterator
 from typing import NamedTuple
 
 from resume_hooks.errors import AmbiguousLocator, SessionNotFound, WriteFailed
-from resume_hooks.paths import ENDING, Where, private_folder
+from resume_hooks.paths import TRANSCRIPT_SUFFIX, Where, make_private_folder
 from resume_hooks.sessions.agents.registry import copies_folder
 from resume_hooks.sessions.archived.sessions import project_folder_of
 from resume_hooks.sessions.locate import (
@@ -26,11 +26,11 @@ from resume_hooks.sessions.locate import (
 from resume_hooks.sessions.transcript_files import PREFIX, file_of_owner, subagent_name
 from resume_hooks.storage.state_file import (
     create_file,
-    discard_spare,
-    sweep_spare_names,
-    temporary_in,
+    discard_temporary,
+    remove_stale_temporaries,
+    temporary_path,
 )
-from resume_hooks.system.text import one_line, plain_line
+from resume_hooks.system.text import collapse_line, plain_line
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.lines import open_transcript, read_lines
 from resume_hooks.transcripts.raw_edit import encode
@@ -108,13 +108,13 @@ def subagent_as_session(locator: str, cwd: str, where: Where) -> Iterator[Sessio
         yield None
         return
     found, name, lines = named
-    own = temporary_in(copies_folder(where))  # after a kill the next copy takes it away
+    own = temporary_path(copies_folder(where))  # after a kill the next copy takes it away
     try:
         yield found._replace(
             path=_copy_subagent(found, name, lines, own, where), source=found.original
         )
     finally:
-        discard_spare(own)
+        discard_temporary(own)
 
 
 def _find_named_subagent(
@@ -156,8 +156,8 @@ def _find_inline_subagent(
             fitting.append(one)
     if there and not fitting:
         raise SessionNotFound(
-            f"No sub-agent {one_line(plain_line(name), 80)} of session {session.session_id}",
-            f"Its file holds {one_line(', '.join(one.name for one in there), 400)}.",
+            f"No sub-agent {collapse_line(plain_line(name), 80)} of session {session.session_id}",
+            f"Its file holds {collapse_line(', '.join(one.name for one in there), 400)}.",
         )
     if len(fitting) > 1:
         rows = (session._replace(session_id=f"{session.session_id}/{one.name}") for one in fitting)
@@ -177,11 +177,11 @@ def _copy_subagent(
     owner = file_of_owner(found.original, found.session_id.partition("/")[0])
     project = os.path.join(own, os.path.basename(project_folder_of(owner, where)))
     try:
-        sweep_spare_names(private_folder(os.path.dirname(own), where))
+        remove_stale_temporaries(make_private_folder(os.path.dirname(own), where))
         os.mkdir(own, 0o700)
         os.mkdir(project, 0o700)
-        path = os.path.join(project, f"{name}{ENDING}")
-        create_file(path, _lines_as_session(found.path, lines), lasting=False)
+        path = os.path.join(project, f"{name}{TRANSCRIPT_SUFFIX}")
+        create_file(path, _lines_as_session(found.path, lines), sync=False)
     except OSError as error:
         raise WriteFailed(
             f"The sub-agent could not be copied to {own}: {error.strerror or error}",

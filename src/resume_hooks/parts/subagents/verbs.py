@@ -28,8 +28,8 @@ from resume_hooks.sessions.transcript_files import (
     title_of,
 )
 from resume_hooks.system.git_worktrees import project_of_folder
-from resume_hooks.system.invocation import in_shell
-from resume_hooks.system.text import one_line, plain_line
+from resume_hooks.system.invocation import shell_command
+from resume_hooks.system.text import collapse_line, plain_line
 from resume_hooks.transcripts.head_tail import TITLE_LENGTH, HeadTail
 
 HEADS = ("SUB-AGENT", "AGE", "SIZE", "KIND", "ASKED")
@@ -110,7 +110,7 @@ def _subagents_of_session(
                     status.st_size,
                 )
     for one in inline_agents(session.path) if ends.version.startswith(INLINE) else ():
-        ended = clock.parse(one.ended)
+        ended = clock.parse_timestamp(one.ended)
         yield _listed_subagent(
             session,
             session.path,
@@ -127,7 +127,7 @@ def _listed_subagent(
 ) -> ListedSubagent:
     locator = f"{session.session_id}/{name}"
     return ListedSubagent(
-        locator, session.session_id, path, kind, one_line(asked, TITLE_LENGTH), mtime, size
+        locator, session.session_id, path, kind, collapse_line(asked, TITLE_LENGTH), mtime, size
     )
 
 
@@ -142,7 +142,7 @@ def _subagents_text(shown: list[ListedSubagent]) -> str:
         rows.append(
             (
                 one.locator,
-                clock.span(max(0, int(now - one.mtime))),
+                clock.format_duration(max(0, int(now - one.mtime))),
                 size_text(one.size),
                 plain_line(one.kind),
                 plain_line(one.asked),
@@ -150,6 +150,6 @@ def _subagents_text(shown: list[ListedSubagent]) -> str:
         )
     table = column_table(HEADS, rows, len(HEADS), shutil.get_terminal_size((200, 0)).columns)
     return (
-        f"{table}\nAs a session of its own: {in_shell('handoff SUB-AGENT')}, or "
-        f"{in_shell('fork SUB-AGENT')}"
+        f"{table}\nAs a session of its own: {shell_command('handoff SUB-AGENT')}, or "
+        f"{shell_command('fork SUB-AGENT')}"
     )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from resume_hooks.parts.team import team_file
 from resume_hooks.parts.team.team_file import PUSHES, joined_team, team_folder
 from resume_hooks.paths import Where
-from resume_hooks.system.text import plural
+from resume_hooks.system.text import format_count
 
 if TYPE_CHECKING:
     from resume_hooks.maintenance.doctor import Finding
@@ -65,7 +65,7 @@ def check(_: str) -> Finding:
             "driver",
         )
     pushes = (
-        f"turns' ends push {plural(len(joined.projects), 'project')}, last push "
+        f"turns' ends push {format_count(len(joined.projects), 'project')}, last push "
         f"{team_file.last_push(Where())}"
     )
     return ok_finding(f"{joined.service} as {joined.login}; {pushes}; the server was not asked")

@@ -37,9 +37,9 @@ from resume_hooks.sessions import locate
 from resume_hooks.sessions.agents.registry import RUNNING, ends_of, other_agents
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.sessions.session_files import SessionFile
-from resume_hooks.storage.locks import locked_folder
+from resume_hooks.storage.locks import lock_folder
 from resume_hooks.system import bug_log
-from resume_hooks.system.text import plural
+from resume_hooks.system.text import format_count
 from resume_hooks.version import __version__
 
 PAUSE = 60
@@ -88,7 +88,7 @@ def not_taken(team: Team, where: Where) -> list[str]:
             )
     fork = "a fork is sent: resume-hooks fork SESSION --to claude"
     return [
-        f"{plural(count, 'session')} of {label} stayed here; {fork}"
+        f"{format_count(count, 'session')} of {label} stayed here; {fork}"
         for label, count in counts.items()
         if count
     ]
@@ -162,7 +162,7 @@ def _push_each(
 
 def require_model_may_search(where: Where) -> None:
     """UsageError unless the user lets a model's shell send words to the team's server."""
-    allowed = settings.load(where)["team_model_search"]
+    allowed = settings.load_settings(where)["team_model_search"]
     if allowed != ("on", "file"):  # whoever runs a command can set its environment
         raise UsageError(
             "A model may not ask the team: the words would leave this machine",
@@ -211,6 +211,6 @@ def main() -> None:
         SessionOpen
     ):  # another turn's end waits already, and sends this one's, too
         if pause:
-            with locked_folder(waiting, where, "Another turn's end waits", "Could not wait in"):
+            with lock_folder(waiting, where, "Another turn's end waits", "Could not wait in"):
                 time.sleep(pause)
         push_behind(where, lambda: time.monotonic() > until, str(session_id))

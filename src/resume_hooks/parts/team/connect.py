@@ -24,7 +24,7 @@ from resume_hooks.errors import ResumeHooksError, UsageError
 from resume_hooks.parts.team.rows import Database, bounded_memory, parse_whole_number
 from resume_hooks.system.plugin_files import CHECKOUT
 from resume_hooks.system.text import plain_line
-from resume_hooks.untrusted_folders import is_outside, projects_of
+from resume_hooks.untrusted_folders import is_outside_projects, project_roots
 
 if TYPE_CHECKING:
     import psycopg
@@ -291,13 +291,13 @@ def _without_variables_of_a_project() -> Iterator[None]:
 
     Those stay that name a file outside the project, and a password.
     """
-    projects = projects_of(os.environ)
+    projects = project_roots(os.environ)
     left_out = {}
     for name, value in os.environ.items():
         if (
             name.startswith("PG")
             and name != "PGPASSWORD"
-            and not (name in _FILES and is_outside(value, projects))
+            and not (name in _FILES and is_outside_projects(value, projects))
         ):
             left_out[name] = value
     for name in left_out:

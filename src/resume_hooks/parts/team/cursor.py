@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from resume_hooks.errors import WriteFailed
 from resume_hooks.parts.team.team_file import team_folder
-from resume_hooks.paths import Where, is_session_id, open_regular, read_object
+from resume_hooks.paths import Where, is_session_id, open_regular, read_json_object
 from resume_hooks.storage import removal, state_file
 from resume_hooks.transcripts.lines import bytes_before
 
@@ -56,7 +56,7 @@ def _folders(where: Where) -> str:
 
 def cursor_of(session_id: str, where: Where) -> Cursor:
     """What is remembered of a session; an empty one where that is nothing."""
-    row = read_object(os.path.join(session_folder(session_id, where), _FILE))
+    row = read_json_object(os.path.join(session_folder(session_id, where), _FILE))
     try:
         if row["version"] != _VERSION:
             return Cursor()
@@ -91,7 +91,7 @@ def keep_cursor(session_id: str, cursor: Cursor, where: Where) -> None:
 
 def note_forgotten(session_id: str, where: Where) -> None:
     """Remember that the server takes a session never again."""
-    removal.discard(session_folder(session_id, where), where.state)
+    removal.remove_if_possible(session_folder(session_id, where), where.state)
     with contextlib.suppress(OSError):
         state_file.replace_state_file(_mark(session_id, where), b"", where)
 

@@ -36,13 +36,13 @@ from resume_hooks.parts.team.stored_pieces import (
     unpack_lines,
 )
 from resume_hooks.parts.team.team_file import team_folder
-from resume_hooks.paths import Where, is_session_id, private_folder, read_object
+from resume_hooks.paths import Where, is_session_id, make_private_folder, read_json_object
 from resume_hooks.reading.bundle import MAX_FILES, Head, Sums
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.link_log import Link, record_link
 from resume_hooks.storage import removal, state_file
 from resume_hooks.storage.staging import MAX_BYTES, MAX_LINES
-from resume_hooks.system.text import plural
+from resume_hooks.system.text import format_count
 
 KIND = "team"
 """How a session is linked to the colleague's that it was made of."""
@@ -103,7 +103,7 @@ def resume_team_session(
         notes = [f"It is {whose}: the conversation alone came, and nobody verified what it says."]
         if came[0].hidden:
             notes.append(
-                f"{plural(came[0].hidden, 'record')} of it the model reads and the "
+                f"{format_count(came[0].hidden, 'record')} of it the model reads and the "
                 "screen does not show."
             )
         if _is_own(wanted.session_id, db, where):
@@ -143,7 +143,7 @@ def pull(wanted: TeamSession, db: Database, where: Where) -> str:
     path = os.path.join(place, f"{wanted.session_id}.jsonl")
     with _unpack_session(wanted, db, where) as (packed, _):
         try:
-            private_folder(place, where)
+            make_private_folder(place, where)
             os.replace(packed.path, path)
             known = {**pulled(where), wanted.row: wanted.session_id}
             state_file.replace_state_file(
@@ -158,7 +158,7 @@ def pull(wanted: TeamSession, db: Database, where: Where) -> str:
 
 def pulled(where: Where) -> dict[int, str]:
     """The rows of the server of which copies for reading are here, each with its session's id."""
-    known = read_object(os.path.join(team_folder(where), _PULLED, _ROWS))
+    known = read_json_object(os.path.join(team_folder(where), _PULLED, _ROWS))
     return {
         int(row): name for row, name in known.items() if row.isdecimal() and is_session_id(name)
     }
@@ -177,7 +177,7 @@ def drop_gone(db: Database, where: Where) -> list[str]:
     )
     gone = sorted({row for row in told if row in known})  # it has no say in any other
     for row in gone:
-        removal.discard(os.path.join(team_folder(where), _PULLED, str(row)), where.state)
+        removal.remove_if_possible(os.path.join(team_folder(where), _PULLED, str(row)), where.state)
     if gone:
         left = {}
         for row, name in known.items():
@@ -251,7 +251,7 @@ def _unpack_session(
         yield BundledSession(head, sums, main.path, main.size, files, 0), [main, *places]
     finally:
         for path in made:
-            state_file.discard_spare(path)
+            state_file.discard_temporary(path)
 
 
 class _Budget:
@@ -280,8 +280,8 @@ def _fetched(session: TeamSession, db: Database, where: Where, made: list[str]) 
 
     ImportFailed, OSError.
     """
-    here = private_folder(team_folder(where), where)
-    state_file.sweep_spare_names(here)
+    here = make_private_folder(team_folder(where), where)
+    state_file.remove_stale_temporaries(here)
     query = (
         "select id::text, name, records::text, head from team.part where session = %s order "
         "by name limit %s"
@@ -289,7 +289,7 @@ def _fetched(session: TeamSession, db: Database, where: Where, made: list[str]) 
     found: list[_Part] = []
     budget = _Budget()
     for listed in db.rows(query, (session.row, MAX_FILES), _PART):
-        path = state_file.temporary_in(here)
+        path = state_file.temporary_path(here)
         made.append(path)
         try:
             part = _fetch_part(listed, path, budget, db)

@@ -19,11 +19,11 @@ from resume_hooks.errors import WriteFailed
 from resume_hooks.parts.team.connect import TeamFailed, connected, service_named
 from resume_hooks.parts.team.rows import login
 from resume_hooks.parts.team.team_file import FILE, PUSHES, VERSION, Team, joined_team, team_folder
-from resume_hooks.paths import Where, canonical
+from resume_hooks.paths import Where, canonical_path
 from resume_hooks.redaction.texts import redact
 from resume_hooks.storage import removal, state_file
-from resume_hooks.system.git_worktrees import git_folder
-from resume_hooks.system.text import encodable, one_line, plain_line
+from resume_hooks.system.git_worktrees import common_git_folder
+from resume_hooks.system.text import collapse_line, plain_line, replace_surrogates
 
 _LONGEST_CONFIG = 256 * 1024
 _LONGEST_REMOTE = 2_000
@@ -86,12 +86,12 @@ def keep(team: Team, where: Where) -> None:
 
 def leave_team(where: Where) -> None:
     """Forget the team here, with what was pulled; what the team has stays with it."""
-    removal.discard(team_folder(where), where.state)
+    removal.remove_if_possible(team_folder(where), where.state)
 
 
 def project_of(cwd: str) -> str:
     """What a folder's project is called for everybody: its remote without credentials, else ``local/`` and its name."""
-    git = git_folder(cwd) if cwd else ""
+    git = common_git_folder(cwd) if cwd else ""
     config = configparser.RawConfigParser(strict=False, allow_no_value=True)
     with contextlib.suppress(OSError, ValueError, configparser.Error):
         config.read_string(
@@ -103,9 +103,11 @@ def project_of(cwd: str) -> str:
     remote = remote.strip().strip('"')  # git quotes `#` and `;`
     named = _REMOTE.match(_CREDENTIALS.sub("", remote))
     if named and not remote.startswith(("/", ".", "file:")):
-        return one_line(redact(plain_line(encodable(f"{named[1].lower()}/{named[2]}")))[0], 300)
+        return collapse_line(
+            redact(plain_line(replace_surrogates(f"{named[1].lower()}/{named[2]}")))[0], 300
+        )
     if os.path.basename(git) == ".git":
         root = os.path.dirname(git)
     else:
-        root = canonical(cwd)
-    return one_line(plain_line(encodable(f"local/{os.path.basename(root)}")), 300)
+        root = canonical_path(cwd)
+    return collapse_line(plain_line(replace_surrogates(f"local/{os.path.basename(root)}")), 300)

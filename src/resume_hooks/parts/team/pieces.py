@@ -219,7 +219,7 @@ class _Words:
         )
         if said is None:
             return
-        self._last = clock.parse(record.get("timestamp")) or self._last
+        self._last = clock.parse_timestamp(record.get("timestamp")) or self._last
         if not self._places:
             self._start, self._at = number, self._last
         place = str(min(number - self._start + 1, _LAST_PLACE))

@@ -46,8 +46,8 @@ from resume_hooks.redaction.texts import redact
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.sessions.session_files import SessionFile
-from resume_hooks.storage.locks import locked_folder
-from resume_hooks.system.text import encodable, one_line, plain_line
+from resume_hooks.storage.locks import lock_folder
+from resume_hooks.system.text import collapse_line, plain_line, replace_surrogates
 from resume_hooks.transcripts.head_tail import HeadTail
 
 _BUSY = "Another command is sending this session"
@@ -117,7 +117,7 @@ def push(
     title = about(session, Family(where), where)["title"]
     try:
         place = session_folder(session.session_id, where)
-        with refusals(), locked_folder(place, where, _BUSY, "Could not keep the place in"):
+        with refusals(), lock_folder(place, where, _BUSY, "Could not keep the place in"):
             return _Push(session, team, db, where, rescan=rescan).run()
     except TeamFailed as error:
         if error.state not in _REFUSED:
@@ -169,7 +169,7 @@ def about(
     known = known or secrets_of_ends(ends)
 
     def clean(text: str) -> str:
-        return one_line(plain_line(encodable(known.redact(text))), 1_000)
+        return collapse_line(plain_line(replace_surrogates(known.redact(text))), 1_000)
 
     return {
         "title": clean(ends.title_by(known.redact)),

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from resume_hooks import clock
 from resume_hooks.paths import is_session_id
-from resume_hooks.system.text import one_line, plain_line, plural
+from resume_hooks.system.text import collapse_line, format_count, plain_line
 
 if TYPE_CHECKING:
     import psycopg
@@ -133,7 +133,7 @@ class Database:
     def notes(self) -> list[str]:
         """What to say of rows that were left out, and of what was not asked any more."""
         said = (
-            f"{plural(self.refused, 'row')} of the server were not what they should be, and "
+            f"{format_count(self.refused, 'row')} of the server were not what they should be, and "
             "were left out."
         )
         notes = [said] if self.refused else []
@@ -221,7 +221,7 @@ def session_id_or_none(raw: bytes | None) -> str:
 def login(raw: bytes | None) -> str:
     """The name of a role: no control character, no white space but single spaces, 63 bytes at most."""
     text = _text(raw)
-    if raw is None or not 0 < len(raw) <= 63 or one_line(plain_line(text), len(text)) != text:
+    if raw is None or not 0 < len(raw) <= 63 or collapse_line(plain_line(text), len(text)) != text:
         raise ValueError
     return text
 
@@ -245,7 +245,7 @@ def parse_line(most: int) -> Callable[[bytes | None], str]:
     """A parser of words to be shown: one line without control characters, cut to ``most`` of them."""
 
     def parse(raw: bytes | None) -> str:
-        return one_line(plain_line(_text(raw)), most)
+        return collapse_line(plain_line(_text(raw)), most)
 
     return parse
 
@@ -257,7 +257,7 @@ def parse_folder(raw: bytes | None) -> str:
 
 def parse_instant(raw: bytes | None) -> str:
     """An instant that a client wrote, in the form of the transcripts; ``""`` for anything else."""
-    return clock.normal(_text(raw))
+    return clock.normalize_timestamp(_text(raw))
 
 
 def epoch(raw: bytes | None) -> datetime:

@@ -13,7 +13,7 @@ from resume_hooks.parts.team import rows
 from resume_hooks.parts.team.rows import Database, Form
 from resume_hooks.paths import is_session_id
 from resume_hooks.sessions.locate import MIN_PREFIX
-from resume_hooks.system.text import one_line, plain_line
+from resume_hooks.system.text import collapse_line, plain_line
 from resume_hooks.transcripts.head_tail import TITLE_LENGTH
 
 VISIBLE = {"m": "private", "p": "project", "t": "team"}
@@ -192,7 +192,7 @@ def choose_team_session(locator: str, sessions: list[TeamSession]) -> TeamSessio
     }  # the first stays
     if not found:
         raise SessionNotFound(
-            f"The team has no session '{one_line(plain_line(locator), 80)}' that you may see",
+            f"The team has no session '{collapse_line(plain_line(locator), 80)}' that you may see",
             "resume-hooks team sessions",
         )
     if len(found) > 1:

@@ -27,7 +27,7 @@ from resume_hooks.paths import Where, find_session, is_session_id, read_regular
 from resume_hooks.sessions.archived.manifest import all_archived
 from resume_hooks.sessions.locate import all_sessions
 from resume_hooks.storage import removal, state_file
-from resume_hooks.system.claude_settings import managed_days
+from resume_hooks.system.claude_settings import managed_retention
 
 _QUEUE = "forget"
 """The folder of sessions that are to be forgotten once the server can be reached, an empty file each."""
@@ -138,7 +138,7 @@ def forget_queued(db: Database, where: Where) -> list[str]:
             elif find_session(session_id, where) is None:  # else it was restored since
                 forget_on_server(session_id, db, where)
                 gone.append(session_id)
-            removal.discard(note, where.state)
+            removal.remove_if_possible(note, where.state)
     return gone
 
 
@@ -149,7 +149,7 @@ def remove_gone(db: Database, where: Where) -> list[str]:
 
 def expiring(where: Where) -> tuple[list[str], int]:
     """What this machine pushed and has no more, where an employer lets sessions go, and the days."""
-    days = managed_days()[1]
+    days = managed_retention()[1]
     if not days:
         return [], 0
     here = {each.session_id for each in all_sessions(where)} | {
@@ -173,5 +173,5 @@ def _remove(sessions: list[str], days: int, db: Database, where: Where) -> list[
         session_id for session_id in told if session_id in sessions
     ]  # it has no say in any other
     for session_id in gone:
-        removal.discard(session_folder(session_id, where), where.state)
+        removal.remove_if_possible(session_folder(session_id, where), where.state)
     return gone

@@ -12,9 +12,9 @@ import time
 from datetime import datetime, timezone
 from typing import NamedTuple, Optional, Tuple
 
-from resume_hooks.paths import Where, is_projects_state, read_object
+from resume_hooks.paths import Where, is_state_in_project, read_json_object
 from resume_hooks.storage import removal, state_file
-from resume_hooks.system.invocation import in_shell
+from resume_hooks.system.invocation import shell_command
 
 FOLDER, FILE, VERSION = "team", "team.json", 1
 PUSHES = "push"
@@ -72,13 +72,13 @@ def team_folder(where: Where) -> str:
 
 def joined_team(where: Where) -> Optional[Team]:
     """The team that was joined; None for none, and where the project says which."""
-    row = read_object(os.path.join(team_folder(where), FILE))
+    row = read_json_object(os.path.join(team_folder(where), FILE))
     service, login, machine = (row.get(key) for key in ("service", "login", "machine"))
     if row.get("version") != VERSION or not all(
         isinstance(text, str) and text for text in (service, login, machine)
     ):
         return None
-    if is_projects_state(where):
+    if is_state_in_project(where):
         return None
     projects = row.get("projects")
     return Team(
@@ -91,7 +91,7 @@ def joined_team(where: Where) -> Optional[Team]:
 
 def failing(where: Where) -> Optional[Failing]:
     """What keeps turns' ends from pushing; None where nothing is known to."""
-    row = read_object(os.path.join(team_folder(where), FAILING))
+    row = read_json_object(os.path.join(team_folder(where), FAILING))
     try:
         since, sessions = int(row["since"]), int(row["sessions"])
         datetime.fromtimestamp(since, timezone.utc)
@@ -122,7 +122,7 @@ def note_pushed(where: Where) -> None:
     with contextlib.suppress(OSError):
         state_file.replace_state_file(os.path.join(team_folder(where), _LAST), b"", where)
     for name in (UNTOLD, FAILING):
-        removal.discard(os.path.join(team_folder(where), name), where.state)
+        removal.remove_if_possible(os.path.join(team_folder(where), name), where.state)
 
 
 def last_push(where: Where) -> str:
@@ -145,5 +145,5 @@ def unpushed(where: Where) -> str:
         return ""
     known = failing(where)
     if known:
-        return f"{known.sentence}; what to do: {in_shell('doctor')}"
+        return f"{known.sentence}; what to do: {shell_command('doctor')}"
     return ""

@@ -335,7 +335,9 @@ def _take_lines(lines: Iterator[bytes], first: int, session_id: str, facts: Line
             raw = redact_line(raw)[0]  # noqa: PLW2901 - rare, and nothing else needs the line as it was
         record = parse(raw if number else raw.removeprefix(BOM))
         if not number and raw.startswith(_IMPORTED):
-            facts.begin_imported(clock.normal(mapping(record or {}, IMPORTED).get("imported_at")))
+            facts.begin_imported(
+                clock.normalize_timestamp(mapping(record or {}, IMPORTED).get("imported_at"))
+            )
         if record is not None:
             facts.take(record, session_id, number)
     return number + 1

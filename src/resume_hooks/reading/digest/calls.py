@@ -19,7 +19,7 @@ from resume_hooks.reading.digest.facts import EMPTY_ANSWERS
 from resume_hooks.reading.digest.work import has_word_of_check
 from resume_hooks.redaction.lazy_patterns import late
 from resume_hooks.sessions.session_files import SessionFile
-from resume_hooks.system.text import one_line, plain_line
+from resume_hooks.system.text import collapse_line, plain_line
 from resume_hooks.transcripts import records, script_calls
 from resume_hooks.transcripts.lines import lines_before, open_transcript
 from resume_hooks.transcripts.placeholders import is_placeholder
@@ -313,7 +313,7 @@ def _text_of_call(block: Record, answer: str, printed: int) -> str:
     given = records.mapping(block, "input")
     named = next((value for key in _BRIEFLY if (value := string(given, key))), "")
     what = talk.shown_text(named or json.dumps(given, ensure_ascii=False), INPUT)
-    head = f"{one_line(plain_line(string(block, 'name')), TOOL)}: {what}"
+    head = f"{collapse_line(plain_line(string(block, 'name')), TOOL)}: {what}"
     written = next((value for key in _CHANGE if (value := string(given, key))), "")
     removed = "" if written else string(given, "old_string")
     if removed:

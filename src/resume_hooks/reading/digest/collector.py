@@ -412,7 +412,10 @@ class LineageFacts:
         ):
             self._take_summary(record, place)
             return
-        if self.is_imported and clock.normal(record.get("timestamp")) <= self._imported_at:
+        if (
+            self.is_imported
+            and clock.normalize_timestamp(record.get("timestamp")) <= self._imported_at
+        ):
             self.strangers.add(place)
         content = records.message(record).get("content")
         if answers := script_calls.results(record):

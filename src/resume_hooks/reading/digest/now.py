@@ -21,7 +21,7 @@ from resume_hooks.reading.digest.pull_requests import PullRequests
 from resume_hooks.reading.digest.repository import RepositoryState
 from resume_hooks.reading.digest.work import TEMPORARY, Paths
 from resume_hooks.redaction.lazy_patterns import late
-from resume_hooks.system.text import plain_line, plural, quoted_name
+from resume_hooks.system.text import format_count, plain_line, quote_name
 
 PULL_REQUEST = "pull request of this branch"
 ALL_DONE = "all items of the task list after it are done"
@@ -106,11 +106,11 @@ def _lines_of_repository(
     if len(seen.checkouts) > 1:
         for each in seen.checkouts:
             yield make_entry(
-                f"in {quoted_name(each.folder)}: branch {quoted_name(each.branch)}, when last seen",
+                f"in {quote_name(each.folder)}: branch {quote_name(each.branch)}, when last seen",
                 each.place,
             )
     elif seen.branch and seen.branch != _DETACHED:
-        yield make_entry(f"branch {quoted_name(seen.branch)}, as last seen in the session", "")
+        yield make_entry(f"branch {quote_name(seen.branch)}, as last seen in the session", "")
     commit, push = seen.commit, seen.push
     if commit is not None and (push is None or push.order < commit.order):
         yield make_entry("the session did not push its last commit", commit)
@@ -169,7 +169,7 @@ def _line_of_plan(facts: LineageFacts, paths: Paths, commit: RecordPlace | None)
 def _changes_since(changed: int, place: RecordPlace, commit: RecordPlace | None) -> str:
     """The number of changed files and whether there was a commit after a record; ``""`` for neither."""
     if changed:
-        parts = [f"{plural(changed, 'file')} changed since"]
+        parts = [f"{format_count(changed, 'file')} changed since"]
     else:
         parts = []
     if commit is not None and commit.order > place.order:
@@ -285,7 +285,7 @@ def _first_names(names: Sequence[str]) -> str:
             break
         shown.append(name)
     if len(names) > len(shown):
-        more = f" and {plural(len(names) - len(shown), 'other')}"
+        more = f" and {format_count(len(names) - len(shown), 'other')}"
     else:
         more = ""
     return f"{', '.join(shown)}{more}"
@@ -348,7 +348,7 @@ def _line_of_unanswered(facts: LineageFacts, last_prompt: int) -> str:
     ran = sum(run.place.order > last_prompt for run in facts.runs)
     changed = len({change.path for change in facts.changes if change.place.order > last_prompt})
     done = [
-        plural(count, noun)
+        format_count(count, noun)
         for count, noun in ((ran, "command"), (changed, "changed file"))
         if count
     ]
@@ -364,7 +364,7 @@ def _lines_of_uncommitted(git: RepositoryState, paths: Paths) -> Iterator[Digest
     names: dict[str, str] = {}
     for name in git.dirty:
         shown = plain_line(paths.relative_path(posixpath.join(git.root, name)))
-        names[quoted_name(shown)] = name
+        names[quote_name(shown)] = name
     staged = {shown for shown, name in names.items() if name in git.staged}
     untracked = {shown for shown, name in names.items() if name in git.untracked}
     return _lines_of_open_files(sorted(names), staged, untracked)

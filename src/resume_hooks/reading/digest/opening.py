@@ -39,7 +39,7 @@ from resume_hooks.reading.digest.sections import (
 from resume_hooks.reading.digest.talk_choice import chosen_talk
 from resume_hooks.sessions.lineage_block import size_text, without_block_markers
 from resume_hooks.sessions.record_references import ShortIds, shorten_reference
-from resume_hooks.system.text import plural
+from resume_hooks.system.text import format_count
 from resume_hooks.transcripts.bookkeeping import DIGEST_HEAD
 
 CHARACTERS = 4  # of a token, as room is counted
@@ -403,7 +403,9 @@ def _talk_rows(
     if not texts:
         return _TalkRows([], 0)
     if count := len(messages) - len(texts):
-        heading = f"talk, oldest first ({plural(count, 'message')} of {len(messages):,} left out):"
+        heading = (
+            f"talk, oldest first ({format_count(count, 'message')} of {len(messages):,} left out):"
+        )
     rows = []
     for at in sorted(texts):
         rows.extend(rows_of(messages[at], texts[at]))

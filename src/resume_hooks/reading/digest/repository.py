@@ -18,8 +18,8 @@ from typing import NamedTuple, Self
 
 from resume_hooks.paths import Where, open_regular
 from resume_hooks.system.git_view import GitView
-from resume_hooks.system.git_worktrees import root_above
-from resume_hooks.system.text import plain_line, plural, quoted_name
+from resume_hooks.system.git_worktrees import repository_root
+from resume_hooks.system.text import format_count, plain_line, quote_name
 
 PATIENCE = 0.1  # seconds that git has, from when it was asked
 
@@ -88,7 +88,7 @@ class GitQuery:
         self._view: GitView | None = None
         is_there = os.path.isabs(folder) and os.path.isdir(folder)
         if is_there:
-            self._root = root_above(os.path.normpath(folder))
+            self._root = repository_root(os.path.normpath(folder))
         else:
             self._root = ""
         # git is asked twice, first for settings; a thread waits for these, so that we need not.
@@ -192,17 +192,17 @@ def _was_tip(reflog: str, commit: bytes) -> bool:
 
 def _line_of_state(state: RepositoryState, count: bytes) -> str:
     parts = [
-        f"branch {quoted_name(state.branch[:BRANCH])}" if state.branch else "no branch (detached)"
+        f"branch {quote_name(state.branch[:BRANCH])}" if state.branch else "no branch (detached)"
     ]
     if count.isdigit():
-        parts.append(f"{plural(int(count), 'commit')} since the session began")
+        parts.append(f"{format_count(int(count), 'commit')} since the session began")
     if state.ahead:
-        parts.append(f"{plural(state.ahead, 'commit')} ahead of its upstream")
+        parts.append(f"{format_count(state.ahead, 'commit')} ahead of its upstream")
     if state.behind:
         parts.append(
             f"{state.behind} behind"
             if state.ahead
-            else f"{plural(state.behind, 'commit')} behind its upstream"
+            else f"{format_count(state.behind, 'commit')} behind its upstream"
         )
     if state.rewritten:
         parts.append(REWRITTEN)

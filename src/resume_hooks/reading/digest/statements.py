@@ -20,7 +20,7 @@ from resume_hooks.reading.digest.pull_requests import PullRequests
 from resume_hooks.reading.digest.reversals import standing_places
 from resume_hooks.reading.digest.talk import TYPED
 from resume_hooks.redaction.lazy_patterns import late
-from resume_hooks.system.text import plural
+from resume_hooks.system.text import format_count
 from resume_hooks.transcripts.records import objects, string
 
 _FILLER = "and|but|or|please|then|so|also|ok|okay|yes|yeah|no|just|now|hm+"
@@ -322,7 +322,7 @@ def entries_of_todos(
             continue
         since = sum(said.place.order > place.order for said in facts.prompts.said)
         if since:
-            age = f", noted {plural(since, 'prompt')} before the end"
+            age = f", noted {format_count(since, 'prompt')} before the end"
         else:
             age = ""
         yield make_entry(text, place, f"{status}{age}")

@@ -26,7 +26,7 @@ from resume_hooks.reading.digest.prose import cut_line
 from resume_hooks.reading.digest.repository import RepositoryState
 from resume_hooks.reading.digest.shell import SimpleCommand
 from resume_hooks.redaction.lazy_patterns import late
-from resume_hooks.system.text import plain_line, plural
+from resume_hooks.system.text import format_count, plain_line
 
 LONGEST = 320  # characters of a command that one would run again
 OFTEN = 5  # runs from which on a command counts as run often
@@ -618,7 +618,7 @@ def changed_files(
             continue
         if path in contents:  # a folder that a command named, beside the files in it
             if path in removed:
-                files = plural(sum(inner in folded for inner in contents[path]), "file")
+                files = format_count(sum(inner in folded for inner in contents[path]), "file")
                 fate = _words_of_removal(path, states)
                 place = str(_last_touch(found[path]).place)
                 yield DigestEntry(f"{_shown_path(path)}/", place, f"{fate} with {files}")
@@ -636,7 +636,7 @@ def changed_files(
             state = _state_note(path, paths, states, branch)
         entry = _entry_of_file(path, last, state, gone)
         if path in alone and listed == MOST_LISTED < len(alone):
-            others = plural(len(alone) - MOST_LISTED, "other")
+            others = format_count(len(alone) - MOST_LISTED, "other")
             entry = entry._replace(note=f"{entry.note}, as are {others}")
         yield entry
 

@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Collection, Iterable, Iterator
 
 from resume_hooks.errors import NotATranscript, SessionNotFound, WriteFailed
-from resume_hooks.paths import ENDING, Where
+from resume_hooks.paths import TRANSCRIPT_SUFFIX, Where
 from resume_hooks.sessions.agents.registry import is_foreign, readable_session
 from resume_hooks.sessions.archived.layout import (
     MANIFEST,
@@ -31,7 +31,7 @@ from resume_hooks.sessions.archived.manifest import (
 from resume_hooks.sessions.archived.sessions import archived_session_file
 from resume_hooks.sessions.transcript_files import FOLDER, TranscriptFile, subagent_name
 from resume_hooks.storage import removal
-from resume_hooks.system.text import encodable
+from resume_hooks.system.text import replace_surrogates
 
 
 class ArchivedSessions:
@@ -113,7 +113,7 @@ def briefly_opened(archived: ArchivedSession, where: Where) -> Iterator[str | No
         yield folder
     finally:
         if not known and _opened_at(folder) == opened_at:  # by nobody else since
-            removal.discard(home, where.state)
+            removal.remove_if_possible(home, where.state)
 
 
 def _opened_at(folder: str | None) -> int:
@@ -147,7 +147,7 @@ def _transcript_of_part(
         os.sep not in below or below.startswith(f"{archived.session_id}/{FOLDER}/")
     )
     if not (part == archived.transcript or is_agent) or not (
-        path.isascii() or encodable(path) == path
+        path.isascii() or replace_surrogates(path) == path
     ):
         return None
     return TranscriptFile(
@@ -165,7 +165,7 @@ def _archive_folder(archived: ArchivedSession, where: Where) -> str | None:
 def path_within(folder: str, path: str, session_id: str) -> str:
     """A file of a session below the folder that holds its transcript."""
     name = os.path.basename(path)
-    if name == f"{session_id}{ENDING}":
+    if name == f"{session_id}{TRANSCRIPT_SUFFIX}":
         return os.path.join(folder, name)
     _, own, below = path.rpartition(f"{os.sep}{session_id}{os.sep}")
     if own:

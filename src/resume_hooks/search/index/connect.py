@@ -18,7 +18,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from resume_hooks.errors import IndexDamaged, IndexUnusable, ResumeHooksError
-from resume_hooks.paths import Where, is_private, private_folder
+from resume_hooks.paths import Where, is_private_folder, make_private_folder
 from resume_hooks.search.index.archived import ArchivedSessions
 from resume_hooks.search.index.changes import FileWork, Sought, UnreadFile, UpdateOutcome, changes
 from resume_hooks.search.index.database import (
@@ -35,10 +35,10 @@ from resume_hooks.search.index.postings import LEVELS, Postings
 from resume_hooks.sessions.agents.registry import all_files, is_foreign
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.storage import removal
-from resume_hooks.storage.locks import lock
+from resume_hooks.storage.locks import lock_descriptor
 from resume_hooks.storage.state_file import MODE
 from resume_hooks.system import programs
-from resume_hooks.system.text import plural
+from resume_hooks.system.text import format_count
 
 if TYPE_CHECKING:
     from resume_hooks.search.index.unread import FileWords
@@ -235,12 +235,12 @@ class _Task:
             outcome = update(
                 index.db, index.words, work, gone, where=to, is_over=over, progress=self.progress
             )
-            left = f"{plural(outcome.behind, 'file')} ({size_text(outcome.size_behind)})"
+            left = f"{format_count(outcome.behind, 'file')} ({size_text(outcome.size_behind)})"
             note = f"Not indexed yet: {left}. To index all: resume-hooks doctor --index update"
         else:
             outcome = UpdateOutcome(behind=len(work) + len(gone))
             note = (
-                f"Another command is updating the index; {plural(len(work), 'file')} may be "
+                f"Another command is updating the index; {format_count(len(work), 'file')} may be "
                 "missing from it"
             )
         if not outcome.behind:
@@ -363,12 +363,12 @@ def _open_postings(where: Where, *, fresh: bool) -> Postings:
     """
     folder = words_folder(where)
     try:
-        private_folder(folder, where)
+        make_private_folder(folder, where)
         for level in LEVELS:
             own = os.path.join(folder, level)
             if fresh and os.path.lexists(own):
                 removal.remove_for_good(own, where.state)
-            private_folder(own, where)
+            make_private_folder(own, where)
     except OSError as error:
         raise IndexUnusable(
             f"{folder} can't be used: {error.strerror}", "Check the state folder."
@@ -404,7 +404,7 @@ def _remove(where: Where, seen: Identity | None) -> None:
     path = index_file(where)
     if seen is None and not os.path.lexists(words_folder(where)):
         return
-    if not is_private(os.path.dirname(path), where):
+    if not is_private_folder(os.path.dirname(path), where):
         raise IndexUnusable(
             f"{path} is not in a folder of our own", "See what is wrong: resume-hooks doctor."
         )
@@ -433,7 +433,7 @@ def _only_one(path: str, patience: float) -> Iterator[bool]:
         return
     try:
         yield (
-            lock(descriptor, patience) is not False
+            lock_descriptor(descriptor, patience) is not False
         )  # a volume without locks: SQLite's own must do
     finally:
         os.close(descriptor)
@@ -474,7 +474,7 @@ def status_of(where: Where) -> Status:
     if (
         not os.path.isfile(path)
         or os.path.islink(path)
-        or not is_private(os.path.dirname(path), where)
+        or not is_private_folder(os.path.dirname(path), where)
     ):
         return nothing
     try:
@@ -503,7 +503,7 @@ def status_of(where: Where) -> Status:
 def count_records(where: Where) -> int:
     """How many records there are, all of them looked at. IndexDamaged or IndexUnusable."""
     folder = words_folder(where)
-    if not is_private(folder, where):
+    if not is_private_folder(folder, where):
         raise IndexDamaged(f"{folder} is not a resume-hooks folder")
     words = Postings(folder, fresh=False)
     words.check()

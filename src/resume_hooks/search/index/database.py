@@ -15,7 +15,7 @@ import stat
 from collections.abc import Iterator
 
 from resume_hooks.errors import IndexDamaged, IndexUnusable
-from resume_hooks.paths import Where, is_own, is_private, private_folder
+from resume_hooks.paths import Where, is_own_file, is_private_folder, make_private_folder
 from resume_hooks.storage import removal
 from resume_hooks.storage.state_file import MODE
 
@@ -66,7 +66,7 @@ def open_index(where: Where) -> sqlite3.Connection:
     path = index_file(where)
     with sqlite_errors():
         try:
-            private_folder(os.path.dirname(path), where)
+            make_private_folder(os.path.dirname(path), where)
             if os.path.isdir(
                 path
             ):  # nothing of ours makes one there; one that holds something is somebody's
@@ -134,7 +134,7 @@ def _require_own(path: str) -> None:
             status = os.lstat(name)
         except FileNotFoundError:
             continue
-        if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1 or not is_own(status):
+        if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1 or not is_own_file(status):
             raise IndexDamaged(f"{name} is not a resume-hooks file")
 
 
@@ -177,7 +177,7 @@ def known_turns(where: Where) -> dict[tuple[str, int, int], int]:
     None without a usable index.
     """
     path = index_file(where)
-    if not os.path.isfile(path) or not is_private(os.path.dirname(path), where):
+    if not os.path.isfile(path) or not is_private_folder(os.path.dirname(path), where):
         return {}
     try:
         with contextlib.closing(open_read_only(path, timeout=0)) as db:

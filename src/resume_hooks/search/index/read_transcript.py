@@ -185,7 +185,7 @@ class _RowReader:
         texts = self.extractor.texts_of(record)
         if texts is None:
             return
-        stamp = clock.parse(record.get("timestamp"))
+        stamp = clock.parse_timestamp(record.get("timestamp"))
         self.time = int(stamp.timestamp()) if stamp else self.time
         key, own = _ids(record)
         if texts.role == "title":  # kept once in a session, however often it is written

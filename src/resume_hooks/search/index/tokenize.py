@@ -13,7 +13,7 @@ from itertools import islice
 
 import tantivy
 
-from resume_hooks.system.text import without_sequences
+from resume_hooks.system.text import remove_escape_sequences
 
 LONGEST = 64  # bytes of a token that is kept whole; longer ones are data (hashes, base64, minified code), not words
 LONGEST_NAME = 256  # bytes of an identifier that is still cut into its parts
@@ -93,7 +93,7 @@ def words_of(text: str, *, numbered: bool = False) -> bytes:
     """The distinct words of a text, separated by spaces, in their order; ``numbered``: it may be a file as shown."""
     if not text:
         return b""
-    plain = without_sequences(text)
+    plain = remove_escape_sequences(text)
     raw = (without_line_numbers(plain) if numbered else plain).encode("utf-8", "replace")
     tokens = raw.translate(_TO_WORDS).split()
     return b" ".join(map(_known.__getitem__, islice(dict.fromkeys(tokens), MOST_TOKENS)))

@@ -16,7 +16,7 @@ from resume_hooks import questions
 from resume_hooks.errors import NotATranscript, SessionNotFound, UsageError, WriteFailed
 from resume_hooks.part_table import AGENTS as AGENTS_OF_PARTS
 from resume_hooks.paths import Where, is_session_id
-from resume_hooks.seam import is_there
+from resume_hooks.seam import is_installed
 from resume_hooks.sessions.agents.claude import NAME, Agent
 from resume_hooks.sessions.session_files import SessionFile, SessionStore, newest_first
 from resume_hooks.sessions.transcript_files import TranscriptFile
@@ -117,7 +117,7 @@ def _of_this_run() -> str:
     for place in (os.environ.get("TMPDIR") or "/tmp", "/dev/shm"):  # noqa: S108 - a folder of our own in it
         with contextlib.suppress(OSError):
             made = tempfile.mkdtemp(prefix="resume-hooks-", dir=place)
-            atexit.register(removal.discard, made, place, follow_root=True)
+            atexit.register(removal.remove_if_possible, made, place, follow_root=True)
             return made
     return ""
 
@@ -146,7 +146,9 @@ CLAUDE = AgentRow(
 )
 """This client. Its transcripts are our form of record, so fsck looks at them by itself."""
 
-OTHERS = {name: AgentRow(name, *row) for name, row in AGENTS_OF_PARTS.items() if is_there(row[0])}
+OTHERS = {
+    name: AgentRow(name, *row) for name, row in AGENTS_OF_PARTS.items() if is_installed(row[0])
+}
 AGENTS = {NAME: CLAUDE, **OTHERS}
 NAMES = tuple(AGENTS)
 RUNNING = tuple(row.name for row in AGENTS.values() if row.session_variable)

@@ -25,7 +25,7 @@ from resume_hooks.sessions.archived.layout import (
     vault_folder,
 )
 from resume_hooks.storage import locks
-from resume_hooks.storage.typed_rows import read_as
+from resume_hooks.storage.typed_rows import parse_row
 
 VERSION = 1
 """Of the manifests; one of a newer engine is left alone."""
@@ -220,7 +220,7 @@ def unreadable(where: Where) -> list[str]:
 def _holds_anything(folder: str) -> bool:
     """Whether a session's folder holds anything, as far as can be told."""
     try:
-        return os.path.islink(folder) or bool(set(os.listdir(folder)) - {locks.NAME})
+        return os.path.islink(folder) or bool(set(os.listdir(folder)) - {locks.LOCK_NAME})
     except FileNotFoundError:
         return False
     except OSError:
@@ -266,7 +266,7 @@ def _session_of_row(
 ) -> ArchivedSession | None:
     home = row.get("home")
     home = home if isinstance(home, str) else ""
-    archived = read_as(ArchivedSession, {**row, "folder": folder, "about": {}, "home": home})
+    archived = parse_row(ArchivedSession, {**row, "folder": folder, "about": {}, "home": home})
     if archived is None or archived.session_id != session_id or not 0 <= archived.stored < _MOST_NS:
         return None
     states = [archived.parts, *(earlier.parts for earlier in archived.earlier)]
@@ -275,7 +275,7 @@ def _session_of_row(
     place = archived.transcript.place
     if place != archived.place or not place.endswith(f"/{session_id}.jsonl"):
         return None
-    return archived._replace(about=read_as(About, row.get("about")) or About())
+    return archived._replace(about=parse_row(About, row.get("about")) or About())
 
 
 def _is_sound(part: ArchivedFile, archived: ArchivedSession) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 
-from resume_hooks.errors import OnlyKept
+from resume_hooks.errors import OnlyArchived
 from resume_hooks.paths import Where, find_session
 from resume_hooks.sessions.agents.registry import original_path
 from resume_hooks.sessions.archived.layout import path_below_project, session_in
@@ -71,14 +71,14 @@ def archive_facts(path: str, where: Where) -> dict[str, object]:
 
 
 def require_own(session: SessionFile, where: Where) -> None:
-    """Raise OnlyKept for a session of which the archived copy alone is left: that is never changed."""
+    """Raise OnlyArchived for a session of which the archived copy alone is left: that is never changed."""
     if is_archived_copy(session.path, where):
         raise only_archived_left(session.session_id)
 
 
-def only_archived_left(session_id: str) -> OnlyKept:
+def only_archived_left(session_id: str) -> OnlyArchived:
     """The failure of changing, or going on in, a session of which the archived copy alone is left."""
-    return OnlyKept(
+    return OnlyArchived(
         (
             f"The client's file of {session_id} is gone; only the archived copy is left, and "
             "that stays as it is"

@@ -16,18 +16,18 @@ import stat
 from collections.abc import Iterable, Iterator, Sequence
 
 from resume_hooks.errors import SessionNotFound, WriteFailed
-from resume_hooks.paths import Where, is_session_id, open_regular, private_folder
+from resume_hooks.paths import Where, is_session_id, make_private_folder, open_regular
 from resume_hooks.sessions.archived.layout import HISTORY, is_link, place_beside, unpacked_folder
 from resume_hooks.sessions.archived.manifest import ArchivedFile, ArchivedSession, archived_of_id
 from resume_hooks.storage import removal
-from resume_hooks.storage.move import least_recently_used, sizes_in
+from resume_hooks.storage.move import file_sizes, least_recently_used
 from resume_hooks.storage.state_file import (
     MODE,
     create_file,
-    discard_spare,
-    sweep_spare_names,
+    discard_temporary,
+    remove_stale_temporaries,
     sync_folder,
-    temporary_in,
+    temporary_path,
 )
 
 ENDING = ".xz"
@@ -139,7 +139,7 @@ def verified_transcript(archived: ArchivedSession, where: Where) -> str:
     """
     path = unpacked_transcript(archived, where)
     if not _is_same(archived, os.path.dirname(path)):
-        removal.discard(os.path.dirname(path), where.state)
+        removal.remove_if_possible(os.path.dirname(path), where.state)
         path = unpacked_transcript(archived, where)
     return path
 
@@ -177,7 +177,7 @@ def _unpack_all(archived: ArchivedSession, where: Where) -> str:
     folder = os.path.join(home, _key(archived))
     if not _is_whole(folder, archived):
         with _convert_read_error(archived):
-            private_folder(home, where)
+            make_private_folder(home, where)
             _make_room(where, archived.size, but=folder)
             _fill(archived, home, folder, where)
     with contextlib.suppress(OSError):
@@ -211,7 +211,7 @@ def _is_whole(folder: str, archived: ArchivedSession) -> bool:
 
 
 def _fill(archived: ArchivedSession, home: str, folder: str, where: Where) -> None:
-    temporary = temporary_in(home)
+    temporary = temporary_path(home)
     os.mkdir(temporary, 0o700)
     try:
         lay_out(archived, archived.parts, temporary, where)
@@ -221,7 +221,7 @@ def _fill(archived: ArchivedSession, home: str, folder: str, where: Where) -> No
             removal.remove_for_good(folder, where.state)
         os.rename(temporary, folder)
     finally:
-        discard_spare(temporary)
+        discard_temporary(temporary)
 
 
 def lay_out(
@@ -248,7 +248,7 @@ def pieces_of(path: str, size: int) -> Iterator[bytes]:
 
 def _put_part(part: ArchivedFile, pieces: Iterable[bytes], folder: str, where: Where) -> None:
     path = os.path.join(folder, place_beside(part.place))
-    private_folder(os.path.dirname(path), where)
+    make_private_folder(os.path.dirname(path), where)
     if part.is_link:
         os.symlink(b"".join(pieces), os.fsencode(path))
         return
@@ -295,10 +295,10 @@ def _make_room(where: Where, wanted: int, but: str) -> None:
     for folder in _unpacked_folders(unpacked_folder(where)):
         if folder != but:
             with contextlib.suppress(OSError):
-                found.append((os.lstat(folder).st_mtime, folder, sum(sizes_in(folder))))
+                found.append((os.lstat(folder).st_mtime, folder, sum(file_sizes(folder))))
     taken = wanted + sum(size for _, _, size in found)
     for folder in least_recently_used(found, taken - MAX_UNPACKED):
-        removal.discard(folder, where.state)
+        removal.remove_if_possible(folder, where.state)
         with contextlib.suppress(OSError):
             removal.remove_empty(os.path.dirname(folder), where.state)
 
@@ -308,7 +308,7 @@ def _unpacked_folders(home: str) -> Iterator[str]:
         for session_id in filter(is_session_id, os.listdir(home)):
             own = os.path.join(home, session_id)
             if not os.path.islink(own):
-                sweep_spare_names(own)
+                remove_stale_temporaries(own)
                 with os.scandir(own) as entries:
                     yield from [
                         entry.path for entry in entries if entry.is_dir(follow_symlinks=False)

@@ -223,7 +223,7 @@ def plant(home: ConfigHome) -> Planted:
     laid(home.config / "settings.json", json.dumps({"env": {"TOKEN": two}}).encode())
     note = {"version": 1, "opening": f"next: {one}"}
     laid(home.config / "resume-hooks" / "pending" / "waiting-x", json.dumps(note).encode())
-    if seam.is_there("documents"):
+    if seam.is_installed("documents"):
         document = laid(
             home.root / "docs" / "2026-01-31-token-11111111.md", f"# Token {one}\n".encode()
         )

@@ -117,7 +117,7 @@ def test_nothing_is_left_anywhere(planted: Planted) -> None:
             "index",
         ),
         *("file backup", "client"),
-        *(["document"] if seam.is_there("documents") else []),
+        *(["document"] if seam.is_installed("documents") else []),
     }
     assert not findings.look_everywhere(
         session_file(str(planted.path)), home.where, wanted=ALL
@@ -202,7 +202,7 @@ def test_only_what_was_asked_for(planted: Planted) -> None:
     assert left == {
         *(".claude/settings.json", ".claude/history.jsonl", ".claude/paste-cache/ab.txt", other),
         f".claude/file-history/{SESSION}/0a@v1",
-        *(["docs/2026-01-31-token-11111111.md"] if seam.is_there("documents") else []),
+        *(["docs/2026-01-31-token-11111111.md"] if seam.is_installed("documents") else []),
     }
     outside = {
         str(Path(row.place.path).relative_to(home.root)): row.why

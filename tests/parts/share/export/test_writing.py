@@ -78,7 +78,7 @@ def test_a_failure_at_each_step(
     elif step != "chunk":
         owner, name = {
             "fsync": (os, "fsync"),
-            "link": (atomic, "name_exclusively"),
+            "link": (atomic, "link_exclusively"),
             "replace": (os, "replace"),
         }[step]
         monkeypatch.setattr(owner, name, fail)

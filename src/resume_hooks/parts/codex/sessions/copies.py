@@ -25,7 +25,7 @@ from resume_hooks.parts.codex.transcripts.segments import (
     find_readable_segments,
     segment_lines,
 )
-from resume_hooks.paths import ENDING, Where, project_key
+from resume_hooks.paths import TRANSCRIPT_SUFFIX, Where, project_key
 from resume_hooks.storage import removal
 from resume_hooks.storage.move import least_recently_used
 from resume_hooks.storage.state_file import replace_state_file
@@ -60,7 +60,7 @@ class ThreadCopies:
     def path_of(self, cwd: str, thread_id: str) -> str:
         """Return the path for the copy of a thread, whether or not it exists."""
         return os.path.join(
-            self._folder, project_key(cwd) if cwd else "unknown", f"{thread_id}{ENDING}"
+            self._folder, project_key(cwd) if cwd else "unknown", f"{thread_id}{TRANSCRIPT_SUFFIX}"
         )
 
     def update_copy(self, rollout: str, find: Finder, name: str = "") -> str:
@@ -125,7 +125,7 @@ class ThreadCopies:
 
     def discard(self, path: str) -> None:
         """Remove a copy, which can be recreated."""
-        removal.discard(path, self._root)
+        removal.remove_if_possible(path, self._root)
 
     def make_room(self) -> None:
         """Remove the copies of deleted threads, then the least recently used ones above the size limit."""
@@ -137,7 +137,7 @@ class ThreadCopies:
                     paths += (
                         entry.path
                         for entry in os.scandir(project.path)
-                        if entry.name.endswith(ENDING)
+                        if entry.name.endswith(TRANSCRIPT_SUFFIX)
                     )
         for path in paths:
             with contextlib.suppress(OSError):

@@ -23,8 +23,8 @@ from resume_hooks.paths import Where, is_session_id, project_key
 from resume_hooks.sessions.agents.claude import Launch, ResumeCommands
 from resume_hooks.sessions.session_files import SessionFile, SessionStore, newest_first
 from resume_hooks.sessions.transcript_files import TranscriptFile
-from resume_hooks.storage.locks import lock
-from resume_hooks.system.text import encodable, plural
+from resume_hooks.storage.locks import lock_descriptor
+from resume_hooks.system.text import format_count, replace_surrogates
 from resume_hooks.transcripts import provenance
 from resume_hooks.transcripts.provenance import Parent
 from resume_hooks.transcripts.records import parse, string
@@ -150,7 +150,7 @@ class Codex:
                 status.st_mtime_ns,
             )
             for path, name, status in newest
-            if encodable(path) == path
+            if replace_surrogates(path) == path
         ]
 
     def notes(self) -> list[str]:
@@ -158,7 +158,7 @@ class Codex:
         packed = self.rollouts.packed
         if not packed:
             return []
-        session_count = plural(packed, "session")
+        session_count = format_count(packed, "session")
         return [
             (
                 f"{session_count} of Codex, compressed: skipped ({packed}); the Python package "
@@ -204,7 +204,7 @@ class Codex:
         except (OSError, NotATranscript):
             return False
         if "continue_metadata" in first:
-            created = clock.milliseconds(string(first, "timestamp"))
+            created = clock.to_milliseconds(string(first, "timestamp"))
         else:
             created = None
         return created is not None and modified - created / 1_000 < WRITING_SECONDS
@@ -317,7 +317,7 @@ def _is_locked(path: str) -> bool:
     except OSError:
         return False
     try:
-        return lock(descriptor) is False
+        return lock_descriptor(descriptor) is False
     finally:
         os.close(descriptor)
 

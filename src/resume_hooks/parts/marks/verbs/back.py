@@ -16,7 +16,7 @@ from resume_hooks.parts.marks.state import refuse_subagent
 from resume_hooks.parts.marks.verbs import BackOptions
 from resume_hooks.sessions.agents.registry import require_whole
 from resume_hooks.sessions.locate import resolve_transcript
-from resume_hooks.system.text import one_line
+from resume_hooks.system.text import collapse_line
 
 MAX_BYTES = 4 * back.MAX_REPORT  # bytes of standard input that are read: a report has no more
 
@@ -42,7 +42,7 @@ def go_back(options: BackOptions) -> None:
 def _back_text(decided: BackPlan, made: Receipt) -> str:
     facts: list[tuple[str, object]] = []
     if decided.mark.goal:
-        facts.append(("goal", one_line(decided.mark.goal, 300)))
+        facts.append(("goal", collapse_line(decided.mark.goal, 300)))
     if decided.mark.left:
         facts.append(("back to", f"where this fork left {decided.mark.left}"))
     if decided.report:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from resume_hooks.cli.options import current_folder
 from resume_hooks.cli.output import facts_table
-from resume_hooks.clock import minute
+from resume_hooks.clock import format_minute
 from resume_hooks.errors import ResumeHooksError, UsageError
 from resume_hooks.parts.marks import state
 from resume_hooks.parts.marks.state import Mark, place_mark, refuse_subagent
@@ -12,8 +12,8 @@ from resume_hooks.parts.marks.verbs import MarkOptions
 from resume_hooks.sessions.agents.registry import require_whole
 from resume_hooks.sessions.archived.sessions import require_own
 from resume_hooks.sessions.locate import SessionFile, resolve_transcript
-from resume_hooks.system.invocation import in_shell
-from resume_hooks.system.text import one_line
+from resume_hooks.system.invocation import shell_command
+from resume_hooks.system.text import collapse_line
 
 
 def set_mark(options: MarkOptions) -> None:
@@ -48,11 +48,11 @@ def _set_new_mark(session: SessionFile, active: Mark | None, options: MarkOption
     same = active is not None and active.is_at(placed.mark)
     if active is not None and not same and not options.yes:
         if active.goal:
-            goal = f", '{one_line(active.goal, 80)}'"
+            goal = f", '{collapse_line(active.goal, 80)}'"
         else:
             goal = ""
         raise ResumeHooksError(
-            f"A mark is active here{goal}, set {minute(active.started_at)}",
+            f"A mark is active here{goal}, set {format_minute(active.started_at)}",
             "--yes replaces it; --clear forgets it.",
         )
     writes = not same and not options.dry_run
@@ -95,16 +95,16 @@ def _mark_text(mark: Mark | None, replaced: Mark | None, done: str) -> str:
     return facts_table(
         [
             ("mark", done),
-            ("goal", one_line(mark.goal, 300) or "none"),
+            ("goal", collapse_line(mark.goal, 300) or "none"),
             ("after", f"{mark.session_id}:{mark.record}"),
             ("set", mark.started_at),
             *(
-                [("replaces", one_line(replaced.goal, 300) or replaced.started_at)]
+                [("replaces", collapse_line(replaced.goal, 300) or replaced.started_at)]
                 if replaced
                 else []
             ),
             *(
-                [("back to it", in_shell(f"back {mark.session_id} --report TEXT"))]
+                [("back to it", shell_command(f"back {mark.session_id} --report TEXT"))]
                 if done != "forgotten"
                 else []
             ),

@@ -11,8 +11,8 @@ from resume_hooks.cli.verbs.archives import DeleteOptions
 from resume_hooks.errors import UsageError
 from resume_hooks.parts.moved.copies import choose_copy
 from resume_hooks.sessions.archived.layout import path_of_place
-from resume_hooks.system.invocation import in_shell
-from resume_hooks.system.text import plural
+from resume_hooks.system.invocation import shell_command
+from resume_hooks.system.text import format_count
 
 
 def delete_other_copies(options: DeleteOptions) -> None:
@@ -34,7 +34,7 @@ def delete_other_copies(options: DeleteOptions) -> None:
         delete.require_quiet(chosen.kept, options.where)
     stays = f"{chosen.kept.path} stays"
     lost = (
-        f"; {plural(chosen.missing, 'record')} of the others "
+        f"; {format_count(chosen.missing, 'record')} of the others "
         f"{'are' if chosen.missing > 1 else 'is'} not in it"
     )
     stays += lost if chosen.missing else ", and holds all that the others hold"
@@ -57,7 +57,7 @@ def delete_other_copies(options: DeleteOptions) -> None:
         files = "\n".join(f"  {path_of_place(entry.place, options.where)}" for entry in entries)
         if not agreed:
             return f"{stays}. Would go to the trash:\n{files}\n\nNothing was deleted."
-        back = "\n".join(f"  {in_shell(f'restore {entry.locator}')}" for entry in entries)
+        back = "\n".join(f"  {shell_command(f'restore {entry.locator}')}" for entry in entries)
         return f"{stays}. Moved to the trash:\n{files}\n\nBring it back:\n{back}"
 
     options.emit(data, text)

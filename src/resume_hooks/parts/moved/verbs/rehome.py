@@ -15,7 +15,7 @@ from resume_hooks.parts.moved.rehome import (
     own_sessions,
 )
 from resume_hooks.parts.moved.verbs import RehomeOptions
-from resume_hooks.system.text import plural
+from resume_hooks.system.text import format_count
 
 
 def rehome_folder(options: RehomeOptions) -> int:
@@ -47,7 +47,7 @@ def rehome_folder(options: RehomeOptions) -> int:
     data = {"was": old, "home": new, "made": made, "left_out": left}
     verb = "Would copy" if options.dry_run else "Copied"
     head = (
-        f"{verb} {plural(len(made), 'session')} of {old} to {new}; the sessions themselves "
+        f"{verb} {format_count(len(made), 'session')} of {old} to {new}; the sessions themselves "
         "stay as they are."
     )
     rows: list[tuple[str, object]] = []

@@ -18,8 +18,8 @@ from resume_hooks.parts.rewind_files.verbs import RewindFilesOptions
 from resume_hooks.sessions.archived.sessions import require_own
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.open_sessions import why_session_is_open
-from resume_hooks.system.invocation import in_shell
-from resume_hooks.system.text import plain_line, plain_text, plural
+from resume_hooks.system.invocation import shell_command
+from resume_hooks.system.text import format_count, plain_line, plain_text
 
 MOST_LINES = 400  # lines of differences that are shown in total
 NAMED = 3  # files that a refusal names
@@ -46,7 +46,7 @@ def rewind_files(options: RewindFilesOptions) -> int:
         _require_complete(decided, partial=options.partial)
     gone = sum(change.action == "delete" for change in decided.wanted_changes)
     files = (
-        f"{plural(len(decided.wanted_changes), 'file')} "
+        f"{format_count(len(decided.wanted_changes), 'file')} "
         f"back{f' ({gone:,} of them deleted)' if gone else ''}"
     )
     agreed = bool(decided.wanted_changes) and options.agreed(f"Put {files}?", asks=asks)
@@ -104,11 +104,11 @@ def _require_complete(decided: FilesPlan, *, partial: bool) -> None:
     else:
         more = ""
     if decided.wanted_changes:
-        rest = f"--partial puts the other {plural(len(decided.wanted_changes), 'file')} back."
+        rest = f"--partial puts the other {format_count(len(decided.wanted_changes), 'file')} back."
     else:
         rest = "The others are unchanged."
     raise CantRestore(
-        f"{plural(len(left), 'file')} can't be put back: {named}{more}",
+        f"{format_count(len(left), 'file')} can't be put back: {named}{more}",
         f"Nothing was written. {rest}",
     )
 
@@ -161,10 +161,10 @@ def _status_of_change(change: Change, *, written: bool) -> str:
 def _outcome_text(asked: _Asked, kept: str, *, seen: bool) -> str:
     decided = asked.decided
     if kept:
-        undo = in_shell(f"rewind-files {decided.session_id} --undo")
+        undo = shell_command(f"rewind-files {decided.session_id} --undo")
         done = facts_table(
             [
-                ("put back", plural(len(decided.wanted_changes), "file")),
+                ("put back", format_count(len(decided.wanted_changes), "file")),
                 ("copies", kept),
                 ("take it back", undo),
             ]
@@ -183,7 +183,7 @@ def _outcome_text(asked: _Asked, kept: str, *, seen: bool) -> str:
 def _text_without_changes(asked: _Asked) -> str:
     decided = asked.decided
     if decided.left_changes:
-        count = plural(len(decided.left_changes), "file")
+        count = format_count(len(decided.left_changes), "file")
         return f"Nothing was written: {count} can't be put back, and no other differs."
     if decided.takes_back:
         last = plain_line(decided.takes_back)

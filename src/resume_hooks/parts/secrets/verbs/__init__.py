@@ -38,7 +38,7 @@ class ScrubOptions(ChildOptions, body="resume_hooks.parts.secrets.verbs.scrub:sc
     )
     project: bool = flag(help="With --list: every session of this project.")
     since: str | None = option(
-        metavar="WHEN", help=f"With --list: only what is younger. {clock.WHEN}"
+        metavar="WHEN", help=f"With --list: only what is younger. {clock.TIME_EXAMPLES}"
     )
     in_place: bool = flag(help="Take them out of the session, every copy of it, and its children.")
     kind: tuple[str, ...] = option(

@@ -31,11 +31,11 @@ from resume_hooks.parts.secrets.findings import (
 from resume_hooks.parts.secrets.locations import INDEXED, OWN
 from resume_hooks.parts.secrets.purge import purge_secrets, sweep_leftovers_of_scrubs
 from resume_hooks.parts.secrets.verbs import ScrubOptions
-from resume_hooks.paths import Where, project_names
+from resume_hooks.paths import Where, project_folder_names
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.registry import store_of
-from resume_hooks.system.invocation import in_shell
-from resume_hooks.system.text import plural
+from resume_hooks.system.invocation import shell_command
+from resume_hooks.system.text import format_count
 from resume_hooks.transcripts.head_tail import HeadTail
 
 MOST_LISTED = 200  # secrets in the list for people; ``--json`` lists all
@@ -106,7 +106,7 @@ def _scrub_in_child(found: ScrubFindings, options: ScrubOptions) -> int:
             words.extend(("--kind", kind))
         words += ["--secret-stdin"] if options.secret_stdin else []
         warnings.append(
-            _REMAIN + ("" if foreign else f" Take them out: {in_shell(shlex.join(words))}")
+            _REMAIN + ("" if foreign else f" Take them out: {shell_command(shlex.join(words))}")
         )
     if found.scanner.finds_in_folder(
         HeadTail(found.session.path).cwd.encode("utf-8", "surrogatepass")
@@ -252,7 +252,7 @@ def list_secrets(options: ScrubOptions) -> int:
         raise UsageError("SESSION, --all and --project exclude each other", "Give one of them.")
     sessions, reach = _sessions_listed(options)
     if options.since is not None:
-        since = clock.stamp(time_of_option(options.since))
+        since = clock.format_timestamp(time_of_option(options.since))
     else:
         since = ""
     with work_progress("Looking", quiet=options.as_json) as advance:
@@ -266,7 +266,7 @@ def list_secrets(options: ScrubOptions) -> int:
 
 def render_audit(found: Audit, reach: str = "") -> str:
     """The list for people: secrets, oldest first, counts by kind, and what to do; ``reach`` says whose files."""
-    looked = plural(found.files, "file") + reach
+    looked = format_count(found.files, "file") + reach
     if not found.leaks:
         return f"No secrets found in {looked}." + (
             " Some could not be looked at." if found.unread else ""
@@ -276,7 +276,7 @@ def render_audit(found: Audit, reach: str = "") -> str:
         where = leak.reference or f"{leak.file}, line {leak.line + 1:,}"
         kind = click.style(leak.kind, fg="red")
         rows.append(
-            f"{clock.minute(leak.time)}  {kind}, {leak.length:,} characters  {leak.place}  {where}"
+            f"{clock.format_minute(leak.time)}  {kind}, {leak.length:,} characters  {leak.place}  {where}"
         )
     if len(found.leaks) > MOST_LISTED:
         rows.append(f"and {len(found.leaks) - MOST_LISTED:,} more; --json lists all")
@@ -284,13 +284,13 @@ def render_audit(found: Audit, reach: str = "") -> str:
     counts = ", ".join(f"{count:,} {kind}" for kind, count in kinds.most_common())
     session = next((leak.session_id for leak in found.leaks if leak.session_id), "SESSION")
     rows += [
-        f"{plural(len(found.leaks), 'place')} with secrets in {looked}: {counts}.",
+        f"{format_count(len(found.leaks), 'place')} with secrets in {looked}: {counts}.",
         "Change each secret where it is valid: whoever could read these files may have it.",
         (
             "Then take it out of the session and every copy of it: "
-            f"{in_shell(f'scrub {session} --in-place')}"
+            f"{shell_command(f'scrub {session} --in-place')}"
         ),
-        f"Or continue in a child without it; the session keeps it: {in_shell(f'scrub {session}')}",
+        f"Or continue in a child without it; the session keeps it: {shell_command(f'scrub {session}')}",
         "Exports leave secrets out by themselves.",
     ]
     if any(leak.place == FOLDER for leak in found.leaks):
@@ -303,10 +303,13 @@ def _sessions_listed(options: ScrubOptions) -> tuple[set[str] | None, str]:
     if options.all_sessions:
         return None, " of all sessions"
     if options.project:
-        names = project_names(current_folder(), options.where)
+        names = project_folder_names(current_folder(), options.where)
         sessions = set()
         for session in store_of(options.where).sessions(names):
             sessions.add(session.session_id)
-        return sessions, f" of this project's {plural(len(sessions), 'session')} (others: --all)"
+        return (
+            sessions,
+            f" of this project's {format_count(len(sessions), 'session')} (others: --all)",
+        )
     session_id = options.locate_session(foreign=True).session_id
     return {session_id}, f" of session {session_id[:8]} alone (others: --project, --all)"

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import TYPE_CHECKING
 
-from resume_hooks.clock import minute
+from resume_hooks.clock import format_minute
 from resume_hooks.parts.share.export import parts
 from resume_hooks.parts.share.export.parts import (
     ASSISTANT,
@@ -23,7 +23,7 @@ from resume_hooks.parts.share.export.parts import (
     Part,
 )
 from resume_hooks.reading.render import fields_text
-from resume_hooks.system.text import one_line, plain_line, plain_text
+from resume_hooks.system.text import collapse_line, plain_line, plain_text
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -54,7 +54,7 @@ def _part_as_markdown(part: Part) -> str:
                 f"| {name} | {escape_markdown(value)} |" for name, value in part.facts
             )
             rows = (
-                f"{turn.number}. [{escape_markdown(one_line(turn.words, 80))}](#t{turn.number})"
+                f"{turn.number}. [{escape_markdown(collapse_line(turn.words, 80))}](#t{turn.number})"
                 for turn in part.turns
             )
             table = (
@@ -65,7 +65,7 @@ def _part_as_markdown(part: Part) -> str:
             return f"# {escape_markdown(part.title)}\n\n| | |\n|---|---|\n{facts}\n\n{table}"
         case parts.TurnPart():
             facts = escape_markdown(" · ".join(part.facts))
-            words = escape_markdown(one_line(part.words, 80))
+            words = escape_markdown(collapse_line(part.words, 80))
             return f'## <a id="t{part.number}"></a>Turn {part.number}: {words}\n\n{facts}'
         case parts.TextPart():
             return _text_as_markdown(part)
@@ -87,7 +87,7 @@ def _part_as_markdown(part: Part) -> str:
 
 
 def _text_as_markdown(part: parts.TextPart) -> str:
-    head = f"**{SPEAKERS[part.who]}**" + (f" · {minute(part.time)}" if part.time else "")
+    head = f"**{SPEAKERS[part.who]}**" + (f" · {format_minute(part.time)}" if part.time else "")
     if part.who == ASSISTANT:
         return f"{head}\n\n{tame_markdown(part.text)}"
     if part.who == SUMMARY:

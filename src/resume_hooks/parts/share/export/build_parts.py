@@ -38,7 +38,7 @@ from resume_hooks.reading.render import block_text, text_of
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.transcript_files import PREFIX, Subagent, agent_type, subagents_of
-from resume_hooks.system.text import one_line, plain_line
+from resume_hooks.system.text import collapse_line, plain_line
 from resume_hooks.transcripts import records, script_calls
 from resume_hooks.transcripts.attachments import QUEUED
 from resume_hooks.transcripts.attachments import kind_of as attachment_kind
@@ -72,7 +72,7 @@ class PartBuilder:
         turn = found.turns[line]
         return TurnPart(
             number=turn.number,
-            time=clock.normal(turn.time),
+            time=clock.normalize_timestamp(turn.time),
             words=self.redactor.export_line(turn.first_words),
             place=found.places[line],
             tokens=turn.tokens,
@@ -85,7 +85,7 @@ class PartBuilder:
 
     def shorten_name(self, text: str) -> str:
         """A name without secrets, on one short line."""
-        return one_line(plain_line(self.redactor.export_line(text[: 4 * NAME])), NAME)
+        return collapse_line(plain_line(self.redactor.export_line(text[: 4 * NAME])), NAME)
 
     def parts_of_conversation(self, found: ExportConversation, depth: int = 0) -> Iterator[Part]:
         """The parts of a conversation. SessionNotFound if the file changed meanwhile."""
@@ -215,7 +215,7 @@ class _Conversation:
         answer, agent = self._result_of_call(string(block, "id"))
         return CallPart(
             tool=self._builder.shorten_name(string(block, "name")),
-            about=one_line(plain_line(self._redactor.export_line(target[: 4 * ABOUT])), ABOUT),
+            about=collapse_line(plain_line(self._redactor.export_line(target[: 4 * ABOUT])), ABOUT),
             given=records.mapping(
                 self._redactor.export_block({"input": block.get("input")}), "input"
             ),
@@ -264,7 +264,9 @@ class _Conversation:
 
     def _text_part(self, who: str, text: str, record: Record) -> TextPart:
         return TextPart(
-            who, self._redactor.export_text(text), clock.normal(record.get("timestamp"))
+            who,
+            self._redactor.export_text(text),
+            clock.normalize_timestamp(record.get("timestamp")),
         )
 
     def _note_parts(self, what: str, text: str) -> Iterator[Part]:

@@ -28,7 +28,7 @@ from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.sessions.record_references import SHORT
-from resume_hooks.system.text import encodable, plain_line
+from resume_hooks.system.text import plain_line, replace_surrogates
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.transcript import Observer
 
@@ -155,9 +155,9 @@ class Document:
             batch.append(piece)
             size += len(piece)
             if size >= BATCH:
-                yield encodable("".join(batch)).encode()
+                yield replace_surrogates("".join(batch)).encode()
                 batch, size = [], 0
-        yield encodable("".join(batch)).encode()
+        yield replace_surrogates("".join(batch)).encode()
 
     def _parts_of_sessions(self, carried: Carried | None) -> Iterator[Part]:
         for head, found in self._told:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from resume_hooks.clock import minute
+from resume_hooks.clock import format_minute
 from resume_hooks.reading.outline import BRANCH, COMPACTED
-from resume_hooks.system.text import plural
+from resume_hooks.system.text import format_count
 from resume_hooks.transcripts.records import Record, objects, string
 
 USER, ASSISTANT, SUMMARY = "user", "assistant", "summary"
@@ -42,10 +42,10 @@ class TurnPart(NamedTuple):
             tools.append(f"{name} {count}" if count > 1 else name)
         more = len(self.tools) - len(tools)
         facts = (
-            minute(self.time),
+            format_minute(self.time),
             ", ".join([*tools, f"{more} more"] if more > 0 else tools),
             f"{self.failed:,} failed" if self.failed else "",
-            plural(self.tokens, "token") if self.tokens else "",
+            format_count(self.tokens, "token") if self.tokens else "",
             PLACES.get(self.place, ""),
         )
         return [fact for fact in facts if fact]
@@ -79,19 +79,21 @@ class SessionPart(NamedTuple):
             ("Session", self.session_id),
             ("Project", self.project),
             ("Branch", self.branch),
-            ("Time", f"{minute(self.created)} to {minute(self.ended)} UTC"),
+            ("Time", f"{format_minute(self.created)} to {format_minute(self.ended)} UTC"),
             ("Turns", f"{len(self.turns):,}"),
-            ("Context", plural(self.tokens, "token") if self.tokens else ""),
+            ("Context", format_count(self.tokens, "token") if self.tokens else ""),
             ("Models", ", ".join(self.models)),
             ("Client", self.versions),
             ("Came from", f"{self.kind} of {self.parent}" if self.parent else ""),
             (
                 "Taken over",
-                f"{plural(self.taken_over, 'record')}, shown above" if self.taken_over else "",
+                f"{format_count(self.taken_over, 'record')}, shown above"
+                if self.taken_over
+                else "",
             ),
             (
                 "Damaged",
-                f"{plural(self.damaged, 'line')} could not be read" if self.damaged else "",
+                f"{format_count(self.damaged, 'line')} could not be read" if self.damaged else "",
             ),
         ]
         return [(name, value) for name, value in facts if value]
@@ -198,7 +200,7 @@ class EndPart(NamedTuple):
     def sentences(self) -> list[str]:
         """What the document leaves out, one sentence each."""
         if self.folders:
-            places = f", in {plural(self.folders, 'place')}"
+            places = f", in {format_count(self.folders, 'place')}"
         else:
             places = ""
         homes = f"Home folders are shown as ~{places}."
@@ -206,13 +208,15 @@ class EndPart(NamedTuple):
             rows = ["Nothing was taken out: secrets and home folders stand as they were."]
         elif self.secrets:
             kinds = ", ".join(f"{kind} {count:,}" for kind, count in sorted(self.secrets.items()))
-            rows = [f"{plural(sum(self.secrets.values()), 'secret')} taken out ({kinds}). {homes}"]
+            rows = [
+                f"{format_count(sum(self.secrets.values()), 'secret')} taken out ({kinds}). {homes}"
+            ]
         else:
             rows = [f"No secrets were found. {homes}"]
         if self.cut:
-            rows.append(f"{plural(self.cut, 'long text')} cut, each with a notice.")
+            rows.append(f"{format_count(self.cut, 'long text')} cut, each with a notice.")
         if self.pictures:
-            rows.append(f"{plural(self.pictures, 'image')} not looked into for secrets.")
+            rows.append(f"{format_count(self.pictures, 'image')} not looked into for secrets.")
         return rows
 
 

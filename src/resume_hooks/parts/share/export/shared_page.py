@@ -25,7 +25,7 @@ from resume_hooks.parts.share.export.page import CARRIES
 from resume_hooks.parts.share.export.parts import Carried, EndPart
 from resume_hooks.parts.share.export.select_records import WHOLE
 from resume_hooks.parts.share.export.writing import Sink, measure_chunks
-from resume_hooks.paths import Where, private_folder
+from resume_hooks.paths import Where, make_private_folder
 from resume_hooks.reading.bundle import BundleRedactor, Homes, export_bundle
 from resume_hooks.redaction.known_secrets import Redactor
 from resume_hooks.storage.staging import PIECE, StagedFile, stage_chunks
@@ -85,7 +85,7 @@ def pack_bundle(document: Document, where: Where) -> Iterator[PackedBundle]:
     with contextlib.ExitStack() as stack:
         try:
             stream = stack.enter_context(
-                tempfile.TemporaryFile(dir=private_folder(where.state, where))
+                tempfile.TemporaryFile(dir=make_private_folder(where.state, where))
             )
             packer, plain = (
                 zlib.compressobj(wbits=_GZIP),

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from resume_hooks.errors import CheckFailed, WriteFailed
 from resume_hooks.storage.atomic import BUFFER, create_session
-from resume_hooks.storage.project_files import is_same_state, state_of, write_error
-from resume_hooks.storage.state_file import discard_spare, sync_folder, temporary_in
+from resume_hooks.storage.project_files import file_state, is_same_state, write_error
+from resume_hooks.storage.state_file import discard_temporary, sync_folder, temporary_path
 
 
 class WrittenFile(NamedTuple):
@@ -58,7 +58,7 @@ def require_replaceable(path: str, *, force: bool) -> os.stat_result | None:
         raise WriteFailed(
             f"{os.path.dirname(path)} is not a folder", "Name a folder that exists with -o."
         )
-    there = state_of(path)
+    there = file_state(path)
     if there is not None and not force:
         raise WriteFailed(
             f"{path} exists already, so it was not replaced",
@@ -86,15 +86,15 @@ def write_document(path: str, chunks: Iterable[bytes], over: os.stat_result | No
     if over is None:
         create_session(path, sink.pass_through(chunks), check)
         return sink.written_file
-    beside = temporary_in(os.path.dirname(path))
+    beside = temporary_path(os.path.dirname(path))
     try:
         create_session(beside, sink.pass_through(chunks), check)
-        if not is_same_state(state_of(path), over):
+        if not is_same_state(file_state(path), over):
             raise OSError(None, "another program changed it meanwhile")  # noqa: TRY301 - said as any other refusal
         os.replace(beside, path)
         sync_folder(os.path.dirname(path))
     except OSError as error:
         raise write_error(path, error) from error
     finally:
-        discard_spare(beside)
+        discard_temporary(beside)
     return sink.written_file

@@ -20,11 +20,11 @@ from resume_hooks.derive.imports.read_bundle import is_bundle, unpack_bundle
 from resume_hooks.errors import ImportFailed, UsageError
 from resume_hooks.parts.share.export.shared_page import unpack_carried
 from resume_hooks.parts.share.verbs import ImportOptions
-from resume_hooks.paths import Where, canonical
+from resume_hooks.paths import Where, canonical_path
 from resume_hooks.sessions.locator_forms import IMPORT_ADDRESS, is_address
 from resume_hooks.sessions.project_folder import only_maker
 from resume_hooks.storage.staging import MAX_BYTES, PIECE, file_chunks, stage_chunks
-from resume_hooks.system.text import plain_line, plural
+from resume_hooks.system.text import format_count, plain_line
 
 STDIN = "-"
 UNVERIFIED = "What it says is not verified: it is whatever its author wrote."
@@ -40,7 +40,7 @@ def import_transcript(options: ImportOptions) -> None:
         )
     home = options.home or current_folder()
     require_folder(options, home)
-    wish = BundleOptions(canonical(home), options.whole, options.force, options.dry_run)
+    wish = BundleOptions(canonical_path(home), options.whole, options.force, options.dry_run)
     with _open_source(options.source, options.max_bytes) as taken:
         if is_bundle(
             taken.path
@@ -69,7 +69,7 @@ def import_transcript(options: ImportOptions) -> None:
 
 def bring_in(source: str, home: str) -> tuple[Receipt, str]:
     """See ``questions.import_file``; the receipt of a bundle is that of its last session."""
-    wish = BundleOptions(canonical(home), whole=False, force=False, dry_run=False)
+    wish = BundleOptions(canonical_path(home), whole=False, force=False, dry_run=False)
     with _open_source(source, MAX_BYTES) as taken:
         if is_bundle(taken.path):
             return _bring_bundle(taken, wish)[0][-1].receipt, UNVERIFIED
@@ -144,8 +144,8 @@ def _import_text(decided: ImportPlan, made: Receipt, *, known: bool) -> str:
             (
                 "took over",
                 (
-                    f"{plural(decided.records, 'record')} of "
-                    f"{plural(decided.lines, 'line')}{damaged}{hidden}"
+                    f"{format_count(decided.records, 'record')} of "
+                    f"{format_count(decided.lines, 'line')}{damaged}{hidden}"
                 ),
             ),
             ("tokens", f"about {made.tokens_after:,}"),
@@ -169,10 +169,12 @@ def _bring_bundle(
         damaged = sum(each.sums.damaged for each in packed)
         lost = sum(each.sums.left_out + each.refused for each in packed)
     if damaged:
-        said = [f"{plural(damaged, 'damaged line')} left out: a bundle can't hold them."]
+        said = [f"{format_count(damaged, 'damaged line')} left out: a bundle can't hold them."]
     else:
         said = []
-    said += [f"{plural(lost, 'file')} beside the sessions did not come along."] if lost else []
+    said += (
+        [f"{format_count(lost, 'file')} beside the sessions did not come along."] if lost else []
+    )
     return found, said + ([BACKUPS_STAY] if wish.whole else [])
 
 

@@ -21,9 +21,9 @@ from resume_hooks.parts.share.verbs.export import (
     output_path,
 )
 from resume_hooks.sessions.lineage_block import size_text
-from resume_hooks.system.git_worktrees import root_above
-from resume_hooks.system.invocation import in_shell, quote_word
-from resume_hooks.system.text import plural
+from resume_hooks.system.git_worktrees import repository_root
+from resume_hooks.system.invocation import quote_word, shell_command
+from resume_hooks.system.text import format_count
 
 TRIMMED = (
     "Trimmed content of this session is shared as placeholders. To share it whole: {command}, then share the session "
@@ -42,7 +42,7 @@ def share_session(options: ShareOptions) -> None:
     if (trimmed.trimmed or trimmed.undone) and len(sessions) == 1:
         warnings = [
             *warnings,
-            TRIMMED.format(command=in_shell(f"untrim {session.session_id[:8]} --all")),
+            TRIMMED.format(command=shell_command(f"untrim {session.session_id[:8]} --all")),
         ]
     with scan_progress(session.path, quiet=options.as_json) as watching:
         document = Document(sessions, PAGE, options.where, watching)
@@ -56,7 +56,7 @@ def share_session(options: ShareOptions) -> None:
             written = write_document(path, bundle.chunks(document), over)
         else:
             written = measure_chunks(bundle.chunks(document))
-    if agreed and (root := root_above(os.path.dirname(path))):
+    if agreed and (root := repository_root(os.path.dirname(path))):
         warnings = [*warnings, IN_REPOSITORY.format(root=root)]
     data = export_receipt(document, path, written, done=agreed) | {
         "redacted": dict(bundle.taken.kinds),
@@ -83,6 +83,6 @@ def _counts_of_taken(bundle: PackedBundle) -> list[tuple[str, object]]:
     taken = bundle.taken
     rows: list[tuple[str, object]] = [
         ("secrets", left_out_text(dict(taken.kinds))),
-        ("home folders", f"{plural(taken.folders, 'place')}, shown as ~"),
+        ("home folders", f"{format_count(taken.folders, 'place')}, shown as ~"),
     ]
     return rows + ([("images", f"{taken.pictures:,}, not looked into")] if taken.pictures else [])

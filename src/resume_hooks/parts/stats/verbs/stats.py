@@ -27,8 +27,8 @@ from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.registry import ALL
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.system.git_worktrees import project_of_folder
-from resume_hooks.system.invocation import in_shell
-from resume_hooks.system.text import plain_line, plural
+from resume_hooks.system.invocation import shell_command
+from resume_hooks.system.text import format_count, plain_line
 
 SHOWN_PARTS = 6  # entries of our folder that are shown, the largest ones
 
@@ -38,7 +38,7 @@ def print_stats(options: StatsOptions) -> None:
     options.refuse_together("since", "month")
     options.refuse_together("everywhere", "project")
     day = (
-        clock.stamp(time_of_option(options.since))[:10] if options.since else ""
+        clock.format_timestamp(time_of_option(options.since))[:10] if options.since else ""
     )  # "" for all there is
     if options.month:
         day = f"{datetime.now(UTC):%Y-%m}-01"
@@ -100,7 +100,7 @@ def _prices_text(rows: Sequence[Price], heading: str) -> str:
         for row in rows
     ]
     if best.line:
-        advice = in_shell(f"config compaction {_setting_of_price(best)}")
+        advice = shell_command(f"config compaction {_setting_of_price(best)}")
     else:
         advice = "none, as it was"
     return "\n\n".join(
@@ -124,12 +124,12 @@ def _heading_of_stats(data: dict[str, Any]) -> str:
     else:
         gone = ""
     if data["agents"]:
-        agents = f"; {plural(data['agents'], 'sub-agent')}"
+        agents = f"; {format_count(data['agents'], 'sub-agent')}"
     else:
         agents = ""
     since = f" since {data['since']}" if data["since"] else ""
     return (
-        f"{plural(data['sessions'], 'session')} with a turn or an answer of "
+        f"{format_count(data['sessions'], 'session')} with a turn or an answer of "
         f"{where}{since}{gone}{agents}"
     )
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from resume_hooks.cli.options import current_folder, locate_session, time_of_option
 from resume_hooks.cli.output import facts_table
 from resume_hooks.cli.start_client import become_client, start_of_session
-from resume_hooks.clock import minute
+from resume_hooks.clock import format_minute
 from resume_hooks.errors import UsageError
 from resume_hooks.parts.team import membership, sharing, team_file
 from resume_hooks.parts.team.connect import connected
@@ -36,12 +36,12 @@ from resume_hooks.parts.team.verbs.team_answer import (
     pushed_text,
     sessions_text,
 )
-from resume_hooks.paths import Where, canonical
+from resume_hooks.paths import Where, canonical_path
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.registry import require_whole
 from resume_hooks.sessions.session_files import SessionFile
-from resume_hooks.system.invocation import in_shell
-from resume_hooks.system.text import plural
+from resume_hooks.system.invocation import shell_command
+from resume_hooks.system.text import format_count
 
 _MORE = ["There may be more: the latest are listed. Every act takes an id or a title of any."]
 
@@ -96,7 +96,7 @@ def pull(options: PullOptions) -> None:
         paths = []
         for session in wanted:
             paths.append(fetching.pull(session, db, options.where))
-    lines = [in_shell(f"outline {path}") for path in paths] + [
+    lines = [shell_command(f"outline {path}") for path in paths] + [
         f"{session_id} is gone" for session_id in gone
     ]
     data = {"files": paths, "gone": gone, "written": bool(paths or gone)}
@@ -131,7 +131,7 @@ def resume(options: ResumeOptions) -> None:
 
     team = membership.required(options.where)
     require_client(options)
-    home = canonical(options.home or current_folder())
+    home = canonical_path(options.home or current_folder())
     require_folder(options, home)
     with connected(team.service) as db:
         wanted = named_team_session(options.locator, db)
@@ -145,7 +145,7 @@ def resume(options: ResumeOptions) -> None:
             made.title,
         ),
         ("from", f"{wanted.owner} on {wanted.machine}"),
-        ("as of", f"{minute(wanted.pushed)} UTC, when that machine last sent of it"),
+        ("as of", f"{format_minute(wanted.pushed)} UTC, when that machine last sent of it"),
         ("id", came.session_id),
         ("file", made.file or made.parent_file),
         ("generations", str(len(found))),
@@ -195,7 +195,7 @@ def forget(options: ForgetOptions) -> None:
         else:
             copies = 0
     if agreed:
-        text = f"Forgotten: {session.title}, of {plural(copies, 'machine')}."
+        text = f"Forgotten: {session.title}, of {format_count(copies, 'machine')}."
     else:
         text = "Nothing was forgotten."
     print_team_answer(
@@ -225,7 +225,7 @@ def _reach_notes(project: str, login: str, db: Database) -> list[str]:
     return [
         (
             f"With project: {project} is {whose}. It reaches "
-            f"{plural(reach.others, 'member')} beside you now."
+            f"{format_count(reach.others, 'member')} beside you now."
         )
     ]
 

@@ -20,7 +20,7 @@ from resume_hooks.cli.options import (
 )
 from resume_hooks.cli.output import column_table, emit
 from resume_hooks.cli.verbs import search as core
-from resume_hooks.clock import minute
+from resume_hooks.clock import format_minute
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.parts.team import membership
 from resume_hooks.parts.team.connect import READ_SECONDS, connected
@@ -28,9 +28,9 @@ from resume_hooks.parts.team.rows import Database
 from resume_hooks.parts.team.sessions import TeamSession, named_team_session
 from resume_hooks.parts.team.team_file import Team, joined_team
 from resume_hooks.parts.team.verbs import SearchOptions
-from resume_hooks.system.invocation import is_model
+from resume_hooks.system.invocation import is_model_shell
 from resume_hooks.system.processes import is_below_client
-from resume_hooks.system.text import plain_line, plural
+from resume_hooks.system.text import format_count, plain_line
 
 if TYPE_CHECKING:
     from resume_hooks.cli.verbs.sessions import LineageOptions
@@ -83,7 +83,7 @@ def connected_to_read(options: VerbOptions) -> Iterator[Database]:
 
     A shell below a client counts as the model's, whatever it took from its environment.
     """
-    if is_model() or (not sys.stdout.isatty() and is_below_client(options.where)):
+    if is_model_shell() or (not sys.stdout.isatty() and is_below_client(options.where)):
         from resume_hooks.parts.team import background  # a user's search does without
 
         background.require_model_may_search(options.where)
@@ -110,11 +110,14 @@ def team_lineage(
 
 def _hits_text(hits: Sequence[TeamHit]) -> str:
     """Hits for people and models: who said it and where, then the words around."""
-    lines = [f"{plural(len(hits), 'hit')} in the team · {EVIDENCE}"]
+    lines = [f"{format_count(len(hits), 'hit')} in the team · {EVIDENCE}"]
     for hit in hits:
         lines += [
             "",
-            f"{hit.title} · {hit.owner} on {hit.machine}{'' if hit.mine else ' (not yours)'} · {minute(hit.time)}",
+            (
+                f"{hit.title} · {hit.owner} on {hit.machine}{'' if hit.mine else ' (not yours)'} · "
+                f"{format_minute(hit.time)}"
+            ),
             f"  {hit.snippet}",
             f"  {plain_line(hit.reference)}",
         ]
@@ -181,7 +184,7 @@ def push_notes(done: Sequence[Pushed]) -> list[str]:
 def sessions_text(found: Sequence[TeamSession]) -> str:
     """The team's sessions, a line each."""
     rows = [
-        [each.title, each.owner, each.machine, " + ".join([each.visible, *each.shared_with]), minute(each.ended),
+        [each.title, each.owner, each.machine, " + ".join([each.visible, *each.shared_with]), format_minute(each.ended),
          each.session_id, f"{each.records:,}"]
         for each in found
     ]  # fmt: skip

@@ -18,7 +18,7 @@ from resume_hooks.parts.team.verbs import (
     StatusOptions,
 )
 from resume_hooks.parts.team.verbs.team_answer import print_team_answer
-from resume_hooks.system.text import plural
+from resume_hooks.system.text import format_count
 
 _HELD = (
     "select detail->>'held', detail->>'as' from team.audit where login = session_user and act = %s"
@@ -144,7 +144,7 @@ class _Held(NamedTuple):
 
 def _held_text(held: _Held) -> str:
     return (
-        f"\nAn open transaction holds {plural(held.sessions, 'session')}: end it, and do the "
+        f"\nAn open transaction holds {format_count(held.sessions, 'session')}: end it, and do the "
         f"same of '{held.login}'."
     )
 
@@ -164,7 +164,7 @@ def status(options: StatusOptions) -> None:
     facts = [
         ("team", f"{team.service} as {team.login}"),
         ("projects", ", ".join(team.projects) or "none"),
-        ("behind", plural(len(waiting), "session")),
+        ("behind", format_count(len(waiting), "session")),
         ("last push", team_file.last_push(options.where)),
     ]
     facts += [("not pushed", failing.sentence), ("remedy", failing.remedy)] if failing else []

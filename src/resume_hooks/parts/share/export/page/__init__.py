@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterable, Iterator
 from functools import cache
 
-from resume_hooks.clock import minute
+from resume_hooks.clock import format_minute
 from resume_hooks.parts.share.export.page.markup import Html, element, join_markup, start_tag
 from resume_hooks.parts.share.export.page.texts import (
     code_markup,
@@ -253,7 +253,7 @@ def _note_markup(head: Html, text: str) -> Html:
 
 def _text_markup(part: TextPart) -> Html:
     if part.time:
-        when = element("time", minute(part.time)[11:], datetime=part.time, title=part.time)
+        when = element("time", format_minute(part.time)[11:], datetime=part.time, title=part.time)
     else:
         when = Html("")
     who = element("p", element("b", SPEAKERS[part.who]), when, class_="who")

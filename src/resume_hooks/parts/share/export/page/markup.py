@@ -11,7 +11,7 @@ import html
 import re
 from collections.abc import Iterable
 
-from resume_hooks.system.text import without_sequences
+from resume_hooks.system.text import remove_escape_sequences
 
 _UNSEEN = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f"
@@ -30,7 +30,7 @@ class Html(str):
 
 def visible(text: str) -> str:
     """A text without hidden characters: a terminal's colours are removed, other controls spelled out."""
-    lines = without_sequences(text).replace("\r\n", "\n").replace("\r", "\n")
+    lines = remove_escape_sequences(text).replace("\r\n", "\n").replace("\r", "\n")
     return _UNSEEN.sub(lambda match: f"[U+{ord(match[0]):04X}]", lines)
 
 
