@@ -1,4 +1,4 @@
-// Owns how the module asks the engine, the person and the session's model.
+// Asks the engine, the user and the session's model.
 
 import { MODEL_MS } from './shared_values.mjs'
 

@@ -1,4 +1,4 @@
-// Owns the line above the prompt that says how full the session is, once the engine has told from where on.
+// Draws the line above the prompt that shows how full the session is, from the size that the engine named.
 
 import { ask } from './asking.mjs'
 import { LOOK_TOKENS } from './shared_values.mjs'
@@ -21,7 +21,7 @@ function redraw($) { // only where it says something else: the client draws all 
   $.ui.invalidate('ui.render')
 }
 
-// `started` is what the client tells when a session starts: its own figures and its id can be those of the session before.
+// `started` is the client's event at a session's start: its own figures and id may still be the previous session's.
 export async function measure($, started) {
   const id = started?.session_id ?? await $.session.id(), { context } = await $.session.usage()
   const tokens = started?.context_tokens ?? context.tokens, of = context.window // of the model, which may become another one

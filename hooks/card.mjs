@@ -1,4 +1,4 @@
-// Owns the pane of /full: the card, and behind a key the table in its place.
+// Draws the pane of /full: the card, and after a key the table instead.
 
 let card // what the engine said, when it was opened, and whether the table is shown
 const TURN = 'turn' // it has no letter: that would be the first of a prompt

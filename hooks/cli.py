@@ -1,13 +1,11 @@
-"""Owns the command line's start from the plugin's own src folder, run isolated (python -I)."""
+"""Start the command line from the plugin's own src folder, isolated (python -I)."""
 
 from __future__ import annotations
 
 import os
 import sys
 
-HOOKS = os.path.dirname(
-    os.path.abspath(__file__)
-)  # os.path and no runpy: 6 ms that a search need not wait
+HOOKS = os.path.dirname(os.path.abspath(__file__))  # os.path and no runpy save 6 ms of each search
 DAMAGED = "resume-hooks: the engine's packages do not load ({}). Start Claude Code, or run: {}"
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Owns the start, on the engine's Python, of what answers the events that Codex alone sends so."""
+"""Start the handler of events that only Codex sends, on the engine's Python."""
 
 from __future__ import annotations
 

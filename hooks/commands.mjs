@@ -1,6 +1,6 @@
-// Owns the names of our commands in the client, and its words. Made by `make docs` from the trigger table.
+// The names of our commands in the client, and its messages. Made by `make docs` from the trigger table.
 
-// Triggers that are answered by themselves.
+// Triggers without arguments.
 export const ANSWERED = [">handoff", ">rollover", ">resume", ">back", ">search", ">session", ">lineage", ">recall", ">help", ">rewind", ">recover-context", ">continue", ">session-id"]
 
 export const HELD = "another session opens, and has these words in its box"

@@ -1,4 +1,4 @@
-// Owns the client's compaction: the engine's plan of what the conversation is to be, put into the client's form.
+// Compacts the session as the engine planned: converts the plan into the client's messages.
 
 import { ask, quietly, say } from './asking.mjs'
 

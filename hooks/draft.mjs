@@ -1,4 +1,4 @@
-// Owns what is typed while another session opens: the client empties the box then, in the middle of a word.
+// Preserves the text typed while another session opens, when the client empties the box in the middle of a word.
 
 const STILL = 150 // milliseconds without a key after which what stands in the box is believed
 const TRIES = 40 // how often the box is filled, where keys come meanwhile or a dialog has them

@@ -1,4 +1,4 @@
-"""Owns the start of the prompt hook and of what the module asks on any Python >= 3.9, until the engine is ready."""
+"""Start the fallback of the prompt hook and of the module on any Python >= 3.9, until the engine is ready."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Owns one run of the installer: alone on this machine, out of the client's reach, logged in install.log.
+"""Run the installer: one run at a time on this machine, detached from the client, logged in install.log.
 
-Usage: install.py [--now] [--team] [--tool] DATA_FOLDER. With --tool, who runs this lends the engine
-its packages. Exit 0: ready, nothing due, or another run is at work; 1: failed.
+Usage: install.py [--now] [--team] [--tool] DATA_FOLDER. With --tool the Python that runs this lends
+the engine its packages. Exit 0: ready, nothing to do, or another run is active; 1: failed.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from typing import IO
 
 
 def is_alone(handle: IO[str]) -> bool:
-    """Take the lock that the kernel drops with this process: a dead run's lock is never in the way."""
+    """Take the lock. The kernel releases it at this process's end, so a dead run never blocks another."""
     try:
         if sys.platform == "win32":
-            import msvcrt  # exists on Windows alone
+            import msvcrt  # only on Windows
 
             msvcrt.locking(handle.fileno(), msvcrt.LK_NBLCK, 1)
         else:
-            import fcntl  # exists everywhere else
+            import fcntl  # everywhere else
 
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
@@ -30,10 +30,10 @@ def is_alone(handle: IO[str]) -> bool:
 
 
 def leave_client(data: Path) -> None:
-    """Own session, own log: the client neither waits for the install nor ends it."""
+    """Start an own process session and log, so that the client neither waits for the installer nor ends it."""
     if sys.platform != "win32":
         os.setsid()
-    from resume_hooks.system.bug_log import open_log  # only a run that is due keeps a log
+    from resume_hooks.system.bug_log import open_log  # only a run that installs writes a log
 
     log = open_log(str(data / "install.log"))
     os.dup2(log, 1)
@@ -41,9 +41,9 @@ def leave_client(data: Path) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Install if it is due; the exit status."""
+    """Install if needed. Return the exit status."""
     sys.path.insert(0, str(Path(__file__).resolve().parent))
-    import install_attempt  # only now: -I leaves the script's own folder off sys.path
+    import install_attempt  # only here, because -I removes the script's own folder from sys.path
     import install_venv
 
     now, data = "--now" in arguments, Path(arguments[-1])

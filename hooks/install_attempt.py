@@ -1,8 +1,8 @@
-"""Owns install.json, the memory of the last attempt: a failure waits an hour, not just for the next start.
+"""Record the last attempt in install.json, so that a failed installation is not repeated within an hour.
 
 install.json: {"state": "installing" | "ready" | "failed", "started", "ended", "retry_after" (epoch
-seconds, 0 for "not yet" or "at once"), "error" (one line), "pid", "lock" (digest of the locks it
-was for), "tool" (the Python that lends its packages, "" for none)}.
+seconds; 0: not yet, or at once), "error" (one line), "pid", "lock" (digest of the locks), "tool"
+(the Python that lends its packages, or "")}.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ RETRY_SECONDS = 3600
 
 
 def remember(data: Path, state: dict[str, Any]) -> None:
-    """Replace install.json whole: a hook may read it at any moment."""
+    """Replace install.json atomically, because a hook may read it at any moment."""
     fresh = data / f"install.json.{os.getpid()}"
     fresh.write_text(json.dumps(state) + "\n", encoding="utf-8")
     os.replace(fresh, data / "install.json")
 
 
 def is_due(data: Path, locks: list[Path], now: float, *, asked: bool) -> bool:
-    """Whether to try: no venv for these locks, and no failure within the hour.
+    """Return whether to install: there is no venv for these locks, and the last attempt did not fail within the hour.
 
-    Where the user `asked`, whatever failed before, and also for a venv that does not work.
+    If the user `asked`, ignore an earlier failure, and also replace a venv that does not work.
     """
     if install_venv.is_ready(data, locks) and not (
         asked and install_venv.is_damaged(data / "venv")
@@ -42,12 +42,12 @@ def is_due(data: Path, locks: list[Path], now: float, *, asked: bool) -> bool:
             and last["started"] <= now < last["retry_after"]
         )
     except (OSError, ValueError, KeyError, TypeError):
-        return True  # none yet, or not ours: then nothing speaks against it
+        return True  # missing, or not written by us
     return asked or not waiting
 
 
 def run(data: Path, locks: list[Path]) -> int:
-    """Build the venv and remember how it went; 0 or 1."""
+    """Build the venv and record the result. Return 0 or 1."""
     state = {
         "state": "installing",
         "started": int(time.time()),
@@ -64,7 +64,7 @@ def run(data: Path, locks: list[Path]) -> int:
     except install_venv.MissingPythonError as error:
         state.update(
             state="failed", error=str(error)
-        )  # no network was used: look again at the next start
+        )  # no network was used, so try again at the next start
     except (OSError, install_venv.BuildError) as error:
         state.update(state="failed", error=str(error), retry_after=int(time.time()) + RETRY_SECONDS)
     state["ended"] = int(time.time())

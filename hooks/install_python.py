@@ -1,6 +1,6 @@
-"""Owns the choice of the Python that the engine's venv is made with.
+"""Choose the Python that makes the engine's venv.
 
-Asks each candidate, trusts no name.
+Runs each candidate, because its name proves nothing.
 """
 
 from __future__ import annotations
@@ -21,13 +21,14 @@ NAMES = ("python3.14", "python3.13", "python3.12", "python3.11", "python3")
 
 
 class MissingPythonError(Exception):
-    """Neither a Python >= 3.11 that can make a venv nor uv is on PATH."""
+    """PATH has neither uv nor a Python >= 3.11 that can make a venv."""
 
 
 def python_with_venv(name: str) -> str:
-    """The path of the Python behind a name; "" unless it runs, is new enough and whole.
+    """Return the path of the Python with this name, or "" if it does not run, is too old or incomplete.
 
-    A pyenv shim may name nothing, or another one in another folder; Debian splits venv off.
+    A pyenv shim may stand for no Python, or for a different one in each folder; Debian packages
+    venv separately.
     """
     try:
         asked = programs.run_program(
@@ -39,7 +40,7 @@ def python_with_venv(name: str) -> str:
 
 
 def find_venv_maker() -> str:
-    """The path of the first Python >= 3.11 that can make a venv, else "uv", which brings one."""
+    """Return the path of the first Python >= 3.11 that can make a venv, or "uv", which downloads one."""
     for name in (sys.executable, *NAMES):
         if python := python_with_venv(name):
             return python

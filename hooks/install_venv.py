@@ -1,4 +1,4 @@
-"""Owns `venv` in the data folder: a link that always names a whole venv, checked before it is switched to."""
+"""Build `venv` in the data folder: a link to a complete venv, which is checked before the link changes."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ ROOT = Path(__file__).resolve().parent.parent
 LOCK = ROOT / "requirements.lock"
 TEAM_LOCK = ROOT / "requirements-team.lock"
 TOOL = "tool"
-"""The file that names the Python of a command that pipx or uv installed.
+"""The file that names the Python of a command installed by pipx or uv.
 
-In a venv, the one that lends it packages.
+In a venv: the Python that lends it packages.
 """
 
 
 def wanted_locks(*, team: bool) -> list[Path]:
-    """The locks that the venv is to hold: the engine's and, where a team was joined or is about to be, the driver's."""
+    """Return the locks to install: the engine's and, if a team was joined or will be, the database driver's."""
     sys.path.insert(0, str(ROOT / "src"))
-    from resume_hooks import questions, seam  # of ours only what any Python >= 3.9 loads
+    from resume_hooks import questions, seam  # only modules of ours that run on any Python >= 3.9
     from resume_hooks.paths import Where
 
     if team or any(needs_driver(Where()) for needs_driver in seam.answers(questions.needs_driver)):
@@ -49,12 +49,12 @@ def wanted_locks(*, team: bool) -> list[Path]:
 
 
 def digest(locks: list[Path]) -> str:
-    """Name of the locks' content, 12 hex digits."""
+    """Return a digest of the locks' content, 12 hex digits."""
     return hashlib.sha256(b"".join(lock.read_bytes() for lock in locks)).hexdigest()[:12]
 
 
 def is_ready(data: Path, locks: list[Path]) -> bool:
-    """Whether the venv in use was built from these very locks and its Python is still there."""
+    """Return whether the current venv was built from these locks and its Python still exists."""
     try:
         same = all((data / "venv" / lock.name).read_bytes() == lock.read_bytes() for lock in locks)
     except OSError:
@@ -63,12 +63,12 @@ def is_ready(data: Path, locks: list[Path]) -> bool:
 
 
 def build_venv(data: Path, locks: list[Path]) -> None:
-    """Build under a new name and switch.
+    """Build a venv under a new name and switch to it.
 
-    On MissingPythonError, BuildError, OSError the old venv stays.
+    After MissingPythonError, BuildError or OSError the old venv stays.
 
-    A team's driver that can't be had keeps no engine from being built: then BuildError comes after
-    the switch. Where nothing else is missing it is added to the venv in use.
+    If only the team's driver fails, the engine is still built and BuildError follows the switch. If
+    only the driver is missing, it is added to the current venv.
     """
     fresh = data / f"venv-{digest(locks)}-{os.getpid()}"
     wants_driver = TEAM_LOCK in locks
@@ -88,7 +88,8 @@ def build_venv(data: Path, locks: list[Path]) -> None:
                 add_driver(fresh, maker)
             except BuildError as error:
                 driver_error = error
-        shutil.copyfile(LOCK, fresh / LOCK.name)  # last: a venv without it is not whole
+        # last, because this file marks the venv as complete
+        shutil.copyfile(LOCK, fresh / LOCK.name)
         switch_venv(data, fresh)
     except BaseException:
         shutil.rmtree(fresh, ignore_errors=True)
@@ -98,13 +99,13 @@ def build_venv(data: Path, locks: list[Path]) -> None:
 
 
 def lacks_only_driver(data: Path) -> bool:
-    """Whether a venv that is due has all of the engine's packages, and they are its own."""
+    """Return whether an outdated venv has all of the engine's packages itself."""
     venv = data / "venv"
     return is_ready(data, [LOCK]) and not lending_python(venv) and not is_damaged(venv)
 
 
 def lending_python(folder: Path) -> str:
-    """The Python that lends its packages to a venv, or to the venvs of the data folder; "" for none."""
+    """Return the Python that lends its packages to a venv, or to the data folder's venvs, or ""."""
     try:
         return (folder / TOOL).read_text(encoding="utf-8")
     except OSError:
@@ -112,10 +113,10 @@ def lending_python(folder: Path) -> str:
 
 
 def borrow_packages(fresh: Path, tool: str) -> bool:
-    """Make `fresh` without packages of its own, from those that `tool` loads; False if it can't be made whole."""
+    """Make `fresh` with the packages of `tool` instead of its own. Return False if it would be incomplete."""
     try:
         create_borrowing_venv(fresh, tool)
-    except BuildError:  # it is gone since, or broken
+    except BuildError:  # the tool is gone or broken
         shutil.rmtree(fresh, ignore_errors=True)
         return False
     (fresh / TOOL).write_text(tool, encoding="utf-8")
@@ -124,7 +125,7 @@ def borrow_packages(fresh: Path, tool: str) -> bool:
 
 
 def add_driver(venv: Path, maker: str) -> None:
-    """Install what speaks to a team's database."""
+    """Install the driver of a team's database."""
     try:
         install_lock(venv, maker, TEAM_LOCK, "import psycopg")
     except BuildError as error:
@@ -133,16 +134,16 @@ def add_driver(venv: Path, maker: str) -> None:
 
 
 def switch_venv(data: Path, fresh: Path) -> None:
-    """Make `venv` mean `fresh` in one step.
+    """Point the link `venv` to `fresh` in one step.
 
-    The one before stays until the next: a hook may run in it.
+    The previous venv stays until the next switch, because a hook may be running in it.
     """
     venv = data / "venv"
     before = os.path.realpath(venv)
     if venv.is_dir() and not venv.is_symlink():
         before = str(data / f"venv-old-{os.getpid()}")
         os.rename(venv, before)
-    if os.name == "nt":  # symlinks need a privilege there
+    if os.name == "nt":  # symbolic links need a privilege there
         os.rename(fresh, venv)
     else:
         link = data / f"venv.{os.getpid()}"

@@ -1,7 +1,7 @@
-"""Owns the start, on the engine's Python, of what a session's start leaves for later.
+"""Start the deferred work of a session's start, on the engine's Python.
 
-In a headless run it leaves the client's session first: nobody waits for it, and it is not ended
-with its client.
+In a headless run it first leaves the client's process session, so that the client neither waits for
+it nor ends it.
 """
 
 from __future__ import annotations

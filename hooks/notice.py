@@ -1,4 +1,4 @@
-"""Owns the turn-end hook's start on the engine's Python."""
+"""Start the hook of a turn's end, on the engine's Python."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-// Owns how a session is opened in the running client, and what becomes of words that are sent meanwhile.
+// Opens a session in the running client, and holds prompts that are sent meanwhile.
 
 import { quietly } from './asking.mjs'
 import { ANSWERED, COMMANDS, HELD, NOT_ALONE } from './commands.mjs'

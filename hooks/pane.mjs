@@ -1,7 +1,7 @@
-// Owns the pane of /search and /sessions: it draws what the engine lists of what is typed, and has it act on a key.
+// Draws the pane of /search and /sessions: the engine lists sessions for the typed text, and acts on keys.
 //
-// The client's ring never leaves the field, so that every letter is one of the search. Up and Down, which would move it
-// to a stop beside the field, move the mark in its place: among the sessions, or among the ways of the one that is open.
+// The focus never leaves the input field, so that every letter goes into the search. Up and Down, which would move the
+// focus, move the mark instead: among the sessions, or among the open session's ways.
 
 import { ask, quietly } from './asking.mjs'
 import { openSoon } from './opening.mjs'

@@ -1,6 +1,6 @@
-"""Owns the prompt hook's start on the engine's Python.
+"""Start the prompt hook, on the engine's Python.
 
-Where it lacks a dependency the fallback does.
+If a dependency is missing, the fallback runs.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ import sys
 
 HOOKS = os.path.dirname(
     os.path.abspath(__file__)
-)  # os.path: pathlib costs 3 ms that a prompt need not wait
+)  # os.path, because pathlib adds 3 ms to each prompt
 
 if __name__ == "__main__":
-    gc.disable()  # an answer makes few cycles, and ends soon
+    gc.disable()  # a short process makes few cycles
     sys.path.insert(0, os.path.join(os.path.dirname(HOOKS), "src"))
     try:
         from resume_hooks.hooks.prompt import main

@@ -1,7 +1,7 @@
-// Owns what our commands do inside the client (2.1.287 and later): asks the engine and does what it answers. Every
-// judgement and every word is the engine's; a hook that fails here leaves the classic hooks and their cards.
+// Runs our commands inside the client (2.1.287 and later): calls the engine and acts on its answer. The engine makes every
+// decision and writes every message. If a hook fails here, the classic hooks and their cards still work.
 //
-// The client reads this file before it runs it: event names stand as literals, and `$` goes only to functions at the top.
+// The client parses this file before it runs it, so event names are literals, and only top-level functions get `$`.
 
 import { ask, fork, hear, quietly, say, sayIn, settle } from './asking.mjs'
 import { drawBand, forget, measure } from './band.mjs'

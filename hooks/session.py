@@ -1,4 +1,4 @@
-"""Owns the session hooks' start on any Python >= 3.9 (they record links)."""
+"""Start the session hooks on any Python >= 3.9 (they record links)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 HOOKS = os.path.dirname(os.path.abspath(__file__))
 
 if __name__ == "__main__":
-    gc.disable()  # an answer makes few cycles, and ends soon
+    gc.disable()  # a short process makes few cycles
     sys.path.insert(0, os.path.join(os.path.dirname(HOOKS), "src"))
     from resume_hooks.hooks.ending import end_process
     from resume_hooks.hooks.session import main

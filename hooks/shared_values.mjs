@@ -1,4 +1,4 @@
-// Owns the numbers that the engine has, too. Made by `make docs` from src/resume_hooks/shared_values.py.
+// Numbers shared with the engine. Made by `make docs` from src/resume_hooks/shared_values.py.
 
 export const LOOK_TOKENS = 60000 // of a context, from which on the engine is asked how full it is
 export const MODEL_MS = 120000 // milliseconds that a model has for all of an answer

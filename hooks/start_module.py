@@ -1,6 +1,6 @@
-"""Owns the start, on the engine's Python, of what the module inside the client asks.
+"""Answer the client's module, on the engine's Python.
 
-Else the fallback's.
+On any other Python the fallback answers.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Owns the start, on the engine's Python, of a push after a turn or at a session's end.
+"""Start a push after a turn or at a session's end, on the engine's Python.
 
-The hook waits for the fork alone: what goes on has left the client's session by then, and is not
-ended with it.
+The hook waits only for the fork: the push leaves the client's process session, so the client does
+not end it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-// Owns the tool by which the model asks for a handoff: the person is asked, and the switch comes at the turn's end.
+// The tool with which the model requests a handoff: asks the user, and switches the session at the turn's end.
 
 import { ask, quietly, say, unbidden } from './asking.mjs'
 import { open } from './opening.mjs'

@@ -1,7 +1,7 @@
-"""Owns the commands that make a venv: beside ``hooks/engine``'s ``uv run`` the only ones that use a network.
+"""Run the commands that make a venv. Except for ``uv run`` in ``hooks/engine``, only these use a network.
 
-They run as ``resume_hooks.system.programs`` has programs run, and read no configuration of the
-folder that they run in.
+They run like all programs of ``resume_hooks.system.programs``, and read no configuration of their
+working folder.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ UV = ("uv", "--quiet", "--no-config")
 
 
 class BuildError(Exception):
-    """A step failed or took too long; the message names it, what it printed stands before."""
+    """A step failed or timed out. The message names it; its output precedes the message."""
 
 
 def run_step(name: str, *command: str) -> None:
-    """Run `command` to its end, its output to ours (the log)."""
+    """Run `command` and wait; its output goes to ours (the log)."""
     try:
         done = programs.run_program(
             command, os.environ, stdin=subprocess.DEVNULL, timeout=LIMIT_SECONDS
@@ -42,12 +42,12 @@ def run_step(name: str, *command: str) -> None:
 
 
 def venv_python(venv: Path) -> Path:
-    """Where a venv keeps its Python."""
+    """Return the path of a venv's Python."""
     return venv / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 
 
 def create_venv(venv: Path, maker: str, lock: Path) -> None:
-    """Make `venv` with the lock's wheels, by `maker`: the path of a Python, or "uv"."""
+    """Make `venv` with the lock's wheels. `maker` is the path of a Python, or "uv"."""
     if maker == "uv":
         run_step("uv venv", *UV, "venv", "--no-project", "--python", ">=3.11", str(venv))
     else:
@@ -56,10 +56,10 @@ def create_venv(venv: Path, maker: str, lock: Path) -> None:
 
 
 def install_lock(venv: Path, maker: str, lock: Path, check: str) -> None:
-    """Install a lock's wheels into `venv`: hashes checked, nothing resolved, no build script run.
+    """Install a lock's wheels into `venv`: hashes are checked, nothing is resolved, no build script runs.
 
-    They come from the folder `wheels` beside the lock if there is one that has them all, else from
-    an index.
+    If a folder `wheels` beside the lock has all of them, they come from there, otherwise from an
+    index.
     """
     inside = str(venv_python(venv))
     wheels = lock.parent / "wheels"
@@ -86,14 +86,14 @@ def _pip_install(inside: str, maker: str, lock: Path, *source: str) -> None:
 
 
 def create_borrowing_venv(venv: Path, tool: str) -> None:
-    """Make `venv` without packages of its own: it loads those of the venv that the Python `tool` belongs to."""
+    """Make `venv` without its own packages: it loads those of the venv of the Python `tool`."""
     run_step("python -m venv", tool, "-I", "-m", "venv", "--without-pip", str(venv))
     run_step("lending packages", tool, "-I", "-c", LEND, str(venv))
     run_step("the import check", str(venv_python(venv)), "-I", "-c", CHECK)
 
 
 def is_damaged(venv: Path) -> bool:
-    """Whether a venv can't load what was installed into it; takes as long as loading it."""
+    """Return whether a venv fails to load its packages. Takes as long as loading them."""
     command = [str(venv_python(venv)), "-I", "-c", CHECK]
     try:
         null = subprocess.DEVNULL

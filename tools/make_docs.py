@@ -283,7 +283,7 @@ def commands_module() -> str:
     prefixed = [f"{SLASH[1:]}{each.name}" for each in ROWS.values() if has_page(each)]
     lists = (("COMMANDS", bare), ("PREFIXED", prefixed))
     head = (
-        "// Owns the names of our commands in the client, and its words. Made by `make docs` from the trigger "
+        "// The names of our commands in the client, and its messages. Made by `make docs` from the trigger "
         "table.\n"
     )
     meant = {**{name: name for name in ROWS}, **ALIASES}
@@ -292,7 +292,7 @@ def commands_module() -> str:
         for name, verb in meant.items()
         if not ROWS[verb].inside and not ROWS[verb].asks
     ]
-    words = f"\n// Triggers that are answered by themselves.\nexport const ANSWERED = {json.dumps(answered)}\n"
+    words = f"\n// Triggers without arguments.\nexport const ANSWERED = {json.dumps(answered)}\n"
     words += (
         f"\nexport const HELD = {json.dumps(HELD)}\nexport const LISTED = {json.dumps(LISTED)}\n"
     )
@@ -306,7 +306,7 @@ def commands_module() -> str:
 def shared_values_module() -> str:
     """The numbers that the module in the client shares with the engine."""
     return f"""\
-// Owns the numbers that the engine has, too. Made by `make docs` from src/resume_hooks/shared_values.py.
+// Numbers shared with the engine. Made by `make docs` from src/resume_hooks/shared_values.py.
 
 export const LOOK_TOKENS = {LOOK_TOKENS} // of a context, from which on the engine is asked how full it is
 export const MODEL_MS = {MODEL_SECONDS * 1000} // milliseconds that a model has for all of an answer
