@@ -9,13 +9,14 @@ import gc
 import os
 import sys
 
-HOOKS = os.path.dirname(
-    os.path.abspath(__file__)
-)  # os.path, because pathlib adds 3 ms to each prompt
+# os.path, because pathlib adds 3 ms to each prompt
+HOOKS = os.path.dirname(os.path.abspath(__file__))
 
 if __name__ == "__main__":
     gc.disable()  # a short process makes few cycles
     sys.path.insert(0, os.path.join(os.path.dirname(HOOKS), "src"))
+    from resume_hooks.hooks.ending import end_process
+
     try:
         from resume_hooks.hooks.prompt import main
     except ImportError:  # a venv from before an update may lack a new dependency
@@ -23,6 +24,4 @@ if __name__ == "__main__":
 
         mark_venv()
     main()
-    from resume_hooks.hooks.ending import end_process
-
     end_process()

@@ -14,6 +14,8 @@ HOOKS = os.path.dirname(os.path.abspath(__file__))
 if __name__ == "__main__":
     gc.disable()  # as in prompt.py
     sys.path.insert(0, os.path.join(os.path.dirname(HOOKS), "src"))
+    from resume_hooks.hooks.ending import end_process
+
     try:
         from resume_hooks.hooks.inside import main
     except ImportError:  # no venv yet, or one from before an update
@@ -22,6 +24,4 @@ if __name__ == "__main__":
 
         mark_venv()
     status = main()
-    from resume_hooks.hooks.ending import end_process
-
     end_process(status)

@@ -15,7 +15,7 @@ SOURCE = REPO / "src" / "resume_hooks"
 MODULES = [
     "errors", "part", "paths", "part_table", "untrusted_folders", "questions", "seam", "shared_values",
     "archive.__init__", "archive.retention.__init__", "archive.retention.pending",
-    "hooks.__init__", "hooks.fallback", "hooks.hook_state", "hooks.pending_handoff",
+    "hooks.__init__", "hooks.ending", "hooks.fallback", "hooks.hook_state", "hooks.pending_handoff",
     "hooks.plain_cards", "hooks.reply", "hooks.session", "hooks.start_parts", "hooks.triggers",
     "parts.__init__",
     "sessions.__init__", "sessions.link_log",
