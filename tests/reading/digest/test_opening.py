@@ -35,7 +35,7 @@ from resume_hooks.sessions.opening_layout import NEXT_STEP, next_step_of, openin
 from resume_hooks.transcripts.bookkeeping import DIGEST_HEAD
 from resume_hooks.transcripts.records import parse
 from tests.builders import SESSION, ConfigHome, session_id
-from tests.reading.digest.talk import Talk
+from tests.reading.digest.talk import Talk, requests
 
 OTHER = session_id(2)
 BLOCK = f"{OPENING}\n1. a session\n{CLOSING}"
@@ -389,6 +389,51 @@ def test_earlier_calls_that_the_request_is_about(config_home: ConfigHome) -> Non
     found = [message.text for message in latest_calls(session, digest, 8_000)]
     assert "pool_size" in found[0]
     assert "word 39" in found[-1]
+
+
+def _latest_texts(talk: Talk, home: ConfigHome) -> list[str]:
+    """The latest calls of a session, in room for all of them."""
+    session, digest = session_file(str(talk.write(home))), talk.digest(home)
+    return [message.text for message in latest_calls(session, digest, 40_000)]
+
+
+def test_an_old_file_that_the_request_is_not_about_is_short(config_home: ConfigHome) -> None:
+    """It can be read again; what was read since the request, or is about it, stays."""
+    rows = "\n".join(f"line {number} of the listing" for number in range(50))
+    talk = Talk().prompt("look around")
+    talk.calls("Read", {"file_path": "/home/user/proj/menu.py"}, rows)
+    talk.calls("Read", {"file_path": "/home/user/proj/pool.py"}, f"pool_size = 4\n{rows}")
+    talk.says("Done.").prompt("double the pool_size of the workers")
+    talk.calls("Read", {"file_path": "/home/user/proj/more.py"}, rows)
+    menu, pool, more = _latest_texts(talk, config_home)
+    assert len(menu) < 500
+    assert menu.endswith("characters ...]")
+    assert "line 49" in pool
+    assert "line 49" in more
+
+
+def test_the_parts_of_a_diff_that_the_request_is_about_are_whole(config_home: ConfigHome) -> None:
+    """Of the other ones the first row remains."""
+    noise = "\n".join(f" context {number}" for number in range(200))
+    wanted = "\n".join(f"+    retry_limit {number} of the uploader" for number in range(40))
+    diff = (
+        f"diff --git a/a.py b/a.py\n--- a/a.py\n+++ b/a.py\n@@ -1,200 +1,200 @@ first\n{noise}\n"
+        f"@@ -300,40 +300,80 @@ second\n{wanted}\n@@ -900,200 +900,200 @@ third\n{noise}\n"
+    )
+    talk = Talk().prompt("set the retry_limit of the uploader to 9").runs("git diff", diff)
+    (shown,) = _latest_texts(talk, config_home)
+    assert all(f"retry_limit {number} of" in shown for number in range(40))
+    assert "@@ -1,200 +1,200 @@ first" in shown
+    assert "context" not in shown
+
+
+def test_what_a_hook_stopped_is_no_call(config_home: ConfigHome) -> None:
+    """Its message was for that moment; neither is it a request."""
+    stopped = "Operation stopped by hook: Another session is active."
+    talk = Talk().prompt("go").runs("make", stopped, error=True).runs("ls", "a.py")
+    talk.prompt("Stop hook feedback:\nrun the tests first").says("Done.")
+    assert _latest_texts(talk, config_home) == ["Bash: ls\ngot:\na.py"]
+    assert requests(talk.digest(config_home)) == ["go"]
 
 
 def test_calls_that_a_later_one_supersedes(config_home: ConfigHome) -> None:

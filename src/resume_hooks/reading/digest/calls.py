@@ -7,6 +7,7 @@ holds.
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from enum import Enum
@@ -31,6 +32,12 @@ BRIEFLY_PRINTED = 160  # the same of an old check that passed
 NEAR = 4  # times the characters that are shown of an end which are looked at there: a secret in them ends long before
 LOOKED_THROUGH = 2  # times the room: the calls among which those to show are chosen
 EDITS = 0.35  # part of the room for the latest edits, before the latest other calls
+OLD_RESULT = (
+    300  # characters of a file that was read before the last request, which is not about it
+)
+HUNKS = 4_000  # characters of the parts of a diff that the last request is about
+DIFF_READ = 40_000  # characters of a diff in which these are looked for
+FEW_WORDS = 3  # words of a request below which those of the last answer count, too
 LATEST = 2  # searches that come with the latest calls, and checks that passed whose log does
 ABOUT = 0.35  # part of the room for earlier calls that the last request is about
 RARE = 0.25  # part of the calls that may have a word which still says what a call is about
@@ -47,6 +54,9 @@ _FAILS = late(
 )
 """The words of a failure, without those of "0 failed" and "no errors"."""
 
+_HUNK = late(r"^@@ [^\n]* @@", re.MULTILINE)
+_PARTS_OF_DIFF = late(r"^(?=@@ |diff --git )", re.MULTILINE)
+DIFF_HEAD = 160  # characters of the first row of a part of a diff that is left out
 _FAILED = ("Exit code", "Error")
 _CHANGE = ("new_string", "content", "new_source")  # what a call writes into a file
 _NEVER = frozenset(
@@ -82,10 +92,14 @@ class Value(Enum):
 
 
 class _FoundCall(NamedTuple):
-    """A call as it is shown, and its use."""
+    """A call as it is shown, and its use.
+
+    ``is_old``: it read something before the last request, and somebody can read it again.
+    """
 
     message: TalkMessage
     value: Value
+    is_old: bool
 
 
 class _Answer(NamedTuple):
@@ -108,6 +122,7 @@ def latest_calls(session: SessionFile, digest: Digest, room: int) -> list[TalkMe
     found: list[_FoundCall] = []
     later = _LaterCalls()
     left = round(room * LOOKED_THROUGH)
+    wanted, asked_at = _words_of_request(digest), _number_of_request(digest, session)
     try:
         with open_transcript(session.file) as stream:
             end, number = digest.read_to
@@ -135,21 +150,34 @@ def latest_calls(session: SessionFile, digest: Digest, room: int) -> list[TalkMe
                         continue
                     value = later.value_of(block, answer)
                     printed = BRIEFLY_PRINTED if value is Value.BRIEF else PRINTED
-                    text = _text_of_call(block, answer.text, printed)
+                    text = _text_of_call(block, answer.text, printed, wanted)
                     message = TalkMessage(Kind.CALL, f"{session.session_id}:{number}", text)
-                    found.append(_FoundCall(message, value))
+                    is_old = number < asked_at and not answer.is_error
+                    is_read = string(block, "name") in records.READERS
+                    found.append(_FoundCall(message, value, is_old and is_read))
                     left -= len(text) if value is not Value.LOW else len(text) // 4
     except OSError:
         return []
-    return _chosen_calls(found, room, _words_of_request(digest))[::-1]
+    return _chosen_calls(found, room, wanted)[::-1]
 
 
 def _words_of_request(digest: Digest) -> frozenset[str]:
-    """The telling words of the last request in a digest."""
+    """The telling words of the last request in a digest, and of the last answer where these are few."""
+    words: frozenset[str] = frozenset()
+    for kind in (Kind.REQUEST, Kind.CLOSING):
+        latest = next((each for each in reversed(digest.talk) if each.kind is kind), None)
+        if latest is not None and len(words) < FEW_WORDS:
+            words |= prose.telling_words(latest.text[:REQUEST])
+    return words
+
+
+def _number_of_request(digest: Digest, session: SessionFile) -> int:
+    """The record of the last request, where it is one of this session; else 0."""
     for message in reversed(digest.talk):
+        owner, _, number = message.ref.rpartition(":")
         if message.kind is Kind.REQUEST:
-            return prose.telling_words(message.text[:REQUEST])
-    return frozenset()
+            return int(number) if owner == session.session_id else 0
+    return 0
 
 
 def _chosen_calls(
@@ -160,6 +188,10 @@ def _chosen_calls(
     Old searches come last.
     """
     messages = [each.message for each in found]
+    weights = _weights_of_calls(messages, wanted)
+    for at, each in enumerate(found):
+        if each.is_old and not weights[at]:
+            messages[at] = each.message._replace(text=_with_short_result(each.message.text))
     edits = [at for at, each in enumerate(found) if each.value is Value.EDIT]
     others = [at for at, each in enumerate(found) if each.value in {Value.OTHER, Value.BRIEF}]
     chosen = _fitting_calls(edits, messages, round(room * EDITS))
@@ -167,7 +199,6 @@ def _chosen_calls(
     latest = sorted({*edits, *others} - {*chosen})
     chosen += _fitting_calls(latest, messages, left)
     left = room - sum(len(messages[at].text) for at in chosen)
-    weights = _weights_of_calls(messages, wanted)
     rest = [at for at in range(len(found)) if at not in chosen]
     rest.sort(key=lambda at: (-weights[at], found[at].value is Value.LOW, at))
     chosen += _fitting_calls(rest, messages, left)
@@ -293,8 +324,13 @@ def _says_nothing(block: Record, answer: _Answer) -> bool:
     """Whether a call is useless for going on: it failed to write, or searched without a hit."""
     if string(block, "name") in records.WRITERS:
         return answer.is_error
+    if answer.text.startswith(_STOPPED):
+        return True
     return not answer.is_error and answer.text.strip() in _EMPTY
 
+
+_STOPPED = ("Operation stopped by hook", "Stop hook feedback")
+"""How the answer begins where a hook stopped the work: its words are for that moment alone."""
 
 _EMPTY = EMPTY_ANSWERS | {
     "",
@@ -305,10 +341,11 @@ _EMPTY = EMPTY_ANSWERS | {
 """The output of a search without a hit."""
 
 
-def _text_of_call(block: Record, answer: str, printed: int) -> str:
+def _text_of_call(block: Record, answer: str, printed: int, wanted: frozenset[str]) -> str:
     """A call as it is shown: its input, and the text that it wrote, or its answer.
 
-    Of what a command ``printed`` that worked so many characters are shown.
+    Of what a command ``printed`` that worked so many characters are shown, and of a diff the parts
+    that have the ``wanted`` words.
     """
     given = records.mapping(block, "input")
     named = next((value for key in _BRIEFLY if (value := string(given, key))), "")
@@ -328,10 +365,40 @@ def _text_of_call(block: Record, answer: str, printed: int) -> str:
     if is_placeholder(got):
         shown = ""
     else:
-        shown = _both_ends_of_output(got, most)
+        shown = _hunks_about(got, most, wanted) or _both_ends_of_output(got, most)
     if shown:
         return f"{head}\n{'wrote' if written else 'got'}:\n{shown}"
     return head
+
+
+def _hunks_about(text: str, most: int, wanted: frozenset[str]) -> str:
+    """The parts of a long diff that have some words, whole, in place of its two ends; ``""`` for any other text."""
+    if len(text) <= most or _HUNK.search(text[:DIFF_READ]) is None:
+        return ""
+    rows: list[str] = []
+    left = HUNKS
+    is_about = False
+    for part in _PARTS_OF_DIFF.split(talk.shown_text(text[:DIFF_READ], DIFF_READ)):
+        shares = prose.telling_words(part) & wanted
+        if len(shares) >= min(2, len(wanted)) and 0 < len(part) <= left:
+            is_about = is_about or part.startswith("@@")
+            rows.append(part.rstrip("\n"))
+            left -= len(part)
+        else:
+            rows.append(part.partition("\n")[0][:DIFF_HEAD])
+    shown = "\n".join(row for row in rows if row.strip())
+    if is_about and len(shown) <= 2 * HUNKS:
+        return shown
+    return ""
+
+
+def _with_short_result(text: str) -> str:
+    """A call as it is shown, with the beginning of its result."""
+    head, mark, got = text.partition("\ngot:\n")
+    if len(got) <= OLD_RESULT:
+        return text
+    short = talk.beginning_of(got, OLD_RESULT)
+    return f"{head}{mark}{short}\n[... {len(got) - len(short):,} characters ...]"
 
 
 def _both_ends_of_output(text: str, most: int) -> str:

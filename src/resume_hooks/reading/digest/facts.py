@@ -84,6 +84,7 @@ _INSERTED = (
     "<codex_internal_context",
     "[Request interrupted",
     "Operation stopped by hook",
+    "Stop hook feedback:",
     "This session is being continued",
     "Another Claude session sent",
     "Unknown command: /",  # 2.1.112
