@@ -216,7 +216,7 @@ OPTIONS: Dict[str, List[Tuple[str, Tuple[str, ...], str, str, bool]]] = {
         (
             "team",
             ("--team",),
-            "Ask the team's server for ancestors that are not here.",
+            "Ask the team's server for ancestors that this machine lacks.",
             "verbs.team_answer:team_lineage",
             True,
         )
@@ -225,7 +225,7 @@ OPTIONS: Dict[str, List[Tuple[str, Tuple[str, ...], str, str, bool]]] = {
         (
             "team",
             ("--team",),
-            "Ask the team's server instead; answers as `team search` does.",
+            "Search the team's server instead, like `team search`.",
             "verbs.team_answer:answer_search",
             True,
         )

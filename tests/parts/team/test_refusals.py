@@ -230,11 +230,11 @@ def test_a_stranger_and_a_member_who_left(
         "select team.enter(gen_random_uuid(), 'x')",
     ):
         with (
-            pytest.raises(TeamFailed, match="holds no team, or your role"),
+            pytest.raises(TeamFailed, match="has no team, or your role"),
             connected(STRANGER) as db,
         ):
             db.connection.execute(attempt.encode())
-    with pytest.raises(TeamFailed, match="holds no team, or your role"):
+    with pytest.raises(TeamFailed, match="has no team, or your role"):
         join(STRANGER, home.where)
     assert joined_team(home.where) is None
     root.execute("revoke rh_member from mallory")

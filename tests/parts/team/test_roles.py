@@ -414,7 +414,7 @@ def test_a_strangers_session_is_no_child_of_ones_own(
             came[0].session_id
         ]
     assert read_links(alice.where) == []
-    assert "one of yours has its id" in notes[-1]
+    assert "one of your sessions has that id" in notes[-1]
 
 
 def test_what_a_stranger_hid_is_counted(alice: Machine, mallory: Machine) -> None:
@@ -427,7 +427,7 @@ def test_what_a_stranger_hid_is_counted(alice: Machine, mallory: Machine) -> Non
         wish = BundleOptions(str(alice.home.root), whole=True, force=False, dry_run=False)
         for _ in range(2):
             _, notes = resume_team_session(named_team_session("Zebra", db), wish, db, alice.where)
-            assert "1 record of it the model reads and the screen does not show." in notes
+            assert "1 record of it reach the model, but the screen does not show." in notes
 
 
 def test_an_ancestor_is_its_childs_owners(alice: Machine, mallory: Machine, tmp_path: Path) -> None:
@@ -673,7 +673,7 @@ def test_an_open_search_blocks_nobody(alice: Machine, mallory: Machine, root: Co
     with pytest.raises(TeamFailed, match="lock timeout") as refused, connected("alice") as db:
         list_team_sessions(db)
     root.execute("rollback")
-    assert "transaction is open" in refused.value.remedy
+    assert "open transaction" in refused.value.remedy
 
 
 def test_nobody_locks_an_owner_out(alice: Machine, mallory: Machine, root: Connection) -> None:

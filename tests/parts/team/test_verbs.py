@@ -146,7 +146,7 @@ def test_a_model_that_hides_is_one(people: dict[str, Person]) -> None:
     listed.write_text(
         json.dumps({"pid": os.getpid(), "procStart": process_start_time(os.getpid())})
     )
-    assert "may not ask the team" in laptop.team("search", "kumquat", code=2)["message"]
+    assert "may not search the team" in laptop.team("search", "kumquat", code=2)["message"]
 
 
 def failing_for(session: str) -> Callable[..., object]:
@@ -179,7 +179,7 @@ def test_a_push_that_can_t_run_is_told(
         patch.setattr(background, "push", failing_for(SESSION))
         os.utime(mark, (0, 0))
         background.push_behind(laptop.where, lambda: False)
-    assert "a bug of ours stopped it (ZeroDivisionError)" in laptop.run("team", "status")
+    assert "a bug in resume-hooks stopped it (ZeroDivisionError)" in laptop.run("team", "status")
     assert laptop.team("status")["behind"] == 1, "the other one went all the same"
     os.utime(mark, (0, 0))
     background.push_behind(laptop.where, lambda: False)
@@ -205,10 +205,12 @@ def test_sessions_of_codex_stay(people: dict[str, Person], git: Any) -> None:
     (warning,) = laptop.team("push", "--all", "--dry-run")["warnings"]
     assert (
         warning
-        == "1 session of Codex stayed here; a fork is sent: resume-hooks fork SESSION --to claude"
+        == "1 session of Codex stayed here; you can push a fork: resume-hooks fork SESSION --to claude"
     )
     refused = laptop.team("push", rollouts.THREAD, code=2)
-    assert refused["remedy"] == f"A fork is sent: resume-hooks fork {rollouts.THREAD} --to claude"
+    assert (
+        refused["remedy"] == f"You can push a fork: resume-hooks fork {rollouts.THREAD} --to claude"
+    )
 
 
 def test_ones_own_machines(people: dict[str, Person], git: Any, root: Connection) -> None:
@@ -319,7 +321,7 @@ def test_a_colleague_and_the_end(people: dict[str, Person], git: Any, root: Conn
     assert seen == [(SESSION, "private", ""), (CHILD, "team", "alice"), (own, "present", "")]
     assert "(private, or never pushed)" in bobs.run("lineage", own, "--team")
     assert "(file gone)" in bobs.run("lineage", own)
-    assert "may not ask" in bobs.run("lineage", own, "--team", code=2, CLAUDECODE="1")
+    assert "may not search" in bobs.run("lineage", own, "--team", code=2, CLAUDECODE="1")
     (copy,) = bobs.team("pull", CHILD)["files"]
     assert "kumquat" in bobs.run("outline", copy)
     laptop.team("unshare", CHILD)
@@ -331,12 +333,12 @@ def test_a_colleague_and_the_end(people: dict[str, Person], git: Any, root: Conn
     ]
 
     assert (
-        "may not ask the team"
+        "may not search the team"
         in laptop.team("search", "kumquat", code=2, CLAUDECODE="1")["message"]
     )
     laptop.team("search", "kumquat", code=2, CLAUDECODE="1", RESUME_HOOKS_TEAM_MODEL_SEARCH="on")
     assert (
-        "may not ask the team"
+        "may not search the team"
         in laptop.team("search", "kumquat", code=2, CODEX_THREAD_ID=CHILD)["message"]
     )
     laptop.run("config", "team_model_search", "on")
@@ -372,9 +374,9 @@ def test_whose_a_project_is(people: dict[str, Person], git: Any) -> None:
     with connect.connected("bob") as db:
         db.run("select team.project_admit(%s, 'alice', true)", (key,))
     assert laptop.team("projects", "add")["warnings"] == [
-        f"bob added {key} first, and admitted you: whom he admits reads what you share with it."
+        f"bob added {key} first, and admitted you. Members whom that owner admits read what you share with it."
     ]
-    reach = f"With project: {key} is bob's, who admits others. It reaches 1 member beside you now."
+    reach = f"With project: {key} is bob's, who admits others. It reaches 1 member besides you now."
     assert laptop.team("share", CHILD, "--with", "project", "--dry-run")["warnings"] == [reach]
     assert bobs.team("sessions")["sessions"] == []
     assert laptop.team("share", CHILD, "--with", "project")["warnings"] == [reach]
@@ -398,7 +400,7 @@ def test_what_an_open_transaction_holds_is_said(
         db.run("select team.share(%s, 't', '', null)", (CHILD,))
         said = admins.run("team", "member", "remove", "bob", "--yes")
     held = re.fullmatch(
-        r"bob is removed. Sessions: 1.\nAn open transaction holds 1 session: .* of '(bob \(left, \d+\))'.\n",
+        r"bob is removed. Sessions: 1.\nAn open transaction holds 1 session: .* for '(bob \(left, \d+\))'.\n",
         said,
     )
     assert held
@@ -430,7 +432,8 @@ def test_what_goes_here_goes_there(people: dict[str, Person], git: Any, root: Co
     laptop.team("push", *laptop.files())
     text = laptop.run("scrub", SESSION, "--in-place", "--everywhere", "--yes")
     assert all(
-        f"What the team has of {name} from this machine goes" in text for name in (SESSION, CHILD)
+        f"To replace the team's copy of {name} from this machine:" in text
+        for name in (SESSION, CHILD)
     )
     laptop.team("push", "--all")
     rows = root.execute(
@@ -454,7 +457,7 @@ def test_init(
     server.services(name, tmp_path / "services.conf")
     monkeypatch.setenv("PGSERVICEFILE", str(tmp_path / "services.conf"))
     admin = Person(tmp_path / "office", "admin", fork_server)
-    assert admin.team("join", "alice", code=1)["message"].startswith("The database holds no team")
+    assert admin.team("join", "alice", code=1)["message"].startswith("The database has no team")
     assert "create schema team" in admin.team("init", "admin", "--sql")["sql"]
     assert admin.team("init", "admin")["login"] == "admin"
     assert admin.team("init", "admin", code=2)["message"] == "admin is a team's already"
@@ -467,7 +470,7 @@ def test_init(
         db.execute("update team.about set version = 9, least = 9")
     for words in (["sessions"], ["init", "bob", "--upgrade"]):
         assert bob.team(*words, code=1)["message"].startswith(
-            "The team's database has the newer form 9"
+            "The team's database has the newer schema version 9"
         )
     with server.superuser(name) as db:
         db.execute("update team.about set version = 9, least = 1")
@@ -490,13 +493,16 @@ def test_upgrade(
     bob = Person(tmp_path / "other", "bob", fork_server)
     refused = bob.team("join", "bob", code=1)
     assert (refused["message"].split(",")[0], refused["remedy"][-9:]) == (
-        "The team's database has the older form 1", "--upgrade"
+        "The team's database has the older schema version 1", "--upgrade"
     )  # fmt: skip
     assert bob.team("init", "bob", "--upgrade", code=1)["code"] == "team-failed"
     sql = bob.team("init", "bob", "--upgrade", "--sql")["sql"]
     assert ("create function expire" in sql, "create schema" in sql) == (True, False)
     admin = Person(tmp_path / "office", "admin", fork_server)
-    assert admin.run("team", "init", "admin", "--upgrade") == "The database has form 5 now.\n"
+    assert (
+        admin.run("team", "init", "admin", "--upgrade")
+        == "The database has schema version 5 now.\n"
+    )
     assert bob.team("join", "bob")["written"]
 
 

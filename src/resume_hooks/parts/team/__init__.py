@@ -1,12 +1,12 @@
-"""A team's sessions, and one's own on other machines, in a PostgreSQL of theirs: push, resume, search, share, forget.
+"""A team's sessions, and your own from other machines, in a PostgreSQL database: push, resume, search, share, forget.
 
-Nothing here runs before a team was joined; ``psycopg`` is imported in ``connect`` alone, when a
-connection is opened.
+Nothing here runs before you join a team. Only ``connect`` imports ``psycopg``, when it opens a
+connection.
 
-What leaves is redacted first, then cut into pieces of whole lines, numbered as in the file; words
-are taken of the redacted line. A piece is taken only by who knows the digest of all that came
-before it, so that sending twice changes nothing, and what was rewritten is a new generation, never
-a merge. Whoever may read a row is decided in the database.
+Data is redacted before it leaves the machine, then cut into numbered pieces of whole lines. The
+words for the search come from the redacted lines. The server accepts a piece only with the digest
+of all previous pieces. Thus sending twice changes nothing, and a rewritten file starts a new
+generation instead of a merge. The database itself decides who may read a row.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ PART = Part(
         Option(
             "lineage",
             ("--team",),
-            "Ask the team's server for ancestors that are not here.",
+            "Ask the team's server for ancestors that this machine lacks.",
             "verbs.team_answer:team_lineage",
         ),
         Option(
             "search",
             ("--team",),
-            "Ask the team's server instead; answers as `team search` does.",
+            "Search the team's server instead, like `team search`.",
             "verbs.team_answer:answer_search",
         ),
     ),

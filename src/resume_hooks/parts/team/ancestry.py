@@ -1,7 +1,7 @@
-"""A lineage that goes on where this machine knows no more: ancestors on one's other machines, and of colleagues.
+"""Continue a lineage with ancestors that this machine lacks: from your other machines and from colleagues.
 
-What one may not see has its id alone, which its child tells anyway; whether it was ever pushed is
-not told.
+A session that you may not see shows only its id, which its child reveals anyway. It stays open
+whether that session was ever pushed.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from resume_hooks.sessions.lineage import MAX_DEPTH, MISSING, Ancestor
 from resume_hooks.sessions.link_log import read_links
 
 REMOTE, PRIVATE = "team", "private"
-"""What the status of a row is that the server told, or refused to tell."""
+"""The status of a row that the server sent, or refused to send."""
 
 
 def with_team(rows: list[Ancestor], db: Database, where: Where) -> list[Ancestor]:
-    """A lineage, oldest first, with the ancestors that the server knows in the place of one that is missing here."""
+    """Return a lineage, oldest first, in which ancestors from the server replace a missing one."""
     if not rows or rows[0].status != MISSING or not rows[0].session_id:
         return rows
     missing, child = rows[0].session_id, rows[1].session_id
@@ -34,7 +34,7 @@ def with_team(rows: list[Ancestor], db: Database, where: Where) -> list[Ancestor
 
 
 def of_team(wanted: TeamSession, db: Database) -> list[Ancestor]:
-    """The lineage of a session that the server alone has, oldest first."""
+    """Return the lineage of a session that exists only on the server, oldest first."""
     return [
         *_ancestors_on_server(wanted.parent, wanted.owner, db, {wanted.session_id}),
         _ancestor_row(wanted),
@@ -44,10 +44,10 @@ def of_team(wanted: TeamSession, db: Database) -> list[Ancestor]:
 def _ancestors_on_server(
     session_id: str, owner: str, db: Database, seen: set[str]
 ) -> list[Ancestor]:
-    """A session and its ancestors, oldest first; ``owner``: the login of whose the first one is, ``""`` for one's own.
+    """Return a session and its ancestors, oldest first; ``owner`` is the first one's login, or ``""`` for your own.
 
-    Each is its child's owner's, or one's own, the newest of several machines: anybody can push a
-    session under any id.
+    Each ancestor belongs to its child's owner or to you, because anybody can push a session under
+    any id. If several machines have it, the newest counts.
     """
     rows: list[Ancestor] = []
     with until_late(db):

@@ -1,6 +1,6 @@
-"""What the core asks of a team at its verbs and hooks.
+"""Answers of the team part to the verbs and hooks of the core.
 
-Where none was joined nothing of it is loaded.
+Without a joined team, nothing else of the part is imported.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def after_delete(session_id: str, where: Where) -> list[str]:
-    """Have a deleted session forgotten at the next push; what to say."""
+    """Queue a deleted session to be forgotten at the next push, and return notes for the user."""
     if joined_team(where) is None:
         return []
     from resume_hooks.parts.team.sharing import note_deleted
@@ -29,7 +29,7 @@ def after_delete(session_id: str, where: Where) -> list[str]:
 
 
 def after_scrub(sessions: Iterable[str], where: Where) -> list[str]:
-    """Have what the team has of scrubbed sessions replaced at the next push; what to say."""
+    """Queue the server's copies of scrubbed sessions to be replaced at the next push, and return notes for the user."""
     if joined_team(where) is None:
         return []
     from resume_hooks.parts.team.sharing import note_scrubbed
@@ -40,7 +40,7 @@ def after_scrub(sessions: Iterable[str], where: Where) -> list[str]:
 
 
 def after_start(where: Where, is_over: Callable[[], bool]) -> None:
-    """Send the team what turns' ends did not: they pause a minute, and a server may be away."""
+    """Push what earlier turns did not, because of the pause between pushes or an unreachable server."""
     if not os.path.exists(os.path.join(team_folder(where), PUSHES)):
         return
     from resume_hooks.parts.team.background import push_behind
@@ -49,7 +49,7 @@ def after_start(where: Where, is_over: Callable[[], bool]) -> None:
 
 
 def check(_: str) -> Finding:
-    """Whether turns' ends can push what they should, as doctor says it; the server is not asked."""
+    """Return doctor's finding on whether pushes after turns can work, without a connection to the server."""
     from resume_hooks.maintenance.doctor import ok_finding, problem_finding
     from resume_hooks.parts.team.connect import DRIVER, how_to_add
 

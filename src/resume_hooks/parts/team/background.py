@@ -1,8 +1,9 @@
-"""What a push does that nobody waits for: which sessions it is about, when it is due, and what a model may ask.
+"""Push in the background: which sessions, when, and which requests a model may make.
 
-The mark's time is that of the last try, or lies ahead where the server was away: then nobody tries
-before. Turns' ends push at most once a minute. One that comes sooner waits for that, whatever
-becomes of its client: so what was said is on the server a minute later, or a moment after the end.
+The time of the mark file is that of the last attempt. After a failure it lies in the future, and
+nobody tries before then. Pushes after turns run at most once a minute. A turn that ends sooner
+waits for the rest of that minute, even if its client exits. So each turn reaches the server within
+a minute, or moments after the end of the session.
 """
 
 from __future__ import annotations
@@ -43,22 +44,25 @@ from resume_hooks.system.text import format_count
 from resume_hooks.version import __version__
 
 PAUSE = 60
-"""Seconds between two pushes of turns' ends."""
+"""Seconds between two pushes after turns."""
 
 AWAY = 15 * 60
-"""Seconds after which a server that could not be reached is tried again."""
+"""Seconds until the next attempt if the server is unreachable."""
 
 LIMIT = 240.0
-"""Seconds after which nothing more is begun."""
+"""Seconds after which no further session is pushed."""
 
 AFTER_END = (1.0, 4.0, 10.0)
-"""Seconds before each look at what an end left: the client writes its last records after it, or a push still ran."""
+"""Seconds to wait before each attempt after a session's end.
+
+The client may still write its last records, or a push may still run.
+"""
 
 
 def pushable(team: Team, where: Where) -> list[SessionFile]:
-    """The sessions of the projects that were added, and those that were scrubbed since they were sent; newest first.
+    """Return the sessions of added projects, and those that were scrubbed since their last push, newest first.
 
-    None where the account's data rules let none leave the machine.
+    Return [] if the account's data rules forbid it.
     """
     if data_rules.rules_in_force(where):
         return []
@@ -73,12 +77,12 @@ def pushable(team: Team, where: Where) -> list[SessionFile]:
 
 
 def sessions_behind(team: Team, where: Where) -> list[SessionFile]:
-    """Those of them that the server has not, or not whole, as far as is remembered here."""
+    """Return the pushable sessions that the server lacks or has only in part, as far as this machine remembers."""
     return [session for session in pushable(team, where) if is_behind(session, where)]
 
 
 def not_taken(team: Team, where: Where) -> list[str]:
-    """Of each other agent how many sessions of those projects stay here, in a sentence."""
+    """Return a sentence for each other agent with the number of its sessions that are not pushed."""
     known: dict[str, bool] = {}
     counts = {}
     for agent in other_agents(where):
@@ -86,7 +90,7 @@ def not_taken(team: Team, where: Where) -> list[str]:
             counts[agent.label] = sum(
                 _belongs_to_team(session, team, where, known) for session in agent.store.sessions()
             )
-    fork = "a fork is sent: resume-hooks fork SESSION --to claude"
+    fork = "you can push a fork: resume-hooks fork SESSION --to claude"
     return [
         f"{format_count(count, 'session')} of {label} stayed here; {fork}"
         for label, count in counts.items()
@@ -97,10 +101,10 @@ def not_taken(team: Team, where: Where) -> list[str]:
 def push_behind(
     where: Where, is_over: Callable[[], bool], only: str = "", *, pause: int = PAUSE
 ) -> None:
-    """Push what is behind, or of it the session ``only``; what fails is remembered.
+    """Push the sessions that are behind, or only the session ``only``, and record a failure.
 
-    Nothing is done where the last try is less than ``pause`` seconds ago, or a server that was away
-    is not to be tried yet; ``-AWAY`` is for who can't wait for either.
+    Do nothing if the last attempt was less than ``pause`` seconds ago, or if the server was
+    unreachable and its next attempt is not due. With ``-AWAY``, both limits are ignored.
     """
     team, mark = joined_team(where), os.path.join(team_folder(where), PUSHES)
     with contextlib.suppress(ResumeHooksError, OSError):
@@ -116,11 +120,11 @@ def push_behind(
             if only in {"", each.session_id}:
                 waiting.append(each)
         if not (waiting or has_queued(where) or (not only and expiring(where)[0])):
-            return  # the next turn's end need not wait
+            return  # the next push need not wait
         os.utime(mark)
         from resume_hooks.parts.team.fetching import (
             drop_gone,
-        )  # a command that pushes does without, 65 ms faster
+        )  # imported late: a push from the command line is 65 ms faster without it
 
         try:
             with connected(team.service) as db:
@@ -135,7 +139,7 @@ def push_behind(
                 said, at_once = (error.message, error.remedy), isinstance(error, DriverMissing)
             else:
                 bug_log.log_bug("team push", __version__, error, where)
-                told = f"a bug of ours stopped it ({type(error).__name__})"
+                told = f"a bug in resume-hooks stopped it ({type(error).__name__})"
                 said, at_once = (told, "Report it: resume-hooks doctor --bundle"), True
             note_failing(said, len(everything), where, at_once=at_once)
 
@@ -143,7 +147,7 @@ def push_behind(
 def _push_each(
     waiting: list[SessionFile], team: Team, db: Database, where: Where, is_over: Callable[[], bool]
 ) -> None:
-    """Push each session; what stops one of them keeps none of the others, and is raised after them."""
+    """Push each session; a failure does not stop the others, and is raised after them."""
     failed: Exception | None = None
     for session in waiting:
         if is_over():
@@ -161,11 +165,12 @@ def _push_each(
 
 
 def require_model_may_search(where: Where) -> None:
-    """UsageError unless the user lets a model's shell send words to the team's server."""
+    """Raise UsageError unless the user allows the model's shell to send queries to the team's server."""
     allowed = settings.load_settings(where)["team_model_search"]
-    if allowed != ("on", "file"):  # whoever runs a command can set its environment
+    # A command line can set its own environment, so a variable does not count.
+    if allowed != ("on", "file"):
         raise UsageError(
-            "A model may not ask the team: the words would leave this machine",
+            "A model may not search the team: the query would leave this machine",
             "Allow it in a terminal: resume-hooks config team_model_search on",
         )
 
@@ -183,9 +188,9 @@ def _belongs_to_team(
 
 
 def main() -> None:
-    """Push the session of the event on stdin, a turn's or a session's end.
+    """Push the session of the event on stdin, after a turn or at the end of the session.
 
-    Never raises, and prints nothing.
+    Raise nothing and print nothing.
     """
     event = reply.read_stdin(MAX_INPUT)
     if event is not None:
@@ -194,7 +199,7 @@ def main() -> None:
         session_id = ""
     if event is None or not is_session_id(session_id):
         return
-    with contextlib.suppress(OSError, AttributeError):  # Windows has no such call
+    with contextlib.suppress(OSError, AttributeError):  # Windows has no os.nice
         os.nice(NICE)
     where, until = Where(), time.monotonic() + LIMIT
     if reply.field(event, "hook_event_name") == "SessionEnd":
@@ -203,14 +208,14 @@ def main() -> None:
             push_behind(where, lambda: time.monotonic() > until, str(session_id), pause=-AWAY)
         return
     waiting = os.path.join(team_file.team_folder(where), "waiting", str(session_id))
-    pause = 0.0  # a server that was away is not tried yet
+    pause = 0.0  # an unreachable server is not tried before its time
     with contextlib.suppress(OSError):
         past = time.time() - os.stat(os.path.join(team_folder(where), PUSHES)).st_mtime
         pause = PAUSE - past if 0 <= past < PAUSE else 0.0
     with contextlib.suppress(
         SessionOpen
-    ):  # another turn's end waits already, and sends this one's, too
+    ):  # Another process already waits, and will push this turn too.
         if pause:
-            with lock_folder(waiting, where, "Another turn's end waits", "Could not wait in"):
+            with lock_folder(waiting, where, "Another process waits to push", "Could not wait in"):
                 time.sleep(pause)
         push_behind(where, lambda: time.monotonic() > until, str(session_id))

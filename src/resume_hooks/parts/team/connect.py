@@ -1,9 +1,9 @@
-"""A connection to the team's database: libpq's service file says where, who and how.
+"""Connect to the team's database; libpq's service file defines the server and the user.
 
-Nothing of it is in our settings.
+Our settings contain none of that.
 
-``psycopg`` is imported here alone, when somebody connects. Over a network nothing less than
-``verify-full`` is taken. What the server sends is read by ``rows``.
+This module alone imports ``psycopg``, on the first connection. Network connections require
+``verify-full``. ``rows`` parses everything that the server sends.
 """
 
 from __future__ import annotations
@@ -29,49 +29,55 @@ from resume_hooks.untrusted_folders import is_outside_projects, project_roots
 if TYPE_CHECKING:
     import psycopg
 
-DRIVER = "psycopg"  # the package
+DRIVER = "psycopg"  # the Python package
 
 VERSION = 5
-"""The form of the database that this version reads and writes.
+"""The schema version that this release reads and writes.
 
-A file of SQL makes each of the one before.
+A SQL file upgrades each version to the next.
 """
 
 OLDEST = 150_000
-"""The oldest server, as libpq numbers them."""
+"""The oldest supported server, as libpq numbers versions."""
 
 NOT_YOURS, OTHER_ROLE, NOT_THERE, MOVED, FORGOTTEN = "42501", "RH403", "RH404", "RH409", "RH410"
 SCRUBBED, EXPIRED = "RH411", "RH412"
-"""What the database's functions refuse with: rights, a role that took a member's name, no such thing, another
-generation lives, it was forgotten, it was scrubbed on another machine, it ended before what the team keeps."""
+"""The SQLSTATEs with which the database's functions refuse a request.
+
+They mean, in this order: missing rights, a role that took over a member's name, no such object,
+another live generation, forgotten, scrubbed on another machine, ended before the retention period.
+"""
 
 _SET_UP = {
     "certificate verify failed": "Name the provider's own root certificate in the service of ~/.pg_service.conf: "
     "sslrootcert=/path/to/root.pem",
     "definition of service": "Describe it in ~/.pg_service.conf: [NAME], host=, dbname=, user=",
-    "password": "Put it into ~/.pgpass, which nobody else may read: HOST:PORT:DBNAME:USER:PASSWORD",
-    "startup parameter": "pgbouncer stands before it: its settings need ignore_startup_parameters = options",
+    "password": "Put it into ~/.pgpass, readable only by you: HOST:PORT:DBNAME:USER:PASSWORD",
+    "startup parameter": "The server is behind pgbouncer, whose settings need ignore_startup_parameters = options",
 }
-"""What is missing in a team's set-up, by words of libpq, of the server or of pgbouncer."""
+"""Remedies for problems in a team's setup, by words in the messages of libpq, the server or pgbouncer."""
 
 _SERVICE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 _CONNECT_SECONDS = 3
 _STATEMENT_SECONDS = 30
 _LIMITS = f"-c statement_timeout={_STATEMENT_SECONDS}s -c lock_timeout=2s"
 _ANSWER_SECONDS = 60.0
-"""Seconds that an answer is waited for: the limit on a statement is the server's to keep, or not."""
+"""Seconds to wait for an answer, because a server may ignore the limit on a statement."""
 
 READ_SECONDS = 60.0
-"""Seconds that all answers to a search, or of a lineage, are waited for: their number is the server's."""
+"""Seconds to wait for all answers of a search or lineage, because the server decides their number."""
 
 _MOST_SAID = 300
-"""Characters of a server's error that are shown."""
+"""The maximum characters of a server error that are shown."""
 
 _form = parse_whole_number(0, 1_000_000)
 
 
 class TeamFailed(ResumeHooksError, code="team-failed"):
-    """The team's database can't be reached, or refused; ``state`` is the SQLSTATE, ``""`` where there was none."""
+    """The team's database is unreachable or refused a request.
+
+    ``state`` is the SQLSTATE, or ``""`` if there is none.
+    """
 
     def __init__(self, message: str, remedy: str = "", state: str = "") -> None:
         super().__init__(message, remedy)
@@ -79,11 +85,11 @@ class TeamFailed(ResumeHooksError, code="team-failed"):
 
 
 class DriverMissing(TeamFailed):
-    """What speaks to the database is not installed where this runs."""
+    """The database driver is not installed in this Python."""
 
 
 def how_to_add() -> str:
-    """What adds the driver to the Python that runs this: the plugin's own venv has no other way in."""
+    """Return how to add the driver to the running Python; the plugin's own venv only supports its own installer."""
     if os.path.isfile(os.path.join(sys.prefix, "requirements.lock")):
         return (
             f"Install it: sh {shlex.quote(os.path.join(CHECKOUT, 'hooks', 'engine'))} "
@@ -93,9 +99,9 @@ def how_to_add() -> str:
 
 
 def service_named(text: str) -> str:
-    """The name of a libpq service.
+    """Return the validated name of a libpq service.
 
-    UsageError for anything else, a connection string with its password above all.
+    Raise UsageError for anything else, especially a connection string with a password.
     """
     if not _SERVICE.fullmatch(text):
         raise UsageError(
@@ -110,11 +116,11 @@ def service_named(text: str) -> str:
 
 @contextlib.contextmanager
 def connected(service: str, *, any_form: bool = False) -> Iterator[Database]:
-    """A connection in autocommit for the length of the block.
+    """Open a connection in autocommit mode for the duration of the block.
 
-    What the server refuses in it is a TeamFailed.
+    Errors of the server inside the block become TeamFailed.
 
-    So is a database of a form that we don't know, unless ``any_form`` will do.
+    An unsupported schema version also raises TeamFailed, unless ``any_form`` is true.
     """
     driver = _driver()
     with refusals():
@@ -124,7 +130,7 @@ def connected(service: str, *, any_form: bool = False) -> Iterator[Database]:
             if connection.info.server_version < OLDEST:
                 raise TeamFailed(
                     "The server is older than PostgreSQL 15",
-                    "Let a newer one hold the team's sessions.",
+                    "Use a newer server for the team's sessions.",
                 )
             db = connection.asked_by = Database(connection)
             if not any_form:
@@ -134,7 +140,7 @@ def connected(service: str, *, any_form: bool = False) -> Iterator[Database]:
 
 @contextlib.contextmanager
 def until_late(db: Database) -> Iterator[None]:
-    """End the block, and the connection, where an answer in it came too late for all: what it had by then counts."""
+    """End the block and the connection quietly if the time for all answers ran out; earlier answers stay valid."""
     try:
         yield
     except TeamFailed:
@@ -146,23 +152,19 @@ def until_late(db: Database) -> Iterator[None]:
 def _require_form(db: Database) -> None:
     form = form_of(db)
     if form < VERSION:
-        said = (
-            f"The team's database has the older form {form}, and this resume-hooks needs {VERSION}"
-        )
+        said = f"The team's database has the older schema version {form}, and this resume-hooks needs {VERSION}"
         raise TeamFailed(said, "An administrator runs: resume-hooks team init SERVICE --upgrade")
     least = db.value("select least::text from team.about", (), _form)
     if least is None or least > VERSION:
-        said = (
-            f"The team's database has the newer form {form}, and this resume-hooks knows {VERSION}"
-        )
+        said = f"The team's database has the newer schema version {form}, and this resume-hooks supports {VERSION}"
         raise TeamFailed(said, "Update resume-hooks.")
 
 
 @functools.cache
 def _bounded(driver: Any) -> Any:
-    """The driver's connection, which waits for no answer without end, and gives none without bound the memory.
+    """Return a connection class of the driver that limits the time and memory of each answer.
 
-    ``asked_by`` is whose limit on all answers counts beside that of each.
+    ``asked_by`` is the Database whose limit for all answers also applies.
     """
 
     class Bounded(driver.Connection):  # type: ignore[misc]
@@ -179,7 +181,7 @@ def _bounded(driver: Any) -> Any:
 
 
 def _until(steps: Any, end: float) -> Any:
-    """The steps of an answer, until an instant. TeamFailed after it."""
+    """Run the steps of an answer until the deadline. Raise TeamFailed after it."""
     try:
         wanted = next(steps)
         while True:
@@ -197,8 +199,8 @@ def _no_answer() -> TeamFailed:
 
 @contextlib.asynccontextmanager
 async def connected_async(service: str) -> AsyncIterator[psycopg.AsyncConnection[tuple[Any, ...]]]:
-    """A connection for a program that waits by ``await``, for as long as an answer is waited for in all."""
-    import asyncio  # 30 ms, for such a program alone
+    """Open an asyncio connection for at most the time limit of one answer."""
+    import asyncio  # 30 ms, only needed for asyncio
 
     driver = _driver()
     with refusals():
@@ -214,7 +216,7 @@ async def connected_async(service: str) -> AsyncIterator[psycopg.AsyncConnection
 
 @contextlib.contextmanager
 def refusals() -> Iterator[None]:
-    """What the server refuses within the block, or that it can't be reached, is a TeamFailed."""
+    """Turn errors of the server and failed connections inside the block into TeamFailed."""
     driver = _driver()
     try:
         yield
@@ -222,18 +224,21 @@ def refusals() -> Iterator[None]:
         raise _refusal(error) from error
     except MemoryError as error:
         raise TeamFailed(
-            "The team's database answers with more than anybody asked for", "Who runs it?"
+            "The answer of the team's database is larger than any valid one", "Who runs it?"
         ) from error
 
 
 def form_of(db: Database) -> int:
-    """The form of the team's database. TeamFailed where it holds no team, or is closed to us."""
+    """Return the schema version of the database. Raise TeamFailed if it has no team schema or we have no access."""
     return db.value("select version::text from team.about", (), _form) or 0
 
 
 def schema(form: int = 0) -> str:
-    """What makes a database a team's, or one of a form today's: SQL, which an administrator may also run without us."""
-    import importlib.resources  # 10 ms, for which only an administrator waits
+    """Return the SQL that creates the team schema or upgrades it from version ``form``.
+
+    An administrator can also run it alone.
+    """
+    import importlib.resources  # 10 ms, only needed by administrators
 
     folder = importlib.resources.files(__package__)
     names = ("schema.sql", *(f"schema-{number}.sql" for number in range(2, VERSION + 1)))
@@ -247,13 +252,13 @@ def _driver() -> Any:
         raise DriverMissing(
             f"{DRIVER}, which speaks to the team's database, is not installed", how_to_add()
         ) from error
-    # It logs what a server said as it stands, and without a handler Python prints that.
+    # The driver logs server messages unescaped, and without a handler Python prints them.
     logging.getLogger("psycopg").addHandler(logging.NullHandler())
     return psycopg
 
 
 def _options(service: str) -> dict[str, Any]:
-    """How to connect: as the service says, but never unencrypted or unchecked over a network."""
+    """Return the connection options of a service, which require encryption and verification over a network."""
     named = _of_service(service)
     options: dict[str, Any] = {
         "service": service_named(service),
@@ -282,14 +287,14 @@ _FILES = frozenset(
         "PGSSLCRLDIR",
     }
 )
-"""Variables of libpq that name a file, or a folder of files."""
+"""libpq variables that name a file or a folder of files."""
 
 
 @contextlib.contextmanager
 def _without_variables_of_a_project() -> Iterator[None]:
-    """Leave libpq's variables out within the block: a repository may set them, and they say whom it trusts and asks.
+    """Hide libpq's variables during the block. A repository could set them and choose the server and its certificates.
 
-    Those stay that name a file outside the project, and a password.
+    Variables that name a file outside the project, and the password, stay.
     """
     projects = project_roots(os.environ)
     left_out = {}
@@ -309,11 +314,11 @@ def _without_variables_of_a_project() -> Iterator[None]:
 
 
 def _name_authorities() -> None:
-    """Tell OpenSSL where this system keeps the authorities that it trusts, unless somebody said so.
+    """Tell OpenSSL where this system keeps its trusted certificate authorities, unless the environment already does.
 
-    The driver's wheel brings an OpenSSL of its own, which looks for them where it was built, in vain.
+    The driver's wheel contains its own OpenSSL, which looks for them where it was built.
     """
-    import ssl  # 10 ms, for who connects over a network
+    import ssl  # 10 ms, only needed over a network
 
     known = ssl.get_default_verify_paths()
     for variable, place in (
@@ -325,7 +330,7 @@ def _name_authorities() -> None:
 
 
 def _of_service(service: str) -> dict[str, str]:
-    """What libpq itself takes from its files and the environment for a service."""
+    """Return the parameters that libpq reads for a service from its files and the environment."""
     from psycopg import pq
 
     before = os.environ.get("PGSERVICE")
@@ -340,7 +345,7 @@ def _of_service(service: str) -> dict[str, str]:
 
 
 def _is_local(hosts: str) -> bool:
-    """Whether every host is this machine: a socket's folder, or its loopback."""
+    """Check whether every host is this machine: a socket's folder or a loopback address."""
     return all(host.startswith(("/", "@")) or _is_loopback(host) for host in hosts.split(","))
 
 
@@ -349,12 +354,12 @@ def _is_loopback(host: str) -> bool:
         return True
     try:
         return ipaddress.ip_address(host).is_loopback
-    except ValueError:  # a name
+    except ValueError:  # a host name
         return False
 
 
 def _refusal(error: Exception) -> TeamFailed:
-    """An error of the driver in a sentence, without the values that were sent, nor what could drive a terminal."""
+    """Return a driver error as TeamFailed, without the values that were sent and without control characters."""
     state = getattr(error, "sqlstate", None) or ""
     words = (
         getattr(getattr(error, "diag", None), "message_primary", None)
@@ -363,7 +368,7 @@ def _refusal(error: Exception) -> TeamFailed:
     said = plain_line(words)[:_MOST_SAID]
     if state in {"3F000", "42P01"} or (state == NOT_YOURS and "schema team" in said):
         return TeamFailed(
-            "The database holds no team, or your role is not one of its members",
+            "The database has no team, or your role is not one of its members",
             (
                 "An administrator runs: resume-hooks team init SERVICE; and: grant rh_member "
                 "to YOUR_ROLE"
@@ -371,15 +376,15 @@ def _refusal(error: Exception) -> TeamFailed:
             state,
         )
     remedies = {
-        NOT_YOURS: "That is for its owner to do.",
+        NOT_YOURS: "Only its owner can do that.",
         OTHER_ROLE: (
             "The team's admin says who you are: resume-hooks team member keep LOGIN, or "
             "retire LOGIN"
         ),
         NOT_THERE: "A member has joined before, and a session is pushed: resume-hooks team sessions",
-        FORGOTTEN: "What was forgotten is not sent again.",
+        FORGOTTEN: "A forgotten session is not sent again.",
         "": "Check the service in ~/.pg_service.conf, the network and the certificate.",
-        "55P03": "Somebody's transaction is open there and holds what this needs. Try again.",
+        "55P03": "An open transaction holds a lock that this needs. Try again.",
         "57014": "The server took too long. Try again.",
         "53100": "The server's disk is full.",
     }

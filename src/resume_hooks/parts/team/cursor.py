@@ -1,6 +1,6 @@
-"""How far a session was sent: a small file of ours a session.
+"""The upload progress of each session, in a small state file per session.
 
-Without it nothing is lost, all is compared.
+Without that file nothing is lost, but everything is compared again.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _FILE = "cursor.json"
 
 
 class SentPlace(NamedTuple):
-    """How far a file was sent: so many bytes and lines, the checksum before that place, the server's digest of all."""
+    """The uploaded part of a file: bytes, lines, a checksum of its last bytes, and the server's digest of the part."""
 
     inode: int
     offset: int
@@ -32,9 +32,10 @@ class SentPlace(NamedTuple):
 
 
 class Cursor(NamedTuple):
-    """What is remembered of a session: its row on the server (0: none), the row it went on from, its files' places.
+    """The upload progress of a session: its row on the server (0 if none), the row that it continues, its files.
 
-    ``drop``: what the server has must go once it differs, since it holds what was scrubbed.
+    With ``drop``, the server's copy must be replaced once it differs, because it contains scrubbed
+    text.
     """
 
     row: int = 0
@@ -44,7 +45,7 @@ class Cursor(NamedTuple):
 
 
 def session_folder(session_id: str, where: Where) -> str:
-    """The file that notes how far a session was sent. ValueError for anything but a session's id."""
+    """Return the folder of a session's progress file. Raise ValueError unless it is a session id."""
     if not is_session_id(session_id):
         raise ValueError("That is not a session's id")
     return os.path.join(_folders(where), session_id)
@@ -55,7 +56,7 @@ def _folders(where: Where) -> str:
 
 
 def cursor_of(session_id: str, where: Where) -> Cursor:
-    """What is remembered of a session; an empty one where that is nothing."""
+    """Return the progress of a session, or an empty cursor if nothing is recorded."""
     row = read_json_object(os.path.join(session_folder(session_id, where), _FILE))
     try:
         if row["version"] != _VERSION:
@@ -69,7 +70,7 @@ def cursor_of(session_id: str, where: Where) -> Cursor:
 
 
 def pushed_here(where: Where) -> set[str]:
-    """The sessions of which this machine sent something."""
+    """Return the ids of sessions that this machine has pushed at least partly."""
     try:
         return {name for name in os.listdir(_folders(where)) if is_session_id(name)}
     except OSError:
@@ -77,7 +78,7 @@ def pushed_here(where: Where) -> set[str]:
 
 
 def keep_cursor(session_id: str, cursor: Cursor, where: Where) -> None:
-    """Remember how far a session was sent. WriteFailed."""
+    """Record the progress of a session. Raise WriteFailed."""
     path = os.path.join(session_folder(session_id, where), _FILE)
     try:
         state_file.replace_state_file(
@@ -85,19 +86,20 @@ def keep_cursor(session_id: str, cursor: Cursor, where: Where) -> None:
         )
     except OSError as error:
         raise WriteFailed(
-            f"Could not write {path}: {error.strerror}", "What was sent is sent; try again."
+            f"Could not write {path}: {error.strerror}",
+            "The sent data is on the server. Try again.",
         ) from error
 
 
 def note_forgotten(session_id: str, where: Where) -> None:
-    """Remember that the server takes a session never again."""
+    """Record that the server will never accept a session again."""
     removal.remove_if_possible(session_folder(session_id, where), where.state)
     with contextlib.suppress(OSError):
         state_file.replace_state_file(_mark(session_id, where), b"", where)
 
 
 def is_forgotten(session_id: str, where: Where) -> bool:
-    """Whether the server, as far as this machine has heard, takes a session never again."""
+    """Check whether this machine has recorded that the server will never accept a session again."""
     return os.path.exists(_mark(session_id, where))
 
 
@@ -106,14 +108,17 @@ def _mark(session_id: str, where: Where) -> str:
 
 
 def place_at(path: str, offset: int, records: int, head: bytes) -> SentPlace:
-    """The place behind so many bytes of a file. OSError."""
+    """Return the progress after ``offset`` bytes of a file. Raise OSError."""
     with open_regular(path, follow=False) as stream:
         check = zlib.crc32(bytes_before(stream, offset))
         return SentPlace(os.fstat(stream.fileno()).st_ino, offset, records, check, head.hex())
 
 
 def stands(place: SentPlace, path: str) -> bool:
-    """Whether a file still begins with what was sent, and a last line sent without its line feed ends there."""
+    """Check whether a file still begins with the uploaded part.
+
+    A last line that was sent without its line feed must still end there.
+    """
     with open_regular(path, follow=False) as stream:
         status = os.fstat(stream.fileno())
         before = bytes_before(stream, place.offset)

@@ -1,9 +1,10 @@
-"""Bring a session from the team: to read, or to go on in it.
+"""Fetch a session from the team, to read it or to continue it.
 
-One's own comes whole, at home in another folder, with the ancestors that are one's own; of a
-colleague's the conversation alone, under a fresh id, as somebody else's words. Every piece is
-compared with its digest, and all of them with the chain, before anything is handed out. No name on
-the server is used as a path but a session's id and the fixed forms of names in its folder.
+Your own session is restored completely, in the chosen folder, together with your own ancestors of
+it. A colleague's session yields only the conversation, under a new id and marked as foreign. Each
+piece is verified against its digest, and all of them against the chain, before anything is
+returned. The only server-supplied names in local paths are session ids and the fixed file names in
+a session's folder.
 """
 
 from __future__ import annotations
@@ -45,15 +46,15 @@ from resume_hooks.storage.staging import MAX_BYTES, MAX_LINES
 from resume_hooks.system.text import format_count
 
 KIND = "team"
-"""How a session is linked to the colleague's that it was made of."""
+"""The kind of the link between a session and the colleague's session from which it was made."""
 
 MOST_ANCESTORS = 50
 
 _MOST_FETCHED = 5 * MAX_BYTES
-"""Bytes of all files of one session."""
+"""The maximum bytes of a session's files together."""
 
 _FETCH_SECONDS = 600.0
-"""Seconds that one session is fetched for: each answer may come in time, and their number is the server's."""
+"""The time limit for a session in seconds, because the server decides the number of answers."""
 
 _PAGE = 1_000
 _PULLED = "pulled"
@@ -61,7 +62,7 @@ _ROWS = "rows.json"
 
 
 class _Part(NamedTuple):
-    """A file of a session as it came: what the server calls it, its path here, its lines, the digest of all."""
+    """A downloaded file of a session: its name on the server, local path, line count and digest of the chain."""
 
     name: str
     path: str
@@ -86,11 +87,11 @@ _PART = Form(_Listed, (rows.row_number, part_name, rows.count, rows.parse_head))
 def resume_team_session(
     wanted: TeamSession, options: BundleOptions, db: Database, where: Where
 ) -> tuple[list[ImportedSession], list[str]]:
-    """Make a session of a team's one, whole where it is one's own.
+    """Create a session from one of the team's, completely if it is your own.
 
-    ImportFailed, WriteFailed, TeamFailed.
+    Raise ImportFailed, WriteFailed or TeamFailed.
 
-    The sessions that came, oldest first, and what to say of those that did not.
+    Return the imported sessions, oldest first, and notes about those that could not be imported.
     """
     if not wanted.mine or wanted.given:
         name = f"the team ({wanted.owner}, {wanted.machine}, {wanted.session_id})"
@@ -100,14 +101,19 @@ def resume_team_session(
             whose = "a member's who left"
         else:
             whose = f"{wanted.owner}'s"
-        notes = [f"It is {whose}: the conversation alone came, and nobody verified what it says."]
+        notes = [
+            f"It is {whose}: only the conversation was imported, and its words are unverified."
+        ]
         if came[0].hidden:
             notes.append(
-                f"{format_count(came[0].hidden, 'record')} of it the model reads and the "
-                "screen does not show."
+                f"{format_count(came[0].hidden, 'record')} of it reach the model, but the "
+                "screen does not show them."
             )
         if _is_own(wanted.session_id, db, where):
-            return came, [*notes, "It is linked to no other: one of yours has its id."]
+            return came, [
+                *notes,
+                "It is not linked to the original, because one of your sessions has that id.",
+            ]
         if not options.dry_run and not came[0].existing:
             with contextlib.suppress(OSError):
                 link = Link(
@@ -129,7 +135,7 @@ def resume_team_session(
 
 
 def _is_own(session_id: str, db: Database, where: Where) -> bool:
-    """Whether an id is that of a session of one's own, here or on another machine: its lineage is nobody else's."""
+    """Check whether you have a session with this id, here or on another machine, so that its lineage is yours."""
     own = []
     for session in of_ids(db, [session_id], mine=True):
         if not session.given:
@@ -138,7 +144,7 @@ def _is_own(session_id: str, db: Database, where: Where) -> bool:
 
 
 def pull(wanted: TeamSession, db: Database, where: Where) -> str:
-    """A copy of a session for reading; its path. ImportFailed, WriteFailed, TeamFailed."""
+    """Store a copy of a session for reading and return its path. Raise ImportFailed, WriteFailed or TeamFailed."""
     place = os.path.join(team_folder(where), _PULLED, str(wanted.row))
     path = os.path.join(place, f"{wanted.session_id}.jsonl")
     with _unpack_session(wanted, db, where) as (packed, _):
@@ -157,7 +163,7 @@ def pull(wanted: TeamSession, db: Database, where: Where) -> str:
 
 
 def pulled(where: Where) -> dict[int, str]:
-    """The rows of the server of which copies for reading are here, each with its session's id."""
+    """Return the session ids of the copies for reading, by their row on the server."""
     known = read_json_object(os.path.join(team_folder(where), _PULLED, _ROWS))
     return {
         int(row): name for row, name in known.items() if row.isdecimal() and is_session_id(name)
@@ -165,9 +171,9 @@ def pulled(where: Where) -> dict[int, str]:
 
 
 def drop_gone(db: Database, where: Where) -> list[str]:
-    """Remove copies of what one may not read any more: forgotten, or shared no longer.
+    """Remove copies that you may no longer read because the session was forgotten or unshared.
 
-    The ids of their sessions.
+    Return the ids of their sessions.
     """
     known = pulled(where)
     if not known:
@@ -175,7 +181,7 @@ def drop_gone(db: Database, where: Where) -> list[str]:
     told = db.rows(
         "select gone::text from team.gone(%s) gone", (list(known),), Form(int, (rows.row_number,))
     )
-    gone = sorted({row for row in told if row in known})  # it has no say in any other
+    gone = sorted({row for row in told if row in known})  # ignore rows that we did not ask about
     for row in gone:
         removal.remove_if_possible(os.path.join(team_folder(where), _PULLED, str(row)), where.state)
     if gone:
@@ -190,7 +196,7 @@ def drop_gone(db: Database, where: Where) -> list[str]:
 
 
 def _own_ancestors(wanted: TeamSession, db: Database) -> tuple[list[TeamSession], list[str]]:
-    """One's own sessions from the first ancestor down to the wanted one, and what to say of one that is missing."""
+    """Return your own sessions from the first ancestor to the wanted one, and a note about a missing ancestor."""
     line = [wanted]
     while (parent := line[0].parent) and len(line) < MOST_ANCESTORS:
         own = []
@@ -198,19 +204,21 @@ def _own_ancestors(wanted: TeamSession, db: Database) -> tuple[list[TeamSession]
             if not session.given:
                 own.append(session)
         if not own:
-            return line, [f"Its ancestor {parent} is private to somebody, or was never pushed."]
+            return line, [
+                f"Its ancestor {parent} is private to another member, or was never pushed."
+            ]
         if any(session.session_id == parent for session in line):
             break
-        line.insert(0, own[0])  # the newest of several machines
+        line.insert(0, own[0])  # the newest copy if several machines have one
     return line, []
 
 
 def _remember_pulled(
     session: TeamSession, parts: list[_Part], came: ImportedSession, where: Where
 ) -> None:
-    """Note from where on the session is our own, so that only what follows is sent."""
+    """Record the fetched part of a session as uploaded, so that only later lines are sent."""
     file, places = came.receipt.file, {}
-    with contextlib.suppress(OSError):  # then all is sent
+    with contextlib.suppress(OSError):  # On failure everything is sent again.
         for part in parts:
             if part.name:
                 path = os.path.join(file.removesuffix(".jsonl"), *part.name.split("/"))
@@ -224,19 +232,19 @@ def _remember_pulled(
 def _unpack_session(
     session: TeamSession, db: Database, where: Where
 ) -> Iterator[tuple[BundledSession, list[_Part]]]:
-    """A session's files in private ones of ours, for the length of the block."""
+    """Download a session into private files for the duration of the block."""
     session_id, made = session.session_id, list[str]()
     try:
         try:
             parts = _fetched(session, db, where, made)
         except OSError as error:
             raise WriteFailed(
-                f"The session could not be kept: {error.strerror}", "Check free space."
+                f"The session could not be stored: {error.strerror}", "Check free space."
             ) from error
         main = next((part for part in parts if not part.name), None)
         if main is None:
             raise ImportFailed(
-                f"Of session {session_id} nothing was sent yet", "Push it where it lies."
+                f"Of session {session_id} nothing was sent yet", "Push it from its machine."
             )
         if session.parent:
             parent = (session.parent, session.kind)
@@ -255,19 +263,17 @@ def _unpack_session(
 
 
 class _Budget:
-    """What one session may take in all, of what is damaged, too."""
+    """The limit on bytes and time for one session, including damaged files."""
 
     def __init__(self) -> None:
         self._room = _MOST_FETCHED
         self._end = time.monotonic() + _FETCH_SECONDS
 
     def take(self, size: int) -> None:
-        """Take so many bytes off it. TeamFailed where it is used up."""
+        """Subtract bytes from the budget. Raise TeamFailed if it is exhausted."""
         self._room -= size
         if self._room < 0:
-            raise TeamFailed(
-                "The session is larger on the server than any that is taken", "Who sent it?"
-            )
+            raise TeamFailed("The session on the server exceeds the size limit", "Who sent it?")
         if time.monotonic() > self._end:
             raise TeamFailed(
                 "The team's database sends the session too slowly",
@@ -276,9 +282,9 @@ class _Budget:
 
 
 def _fetched(session: TeamSession, db: Database, where: Where, made: list[str]) -> list[_Part]:
-    """Every file of a session, checked; what is damaged beside the transcript is left out.
+    """Return every verified file of a session; damaged files other than the transcript are left out.
 
-    ImportFailed, OSError.
+    Raise ImportFailed or OSError.
     """
     here = make_private_folder(team_folder(where), where)
     state_file.remove_stale_temporaries(here)
@@ -303,9 +309,10 @@ def _fetched(session: TeamSession, db: Database, where: Where, made: list[str]) 
 
 
 def _fetch_part(listed: _Listed, path: str, budget: _Budget, db: Database) -> _Part:
-    """A file of a session, in a new one of ours. ImportFailed, OSError."""
+    """Download a file of a session. Raise ImportFailed or OSError."""
     digest, lines, chain, size = hashlib.sha256(), 0, b"", 0
-    is_lined = not listed.name or listed.name.endswith(".jsonl")  # another text is one record
+    # any other text is a single record
+    is_lined = not listed.name or listed.name.endswith(".jsonl")
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, state_file.MODE), "wb") as stream:
         for piece, slices in _pieces(listed, db):
             if piece.first != lines or size + piece.raw > MAX_BYTES:
@@ -330,7 +337,7 @@ def _fetch_part(listed: _Listed, path: str, budget: _Budget, db: Database) -> _P
 
 
 def _pieces(listed: _Listed, db: Database) -> Iterator[tuple[StoredPiece, Iterable[bytes]]]:
-    """The pieces of a file in their order, each with its packed bytes."""
+    """Yield the pieces of a file in order, each with its packed bytes."""
     query = (
         "select first::text, records::text, raw::text, sha, octet_length(data)::text from team.chunk"
         " where part = %s and first >= %s and first < %s order by first limit %s"
@@ -348,5 +355,5 @@ def _pieces(listed: _Listed, db: Database) -> Iterator[tuple[StoredPiece, Iterab
             for piece in batch:
                 yield piece, [data.get((listed.row, piece.first), b"")]
         if found[-1].first + found[-1].records <= begin:
-            return  # it goes round in circles
+            return  # The server repeats itself.
         begin = found[-1].first + found[-1].records

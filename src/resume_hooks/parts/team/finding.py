@@ -1,9 +1,9 @@
-"""Search the team's words: the query of the local search, asked of the server, and its hits in their order.
+"""Search the team's sessions: send the query of the local search to the server, and order the hits.
 
-All words first, then any of them, then their beginnings. What the server ranks is read
-(``turn_reading``), compared with the phrases that were asked for, and put in the order of the words
-that it has and how near they stand. One's own stand beside others', and nobody's fill the answer
-while others have some.
+The search first requires all words, then any of them, then words that begin with them.
+``turn_reading`` reads the turns that the server ranks and checks them for the quoted phrases. The
+order depends on the number of matching words and on how close together they are. Your own hits are
+mixed with those of others, and no member can fill the answer while others have hits.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from resume_hooks.search.index.tokenize import stem
 from resume_hooks.search.query import Query, Term, parse_query
 
 _RANKED = 50
-"""Turns that the server ranks: long rows of words are slow to rank, and the newest fifty tell enough."""
+"""Turns that the server ranks per query; ranking long rows is slow, and the newest fifty suffice."""
 
 _READ = 1_000
-"""Turns that have the words of a phrase whose texts are read at most, to see which of them have the phrase."""
+"""The maximum number of turns with the words of a phrase whose texts are read to find the phrase itself."""
 
 _MOST_PAGES = 100
-"""Pages of turns that are asked for at most, however many texts lack the words that the server says they have."""
+"""The maximum number of pages to request, even if many texts do not contain the words that the server reports."""
 
 _INSTANT = timedelta(microseconds=1)
 _AHEAD = timedelta(days=1)
-"""How far another machine's clock may be ahead; what claims to be from later is not asked for."""
+"""How far the clock of another machine may be ahead; turns with later times are not requested."""
 
 _FIND = (
     "select session::text, part::text, record::text, extract(epoch from at)::float8::text, rank::text, said_by::text,"
@@ -55,16 +55,19 @@ _TURN = Form(
 
 
 class Found(NamedTuple):
-    """What answers; ``searched``: so many turns with a phrase's words were looked at, and older ones were not."""
+    """The result of a search.
+
+    ``searched`` is the number of turns read for a phrase if older turns were left unread, else 0.
+    """
 
     hits: list[TeamHit]
     searched: int = 0
 
 
 class Narrowing(NamedTuple):
-    """Among which turns is looked: from an instant on (ISO 8601), one's own, a project's.
+    """Which turns to search: since a time (ISO 8601), only your own, or those of a project.
 
-    By default all.
+    The default is all turns.
     """
 
     since: str | None = None
@@ -78,7 +81,7 @@ EVERY = Narrowing()
 def find_in_team(
     words: Sequence[str], db: Database, among: Narrowing = EVERY, *, most: int
 ) -> Found:
-    """The ``most`` best hits. UsageError where nothing in the words can be looked up."""
+    """Return the ``most`` best hits. Raise UsageError if the query has no searchable words."""
     query = parse_query(words)
     queries = asked_of(query)
     search = _Search(query, db, among, most)
@@ -88,15 +91,15 @@ def find_in_team(
         return found
     own = _Search(query, db, among._replace(mine=True), most).run(
         queries[: search.asked]
-    )  # others' left no room
+    )  # hits of others left no room for your own
     return found._replace(hits=_best_hits([*found.hits, *own.hits], most))
 
 
 class _Search:
-    """Asks for turns until there are hits enough, and not one member's alone.
+    """Requests turns until there are enough hits from more than one member.
 
-    ``asked``: how many queries it took. ``is_used_up``: no more turns were asked for though there
-    may be some.
+    ``asked`` counts the queries. ``is_used_up`` is true if the search stopped although there may be
+    more turns.
     """
 
     def __init__(self, query: Query, db: Database, among: Narrowing, most: int) -> None:
@@ -114,7 +117,7 @@ class _Search:
         self.is_used_up = False
 
     def run(self, queries: list[str]) -> Found:
-        """The best hits of queries, those of the strictest first."""
+        """Return the best hits of the queries, with those of stricter queries first."""
         hits: list[TeamHit] = []
         for asked in queries:
             if self._db.is_late():
@@ -133,13 +136,13 @@ class _Search:
 
     @property
     def _read(self) -> int:
-        """Turns that were read; where no phrase is sought without those whose texts did not bear them out."""
+        """The turns that were read; without a phrase, only those whose texts contain the words."""
         return len(self._known) - (0 if self._has_phrases else self._db.refused - self._before)
 
     def _add_answers(self, asked: str, hits: list[TeamHit]) -> None:
-        """Add the hits of one query, the newest turns' first.
+        """Append the hits of one query, newest turns first.
 
-        A member who had many turns is asked for no more.
+        A member with many turns already is excluded from further pages.
         """
         until, turns = datetime.now(UTC) + _AHEAD, Counter[str]()
         for page in range(1, _MOST_PAGES + 1):
@@ -168,11 +171,13 @@ class _Search:
             until = min(turn.at for turn in found)
             if fresh:
                 until += (
-                    _INSTANT  # there may be more of that instant; else there are too many of it
+                    # There may be more turns at this instant. If none was new, there are too many
+                    # of them.
+                    _INSTANT
                 )
 
     def _page(self, asked: str, until: datetime, without: list[str]) -> tuple[list[Turn], bool]:
-        """Turns from before an instant, and whether there may be older ones."""
+        """Return the turns before ``until``, and whether there may be older ones."""
         since, mine, project = self._among
         refused = self._db.refused
         told = (asked, since or "-infinity", _RANKED, mine, project, until, without)
@@ -183,15 +188,15 @@ class _Search:
 
 
 def _best_hits(hits: list[TeamHit], most: int) -> list[TeamHit]:
-    """So many hits by their score, half of them nobody's alone."""
+    """Return the ``most`` best hits by score, of which one member has at most half."""
     best: dict[str, TeamHit] = {}
     for hit in sorted(hits, key=lambda hit: -hit.score):
-        best.setdefault(hit.reference, hit)  # the same turn on two machines
+        best.setdefault(hit.reference, hit)  # the same turn from two machines
     return sorted(shared_out(best.values(), most)[:most], key=lambda hit: -hit.score)
 
 
 def _fair_count(hits: list[TeamHit], most: int) -> int:
-    """How many of some hits count where of no other member's more than a share does."""
+    """Return the number of hits, counting at most one share for each other member."""
     own = {hit.reference for hit in hits if hit.mine}
     turns = set()
     for hit in hits:
@@ -202,9 +207,9 @@ def _fair_count(hits: list[TeamHit], most: int) -> int:
 
 
 def asked_of(query: Query) -> list[str]:
-    """The query in the server's form, the strictest first.
+    """Return the query in PostgreSQL's syntax, strictest form first.
 
-    In none a phrase lacks one of its words.
+    Every form requires all words of a phrase.
     """
     without = "".join(
         f" & !({_term_query(term, stem_of)})" for term in query.excluded if not term.exact
@@ -223,12 +228,12 @@ def asked_of(query: Query) -> list[str]:
 
 
 def stem_of(form: str) -> str:
-    """A word as the server has it."""
+    """Return the stem of a word as the server stores it."""
     return quote_word(stem(form))
 
 
 def _term_query(term: Term, word: Callable[[str], str]) -> str:
-    """A term: every word of it, each whole or by its parts."""
+    """Return a term as a query: all its words, each whole or as its parts."""
     tokens = []
     for whole, *parts in term.forms:
         if parts and not term.exact:

@@ -1,4 +1,4 @@
-"""The form of everything that ``team`` answers: what was done, and the lists that the act is about."""
+"""The JSON format of all ``team`` answers: the result of the act, and the lists that belong to it."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ Hit = Annotated[
     TeamHit,
     FieldsLike(
         reference="<owner>:<session id>[/agent-<id>]:<0-based line>",
-        mine="false: somebody else's words, which nobody verified",
+        mine="false: another member's words, which are unverified",
         missing="words of the query that the turn lacks",
     ),
 ]
 
 
 class TeamForm(StrictModel):
-    """What an act did, or would do where ``written`` is false."""
+    """The result of an act, or its preview if ``written`` is false."""
 
     act: str = Field(
         description=(
             "init, join, projects, status, push, pull, search, sessions, resume, share, ... leave"
         )
     )
-    service: str = Field(description="the libpq service of the team; empty where none was joined")
+    service: str = Field(description="the libpq service of the team; empty if none was joined")
     login: str
     written: bool
-    projects: list[str] = Field(description="that turns' ends push")
+    projects: list[str] = Field(description="that are pushed after each turn")
     sessions: list[
         Annotated[
             TeamSession,
             FieldsLike(
                 row="its number on the server",
-                visible="private, project or team; shared_with are single members beside",
-                given="true: one's own that was a member's who left; nobody verified his words",
-                pushed="when the machine sent of it last",
+                visible="private, project or team; shared_with lists further members",
+                given="true: transferred to you from a former member; its words are unverified",
+                pushed="the time of the machine's last push",
                 raw=Bytes,
             ),
         ]
@@ -60,16 +60,16 @@ class TeamForm(StrictModel):
         ]
     ]
     hits: list[Hit]
-    files: list[str] = Field(description="copies for reading that were made")
+    files: list[str] = Field(description="the copies that were stored for reading")
     gone: list[str] = Field(
-        description="sessions of which copies went, since they may not be read any more"
+        description="sessions whose copies were removed because you may no longer read them"
     )
     behind: int = Field(
-        description="with status: sessions of pushed projects that are not sent, or not whole"
+        description="with status: sessions of pushed projects that are not sent completely"
     )
     failing: str = Field(
-        description="with status: since when turns' ends push nothing, and why; empty where they do"
+        description="with status: since when pushes fail, and why; empty if they work"
     )
     copies: int = Field(description="with forget: how many machines' copies the server had")
-    sql: str = Field(description="with init --sql: what an administrator may run")
-    receipt: ReceiptForm | None = Field(description="with resume: the session that came")
+    sql: str = Field(description="with init --sql: the statements for an administrator")
+    receipt: ReceiptForm | None = Field(description="with resume: the imported session")

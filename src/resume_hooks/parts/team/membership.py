@@ -1,6 +1,6 @@
-"""The team that was joined: ``team/team.json`` of the state folder, and the mark by which hooks notice it.
+"""Join, record and leave a team: ``team/team.json`` in the state folder, and the mark file that hooks check.
 
-It holds a service's name, this machine's id and the projects that are pushed; never a password or
+The file contains a service's name, this machine's id and the pushed projects; never a password or
 an address.
 """
 
@@ -27,22 +27,22 @@ from resume_hooks.system.text import collapse_line, plain_line, replace_surrogat
 
 _LONGEST_CONFIG = 256 * 1024
 _LONGEST_REMOTE = 2_000
-"""Characters of a remote's address that are looked at: the time that takes grows with their square."""
+"""The maximum characters of a remote's address that are examined, because the time is quadratic."""
 _CREDENTIALS = re.compile(r"[?#;].*\Z|(?:(?<=://).*|\A[^/]*)(?<!/)@(?=[^@/]+[:/])", re.DOTALL)
-"""What may hold a password in an address, or a token: what stands before the host, and what follows the path."""
+"""Parts of an address that may contain a password or token: before the host and after the path."""
 
 _REMOTE = re.compile(
     r"(?:[a-z][a-z0-9+.-]*://)?(?:[^/@]*@)?([^/:@]+)(?::\d+/|[:/])/*(.+?)(?:\.git)?/*\Z",
     re.IGNORECASE,
 )
-"""A remote's address: its host and path.
+"""The host and path in a remote's address.
 
-Scheme, user, password, port and the ending do not belong to a project's name.
+The scheme, user, password, port and file extension are not part of a project's name.
 """
 
 
 def required(where: Where) -> Team:
-    """The team that was joined. TeamFailed without one."""
+    """Return the joined team. Raise TeamFailed if there is none."""
     team = joined_team(where)
     if team is None:
         raise TeamFailed("No team was joined", "resume-hooks team join SERVICE")
@@ -50,7 +50,7 @@ def required(where: Where) -> Team:
 
 
 def join(service: str, where: Where, label: str = "") -> Team:
-    """Enter the team of a libpq service, and remember it. TeamFailed, UsageError, WriteFailed."""
+    """Join the team of a libpq service and record it. Raise TeamFailed, UsageError or WriteFailed."""
     known = joined_team(where)
     machine = known.machine if known else str(uuid.uuid4())
     with connected(service_named(service)) as db:
@@ -63,7 +63,7 @@ def join(service: str, where: Where, label: str = "") -> Team:
 
 
 def keep(team: Team, where: Where) -> None:
-    """Remember a team. WriteFailed."""
+    """Record a team. Raise WriteFailed."""
     row = {"version": VERSION, **team._asdict()}
     try:
         state_file.replace_state_file(
@@ -80,17 +80,17 @@ def keep(team: Team, where: Where) -> None:
                 removal.remove_file(mark, where.state)
     except OSError as error:
         raise WriteFailed(
-            f"The team could not be remembered: {error.strerror}", "Check the state folder."
+            f"The team could not be recorded: {error.strerror}", "Check the state folder."
         ) from error
 
 
 def leave_team(where: Where) -> None:
-    """Forget the team here, with what was pulled; what the team has stays with it."""
+    """Remove the team's local state, including fetched copies; the server keeps its data."""
     removal.remove_if_possible(team_folder(where), where.state)
 
 
 def project_of(cwd: str) -> str:
-    """What a folder's project is called for everybody: its remote without credentials, else ``local/`` and its name."""
+    """Return a project's shared name: its remote without credentials, or ``local/`` and the folder's name."""
     git = common_git_folder(cwd) if cwd else ""
     config = configparser.RawConfigParser(strict=False, allow_no_value=True)
     with contextlib.suppress(OSError, ValueError, configparser.Error):
@@ -100,7 +100,7 @@ def project_of(cwd: str) -> str:
             )
         )
     remote = (config.get('remote "origin"', "url", fallback="") or "")[:_LONGEST_REMOTE]
-    remote = remote.strip().strip('"')  # git quotes `#` and `;`
+    remote = remote.strip().strip('"')  # git quotes values with `#` or `;`
     named = _REMOTE.match(_CREDENTIALS.sub("", remote))
     if named and not remote.startswith(("/", ".", "file:")):
         return collapse_line(

@@ -1,8 +1,7 @@
-"""What leaves the machine: redacted lines, cut into numbered pieces, and the words of each turn.
+"""Prepare data for the upload: redacted lines, cut into numbered pieces, and the words of each turn.
 
-A line is cleaned before anything else looks at it: no image, no document, no known secret. Words
-are taken of the cleaned line. Whatever fails here stops the push of the session; nothing is sent as
-it is instead.
+Each line is cleaned first: images, documents and known secrets are removed. Words come from cleaned
+lines only. Any failure stops the push of the session, so that nothing is sent unredacted.
 """
 
 from __future__ import annotations
@@ -27,16 +26,16 @@ from resume_hooks.transcripts.records import MEDIA, parse
 from resume_hooks.transcripts.turns import opens_turn
 
 Redacted = NewType("Redacted", bytes)
-"""Bytes that went through ``clean_line``; nothing else can be made a piece of."""
+"""Bytes that ``clean_line`` has processed, the only type that pieces accept."""
 
 MOST_RAW = 256 * 1024
-"""Bytes of a piece, but for its last line."""
+"""The maximum bytes of a piece before its last line."""
 
 MOST_LINE = 64 * 1024 * 1024
-"""Bytes of a line that is sent; something stands in the place of a longer one."""
+"""The maximum bytes of a line; a stand-in replaces a longer one."""
 
 _MOST_LEXEMES = 400_000
-"""Characters of the words of one turn in a piece; a row of the database can't hold much more."""
+"""The maximum characters of a turn's words in a piece, due to the size limit of a database row."""
 
 _MOST_PLACES = 4
 _LAST_PLACE = 16_383
@@ -44,7 +43,7 @@ _NO_TIME = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Record(NamedTuple):
-    """A line as it leaves, with its ending: ``end`` is the byte of the local file behind it."""
+    """A cleaned line with its ending; ``end`` is the offset after it in the local file."""
 
     body: Redacted
     end: int
@@ -52,7 +51,7 @@ class Record(NamedTuple):
 
 
 class TurnWords(NamedTuple):
-    """The words of one turn, as far as it stands in a piece, from the line ``record`` on."""
+    """The words of a turn in a piece, from line ``record`` on."""
 
     record: int
     at: datetime
@@ -60,7 +59,7 @@ class TurnWords(NamedTuple):
 
 
 class LinePiece(NamedTuple):
-    """Whole lines of a file, from the line ``first`` on; ``end`` is the byte of the local file behind them."""
+    """Whole lines of a file from line ``first`` on; ``end`` is the offset after them in the local file."""
 
     first: int
     records: int
@@ -73,12 +72,12 @@ class LinePiece(NamedTuple):
 
 
 def records_of(path: str, known: Redactor, offset: int = 0) -> Iterator[Record]:
-    """What leaves of a file from a byte on: a transcript line by line, another text as one.
+    """Yield the cleaned lines of a transcript from an offset on, or another text file as one record.
 
-    OSError.
+    Raise OSError.
 
-    A last line without its line feed counts once it is a whole object, and is given one; until then
-    it waits. Anything but text is left out.
+    A last line without a line feed is included, with one added, if it is a complete object.
+    Otherwise it waits until it is complete. Binary files yield nothing.
     """
     if not path.endswith(".jsonl"):
         yield from _transcript_records(path, known) if not offset else ()
@@ -96,7 +95,7 @@ def records_of(path: str, known: Redactor, offset: int = 0) -> Iterator[Record]:
 
 
 def clean_line(line: bytes, known: Redactor) -> tuple[Redacted, list[Secret]]:
-    """A transcript's line without images, documents and secrets, those ``known`` among them, and the secrets."""
+    """Return a line without images, documents and secrets (including ``known`` ones), and the removed secrets."""
     body = as_json(line) if len(line) <= MOST_LINE else None
     if body is None:
         return Redacted(stand_in(DAMAGED)), []
@@ -105,9 +104,9 @@ def clean_line(line: bytes, known: Redactor) -> tuple[Redacted, list[Secret]]:
 
 
 def pieces_of(path: str, known: Redactor, first: int = 0, offset: int = 0) -> Iterator[LinePiece]:
-    """The pieces of a file from the line ``first`` on, which begins at the byte ``offset``.
+    """Yield the pieces of a file from line ``first`` on, which begins at ``offset``.
 
-    OSError.
+    Raise OSError.
     """
     words, body, secrets, number, end = (
         _Words(path, first),
@@ -147,7 +146,7 @@ def _transcript_records(path: str, known: Redactor) -> Iterator[Record]:
 
 
 def _without_media(body: bytes) -> bytes:
-    """A line without what nobody looks into: a few words stand for each image and document."""
+    """Replace each image and document in a line by a short note."""
     record = parse(body)
     if record is None:
         return body
@@ -168,9 +167,9 @@ def _without_media(body: bytes) -> bytes:
 
 
 def _stand_in(key: object, inner: object, holder: object) -> object:
-    """What stands for a value that is an image's or a document's bytes.
+    """Return the replacement for a value that contains an image's or document's bytes.
 
-    None for any other value.
+    Return None for any other value.
     """
     if (
         isinstance(inner, dict)
@@ -192,7 +191,7 @@ def _stand_in(key: object, inner: object, holder: object) -> object:
 
 
 class _Words:
-    """Collects the words of a file's turns, from cleaned lines alone."""
+    """Collects the words of a file's turns from cleaned lines."""
 
     def __init__(self, path: str, first: int) -> None:
         self._subagent = "/subagents/" in path.replace("\\", "/")
@@ -206,7 +205,7 @@ class _Words:
         self._last = _NO_TIME
 
     def take(self, body: Redacted, number: int) -> None:
-        """Take in a line."""
+        """Process a line."""
         record = parse(body) if self._is_transcript else {}
         if record is None:
             return
@@ -241,7 +240,7 @@ class _Words:
                     places.append(place + weight)
 
     def passages(self) -> list[TurnWords]:
-        """The passages since the last call; a turn that goes on is begun anew."""
+        """Return the passages since the last call; an unfinished turn starts a new passage."""
         self._close()
         done, self._done = self._done, []
         return done
@@ -256,6 +255,6 @@ class _Words:
 
 
 def quote_word(word: str) -> str:
-    """A word as PostgreSQL's types of words have it, whatever is in it."""
+    """Return a word in the syntax of PostgreSQL's text search types, safely quoted."""
     escaped = word.replace("\\", "\\\\").replace("'", "''").replace("\x00", "")
     return f"'{escaped}'"

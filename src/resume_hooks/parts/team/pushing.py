@@ -1,9 +1,9 @@
-"""Send a session: what the team lacks of it, and nothing twice.
+"""Push a session: send only the data that the team lacks.
 
-The server takes a piece only from who names the digest of all that it has. A cursor beside our
-settings says how far it went; without one, or where the file was rewritten, what the server has is
-compared with the file piece by piece. Where they differ a new generation begins; where the file
-ends earlier it is left as it is, and told.
+The server accepts a piece only with the digest of everything before it. A local cursor records the
+progress. Without a cursor, or after the file was rewritten, the server's pieces are compared with
+the file. If they differ, a new generation begins. If the file ends earlier than the server's copy,
+nothing is sent and the result says so.
 """
 
 from __future__ import annotations
@@ -59,13 +59,13 @@ _APPEND = (
 _REFUSED: dict[str, Literal["forgotten", "scrubbed", "expired"]] = {
     FORGOTTEN: "forgotten", SCRUBBED: "scrubbed", EXPIRED: "expired"
 }  # fmt: skip
-"""What becomes of a session that the server takes never again, not from here, or not any more."""
+"""The results for sessions that the server refuses: for good, from this machine, or because of their age."""
 
 
 class Pushed(NamedTuple):
-    """What became of a session: ``result`` says it in a word, ``secrets`` counts those left out by kind.
+    """The result of a push; ``secrets`` counts the removed secrets by kind.
 
-    ``records`` and ``raw`` bytes were sent in so many ``pieces`` of ``stored`` bytes.
+    ``records`` and ``raw`` bytes were sent in ``pieces`` of ``stored`` bytes.
     """
 
     session_id: str
@@ -81,14 +81,14 @@ class Pushed(NamedTuple):
 
 
 class _Taken(NamedTuple):
-    """What the server has of a file: so many records, and the digest of all."""
+    """The server's state of a file: its number of records and the digest of all of them."""
 
     records: int
     head: bytes
 
 
 class _SentPiece(NamedTuple):
-    """A piece as the server has it."""
+    """A piece on the server."""
 
     first: int
     records: int
@@ -101,23 +101,23 @@ _SENT = Form(_SentPiece, (rows.count, rows.parse_whole_number(1), rows.digest, r
 
 
 class _DivergedError(Exception):
-    """The server has something else than the file."""
+    """The server's content differs from the file."""
 
 
 class _ShorterError(Exception):
-    """The server has more than the file, which is its beginning."""
+    """The file is only the beginning of the server's content."""
 
 
 def push(
     session: SessionFile, team: Team, db: Database, where: Where, *, rescan: bool = False
 ) -> Pushed:
-    """Bring the team up to date with a session. TeamFailed, SessionNotFound, WriteFailed."""
+    """Upload what the server lacks of a session. Raise TeamFailed, SessionNotFound or WriteFailed."""
     if ruled := data_rules.reason_against_copies(where):
         raise TeamFailed(f"Nothing was pushed: {ruled}", "Ask who manages this account.")
     title = about(session, Family(where), where)["title"]
     try:
         place = session_folder(session.session_id, where)
-        with refusals(), lock_folder(place, where, _BUSY, "Could not keep the place in"):
+        with refusals(), lock_folder(place, where, _BUSY, "Could not write to"):
             return _Push(session, team, db, where, rescan=rescan).run()
     except TeamFailed as error:
         if error.state not in _REFUSED:
@@ -132,7 +132,7 @@ def push(
 
 
 def preview_push(session: SessionFile, where: Where) -> Pushed:
-    """What a first push of a session would send; nothing is connected to."""
+    """Return what a first push of a session would send, without a connection."""
     count = _Count()
     known = secrets_of_sessions([session])
     for _, path in files_to_push(session):
@@ -144,11 +144,11 @@ def preview_push(session: SessionFile, where: Where) -> Pushed:
 
 
 def files_to_push(session: SessionFile) -> list[tuple[str, str]]:
-    """The files of a session that go along, each with its name on the server.
+    """Return the files of a session to push, each with its name on the server.
 
-    The transcript's is ``""``.
+    The transcript's name is ``""``.
 
-    A file stays whose name is not a place of a session, or holds a secret.
+    Files are left out if their name is not valid in a session's folder, or contains a secret.
     """
     beside = []
     for name, path in files_of(session):
@@ -160,9 +160,9 @@ def files_to_push(session: SessionFile) -> list[tuple[str, str]]:
 def about(
     session: SessionFile, family: Family, where: Where, known: Redactor | None = None
 ) -> dict[str, str]:
-    """What is told of a session beside its records, without secrets, those ``known`` among them.
+    """Return the metadata of a session without secrets, including the ``known`` ones.
 
-    SessionNotFound.
+    Raise SessionNotFound.
     """
     ends, parent = HeadTail(session.path), family.parent_of(session.path)
     home = home_folder(ends, where)
@@ -183,7 +183,7 @@ def about(
 
 
 def is_behind(session: SessionFile, where: Where) -> bool:
-    """Whether something of a session was not sent yet, as far as this machine remembers."""
+    """Check whether a session has unsent data, as far as this machine remembers."""
     if is_forgotten(session.session_id, where):
         return False
     cursor = cursor_of(session.session_id, where)
@@ -200,7 +200,7 @@ def is_behind(session: SessionFile, where: Where) -> bool:
 
 
 class _Count:
-    """Counts what was sent."""
+    """Counts the data that was sent."""
 
     def __init__(self) -> None:
         self.pieces = self.records = self.raw = self.stored = 0
@@ -215,7 +215,7 @@ class _Count:
         self.secrets.update(piece.secrets)
 
     def pushed(self, session_id: str, title: str, result: Any) -> Pushed:
-        """What became of the session."""
+        """Return the result of the push."""
         return Pushed(
             session_id,
             title,
@@ -229,7 +229,7 @@ class _Count:
 
 
 class _Push:
-    """One session on its way."""
+    """The push of one session."""
 
     def __init__(
         self, session: SessionFile, team: Team, db: Database, where: Where, *, rescan: bool
@@ -245,7 +245,7 @@ class _Push:
         self._count = _Count()
 
     def _secrets(self) -> Redactor:
-        """What the rules find in all that was not sent yet, and in the two ends of the session."""
+        """Return a redactor with the secrets in the unsent data and in both ends of the session."""
         known = secrets_of_ends(HeadTail(self._session.path))
         for name, path in files_to_push(self._session):
             place = self._cursor.places.get(name)
@@ -253,7 +253,7 @@ class _Push:
         return known
 
     def run(self) -> Pushed:
-        """Send what is missing."""
+        """Send the missing data."""
         known, result = self._cursor, "sent"
         if known.drop:
             self._db.run(
@@ -295,16 +295,14 @@ class _Push:
             "select team.begin_session(%s, %s, %s, %s, %s, %s)::text", told, rows.row_number
         )
         if row is None:
-            raise TeamFailed(
-                "The team's database does not say where the session goes", "Who runs it?"
-            )
+            raise TeamFailed("The team's database returned no row for the session", "Who runs it?")
         return row
 
     def _send(self, row: int, places: dict[str, SentPlace]) -> dict[str, SentPlace]:
-        """Every file; where each one ends then."""
+        """Send every file, and return the progress of each."""
         if (
             self._cursor.drop and row == self._cursor.row
-        ):  # that and earlier generations may hold what was scrubbed
+        ):  # This and earlier generations may contain scrubbed text.
             raise _DivergedError
         found: dict[str, SentPlace] = {}
         for name, path in files_to_push(self._session):
@@ -331,7 +329,8 @@ class _Push:
                 (records, head), offset = answer, piece.end
             else:
                 return place_at(path, offset, records, head)
-            place = self._agreed(row, name, path)  # somebody else sent, or our cursor is an old one
+            # Another process sent data, or our cursor is outdated.
+            place = self._agreed(row, name, path)
             if place.records <= records:
                 raise _DivergedError
 
@@ -350,7 +349,7 @@ class _Push:
         return taken
 
     def _agreed(self, row: int, name: str, path: str) -> SentPlace:
-        """How far the file is what the server has of it."""
+        """Return how far the file and the server's content agree."""
         query = (
             "select c.first::text, c.records::text, c.sha, c.head from team.chunk c join team.part p on p.id = c.part"
             " where p.session = %s and p.name = %s order by c.first"
@@ -360,9 +359,7 @@ class _Push:
         for piece in self._db.rows(query, (row, name), _SENT):
             body, lines, end = bytearray(), 0, offset
             for record in islice(ours, piece.records):
-                if (
-                    len(body) >= MOST_RAW
-                ):  # a piece of ours ends there, whatever the server says of this one
+                if len(body) >= MOST_RAW:  # None of our pieces is longer, whatever the server says.
                     raise _DivergedError
                 body += record.body
                 lines, end = lines + 1, record.end
@@ -374,7 +371,7 @@ class _Push:
         return SentPlace(0, offset, number, 0, head.hex())
 
     def _compare_rest(self, row: int, name: str, first: int, body: bytes) -> None:
-        """Of a file that ends before the server's does: whether it is its beginning, or something else."""
+        """Raise the right error for a file that ends before the server's copy: shorter, or diverged."""
         query = (
             "select c.part::text from team.chunk c join team.part p on p.id = c.part"
             " where p.session = %s and p.name = %s and c.first = %s"

@@ -1,10 +1,10 @@
-"""What the team's server sends, as typed values; no other module sees a raw one.
+"""Parse the values that the team's server sends; no other module sees raw ones.
 
-Whoever runs the server, and any member who can write a row, counts as an attacker: a column may
-hold anything. Every value is read here by the parser of its column, and a row with a value that is
-none of its kind is left out and counted, never raised: the rows beside it count. A query casts each
-column to text, or to ``bytea`` where it is bytes, so that no reader of the driver's ever sees it.
-What one answer takes in memory is bounded where the system can do that (Linux).
+The server and any member who can write a row are untrusted: a column may contain anything. Each
+value is read by the parser of its column. A row with an invalid value is left out and counted; the
+other rows stay valid. Queries cast each column to text, or to ``bytea`` for bytes, so that the
+driver's own converters are never used. The memory for an answer is limited if the system supports
+it (Linux).
 """
 
 from __future__ import annotations
@@ -28,53 +28,52 @@ if TYPE_CHECKING:
     import psycopg
 
 MOST_ANSWER = 64 * 1024 * 1024
-"""Bytes that the process may grow by while an answer is waited for.
+"""The maximum bytes by which the process may grow while it waits for an answer.
 
-The largest that we ask for has 10 MB.
+Our largest answer has 10 MB.
 """
 
 MOST_ROWS = 50_000
-"""Rows of an answer that are read; each takes several times its bytes here.
+"""The maximum rows of an answer, since each takes several times its size in memory.
 
 A file of 10 GB has 40,000 pieces.
 """
 
 MOST_TEXT = 64 * 1024
-"""Bytes of a value that is text; a longer one is not ours."""
+"""The maximum bytes of a text value; we never send a longer one."""
 
 MOST_NUMBER = 2**63 - 1
 DIGEST = 32
-"""Bytes of a SHA-256."""
+"""Bytes of a SHA-256 digest."""
 
 _DATA = 5
-"""Which word of ``statm`` counts the pages that can be written, and are no file's."""
+"""The index in ``statm`` of the process's own writable pages."""
 
 _WHOLE = re.compile(rb"-?[0-9]{1,19}")
 
-_LATE = "The server took too long over all of it: what had come by then is shown."
+_LATE = "The server took too long. The answer contains what arrived in time."
 
 Parser = Callable[["bytes | None"], Any]
-"""Reads one value as it was sent, None for a null. ValueError where it has another form."""
+"""Parses a value as the server sent it, None for a null. Raises ValueError if it is invalid."""
 
 Row = TypeVar("Row")
 
 
 class Form(NamedTuple, Generic[Row]):
-    """What the rows of a query are: the value that they make, and a parser for each of its fields."""
+    """The format of a query's rows: the type to create, and a parser for each field."""
 
     make: Callable[..., Row]
     columns: tuple[Parser, ...]
 
     def read(self, values: Sequence[bytes | None]) -> Row:
-        """A row. ValueError where a value has another form."""
+        """Return a parsed row. Raise ValueError if a value is invalid."""
         return self.make(*(parse(value) for parse, value in zip(self.columns, values, strict=True)))
 
 
 class Database:
-    """A team's database that we are connected to. ``refused`` counts the rows that were left out.
+    """An open connection to a team's database; ``refused`` counts the invalid rows that were left out.
 
-    ``end`` is the instant, by the monotonic clock, until which answers are waited for, all
-    together.
+    ``end`` is the deadline for all answers together, on the monotonic clock.
     """
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
@@ -84,35 +83,35 @@ class Database:
         self._was_late = False
 
     def limit(self, seconds: float) -> None:
-        """Wait for all answers together so many seconds from now on."""
+        """Set the deadline for all answers to this many seconds from now."""
         self.end = time.monotonic() + seconds
 
     def is_late(self) -> bool:
-        """Whether that time is over, for an act that has more to ask: ``notes`` say then that it did not."""
+        """Check whether the deadline has passed; if it has, ``notes`` will say so."""
         self._was_late = self._was_late or time.monotonic() > self.end
         return self._was_late
 
     @property
     def closed(self) -> bool:
-        """Whether nothing more can be asked."""
+        """Whether the connection is closed."""
         return self.connection.closed
 
     def close(self) -> None:
-        """End the connection, also amid an answer."""
+        """Close the connection, even during an answer."""
         self.connection.close()
 
     def transaction(self) -> contextlib.AbstractContextManager[object]:
-        """All that is done within the block is done, or nothing."""
+        """Run the block in a transaction."""
         return self.connection.transaction()
 
     def run(self, statement: str, values: Sequence[object] = ()) -> None:
-        """Have something done that has no answer; several statements where there are no values."""
+        """Execute a statement that returns nothing, or several statements if there are no values."""
         self.connection.execute(statement.encode(), values or None)
 
     def rows(
         self, query: str, values: Sequence[object] | Mapping[str, object], form: Form[Row]
     ) -> list[Row]:
-        """The rows of a query that are what they should be."""
+        """Return the valid rows of a query."""
         with self.connection.cursor(binary=True) as cursor:
             cursor.execute(query.encode(), values)
             found, refused = _read(cursor.pgresult, form)
@@ -120,21 +119,20 @@ class Database:
         return found
 
     def row(self, query: str, values: Sequence[object], form: Form[Row]) -> Row | None:
-        """The first such row; None for none."""
+        """Return the first valid row of a query, or None."""
         return next(iter(self.rows(query, values, form)), None)
 
     def value(
         self, query: str, values: Sequence[object], parse: Callable[[bytes | None], Row]
     ) -> Row | None:
-        """The one value of a query; None without a row, and for another form."""
+        """Return the single value of a query, or None if there is no row or it is invalid."""
         return self.row(query, values, Form(_same, (parse,)))
 
     @property
     def notes(self) -> list[str]:
-        """What to say of rows that were left out, and of what was not asked any more."""
+        """Notes for the user about invalid rows and about an exceeded deadline."""
         said = (
-            f"{format_count(self.refused, 'row')} of the server were not what they should be, and "
-            "were left out."
+            f"{format_count(self.refused, 'row')} from the server were invalid and were left out."
         )
         notes = [said] if self.refused else []
         if self._was_late:
@@ -145,14 +143,14 @@ class Database:
 async def rows_of(
     connection: psycopg.AsyncConnection[Any], query: str, values: Sequence[object], form: Form[Row]
 ) -> tuple[list[Row], int]:
-    """The same for a program that waits by ``await``, and how many rows were left out."""
+    """Return the valid rows of an asyncio query, and the number of invalid ones."""
     async with connection.cursor(binary=True) as cursor:
         await cursor.execute(query.encode(), values)
         return _read(cursor.pgresult, form)
 
 
 def _read(result: Any, form: Form[Row]) -> tuple[list[Row], int]:
-    """The rows of a result, by libpq's own functions, and how many were none of the form."""
+    """Return the valid rows of a result, read with libpq's own functions, and the number of invalid rows."""
     found: list[Row] = []
     count = result.ntuples if result else 0
     for number in range(min(count, MOST_ROWS)):
@@ -160,13 +158,14 @@ def _read(result: Any, form: Form[Row]) -> tuple[list[Row], int]:
             found.append(
                 form.read([result.get_value(number, column) for column in range(result.nfields)])
             )
-        except (ValueError, OverflowError, OSError, RecursionError):  # the middle ones of instants
+        # OverflowError and OSError come from instants
+        except (ValueError, OverflowError, OSError, RecursionError):
             continue
     return found, count - len(found)
 
 
 def parse_whole_number(least: int, most: int = MOST_NUMBER) -> Callable[[bytes | None], int]:
-    """A parser of whole numbers between two."""
+    """Return a parser for whole numbers in a range."""
 
     def parse(raw: bytes | None) -> int:
         if raw is None or not _WHOLE.fullmatch(raw) or not least <= int(raw) <= most:
@@ -177,25 +176,25 @@ def parse_whole_number(least: int, most: int = MOST_NUMBER) -> Callable[[bytes |
 
 
 row_number = parse_whole_number(1)
-"""A row of ours on the server."""
+"""The id of a row on the server."""
 
 count = parse_whole_number(0)
 
 
 def truth(raw: bytes | None) -> bool:
-    """A boolean."""
+    """Parse a boolean."""
     if raw not in {b"true", b"false"}:
         raise ValueError
     return raw == b"true"
 
 
 def parse_text(raw: bytes | None) -> str:
-    """Text as it is, ``MOST_TEXT`` bytes at most: for a program, never for a screen or a path."""
+    """Parse text of up to ``MOST_TEXT`` bytes, which may only go to a program, never to a screen or into a path."""
     return _text(raw)
 
 
 def real(raw: bytes | None) -> float:
-    """A finite number."""
+    """Parse a finite number."""
     number = float(_text(raw))
     if not math.isfinite(number):
         raise ValueError
@@ -203,7 +202,7 @@ def real(raw: bytes | None) -> float:
 
 
 def parse_session_id(raw: bytes | None) -> str:
-    """The id of a session, which alone may become part of a path."""
+    """Parse a session id, the only value that may become part of a path."""
     text = _text(raw)
     if not is_session_id(text):
         raise ValueError
@@ -211,7 +210,7 @@ def parse_session_id(raw: bytes | None) -> str:
 
 
 def session_id_or_none(raw: bytes | None) -> str:
-    """The id of a session; ``""`` for anything else."""
+    """Parse a session id, or return ``""`` for anything else."""
     text = _text(raw)
     if is_session_id(text):
         return text
@@ -219,7 +218,7 @@ def session_id_or_none(raw: bytes | None) -> str:
 
 
 def login(raw: bytes | None) -> str:
-    """The name of a role: no control character, no white space but single spaces, 63 bytes at most."""
+    """Parse the name of a role: at most 63 bytes, no control characters, no white space but single spaces."""
     text = _text(raw)
     if raw is None or not 0 < len(raw) <= 63 or collapse_line(plain_line(text), len(text)) != text:
         raise ValueError
@@ -227,14 +226,14 @@ def login(raw: bytes | None) -> str:
 
 
 def login_or_none(raw: bytes | None) -> str:
-    """The same, or ``""``."""
+    """Parse the name of a role, or return ``""`` for a missing one."""
     if raw:
         return login(raw)
     return ""
 
 
 def logins(raw: bytes | None) -> tuple[str, ...]:
-    """A JSON list of names of roles; none for a null."""
+    """Parse a JSON list of role names; a null is an empty list."""
     names = json.loads(_text(raw)) if raw is not None else []
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise ValueError
@@ -242,7 +241,7 @@ def logins(raw: bytes | None) -> tuple[str, ...]:
 
 
 def parse_line(most: int) -> Callable[[bytes | None], str]:
-    """A parser of words to be shown: one line without control characters, cut to ``most`` of them."""
+    """Return a parser for display text: one line without control characters, cut to ``most`` characters."""
 
     def parse(raw: bytes | None) -> str:
         return collapse_line(plain_line(_text(raw)), most)
@@ -251,22 +250,22 @@ def parse_line(most: int) -> Callable[[bytes | None], str]:
 
 
 def parse_folder(raw: bytes | None) -> str:
-    """A folder on somebody's machine, as it is shown, never opened."""
+    """Parse a folder on another machine, which is displayed but never opened."""
     return plain_line(_text(raw))[:4096]
 
 
 def parse_instant(raw: bytes | None) -> str:
-    """An instant that a client wrote, in the form of the transcripts; ``""`` for anything else."""
+    """Parse a client's timestamp into the transcripts' format, or return ``""`` if it is invalid."""
     return clock.normalize_timestamp(_text(raw))
 
 
 def epoch(raw: bytes | None) -> datetime:
-    """An instant of the server's own, sent in seconds since the epoch."""
+    """Parse a server time in seconds since the epoch."""
     return datetime.fromtimestamp(real(raw), UTC)
 
 
 def one_of(words: Mapping[str, str]) -> Callable[[bytes | None], str]:
-    """A parser of one of some words, as what it means to us."""
+    """Return a parser for a fixed set of words that maps each to its meaning."""
 
     def parse(raw: bytes | None) -> str:
         meaning = words.get(_text(raw))
@@ -278,7 +277,7 @@ def one_of(words: Mapping[str, str]) -> Callable[[bytes | None], str]:
 
 
 def blob(most: int, least: int = 0) -> Callable[[bytes | None], bytes]:
-    """A parser of bytes, so many at least and at most."""
+    """Return a parser for bytes of a limited length."""
 
     def parse(raw: bytes | None) -> bytes:
         if raw is None or not least <= len(raw) <= most:
@@ -292,7 +291,7 @@ digest = blob(DIGEST, DIGEST)
 
 
 def parse_head(raw: bytes | None) -> bytes:
-    """The digest of all that came before a place; empty at the first."""
+    """Parse the digest of everything before a point, which is empty at the start."""
     if raw is None or len(raw) not in {0, DIGEST}:
         raise ValueError
     return raw
@@ -301,7 +300,7 @@ def parse_head(raw: bytes | None) -> bytes:
 def _text(raw: bytes | None) -> str:
     if raw is None or len(raw) > MOST_TEXT:
         raise ValueError
-    return raw.decode()  # a UnicodeDecodeError is a ValueError
+    return raw.decode()  # UnicodeDecodeError is a ValueError
 
 
 def _same(value: Row) -> Row:
@@ -310,21 +309,20 @@ def _same(value: Row) -> Row:
 
 @functools.cache
 def _own_limits() -> tuple[int, int]:
-    """The limits that the process was started with: of two threads that wait at once one would restore the other's."""
-    import resource  # as below
+    """Return the limits that the process started with, because concurrent threads would restore each other's limits."""
+    import resource  # not on Windows
 
     return resource.getrlimit(resource.RLIMIT_DATA)
 
 
 @contextlib.contextmanager
 def bounded_memory() -> Iterator[None]:
-    """While the block runs the process grows by ``MOST_ANSWER`` at most: libpq then gives an answer up.
+    """Limit the growth of the process to ``MOST_ANSWER`` during the block; libpq then aborts a larger answer.
 
-    The length of a message is the server's word, and libpq takes up to 2 GB in before we see any of
-    it.
+    The server states a message's length, and libpq buffers up to 2 GB before we see any of it.
     """
     try:
-        import resource  # Windows has none
+        import resource  # not on Windows
 
         with open("/proc/self/statm", "rb") as stream:
             now = int(stream.read().split()[_DATA]) * os.sysconf("SC_PAGE_SIZE")

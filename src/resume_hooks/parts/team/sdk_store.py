@@ -1,8 +1,8 @@
-"""The Agent SDK's ``SessionStore`` on the team's database: atomic, deduplicated, with summaries, for any entry.
+"""The Agent SDK's ``SessionStore`` in the team's database: atomic, deduplicated, with summaries, for any entry.
 
-Duck-typed: the SDK is imported where a program that has it appends, for its fold of summaries. Rows
-are one's own: nobody else on the server sees them. Nothing is redacted, since ``load`` must give
-what was appended; for sessions that others may see there is ``team push``.
+It is duck-typed: the SDK is only imported to fold summaries, in a program that has it. Rows are
+private to their owner. Nothing is redacted, since ``load`` must return exactly what was appended.
+Use ``team push`` for sessions that others may see.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Key = dict[str, Any]
 Row = TypeVar("Row")
 
 MOST_LOADED = 1024 * 1024 * 1024
-"""Bytes of a session's entries as JSON."""
+"""The maximum bytes of a session's entries as JSON."""
 
 
 class _Part(NamedTuple):
@@ -59,13 +59,13 @@ _TEXT = Form(str, (rows.parse_text,))
 
 
 class PostgresSessionStore:
-    """A store for ``ClaudeAgentOptions(session_store=...)``, by the libpq service of a team that one is a member of."""
+    """A store for ``ClaudeAgentOptions(session_store=...)`` on the libpq service of a team that you are a member of."""
 
     def __init__(self, service: str) -> None:
         self._service = service_named(service)
 
     async def append(self, key: Key, entries: Sequence[Entry]) -> None:
-        """Append entries, each uuid once, in one transaction."""
+        """Append entries in one transaction, each uuid only once."""
         if not entries:
             return
         async with connected_async(self._service) as db, db.transaction():
@@ -124,7 +124,7 @@ class PostgresSessionStore:
             )
 
     async def load(self, key: Key) -> list[Entry] | None:
-        """Every entry in the order of its append; None for a session that there is not."""
+        """Return all entries in the order of their appends, or None if the session does not exist."""
         pieces = await self._rows(
             "select c.data from team.sdk_chunk c join team.sdk_part p on p.id = c.part"
             " where owner = team.me() and project_key = %s and session_id = %s and subpath = %s"
@@ -137,7 +137,7 @@ class PostgresSessionStore:
         return None
 
     async def list_sessions(self, project_key: str) -> list[dict[str, Any]]:
-        """The main transcripts of a project, with the milliseconds of their last change."""
+        """Return the main transcripts of a project with their modification times in milliseconds."""
         query = (
             "select session_id, mtime::text from team.sdk_part"
             " where owner = team.me() and project_key = %s and subpath = ''"
@@ -149,7 +149,7 @@ class PostgresSessionStore:
         return sessions
 
     async def list_session_summaries(self, project_key: str) -> list[dict[str, Any]]:
-        """Their folded summaries, on the same clock."""
+        """Return their folded summaries, with times from the same clock."""
         query = (
             "select summary, mtime::text from team.sdk_part"
             " where owner = team.me() and project_key = %s and subpath = '' and summary is not null"
@@ -161,7 +161,7 @@ class PostgresSessionStore:
         return summaries
 
     async def delete(self, key: Key) -> None:
-        """Remove a transcript; the main one with all below it."""
+        """Delete a transcript; a main transcript is deleted with everything below it."""
         subpath = key.get("subpath")
         async with connected_async(self._service) as db:
             await db.execute(
@@ -169,7 +169,7 @@ class PostgresSessionStore:
             )
 
     async def list_subkeys(self, key: Key) -> list[str]:
-        """The sub-agents' transcripts of a session."""
+        """Return the sub-agents' transcripts of a session."""
         query = (
             "select subpath from team.sdk_part"
             " where owner = team.me() and project_key = %s and session_id = %s and subpath <> ''"
@@ -184,7 +184,7 @@ class PostgresSessionStore:
 async def _strict_rows(
     db: psycopg.AsyncConnection[Any], query: str, values: Sequence[object], form: Form[Row]
 ) -> list[Row]:
-    """The rows of a query. TeamFailed where one is not what was kept: to leave it out would change the session."""
+    """Return the rows of a query. Raise TeamFailed if one is invalid, because omitting it would change the session."""
     found, refused = await rows.rows_of(db, query, values, form)
     if refused:
         raise _damaged_store()
@@ -192,7 +192,7 @@ async def _strict_rows(
 
 
 def _entries(pieces: Iterable[bytes]) -> list[Entry]:
-    """What pieces hold. TeamFailed where that is not JSON, or more than ``MOST_LOADED``."""
+    """Return the entries in the pieces. Raise TeamFailed if they are not JSON or exceed ``MOST_LOADED``."""
     entries: list[Entry] = []
     room = MOST_LOADED
     for packed in pieces:
@@ -205,14 +205,12 @@ def _entries(pieces: Iterable[bytes]) -> list[Entry]:
                 entries.append(json.loads(line))
         except (zlib.error, ValueError, RecursionError) as error:
             raise _damaged_store() from error
-        room = max(1, room - len(body))  # 0 would be no limit
+        room = max(1, room - len(body))  # zlib treats 0 as unlimited
     return entries
 
 
 def _damaged_store() -> TeamFailed:
-    return TeamFailed(
-        "What the team's database keeps of this session is not what was kept", "Who runs it?"
-    )
+    return TeamFailed("The team's database has damaged data for this session", "Who runs it?")
 
 
 def _main_key(key: Key) -> tuple[str, str]:

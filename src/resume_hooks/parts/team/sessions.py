@@ -1,6 +1,6 @@
-"""The sessions that one may see on the server, and which of them some words name.
+"""List the sessions on the server that you may see, and resolve a locator among them.
 
-One's own are asked for first and by themselves, so that nobody else's rows can stand before them.
+Your own sessions are queried separately and first, so that rows of others cannot displace them.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from resume_hooks.system.text import collapse_line, plain_line
 from resume_hooks.transcripts.head_tail import TITLE_LENGTH
 
 VISIBLE = {"m": "private", "p": "project", "t": "team"}
-"""Who may see a session, by the kind of its scope; single members come on top."""
+"""The audience of a session, by the kind of its scope; it can also be shared with single members."""
 
 MOST_LISTED = 10_000
-"""Sessions that are listed at most: so many of one's own, and so many of others."""
+"""The maximum number of listed sessions, separately for your own and for those of others."""
 
 _MOST_NAMED = 1_000
-"""Sessions that words may name, of one's own and of others; of more nobody can choose."""
+"""The maximum number of candidates for a locator, separately for your own and for those of others."""
 
 _QUERY = """
 select s.id::text, s.session_id, m.login::text, a.label, s.title, s.folder, s.project, s.created, s.ended, s.parent,
@@ -47,21 +47,22 @@ _NAMED = """ and (s.session_id = any(%(words)s::text[]) or starts_with(s.session
 _FITTING = """ order by m.login = %(front)s desc, s.session_id = any(%(words)s::text[]) desc,
   s.title = any(%(words)s::text[]) desc, s.pushed desc limit %(most)s"""
 _NEWEST = " order by s.pushed desc limit %(most)s"
-"""By the server's clock: what a client says of its sessions can't bring them to the front."""
+"""Sort by the server's clock, so that a client's claims cannot move its sessions to the front."""
 
 
 _SHORT_ID = 8
-"""Characters of an id by which it is named in lists; a shorter word can be one of a title."""
+"""The length of ids in lists; a shorter word may be part of a title."""
 
 _ANY_ID = "00000000-0000-0000-0000-000000000000"
 
 
 class TeamSession(NamedTuple):
-    """A session on one machine, as the server tells of it.
+    """A session on one machine, as recorded on the server.
 
-    ``row`` is its number there. ``visible`` is private, project or team; ``shared_with`` are single
-    members beside. ``given`` is true for one's own that was a member's who left: his words, which
-    nobody verified. ``pushed`` is when the machine sent of it last.
+    ``row`` is its number there. ``visible`` is private, project or team. ``shared_with`` lists
+    single members who can also read it. ``given`` is true for a session that an admin transferred
+    to you from a former member; its words are unverified. ``pushed`` is the time of the machine's
+    last push.
     """
 
     row: int
@@ -101,24 +102,24 @@ _LISTED = Form(
 
 
 def list_team_sessions(db: Database, *, mine: bool = False) -> list[TeamSession]:
-    """What one may see, one's own alone with ``mine``, the newest first.
+    """Return the sessions that you may see, newest first, or only your own with ``mine``.
 
-    The ``MOST_LISTED`` pushed last.
+    At most ``MOST_LISTED``, the most recently pushed.
     """
     return _sessions_where(db, _NEWEST, {}, mine=mine, most=MOST_LISTED)
 
 
 def of_rows(db: Database, numbers: list[int]) -> list[TeamSession]:
-    """The sessions with these numbers that one may see."""
+    """Return the sessions with these row numbers that you may see."""
     return db.rows(_QUERY + _IN_ROWS + _NEWEST, {"rows": numbers, "most": len(numbers)}, _LISTED)
 
 
 def of_ids(
     db: Database, ids: list[str], *, mine: bool = False, owner: str = ""
 ) -> list[TeamSession]:
-    """The sessions with these ids that one may see, an ``owner``'s alone where one is named, the newest first.
+    """Return the sessions with these ids that you may see, newest first, optionally only those of ``owner``.
 
-    Several machines, and several members, may have the same.
+    Several machines and several members may have the same id.
     """
     which = _IN_IDS + (_OF_OWNER if owner else "") + _NEWEST
     found = _sessions_where(db, which, {"ids": ids, "owner": owner}, mine=mine, most=_MOST_NAMED)
@@ -126,9 +127,9 @@ def of_ids(
 
 
 def named_team_session(locator: str, db: Database, *, mine: bool = False) -> TeamSession:
-    """The session that words name, among one's own with ``mine``.
+    """Return the session for a locator, only among your own with ``mine``.
 
-    SessionNotFound, AmbiguousLocator.
+    Raise SessionNotFound or AmbiguousLocator.
     """
     words = locator.strip()
     front, _, rest = words.partition(":")
@@ -153,11 +154,12 @@ def _sessions_where(
 
 
 def choose_team_session(locator: str, sessions: list[TeamSession]) -> TeamSession:
-    """The session of some, the newest first, that words name: an id, its beginning, a title or a part of one.
+    """Return the session that a locator names: by id, the beginning of an id, a title or part of a title.
 
-    ``owner:`` or ``owner@machine:`` may stand before it; of one that is on several machines it is
-    else the one that went on last, and one's own before somebody's, who left or not, of the same id
-    or beginning. SessionNotFound, AmbiguousLocator.
+    ``sessions`` are newest first. The locator may begin with ``owner:`` or ``owner@machine:``.
+    Without that, the copy with the latest activity is chosen among machines. Your own session wins
+    over another member's with the same id, and one from a current member over a transferred one.
+    Raise SessionNotFound or AmbiguousLocator.
     """
     front, colon, rest = locator.strip().partition(":")
     fronted = [
@@ -173,9 +175,7 @@ def choose_team_session(locator: str, sessions: list[TeamSession]) -> TeamSessio
     is_id = len(name) >= (MIN_PREFIX if owner else _SHORT_ID) and is_session_id(
         name + _ANY_ID[len(name) :]
     )
-    titled = (
-        [] if is_id else sessions
-    )  # who asks by an id, or its beginning, is given none by its title
+    titled = [] if is_id else sessions  # An id or its beginning never matches a title.
     ways = (
         [session for session in sessions if session.session_id == words],
         _own_first(
@@ -189,7 +189,7 @@ def choose_team_session(locator: str, sessions: list[TeamSession]) -> TeamSessio
     fitting = [session for session in fitting if session.mine or session.session_id not in own]
     found = {
         (session.owner, session.session_id): session for session in reversed(fitting)
-    }  # the first stays
+    }  # the first of each id is kept
     if not found:
         raise SessionNotFound(
             f"The team has no session '{collapse_line(plain_line(locator), 80)}' that you may see",
@@ -214,7 +214,7 @@ def choose_team_session(locator: str, sessions: list[TeamSession]) -> TeamSessio
 
 
 def _own_first(sessions: list[TeamSession]) -> list[TeamSession]:
-    """One's own of some where there are any; else all of them."""
+    """Return only your own sessions if there are any, else all of them."""
     own = []
     for session in sessions:
         if session.mine and not session.given:

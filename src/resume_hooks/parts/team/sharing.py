@@ -1,6 +1,6 @@
-"""Who may see a session, and that nobody may any more. Only its owner asks for that.
+"""Share, unshare and forget sessions on the server. Only the owner can do that.
 
-The database holds him to it.
+The database enforces it.
 """
 
 from __future__ import annotations
@@ -30,43 +30,43 @@ from resume_hooks.storage import removal, state_file
 from resume_hooks.system.claude_settings import managed_retention
 
 _QUEUE = "forget"
-"""The folder of sessions that are to be forgotten once the server can be reached, an empty file each."""
+"""The folder of sessions to be forgotten at the next connection, one file each."""
 
 _HERE = b"here"
-"""What stands in such a file where only what this machine pushed is to go.
+"""The content of such a file if only the copy from this machine must be removed.
 
-Else all of one's machines' does.
+Otherwise the copies of all your machines are removed.
 """
 
 
 class Reach(NamedTuple):
-    """Whose a project is, and how many members beside oneself read what is shared with it."""
+    """A project's owner, and the number of other members who can read sessions shared with it."""
 
     owner: str
     others: int
 
 
 def reach_of(project: str, db: Database) -> Reach | None:
-    """Whom a project reaches that one is in, by its name; None for any other. TeamFailed."""
+    """Return the reach of a project that you belong to, or None for any other project. Raise TeamFailed."""
     query = "select login::text, others::text from team.project_reach(%s)"
     return db.row(query, (project,), Form(Reach, (rows.login, rows.count)))
 
 
 def share_session(session: TeamSession, whom: str, until: datetime | None, db: Database) -> None:
-    """Let others see a session: ``team``, ``project`` (its own), or a member's login, until an instant. TeamFailed."""
+    """Share a session with ``team``, its ``project`` or a member's login, until an optional time. Raise TeamFailed."""
     kind, name = {"team": ("t", ""), "project": ("p", session.project)}.get(whom, ("g", whom))
     db.run("select team.share(%s, %s, %s, %s)", (session.session_id, kind, name, until))
 
 
 def unshare_session(session: TeamSession, db: Database) -> None:
-    """Make a session private again, to everybody. TeamFailed."""
+    """Make a session private again. Raise TeamFailed."""
     db.run("select team.share(%s, 'm', '', null)", (session.session_id,))
 
 
 def forget_on_server(session_id: str, db: Database, where: Where) -> int:
-    """Have the server forget a session on all one's machines, for good; how many copies it had.
+    """Make the server forget a session of all your machines for good, and return the number of removed copies.
 
-    TeamFailed.
+    Raise TeamFailed.
     """
     copies = db.value("select team.forget(%s)::text", (session_id,), rows.count)
     note_forgotten(session_id, where)
@@ -74,9 +74,9 @@ def forget_on_server(session_id: str, db: Database, where: Where) -> int:
 
 
 def note_deleted(session_id: str, where: Where) -> str:
-    """Have a session that was deleted here forgotten at the next push.
+    """Queue a session that was deleted here to be forgotten at the next push.
 
-    What to tell, ``""`` where nothing was sent.
+    Return a note for the user, or ``""`` if nothing was pushed.
     """
     if (
         joined_team(where) is None
@@ -88,13 +88,14 @@ def note_deleted(session_id: str, where: Where) -> str:
         state_file.replace_state_file(
             os.path.join(team_folder(where), _QUEUE, session_id), b"", where
         )
-    return f"The team still has it until: resume-hooks team forget {session_id}, or the next push."
+    return f"The team has it until the next push, or until: resume-hooks team forget {session_id}"
 
 
 def note_scrubbed(session_id: str, where: Where) -> str:
-    """Have what the server has of a scrubbed session replaced at the next push; what to tell.
+    """Queue the server's copy of a scrubbed session to be replaced at the next push, and return a note for the user.
 
-    Where the session's file is gone, and only a copy of it was scrubbed, the server's goes.
+    If only an archived copy was scrubbed and the session's file is gone, the server's copy is
+    removed.
     """
     cursor = cursor_of(session_id, where)
     if joined_team(where) is None or not is_session_id(session_id) or not cursor.row:
@@ -107,20 +108,20 @@ def note_scrubbed(session_id: str, where: Where) -> str:
     else:
         keep_cursor(session_id, cursor._replace(drop=True, places={}), where)
     return (
-        f"What the team has of {session_id} from this machine goes with: resume-hooks team "
+        f"To replace the team's copy of {session_id} from this machine: resume-hooks team "
         "push --all"
     )
 
 
 def has_queued(where: Where) -> bool:
-    """Whether something that was deleted here is to be forgotten."""
+    """Check whether deleted sessions wait to be forgotten."""
     return os.path.isdir(queue := os.path.join(team_folder(where), _QUEUE)) and bool(
         os.listdir(queue)
     )
 
 
 def forget_queued(db: Database, where: Where) -> list[str]:
-    """Have everything forgotten that was deleted here; the ids."""
+    """Make the server forget the queued sessions, and return their ids."""
     queue = os.path.join(team_folder(where), _QUEUE)
     try:
         waiting = []
@@ -135,7 +136,7 @@ def forget_queued(db: Database, where: Where) -> list[str]:
         with contextlib.suppress(TeamFailed), refusals():
             if read_regular(note, len(_HERE)) == _HERE:
                 gone += _remove([session_id], 0, db, where)
-            elif find_session(session_id, where) is None:  # else it was restored since
+            elif find_session(session_id, where) is None:  # otherwise the session was restored
                 forget_on_server(session_id, db, where)
                 gone.append(session_id)
             removal.remove_if_possible(note, where.state)
@@ -143,12 +144,12 @@ def forget_queued(db: Database, where: Where) -> list[str]:
 
 
 def remove_gone(db: Database, where: Where) -> list[str]:
-    """Have what was deleted or scrubbed here, or expired, go from the server; the ids."""
+    """Remove deleted, scrubbed and expired sessions from the server, and return their ids."""
     return [*forget_queued(db, where), *_remove(*expiring(where), db, where)]
 
 
 def expiring(where: Where) -> tuple[list[str], int]:
-    """What this machine pushed and has no more, where an employer lets sessions go, and the days."""
+    """Return the pushed sessions that this machine no longer has, and the employer's retention period in days."""
     days = managed_retention()[1]
     if not days:
         return [], 0
@@ -159,9 +160,9 @@ def expiring(where: Where) -> tuple[list[str], int]:
 
 
 def _remove(sessions: list[str], days: int, db: Database, where: Where) -> list[str]:
-    """Have the server remove what this machine pushed of sessions, as far as they are so old.
+    """Remove this machine's copies of sessions from the server if they are old enough.
 
-    The ids of those.
+    Return the ids of the removed sessions.
     """
     if not sessions:
         return []
@@ -171,7 +172,7 @@ def _remove(sessions: list[str], days: int, db: Database, where: Where) -> list[
     )
     gone = [
         session_id for session_id in told if session_id in sessions
-    ]  # it has no say in any other
+    ]  # ignore sessions that we did not ask about
     for session_id in gone:
         removal.remove_if_possible(session_folder(session_id, where), where.state)
     return gone

@@ -1,6 +1,7 @@
-"""The pieces of a session's files as the server has them: fetched in slices, unpacked, compared with their digests.
+"""Pieces of session files on the server: fetched in slices, unpacked and verified against their digests.
 
-Of a piece no more than ``SLICE`` bytes are held at a time, whatever the server says of its size.
+Memory is bounded: at most ``SLICE`` bytes of a piece are held at a time, whatever size the server
+states.
 """
 
 from __future__ import annotations
@@ -17,14 +18,14 @@ from resume_hooks.parts.team.pieces import MOST_LINE, MOST_RAW
 from resume_hooks.parts.team.rows import Database, Form
 
 SLICE = 1024 * 1024
-"""Bytes of a piece that are fetched, or unpacked, at a time."""
+"""The number of bytes that are fetched or unpacked at a time."""
 
 MOST_STORED = MOST_LINE + MOST_LINE // 1000 + MOST_RAW
-"""Bytes that a piece takes on the server: what can't be packed grows by a few."""
+"""The maximum size of a piece on the server; incompressible data grows slightly."""
 
 
 class StoredPiece(NamedTuple):
-    """Whole lines of a file as the server has them: ``raw`` bytes, packed into ``stored``."""
+    """Whole lines of a file on the server: ``raw`` bytes, compressed to ``stored`` bytes."""
 
     first: int
     records: int
@@ -34,9 +35,9 @@ class StoredPiece(NamedTuple):
 
 
 def part_name(raw: bytes | None) -> str:
-    """The name of a file of a session: ``""`` for its transcript, else a place in its folder.
+    """Parse the name of a session's file: ``""`` for the transcript, else a path in its folder.
 
-    ValueError.
+    Raise ValueError.
     """
     name = (raw or b"").decode()
     if raw is None or (name and not is_place(name)):
@@ -57,18 +58,18 @@ PIECE = Form(
 
 
 class _Stored(Protocol):
-    """What takes room on the server."""
+    """An object with a size on the server."""
 
     @property
     def stored(self) -> int:
-        """The bytes that it takes there."""
+        """Its compressed bytes on the server."""
 
 
 SomePacked = TypeVar("SomePacked", bound=_Stored)
 
 
 def batches(pieces: Iterable[SomePacked]) -> Iterator[list[SomePacked]]:
-    """Pieces in their order, as many at a time as have a ``SLICE`` together, or one that is larger."""
+    """Yield pieces in order, in batches of at most ``SLICE`` bytes, or one larger piece alone."""
     batch: list[SomePacked] = []
     size = 0
     for piece in pieces:
@@ -82,7 +83,7 @@ def batches(pieces: Iterable[SomePacked]) -> Iterator[list[SomePacked]]:
 
 
 def packed_pieces(places: list[tuple[int, int]], db: Database) -> dict[tuple[int, int], bytes]:
-    """The packed bytes of pieces of a ``SLICE`` at most, each named by its part and its first record."""
+    """Return the compressed bytes of pieces up to ``SLICE`` bytes, by part and first record."""
     query = (
         "select c.part::text, c.first::text, substring(c.data for %s)"
         " from unnest(%s::bigint[], %s::int[]) q(part, first)"
@@ -100,9 +101,9 @@ class _Data(NamedTuple):
 
 
 def slices_of(part: int, first: int, stored: int, db: Database) -> Iterator[bytes]:
-    """So many packed bytes of a piece of any size, a ``SLICE`` at a time.
+    """Yield the compressed bytes of a piece of any size, a ``SLICE`` at a time.
 
-    ImportFailed where they end early.
+    Raise ImportFailed if they end early.
     """
     query = "select substring(data from %s for %s) from team.chunk where part = %s and first = %s"
     for start in range(0, stored, SLICE):
@@ -113,11 +114,11 @@ def slices_of(part: int, first: int, stored: int, db: Database) -> Iterator[byte
 
 
 def unpack_lines(slices: Iterable[bytes], raw: int, sha: bytes) -> Iterator[bytes]:
-    """The lines of a piece of ``raw`` bytes, as its packed bytes come.
+    """Yield the lines of a piece of ``raw`` bytes while its compressed bytes arrive.
 
-    ImportFailed where they are not what was sent.
+    Raise ImportFailed if they do not match the digest.
 
-    That may be known only after the last of them was given.
+    The error may come only after the last slice was yielded.
     """
     unpacking, digest, size = zlib.decompressobj(), hashlib.sha256(), 0
     for packed in slices:
@@ -138,8 +139,8 @@ def unpack_lines(slices: Iterable[bytes], raw: int, sha: bytes) -> Iterator[byte
 
 
 def damaged_piece() -> ImportFailed:
-    """What to say where a piece, or all of them, is not what was sent."""
+    """Return the error for a damaged piece or an incomplete chain."""
     return ImportFailed(
-        "What the server has of this session is damaged, or not complete",
+        "The server's copy of this session is damaged or incomplete",
         "Push it again, with --rescan.",
     )

@@ -1,6 +1,6 @@
-"""The team that was joined, as ``team/team.json`` of the state folder names it, and why its push does not run.
+"""Read ``team/team.json`` in the state folder, which names the joined team, and record why pushes fail.
 
-Standard library, Python 3.9: the installer and a session's start ask before there is an engine.
+Standard library, Python 3.9: the installer and the session-start hook run this without the engine.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from resume_hooks.system.invocation import shell_command
 
 FOLDER, FILE, VERSION = "team", "team.json", 1
 PUSHES = "push"
-"""An empty file in that folder: turns' ends push. Its time is that of their last try.
+"""A file in that folder that exists if turns are pushed. Its time is that of the last attempt.
 
-Hooks look at nothing else.
+Hooks check only this file.
 """
 
 _LAST = "last"
-"""An empty file of the time at which a push ran last, whoever asked for it."""
+"""An empty file with the time of the last successful push."""
 
 FAILING, UNTOLD = "failing.json", "untold"
-"""What keeps a push from running, and that the next start is to say so.
+"""The reason why pushes fail, and a mark that the next start must report it.
 
-The shell looks for the latter.
+The shell checks for the mark.
 """
 
 LONG = 24 * 60 * 60
-"""Seconds after which a start says that the server can't be reached."""
+"""Seconds after which a session start reports an unreachable server."""
 
 
 class Team(NamedTuple):
-    """What was joined: the libpq ``service``, our ``login`` there, this machine's id, the keys of projects to push."""
+    """The joined team: its libpq ``service``, our ``login``, this machine's id, and the keys of the pushed projects."""
 
     service: str
     login: str
@@ -46,7 +46,7 @@ class Team(NamedTuple):
 
 
 class Failing(NamedTuple):
-    """Since when, in seconds of the epoch, turns' ends push nothing, how many sessions wait, why, and what to do."""
+    """A failing push: since when (epoch seconds), the number of waiting sessions, the reason and the remedy."""
 
     since: int
     sessions: int
@@ -56,7 +56,7 @@ class Failing(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        """The same for people."""
+        """The failure as a sentence for the user."""
         since = datetime.fromtimestamp(self.since, timezone.utc).strftime("%Y-%m-%d %H:%M")
         if self.sessions == 1:
             waits = "1 session waits"
@@ -66,12 +66,12 @@ class Failing(NamedTuple):
 
 
 def team_folder(where: Where) -> str:
-    """Our folder for the team."""
+    """Return our folder for the team."""
     return os.path.join(where.state, FOLDER)
 
 
 def joined_team(where: Where) -> Optional[Team]:
-    """The team that was joined; None for none, and where the project says which."""
+    """Return the joined team, or None if there is none or a project's own settings chose the state folder."""
     row = read_json_object(os.path.join(team_folder(where), FILE))
     service, login, machine = (row.get(key) for key in ("service", "login", "machine"))
     if row.get("version") != VERSION or not all(
@@ -90,7 +90,7 @@ def joined_team(where: Where) -> Optional[Team]:
 
 
 def failing(where: Where) -> Optional[Failing]:
-    """What keeps turns' ends from pushing; None where nothing is known to."""
+    """Return why pushes fail, or None if no failure is recorded."""
     row = read_json_object(os.path.join(team_folder(where), FAILING))
     try:
         since, sessions = int(row["since"]), int(row["sessions"])
@@ -101,9 +101,9 @@ def failing(where: Where) -> Optional[Failing]:
 
 
 def note_failing(error: Tuple[str, str], sessions: int, where: Where, *, at_once: bool) -> None:
-    """Remember why a push failed and what helps.
+    """Record why a push failed and the remedy.
 
-    Have the next start say it, once: now, or when it lasts. OSError.
+    The next start reports it once, either at once or when the failure lasts. Raise OSError.
     """
     known, now = failing(where), int(time.time())
     row = Failing(
@@ -118,7 +118,7 @@ def note_failing(error: Tuple[str, str], sessions: int, where: Where, *, at_once
 
 
 def note_pushed(where: Where) -> None:
-    """Remember that a push ran; forget what kept one from it."""
+    """Record a successful push, and clear a recorded failure."""
     with contextlib.suppress(OSError):
         state_file.replace_state_file(os.path.join(team_folder(where), _LAST), b"", where)
     for name in (UNTOLD, FAILING):
@@ -126,7 +126,7 @@ def note_pushed(where: Where) -> None:
 
 
 def last_push(where: Where) -> str:
-    """When a push ran last; ``"never"`` where none did."""
+    """Return the time of the last push, or ``"never"``."""
     try:
         at = os.stat(os.path.join(team_folder(where), _LAST)).st_mtime
     except OSError:
@@ -135,9 +135,9 @@ def last_push(where: Where) -> str:
 
 
 def unpushed(where: Where) -> str:
-    """What the team is not sent, and why, for the start that asks; no later one says it again.
+    """Return the failure that this start must report; later starts do not repeat it.
 
-    ``""`` for nothing.
+    ``""`` if there is none.
     """
     try:
         removal.remove_file(os.path.join(team_folder(where), UNTOLD), where.state)

@@ -1,7 +1,7 @@
-"""The turns that the server names, read: what their texts bear out becomes a hit.
+"""Read the turns that the server found; those whose texts confirm the match become hits.
 
-What is damaged there, or too large to be looked into, is left out and counted; nobody's sessions
-take so long to read that others' are not found.
+Damaged or oversized pieces are left out and counted. The bytes per member are limited, so that
+reading one member's sessions does not prevent hits of others.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ from resume_hooks.transcripts.turns import opens_turn
 
 WIDTH = 260
 LOOKED_AT = 20
-"""Hits of which the texts are read, so that those with the words close together come first."""
+"""Hits whose texts are read, so that those with the words close together come first."""
 
 _LARGEST = 8 * 1024 * 1024
-"""Bytes of a piece that is looked into, unpacked; larger ones hold a line that nobody typed."""
+"""The maximum unpacked bytes of a piece; a larger piece contains a line that nobody typed."""
 
 _MOST_OF_ONE = 64 * 1024 * 1024
-"""Bytes of one member's pieces that are looked into, so that nobody's rows take all the time of others' searches."""
+"""The maximum bytes of one member's pieces per search, so that they cannot use up the time for others."""
 
 _LEAST_LINE = 200
-"""Bytes that each line counts as at least: millions of empty ones would take minutes."""
+"""The minimum bytes that each line counts, because millions of empty lines would take minutes."""
 
 _PLACES = (
     "select q.part::text, q.record::text, p.name, c.first::text, c.records::text, c.raw::text, c.sha,"
@@ -61,9 +61,9 @@ _PLACES = (
 
 
 class TeamHit(NamedTuple):
-    """A turn of the team's that answers. ``reference`` is ``<owner>:<session>[/agent]:<line>``.
+    """A matching turn in the team's sessions. ``reference`` is ``<owner>:<session>[/agent]:<line>``.
 
-    ``mine`` is false for what somebody else's sessions say: nobody verified it.
+    ``mine`` is false for sessions of others, whose words are unverified.
     """
 
     reference: str
@@ -81,7 +81,7 @@ class TeamHit(NamedTuple):
 
 
 class Turn(NamedTuple):
-    """A turn that the server found: where it stands, when it was said, and by whom."""
+    """A turn that the server found: its location, time and owner."""
 
     session: int
     part: int
@@ -93,7 +93,7 @@ class Turn(NamedTuple):
 
 
 class _Place(NamedTuple):
-    """Where a turn stands: the file's name, and of the piece that has it the first record, its size and digest."""
+    """The location of a turn: the file's name, and the first record, size and digest of its piece."""
 
     part: int
     record: int
@@ -116,22 +116,22 @@ _PLACE = Form(
 
 
 class _Owned(Protocol):
-    """A turn, or a hit."""
+    """A turn or a hit with an owner."""
 
     @property
     def owner(self) -> str:
-        """The login of whose it is."""
+        """The owner's login."""
 
     @property
     def mine(self) -> bool:
-        """Whether that is who asks."""
+        """Whether it is your own."""
 
 
 SomeOwned = TypeVar("SomeOwned", bound=_Owned)
 
 
 def shared_out(ordered: Iterable[SomeOwned], most: int) -> list[SomeOwned]:
-    """The best of each member before the rest, one's own first: half of ``most`` are nobody's alone."""
+    """Return each member's best items first, your own at the front; one member gets at most half of ``most``."""
     counts = Counter[str]()
     first, rest = list[SomeOwned](), list[SomeOwned]()
     for each in ordered:
@@ -141,12 +141,12 @@ def shared_out(ordered: Iterable[SomeOwned], most: int) -> list[SomeOwned]:
 
 
 def share_of(most: int) -> int:
-    """How many of so many may be one member's while others have some."""
+    """Return one member's maximum share of ``most`` while others have some."""
     return max(1, most // 2)
 
 
 class TurnReader:
-    """Reads the turns that the server found, with what was read of each member."""
+    """Reads the turns that the server found, and counts the bytes read for each member."""
 
     def __init__(self, query: Query, db: Database) -> None:
         self._shown = _HitReader(query)
@@ -154,10 +154,10 @@ class TurnReader:
         self._read = Counter[str]()
 
     def hits(self, rows: Sequence[Turn], most: int, *, is_exact: bool) -> list[TeamHit]:
-        """The hits among turns, the best ranked first, until there are ``most``.
+        """Return up to ``most`` hits among turns that are ordered by rank.
 
-        Where the server was asked for exactly what is sought, a turn without a hit counts as
-        refused.
+        With ``is_exact``, a turn without a hit counts as refused, because the server's query was
+        complete.
         """
         sessions = {}
         for session in of_rows(self._db, [row.session for row in rows]):
@@ -174,7 +174,7 @@ class TurnReader:
         return hits
 
     def _of(self, rows: list[Turn], sessions: dict[int, TeamSession]) -> list[TeamHit]:
-        """The hits among some turns; those of one piece are read together."""
+        """Return the hits among some turns; turns in the same piece are read together."""
         told = [row.part for row in rows], [row.record for row in rows]
         asked = {row[1:3]: row for row in rows}
         pieces: dict[tuple[int, int], list[_Place]] = {}
@@ -214,7 +214,7 @@ class TurnReader:
         return hits
 
     def _may_read(self, piece: _Place, session: TeamSession) -> bool:
-        """Whether a piece is looked into; else it counts as refused."""
+        """Check whether a piece is within the limits; otherwise count it as refused."""
         self._read[session.owner] += piece.raw
         may = (
             piece.raw <= _LARGEST
@@ -225,13 +225,13 @@ class TurnReader:
         return may
 
     def _may_split(self, body: bytes, session: TeamSession) -> bool:
-        """Whether the lines of a piece are looked at, which are few in all that a client wrote."""
+        """Check whether a piece has a plausible number of lines."""
         self._read[session.owner] += max(0, body.count(b"\n") * _LEAST_LINE - len(body))
         return self._read[session.owner] <= _MOST_OF_ONE
 
 
 def _split(body: bytes, turns: list[_Place]) -> Iterator[tuple[_Place, list[bytes]]]:
-    """Each turn of a piece with its lines, which end where the next one begins: none is read twice."""
+    """Yield each turn of a piece with its lines, which end where the next turn begins."""
     lines, starts = body.split(b"\n"), sorted({place.record for place in turns})
     ends = dict(itertools.pairwise(starts))
     for place in turns:
@@ -240,7 +240,7 @@ def _split(body: bytes, turns: list[_Place]) -> Iterator[tuple[_Place, list[byte
 
 
 class _HitReader:
-    """Reads the turns that the server found, as hits."""
+    """Reads turns as hits."""
 
     def __init__(self, query: Query) -> None:
         self._query = query
@@ -255,8 +255,7 @@ class _HitReader:
         for mark in marks:
             for word in mark:
                 stems.append(word.removesuffix("i").encode())
-        # No line may be passed over where a phrase must not be in any, or a word is spelled in
-        # several ways.
+        # Every line must be read if a phrase is excluded, or if a word has several spellings.
         sees_all = any(term.exact for term in query.excluded) or not all(
             term.text.isascii() for term in query.terms
         )
@@ -267,7 +266,7 @@ class _HitReader:
     def hit(
         self, row: Turn, place: _Place, lines: list[bytes], session: TeamSession
     ) -> TeamHit | None:
-        """A turn as a hit, by its best record; None where its lines do not bear it out."""
+        """Return a turn as a hit, shown by its best record, or None if its lines do not contain the words."""
         name = place.name
         best: tuple[int, Snippet] | None = None
         missing = set(range(len(self._phrases)))
@@ -304,10 +303,10 @@ class _HitReader:
     def _texts(
         self, lines: list[bytes], number: int, *, subagent: bool
     ) -> list[tuple[int, Snippet, str]]:
-        """The records of a turn that say something: number, snippet, and the text without capitals."""
+        """Return the records of a turn that have text: number, snippet and lower-case text."""
         extractor, told = TextExtractor(subagent=subagent), []
         for place, line in enumerate(lines):
-            low = line.lower()  # escapes and accents are looked through by reading alone
+            low = line.lower()  # Only parsing resolves escapes and accents.
             plain = bool(self._needles) and low.isascii() and b"\\u" not in low
             silent = plain and not any(needle in low for needle in self._needles)
             if silent and b'"user"' not in line:

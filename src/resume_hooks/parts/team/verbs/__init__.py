@@ -1,4 +1,4 @@
-"""The verbs of this part, as they are declared."""
+"""The command-line options of the team verbs."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from resume_hooks.cli.options import DRY_RUN, YES, VerbOptions, argument, flag, 
 
 
 class InitOptions(VerbOptions, body="resume_hooks.parts.team.verbs.team_setup:init"):
-    """Make a database a team's; run by whoever may create roles, and objects in it.
+    """Make a database a team's; needs a role that may create roles, and objects in the database.
 
-    Each member then needs a role of the server: CREATE ROLE alice LOGIN; GRANT rh_member TO alice.
+    Each member then needs a role on the server: CREATE ROLE alice LOGIN; GRANT rh_member TO alice.
 
     \b
     Examples:
@@ -20,12 +20,12 @@ class InitOptions(VerbOptions, body="resume_hooks.parts.team.verbs.team_setup:in
     """
 
     service: str = argument(metavar="SERVICE")
-    upgrade: bool = flag(help="Bring a team's database to the form that this version needs.")
-    sql: bool = flag(help="Print what would be run, run nothing.")
+    upgrade: bool = flag(help="Upgrade a team's database to the schema of this version.")
+    sql: bool = flag(help="Only print the SQL.")
 
 
 class JoinOptions(VerbOptions, body="resume_hooks.parts.team.verbs.team_setup:join"):
-    """Join the team of a libpq service. Nothing is sent by that: add a project, or push a session.
+    """Join the team of a libpq service. This sends nothing yet: add a project, or push a session.
 
     \b
     Examples:
@@ -36,10 +36,10 @@ class JoinOptions(VerbOptions, body="resume_hooks.parts.team.verbs.team_setup:jo
 
 
 class ProjectsOptions(VerbOptions, body="resume_hooks.parts.team.verbs.team_setup:projects"):
-    """List the projects that turns' ends push; add or remove this folder's, or admit a member to it.
+    """List the projects that are pushed after each turn; add or remove this folder's, or admit a member to it.
 
-    A project is what its git remote is called. Whoever adds it first admits others; that lets them
-    read what is shared with the project, and nothing else.
+    A project is named by its git remote. The member who adds it first admits others. They can then
+    read sessions that are shared with the project, and nothing else.
 
     \b
     Examples:
@@ -56,7 +56,7 @@ class ProjectsOptions(VerbOptions, body="resume_hooks.parts.team.verbs.team_setu
 
 
 class MemberOptions(VerbOptions, body="resume_hooks.parts.team.verbs.team_setup:member"):
-    """Say as the admin who a member is, or that he left: a role made anew inherits nothing by its name.
+    """As the admin, say who a member is, or that a member left: a new role inherits nothing by its name.
 
     \b
     keep    the role that has the name today is the same person
@@ -64,7 +64,7 @@ class MemberOptions(VerbOptions, body="resume_hooks.parts.team.verbs.team_setup:
     give    the same, and what he shared is another member's
     remove  the same, and all that was his goes from the server, for good
 
-    Nobody is given what a member kept private.
+    A member's private sessions are never given to anybody.
 
     \b
     Examples:
@@ -76,13 +76,13 @@ class MemberOptions(VerbOptions, body="resume_hooks.parts.team.verbs.team_setup:
     change: str = argument(type=click.Choice(["keep", "retire", "give", "remove"]))
     login: str = argument()
     to: str = option(
-        metavar="LOGIN", default="", help="Whose it is to be; with keep: the role's new name."
+        metavar="LOGIN", default="", help="The new owner; with keep: the role's new name."
     )
     yes: bool = YES
 
 
 class StatusOptions(VerbOptions, body="resume_hooks.parts.team.verbs.team_setup:status"):
-    """Show the team, what is pushed and how far behind it is; asks the server nothing.
+    """Show the team, the pushed projects and the sessions that wait; does not ask the server.
 
     \b
     Examples:
@@ -91,7 +91,7 @@ class StatusOptions(VerbOptions, body="resume_hooks.parts.team.verbs.team_setup:
 
 
 class LeaveOptions(VerbOptions, body="resume_hooks.parts.team.verbs.team_setup:leave"):
-    """Forget the team on this machine, with what was fetched to read; what the server has stays there.
+    """Forget the team on this machine, with all fetched copies; the server keeps its data.
 
     \b
     Examples:
@@ -100,10 +100,10 @@ class LeaveOptions(VerbOptions, body="resume_hooks.parts.team.verbs.team_setup:l
 
 
 class PushOptions(VerbOptions, body="resume_hooks.parts.team.verbs.team:push"):
-    """Send sessions, without secrets, images and documents; what was sent before is not sent again.
+    """Send sessions without secrets, images and documents; nothing is sent twice.
 
-    SESSION defaults to the latest session of this folder. They stay private to you until they are
-    shared.
+    SESSION defaults to the latest session of this folder. Sessions stay private to you until you
+    share them.
 
     \b
     Examples:
@@ -114,13 +114,13 @@ class PushOptions(VerbOptions, body="resume_hooks.parts.team.verbs.team:push"):
     """
 
     locators: tuple[str, ...] = argument(nargs=-1, metavar="[SESSION]...")
-    everything: bool = flag("--all", help="Every session of the projects that were added.")
-    rescan: bool = flag(help="Compare all that was sent with today's rules; replace what differs.")
+    everything: bool = flag("--all", help="Push every session of the added projects.")
+    rescan: bool = flag(help="Compare all sent data with today's rules, and replace what differs.")
     dry_run: bool = DRY_RUN
 
 
 class PullOptions(VerbOptions, body="resume_hooks.parts.team.verbs.team:pull"):
-    """Fetch a session to read it here; without SESSION drop copies that were forgotten or are no longer shared.
+    """Fetch a session to read it here; without SESSION, drop copies that were forgotten or are no longer shared.
 
     \b
     Examples:
@@ -132,7 +132,7 @@ class PullOptions(VerbOptions, body="resume_hooks.parts.team.verbs.team:pull"):
 
 
 class SessionsOptions(VerbOptions, body="resume_hooks.parts.team.verbs.team:sessions"):
-    """List what one may see, the newest first: one's own on every machine, and what was shared.
+    """List the sessions that you may see, newest first: your own from every machine, and shared ones.
 
     \b
     Examples:
@@ -140,7 +140,7 @@ class SessionsOptions(VerbOptions, body="resume_hooks.parts.team.verbs.team:sess
       resume-hooks team sessions --mine --json
     """
 
-    mine: bool = flag(help="Only one's own.")
+    mine: bool = flag(help="Only your own.")
 
 
 class SearchOptions(
@@ -148,7 +148,7 @@ class SearchOptions(
     body="resume_hooks.parts.team.verbs.team:search",
     context_settings={"ignore_unknown_options": True},
 ):
-    """Find what was said in every session that one may see; the words are those of `resume-hooks search`.
+    """Search all sessions that you may see; the query is that of `resume-hooks search`.
 
     \b
     Examples:
@@ -157,17 +157,19 @@ class SearchOptions(
     """
 
     words: tuple[str, ...] = argument(nargs=-1, required=True, type=click.UNPROCESSED)
-    mine: bool = flag(help="Only one's own sessions.")
+    mine: bool = flag(help="Only your own sessions.")
     project: str | None = option(metavar="DIR", help="Only the project of a folder.")
-    since: str | None = option(metavar="WHEN", help="Said since: a date, or 12h, 3d, 2w, 6m ago.")
+    since: str | None = option(
+        metavar="WHEN", help="Only turns since a date, or 12h, 3d, 2w, 6m ago."
+    )
     limit: int = option(type=click.IntRange(1, 100), default=10, show_default=True, help="Hits.")
 
 
 class ResumeOptions(VerbOptions, body="resume_hooks.parts.team.verbs.team:resume"):
-    """Go on here in a session of the team's: one's own whole, a colleague's as a conversation under a fresh id.
+    """Continue a session of the team's here: your own completely, a colleague's as a conversation under a new id.
 
-    One's own comes with its ancestors, at home in this folder, and what follows is pushed as a fork
-    of it.
+    Your own session comes with its ancestors, into this folder. Later turns are pushed as a fork of
+    it.
 
     \b
     Examples:
@@ -179,13 +181,13 @@ class ResumeOptions(VerbOptions, body="resume_hooks.parts.team.verbs.team:resume
     home: str | None = option(
         type=click.Path(exists=True, file_okay=False), help="Its folder; by default this one."
     )
-    force: bool = flag(help="Make another where the same is here already.")
+    force: bool = flag(help="Create it again if it exists here already.")
     start: bool = flag(help="Start the client on it.")
     dry_run: bool = DRY_RUN
 
 
 class ShareOptions(VerbOptions, body="resume_hooks.parts.team.verbs.team:share"):
-    """Let others read one of your sessions, with what it will still say.
+    """Let others read one of your sessions, including its later turns.
 
     \b
     Examples:
@@ -195,14 +197,14 @@ class ShareOptions(VerbOptions, body="resume_hooks.parts.team.verbs.team:share")
 
     locator: str = argument(metavar="SESSION")
     whom: str = option(
-        "--with", metavar="project|team|MEMBER", required=True, help="Who may read it, and go on."
+        "--with", metavar="project|team|MEMBER", required=True, help="Who may read and resume it."
     )
-    until: str | None = option(metavar="DATE", help="For a member: the day on which it ends.")
+    until: str | None = option(metavar="DATE", help="For a member: the last day of access.")
     dry_run: bool = DRY_RUN
 
 
 class UnshareOptions(VerbOptions, body="resume_hooks.parts.team.verbs.team:unshare"):
-    """Make one of your sessions private again. What somebody fetched meanwhile goes at his next pull.
+    """Make one of your sessions private again. Copies that others fetched are removed at their next pull.
 
     \b
     Examples:
@@ -214,9 +216,9 @@ class UnshareOptions(VerbOptions, body="resume_hooks.parts.team.verbs.team:unsha
 
 
 class ForgetOptions(VerbOptions, body="resume_hooks.parts.team.verbs.team:forget"):
-    """Remove one of your sessions from the server for good, of all your machines; it is never taken again.
+    """Remove one of your sessions from the server for good, from all your machines; it is never accepted again.
 
-    The files here stay. Beyond reach are backups of the server, and what somebody copied elsewhere.
+    The files here stay. Backups of the server, and copies made elsewhere, are out of reach.
 
     \b
     Examples:
@@ -247,11 +249,11 @@ _ACTS = (
 
 
 class TeamOptions(VerbOptions, acts=_ACTS):
-    """Share sessions with a team, and with your own other machines, over a PostgreSQL of yours.
+    """Share sessions with a team, and with your own other machines, over your own PostgreSQL.
 
-    Everything is private to you until you share it. Secrets that are known, images and documents
-    stay here. A team is named by a service of libpq (~/.pg_service.conf, the password in
-    ~/.pgpass); nothing of it is in our settings.
+    Everything is private to you until you share it. Known secrets, images and documents stay here.
+    A team is named by a libpq service (~/.pg_service.conf, with the password in ~/.pgpass); our
+    settings contain none of it.
 
     \b
     Examples:

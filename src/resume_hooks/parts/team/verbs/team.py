@@ -1,4 +1,4 @@
-"""``team``: sessions on the team's PostgreSQL: push, pull, resume, search, share, forget."""
+"""``team``: push, pull, resume, search, share and forget sessions on the team's PostgreSQL."""
 
 from __future__ import annotations
 
@@ -43,15 +43,17 @@ from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import format_count
 
-_MORE = ["There may be more: the latest are listed. Every act takes an id or a title of any."]
+_MORE = [
+    "Only the latest are listed, there may be more. Every act also accepts the id or title of an older one."
+]
 
 
 def push(options: PushOptions) -> None:
-    """Send sessions, or show what would be sent."""
+    """Send sessions, or show a preview."""
     from resume_hooks.parts.team import (
         background,
         pushing,
-    )  # what reads and imports sessions takes 80 ms to load
+    )  # 80 ms to import
 
     team = membership.required(options.where)
     if options.everything and options.locators:
@@ -83,8 +85,8 @@ def push(options: PushOptions) -> None:
 
 
 def pull(options: PullOptions) -> None:
-    """Fetch a session, or drop the copies that are gone."""
-    from resume_hooks.parts.team import fetching  # as above
+    """Fetch a session, or remove the copies that you may no longer read."""
+    from resume_hooks.parts.team import fetching  # as in push
 
     team = membership.required(options.where)
     with connected(team.service) as db:
@@ -103,14 +105,14 @@ def pull(options: PullOptions) -> None:
     whose = []
     for session in wanted:
         if session.given:
-            whose.append("It was a member's who left: nobody verified what it says.")
+            whose.append("It belonged to a former member, and its words are unverified.")
     print_team_answer(
         options, data, lambda: "\n".join(lines) or "Nothing to do.", [*whose, *db.notes]
     )
 
 
 def sessions(options: SessionsOptions) -> None:
-    """Print the sessions that one may see."""
+    """Print the sessions that you may see."""
     team = membership.required(options.where)
     with connected(team.service) as db:
         found = list_team_sessions(db, mine=options.mine)
@@ -119,14 +121,14 @@ def sessions(options: SessionsOptions) -> None:
 
 
 def search(options: SearchOptions) -> None:
-    """Print the hits of the team."""
+    """Print the hits in the team's sessions."""
     answer_search(options, mine=options.mine)
 
 
 def resume(options: ResumeOptions) -> None:
-    """Make a session here of one of the team's, and start the client if asked to."""
-    from resume_hooks.cli.child import require_client, require_folder  # as above
-    from resume_hooks.derive.imports.bring_in import BundleOptions  # as above
+    """Create a local session from one of the team's, and optionally start the client."""
+    from resume_hooks.cli.child import require_client, require_folder  # as in push
+    from resume_hooks.derive.imports.bring_in import BundleOptions  # as in push
     from resume_hooks.parts.team import fetching
 
     team = membership.required(options.where)
@@ -145,7 +147,7 @@ def resume(options: ResumeOptions) -> None:
             made.title,
         ),
         ("from", f"{wanted.owner} on {wanted.machine}"),
-        ("as of", f"{format_minute(wanted.pushed)} UTC, when that machine last sent of it"),
+        ("as of", f"{format_minute(wanted.pushed)} UTC, when that machine last pushed"),
         ("id", came.session_id),
         ("file", made.file or made.parent_file),
         ("generations", str(len(found))),
@@ -163,10 +165,10 @@ def resume(options: ResumeOptions) -> None:
 
 
 def share(options: ShareOptions) -> None:
-    """Give a session to others."""
+    """Share a session."""
     if options.until and options.whom in {"project", "team"}:
         raise UsageError(
-            "--until is for a single member", "Unshare a session to end what all may see."
+            "--until is for a single member", "Unshare the session to end access for all."
         )
     until = time_of_option(options.until) if options.until else None
     _on_own(
@@ -177,12 +179,12 @@ def share(options: ShareOptions) -> None:
 
 
 def unshare(options: UnshareOptions) -> None:
-    """Take a session back."""
+    """Make a session private again."""
     _on_own(options, lambda db, session: sharing.unshare_session(session, db), "private again")
 
 
 def forget(options: ForgetOptions) -> None:
-    """Ask, and remove a session from the server."""
+    """Ask for confirmation, and remove a session from the server."""
     asks = options.asks("Forgetting")
     team = membership.required(options.where)
     with connected(team.service) as db:
@@ -204,17 +206,17 @@ def forget(options: ForgetOptions) -> None:
 
 
 def _pushable_session(locator: str | None, where: Where) -> SessionFile:
-    """The session that a locator names. UsageError for another agent's."""
+    """Return the session for a locator. Raise UsageError if it belongs to another agent."""
     session = locate_session(locator, where, foreign=bool(locator))
     require_whole(session)
     if session.agent != NAME:
-        remedy = f"A fork is sent: resume-hooks fork {session.session_id} --to claude"
-        raise UsageError("A team takes the sessions of Claude Code alone", remedy)
+        remedy = f"You can push a fork: resume-hooks fork {session.session_id} --to claude"
+        raise UsageError("A team only accepts sessions of Claude Code", remedy)
     return session
 
 
 def _reach_notes(project: str, login: str, db: Database) -> list[str]:
-    """Whose a project is, and how many read what is shared with it; none where one is not in it."""
+    """Return notes on the project's owner and its number of readers, or [] if you are not in the project."""
     reach = sharing.reach_of(project, db)
     if reach is None:
         return []
@@ -225,7 +227,7 @@ def _reach_notes(project: str, login: str, db: Database) -> list[str]:
     return [
         (
             f"With project: {project} is {whose}. It reaches "
-            f"{format_count(reach.others, 'member')} beside you now."
+            f"{format_count(reach.others, 'member')} besides you now."
         )
     ]
 

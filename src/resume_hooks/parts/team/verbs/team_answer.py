@@ -1,6 +1,6 @@
-"""How the acts of ``team`` answer: one documented form for all, tables for people.
+"""Print the answers of the ``team`` acts: one JSON format for all, tables for people.
 
-The search, of two verbs.
+Two verbs share the search.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ NOTHING: dict[str, Any] = {
 
 
 def answer_search(options: SearchOptions | core.SearchOptions, *, mine: bool = False) -> None:
-    """Print the team's answer to the words that were asked, of ``search --team`` too."""
+    """Print the team's hits for the query of ``team search`` or ``search --team``."""
     refuse_unknown(options.words)
-    from resume_hooks.parts.team import finding  # only who searches waits for it
+    from resume_hooks.parts.team import finding  # only needed for a search
 
     if options.since:
         since = time_of_option(options.since).isoformat()
@@ -64,8 +64,8 @@ def answer_search(options: SearchOptions | core.SearchOptions, *, mine: bool = F
             options.words, db, among, most=min(options.limit, 100)
         )
     older = (
-        f"Of the turns with these words the newest {searched:,} were looked at for the "
-        "phrase; there are older ones."
+        f"Only the newest {searched:,} turns with these words were searched for the "
+        "phrase. There are older ones."
     )
     print_team_answer(
         options,
@@ -77,14 +77,14 @@ def answer_search(options: SearchOptions | core.SearchOptions, *, mine: bool = F
 
 @contextlib.contextmanager
 def connected_to_read(options: VerbOptions) -> Iterator[Database]:
-    """A connection for what a model may also ask, for so long.
+    """Open a time-limited connection for requests that a model may also make.
 
-    UsageError where one asks and nobody allowed it.
+    Raise UsageError if a model asks and the user has not allowed it.
 
-    A shell below a client counts as the model's, whatever it took from its environment.
+    A shell below a client counts as the model's, whatever its environment says.
     """
     if is_model_shell() or (not sys.stdout.isatty() and is_below_client(options.where)):
-        from resume_hooks.parts.team import background  # a user's search does without
+        from resume_hooks.parts.team import background  # not needed for a user's search
 
         background.require_model_may_search(options.where)
     with connected(membership.required(options.where).service) as db:
@@ -95,8 +95,8 @@ def connected_to_read(options: VerbOptions) -> Iterator[Database]:
 def team_lineage(
     options: LineageOptions, here: Callable[[LineageOptions], list[Ancestor]]
 ) -> tuple[list[Ancestor], list[str]]:
-    """The rows of ``lineage --team``: those of this machine, and where it knows no more the server's; and its notes."""
-    from resume_hooks.parts.team.ancestry import of_team, with_team  # no act of ``team`` loads it
+    """Return the rows of ``lineage --team`` and notes; the server supplies the ancestors that this machine lacks."""
+    from resume_hooks.parts.team.ancestry import of_team, with_team  # only needed for a lineage
 
     with connected_to_read(options) as db:
         try:
@@ -109,7 +109,7 @@ def team_lineage(
 
 
 def _hits_text(hits: Sequence[TeamHit]) -> str:
-    """Hits for people and models: who said it and where, then the words around."""
+    """Return hits as text: the session and its owner, then the snippet."""
     lines = [f"{format_count(len(hits), 'hit')} in the team · {EVIDENCE}"]
     for hit in hits:
         lines += [
@@ -130,7 +130,7 @@ def print_team_answer(
     text: Callable[[], str],
     warnings: Sequence[str] = (),
 ) -> None:
-    """Print an act's answer: what it did, and nothing in the fields that it is not about."""
+    """Print an act's answer; fields of other acts are empty."""
     team: Team | None = joined_team(options.where)
     facts = {
         "act": options.verb,
@@ -141,7 +141,7 @@ def print_team_answer(
 
 
 def pushed_text(done: Sequence[Pushed], *, written: bool) -> str:
-    """What was, or would be, sent, a line a session."""
+    """Return the results of a push as text, one line per session."""
     rows = [
         [each.title, each.result if written else "would send", f"{each.records:,}", f"{each.raw:,}", f"{each.stored:,}",
          f"{sum(each.secrets.values()):,}"]
@@ -161,7 +161,7 @@ def pushed_text(done: Sequence[Pushed], *, written: bool) -> str:
 
 
 def push_notes(done: Sequence[Pushed]) -> list[str]:
-    """What to say of sessions that the server didn't take."""
+    """Return notes on sessions that the server refused."""
     short = [each.title for each in done if each.result == "shorter"]
     gone = [each.title for each in done if each.result == "forgotten"]
     scrubbed = [each for each in done if each.result == "scrubbed"]
@@ -172,17 +172,17 @@ def push_notes(done: Sequence[Pushed]) -> list[str]:
     ]
     notes += [f"'{title}' was forgotten, and is not sent again." for title in gone]
     notes += [
-        f"'{each.title}' was scrubbed on another machine. It is sent again once it is scrubbed here, too:"
+        f"'{each.title}' was scrubbed on another machine. It is sent again after you scrub it here:"
         f" resume-hooks scrub {each.session_id} --in-place"
         for each in scrubbed
     ]
     return notes + [
-        f"'{title}' ended before what the team keeps, and is not sent." for title in old
+        f"'{title}' ended before the team's retention period, and is not sent." for title in old
     ]
 
 
 def sessions_text(found: Sequence[TeamSession]) -> str:
-    """The team's sessions, a line each."""
+    """Return the team's sessions as text, one line each."""
     rows = [
         [each.title, each.owner, each.machine, " + ".join([each.visible, *each.shared_with]), format_minute(each.ended),
          each.session_id, f"{each.records:,}"]

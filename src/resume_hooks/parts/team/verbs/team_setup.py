@@ -1,4 +1,4 @@
-"""The acts of ``team`` that are about the team itself: set it up, join it, say what is pushed, leave it."""
+"""The ``team`` acts for the team itself: set it up, join it, choose projects, show the status, leave it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _HELD = (
 
 
 def init(options: InitOptions) -> None:
-    """Make the database, bring it up to date, or print what would do it."""
+    """Create or upgrade the database, or print the SQL for that."""
     service, form = service_named(options.service), 0
     if options.upgrade:
         with connected(service, any_form=True) as db:
@@ -45,9 +45,9 @@ def init(options: InitOptions) -> None:
                 )
             db.run(sql)
     if options.upgrade:
-        with connected(service, any_form=options.sql):  # one that is too new is refused
+        with connected(service, any_form=options.sql):  # a version that is too new is refused
             if sql:
-                done = f"The database has form {VERSION} now."
+                done = f"The database has schema version {VERSION} now."
             else:
                 done = "The database needs no upgrade."
     elif not options.sql:
@@ -68,7 +68,7 @@ def join(options: JoinOptions) -> None:
 
 
 def projects(options: ProjectsOptions) -> None:
-    """Print the projects, after changing them if that was asked."""
+    """Print the projects, after an optional change."""
     team = membership.required(options.where)
     key, change, text = (
         membership.project_of(project_folder_of_option(options.project)),
@@ -96,7 +96,7 @@ def projects(options: ProjectsOptions) -> None:
             if is_in:
                 notes = [
                     (
-                        f"{first} added {key} first, and admitted you: whom he admits reads "
+                        f"{first} added {key} first, and admitted you. Members whom that owner admits read "
                         "what you share with it."
                     )
                 ]
@@ -104,14 +104,14 @@ def projects(options: ProjectsOptions) -> None:
                 notes = [f"{first} added {key} first, and can admit you to what is shared with it."]
         team = team._replace(projects=(*others, key) if change == "add" else others)
         membership.keep(team, options.where)
-    text += "\n".join(team.projects) or "No project is pushed at turns' ends."
+    text += "\n".join(team.projects) or "No project is pushed after turns."
     print_team_answer(
         options, {"written": bool(change), "projects": list(team.projects)}, lambda: text, notes
     )
 
 
 def member(options: MemberOptions) -> None:
-    """Ask, and say who a member is, or that he left."""
+    """Ask for confirmation, and record who a member is or that the member left."""
     if (options.change == "give") is not bool(options.to) and options.change != "keep":
         raise UsageError(
             "--to goes with give, which needs it, and with keep",
@@ -136,7 +136,7 @@ def member(options: MemberOptions) -> None:
 
 
 class _Held(NamedTuple):
-    """What an open transaction kept of a member who left, and the name that he has now."""
+    """The number of a former member's sessions that an open transaction still holds, and the member's new name."""
 
     sessions: int
     login: str
@@ -145,13 +145,13 @@ class _Held(NamedTuple):
 def _held_text(held: _Held) -> str:
     return (
         f"\nAn open transaction holds {format_count(held.sessions, 'session')}: end it, and do the "
-        f"same of '{held.login}'."
+        f"same for '{held.login}'."
     )
 
 
 def status(options: StatusOptions) -> None:
-    """Print what is pushed and what waits."""
-    from resume_hooks.parts.team import background  # with what reads sessions: 80 ms
+    """Print the pushed projects and the waiting sessions."""
+    from resume_hooks.parts.team import background  # 80 ms to import
 
     team = membership.required(options.where)
     waiting = background.sessions_behind(team, options.where)
@@ -172,11 +172,11 @@ def status(options: StatusOptions) -> None:
 
 
 def leave(options: LeaveOptions) -> None:
-    """Forget the team here."""
+    """Forget the team on this machine."""
     membership.required(options.where)
     membership.leave_team(options.where)
     print_team_answer(
         options,
         {"written": True},
-        lambda: "Left. What the server has is removed by: team forget, on any machine.",
+        lambda: "Left. To remove data from the server: team forget, on any machine.",
     )
