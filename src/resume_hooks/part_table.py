@@ -21,17 +21,17 @@ VERBS: Dict[str, Tuple[str, str, str]] = {
     ),
     "export": (
         "share",
-        "Write a session as a page, as Markdown, or as a bundle to be imported.",
+        "Write a session as a page, as Markdown, or as a bundle for import.",
         "fsck",
     ),
     "share": (
         "share",
-        "Write a session as one file for a colleague: a page to read, which import takes.",
+        "Write a session as one file for a colleague, to read or to import.",
         "fsck",
     ),
     "import": (
         "share",
-        "Import a transcript, from a file or the standard input, as a new session.",
+        "Import a transcript from a file or standard input as a new session.",
         "fsck",
     ),
     "team": (

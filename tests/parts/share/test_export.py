@@ -105,12 +105,10 @@ def test_without_redaction(cli: Cli, document: Document, file: Path, here: Path)
     """It is said, in the document too."""
     answer = document("export", SESSION, "--no-redact", "-o", "raw.md")
     assert answer["data"]["redacted"] is None
-    assert answer["warnings"] == [
-        "Nothing was taken out: look for secrets before you give it away."
-    ]
+    assert answer["warnings"] == ["Nothing was removed: check for secrets before you share it."]
     text = (here / "raw.md").read_text()
     assert GITHUB in text
-    assert "Nothing was taken out" in text
+    assert "Nothing was removed" in text
 
 
 def test_a_lineage(document: Document, file: Path, here: Path, config_home: ConfigHome) -> None:
@@ -220,6 +218,6 @@ def test_a_bundle_of_another_agent_is_refused(
         [meta(), said("user", "Tune the parser", 1), said("assistant", "Tuned.", 2)],
     )
     done = cli("export", THREAD, "-o", str(here / "a.json"))
-    assert b"A bundle holds sessions of Claude Code alone" in done.stderr
+    assert b"A bundle only contains sessions of Claude Code" in done.stderr
     assert cli("export", THREAD, "-o", str(here / "a.html")).returncode == 0
     assert "Tune the parser" in (here / "a.html").read_text()

@@ -71,7 +71,7 @@ def test_a_file(cli: Cli, config_home: ConfigHome, tmp_path: Path) -> None:
         str(path),
         "6 records of 7 lines",
         "17 of 17 checks passed",
-        "What it says is not verified: it is whatever its author wrote.",
+        "Its content is unverified: its author could write anything.",
         "/resume ",
         f"cd {config_home.root / 'here'} && claude --resume ",
     ):
@@ -114,7 +114,10 @@ def test_the_same_twice(
     assert (again["written"], again["session_id"], again["file"]) == (False, "", "")
     assert again["parent_session_id"] == again["imported"]["existing"] == first["session_id"]
     text = cli("import", str(path)).stdout.decode()
-    assert "the same was imported before, so nothing was written (--force makes another)" in text
+    assert (
+        "the same file was imported before, so nothing was written (--force creates another)"
+        in text
+    )
     assert f"/resume {first['session_id']}" in text
     assert len(left(config_home)) == 1
     forced = document("import", str(path), "--force")["data"]
@@ -130,7 +133,7 @@ def test_what_is_hidden_and_damaged_is_told(cli: Cli, tmp_path: Path) -> None:
     path.write_bytes(session_bytes([*records, b"garbage"]))
     text = cli("import", str(path)).stdout.decode()
     assert (
-        "4 records of 5 lines, 1 damaged; 1 of them the model reads and the screen does not show"
+        "4 records of 5 lines, 1 damaged; 1 of them visible to the model but not on the screen"
         in text
     )
 
@@ -166,8 +169,8 @@ def test_a_hostile_name_and_title(cli: Cli, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("source", "code", "message"),
     [
-        ("https://me:secret@example.com/x.jsonl?key=secret", 2, "An address is not fetched"),
-        ("file:///etc/passwd", 2, "An address is not fetched"),
+        ("https://me:secret@example.com/x.jsonl?key=secret", 2, "Web addresses are not supported"),
+        ("file:///etc/passwd", 2, "Web addresses are not supported"),
         ("nowhere.jsonl", 1, "can't be read: No such file"),
         ("/etc", 1, "can't be read"),
         ("/dev/zero", 1, "can't be read"),
@@ -293,7 +296,7 @@ def test_conversations(cli: Cli, path: Path) -> None:
     done = cli("import", str(path))
     assert (done.returncode, done.stderr) == (0, b"")
     text = done.stdout.decode()
-    for part in ("brought in", "their conversations alone", "in Claude Code", "/resume "):
+    for part in ("brought in", "only their conversations", "in Claude Code", "/resume "):
         assert part in text
     again = cli("import", str(path))
     assert again.stdout.count(b"known") == 2
@@ -304,7 +307,7 @@ def test_a_dry_run_of_a_bundle(document: Document, path: Path, config_home: Conf
     """It says what would come; nothing does."""
     answer = document("import", str(path), "--whole", "--dry-run")
     assert answer["data"]["written"] is False
-    assert answer["warnings"] == ["A bundle holds no file backups: rewind-files starts afresh."]
+    assert answer["warnings"] == ["A bundle has no file backups: rewind-files starts without any."]
     assert {row["session_id"] for row in answer["data"]["bundle"]} == {""}
     assert list(config_home.config.rglob("*.jsonl")) == []
 
@@ -329,4 +332,4 @@ def test_a_page_is_asked_about_and_imported(desk: Desk, tmp_path: Path) -> None:
     assert screen.ended() == 0
     (made,) = desk.ids() - known
     assert f"STARTED --resume {made}".encode() in screen.raw
-    assert b"not verified" in screen.raw
+    assert b"unverified" in screen.raw

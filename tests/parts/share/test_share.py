@@ -113,7 +113,7 @@ def test_a_page_in_a_repository_is_said_to_lie_there(
     (project / ".git").mkdir(parents=True)
     (project / "docs").mkdir()
     (said,) = document("share", SESSION, "--yes", "-o", str(project / "docs"))["warnings"]
-    assert f"lies in the repository {project}:" in said
+    assert f"is in the repository {project}:" in said
     assert document("share", SESSION, "--yes", "-o", str(tmp_path))["warnings"] == []
 
 
@@ -125,7 +125,7 @@ def test_what_was_trimmed_is_said_to_stay_here(document: Document, config_home: 
         "session_id"
     ]
     (said,) = document("share", child, "--yes")["warnings"]
-    assert f"as placeholders. To share it whole: resume-hooks untrim {child[:8]} --all" in said
+    assert f"as placeholders. To share the originals: resume-hooks untrim {child[:8]} --all" in said
 
 
 def test_who_is_not_asked(
@@ -189,10 +189,10 @@ def flipped(page: str) -> str:
 
 
 BROKEN: dict[str, tuple[Callable[[str], str], bytes]] = {
-    "within what it carries": (cut, b"cut short or changed"),
-    "before what it carries": (lambda page: page[: page.index("<main") + 2_000], b"cut short"),
-    "a letter": (flipped, b"is not what was shared"),
-    "its digest": (lambda page: page.replace(MARK, f"{MARK}x"), b"cut short or changed"),
+    "within what it carries": (cut, b"truncated or changed"),
+    "before what it carries": (lambda page: page[: page.index("<main") + 2_000], b"truncated"),
+    "a letter": (flipped, b"is not the shared one"),
+    "its digest": (lambda page: page.replace(MARK, f"{MARK}x"), b"truncated or changed"),
     "a foreign page": (lambda _: "<!doctype html><p>hello", b"is a web page"),
 }
 

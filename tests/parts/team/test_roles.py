@@ -427,7 +427,7 @@ def test_what_a_stranger_hid_is_counted(alice: Machine, mallory: Machine) -> Non
         wish = BundleOptions(str(alice.home.root), whole=True, force=False, dry_run=False)
         for _ in range(2):
             _, notes = resume_team_session(named_team_session("Zebra", db), wish, db, alice.where)
-            assert "1 record of it reach the model, but the screen does not show." in notes
+            assert "The model sees 1 record of it that the screen does not show." in notes
 
 
 def test_an_ancestor_is_its_childs_owners(alice: Machine, mallory: Machine, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A session as one file to give away, and such a file, or a stranger's transcript, as a session of ours."""
+"""Export a session as a single file, and import such a file or any transcript as a new session."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ PART = Part(
     verbs=(
         Verb(
             "export",
-            "Write a session as a page, as Markdown, or as a bundle to be imported.",
+            "Write a session as a page, as Markdown, or as a bundle for import.",
             before="fsck",
         ),
         Verb(
             "share",
-            "Write a session as one file for a colleague: a page to read, which import takes.",
+            "Write a session as one file for a colleague, to read or to import.",
             before="fsck",
         ),
         Verb(
             "import",
-            "Import a transcript, from a file or the standard input, as a new session.",
+            "Import a transcript from a file or standard input as a new session.",
             before="fsck",
         ),
     ),

@@ -1,4 +1,4 @@
-"""The forms of export, share and import."""
+"""The JSON formats of export, share and import."""
 
 from __future__ import annotations
 
@@ -14,30 +14,26 @@ class ExportForm(StrictModel):
 
     session_id: str
     session_file: str
-    document: str = Field(description="the file that was, or would be, written")
+    document: str = Field(description="the written file, or the file that would be written")
     format: str = Field(description="html, md or json")
     written: bool
     size: int = Field(description="bytes of the document")
     sha256: str = Field(description="digest of the document, in hex")
     sessions: list[str] = Field(description="ids of the sessions in it, oldest first")
-    turns: int = Field(description="turns that are in it; 0 for a bundle")
+    turns: int = Field(description="turns in the document; 0 for a bundle")
     redacted: dict[str, int] | None = Field(
-        description="secrets that were taken out, by kind; null with --no-redact"
+        description="removed secrets by kind; null with --no-redact"
     )
-    images: int = Field(description="images that are in it; nobody looked into them for secrets")
-    cut: int = Field(description="texts that were cut for their length, each with a notice")
+    images: int = Field(description="images in the document, not checked for secrets")
+    cut: int = Field(description="overlong texts that were cut, each with a notice")
 
 
 class ShareForm(ExportForm):
-    """The receipt of a share: its page, and the bundle in it."""
+    """The receipt of a share: its page, and the bundle inside."""
 
-    redacted: dict[str, int] = Field(
-        description="secrets that were taken out of the bundle, by kind"
-    )
+    redacted: dict[str, int] = Field(description="secrets removed from the bundle, by kind")
     folders: int = Field(description="places where a home folder was replaced")
-    images: int = Field(
-        description="images and files that are not text; nobody looked into them for secrets"
-    )
+    images: int = Field(description="images and binary files, not checked for secrets")
     packed: int = Field(description="bytes of the bundle, packed")
 
 
@@ -46,41 +42,41 @@ came = CommonFields[ImportedSession]()
 
 
 class ImportFacts(StrictModel):
-    """The imported file, and the records that were taken over."""
+    """The imported file, and its imported records."""
 
     source: str = imported(lambda plan: plan.source.name, "the path, or: the standard input")
     bytes: int = imported(lambda plan: plan.source.size, "unpacked")
     sha256: str = imported(lambda plan: plan.source.sha256)
     lines: int
-    damaged: int = Field(description="lines that hold no record")
-    records: int = Field(description="records of the conversation that were taken over")
+    damaged: int = Field(description="lines without a record")
+    records: int = Field(description="imported records of the conversation")
     hidden: int = Field(
-        description="those of them that the model reads and the screen does not show"
+        description="the imported records that the model reads and the screen does not show"
     )
     existing: str | None = Field(
         description=(
-            "the session that was imported from the same bytes before; then no new one is made"
+            "the session from an earlier import of the same bytes; if set, no new session is created"
         )
     )
 
 
 class BundleRow(StrictModel):
-    """A session out of a bundle."""
+    """A session from a bundle."""
 
-    session_id: str = Field(description="its id here; empty in a dry run, which makes none")
-    was: str = came(lambda each: each.head.session_id, "its id where it comes from")
+    session_id: str = Field(description="its id here; empty in a dry run")
+    was: str = came(lambda each: each.head.session_id, "its original id")
     title: str = came(lambda each: each.receipt.title)
     parent_was: str = came(
-        lambda each: each.head.parent_session_id, 'the id of its parent there, "" for none'
+        lambda each: each.head.parent_session_id, 'the original id of its parent, "" for none'
     )
-    existing: bool = Field(description="the same was here before, so none was made")
-    files: int = Field(description="large outputs and sub-agents' files that came along")
+    existing: bool = Field(description="the same session existed already, so none was created")
+    files: int = Field(description="imported files of large outputs and sub-agents")
 
 
 class ImportForm(ReceiptForm):
-    """The receipt of an import, of the last session of a bundle.
+    """The receipt of an import, for a bundle that of its last session.
 
-    It has no parent; where the same was imported before, that session stands there.
+    It has no parent; if the same file was imported before, the parent fields name that session.
     """
 
     imported: ImportFacts | None = Field(description="null for a bundle")

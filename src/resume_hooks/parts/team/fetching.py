@@ -106,8 +106,8 @@ def resume_team_session(
         ]
         if came[0].hidden:
             notes.append(
-                f"{format_count(came[0].hidden, 'record')} of it reach the model, but the "
-                "screen does not show them."
+                f"The model sees {format_count(came[0].hidden, 'record')} of it that the "
+                "screen does not show."
             )
         if _is_own(wanted.session_id, db, where):
             return came, [

@@ -1,7 +1,7 @@
-"""A document as Markdown that GitHub shows well: a heading a turn, calls folded, fences longer than any inside.
+"""Render a document as Markdown for GitHub: a heading per turn, folded calls, unbreakable fences.
 
-What the model wrote stays Markdown; what could break out of its place, or load anything, is escaped
-there.
+The model's own Markdown is kept, but anything that could break the layout or load a resource is
+escaped.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _RUNS = re.compile(r"`+")
 
 
 def as_markdown(document: Iterable[Part]) -> Iterator[str]:
-    """The document as Markdown, piece by piece."""
+    """Yield the document as Markdown, piece by piece."""
     for part in document:
         if isinstance(part, CallPart):
             yield from _call_as_markdown(part)
@@ -92,7 +92,7 @@ def _text_as_markdown(part: parts.TextPart) -> str:
         return f"{head}\n\n{tame_markdown(part.text)}"
     if part.who == SUMMARY:
         return _fold_markdown(SPEAKERS[part.who], tame_markdown(part.text))
-    # In a quote tabs are narrower, behind its sign, and could make a fence there.
+    # Inside a quote, tabs are narrower and could create a fence.
     quoted = tame_markdown(plain_text(part.text).expandtabs(4)).split("\n")
     return f"{head}\n\n" + "\n".join(f"> {line}" if line else ">" for line in quoted)
 
@@ -119,7 +119,7 @@ def _call_as_markdown(call: CallPart) -> Iterator[str]:
 
 
 def _input_as_markdown(call: CallPart) -> str:
-    """The input of a call, for an edit the lines that it changes."""
+    """Return the input of a call; for an edit, the changed lines."""
     old, new, command = (call.given.get(key) for key in ("old_string", "new_string", "command"))
     if isinstance(old, str) and isinstance(new, str):
         if old:
@@ -144,7 +144,7 @@ def _fold_markdown(title: str, body: str) -> str:
 
 
 def fence_text(text: str, language: str = "") -> str:
-    """A text within a fence that nothing in it can close."""
+    """Return a text inside a fence that is longer than any run of backticks in it."""
     shown = plain_text(text)
     longest = max((len(run) for run in _RUNS.findall(shown)), default=0)
     fence = "`" * max(3, longest + 1)
@@ -152,7 +152,7 @@ def fence_text(text: str, language: str = "") -> str:
 
 
 def escape_markdown(text: str) -> str:
-    """A text on one line, with every sign escaped that Markdown or HTML would interpret."""
+    """Return a text as one line with all Markdown and HTML characters escaped."""
     return _SPECIAL.sub(r"\\\1", _html(text))
 
 
@@ -161,11 +161,11 @@ def _html(text: str) -> str:
 
 
 def tame_markdown(text: str) -> str:
-    """Markdown that stays in its place: no HTML, no images, only links to the web, every fence closed.
+    """Return Markdown without effects outside its place: no HTML or images, only web links, every fence closed.
 
-    Only a fence at the first column, outside of lists and quotes, keeps its text as it is: a list
-    or a quote may end before its fence does. The tamed text is parsed, in which no HTML can move a
-    fence.
+    Only a fence at the first column, outside lists and quotes, keeps its text unchanged, because a
+    list or quote may end before its fence. The escaped text is parsed to find the fences, so no
+    HTML can move them.
     """
     given = plain_text(text).split("\n")
     lines = [_tame_line(line) for line in given]
@@ -186,7 +186,7 @@ def tame_markdown(text: str) -> str:
 
 @cache
 def _block_parser() -> MarkdownIt:
-    # markdown-it takes 40 ms to load, which only a text with a fence has to spend.
+    # markdown-it takes 40 ms to import, only needed for a text with a fence.
     from markdown_it import MarkdownIt
 
     return MarkdownIt("commonmark", {"html": False, "maxNesting": 100}).disable(
@@ -195,16 +195,16 @@ def _block_parser() -> MarkdownIt:
 
 
 def _tame_line(line: str) -> str:
-    """A line outside of a fence.
+    """Return a line outside a fence with live markup escaped.
 
-    A code span that would need escapes becomes an element, which takes them.
+    A code span whose content needs escapes becomes a ``<code>`` element.
 
-    Wherever a span begins and ends for a reader, in a table or over two lines: nothing in this line
-    is live.
+    The result is safe wherever a reader sees the span begin and end, such as in a table or across
+    lines.
     """
-    if _FENCE.fullmatch(line):  # to some parsers one with a bar is the head of a table
+    if _FENCE.fullmatch(line):  # some parsers read a fence line with a bar as a table header
         return _escape_live(line).replace("|", "&#124;")
-    if "```" in line:  # without the marks of a span behind it that could be a fence
+    if "```" in line:  # could be a fence in some parsers, so its code spans are escaped too
         return _escape_live(line)
     pieces, place = [], 0
     for span in _SPAN.finditer(line):

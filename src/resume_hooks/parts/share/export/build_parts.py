@@ -1,8 +1,8 @@
-"""The parts of a document, in the order of its conversation: each record is read, redacted and released.
+"""Build the parts of a document in the order of its conversation: each record is read, redacted and released.
 
-A call stands together with its answer, which is looked up where it lies; a sub-agent's conversation
-stands within the call that started it. What the client adds by itself (reminders, listings, what
-hooks said) is left out.
+A call includes its result, which is read from its place in the file. A sub-agent's conversation is
+part of the call that started it. The client's own additions (reminders, listings, hook output) are
+left out.
 """
 
 from __future__ import annotations
@@ -48,18 +48,18 @@ from resume_hooks.transcripts.records import Record, string
 from resume_hooks.transcripts.transcript import read_record
 from resume_hooks.transcripts.trimmable_pieces import calls_in
 
-ABOUT = 300  # characters that say what a call is about
-NAME = 100  # characters of a name: of a tool, an agent, a kind of note, a branch
-MAX_TOOLS = 100  # tools that are named per turn
-MAX_DEPTH = 4  # levels of sub-agents within sub-agents
-MAX_PICTURE = 8 * 1024 * 1024  # characters of base64 of one image that a document carries
+ABOUT = 300  # maximum characters of a call's description
+NAME = 100  # maximum characters of a name: of a tool, agent, kind of note or branch
+MAX_TOOLS = 100  # maximum number of tools listed per turn
+MAX_DEPTH = 4  # maximum depth of nested sub-agents
+MAX_PICTURE = 8 * 1024 * 1024  # maximum base64 characters of an image in a document
 
 _CLIENTS_TAG = re.compile(r"</?(?:local-command|command|bash)-[a-z]+>")
-"""The client's tags around commands that it carries out, and around their output."""
+"""The client's tags around its own commands and their output."""
 
 
 class PartBuilder:
-    """Builds the parts of conversations, each sub-agent once; ``thoughts``: with the model's thinking."""
+    """Builds the parts of conversations, each sub-agent once; ``thoughts`` includes the model's thinking."""
 
     def __init__(self, redactor: ExportRedactor, *, thoughts: bool) -> None:
         self.redactor = redactor
@@ -68,7 +68,7 @@ class PartBuilder:
         self._agents: set[str] = set()
 
     def turn_part(self, found: ExportConversation, line: int) -> TurnPart:
-        """The head of the turn whose prompt stands in a line."""
+        """Return the header of the turn whose prompt is in this line."""
         turn = found.turns[line]
         return TurnPart(
             number=turn.number,
@@ -84,11 +84,11 @@ class PartBuilder:
         )
 
     def shorten_name(self, text: str) -> str:
-        """A name without secrets, on one short line."""
+        """Return a name without secrets, as one short line."""
         return collapse_line(plain_line(self.redactor.export_line(text[: 4 * NAME])), NAME)
 
     def parts_of_conversation(self, found: ExportConversation, depth: int = 0) -> Iterator[Part]:
-        """The parts of a conversation. SessionNotFound if the file changed meanwhile."""
+        """Yield the parts of a conversation. Raise SessionNotFound if the file has changed since it was scanned."""
         agents = {}
         for agent in subagents_of(found.path):
             agents[agent.name.removeprefix(PREFIX)] = agent
@@ -103,7 +103,7 @@ class PartBuilder:
                 yield part
 
     def agent_part(self, agent: Subagent, depth: int) -> AgentPart | None:
-        """A sub-agent's conversation; None if the document has it already."""
+        """Return a sub-agent's conversation, or None if the document already contains it."""
         if agent.path in self._agents:
             return None
         self._agents.add(agent.path)
@@ -122,7 +122,7 @@ class PartBuilder:
 
 
 class _Conversation:
-    """Builds the parts of one conversation; ``agents`` are the sub-agents that no call started yet, by their ids."""
+    """Builds the parts of one conversation; ``agents`` are the sub-agents without a call so far, by id."""
 
     def __init__(
         self,
@@ -146,7 +146,7 @@ class _Conversation:
         self._last: tuple[int, Record] = (-1, {})
 
     def parts_of_record(self, row: Node) -> Iterator[Part]:
-        """The parts of one record."""
+        """Yield the parts of one record."""
         record = self._read_record_of(row)
         kind = records.kind(record)
         if kind == records.SYSTEM:
@@ -162,7 +162,7 @@ class _Conversation:
             yield self._text_part(SUMMARY, text_of(record), record)
         elif kind == records.USER and not record.get("isMeta"):
             yield from self._user_parts(record)
-        elif kind not in records.CHAIN_KINDS:  # of a plain export
+        elif kind not in records.CHAIN_KINDS:  # from a plain export
             yield from self._note_parts(string(message, "role") or kind, text_of(record))
 
     def _assistant_parts(self, record: Record) -> Iterator[Part]:
@@ -226,7 +226,7 @@ class _Conversation:
     def _result_of_call(self, call: str) -> tuple[ResultPart | None, AgentPart | None]:
         row = (
             self._answers.pop(call, None) if call in self._called else None
-        )  # once, however often it is called
+        )  # each result appears once, even if its call is repeated
         if row is None:
             return None, None
         record = self._read_record_of(row)

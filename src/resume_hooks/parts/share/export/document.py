@@ -1,6 +1,6 @@
-"""A document of a session, or of its lineage: planned by one scan of each file, then written piece by piece.
+"""Plan a document of one or more sessions with one scan of each file, then write it piece by piece.
 
-The records are chosen before the first byte is written; memory holds their places, never all their
+The records are chosen before the first byte is written. Memory holds their positions, never all
 texts.
 """
 
@@ -33,14 +33,15 @@ from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.transcript import Observer
 
 BATCH = 64 * 1024  # characters per write
-NAME_LENGTH = 60  # characters of the title in a file's name
-MAX_FOLDER, MAX_MODELS = 4_096, 20  # shown: characters of a folder, and models
+NAME_LENGTH = 60  # maximum characters of the title in a file name
+# maximum characters of a folder, and number of models, that are shown
+MAX_FOLDER, MAX_MODELS = 4_096, 20
 
 _UNFIT = re.compile(r"[^\w]+|_+")
 
 
 class DocumentOptions(NamedTuple):
-    """Options of a document: its ``form``, ``what`` part of a conversation it has, ``limit`` characters of one text."""
+    """The options of a document: its format, the range of the conversation, and the maximum characters of one text."""
 
     form: str
     redact: bool
@@ -50,10 +51,10 @@ class DocumentOptions(NamedTuple):
 
 
 class Document:
-    """A document that can be written once; ``left_out`` and ``pictures`` are complete once it was.
+    """A document that can be written once; ``left_out`` and ``pictures`` are complete after that.
 
-    ``folders`` are the home folders of its sessions. Each session is read once. SessionNotFound if
-    one can't be read, NotATranscript for a file of another program.
+    ``folders`` are the home folders of its sessions. Each session is read once. Raise
+    SessionNotFound if a session cannot be read, and NotATranscript for another program's file.
     """
 
     def __init__(
@@ -84,7 +85,7 @@ class Document:
         title = self._clean_title(heads_tails[-1])
         plain_letters = self._redactor.export_line(
             unicodedata.normalize("NFKC", title)
-        )  # as the name of a file has them
+        )  # in the form that the file name uses
         self.name = document_file_name(plain_letters, sessions[-1].session_id, choice.form)
 
     def _session_part(
@@ -119,30 +120,30 @@ class Document:
         )
 
     def _clean_title(self, ends: HeadTail) -> str:
-        """A session's title, cleaned before it is cut, and once more as it is shown."""
+        """Return a session's title, redacted before and after it is shortened."""
         return self._redactor.export_line(plain_line(ends.title_by(self._redactor.export_line)))
 
     @property
     def left_out(self) -> dict[str, int] | None:
-        """The secrets that were taken out, by kind; None if none were looked for."""
+        """The removed secrets by kind, or None if redaction is off."""
         if self._hide:
             return dict(self._redactor.left_out + self._hide.kinds)
         return None
 
     @property
     def pictures(self) -> int:
-        """Images and documents that it carries, into which nobody looked."""
+        """The number of included images and documents, which are not checked for secrets."""
         return self._builder.pictures
 
     @property
     def cut_count(self) -> int:
-        """Texts that were too long, and were cut with a notice."""
+        """The number of overlong texts that were cut with a notice."""
         return self._redactor.cut
 
     def chunks(self, carried: Carried | None = None) -> Iterator[bytes]:
-        """The bytes of the document, of a page with what is ``carried`` in it.
+        """Yield the bytes of the document, which for a page may include a ``carried`` session.
 
-        SessionNotFound if a file changed since it was read.
+        Raise SessionNotFound if a file has changed since it was scanned.
         """
         if self.choice.form == JSON:
             yield from bundle(self.sessions, self._where, self._hide)
@@ -171,7 +172,7 @@ class Document:
 
 
 def document_file_name(title: str, session_id: str, form: str) -> str:
-    """The default name of a document: words of the title and the id, fit for every file system."""
+    """Return the default file name of a document: words of the title and the id, valid on every file system."""
     words = (
         _UNFIT.sub("-", unicodedata.normalize("NFKC", title).lower())
         .strip("-")[:NAME_LENGTH]
@@ -184,7 +185,7 @@ def document_file_name(title: str, session_id: str, form: str) -> str:
 
 
 def sessions_of_lineage(session: SessionFile, where: Where) -> tuple[list[SessionFile], list[str]]:
-    """A session and its ancestors, oldest first, and the ids of those that are gone."""
+    """Return a session and its ancestors, oldest first, and the ids of deleted ancestors."""
     there, gone = [], []
     family = Family(where)
     for row in family.lineage(session.path):
@@ -192,6 +193,6 @@ def sessions_of_lineage(session: SessionFile, where: Where) -> tuple[list[Sessio
         try:
             there += [readable_session(path, where)] if path else []
             gone += [] if path else [row.session_id]
-        except SessionNotFound:  # deleted since it was found
+        except SessionNotFound:  # deleted since it was listed
             gone.append(row.session_id)
     return there, gone

@@ -1,7 +1,7 @@
-"""The parts of a document, in reading order; every text in it is already fit to leave the machine.
+"""The parts of a document in reading order; every text in them is already redacted.
 
-Values and their descriptions are the same for each form of document. Nothing here is escaped yet:
-the module that writes the form does that.
+All formats share these values and descriptions. Nothing is escaped yet; the module for each format
+does that.
 """
 
 from __future__ import annotations
@@ -15,16 +15,19 @@ from resume_hooks.system.text import format_count
 from resume_hooks.transcripts.records import Record, objects, string
 
 USER, ASSISTANT, SUMMARY = "user", "assistant", "summary"
-"""Whose words they are; a summary is the model's text from a compaction or a handoff."""
+"""The speakers; a summary is the model's text from a compaction or handoff."""
 
 SPEAKERS = {USER: "User", ASSISTANT: "Assistant", SUMMARY: "Summary"}
 PLACES = {COMPACTED: "before a compaction", BRANCH: "on an abandoned branch"}
-MARKS = {"completed": "x", "in_progress": "~"}  # the states of a task in a list of them
-TOLD_TOOLS = 6  # tools of a turn that are named
+MARKS = {"completed": "x", "in_progress": "~"}  # the checkbox for each state of a task
+TOLD_TOOLS = 6  # maximum number of tools named per turn
 
 
 class TurnPart(NamedTuple):
-    """The head of a turn. ``tokens`` is the context after it, 0 if unknown; ``place`` is live, compacted or branch."""
+    """The header of a turn.
+
+    ``tokens`` is the context after it, or 0 if unknown; ``place`` is live, compacted or branch.
+    """
 
     number: int
     time: str
@@ -36,7 +39,7 @@ class TurnPart(NamedTuple):
 
     @property
     def facts(self) -> list[str]:
-        """The figures of a turn, in a few words each."""
+        """The figures of a turn, as short phrases."""
         tools = []
         for name, count in list(self.tools.items())[:TOLD_TOOLS]:
             tools.append(f"{name} {count}" if count > 1 else name)
@@ -52,9 +55,9 @@ class TurnPart(NamedTuple):
 
 
 class SessionPart(NamedTuple):
-    """The head of a session: its facts, and its turns for the table before them.
+    """The header of a session: its facts, and its turns for the list of turns.
 
-    ``taken_over`` counts the records that an earlier session of the same document already has.
+    ``taken_over`` counts the records that an earlier session in the document already has.
     """
 
     session_id: str
@@ -74,7 +77,7 @@ class SessionPart(NamedTuple):
 
     @property
     def facts(self) -> list[tuple[str, str]]:
-        """The facts of a session as names and values, without the unknown ones."""
+        """The known facts of a session as names and values."""
         facts = [
             ("Session", self.session_id),
             ("Project", self.project),
@@ -100,7 +103,7 @@ class SessionPart(NamedTuple):
 
 
 class TextPart(NamedTuple):
-    """Words: ``who`` is USER, ASSISTANT or SUMMARY."""
+    """A message; ``who`` is USER, ASSISTANT or SUMMARY."""
 
     who: str
     text: str
@@ -114,14 +117,14 @@ class ThinkingPart(NamedTuple):
 
 
 class NotePart(NamedTuple):
-    """An event without a speaker: a compaction, an error of the API, the output of a local command."""
+    """An event without a speaker: a compaction, an API error, the output of a local command."""
 
     what: str
     text: str
 
 
 class MediaPart(NamedTuple):
-    """An image or a document; ``data`` is base64, ``""`` if it was left out or is held elsewhere."""
+    """An image or document; ``data`` is base64, or ``""`` if it was left out or is stored elsewhere."""
 
     kind: str
     media_type: str
@@ -137,14 +140,14 @@ class ResultPart(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The result as text, each image as its description."""
+        """The result as text, with a description for each image."""
         return "\n".join(
             part if isinstance(part, str) else f"[{part.about}]" for part in self.parts
         )
 
 
 class AgentPart(NamedTuple):
-    """A sub-agent's own conversation; ``parts`` can be walked once."""
+    """A sub-agent's conversation; ``parts`` can be iterated once."""
 
     name: str
     kind: str
@@ -152,7 +155,7 @@ class AgentPart(NamedTuple):
 
 
 class CallPart(NamedTuple):
-    """A call of a tool: ``about`` describes it in one line, ``given`` is its input."""
+    """A tool call: ``about`` describes it in one line, ``given`` is its input."""
 
     tool: str
     about: str
@@ -162,12 +165,12 @@ class CallPart(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The tool's name, or a description of a result whose call is not in the session."""
+        """The tool's name, or a description if only the result is in the session."""
         return self.tool or "Result without its call"
 
     @property
     def state(self) -> str:
-        """How the call ended, ``""`` for one that succeeded."""
+        """The outcome of the call if it did not succeed, else ``""``."""
         if self.answer is None:
             return "no answer"
         if self.answer.failed:
@@ -176,7 +179,7 @@ class CallPart(NamedTuple):
 
     @property
     def tasks(self) -> list[tuple[str, str]]:
-        """The tasks that the call writes down: state and words."""
+        """The state and text of each task that the call records."""
         tasks = []
         for row in objects(self.given.get("todos")):
             tasks.append((string(row, "status"), string(row, "content")))
@@ -184,11 +187,11 @@ class CallPart(NamedTuple):
 
 
 class EndPart(NamedTuple):
-    """The end of the document: the secrets that were left out of it, by kind.
+    """The end of the document, with the removed secrets by kind.
 
-    None if nothing was looked for.
+    ``secrets`` is None if redaction is off.
 
-    ``folders`` counts the places in which a home folder stood, where they were counted.
+    ``folders`` counts the replaced home folders, if they were counted.
     """
 
     secrets: dict[str, int] | None
@@ -198,14 +201,14 @@ class EndPart(NamedTuple):
 
     @property
     def sentences(self) -> list[str]:
-        """What the document leaves out, one sentence each."""
+        """Sentences about the content that was removed."""
         if self.folders:
             places = f", in {format_count(self.folders, 'place')}"
         else:
             places = ""
         homes = f"Home folders are shown as ~{places}."
         if self.secrets is None:
-            rows = ["Nothing was taken out: secrets and home folders stand as they were."]
+            rows = ["Nothing was removed: secrets and home folders are included."]
         elif self.secrets:
             kinds = ", ".join(f"{kind} {count:,}" for kind, count in sorted(self.secrets.items()))
             rows = [
@@ -221,7 +224,7 @@ class EndPart(NamedTuple):
 
 
 class Carried(NamedTuple):
-    """The session in a page: markup ``rows`` at its end, and the counts of what was taken out of both."""
+    """The session inside a page: markup ``rows`` for its end, and the counts of removed content."""
 
     taken: EndPart
     rows: Iterable[str]

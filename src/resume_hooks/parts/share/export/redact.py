@@ -1,7 +1,7 @@
-"""Redaction of a document: every text goes through here once, before it is laid out.
+"""Redact a document: every text passes through here once, before the layout.
 
-Secrets become placeholders, home folders ``~``, and a monstrous text is cut with a notice. A text
-is cut after its secrets were found, so that no half of one stays.
+Secrets become placeholders, home folders become ``~``, and an overlong text is cut with a notice.
+The cut follows the redaction, so that no part of a secret remains.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from resume_hooks.redaction.known_secrets import Redactor
 from resume_hooks.transcripts.records import Record
 
 BEHIND = 16_384
-"""Characters behind a cut that are looked through for secrets that begin before it: more than a private key has."""
+"""Characters after a cut that are also searched, for secrets that begin before it; longer than any private key."""
 
-DEEPEST = 40  # levels of a tool's input that keep their form; what nests deeper becomes text
-WORD = 500  # characters of a word that may be a secret by its key
+DEEPEST = 40  # depth up to which a tool's input keeps its structure; deeper values become text
+WORD = 500  # maximum characters of a word that its key may mark as a secret
 
 
 class ExportRedactor:
-    """Makes texts fit to leave; ``left_out`` counts secrets by kind, ``cut`` texts that were too long.
+    """Redacts texts; ``left_out`` counts secrets by kind, ``cut`` counts overlong texts.
 
-    ``known`` is what was found in the sessions before: it goes wherever it stands. None: secrets
-    and folders stay, and ``left_out`` is empty. ``limit`` in characters, 0 for none.
+    ``known`` contains the secrets found in the sessions, which are removed everywhere. With None,
+    secrets and folders stay, and ``left_out`` is empty. ``limit`` is in characters, 0 for none.
     """
 
     def __init__(
@@ -39,13 +39,13 @@ class ExportRedactor:
         self._homes = Homes(where, folders) if known else None
 
     def export_text(self, text: str) -> str:
-        """A text that is fit to leave."""
+        """Return a redacted text, cut to the limit."""
         whole = len(text)
         if not 0 < self._limit < whole:
             return self._clean_text(text, self.left_out)
         clean = self._clean_text(text[: self._limit + BEHIND], self.left_out)
-        # Near a second cut half a secret may lie: nothing from there is shown, however much was
-        # taken out before it.
+        # Part of a secret may precede the end of the searched text, so nothing near it is shown,
+        # however much redaction shortened the text before it.
         if whole > self._limit + BEHIND:
             end = min(self._limit, len(clean) - BEHIND)
         else:
@@ -56,12 +56,12 @@ class ExportRedactor:
         return f"{clean[: max(end, 0)]}\n[cut: {whole - max(end, 0):,} characters more]"
 
     def export_line(self, text: str) -> str:
-        """A short text that also stands elsewhere, such as a title: never cut.
+        """Return a redacted short text, such as a title that also appears elsewhere, without a cut.
 
         Its secrets are removed but not counted.
 
-        The last word of a text that was cut before is dropped: it may be half a secret, which no
-        rule recognises.
+        The last word of a text that was shortened before is dropped, because it may be part of a
+        secret that no rule recognises.
         """
         if self._known and text.endswith("…"):
             last = text.rsplit(None, 1)[-1]
@@ -78,7 +78,7 @@ class ExportRedactor:
         return clean
 
     def export_block(self, block: Record) -> Record:
-        """A block of a message, or a whole message, with each text in it fit to leave."""
+        """Return a message block, or a whole message, with all texts redacted."""
         shown = self._export_value(block, 0)
         if isinstance(shown, dict):
             return shown
@@ -90,9 +90,7 @@ class ExportRedactor:
         if isinstance(value, (dict, list)) and depth > DEEPEST:
             return self.export_text(fields_text({"": value}))
         if isinstance(value, dict):
-            if (
-                value.get("type") == "base64"
-            ):  # an image's; who shows it makes sure that it is not text
+            if value.get("type") == "base64":  # image data; the renderer checks that it is not text
                 return value
             return {
                 self.export_line(key): self._export_field(key, inner, depth + 1)
@@ -103,7 +101,7 @@ class ExportRedactor:
         return value
 
     def _export_field(self, key: str, value: object, depth: int) -> object:
-        """A value together with its key, since only the key may show that it is a secret: ``password``."""
+        """Redact a value together with its key, which alone may reveal a secret, such as ``password``."""
         if isinstance(value, str) and 0 < len(value) <= WORD and not any(map(str.isspace, value)):
             beginning = f"{key}="
             clean = self._clean_text(beginning + value, Counter())

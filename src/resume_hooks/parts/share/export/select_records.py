@@ -1,7 +1,7 @@
-"""The records of a session that a document shows, and their order: found in one scan, before anything is written.
+"""Choose and order the records of a session for a document, in one scan before the first write.
 
-These are the records that led to the session's end, compacted ones included; or only those that a
-resume would send; or all. Records stay on disk.
+The default is all records that led to the session's end, including compacted ones. Alternatives are
+the records that a resume would send, or all records. Their content stays on disk.
 """
 
 from __future__ import annotations
@@ -22,18 +22,20 @@ from resume_hooks.transcripts.records import Record
 from resume_hooks.transcripts.transcript import Observer, Transcript, scan
 
 WHOLE, LIVE_ONLY, EVERYTHING = "whole", "live", "all"
-"""What a document shows: the conversation with its compacted records, only what a resume would send, every branch."""
+"""The ranges of a document: with compacted records, only the records that a resume would send, or all branches."""
 
 MAX_COMPACTIONS = (
-    200  # compactions that are followed back; more can only be a forgery, and each costs a walk
+    # maximum number of compactions to trace back; only a forged file has more, and each costs a
+    # walk
+    200
 )
 
 
 class ExportConversation(NamedTuple):
-    """The records of a session in the order of the document; those that are not linked have no id.
+    """The records of a session in the document's order; unlinked records have no id.
 
-    ``turns`` and ``places`` go by the line of the prompt; ``taken_over`` counts the records that
-    were ``known`` before.
+    ``turns`` and ``places`` are keyed by the line of the prompt. ``taken_over`` counts the records
+    that were ``known`` already.
     """
 
     path: str
@@ -49,11 +51,11 @@ class ExportConversation(NamedTuple):
 def select_conversation(
     session: SessionFile, what: str, known: set[str], watching: Sequence[Observer] = ()
 ) -> ExportConversation:
-    """The conversation of a session, without the records whose uuids are ``known``.
+    """Return the conversation of a session, without the records whose uuids are ``known``.
 
-    Those of all others are added.
+    The uuids of its other records are added to ``known``.
 
-    SessionNotFound if the file can't be read; NotATranscript for one of another program.
+    Raise SessionNotFound if the file cannot be read, and NotATranscript for another program's file.
     """
     observer = OutlineScan(subagent=subagent_name(session.path) is not None)
     scout = _Scout()
@@ -68,7 +70,7 @@ def select_conversation(
         nodes: Iterable[Node] = live if what == LIVE_ONLY else [*earlier, *live]
         if (
             not live or what == EVERYTHING
-        ):  # a sub-agent's own file is one chain, marked as a side chain throughout
+        ):  # a sub-agent's own file is a single chain, all of it marked as a side chain
             nodes = (node for node in transcript.nodes if not live or not node.sidechain)
         rows = list(
             {node.number: node for node in nodes if not node.copied or what == LIVE_ONLY}.values()
@@ -80,7 +82,7 @@ def select_conversation(
         path=session.path,
         rows=tuple(fresh),
         turns={turn.line: turn for turn in observer.turns if turn.number},
-        places={  # what has no links, or one chain of its own, is live
+        places={  # records without links, or with a chain of their own, are live
             row.number: LIVE
             if row.number in sent or not sent
             else COMPACTED
@@ -96,7 +98,7 @@ def select_conversation(
 
 
 class _Scout:
-    """An observer that collects the records that say something without being linked, and the ids of every record."""
+    """An observer that collects unlinked records with content, and the ids of every record."""
 
     def __init__(self) -> None:
         self.loose: list[Node] = []
@@ -117,14 +119,14 @@ class _Scout:
         self._ids[line.number] = frozenset(filter(None, (node.uuid, records.copied_from(record))))
 
     def ids_of(self, number: int) -> frozenset[str]:
-        """The uuids of the record in a line: its own, and that of the record that it is a copy of."""
+        """Return the uuids of the record in a line: its own, and that of the record it copies."""
         return self._ids.get(number, frozenset())
 
 
 def _before_compactions(transcript: Transcript) -> Iterator[tuple[Node, ...]]:
-    """The records that each compaction dropped, the last compaction first.
+    """Yield the records that each compaction dropped, last compaction first.
 
-    Each in the order of the conversation.
+    Each tuple is in the order of the conversation.
     """
     chain: Sequence[Node] = transcript.chain
     for _ in range(MAX_COMPACTIONS):

@@ -1,8 +1,9 @@
-"""A page that carries its session: one file that any browser opens and ``import`` takes.
+"""A page that contains its session: one file for any browser and for ``import``.
 
-The bundle stands at the page's end, packed by gzip and in base64, as data that no browser runs or
-shows; its digest stands before it. Secrets and home folders are in neither of the two. What a page
-carries is unpacked into a private file, and refused where anything changed.
+The bundle is at the end of the page, compressed with gzip and encoded as base64, in a script
+element that browsers neither run nor show. Its digest precedes it. Secrets and home folders are
+removed from both. On import, the bundle is unpacked into a private file and rejected if anything
+changed.
 """
 
 from __future__ import annotations
@@ -31,12 +32,12 @@ from resume_hooks.redaction.known_secrets import Redactor
 from resume_hooks.storage.staging import PIECE, StagedFile, stage_chunks
 
 PAGE = DocumentOptions(HTML, redact=True, thoughts=True, what=WHOLE, limit=LIMIT)
-"""The page shows everything that led to the session's end."""
+"""The page shows all records that led to the session's end."""
 
 MARK = '\n<script type="application/x-resume-hooks-bundle+gzip" data-sha256="'
 """The text before the digest.
 
-A page escapes the conversation, so that nothing in it reads like this.
+The page's text is escaped, so nothing in the conversation can look like this.
 """
 
 BEGUN = '">'
@@ -44,12 +45,12 @@ ENDED = "</script>"
 AGAIN = "Ask for the file again, sent unchanged."
 
 _DIGEST = re.compile(rb"[0-9a-f]{64}")
-_ROW = 3 * 1024  # bytes per row, before base64
-_GZIP = 31  # zlib's word for: with the head and the checksum of gzip
+_ROW = 3 * 1024  # bytes per row before base64
+_GZIP = 31  # zlib's wbits for the gzip format
 
 
 class PackedBundle(NamedTuple):
-    """A session's bundle, packed in an unnamed file; ``size`` in bytes, ``taken`` counts what was taken out."""
+    """A session's compressed bundle in an unnamed file; ``size`` is in bytes, ``taken`` counts the removed content."""
 
     stream: BinaryIO
     sha256: str
@@ -57,9 +58,9 @@ class PackedBundle(NamedTuple):
     taken: BundleRedactor
 
     def chunks(self, document: Document) -> Iterator[bytes]:
-        """The page of the same sessions, with the bundle in it.
+        """Yield the page of the same sessions, with the bundle inside.
 
-        Errors as of ``Document.chunks``.
+        Raise the errors of ``Document.chunks``.
         """
         end = EndPart(dict(self.taken.kinds), self.taken.pictures, 0, self.taken.folders)
         return document.chunks(Carried(end, self._encoded_rows()))
@@ -74,11 +75,11 @@ class PackedBundle(NamedTuple):
 
 @contextlib.contextmanager
 def pack_bundle(document: Document, where: Where) -> Iterator[PackedBundle]:
-    """Pack the bundle of a document's sessions for the length of the block.
+    """Pack the bundle of a document's sessions for the duration of the block.
 
-    No crash leaves anything of it.
+    A crash leaves no file behind.
 
-    SessionNotFound if one can't be read, WriteFailed where the disk refuses.
+    Raise SessionNotFound if a session cannot be read, and WriteFailed on a disk error.
     """
     taken = BundleRedactor(document.known or Redactor(), Homes(where, document.folders))
     sink = Sink()
@@ -104,11 +105,11 @@ def pack_bundle(document: Document, where: Where) -> Iterator[PackedBundle]:
 
 @contextlib.contextmanager
 def unpack_carried(taken: StagedFile, most: int, where: Where) -> Iterator[StagedFile]:
-    """Unpack the session that a page carries, for the length of the block.
+    """Unpack the session inside a page for the duration of the block.
 
-    Any other file is given back as it is.
+    Any other file is returned unchanged.
 
-    ImportFailed where the session in it was cut short or changed, or unpacks to more than ``most``
+    Raise ImportFailed if the bundle was truncated or changed, or unpacks to more than ``most``
     bytes.
     """
     if not is_page(taken.path):
@@ -121,9 +122,7 @@ def unpack_carried(taken: StagedFile, most: int, where: Where) -> Iterator[Stage
         start = page.rfind(MARK.encode())
         if start < 0:
             if page.find(CARRIES.encode()) >= 0:
-                raise ImportFailed(
-                    "This page was cut short: the session that it carried is gone", AGAIN
-                )
+                raise ImportFailed("This page was truncated: its session is missing", AGAIN)
             yield taken
             return
         with stage_chunks(_packed_bytes_in(page, start + len(MARK)), most, where) as inner:
@@ -131,22 +130,20 @@ def unpack_carried(taken: StagedFile, most: int, where: Where) -> Iterator[Stage
 
 
 def _packed_bytes_in(page: mmap.mmap, start: int) -> Iterator[bytes]:
-    """The packed bundle, a piece at a time. ImportFailed where its digest does not match."""
+    """Yield the packed bundle in pieces. Raise ImportFailed if its digest does not match."""
     sha256, at = page[start : start + 64], start + 64 + len(BEGUN)
     end = page.find(ENDED.encode(), at)
     if not _DIGEST.fullmatch(sha256) or page[start + 64 : at] != BEGUN.encode() or end < 0:
-        raise ImportFailed(
-            "This page was cut short or changed: the session in it can't be read", AGAIN
-        )
+        raise ImportFailed("This page was truncated or changed: its session can't be read", AGAIN)
     if measure_chunks(_decode_rows(page, at, end)).sha256 != sha256.decode():
-        raise ImportFailed("This page was changed: the session in it is not what was shared", AGAIN)
+        raise ImportFailed("This page was changed: its session is not the shared one", AGAIN)
     yield from _decode_rows(page, at, end)
 
 
 def _decode_rows(page: mmap.mmap, at: int, end: int) -> Iterator[bytes]:
-    """The decoded bytes of the rows between two places.
+    """Yield the decoded bytes of the rows between two offsets.
 
-    A mailer may have changed their line ends.
+    A mail program may have changed their line endings.
     """
     rest = b""
     try:
@@ -157,6 +154,4 @@ def _decode_rows(page: mmap.mmap, at: int, end: int) -> Iterator[bytes]:
             yield base64.b64decode(letters[:whole], validate=True)
         yield base64.b64decode(rest, validate=True)
     except binascii.Error as error:
-        raise ImportFailed(
-            "This page was changed: the session in it can't be read", AGAIN
-        ) from error
+        raise ImportFailed("This page was changed: its session can't be read", AGAIN) from error

@@ -1,4 +1,4 @@
-"""Writing a document: to a private file that is created whole or not at all, or to the standard output."""
+"""Write a document to a private file, completely or not at all, or to standard output."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from resume_hooks.storage.state_file import discard_temporary, sync_folder, temp
 
 
 class WrittenFile(NamedTuple):
-    """The bytes and the digest of a written file."""
+    """The size and digest of a written file."""
 
     size: int
     sha256: str
 
 
 class Sink:
-    """Counts and digests the chunks that pass through."""
+    """Counts and hashes the chunks that pass through."""
 
     def __init__(self) -> None:
         self.size = 0
         self._digest = hashlib.sha256()
 
     def pass_through(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
-        """The same chunks."""
+        """Yield the chunks unchanged."""
         for chunk in chunks:
             self.size += len(chunk)
             self._digest.update(chunk)
@@ -36,12 +36,12 @@ class Sink:
 
     @property
     def written_file(self) -> WrittenFile:
-        """Size and digest of the chunks that passed so far."""
+        """The size and digest of the chunks so far."""
         return WrittenFile(self.size, self._digest.hexdigest())
 
 
 def measure_chunks(chunks: Iterable[bytes]) -> WrittenFile:
-    """Size and digest of chunks, without writing them."""
+    """Return the size and digest of chunks without writing them."""
     sink = Sink()
     for _ in sink.pass_through(chunks):
         pass
@@ -49,10 +49,9 @@ def measure_chunks(chunks: Iterable[bytes]) -> WrittenFile:
 
 
 def require_replaceable(path: str, *, force: bool) -> os.stat_result | None:
-    """The state of the file at ``path`` that may be replaced, None if there is nothing.
+    """Return the state of the replaceable file at ``path``, or None if there is no file.
 
-    WriteFailed for a file that may not be replaced, for a link, and for a folder that does not
-    exist.
+    Raise WriteFailed for a file that must not be replaced, for a link, and for a missing folder.
     """
     if not os.path.isdir(os.path.dirname(path)):
         raise WriteFailed(
@@ -68,9 +67,9 @@ def require_replaceable(path: str, *, force: bool) -> os.stat_result | None:
 
 
 def write_document(path: str, chunks: Iterable[bytes], over: os.stat_result | None) -> WrittenFile:
-    """Write a document to ``path``: a new file, or in place of the one whose state ``over`` is.
+    """Write a document to ``path``: a new file, or a replacement for the file with the state ``over``.
 
-    WriteFailed and CheckFailed leave what was there, and nothing else.
+    WriteFailed and CheckFailed leave the existing file unchanged, and no other file.
     """
     sink = Sink()
 

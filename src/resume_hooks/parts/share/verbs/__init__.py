@@ -1,4 +1,4 @@
-"""The verbs of this part, as they are declared."""
+"""The command-line options of this part's verbs."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from resume_hooks.storage.staging import MAX_BYTES
 
 
 class ExportOptions(SessionOptions, body="resume_hooks.parts.share.verbs.export:export_session"):
-    """Write SESSION as a document: a page (html), Markdown (md), or a bundle to be imported (json).
+    """Write SESSION as a document: a page (html), Markdown (md), or a bundle for import (json).
 
-    The page is one file without any network: turns fold, calls and diffs are shown, and it can be
-    searched and printed. It tells the conversation that led to the session's end, also what was
-    compacted, with its sub-agents. Secrets are taken out and counted; images are not looked into.
+    The page is one file that needs no network: turns fold, calls and diffs are shown, and it can be
+    searched and printed. It shows the conversation that led to the session's end, including
+    compacted parts and sub-agents. Secrets are removed and counted; images are not checked.
 
     \b
     Examples:
@@ -33,7 +33,7 @@ class ExportOptions(SessionOptions, body="resume_hooks.parts.share.verbs.export:
     """
 
     form: str | None = option(
-        "--format", type=click.Choice(FORMS), help="By default that of -o's name, else html."
+        "--format", type=click.Choice(FORMS), help="By default from -o's file extension, else html."
     )
     output: str | None = option(
         "-o",
@@ -43,31 +43,37 @@ class ExportOptions(SessionOptions, body="resume_hooks.parts.share.verbs.export:
         help="The file or folder to write to; - for the standard output.",
     )
     lineage: bool = flag(help="With all ancestors, oldest first.")
-    everything: bool = flag("--all", help="Also what was said on branches that were left.")
-    live: bool = flag(help="Only what a resume would send: nothing from before a compaction.")
+    everything: bool = flag("--all", help="Include abandoned branches.")
+    live: bool = flag(
+        help="Only the records that a resume would send, none from before a compaction."
+    )
     thinking: bool = option(
-        "--thinking/--no-thinking", default=True, help="With what the model thought, or without."
+        "--thinking/--no-thinking",
+        default=True,
+        help="Include the model's thinking (the default), or not.",
     )
     max_chars: int = option(
-        type=click.IntRange(0), default=LIMIT, show_default=True, help="Of one text; 0 for all."
+        type=click.IntRange(0),
+        default=LIMIT,
+        show_default=True,
+        help="Maximum of one text; 0 for no limit.",
     )
     redact: bool = option(
         "--redact/--no-redact",
         default=True,
-        help="Take secrets and home folders out (the default), or not.",
+        help="Remove secrets and home folders (the default), or not.",
     )
-    force: bool = flag(help="Replace a file that is there.")
+    force: bool = flag(help="Replace an existing file.")
     dry_run: bool = DRY_RUN
 
 
 class ShareOptions(SessionOptions, body="resume_hooks.parts.share.verbs.share:share_session"):
-    """Write SESSION as one file for a colleague: a page for any browser, with the session in it for ``import``.
+    """Write SESSION as one file for a colleague: a page for any browser, with the session inside for ``import``.
 
-    Secrets and home folders are taken out of both. What that came to is shown first, as counts by
-    kind, and you are asked; nothing is written, or sent anywhere, before. The page needs no script
-    to be read and fetches nothing; it tells on its top what was taken out. Images are not looked
-    into. Your colleague reads it, then types resume-hooks import FILE, or resume FILE; a file that
-    was cut short or changed is refused.
+    Secrets and home folders are removed from both. First you see how many, by kind, and must
+    confirm; nothing is written or sent before that. The page needs no script and loads nothing. At
+    its top it lists what was removed. Images are not checked. Your colleague reads it, then types
+    resume-hooks import FILE, or resume FILE. A file that was truncated or changed is rejected.
 
     \b
     Examples:
@@ -79,21 +85,21 @@ class ShareOptions(SessionOptions, body="resume_hooks.parts.share.verbs.share:sh
 
     output: str | None = option("-o", metavar="FILE", help="The file or folder to write to.")
     lineage: bool = flag(help="With all ancestors, oldest first.")
-    force: bool = flag(help="Replace a file that is there.")
+    force: bool = flag(help="Replace an existing file.")
     yes: bool = YES
     dry_run: bool = DRY_RUN
 
 
 class ImportOptions(VerbOptions, body="resume_hooks.parts.share.verbs.import_:import_transcript"):
-    """Bring a transcript in as a new session of this folder.
+    """Import a transcript as a new session of this folder.
 
-    FILE is the path of a .jsonl file, packed by gzip or not; - is the standard input. Only the
-    conversation that a client would send is taken over, with title and tag; modes, permissions,
-    hooks' texts and links are left out.
+    FILE is the path of a .jsonl file, optionally compressed with gzip; - is the standard input.
+    Only the conversation that a client would send is imported, with title and tag. Modes,
+    permissions, hook texts and links are left out.
 
-    Of a page that share wrote, and of a bundle (export --format json), every session becomes one of
-    this folder, linked as they were there. With --whole, which only a bundle of your own deserves,
-    they are moved as they are, with their large outputs and sub-agents.
+    From a page that share wrote, or a bundle (export --format json), every session is imported into
+    this folder, with the same links. With --whole, which you should only use for your own bundles,
+    they are restored unchanged, with large outputs and sub-agents.
 
     \b
     Examples:
@@ -113,9 +119,9 @@ class ImportOptions(VerbOptions, body="resume_hooks.parts.share.verbs.import_:im
         default=MAX_BYTES,
         show_default=True,
         metavar="N",
-        help="Take no more in.",
+        help="Maximum size.",
     )
-    force: bool = flag(help="Make another session where the same was imported before.")
-    whole: bool = flag(help="Of a bundle of your own: every record and file in it, ids kept.")
+    force: bool = flag(help="Create another session even if the same file was imported before.")
+    whole: bool = flag(help="For your own bundles: import every record and file, and keep the ids.")
     start: bool = flag(help="Start the client on the new session.")
     dry_run: bool = DRY_RUN

@@ -1,4 +1,4 @@
-"""``export``: a session as a document for people, or as a bundle that another machine can import."""
+"""``export``: write a session as a document for people, or as a bundle for another machine."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ def export_session(options: ExportOptions) -> None:
     session = resolve_transcript(options.locator, current_folder(), options.where, foreign=True)
     if document_options.form == JSON and session.agent != NAME:
         raise UsageError(
-            "A bundle holds sessions of Claude Code alone",
-            "Write a page or Markdown; or bundle what this makes: resume-hooks fork --to claude",
+            "A bundle only contains sessions of Claude Code",
+            "Write a page or Markdown, or bundle a fork: resume-hooks fork --to claude",
         )
     sessions, warnings = lineage_or_alone(session, options)
     with scan_progress(session.path, quiet=options.as_json) as watching:
         document = Document(sessions, document_options, options.where, watching)
     if not document_options.redact:
-        warnings.append("Nothing was taken out: look for secrets before you give it away.")
+        warnings.append("Nothing was removed: check for secrets before you share it.")
     if options.output == STDOUT and not options.dry_run:
         _print_document(document, warnings)
         return
@@ -55,18 +55,18 @@ def export_session(options: ExportOptions) -> None:
 
 
 def _document_options(options: ExportOptions) -> DocumentOptions:
-    """The document that the options ask for. UsageError where they contradict each other."""
+    """Return the document's options. Raise UsageError if they contradict each other."""
     options.refuse_together("everything", "live")
     if options.as_json and options.output == STDOUT:
         raise UsageError(
-            "--json and -o - both want the standard output",
+            "--json and -o - both need the standard output",
             "Name a file with -o, or leave --json out.",
         )
     ending = os.path.splitext(options.output or "")[1][1:].lower()
     form = options.form or (ending if ending in FORMS else HTML)
     if form == JSON and (options.everything or options.live or not options.thinking):
         raise UsageError(
-            "A bundle holds whole sessions", "Leave --all, --live and --no-thinking out."
+            "A bundle contains complete sessions", "Leave --all, --live and --no-thinking out."
         )
     if options.everything:
         what = EVERYTHING
@@ -80,7 +80,7 @@ def _document_options(options: ExportOptions) -> DocumentOptions:
 def lineage_or_alone(
     session: SessionFile, options: ExportOptions | ShareOptions
 ) -> tuple[list[SessionFile], list[str]]:
-    """The sessions that ``--lineage`` asks for, oldest first, and remarks on those that are gone."""
+    """Return the sessions for ``--lineage``, oldest first, and notes about deleted ancestors."""
     if not options.lineage or subagent_name(session.path) is not None:
         return [session], []
     sessions, gone = sessions_of_lineage(session, options.where)
@@ -88,7 +88,7 @@ def lineage_or_alone(
 
 
 def output_path(output: str | None, name: str) -> str:
-    """The absolute path of the file to be written."""
+    """Return the absolute path of the output file."""
     given = os.path.join(current_folder(), os.path.expanduser(output or ""))
     return os.path.abspath(
         os.path.join(given, name) if output is None or os.path.isdir(given) else given
@@ -96,7 +96,7 @@ def output_path(output: str | None, name: str) -> str:
 
 
 def _print_document(document: Document, warnings: list[str]) -> None:
-    """Print the document on the standard output, and remarks on the standard error."""
+    """Print the document to standard output, and notes to standard error."""
     try:
         for chunk in document.chunks():
             sys.stdout.buffer.write(chunk)
@@ -114,7 +114,7 @@ def _print_document(document: Document, warnings: list[str]) -> None:
 def export_receipt(
     document: Document, path: str, written: WrittenFile, *, done: bool
 ) -> dict[str, Any]:
-    """The receipt of a document, in its documented JSON form."""
+    """Return the receipt of a document in its JSON format."""
     session = document.sessions[-1]
     return {
         "session_id": session.session_id,
@@ -154,7 +154,7 @@ def _export_text(data: dict[str, Any]) -> str:
 
 
 def left_out_text(secrets: dict[str, int] | None) -> str:
-    """The secrets that were taken out, in words."""
+    """Return a description of the removed secrets."""
     if secrets is None:
         return "not looked for"
     kinds = ", ".join(f"{kind} {count:,}" for kind, count in sorted(secrets.items()))

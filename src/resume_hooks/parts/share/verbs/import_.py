@@ -1,4 +1,4 @@
-"""``import``: a transcript from a file or the standard input, as a new session of this folder."""
+"""``import``: create a session of this folder from a file or standard input."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from resume_hooks.storage.staging import MAX_BYTES, PIECE, file_chunks, stage_ch
 from resume_hooks.system.text import format_count, plain_line
 
 STDIN = "-"
-UNVERIFIED = "What it says is not verified: it is whatever its author wrote."
-BACKUPS_STAY = "A bundle holds no file backups: rewind-files starts afresh."
+UNVERIFIED = "Its content is unverified: its author could write anything."
+BACKUPS_STAY = "A bundle has no file backups: rewind-files starts without any."
 
 
 def import_transcript(options: ImportOptions) -> None:
-    """Make sessions of what the source holds."""
+    """Create sessions from the source."""
     require_client(options)
     if options.source == STDIN and options.start:
         raise UsageError(
@@ -42,9 +42,7 @@ def import_transcript(options: ImportOptions) -> None:
     require_folder(options, home)
     wish = BundleOptions(canonical_path(home), options.whole, options.force, options.dry_run)
     with _open_source(options.source, options.max_bytes) as taken:
-        if is_bundle(
-            taken.path
-        ):  # the receipt is that of the last session, the one that was exported
+        if is_bundle(taken.path):  # the receipt is that of the last session, which was exported
             found, warnings = _bring_bundle(taken, wish)
             made = found[-1].receipt
             made = made._replace(warnings=(*made.warnings, *warnings))
@@ -68,7 +66,7 @@ def import_transcript(options: ImportOptions) -> None:
 
 
 def bring_in(source: str, home: str) -> tuple[Receipt, str]:
-    """See ``questions.import_file``; the receipt of a bundle is that of its last session."""
+    """Import a file for ``questions.import_file``; the receipt of a bundle is that of its last session."""
     wish = BundleOptions(canonical_path(home), whole=False, force=False, dry_run=False)
     with _open_source(source, MAX_BYTES) as taken:
         if is_bundle(taken.path):
@@ -86,9 +84,9 @@ def _bring_transcript(taken: ImportSource, wish: BundleOptions) -> tuple[ImportP
 
 @contextlib.contextmanager
 def _open_source(source: str, most: int) -> Iterator[ImportSource]:
-    """Copy the file that ``source`` names to a private one, for the length of the block."""
+    """Copy the file named by ``source`` to a private file for the duration of the block."""
     if is_address(source):
-        raise UsageError("An address is not fetched", IMPORT_ADDRESS)
+        raise UsageError("Web addresses are not supported", IMPORT_ADDRESS)
     if source == STDIN:
         path = ""
     else:
@@ -103,7 +101,7 @@ def _open_source(source: str, most: int) -> Iterator[ImportSource]:
 
 
 def _read_stdin() -> Iterator[bytes]:
-    """The bytes of the standard input. ImportFailed where it can't be read."""
+    """Yield the bytes of standard input. Raise ImportFailed if it cannot be read."""
     try:
         yield from iter(lambda: sys.stdin.buffer.read(PIECE), b"")
     except OSError as error:
@@ -118,7 +116,7 @@ def _import_text(decided: ImportPlan, made: Receipt, *, known: bool) -> str:
             [
                 (
                     "known",
-                    "the same was imported before, so nothing was written (--force makes another)",
+                    "the same file was imported before, so nothing was written (--force creates another)",
                 ),
                 ("title", made.title),
                 ("id", made.parent_session_id),
@@ -132,7 +130,7 @@ def _import_text(decided: ImportPlan, made: Receipt, *, known: bool) -> str:
     else:
         damaged = ""
     if decided.hidden:
-        hidden = f"; {decided.hidden:,} of them the model reads and the screen does not show"
+        hidden = f"; {decided.hidden:,} of them visible to the model but not on the screen"
     else:
         hidden = ""
     return facts_table(
@@ -163,18 +161,16 @@ def _import_text(decided: ImportPlan, made: Receipt, *, known: bool) -> str:
 def _bring_bundle(
     taken: ImportSource, wish: BundleOptions
 ) -> tuple[list[ImportedSession], list[str]]:
-    """Import the sessions of a bundle; the sessions, and remarks on the bundle."""
+    """Import the sessions of a bundle, and return them with notes on the bundle."""
     with unpack_bundle(taken.path, Where()) as packed:
         found = import_sessions(packed, taken.name, wish, Where())
         damaged = sum(each.sums.damaged for each in packed)
         lost = sum(each.sums.left_out + each.refused for each in packed)
     if damaged:
-        said = [f"{format_count(damaged, 'damaged line')} left out: a bundle can't hold them."]
+        said = [f"{format_count(damaged, 'damaged line')} left out: a bundle can't contain them."]
     else:
         said = []
-    said += (
-        [f"{format_count(lost, 'file')} beside the sessions did not come along."] if lost else []
-    )
+    said += [f"{format_count(lost, 'file')} of the sessions could not be imported."] if lost else []
     return found, said + ([BACKUPS_STAY] if wish.whole else [])
 
 
@@ -193,9 +189,9 @@ def _bundle_text(taken: ImportSource, found: list[ImportedSession], *, whole: bo
             )
         )
     if whole:
-        what = "whole, with what lies beside them"
+        what = "complete, with their files"
     else:
-        what = "their conversations alone (--whole: a bundle of your own)"
+        what = "only their conversations (--whole for your own bundles)"
     checked = sum(len(came.receipt.checks) for came in found)
     return facts_table(
         [

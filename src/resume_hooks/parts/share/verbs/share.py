@@ -1,4 +1,4 @@
-"""``share``: a session as one file that a colleague reads in a browser and goes on with by ``import``."""
+"""``share``: write a session as one file that a colleague reads in a browser and continues with ``import``."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from resume_hooks.system.invocation import quote_word, shell_command
 from resume_hooks.system.text import format_count
 
 TRIMMED = (
-    "Trimmed content of this session is shared as placeholders. To share it whole: {command}, then share the session "
-    "that this makes."
+    "Trimmed content of this session is shared as placeholders. To share the originals: {command}, then share the new "
+    "session."
 )
 
-IN_REPOSITORY = "The file lies in the repository {root}: take care that no commit holds it."
+IN_REPOSITORY = "The file is in the repository {root}: take care not to commit it."
 
 
 def share_session(options: ShareOptions) -> None:
-    """Show what is taken out, ask, and write the file."""
+    """Show what is removed, ask for confirmation, and write the file."""
     asks = options.asks("Sharing")
     session = options.locate_session()
     sessions, warnings = lineage_or_alone(session, options)
@@ -72,14 +72,14 @@ def share_session(options: ShareOptions) -> None:
         (
             "to go on",
             f"resume-hooks import {quote_word(path.rpartition('/')[2])}",
-        ),  # in another one's shell
+        ),  # for the recipient's shell
     ]
     last = "" if agreed else "\n\nNothing was written."
     options.emit(data, lambda: facts_table(facts) + last, warnings)
 
 
 def _counts_of_taken(bundle: PackedBundle) -> list[tuple[str, object]]:
-    """Counts of what is taken out, never the text itself."""
+    """Return the counts of removed content, never the text itself."""
     taken = bundle.taken
     rows: list[tuple[str, object]] = [
         ("secrets", left_out_text(dict(taken.kinds))),

@@ -1,11 +1,10 @@
-"""The page: one HTML file that needs no network and no script, folds its turns, and can be searched and printed.
+"""Render a document as one HTML file that works offline and without scripts, with foldable turns, search and printing.
 
-It is written piece by piece: its head with the rules of what may run, the table of turns, the
-turns, the ending.
+It is written piece by piece: the head with the content policy, the list of turns, the turns, the
+end.
 
-Nothing on it is fetched: images are held in it, and a policy names the one style and the one script
-by their digests. Without scripts turns fold all the same; search, copying and the switches need
-one.
+The page loads nothing: images are embedded, and a policy names the one style and the one script by
+their digests. Turns fold without scripts; search, copying and the switches need one.
 """
 
 from __future__ import annotations
@@ -48,10 +47,10 @@ from resume_hooks.reading.render import fields_text
 from resume_hooks.transcripts.records import FILE_KEYS, Record, file_in, objects, string
 
 SHELLS = frozenset({"Bash", "PowerShell"})
-PROSE = ("plan", "prompt")  # inputs that are prose: a plan, the task of a sub-agent
-OPEN_LINES = 60  # an edit of fewer changed lines is shown unfolded
-SHORT_NOTE = 200  # a note of fewer characters stands on the line of its heading
-FEW = 3  # a page of at most so many turns opens unfolded
+PROSE = ("plan", "prompt")  # inputs that are prose: a plan, or the task of a sub-agent
+OPEN_LINES = 60  # edits with fewer changed lines are unfolded
+SHORT_NOTE = 200  # notes with fewer characters stay on the line of their heading
+FEW = 3  # pages with at most this many turns are unfolded
 CARRIES = (
     "This file holds the session, too. To go on with it, in the folder of the project: "
     "resume-hooks import FILE."
@@ -63,7 +62,7 @@ _NUMBERED = re.compile(r"^ *\d+(?:→|\t)", re.MULTILINE)
 def as_page(
     document: Iterable[Part], sessions: Iterable[SessionPart], carried: Carried | None = None
 ) -> Iterator[str]:
-    """The document as a page, piece by piece; ``sessions`` fill the table of turns, ``carried`` stands at the end."""
+    """Yield the document as a page; ``sessions`` fill the list of turns, and ``carried`` is appended at the end."""
     heads = list(sessions)
     yield from _page_head(heads)
     if carried:
@@ -139,7 +138,7 @@ def _button(name: str, shown: str, said: str) -> Html:
 
 
 def _turn_list(heads: list[SessionPart]) -> Html:
-    """The table of turns, one list per session."""
+    """Return the list of turns, one list per session."""
     lists = []
     for place, head in enumerate(heads):
         rows = (
@@ -161,14 +160,14 @@ def _turn_list(heads: list[SessionPart]) -> Html:
 
 
 def _anchor_of_turn(place: int, turn: TurnPart) -> str:
-    """The anchor of a turn: its number, from the second session of a document on with the session's before it."""
+    """Return the anchor of a turn: its number, preceded by the session's number from the second session on."""
     if place:
         return f"s{place + 1}t{turn.number}"
     return f"t{turn.number}"
 
 
 def _markup_of_document(document: Iterable[Part], *, unfolded: bool) -> Iterator[str]:
-    """The markup of parts; an open turn is closed before the next turn, session or the end."""
+    """Yield the markup of parts; an open turn is closed before the next turn, session or end."""
     session, in_turn = -1, False
     for part in document:
         if in_turn and isinstance(part, (SessionPart, TurnPart, EndPart)):
@@ -282,9 +281,9 @@ def _call_markup(call: CallPart) -> Iterator[str]:
 
 
 def _edits_of_call(call: CallPart) -> list[tuple[str, str]]:
-    """The texts that an edit replaced, each with the new text.
+    """Return the pairs of old and new text in an edit.
 
-    The old text of a written file is empty.
+    For a written file, the old text is empty.
     """
     given = call.given
     rows = given.get("edits")

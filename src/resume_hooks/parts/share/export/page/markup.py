@@ -1,8 +1,8 @@
-"""Markup: the one place where foreign text becomes HTML.
+"""Convert foreign text to HTML in one place.
 
-Every text that is not ``Html`` already is escaped here.
+Every text that is not already ``Html`` is escaped here.
 
-Names of elements and attributes are ours; their values and contents may be anybody's.
+Names of elements and attributes are our own; their values and contents are untrusted.
 """
 
 from __future__ import annotations
@@ -17,39 +17,39 @@ _UNSEEN = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f"
     "\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e0fff]"
 )
-"""Control characters, and those that reorder or hide text, but not the joiners that scripts and emoji need."""
+"""Control characters and characters that reorder or hide text, except the joiners that scripts and emoji need."""
 
 _VOID = frozenset({"br", "hr", "img", "input", "meta"})
 
 
 class Html(str):
-    """Markup that was made here, and nowhere else."""
+    """Markup, created only in this package."""
 
     __slots__ = ()
 
 
 def visible(text: str) -> str:
-    """A text without hidden characters: a terminal's colours are removed, other controls spelled out."""
+    """Return a text without hidden characters: terminal colours are removed, other control characters spelled out."""
     lines = remove_escape_sequences(text).replace("\r\n", "\n").replace("\r", "\n")
     return _UNSEEN.sub(lambda match: f"[U+{ord(match[0]):04X}]", lines)
 
 
 def escape_html(text: str) -> Html:
-    """A text as markup that shows it, fit for content and for attributes in double quotes."""
+    """Return a text as markup that is safe as content and in attributes with double quotes."""
     if isinstance(text, Html):
         return text
     return Html(html.escape(visible(text), quote=True))
 
 
 def join_markup(parts: Iterable[str]) -> Html:
-    """The concatenated parts, each escaped unless it is markup."""
+    """Return the concatenated parts, each escaped unless it is already markup."""
     return Html("".join([escape_html(part) for part in parts]))
 
 
 def start_tag(name: str, /, **attributes: str | bool) -> Html:
-    """The start of an element. An underscore at the end of an attribute's name is dropped, others become hyphens.
+    """Return a start tag. In attribute names, a trailing underscore is dropped and other underscores become hyphens.
 
-    True stands for an attribute without a value, False for none.
+    True gives an attribute without a value; False omits the attribute.
     """
     said = []
     for key, value in attributes.items():
@@ -61,7 +61,7 @@ def start_tag(name: str, /, **attributes: str | bool) -> Html:
 
 
 def element(name: str, /, *content: str, **attributes: str | bool) -> Html:
-    """An element with its content."""
+    """Return an element with its content."""
     start = start_tag(name, **attributes)
     if name in _VOID:
         return start

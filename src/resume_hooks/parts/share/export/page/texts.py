@@ -1,9 +1,8 @@
-"""Code and prose on the page.
+"""Render code and prose on the page.
 
-Code is coloured by Pygments where that is cheap and its language is known, with a button to copy
-it. What the model wrote is parsed by markdown-it and written here, element by element: only the
-elements of a table reach the page, HTML in the text is text, images are links in words, and links
-lead to the web or to a mailbox.
+Pygments colours code if the language is known and the text is short, and each box has a copy
+button. markdown-it parses the model's prose. Only the elements in a fixed table reach the page:
+HTML stays text, images become text links, and links only lead to the web or a mailbox.
 """
 
 from __future__ import annotations
@@ -31,9 +30,9 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 MOST, MOST_LINES, LONGEST_LINE = 8_000, 300, 400
-"""Characters, lines, and characters of one line up to which code is coloured.
+"""The maximum characters, lines, and characters per line of coloured code.
 
-On longer texts some lexers are too slow: a long run of one sign can take seconds.
+Some lexers are slow on longer texts: a long run of one character can take seconds.
 """
 
 LANGUAGES = {
@@ -44,7 +43,7 @@ LANGUAGES = {
     "typescript": "typescript", "yaml": "yaml", "yml": "yaml", "zsh": "bash", "h": "c", "hpp": "cpp", "cc": "cpp",
     "cfg": "ini", "mjs": "javascript", "pyi": "python", "xml": "html",
 }  # fmt: skip
-"""The lexer for the word behind a fence, or for the ending of a file."""
+"""The lexer for a fence's language or a file extension."""
 
 CLASSES = (
     ("Token.Comment", "tc"),
@@ -61,32 +60,32 @@ CLASSES = (
     ("Token.Generic.Deleted", "td"),
     ("Token.Generic.Inserted", "ti"),
 )
-"""The class of the page's style by the kind of token."""
+"""The style class for each kind of token."""
 
 KINDS = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
-"""Kinds of images that hold only pixels and can't run anything."""
+"""Image types that contain only pixels and no code."""
 
 _BASE64 = re.compile(r"[A-Za-z0-9+/]{16,}={0,2}")
 MOST_COMPARED = (
-    400  # lines of a side that are compared; of a longer text every line counts as changed
+    400  # maximum lines per side to compare; in a longer text every line counts as changed
 )
-AROUND = 3  # equal lines that are shown on either side of a change
+AROUND = 3  # unchanged lines shown before and after a change
 SIGNS = {"del": "-", "ins": "+", "same": " ", "gap": ""}
 
-MOST_PROSE = 30_000  # a text of more characters is shown as it was typed, not as Markdown
+MOST_PROSE = 30_000  # a longer text is shown as typed, not as Markdown
 
 ELEMENTS = {
     "p": "p", "blockquote": "blockquote", "ul": "ul", "ol": "ol", "li": "li", "em": "em", "strong": "strong", "s": "s",
     "table": "table", "thead": "thead", "tbody": "tbody", "tr": "tr", "th": "th", "td": "td",
     "h1": "h4", "h2": "h4", "h3": "h5", "h4": "h5", "h5": "h6", "h6": "h6",
 }  # fmt: skip
-"""The page's element for each of the parser's; headings rank below those of the page."""
+"""The page's element for each of the parser's elements; headings rank below those of the page."""
 
 _ALLOWED = re.compile(r"(?:https?://|mailto:)[^\s\x00-\x1f]+", re.IGNORECASE)
 
 
 def code_markup(text: str, language: str = "", about: str = "") -> Html:
-    """A box of code; ``language`` is the word behind a fence, which may be anything."""
+    """Return a code box; ``language`` is the unchecked language of a fence."""
     shown = _colour_code(text, LANGUAGES.get(language.strip().lower(), ""))
     return element(
         "div",
@@ -97,7 +96,7 @@ def code_markup(text: str, language: str = "", about: str = "") -> Html:
 
 
 def language_of(path: str) -> str:
-    """The language of a file by its name, ``""`` for an unknown one."""
+    """Return the language of a file by its extension, or ``""`` if it has none."""
     return os.path.splitext(path)[1][1:].lower()
 
 
@@ -107,7 +106,7 @@ def _colour_code(text: str, lexer_name: str) -> str:
     lines = text.split("\n")
     if len(lines) > MOST_LINES or max(map(len, lines)) > LONGEST_LINE:
         return text
-    # Pygments takes 30 ms to load, which only a page with code has to spend.
+    # Pygments takes 30 ms to import, only needed for a page with code.
     from pygments.lexers import get_lexer_by_name
 
     lexer = get_lexer_by_name(lexer_name)
@@ -119,7 +118,7 @@ def _colour_code(text: str, lexer_name: str) -> str:
 
 
 def picture_markup(found: MediaPart) -> Html:
-    """An image, or its description."""
+    """Return an image, or its description."""
     if found.kind == IMAGE and found.media_type in KINDS and _BASE64.fullmatch(found.data):
         source = Html(f"data:{found.media_type};base64,{found.data}")
         return element("p", element("img", src=source, alt=found.about, loading="lazy"))
@@ -127,7 +126,7 @@ def picture_markup(found: MediaPart) -> Html:
 
 
 def difference_markup(old: str, new: str) -> Html:
-    """The change from one text to another."""
+    """Return the difference between two texts."""
     rows = [element("span", f"{SIGNS[kind]} {line}\n" if SIGNS[kind] else f"{line}\n", class_=f"d-{kind}")
             for kind, line in _compare_lines(old, new)]  # fmt: skip
     return element(
@@ -136,12 +135,12 @@ def difference_markup(old: str, new: str) -> Html:
 
 
 def count_changed_lines(old: str, new: str) -> tuple[int, int]:
-    """How many lines were removed and how many were added."""
+    """Return the number of removed and added lines."""
     kinds = [kind for kind, _ in _compare_lines(old, new)]
     return kinds.count("del"), kinds.count("ins")
 
 
-@lru_cache(maxsize=8)  # a call asks for the counts first, then for the lines
+@lru_cache(maxsize=8)  # a call needs the counts first, then the lines
 def _compare_lines(old: str, new: str) -> tuple[tuple[str, str], ...]:
     return tuple(
         _rows_of_difference(
@@ -168,7 +167,7 @@ def _rows_of_difference(old: list[str], new: list[str]) -> Iterator[tuple[str, s
 
 
 def prose_markup(text: str) -> Html:
-    """A text as rendered Markdown."""
+    """Return a text as rendered Markdown."""
     if len(text) > MOST_PROSE:
         return verbatim_markup(text)
     return element(
@@ -180,13 +179,13 @@ def prose_markup(text: str) -> Html:
 
 
 def verbatim_markup(text: str) -> Html:
-    """A text as it was typed."""
+    """Return a text as typed."""
     return element("div", text, class_="typed", dir="auto")
 
 
 @cache
 def _prose_parser() -> MarkdownIt:
-    # markdown-it takes 40 ms to load, which only a page has to spend.
+    # markdown-it takes 40 ms to import, only needed for a page.
     from markdown_it import MarkdownIt
 
     parser = MarkdownIt("commonmark", {"html": False, "linkify": False, "typographer": False})
@@ -194,7 +193,7 @@ def _prose_parser() -> MarkdownIt:
 
 
 def _markup_of_tokens(tokens: Sequence[Token]) -> list[Html]:
-    """The markup of tokens; an unknown one becomes its text."""
+    """Return the markup of tokens; an unknown token becomes its text."""
     parts: list[Html] = []
     for token in tokens:
         if token.type == "inline":
@@ -203,7 +202,7 @@ def _markup_of_tokens(tokens: Sequence[Token]) -> list[Html]:
             parts.append(code_markup(token.content.removesuffix("\n"), token.info.split(" ")[0]))
         elif token.type == "code_inline":
             parts.append(element("code", token.content))
-        elif token.type == "link_open":  # one that leads elsewhere is marked text
+        elif token.type == "link_open":  # a link with any other target gets no href
             target = str(token.attrGet("href") or "")
             led = {
                 "href": target,
@@ -227,7 +226,7 @@ def _markup_of_tokens(tokens: Sequence[Token]) -> list[Html]:
 
 def _element_of_token(token: Token) -> Html:
     name = ELEMENTS[token.tag]
-    if token.hidden:  # a paragraph in a list whose rows stand close together
+    if token.hidden:  # a paragraph in a tight list
         return Html("\n")
     if token.nesting < 0:
         end = "</table></div>" if name == "table" else f"</{name}>"
