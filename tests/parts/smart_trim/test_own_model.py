@@ -110,7 +110,7 @@ def test_where_its_model_is_not_asked(
     assert set(said) == {"text"}
     assert ("summary_model names haiku" if why == "named" else "its cache is cold") in said["text"]
     assert re.search(
-        rf"In a shell a model is asked for it: .* trim --smart {SESSION} -p 'keep it'", said["text"]
+        rf"To ask a model in a shell: .* trim --smart {SESSION} -p 'keep it'", said["text"]
     )
 
 
@@ -173,7 +173,9 @@ def test_a_session_that_changed_meanwhile(warm: Path, when: str) -> None:
         assert said["choices"]
         changed(warm)
         said = told("yes")
-    assert "The session has changed since its model was asked, so nothing was made" in said["text"]
+    assert (
+        "The session has changed since its model was asked, so nothing was written" in said["text"]
+    )
     assert children(warm) == []
 
 
@@ -205,7 +207,7 @@ def test_a_note_that_is_gone(warm: Path) -> None:
     inside()
     saying(row(2))
     confirmations.consume_question(SESSION, KIND)
-    assert "so nothing was made" in told("yes")["text"]
+    assert "so nothing was written" in told("yes")["text"]
     assert children(warm) == []
 
 
@@ -221,7 +223,7 @@ def test_without_the_module_the_shell_does_it(warm: Path, say: Say) -> None:
         say(">trim --smart keep what I cancel, yes"),
         told("--smart", screen=False)["text"],
     ):
-        assert "No model can be asked for that here" in text
+        assert "No model is available here" in text
         assert f"trim --smart {SESSION}" in text
 
 
@@ -232,9 +234,7 @@ def test_what_is_no_option(warm: Path, monkeypatch: pytest.MonkeyPatch, *, there
     Without the part it is an option like any that there is not.
     """
     monkeypatch.setattr(seam, "is_installed", lambda _: there)
-    said = (
-        "stand plain words here, and no options" if there else "'--smart' is not an option of /trim"
-    )
+    said = "takes plain words, not options" if there else "'--smart' is not an option of /trim"
     assert said in told("--smart --keep-recent 3" if there else "--smart")["text"]
 
 

@@ -247,7 +247,7 @@ def test_the_table_and_the_warnings(config_home: ConfigHome) -> None:
         "Bash make test  11111111:7\n            a green test run\n            why: (done)" in said
     )
     assert warnings_on_answer(planned, asked_of(model, what)) == [
-        "Of the model's choices these were left out: 1 of its choices were not shown to it, 1 were named twice."
+        "Some of the model's choices were ignored: 1 of its choices were not shown to it, 1 were named twice."
     ]
 
 

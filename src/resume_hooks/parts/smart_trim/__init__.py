@@ -1,4 +1,4 @@
-"""`trim --smart`: rules drop what is certainly unneeded, a model judges the rest, and trim's writer writes it."""
+"""`trim --smart`: rules drop clearly unneeded contents, a model judges the rest, and trim writes the child."""
 
 from __future__ import annotations
 
@@ -10,34 +10,34 @@ PART = Part(
         Option(
             "trim",
             ("--smart",),
-            "Let a model choose what the work does not need any more.",
+            "Let a model choose contents that the work no longer needs.",
             "verbs:smart_trim",
         ),
         Option(
             "trim",
             ("-p", "--prompt"),
-            "With --smart: what to keep or to drop, in your words; it counts above all.",
+            "With --smart: what to keep or to drop, in your own words; overrides the rules.",
             "verbs:require_smart",
             is_flag=False,
         ),
         Option(
             "trim",
             ("--model",),
-            "With --smart: the model; by default summary_model, of other agents their own.",
+            "With --smart: the model; by default summary_model, or another agent's own model.",
             "verbs:require_smart",
             is_flag=False,
         ),
         Option(
             "trim",
             ("--timeout",),
-            "With --smart: seconds for all of it.",
+            "With --smart: total time limit in seconds.",
             "verbs:require_smart",
             is_flag=False,
         ),
         Option(
             "trim",
             ("--plan",),
-            "With --smart: write the plan that --json printed; no model is asked.",
+            "With --smart: write a plan from --json without asking a model.",
             "verbs:require_smart",
             is_flag=False,
         ),

@@ -1,7 +1,7 @@
-"""Ask a model which contents of an offer can go, in as many calls as it takes, and keep its valid choices.
+"""Ask a model which contents of an offer can go, in as many calls as necessary, and keep its valid choices.
 
-Invariant: a choice counts once, and only for a number that was in the text of that very call. Every
-foreign line of a text is indented, so that it can't pass for such a number.
+Invariant: a choice counts once, and only for a number that was in the text of the same call. Every
+foreign line is indented, so that it cannot look like such a number.
 """
 
 from __future__ import annotations
@@ -21,17 +21,18 @@ from resume_hooks.system.text import collapse_line, format_count, plain_line, pl
 from resume_hooks.transcripts.trimmable_pieces import ATTACHMENT, INPUT, MEDIA, RESULT, TEXT
 
 MAX_CHARACTERS = (
-    60_000  # of the contents in one part, some 17,000 tokens: small models choose worse among more
+    # maximum characters of the contents in one call, about 17,000 tokens; with more, small models
+    # choose worse
+    60_000
 )
-MAX_PIECES = 60  # contents in one part: each that is chosen takes some 60 tokens of the answer
-OUTLINE = 8_000  # characters of the outline, which every part has
-ENDING = 1_500  # characters of the last prompt and of the last answer
-SUMMARY = (
-    3_000  # characters of a compaction's summary, which is all that stands for the turns before it
-)
-WORDS = 200  # characters of any other message
-TARGET = 160  # characters of a content's file or command
-BETWEEN = 3  # messages shown right before a content, at most
+# maximum number of contents in one call; each choice takes about 60 tokens of the answer
+MAX_PIECES = 60
+OUTLINE = 8_000  # maximum characters of the outline, which every call contains
+ENDING = 1_500  # maximum characters of the last prompt and of the last answer
+SUMMARY = 3_000  # maximum characters of a compaction's summary, which replaces the turns before it
+WORDS = 200  # maximum characters of any other message
+TARGET = 160  # maximum characters of a content's file or command
+BETWEEN = 3  # maximum number of messages shown before a content
 
 _ABOUT = {
     RESULT: "output of",
@@ -43,14 +44,14 @@ _ABOUT = {
 
 
 class PromptPart(NamedTuple):
-    """A text for one call of the model, and the numbers of the contents in it."""
+    """The text for one call of the model, and the numbers of the contents in it."""
 
     text: str
     numbers: frozenset[int]
 
 
 class _Message(NamedTuple):
-    """A message: its place in the conversation, its turn, who said it, and its beginning."""
+    """The beginning of a message, with its position, turn and speaker."""
 
     place: int
     turn: int
@@ -59,7 +60,7 @@ class _Message(NamedTuple):
 
 
 def parts_of_offer(offer: Offer) -> list[PromptPart]:
-    """The offer, split into parts for one call each; empty if nothing is offered."""
+    """Return the offer split into one part per call, or [] if it is empty."""
     scanned = offer.scanned
     messages = list(_messages_of_offer(offer))
     rows = []
@@ -108,7 +109,7 @@ def _messages_of_offer(offer: Offer) -> Iterator[_Message]:
 
 
 def _text_of_ending(scanned: Trimmable) -> str:
-    """The last prompt and the last answer at greater length, which show the present work."""
+    """Return longer excerpts of the last prompt and answer, which show the current work."""
     last: dict[str, str] = {}
     for said in scanned.spoken_words():
         if said.who == USER or (said.who == ASSISTANT and said.text.strip()):
@@ -121,14 +122,14 @@ def _text_of_ending(scanned: Trimmable) -> str:
 
 
 def _both_ends(text: str) -> str:
-    """A text, of a long one ``ENDING`` characters at its two ends."""
+    """Return a text, shortened to ``ENDING`` characters from both ends if it is longer."""
     if len(text) <= ENDING:
         return text
     return f"{text[: ENDING // 2]}\n...\n{text[-ENDING // 2 :]}"
 
 
 def _text_blocks_of_offer(offer: Offer, messages: Sequence[_Message]) -> Iterator[str]:
-    """Each content with the messages right before it."""
+    """Yield each content with the messages right before it."""
     waiting = [row for row in messages if row.who != BEFORE]
     for candidate in offer.candidates:
         place = offer.material.places[candidate.piece.number]
@@ -144,7 +145,7 @@ def _message_text(row: _Message) -> str:
 
 
 def _candidate_text(candidate: Candidate) -> str:
-    """A content as the model sees it: number, description, size, notes, and its two ends."""
+    """Return a content as shown to the model: number, description, size, notes, and both ends."""
     piece = candidate.piece
     about = _ABOUT[piece.kind]
     named = collapse_line(
@@ -185,12 +186,12 @@ HINTED = (
     "these instructions want it."
 )
 
-LEAST_COST = 0.0001  # US dollars; less is not mentioned
+LEAST_COST = 0.0001  # US dollars; smaller costs are not mentioned
 WITHOUT = "Nothing was written. Without a model: resume-hooks trim {session}"
 
 
 class ModelChoice(BaseModel):
-    """One piece that can go."""
+    """A content that can go."""
 
     number: StrictInt = Field(description="the number of the piece, as shown")
     description: str = Field(description="what was there, at most 12 words")
@@ -198,13 +199,13 @@ class ModelChoice(BaseModel):
 
 
 class ModelAnswer(BaseModel):
-    """The pieces that can go; the list may be empty."""
+    """The contents that can go; the list may be empty."""
 
     choices: list[ModelChoice]
 
 
 class ModelVerdicts(NamedTuple):
-    """The model's choices; ``unknown`` counts numbers that it was not shown, ``twice`` those that it repeated."""
+    """The model's choices; ``unknown`` counts numbers that were not shown, ``twice`` counts repeated ones."""
 
     verdicts: tuple[Verdict, ...] = ()
     unknown: int = 0
@@ -215,9 +216,9 @@ class ModelVerdicts(NamedTuple):
 def ask_about_offer(
     model: Model, offer: Offer, instructions: str, limit: float, progress: Progress
 ) -> ModelVerdicts:
-    """Ask about every part of the offer, within ``limit`` seconds in all.
+    """Ask about every part of the offer, within ``limit`` seconds in total.
 
-    HeadlessFailed if one call fails.
+    Raise HeadlessFailed if a call fails.
     """
     shown, calls = parts_of_offer(offer), ModelCalls(model, limit, progress)
     verdicts: list[Verdict] = []
@@ -249,7 +250,7 @@ def ask_about_offer(
 
 
 def task_text(instructions: str) -> str:
-    """The whole task, with what the user wants."""
+    """Return the complete task with the user's instructions."""
     return "\n\n".join(
         [TASK, WISHES, instructions.strip(), HINTED] if instructions.strip() else [TASK]
     )

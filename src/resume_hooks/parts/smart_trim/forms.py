@@ -1,4 +1,4 @@
-"""The form of the plan that a smart trim takes back."""
+"""The JSON format of a stored plan for a smart trim."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class PlannedTrim(TrimForm):
 
 
 class StoredPlan(StrictModel):
-    """The document that ``trim --smart --json`` printed, which ``--plan`` takes."""
+    """The output of ``trim --smart --json``, which ``--plan`` accepts."""
 
     schema_: Literal[1] = Field(alias="schema")
     verb: Literal["trim"]

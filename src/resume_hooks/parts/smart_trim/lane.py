@@ -1,4 +1,4 @@
-"""The option ``--smart`` of ``/trim``. Without it, only this module is loaded."""
+"""The option ``--smart`` of ``/trim``. Other trims load only this module."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ if TYPE_CHECKING:
 
 
 def answer_smart_trim(request: Request) -> Outcome | None:
-    """Answer ``/trim --smart``; None for any other trim."""
+    """Answer ``/trim --smart``, or return None for any other trim."""
     option, instructions = _split_option(request.text)
     if option != "--smart":
         return None
-    from resume_hooks.parts.smart_trim import own_model  # nothing to a trim by rules
+    from resume_hooks.parts.smart_trim import own_model  # not needed for a trim by rules
 
     return own_model.answer_by_own_model(request, instructions)
 
 
 def find_decided_trim(options: str, request: Request) -> TrimPlan | None:
-    """The plan that a yes to ``/trim --smart`` writes; None for any other trim."""
+    """Return the plan that the user confirmed for ``/trim --smart``, or None for any other trim."""
     option, instructions = _split_option(options)
     if option != "--smart":
         return None
-    from resume_hooks.parts.smart_trim import own_model  # nothing to a trim by rules
+    from resume_hooks.parts.smart_trim import own_model  # not needed for a trim by rules
 
     return own_model.plan_decided_trim(request, instructions)
 
 
 def line_of_trim_help() -> str:
-    """The line of ``--smart`` in the help of ``/trim``."""
+    """Return the line about ``--smart`` in the help of ``/trim``."""
     return "  --smart [what to keep] the session's own model chooses"
 
 

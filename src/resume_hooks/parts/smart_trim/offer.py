@@ -1,7 +1,7 @@
-"""The offer of a smart trim: the contents that rules drop without asking, and the numbered ones for a model to judge.
+"""The offer of a smart trim: contents that rules drop without a question, and numbered contents for a model to judge.
 
 Invariant: prompts, recent turns, the last long answer of every turn, the user's answers to
-questions, and contents that trim itself would leave alone are never offered, so never dropped.
+questions, and contents that an ordinary trim keeps are never offered, so they are never dropped.
 """
 
 from __future__ import annotations
@@ -23,31 +23,37 @@ from resume_hooks.transcripts.raw_edit import encode
 from resume_hooks.transcripts.trimmable_pieces import ATTACHMENT, INPUT, MEDIA, RESULT, TEXT, Piece
 
 CERTAIN = ("superseded", "repeats", "failures", "thinking")
-"""Rules that drop only what stands elsewhere, was done again, or is hardly sent.
+"""Rules that only drop contents that are repeated elsewhere, were superseded, or are hardly ever sent.
 
-They act without asking.
+They apply without asking the model.
 """
 
 UNJUDGED = ("thinking",)
-"""The rules that act if the user gave instructions: a model can't judge thinking, but anything else may be wanted."""
+"""The rules that apply if the user gave instructions.
 
-RULE = "smart"  # the name of the model's choices among those of rules
-LEAST = 400  # characters of the shortest offered content: a placeholder with a description takes up to 300
-MOST = 240  # contents that are offered, the largest: four calls, for which the usual time is enough (corpus: up to 110)
-HEAD, TAIL = 400, 200  # characters of a content's beginning and end that the model sees
+A model cannot judge thinking, but the user may want anything else.
+"""
+
+RULE = "smart"  # the rule name for the model's choices
+# minimum characters of an offered content, since a placeholder with a description takes up to 300
+LEAST = 400
+# maximum number of offered contents, largest first: four calls fit into the usual time (up to 110
+# in the corpus)
+MOST = 240
+HEAD, TAIL = 400, 200  # characters from a content's beginning and end that the model sees
 
 _KINDS = frozenset({RESULT, INPUT, MEDIA, ATTACHMENT, TEXT})
 
 Key = tuple[
     int, tuple[str | int, ...]
-]  # a content: the line of its record, and its address in that
+]  # the key of a content: its record's line, and its address in the record
 
 
 class Candidate(NamedTuple):
     """A content for the model to judge, shown under its ``number``; ``excerpt`` is foreign text.
 
-    ``turn`` counts within the live conversation. ``notes`` say how it failed or was superseded;
-    ``digest`` is of its whole value.
+    ``turn`` counts within the live conversation. ``notes`` describe a failure or a later version.
+    ``digest`` covers its whole value.
     """
 
     number: int
@@ -63,7 +69,7 @@ class Candidate(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """The contents to decide on: ``taken`` go by rules; ``unshown`` counts those beyond the limit of the offer."""
+    """The contents to decide on; ``taken`` are dropped by rules, ``unshown`` counts those beyond the offer's limit."""
 
     scanned: Trimmable
     options: Options
@@ -75,12 +81,12 @@ class Offer:
 
 
 def smart_options(keep_recent: int | None, rules: Iterable[str]) -> Options:
-    """The options of a smart trim in which ``rules`` act before the model is asked."""
+    """Return the options of a smart trim in which ``rules`` apply before the model."""
     return Options(threshold=LEAST, keep_recent=keep_recent, only=tuple(rules))
 
 
 def acting_rules(instructions: str) -> tuple[str, ...]:
-    """The rules that act where the user gave these instructions."""
+    """Return the rules that apply with these instructions of the user."""
     if instructions.strip():
         return UNJUDGED
     return CERTAIN
@@ -93,9 +99,10 @@ def make_offer(
     wanted: AbstractSet[Key] | None = None,
     most: int = MOST,
 ) -> Offer:
-    """The contents that the rules of ``options`` take, and those to judge: the ``most`` largest, or the ``wanted``.
+    """Return an offer: contents that the rules drop, and contents to judge.
 
-    SessionNotFound if the file changed since it was read.
+    The latter are the ``most`` largest or the ``wanted`` ones. The latter are the ``most`` largest
+    or the ``wanted`` ones. Raise SessionNotFound if the file has changed since it was read.
     """
     material, origins = scanned.material(options), scanned.origins(where)
     taken = choose_pieces(material, options, origins, scanned.scale, scanned.context.tokens)
@@ -115,19 +122,18 @@ def make_offer(
 
 
 def key_of(piece: Piece) -> Key:
-    """The key of a content within its session."""
+    """Return the key of a content within its session."""
     return piece.number, piece.address
 
 
 def digest_of_content(value: object) -> str:
-    """A digest that is equal for equal contents, in any process."""
+    """Return a digest that is equal for equal contents in any process."""
     return hashlib.sha256(encode({"content": value})).hexdigest()
 
 
 def _free_pieces(material: TrimMaterial, options: Options, taken: set[Key]) -> Iterator[Piece]:
-    """The contents that may go, are worth it, and were not taken; oldest first."""
-    # The last long answer of each turn is its result; shorter ones behind it are never offered
-    # anyway.
+    """Yield the remaining contents that are worth an offer, oldest first."""
+    # The last long answer of each turn is its result. Shorter answers after it are never offered.
     said = []
     for piece in material.pieces:
         if piece.kind == TEXT:
@@ -150,13 +156,13 @@ def _free_pieces(material: TrimMaterial, options: Options, taken: set[Key]) -> I
 def _candidates_of_pieces(
     scanned: Trimmable, options: Options, material: TrimMaterial, pieces: Sequence[Piece]
 ) -> Iterator[Candidate]:
-    # The rules that do not act here give hints to the model.
+    # Rules that do not apply here become hints for the model.
     hints = (RULES[name] for name in CERTAIN if name not in options.only)
     fates = {}
     for rule in hints:
         for pick in rule(material, options):
             fates[key_of(pick.piece)] = pick.why
-    calls: dict[str, list[int]] = {}  # by the file, command or address that they are about
+    calls: dict[str, list[int]] = {}  # indexes of calls by their file, command or address
     for call in material.calls.values():
         calls.setdefault(call.target, []).append(material.places[call.number])
     for number, (piece, value) in enumerate(zip(pieces, scanned.values(pieces), strict=True), 1):
@@ -175,7 +181,7 @@ def _candidates_of_pieces(
             again = ""
         fate = fates.get(key_of(piece)) or (again and f"{again}{material.turn(max(later))}")
         said = value if isinstance(value, str) else block_text(value)
-        if len(said) > HEAD + TAIL:  # cut before it is cleaned: an output may have 60 MB
+        if len(said) > HEAD + TAIL:  # shorten first: an output may have 60 MB
             hidden = f"[{len(said) - HEAD - TAIL:,} characters are not shown]"
             excerpt = f"{plain_text(said[:HEAD])}\n{hidden}\n{plain_text(said[-TAIL:])}"
         else:

@@ -1,9 +1,9 @@
-"""``/trim --smart`` inside the client: the session's own model chooses, while its cache is warm.
+"""``/trim --smart`` inside the client: the session's own model chooses while its cache is warm.
 
-A yes writes the trim.
+The trim is written after the user confirms it.
 
-Invariant: no other model is asked. Its choices count only while the session offers the very same
-contents as when it was asked, and only the trim that was shown is written.
+Invariant: no other model is asked. Its choices count only while the session offers exactly the same
+contents, and only the trim that was shown is written.
 """
 
 from __future__ import annotations
@@ -54,16 +54,16 @@ ABOVE = (
     "The conversation is the one above, all of it; the material says which of its contents "
     "have which numbers."
 )
-NO_OPTIONS = "Behind --smart stand plain words here, and no options"
-UNASKED = "No model can be asked for that here"
-COLD = "This session's own model is not asked: "
-CHANGED = "The session has changed since its model was asked, so nothing was made"
+NO_OPTIONS = "Here --smart takes plain words, not options"
+UNASKED = "No model is available here"
+COLD = "This session's own model was not asked: "
+CHANGED = "The session has changed since its model was asked, so nothing was written"
 
 
 def answer_by_own_model(request: Request, instructions: str) -> Outcome:
-    """Ask the session's own model, or the user about the model's choices.
+    """Ask the session's own model, or ask the user about its choices.
 
-    ResumeHooksError where it fails.
+    Raise ResumeHooksError on failure.
     """
     if instructions.startswith("-"):
         raise UsageError(NO_OPTIONS, _way_in_shell(request))
@@ -86,13 +86,14 @@ def answer_by_own_model(request: Request, instructions: str) -> Outcome:
             return _show_choices(request, own, offered)
         agents.draft_child(
             session, KIND, request.where, None
-        )  # refuses a session that can't be a parent
+        )  # raises for a session that cannot be a parent
         shown = parts_of_offer(offered)
     if not shown:
         raise NothingToTrim(
             "There is nothing for a model to choose", f"By rules alone: {request.typed_name}"
         )
-    confirmations.consume_question(request.session_id)  # a yes meanwhile answers no older question
+    # so that a yes in the meantime does not answer an older question
+    confirmations.consume_question(request.session_id)
     _keep_question(request, _note_of_verdicts(offered, ()), KIND)
     asked = forked.forked_prompt(
         f"{task_text(instructions)}\n\n{ABOVE}", shown[0].text, ModelAnswer
@@ -101,7 +102,7 @@ def answer_by_own_model(request: Request, instructions: str) -> Outcome:
 
 
 def plan_decided_trim(request: Request, instructions: str) -> TrimPlan:
-    """The trim that was shown. PlanOutdated where the session has changed."""
+    """Return the trim that was shown. Raise PlanOutdated if the session has changed."""
     offered = _make_one_part_offer(request, instructions)
     verdicts = []
     for record, address, *words in _kept_verdicts(request, offered):
@@ -112,7 +113,7 @@ def plan_decided_trim(request: Request, instructions: str) -> TrimPlan:
 
 
 def _make_one_part_offer(request: Request, instructions: str) -> Offer:
-    """The rules' choices, and the largest contents that one part shows."""
+    """Return an offer with the rules' choices and the largest contents that fit into one call."""
     scanned = agents.scan_for_trim(request.session, request.where)
     whole = make_offer(
         scanned, smart_options(None, acting_rules(instructions)), request.where, most=MAX_PIECES
@@ -147,28 +148,28 @@ def _show_choices(request: Request, own: ForkedModel, offered: Offer) -> Questio
 
 
 def _keep_question(request: Request, words: str, kind: str) -> None:
-    """Save a question to the user. HeadlessFailed where that fails."""
+    """Store a question to the user. Raise HeadlessFailed if that fails."""
     try:
         confirmations.store_question(
             StoredQuestion(request.session_id, words, time.time(), kind=kind)
         )
     except OSError as error:
-        message = f"The answer can't be waited for ({error.strerror})"
+        message = f"The question can't be stored ({error.strerror})"
         raise HeadlessFailed(message, _way_in_shell(request)) from error
 
 
 def _kept_verdicts(request: Request, offered: Offer) -> list[list[Any]]:
-    """The saved verdicts on this very offer. PlanOutdated where they are on another one."""
+    """Return the stored verdicts on exactly this offer. Raise PlanOutdated if they belong to another one."""
     note = confirmations.find_question(request.session_id, KIND)
     kept = json.loads(note.options) if note else {}
     if kept.get("offer") != _seal_of_offer(offered):
-        raise PlanOutdated(CHANGED, f"To ask anew: {request.typed_name} --smart")
+        raise PlanOutdated(CHANGED, f"To ask again: {request.typed_name} --smart")
     verdicts: list[list[Any]] = kept["verdicts"]
     return verdicts
 
 
 def _note_of_verdicts(offered: Offer, verdicts: Sequence[Verdict]) -> str:
-    """The note of an offer and the verdicts on it."""
+    """Return an offer and its verdicts as a note to store."""
     return json.dumps(
         {
             "offer": _seal_of_offer(offered),
@@ -178,7 +179,7 @@ def _note_of_verdicts(offered: Offer, verdicts: Sequence[Verdict]) -> str:
 
 
 def _seal_of_offer(offered: Offer) -> str:
-    """A digest that is equal for the same contents under the same numbers."""
+    """Return a digest that is equal for equal contents under the same numbers."""
     judged = []
     for one in offered.candidates:
         judged.append(verdict_of_model(offered, one.number, "", ""))
@@ -191,6 +192,4 @@ def _way_in_shell(request: Request) -> str:
         keep = f" -p {shlex.quote(wish)}"
     else:
         keep = ""
-    return (
-        f"In a shell a model is asked for it: resume-hooks trim --smart {request.session_id}{keep}"
-    )
+    return f"To ask a model in a shell: resume-hooks trim --smart {request.session_id}{keep}"

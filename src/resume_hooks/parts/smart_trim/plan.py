@@ -1,10 +1,10 @@
-"""The plan of a smart trim: which contents go, who says so and why.
+"""The plan of a smart trim: the contents to drop, who chose them and why.
 
-And the child that trim's writer makes.
+It also makes the child with trim's writer.
 
-Invariant: a verdict counts only for a content that is offered and the same byte for byte. Minutes
-may pass between reading a session and writing: the agreed plan is checked against the file as it is
-then.
+Invariant: a verdict counts only for an offered content that is still the same, byte for byte.
+Minutes may pass between reading a session and writing, so the confirmed plan is checked against the
+current file.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ from resume_hooks.sessions.agents.registry import readable_session
 from resume_hooks.system.text import collapse_line, plain_line
 
 KIND: Final = "smart-trim"
-WENT_ON = "The session went on meanwhile; the child holds that too."
+WENT_ON = "The session has new turns since the plan; the child includes them."
 
 DESCRIPTION = (
-    100  # characters of a description: it stands in the placeholder for as long as the child lives
+    100  # maximum characters of a description, which the placeholder in the child contains
 )
-RATIONALE = 200  # characters of a rationale: it is shown with the plan, and not kept
+RATIONALE = 200  # maximum characters of a rationale, which is shown with the plan but not stored
 
 _NEUTRAL = str.maketrans({"[": "(", "]": ")", "<": "(", ">": ")", '"': "'"})
-"""Signs that could end a placeholder, or open a tag that clients and models take for the client's own."""
+"""Characters that could end a placeholder, or open a tag that looks like the client's own."""
 
 
 class Verdict(NamedTuple):
-    """A content that goes: the line of its record, its address there and its digest; ``by`` a rule or the model.
+    """A content to drop: its record's line, its address there and its digest; ``by`` names a rule or the model.
 
-    ``description`` and ``rationale`` are a model's words or a rule's, one line each.
+    ``description`` and ``rationale`` come from a model or a rule, one line each.
     """
 
     record: int
@@ -61,12 +61,12 @@ class Verdict(NamedTuple):
 
     @property
     def key(self) -> Key:
-        """The content that it is about."""
+        """The key of the content."""
         return self.record, self.address
 
 
 def verdicts_of_rules(offered: Offer) -> list[Verdict]:
-    """The verdicts of the rules that act without asking."""
+    """Return the verdicts of the rules that apply without asking the model."""
     pieces = [choice.piece for choice in offered.taken]
     rules = []
     for choice, value in zip(offered.taken, offered.scanned.values(pieces), strict=True):
@@ -84,7 +84,7 @@ def verdicts_of_rules(offered: Offer) -> list[Verdict]:
 
 
 def verdict_of_model(offered: Offer, number: int, description: str, rationale: str) -> Verdict:
-    """The model's verdict on the content that it was shown as ``number``, in words that do no harm."""
+    """Return the model's verdict on the content with this number, with sanitized words."""
     candidate = offered.candidates[number - 1]
     record, address = key_of(candidate.piece)
     return Verdict(
@@ -98,14 +98,14 @@ def verdict_of_model(offered: Offer, number: int, description: str, rationale: s
 
 
 def clean_description(text: str) -> str:
-    """A description as it stands in a placeholder."""
+    """Return a description that is safe in a placeholder."""
     return neutral_words(text, DESCRIPTION)
 
 
 def neutral_words(text: str, limit: int) -> str:
-    """A model's words on one line of at most ``limit`` characters, without known secrets, brackets, tags and quotes.
+    """Return a model's words as one line of at most ``limit`` characters, without secrets, brackets, tags and quotes.
 
-    Cut before they are cleaned: a model may answer with 5 MB.
+    They are shortened first, because a model may answer with 5 MB.
     """
     return collapse_line(plain_line(redact(text[: 10 * limit])[0]).translate(_NEUTRAL), limit)
 
@@ -113,10 +113,9 @@ def neutral_words(text: str, limit: int) -> str:
 def choices_of_verdicts(
     offered: Offer, verdicts: Sequence[Verdict]
 ) -> list[tuple[Verdict, Choice]]:
-    """The contents that go, oldest first. A content that would not get shorter stays.
+    """Return the contents to drop, oldest first, without those that would save nothing.
 
-    PlanOutdated if a content is not offered (any more), is not what the verdict was about, or is
-    judged twice.
+    Raise PlanOutdated if a content is no longer offered, has changed, or has two verdicts.
     """
     on_offer = {}
     for verdict in verdicts_of_rules(offered):
@@ -156,9 +155,9 @@ def choices_of_verdicts(
 
 @dataclass(frozen=True, slots=True)
 class SmartPlan:
-    """The plan for trim's writer, and the verdict on each content.
+    """The plan for trim's writer, with the verdict on each content.
 
-    ``useless`` counts verdicts that save nothing.
+    ``useless`` counts verdicts that would save nothing.
     """
 
     offer: Offer
@@ -171,9 +170,9 @@ class SmartPlan:
 def plan_smart_trim(
     offered: Offer, verdicts: Sequence[Verdict], where: Where, output_dir: str | None = None
 ) -> SmartPlan:
-    """Plan a child without the contents that ``verdicts`` name.
+    """Plan a child without the contents in ``verdicts``.
 
-    PlanOutdated if they are not of this offer.
+    Raise PlanOutdated if they do not match the offer.
     """
     rows = tuple(choices_of_verdicts(offered, verdicts))
     scanned, options = offered.scanned, offered.options
@@ -190,9 +189,9 @@ def plan_smart_trim(
 
 
 def write_smart_trim(decided: SmartPlan, where: Where) -> Receipt:
-    """Apply a plan to the session as it is now: the user may have agreed to it late.
+    """Apply a plan to the current session, since the user may have confirmed it late.
 
-    PlanOutdated if one of its contents has changed; WriteFailed and CheckFailed as a trim.
+    Raise PlanOutdated if a content has changed, and WriteFailed or CheckFailed like any trim.
     """
     session = decided.offer.scanned.session
     now = readable_session(session.path, where)
@@ -212,9 +211,9 @@ def replan_smart_trim(
     where: Where,
     output_dir: str | None = None,
 ) -> SmartPlan:
-    """Plan a trim by earlier ``verdicts`` for the session as it is now.
+    """Plan a trim of the current session from earlier ``verdicts``.
 
-    PlanOutdated as ``plan_smart_trim``.
+    Raise PlanOutdated like ``plan_smart_trim``.
     """
     offered = make_offer(scanned, options, where, {verdict.key for verdict in verdicts})
     return plan_smart_trim(offered, verdicts, where, output_dir)

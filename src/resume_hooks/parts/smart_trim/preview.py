@@ -1,4 +1,4 @@
-"""The preview of a smart trim: for people a table with reasons, for programs rows that can be given back."""
+"""The preview of a smart trim: a table with reasons for people, and rows for programs that ``--plan`` accepts."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from resume_hooks.transcripts.trimmable_pieces import ATTACHMENT, INPUT, MEDIA, 
 _WHAT = {RESULT: "", INPUT: "input of ", MEDIA: "image, ", ATTACHMENT: "attached ", TEXT: "answer "}
 
 SHOWN = 3
-"""Contents that a question names."""
+"""The number of contents that a question lists."""
 
 
 def preview_table(decided: SmartPlan) -> str:
-    """The plan as text: totals, savings by rule, and each content that the model chose, with its reasons."""
+    """Return the plan as text: totals, savings by rule, and each content that the model chose, with reasons."""
     rows = []
     for verdict, choice in decided.rows:
         if verdict.by == RULE:
@@ -39,7 +39,7 @@ def preview_table(decided: SmartPlan) -> str:
 
 
 def largest_choices(decided: SmartPlan, model: str) -> list[str]:
-    """How many contents the model chose, and the largest of them."""
+    """Return lines with the number of contents that the model chose, and the largest of them."""
     scale = decided.offer.scanned.scale
     rows = []
     for verdict, choice in decided.rows:
@@ -60,14 +60,14 @@ def _about_choice(choice: Choice) -> str:
 
 
 def spent_text(spent: Spent) -> str:
-    """The model's tokens and cost, in words."""
+    """Return the model's token usage and cost as text."""
     if spent.calls:
         return f"{plain_line(spent.model)}: {spent.words}"
     return "no model was asked"
 
 
 def warnings_on_answer(decided: SmartPlan, answer: ModelVerdicts) -> list[str]:
-    """Warnings of invalid choices, and of contents that the model was not shown."""
+    """Return warnings about invalid choices, and about contents that were not shown to the model."""
     counts = (
         (answer.unknown, "of its choices were not shown to it"),
         (answer.twice, "were named twice"),
@@ -75,12 +75,10 @@ def warnings_on_answer(decided: SmartPlan, answer: ModelVerdicts) -> list[str]:
     )
     left_out = ", ".join(f"{count:,} {what}" for count, what in counts if count)
     if left_out:
-        sentences = [f"Of the model's choices these were left out: {left_out}."]
+        sentences = [f"Some of the model's choices were ignored: {left_out}."]
     else:
         sentences = []
-    if (
-        decided.offer.unshown and answer.spent.calls
-    ):  # a plan that is given back offers no more than it names
+    if decided.offer.unshown and answer.spent.calls:  # a stored plan only offers its own contents
         sentences.append(
             f"{decided.offer.unshown:,} smaller contents were not shown to the model, and stay."
         )
@@ -88,7 +86,7 @@ def warnings_on_answer(decided: SmartPlan, answer: ModelVerdicts) -> list[str]:
 
 
 def data_of_plan(decided: SmartPlan) -> dict[str, Any]:
-    """The plan in its documented JSON form, from which it can be made again."""
+    """Return the plan in its JSON format, which can be read back."""
     return {
         "rules": list(decided.offer.options.only),
         "keep_recent": decided.offer.options.keep_recent,

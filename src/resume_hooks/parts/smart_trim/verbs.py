@@ -1,6 +1,6 @@
-"""``trim --smart``: a child without the contents that a model finds unneeded.
+"""``trim --smart``: write a child without the contents that a model finds unneeded.
 
-Shows the plan before writing.
+The plan is shown before anything is written.
 """
 
 from __future__ import annotations
@@ -48,15 +48,15 @@ if TYPE_CHECKING:
 BY_RULES = (
     "tools", "threshold", "assistant", "target_tokens", "only", "skip", "min_savings", "in_place", "force",
 )  # fmt: skip
-LARGEST_PLAN = 16 * 1024 * 1024  # bytes of the file of --plan
+LARGEST_PLAN = 16 * 1024 * 1024  # maximum bytes of the --plan file
 UNASKED = (
-    "Nobody can answer here: add --yes, or write this very plan (--json > plan.json, --plan "
+    "No terminal can answer here: add --yes, or write this plan later (--json > plan.json, --plan "
     "plan.json --yes)."
 )
 
 
 def require_smart(_: Any) -> NoReturn:
-    """UsageError for an option of a smart trim without ``--smart``."""
+    """Raise UsageError for a smart-trim option without ``--smart``."""
     raise UsageError(
         "-p, --model, --timeout, --plan and --yes belong to --smart",
         "Add --smart, or leave them out.",
@@ -64,7 +64,7 @@ def require_smart(_: Any) -> NoReturn:
 
 
 def smart_trim(options: Any) -> Receipt:
-    """Show the plan, and write the child if that is wanted."""
+    """Show the plan, and write the child if the user wants it."""
     _refuse_options_of_rules(options)
     require_client(options)
     stored = _read_stored_plan(options)
@@ -74,7 +74,7 @@ def smart_trim(options: Any) -> Receipt:
         named = options.locator
     session = locate_session(named, options.where, foreign=True)
     scanned = agents.scan_for_trim(session, options.where)
-    # What can't be a parent is refused before a model is paid for.
+    # Refuse sessions that cannot be parents before paying for a model.
     require_start(options, agents.draft_child(session, KIND, options.where, options.output_dir))
     if stored:
         decided, asked = _take_back_plan(scanned, stored, options)
@@ -103,7 +103,7 @@ def smart_trim(options: Any) -> Receipt:
     }
 
     def text() -> str:
-        """The plan, unless it was shown already, and its result."""
+        """Return the plan, unless it was shown already, and the result."""
         done = "Nothing was written."
         if made.written:
             done = receipt_text(made, [("note", words) for words in remark_lines(decided.trim)])
@@ -115,7 +115,7 @@ def smart_trim(options: Any) -> Receipt:
 
 
 def _agrees(options: Any, shown: str, _: TrimPlan) -> bool:
-    """Whether the user wants the plan that is ``shown`` written: by an option, or asked in the terminal."""
+    """Check whether the user wants the shown plan written, by an option or by an answer in the terminal."""
     if options.yes:
         return True
     if not options.watched:
@@ -125,7 +125,7 @@ def _agrees(options: Any, shown: str, _: TrimPlan) -> bool:
 
 
 def _refuse_options_of_rules(options: Any) -> None:
-    """UsageError for options of a trim by rules alone, and for an invalid ``--timeout``."""
+    """Raise UsageError for options of an ordinary trim, and for an invalid ``--timeout``."""
     sources = click.get_current_context().get_parameter_source
     for name in BY_RULES:
         if sources(name) is ParameterSource.COMMANDLINE:
@@ -156,14 +156,14 @@ def _ask_model(scanned: Trimmable, options: Any) -> tuple[SmartPlan, ModelVerdic
 def _take_back_plan(
     scanned: Trimmable, stored: PlannedTrim, options: Any
 ) -> tuple[SmartPlan, ModelVerdicts]:
-    """Take a plan that was printed before. UsageError where it is another session's."""
+    """Return the smart plan for a stored one. Raise UsageError if it belongs to another session."""
     if stored.parent_session_id != scanned.session.session_id:
         raise UsageError(
             (
-                f"The plan is of session {stored.parent_session_id}, not of "
+                f"The plan belongs to session {stored.parent_session_id}, not of "
                 f"{scanned.session.session_id}"
             ),
-            "Leave the locator out, or name the session that the plan was made of.",
+            "Leave the locator out, or name the plan's session.",
         )
     trim = smart_options(stored.smart.keep_recent, stored.smart.rules)
     verdicts = []
@@ -184,15 +184,18 @@ def _take_back_plan(
 
 
 def _read_stored_plan(options: Any) -> PlannedTrim | None:
-    """The plan of ``--plan``. UsageError for a file without a plan, and for options that would change it."""
+    """Return the plan in ``--plan``.
+
+    Raise UsageError for a file without a plan, and for options that would change it.
+    """
     path: str | None = options.plan
     if path is None:
         return None
     if options.prompt or options.model or options.timeout or options.keep_recent is not None:
         raise UsageError(
-            "--plan is written as it is", "Leave -p, --model, --timeout and --keep-recent out."
+            "--plan is written unchanged", "Leave -p, --model, --timeout and --keep-recent out."
         )
-    # Loading these takes a tenth of a second, which only --plan has to spend.
+    # These imports take 0.1 s, only needed with --plan.
     from pydantic import ValidationError
 
     from resume_hooks.parts.smart_trim.forms import StoredPlan
