@@ -9,11 +9,7 @@ VERBS: Dict[str, Tuple[str, str, str]] = {
         "Go back to the mark in a new session, with a report of what came after it.",
         "fork",
     ),
-    "rehome": (
-        "moved",
-        "Give every session of a folder that moved a copy in its new place.",
-        "untrim",
-    ),
+    "rehome": ("moved", "Copy every session of a moved folder to its new place.", "untrim"),
     "rewind-files": (
         "rewind_files",
         "Restore the files as they were at a message of a session.",
@@ -44,11 +40,7 @@ VERBS: Dict[str, Tuple[str, str, str]] = {
         "Remove secrets: in a child, or in place and from every copy; --list shows them.",
         "doctor",
     ),
-    "stats": (
-        "stats",
-        "Show turns, tokens and savings by month, and how long hooks took.",
-        "doctor",
-    ),
+    "stats": ("stats", "Show turns, tokens and savings by month, and hook durations.", "doctor"),
 }
 """Verbs of parts: the part, the line in the help, the verb of the core that follows it there."""
 
@@ -207,7 +199,7 @@ OPTIONS: Dict[str, List[Tuple[str, Tuple[str, ...], str, str, bool]]] = {
         (
             "moved",
             ("--other-copies",),
-            "Of a SESSION in several folders: all copies but one.",
+            "Delete all copies but one of a SESSION in several folders.",
             "verbs.other_copies:delete_other_copies",
             True,
         )
@@ -250,7 +242,7 @@ OPTIONS: Dict[str, List[Tuple[str, Tuple[str, ...], str, str, bool]]] = {
         (
             "subagents",
             ("--subagents",),
-            "Their sub-agents instead, with the task of each; handoff and fork take their ids.",
+            "List their sub-agents instead, with their tasks; handoff and fork accept these ids.",
             "verbs:print_subagents",
             True,
         )

@@ -179,7 +179,7 @@ def test_a_failed_write_leaves_nothing_behind(
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", fail)
         found = look(config_home)
-    assert (len(found.leaks), "looks at all of it again" in found.warnings[0]) == (1, True)
+    assert (len(found.leaks), "reads all files again" in found.warnings[0]) == (1, True)
     assert not [path for path in state(config_home).parent.iterdir() if path.name.endswith(".tmp")]
     assert not look(config_home).warnings
     assert state(config_home).exists()
@@ -272,9 +272,9 @@ def test_a_place_that_can_not_be_looked_at(config_home: ConfigHome, cli: Cli) ->
     assert done.returncode == 1
     assert (
         done.stdout.decode()
-        == "No secrets found in 2 files of all sessions. Some could not be looked at.\n"
+        == "No secrets found in 2 files of all sessions. Some could not be read.\n"
     )
-    assert f"{note.parent} could not be looked at" in done.stderr.decode()
+    assert f"{note.parent} could not be read" in done.stderr.decode()
     assert cli("scrub", "--list", SESSION).returncode == 0
 
 

@@ -71,7 +71,7 @@ def test_a_place_that_can_not_be_looked_at(path: Path, config_home: ConfigHome, 
         done = cli("scrub", SESSION, "--in-place", "--yes")
         assert done.returncode == 1
         assert (
-            f"still here:\n  other vault  {note.parent}\n    It could not be looked at"
+            f"Still there, or possibly there:\n  other vault  {note.parent}\n    It could not be read"
             in done.stdout.decode()
         )
     assert ONE not in path.read_text()
@@ -202,7 +202,7 @@ def test_it_asks_on_a_terminal(
         sys.executable, words, env=env, cwd=str(config_home.root), encoding="utf-8", timeout=30
     ) as shell:
         shell.expect("transcript")
-        shell.expect("Take them out, for good")
+        shell.expect("Remove them for good")
         shell.sendline(answer)
         shell.expect(pexpect.EOF)
     assert (ONE in path.read_text()) is there

@@ -1,4 +1,4 @@
-"""Secrets: where they lie, and their removal from a session and all copies; ``redaction`` has the rules."""
+"""Find secrets in a session and all copies of it, and remove them; ``redaction`` has the rules."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Audit: the kind, place and age of every secret; never the secret itself, nor any digest of it.
+"""List the kind, place and age of every secret, never the secret itself or a digest of it.
 
-The findings are cached in one small file of the state folder. If it is lost or damaged, or the rules
-changed, every file is scanned again.
+Findings are cached in a small file in the state folder. If that is lost or damaged, or the rules
+have changed, every file is scanned again.
 """
 
 from __future__ import annotations
@@ -54,27 +54,26 @@ from resume_hooks.sessions.transcript_files import subagent_name
 from resume_hooks.storage import state_file
 
 Progress = Callable[[int, int], None]
-"""Called with the bytes that are done, and all bytes."""
+"""Called with the bytes processed so far and the total bytes."""
 
 FILE_NAME = "audit.json"
 VERSION = 2
 LARGEST = 64 * 1024 * 1024
-"""Bytes of the cache; a larger file is not ours."""
+"""The maximum bytes of the cache; we never write a larger one."""
 
 MOST_KEPT = 10_000
-"""Findings of one file that are cached; a file with more is scanned each time."""
+"""The maximum number of cached findings per file; a file with more is scanned each time."""
 
 _KEEPERS = frozenset({BACKUP, KEPT, READABLE, TRASHED})
-"""Places of ours that may hold any session: a file there that can't be read is reported for each session."""
+"""Our own places that can contain any session; an unreadable file there is reported for each session."""
 
 
 class Leak(NamedTuple):
-    """A secret in a place. ``reference`` is what ``read`` understands, "" where it can't print the record.
+    """A secret in a place. ``reference`` is an argument for ``read``, or "" if ``read`` cannot print the record.
 
-    ``place`` names what holds it (transcript, sub-agent, sidecar, backup, trash, vault ...), or is
-    ``FOLDER`` for the name of the folder that the records name, once for a file. ``line`` is
-    0-based, ``time`` that of the record, else of the file; ``length`` is in bytes, as written
-    there.
+    ``place`` is the kind of file (transcript, sub-agent, sidecar, backup, trash, vault ...), or
+    ``FOLDER`` for the folder name in records, reported once per file. ``line`` is 0-based. ``time``
+    is that of the record or else of the file. ``length`` is in bytes as written in the file.
     """
 
     kind: str
@@ -90,9 +89,9 @@ class Leak(NamedTuple):
 
 
 class Audit(NamedTuple):
-    """The result of an audit: the leaks, oldest first, the number of files and bytes that it covers, and warnings.
+    """The result of an audit: the leaks, oldest first, the number of files and bytes covered, and warnings.
 
-    ``unread`` says why each place that could not be read was not; more secrets may lie there.
+    ``unread`` explains why places could not be read; they may contain more secrets.
     """
 
     leaks: list[Leak]
@@ -111,10 +110,9 @@ def audit_sessions(
     since: str = "",
     progress: Progress = lambda _done, _all: None,
 ) -> Audit:
-    """Every secret of these sessions; None: of all sessions, and of our own notes.
+    """Return every secret in these sessions; with None, in all sessions and in our own notes.
 
-    ``kinds`` and ``since`` (an instant) leave out others. A file that did not change since its last
-    scan is not read.
+    ``kinds`` and ``since`` (an instant) filter the result. An unchanged file is not read again.
     """
     work = _AuditRun(where, _sizes_of_places(_places_to_audit(sessions, where)), progress)
     leaks = [leak for place in work.sizes for leak in work.leaks_of_place(place)]
@@ -137,7 +135,7 @@ class AuditCache:
         self._changed = False
 
     def last_scan(self, path: str) -> FileScan | None:
-        """The last scan of a file; None without one that can be read."""
+        """Return the last scan of a file, or None if there is no readable one."""
         self._seen.add(path)
         try:
             row = self._files[path]
@@ -146,7 +144,7 @@ class AuditCache:
             return None
 
     def remember_scan(self, path: str, scanned: FileScan) -> None:
-        """Remember a scan."""
+        """Store a scan."""
         if len(scanned.findings) > MOST_KEPT:
             return
         row = [*scanned[:6], [list(found) for found in scanned.findings]]
@@ -155,9 +153,9 @@ class AuditCache:
             self._changed = True
 
     def save_scans(self, *, everything: bool) -> str:
-        """Save the cache, after a scan of ``everything`` without the files that are gone.
+        """Save the cache; after a scan of ``everything``, deleted files are dropped.
 
-        Returns a warning or "".
+        Return a warning or "".
         """
         if everything and self._files.keys() - self._seen:
             self._files = {path: row for path, row in self._files.items() if path in self._seen}
@@ -172,8 +170,7 @@ class AuditCache:
         except (OSError, TypeError) as error:
             why = getattr(error, "strerror", "") or error
             return (
-                "What was found could not be remembered, so the next --list looks at all of "
-                f"it again: {why}"
+                f"The findings could not be stored, so the next --list reads all files again: {why}"
             )
         return ""
 
@@ -195,7 +192,7 @@ class AuditCache:
 
 
 class _AuditRun:
-    """The scans of one audit, of places with their bytes.
+    """The scans of one audit, for places with their sizes in bytes.
 
     A file with several names is read once.
     """
@@ -212,15 +209,13 @@ class _AuditRun:
         self._looks: dict[tuple[int, int], FileScan] = {}
 
     def leaks_of_place(self, place: Location) -> Iterator[Leak]:
-        """The secrets of a place; one that is there and can't be read goes to ``unread``."""
+        """Yield the secrets in a place; an existing place that cannot be read is added to ``unread``."""
         before = self.read
         try:
             scanned = self._scan_place(place)
         except OSError as error:
             if os.path.lexists(place.path):
-                self.unread.append(
-                    f"{place.path} could not be looked at: {error.strerror or error}"
-                )
+                self.unread.append(f"{place.path} could not be read: {error.strerror or error}")
             return
         self._done += self.sizes[place] - (self.read - before)
         self._progress(self._done, self.size)
@@ -249,7 +244,10 @@ class _AuditRun:
     def _scan_archived(
         self, place: Location, kept: ArchivedSession | None, known: FileScan | None
     ) -> FileScan:
-        """Scan a session's copy in the vault or the trash, unless its note is the one of the last scan. OSError."""
+        """Scan a session's copy in the vault or trash, unless its note is unchanged since the last scan.
+
+        Raise OSError.
+        """
         if kept is None:
             if place.session_id:
                 why = manifest.why_unreadable(place.session_id, self._where)
@@ -280,9 +278,9 @@ def _places_to_audit(sessions: Collection[str] | None, where: Where) -> Iterator
 
 
 def _sizes_of_places(places: Iterable[Location]) -> dict[Location, int]:
-    """The bytes of each file, or of an archived session's folder.
+    """Return the size of each file, or of an archived session's folder.
 
-    A file that is gone by now has no row.
+    Deleted files are left out.
     """
     sizes = {}
     for place in places:

@@ -1,8 +1,8 @@
-"""A scrubbed child: the live conversation of a session without its secrets.
+"""Plan a scrubbed child: the live conversation of a session without its secrets.
 
 The session itself is only read.
 
-Large outputs in files of their own come along without secrets, too, as files of the child's own.
+Large outputs in separate files are copied without secrets, as files of the child.
 """
 
 from __future__ import annotations
@@ -38,20 +38,20 @@ from resume_hooks.transcripts.trimmable_pieces import Pieces
 from resume_hooks.transcripts.write_scan import WriteScan
 
 BACKUPS_LEFT = (
-    "File backups that hold secrets did not come along, so rewind-files has none of them in "
+    "File backups with secrets were not copied, so rewind-files has none of them in "
     "the child: {count}."
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScrubPlan(ChildPlan):
-    """A child without secrets; ``chain`` are the ids of the records that it takes over."""
+    """A child without secrets; ``chain`` are the ids of the records that it copies."""
 
     cleaner: Cleaner
     chain: tuple[str, ...]
 
     def checks(self, path: str) -> list[Check]:
-        """Also checks that it holds no secret, and the whole conversation."""
+        """Return the checks of any child, and that it has no secret and the whole conversation."""
         wanted = set(self.chain)
         chain = tuple(node.uuid for node in scan(path).chain if node.uuid in wanted)
         return [
@@ -62,21 +62,21 @@ class ScrubPlan(ChildPlan):
 
     @contextlib.contextmanager
     def sidecars(self, where: Where) -> Iterator[list[str]]:
-        """Every child's sidecars, without secrets.
+        """Write the child's sidecar files without secrets.
 
-        A copy of a user's file that holds some does not come along.
+        A backup of a user's file is left out if it contains secrets.
         """
         with ChildPlan.sidecars(self, where) as missed:
-            with convert_os_error("What lies beside the session could not be scrubbed"):
+            with convert_os_error("The session's other files could not be scrubbed"):
                 gone = self._scrub_sidecars(where)
             if gone:
                 missed.append(BACKUPS_LEFT.format(count=f"{gone:,}"))
             yield missed
 
     def _scrub_sidecars(self, where: Where) -> int:
-        """Take the secrets out of the child's sidecars; returns how many backups were dropped.
+        """Remove the secrets from the child's sidecar files, and return the number of dropped backups.
 
-        OSError, WriteFailed.
+        Raise OSError or WriteFailed.
         """
         own, gone = self.draft.session_id, 0
         for path in regular_files_below(self.draft.path.removesuffix(TRANSCRIPT_SUFFIX)):
@@ -91,9 +91,9 @@ class ScrubPlan(ChildPlan):
 def plan_scrubbed_child(
     session: SessionFile, where: Where, cleaner: Cleaner, *, output_dir: str | None = None
 ) -> ChildPlan:
-    """Plan a child without secrets, whichever agent wrote the session.
+    """Plan a child without secrets, for a session of any agent.
 
-    NothingToFork where nothing was said, UsageError for a session that can't be a parent.
+    Raise NothingToFork if the session has no conversation, and UsageError if it cannot be a parent.
     """
     if session.agent != NAME:
         clean = lambda raw: cleaner.clean_record(raw).raw  # noqa: E731 - the cleaner as one function
@@ -106,7 +106,7 @@ def plan_scrubbed_child(
     if not any(node.spoken for node in transcript.chain):
         raise NothingToFork(
             "There is nothing to copy: this session has no conversation",
-            "Its file is rewritten all the same by: resume-hooks scrub --in-place",
+            "To rewrite its file anyway: resume-hooks scrub --in-place",
         )
     parent = measure_session(session, transcript, survey, said, pieces)
     child = make_draft(session, parent.ends, SCRUB_KIND, where, output_dir)
@@ -121,9 +121,9 @@ def plan_scrubbed_child(
     old, new = (f"/{each}/tool-results/".encode() for each in (session.session_id, own))
 
     def clean_line(body: bytes, _: Node | None = None) -> bytes:
-        """A line without secrets that names the child's own large outputs.
+        """Return a line without secrets, with the paths of the child's own large outputs.
 
-        A signature forbids to edit its thinking.
+        A line with thinking keeps the parent's paths, because its signature forbids edits.
         """
         cleaned = cleaner.clean_record(body).raw
         if b'"thinking"' in cleaned:
@@ -150,9 +150,9 @@ def plan_scrubbed_child(
 
 
 class _ThinkingEdits:
-    """An observer of the records whose thinking holds a secret.
+    """An observer of records whose thinking contains a secret.
 
-    Those that say nothing else are ``gone``.
+    Records with no other content are ``gone``.
     """
 
     def __init__(self, cleaner: Cleaner) -> None:
@@ -161,7 +161,7 @@ class _ThinkingEdits:
         self._cleaner = cleaner
 
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:  # noqa: ARG002 - an observer's form
-        """Take in one record."""
+        """Process a record."""
         if node is None or node.kind != ASSISTANT:
             return
         content = blocks(record)

@@ -1,7 +1,8 @@
-"""Removal of secrets from lines and texts: those that the scanner finds, and those known from elsewhere.
+"""Remove secrets from lines and texts: those that the scanner finds, and known ones from elsewhere.
 
-A line stays JSON, and only its strings that hold a secret change. Thinking is removed as a whole:
-its signature fits one text alone. A line without a secret is returned as the same bytes.
+A line stays valid JSON, and only its strings with a secret change. Thinking with a secret is
+removed completely, because its signature only fits the original text. A line without a secret is
+returned as the same bytes.
 """
 
 from __future__ import annotations
@@ -28,25 +29,28 @@ from resume_hooks.transcripts.raw_edit import encode
 from resume_hooks.transcripts.records import Record, parse
 
 ROUNDS = 4
-"""Most passes over a text: a removed secret may have hidden another one."""
+"""The maximum passes over a text, because a removed secret may have hidden another one."""
 
 _MARK = re.compile(rb"\[secret removed: [^\]\n]{1,80}\]")
 _TOOL_NAME = (b"message", b"content", b"name")
 _NAME_MARK = b"secret_removed"
-"""The mark in a tool's name, which the API refuses with any other sign."""
+"""The placeholder in a tool's name, since the API allows only these characters there."""
 _THINKING = b'"thinking"'
 _TOKEN = re.compile(rb"[A-Za-z0-9_-]+")
 
 
 class RemovedSecret(NamedTuple):
-    """A secret that was taken out; ``values`` are its text, with fewer and fewer escapes."""
+    """A removed secret; ``values`` are its text, with one level of escapes resolved at each step."""
 
     kind: str
     values: tuple[str, ...] = ()
 
 
 class Cleaned(NamedTuple):
-    """Bytes without secrets, and those ``found`` in them; ``stuck``: a known one stands where nothing may change."""
+    """Bytes without secrets, and the secrets ``found`` in them.
+
+    ``stuck`` if a known one is where nothing may change.
+    """
 
     raw: bytes
     found: tuple[RemovedSecret, ...]
@@ -54,7 +58,11 @@ class Cleaned(NamedTuple):
 
 
 class Cleaner:
-    """Takes out the known ``literals`` and, if ``scanning``, the secrets of these ``kinds`` (empty: of all kinds)."""
+    """Removes the known ``literals`` and, if ``scanning``, the secrets that the scanner finds.
+
+    ``kinds`` limits the scanner to some kinds; if empty, it finds all. ``kinds`` limits the scanner
+    to some kinds; if empty, it finds all.
+    """
 
     def __init__(
         self,
@@ -67,18 +75,18 @@ class Cleaner:
         self._literals = literals or Literals({})
         self._scanning = scanning
         self._clean_folder = b""
-        """The last folder name that was scanned and holds no secret."""
+        """The last scanned folder name without a secret."""
 
     def clean_file(self, path: str, *, lines: bool) -> Iterator[Cleaned]:
-        """The cleaned pieces of a file, which is ``lines`` or a text. OSError."""
+        """Return the cleaned pieces of a file, read as ``lines`` or as one text. Raise OSError."""
         return map(self.clean_piece, pieces_of_file(path, lines=lines))
 
     def finds_in(self, path: str, *, lines: bool) -> bool:
-        """Whether a file holds a secret to be taken out. OSError."""
+        """Check whether a file contains a secret to remove. Raise OSError."""
         return any(each.found for each in self.clean_file(path, lines=lines))
 
     def clean_piece(self, piece: Piece) -> Cleaned:
-        """A cleaned piece, according to its form; a binary one stays as it is."""
+        """Return a cleaned piece, depending on its form; binary data stays unchanged."""
         if piece.form == BINARY:
             return self._clean_raw(piece.raw, [])
         if piece.form == LINE:
@@ -86,7 +94,7 @@ class Cleaner:
         return self.clean_text(piece.raw)
 
     def clean_record(self, raw: bytes) -> Cleaned:
-        """A cleaned line of a transcript, with its ending or without."""
+        """Return a cleaned transcript line, with or without its line ending."""
         body = raw.rstrip(b"\r\n")
         if len(body) < SHORTEST_NAMED:
             return Cleaned(raw, (), stuck=False)
@@ -96,7 +104,7 @@ class Cleaner:
         return done._replace(stuck=done.stuck or self.finds_in_folder(folder_of(body)))
 
     def finds_in_folder(self, folder: bytes) -> bool:
-        """Whether the name of a record's folder holds a secret of a wanted kind, which stays there."""
+        """Check whether a record's folder name contains a secret of the selected kinds, which cannot be removed."""
         if not self._scanning or folder == self._clean_folder:
             return False
         is_found = any(
@@ -106,9 +114,9 @@ class Cleaner:
         return is_found
 
     def clean_text(self, raw: bytes) -> Cleaned:
-        """A cleaned text, in which a secret may span several lines.
+        """Return a cleaned text, in which a secret may span several lines.
 
-        Binary bytes are returned as they are.
+        Binary data is returned unchanged.
         """
         found: list[RemovedSecret] = []
 
@@ -118,13 +126,13 @@ class Cleaner:
         return self._clean_raw(raw if b"\0" in raw else _until_stable(raw, once), found)
 
     def clean_words(self, text: str) -> str:
-        """A text of our own making, such as a title, without secrets."""
+        """Return a text of our own, such as a title, without secrets."""
         return self.clean_text(text.encode("utf-8", "surrogatepass")).raw.decode(
             "utf-8", "surrogatepass"
         )
 
     def is_secret_thought(self, block: Record, found: list[RemovedSecret]) -> bool:
-        """Whether a block is thinking that holds a secret; its secrets are added to ``found``."""
+        """Check whether a block is thinking with a secret; its secrets are appended to ``found``."""
         if block.get("type") != records.THINKING:
             return False
         held = self.clean_text(
@@ -138,7 +146,7 @@ class Cleaner:
 
     def _clean_line_once(self, body: bytes, found: list[RemovedSecret]) -> bytes:
         start = body.lstrip(b"\xef\xbb\xbf \t")[:1]
-        if start != b"{" or not body.endswith(b"}"):  # no JSON, or the end of it is missing
+        if start != b"{" or not body.endswith(b"}"):  # not JSON, or truncated
             return self._remove_known(self._remove_scanned(body, found), found)
         if _THINKING in body:
             body = self._without_thoughts(body, found)
@@ -151,7 +159,7 @@ class Cleaner:
         return body
 
     def _clean_names(self, body: bytes, found: list[RemovedSecret]) -> bytes:
-        """A line of JSON without the secrets in its keys and in the names of tools."""
+        """Return a JSON line without secrets in its keys and in the names of tools."""
         if next(suspect_places(body), None) is None:
             return body
         places = []
@@ -170,7 +178,7 @@ class Cleaner:
         return b"".join([*parts, body[place:]])
 
     def _clean_strings(self, body: bytes, found: list[RemovedSecret]) -> bytes:
-        """A line of JSON without known secrets, also in keys: a question of the client's is one."""
+        """Return a JSON line without known secrets in strings and keys; a key may be one of the client's questions."""
         names = _spans_of_tool_names(body)
         kept = {leaf.start for leaf in string_leaves(body) if is_kept(body, leaf)} - names.keys()
         parts, place = [], 0
@@ -194,7 +202,7 @@ class Cleaner:
     def _remove_wanted(
         self, raw: bytes, secrets: Sequence[Secret], found: list[RemovedSecret]
     ) -> bytes:
-        """Bytes without those of these secrets that are of a wanted kind."""
+        """Return bytes without those of these secrets that have a selected kind."""
         wanted = []
         for secret in secrets:
             if not self._kinds or secret.kind in self._kinds:
@@ -216,7 +224,7 @@ class Cleaner:
             return token
         try:
             return json.dumps(cleaned, ensure_ascii=False).encode("utf-8", "surrogateescape")
-        except UnicodeEncodeError:  # a lone surrogate, which stays the escape that it was
+        except UnicodeEncodeError:  # keep a lone surrogate as an escape
             return json.dumps(cleaned).encode()
 
     def _remove_known(self, raw: bytes, found: list[RemovedSecret]) -> bytes:
@@ -227,14 +235,14 @@ class Cleaner:
         return cleaned.encode("utf-8", "surrogateescape")
 
     def _may_hold(self, raw: bytes) -> bool:
-        """Whether bytes of JSON hold a known secret, or escaped letters that may be one."""
+        """Check whether JSON bytes contain a known secret, or escapes that could hide one."""
         return self._literals.are_in(raw) or (bool(self._literals) and b"\\u" in raw)
 
     def _without_thoughts(self, body: bytes, found: list[RemovedSecret]) -> bytes:
-        """The line without the thinking that holds a secret.
+        """Return the line without thinking that contains a secret.
 
-        An answer that says nothing else becomes empty: all clients skip such an answer (2.1.42 to
-        2.1.329).
+        An answer with no other content becomes empty, and all clients skip such an answer (2.1.42
+        to 2.1.329).
         """
         record = parse(body)
         content = records.blocks(record) if record is not None else []
@@ -248,7 +256,7 @@ class Cleaner:
 
 
 def _spans_of_tool_names(body: bytes) -> dict[int, int]:
-    """Start and end of each called tool's name, which may change: no client calls a tool by a name in a transcript."""
+    """Return the spans of called tools' names, which may change, because clients do not run calls from a transcript."""
     names = {}
     for leaf in string_leaves(body):
         if leaf.path[-3:] == _TOOL_NAME and is_kept(body, leaf):
@@ -266,7 +274,7 @@ def _until_stable(raw: bytes, once: Callable[[bytes], bytes]) -> bytes:
 
 
 def _extend_to_words(raw: bytes, secrets: Sequence[Secret]) -> list[Secret]:
-    """Secrets extended to the ends of their words, since a rule may match only a part of one."""
+    """Return the secrets extended to the ends of their words, since a rule may match only part of one."""
     starts = [one.start for one in secrets[1:]] + [len(raw)]
     whole = []
     for one, limit in zip(secrets, starts, strict=True):
@@ -280,7 +288,7 @@ def _extend_to_words(raw: bytes, secrets: Sequence[Secret]) -> list[Secret]:
 
 
 def _values_of_secret(raw: bytes) -> tuple[str, ...]:
-    """The text of a secret as it stands there, then with its nested escapes resolved one by one."""
+    """Return the text of a secret as written, then with its nested escapes resolved level by level."""
     texts = [raw.decode("utf-8", "replace")]
     while "\\" in texts[-1] and len(texts) < ROUNDS:
         try:

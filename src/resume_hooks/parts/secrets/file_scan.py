@@ -1,6 +1,6 @@
-"""Scan one file, or one archived session, for secrets: what kind, where, how long; never the secret.
+"""Scan a file or an archived session for secrets: their kind, position and length, never the secret.
 
-Of a transcript only the bytes appended since the last scan are read, or all of them if it was
+For a transcript, only the bytes since the last scan are read, or the whole file if it was
 rewritten.
 """
 
@@ -20,21 +20,21 @@ from resume_hooks.redaction.texts import find_secrets, spans_in_bytes, suspect_p
 from resume_hooks.transcripts.records import parse, string
 
 BLOCK = 256 * 1024
-"""Bytes of a block of the first pass, up to the end of a line: they fit into a core's cache."""
+"""Bytes per block of the first pass, extended to the end of a line; a block fits into a core's cache."""
 
 _EDGE = 4096
 """Bytes at a file's start, and before the end of its last scan, that show whether it was only appended to."""
 
 
 FOLDER = "folder name"
-"""The part of a session that each record names, and that can't be changed: the client finds the session by it."""
+"""The place of a secret in a folder's name, which cannot be changed, because the client finds sessions by it."""
 
 
 class FoundSecret(NamedTuple):
-    """A secret: its ``kind``, the 0-based ``line``, its first byte in the file, its length in bytes.
+    """A secret: its ``kind``, 0-based ``line``, byte offset in the file, and length in bytes.
 
-    ``uuid`` and ``time`` are the record's, "" for a line without them; ``part`` is the path of its
-    file from the config home on, where several files are archived as one.
+    ``uuid`` and ``time`` come from the record, or are "" for a line without them. ``part`` is the
+    file's path below the config home if several files are archived together.
     """
 
     kind: str
@@ -47,7 +47,7 @@ class FoundSecret(NamedTuple):
 
 
 class FileScan(NamedTuple):
-    """Result of scanning one file: its identity, how many whole lines were read, and the findings."""
+    """The scan of a file: its identity, the number of complete lines, and the findings."""
 
     inode: int
     size: int
@@ -99,7 +99,7 @@ def scan_file(
 
 
 def scan_pieces(pieces: Iterable[Piece]) -> Iterator[FoundSecret]:
-    """Find the secrets in lines and texts; a binary piece has none.
+    """Yield the secrets in lines and texts; binary data has none.
 
     The lines of each file must come in order.
     """
@@ -112,7 +112,7 @@ def scan_pieces(pieces: Iterable[Piece]) -> Iterator[FoundSecret]:
 
 
 def _secrets_in_line(piece: Piece, outputs: PrintedOutputs) -> Iterator[FoundSecret]:
-    """Find the secrets of a transcript's line, and those in the output of an earlier command."""
+    """Yield the secrets in a transcript line, including those in the output of an earlier command."""
     line = piece.raw
     places = [(secret.kind, secret.start, secret.end) for secret in find_in_line(line)]
     for kind, value in _values_in_outputs(line, outputs):
@@ -130,7 +130,7 @@ def _secrets_in_line(piece: Piece, outputs: PrintedOutputs) -> Iterator[FoundSec
 
 
 def _values_in_outputs(line: bytes, outputs: PrintedOutputs) -> Iterator[tuple[str, bytes]]:
-    """Find secrets that only the command before an output reveals, each with its kind."""
+    """Yield the kind and value of secrets that only the preceding command reveals."""
     for text in outputs.texts_of_line(line):
         for secret in find_secrets(text):
             value = text[secret.start : secret.end]
@@ -151,9 +151,9 @@ def _secrets_in_text(piece: Piece) -> Iterator[FoundSecret]:
 
 
 class _BlockScanner:
-    """Scans the blocks of one transcript, in order.
+    """Scans the blocks of one transcript in order.
 
-    Each record names its folder: a secret in that name is reported once.
+    Each record contains the name of its folder. A secret in that name is reported once.
     """
 
     def __init__(self) -> None:
@@ -168,7 +168,7 @@ class _BlockScanner:
                 continue
 
     def scan_block(self, block: bytes, number: int, offset: int) -> Iterator[FoundSecret]:
-        """Find the secrets in whole lines.
+        """Yield the secrets in complete lines.
 
         :param number: The number of the block's first line.
         :param offset: The block's first byte in its file.
@@ -183,7 +183,7 @@ class _BlockScanner:
             yield from self._secrets_in_folder(line, number, offset + start)
 
     def _lines_to_scan(self, block: bytes) -> Iterator[tuple[int, int]]:
-        """The first and last byte of each line that may contain a secret, in order."""
+        """Yield the start and end of each line that may contain a secret, in order."""
         places = sorted([*suspect_places(block), *self._outputs.places_in_block(block)])
         end = 0
         for place in places:
@@ -204,7 +204,7 @@ class _BlockScanner:
 
 
 def _digest_of_edges(stream: BinaryIO, offset: int) -> str:
-    """A digest of the bytes at a file's start and before ``offset``, which discloses nothing of them."""
+    """Return a digest of the bytes at a file's start and before ``offset``, which reveals nothing about them."""
     stream.seek(0)
     head = stream.read(min(_EDGE, offset))
     stream.seek(max(0, offset - _EDGE))

@@ -1,9 +1,9 @@
-"""The findings of a scrub: every place that holds secrets, and whether it will be rewritten.
+"""Find every place that contains secrets, and decide whether a scrub will rewrite it.
 
 Nothing is changed.
 
-The secrets themselves are learned from the family's sessions, then looked for everywhere, also
-where the scanner would not recognise them.
+The secrets are learned from the sessions of the family. Then all places are searched for them,
+including places in which the scanner would not recognise them.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.transcripts.head_tail import HeadTail
 
 HELD, REMOVED, LEFT, OUTSIDE = "held", "removed", "left", "outside"
-"""The state of a place: nothing was done yet, all is gone, it still holds secrets, it was not asked for."""
+"""The state of a place: not changed yet, all secrets removed, still with secrets, not selected."""
 
 SETTINGS = (
     ".claude.json",
@@ -72,18 +72,16 @@ SETTINGS = (
     "settings.local.json",
     ".mcp.json",
 )
-"""How the client's files of settings begin: a secret may stand there to be used."""
+"""The beginnings of the names of the client's settings files, whose secrets may be in use."""
 
 
-STUCK = (
-    "It stands in an image, in a record's id, or in the folder's name: nothing was changed there."
-)
+STUCK = "It is in an image, a record's id, or the folder's name, which can't be changed."
 
 
 class LocationContents(NamedTuple):
-    """The secrets in a place; ``stuck``: some stand where nothing can be changed, as in an image or an id.
+    """The secrets in a place; ``stuck`` if some cannot be removed, such as in an image or an id.
 
-    ``printed`` are those that commands printed: a record by itself does not tell them.
+    ``printed`` are secrets in the output of commands, which a single record does not reveal.
     """
 
     found: tuple[RemovedSecret, ...]
@@ -92,13 +90,13 @@ class LocationContents(NamedTuple):
 
 
 def look_at_place(place: Location, cleaner: Cleaner, where: Where) -> LocationContents:
-    """The secrets that a place holds.
+    """Return the secrets in a place.
 
-    OSError, or WriteFailed, which says why the place can't be read.
+    Raise OSError, or WriteFailed with the reason why the place cannot be read.
     """
     if os.path.islink(place.path):
         raise WriteFailed(
-            "It is a symbolic link, which is not followed", "Look at what is behind it by hand."
+            "It is a symbolic link, which is not followed", "Check its target by hand."
         )
     found: list[RemovedSecret] = []
     printed: list[RemovedSecret] = []
@@ -115,24 +113,24 @@ def look_at_place(place: Location, cleaner: Cleaner, where: Where) -> LocationCo
 
 
 def _pieces_of_place(place: Location, where: Where) -> Iterator[Piece]:
-    """The pieces of all files of a place, and the texts of an archived session's note."""
+    """Yield the pieces of all files in a place, and the texts in an archived session's note."""
     kept = archived_at(place, where)
     if kept is None and place.kind == KEPT:
         raise WriteFailed(
             manifest.why_unreadable(place.session_id, where)
             or "It has no note, or can't be listed",
-            "What it holds can't be told: update this resume-hooks, or move it away.",
+            "Its content is unknown: update resume-hooks, or move it away.",
         )
     if kept is not None:
         yield from pieces_of_kept(kept)
         for text in (kept.title, kept.about.tag, *kept.about.titles):
             yield Piece(text.encode("utf-8", "replace"), TEXT)
-    elif place.kind != INDEXED:  # built anew in any case
+    elif place.kind != INDEXED:  # the index is rebuilt in any case
         yield from pieces_of_file(place.path, lines=is_lines(place.path))
 
 
 def _state_of_place(place: Location) -> object:
-    """A value that differs after any change of a place."""
+    """Return a value that differs after any change to a place."""
     found: list[object] = []
     for path in (
         [place.path, *regular_files_below(place.path)]
@@ -147,7 +145,7 @@ def _state_of_place(place: Location) -> object:
 
 
 class ScrubReach(NamedTuple):
-    """The places that a scrub in place covers beyond the session, its copies and its children."""
+    """The places that a scrub in place covers besides the session, its copies and its children."""
 
     parents: bool = False
     others: bool = False
@@ -157,7 +155,7 @@ class ScrubReach(NamedTuple):
 
 
 class Holding(NamedTuple):
-    """A place and its secrets, by kind; ``state`` is one of the four words above, ``why`` a sentence or ""."""
+    """A place with its secrets by kind; ``state`` is one of the four states above, ``why`` a sentence or ""."""
 
     place: Location
     kinds: dict[str, int]
@@ -167,11 +165,11 @@ class Holding(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ScrubFindings:
-    """The findings. ``scanner`` takes out all secrets, ``known`` only the ``values`` known from the family.
+    """The findings of a scrub; ``scanner`` removes all secrets, ``known`` only the ``values`` known from the family.
 
-    ``relations`` cover every session that was ever seen to be of the family. ``clean`` are the
-    places that held nothing, with their state: they are not read again until it changes. ``title``
-    is the session's, without known secrets. ``short`` secrets could be any word: only the scanner
+    ``relations`` include every session that ever belonged to the family. ``clean`` maps places
+    without secrets to their state, and they are read again only if it changes. ``title`` is the
+    session's title without known secrets. ``short`` secrets could be any word, so only the scanner
     finds them.
     """
 
@@ -190,11 +188,11 @@ class ScrubFindings:
 
     @property
     def places_to_change(self) -> list[Holding]:
-        """The places that are to be changed, the index aside."""
+        """The places to change, without the index."""
         return [row for row in self.rows if row.state == HELD and row.place.kind != INDEXED]
 
     def cleaner_of(self, place: Location) -> Cleaner:
-        """The cleaner for a place: the family's own files are scanned, too."""
+        """Return the cleaner for a place; the family's own files are also scanned."""
         if place.relation in {OWN, CHILD, PARENT} and place.kind != FILE_BACKUP:
             return self.scanner
         return self.known
@@ -208,9 +206,9 @@ def look_everywhere(
     named: Mapping[str, str] | None = None,
     wanted: ScrubReach = ScrubReach(),  # noqa: B008 - a value that nobody can change
 ) -> ScrubFindings:
-    """Look at every place. ``named`` are the user's secrets, with their kind.
+    """Search every place. ``named`` are the user's own secrets with their kind.
 
-    Empty ``kinds``: all kinds.
+    Empty ``kinds`` select all kinds.
     """
     values = named or {}
     cleaner = Cleaner(kinds, Literals(values))
@@ -219,9 +217,9 @@ def look_everywhere(
 
 
 def look_again(before: ScrubFindings, where: Where) -> ScrubFindings:
-    """Look at every place that exists now for the known secrets, and for others that a scan finds.
+    """Search every existing place for the known secrets, and for others that a scan finds.
 
-    A place that held nothing and has not changed since is not read again.
+    An unchanged place without secrets is not read again.
     """
     session, wanted = before.session, before.wanted
     relations = {**relations_of_family(session, where), **before.relations}
@@ -231,7 +229,7 @@ def look_again(before: ScrubFindings, where: Where) -> ScrubFindings:
     ):
         places.append(
             Location(TRANSCRIPT, session.path, session.session_id, OWN)
-        )  # a file that lies elsewhere
+        )  # a transcript outside the projects
     values, short = dict(before.values), set(before.short)
     for place in places:
         if (
@@ -267,7 +265,7 @@ def look_again(before: ScrubFindings, where: Where) -> ScrubFindings:
         *places,
     ]
     rows = [row for place in everywhere if (row := _holding(place, found, where, clients))]
-    # Another agent's session is looked at in a copy; people find it where the original is.
+    # Another agent's session is searched in a copy; the user needs the path of the original.
     rows = [
         row._replace(place=row.place._replace(path=original_path(row.place.path, where)))
         for row in rows
@@ -289,12 +287,12 @@ def look_again(before: ScrubFindings, where: Where) -> ScrubFindings:
 
 
 def is_reached(relation: str, wanted: ScrubReach) -> bool:
-    """Whether a scrub covers the sessions with this relation."""
+    """Check whether a scrub covers the sessions with this relation."""
     return {PARENT: wanted.parents, OTHER: wanted.others}.get(relation, True)
 
 
 def _searchable(found: Iterable[RemovedSecret]) -> dict[str, str]:
-    """The secrets that can be looked for as text, with their kinds."""
+    """Return the secrets that can be searched for as text, with their kinds."""
     told: dict[str, str] = {}
     for each in found:
         for value in each.values:
@@ -309,7 +307,7 @@ def _searchable(found: Iterable[RemovedSecret]) -> dict[str, str]:
 def _holding(
     place: Location, found: ScrubFindings, where: Where, clients: Clients
 ) -> Holding | None:
-    """A place that holds secrets, or can't be read; None for any other."""
+    """Return a place that contains secrets or cannot be read, or None for any other place."""
     state, wanted = _state_of_place(place), found.wanted
     if found.clean.get(place) == state:
         return None
@@ -324,8 +322,8 @@ def _holding(
             why = f"{error.message}. {error.remedy}"
         outside = _why_outside(
             place, wanted._replace(others=True)
-        )  # another's counts only if that is known
-        said = f"It could not be looked at: {why.rstrip('.')}. {outside}".strip()
+        )  # include other sessions, because the relation of an unreadable place is unknown
+        said = f"It could not be read: {why.rstrip('.')}. {outside}".strip()
         return Holding(place, {}, OUTSIDE if outside else LEFT, said)
     if not held.found and not held.stuck and place.kind != INDEXED:
         found.clean[place] = state
@@ -348,22 +346,22 @@ def _holding(
 
 
 def _why_outside(place: Location, wanted: ScrubReach) -> str:
-    """Why a place is not to be scrubbed, and which option asks for it; "" if it is to be."""
+    """Return why a place is not scrubbed, with the option for it, or "" if it is scrubbed."""
     if place.kind == CLIENT and os.path.basename(place.path).startswith(SETTINGS):
-        return "It is a file of settings, where a secret may be in use: change it by hand."
+        return "It is a settings file, where a secret may be in use: change it by hand."
     asked = {
         FILE_BACKUP: (
             wanted.file_backups,
-            "It is a copy of a file of yours, to be put back by rewind-files: --backups.",
+            "It is a backup of your file for rewind-files: --backups.",
         ),
         DOCUMENT: (wanted.documents, "It is a file of the project: --documents."),
-        CLIENT: (wanted.client, "It is the client's own: --client."),
+        CLIENT: (wanted.client, "It belongs to the client: --client."),
     }.get(place.kind)
     if asked is not None and not asked[0]:
         return asked[1]
     if not is_reached(place.relation, wanted):
         return {
-            PARENT: "The session came from it: --lineage.",
+            PARENT: "It is an ancestor of the session: --lineage.",
             OTHER: "Another session: --everywhere.",
         }[place.relation]
     return ""

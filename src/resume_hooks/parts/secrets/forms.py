@@ -1,4 +1,4 @@
-"""The form of scrub, and of its list: where secrets lie, never their text."""
+"""The JSON format of scrub and of its list: the places of secrets, never their text."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class SecretsList(StrictModel):
                 place=(
                     "transcript, sub-agent, sidecar, copy, file backup, backup, trash, vault, note"
                 ),
-                session_id="empty where the place belongs to no session",
-                reference="the record as read takes it; empty where it can't",
-                line="0-based; of what the vault or a whole text holds, counted from its start",
+                session_id="empty if the place belongs to no session",
+                reference="the record as an argument for read; empty if read can't print it",
+                line="0-based, from the start of the file",
                 offset="first byte",
                 length="bytes, as written there",
-                uuid="of the record; empty without one",
-                time="of the record, else of the file",
+                uuid="of the record; empty if it has none",
+                time="of the record or else of the file",
             ),
         ]
     ] = audited(lambda found: found.leaks)
@@ -39,13 +39,13 @@ class SecretsList(StrictModel):
         lambda found: dict(Counter(leak.kind for leak in found.leaks).most_common()),
         "secrets by kind, the most frequent first",
     )
-    files: int = Field(description="looked at, or known from before and unchanged")
+    files: int = Field(description="files searched now, or unchanged since an earlier search")
     bytes: int = audited(lambda found: found.size, "of these files")
     bytes_read: int = audited(lambda found: found.read, "read this time")
 
 
 class ScrubPlace(StrictModel):
-    """A place that holds, or held, secrets; never their text."""
+    """A place with secrets, now or before the scrub; never their text."""
 
     kind: str = holding(
         lambda row: row.place.kind,
@@ -53,16 +53,16 @@ class ScrubPlace(StrictModel):
     )
     path: str = holding(lambda row: row.place.path)
     session_id: str = holding(
-        lambda row: row.place.session_id, "the session that it is of; empty for none"
+        lambda row: row.place.session_id, "the session that it belongs to; empty if none"
     )
     relation: str = holding(
         lambda row: row.place.relation,
-        "how that session stands to the scrubbed one: own, child, parent, other",
+        "that session's relation to the scrubbed one: own, child, parent, other",
     )
     secrets: dict[str, int] = holding(lambda row: row.kinds, "how many, by kind")
     state: Literal["held", "removed", "left", "outside"] = Field(
         description=(
-            "held: nothing was done; left: it could not be done; outside: not asked for, why "
+            "held: not changed yet; left: could not be changed; outside: not selected, why "
             "says how to"
         )
     )
@@ -76,12 +76,12 @@ class Scrubbed(StrictModel):
     file: str
     in_place: bool
     written: bool
-    open: str = Field(description="why the session counts as open; empty where it does not")
-    places: list[ScrubPlace] = Field(description="in the order in which they are dealt with")
+    open: str = Field(description="why the session counts as open; empty if it does not")
+    places: list[ScrubPlace] = Field(description="in the order of the rewrite")
     receipt: ReceiptForm | None = Field(
-        description="of the child; null in place, and where nothing was found"
+        description="of the child; null with --in-place, and if nothing was found"
     )
 
 
 class ScrubForm(RootModel[Scrubbed | SecretsList]):
-    """The findings and the result of a scrub; with --list the secrets."""
+    """The findings and the result of a scrub, or the list of secrets with --list."""

@@ -1,8 +1,8 @@
-"""Known secrets wherever they stand: as they are, and in the forms that JSON, addresses and base64 give them.
+"""Find known secrets in all their forms: plain, and as written in JSON, URLs and base64.
 
-The scanner recognises a secret by its looks and the words before it, which the same text may lack
-elsewhere. So a secret that was found once is looked for as text, unless it is short or could be any
-word.
+The scanner recognises a secret by its shape and the words before it, which may be missing
+elsewhere. So a secret that was found once is searched for as text, unless it is short or could be
+any word.
 """
 
 from __future__ import annotations
@@ -20,78 +20,78 @@ from resume_hooks.errors import UsageError
 from resume_hooks.redaction.texts import placeholder_of_secret
 
 NAMED = "named"
-"""The kind of a secret that the user gave."""
+"""The kind of a secret that the user supplied."""
 
 SHORTEST_NAMED = 6
-"""Characters of a secret that the user gives: fewer stand everywhere."""
+"""The minimum characters of a secret from the user; shorter texts occur everywhere."""
 
 SHORTEST = 12
-"""Characters of a found secret that is looked for as text."""
+"""The minimum characters of a found secret to be searched for as text."""
 
 SHORTEST_TOKEN = 6
-"""Characters of a found secret that is looked for as a whole token."""
+"""The minimum characters of a found secret to be searched for as a whole token."""
 
 ANY_CHARACTERS = 20
-"""Characters of a found secret without digits that is looked for as text."""
+"""The minimum characters of a found secret without digits to be searched for as text."""
 
 MOST_NAMED = 100
 LONGEST_NAMED = 16 * 1024
 
 FEW = 64
-"""Up to so many forms, bytes are searched for each in turn, which is fastest where none of them stands."""
+"""Up to this many forms, bytes are searched for each form in turn, which is fastest if none occurs."""
 
 HEAD = 6
-"""Characters at the beginning of a form by which all forms are looked for at once.
+"""Characters at the start of each form that the combined search for all forms uses.
 
-No form is shorter.
+Every form is at least this long.
 """
 
 LEAST_CORE = 8
-"""Characters of base64 that can only be a part of the secret."""
+"""The minimum length of a base64 form, below which it could match by chance."""
 
 CUT_AT = 0.6
-"""The least share of a secret at the end of a title or preview that was cut short.
+"""The minimum share of a secret that counts at the end of a shortened title or preview.
 
-At least ``LEAST_LEFT``.
+At least ``LEAST_LEFT`` characters.
 """
 
 LEAST_LEFT = 20
 
 _ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?:toolu|msg|req|call)_[A-Za-z0-9]+")
-"""Ids of records: to take them out everywhere would break the session."""
+"""Ids of records, whose removal would break the session."""
 
 _WORD = re.compile(r"[A-Za-z0-9_-]*")
-"""The characters with which a secret goes on."""
+"""Characters that can continue a secret."""
 
 _MARK = re.compile(r"\[secret removed: [^\]\n]{1,80}\]")
 
 _LINE_ENDS = re.compile(r"(?:\\+[nr]|[\r\n])+")
 _ENCODED_LINE = re.compile(r"[A-Za-z0-9+/_-]{20,}={0,2}")
 _DULL_SIGNS = frozenset("-_./: ")
-"""Signs that names of things have, too."""
+"""Punctuation that also occurs in ordinary names."""
 
 _EDGE = re.compile(r"(?<![A-Za-z0-9])|(?<=\\[nrtbf])|(?<=\\u[0-9a-fA-F]{4})")
-"""The beginning of a token, also behind an escape."""
+"""The beginning of a token, also after an escape."""
 
 _NO_WORD = re.compile(r"(?![A-Za-z0-9])")
 
 
 def parse_named_secrets(given: bytes) -> dict[str, str]:
-    """The user's secrets, one per line, with their kind.
+    """Return the user's secrets, one per line, with their kind.
 
-    The lines of a private key count as one secret, too.
+    The lines of a private key also count as one secret together.
 
-    UsageError for one that can't be looked for; no message holds any part of it.
+    Raise UsageError for an unsearchable secret; no message contains any part of it.
     """
     if len(given) > LONGEST_NAMED:
         raise UsageError(
-            f"What was given is longer than {LONGEST_NAMED:,} bytes", "Give the secrets alone."
+            f"The input is longer than {LONGEST_NAMED:,} bytes", "Give only the secrets."
         )
     try:
         text = given.decode().replace("\r\n", "\n").strip("\n")
     except UnicodeDecodeError as error:
         raise UsageError(
-            "What was given is not text in UTF-8", "Give the secrets as text, one a line."
+            "The input is not UTF-8 text", "Give the secrets as text, one per line."
         ) from error
     lines = []
     for line in text.split("\n"):
@@ -99,7 +99,7 @@ def parse_named_secrets(given: bytes) -> dict[str, str]:
             lines.append(line.strip())
     if not lines:
         raise UsageError(
-            "No secret was given", "Write one a line to --secret-stdin, from a file or a prompt."
+            "No secret was given", "Write one per line to --secret-stdin, from a file or a prompt."
         )
     if len(lines) > MOST_NAMED:
         raise UsageError(f"More than {MOST_NAMED} secrets were given", "Give fewer at a time.")
@@ -107,9 +107,9 @@ def parse_named_secrets(given: bytes) -> dict[str, str]:
         raise UsageError(
             (
                 f"A secret that was given has fewer than {SHORTEST_NAMED} characters: it "
-                "would be found everywhere"
+                "would match everywhere"
             ),
-            "Give the whole of it, one secret a line.",
+            "Give the complete secret, one per line.",
         )
     if len(lines) > 1 and text.startswith("-----BEGIN "):
         whole = [text]
@@ -119,7 +119,7 @@ def parse_named_secrets(given: bytes) -> dict[str, str]:
 
 
 def is_telling(value: str) -> bool:
-    """Whether the text of a found secret is a secret wherever it stands."""
+    """Check whether the text of a found secret is distinctive enough to be removed everywhere."""
     if len(value) < SHORTEST or _ID.fullmatch(value) or _MARK.search(value):
         return False
     mixed = any(sign.isdigit() for sign in value) and any(sign.isalpha() for sign in value)
@@ -127,7 +127,7 @@ def is_telling(value: str) -> bool:
 
 
 def is_token(value: str) -> bool:
-    """Whether a short found secret is more than a plain word, and looked for as a whole token."""
+    """Check whether a short found secret is more than a plain word, so that it can be searched for as a whole token."""
     if (
         not SHORTEST_TOKEN <= len(value) < SHORTEST
         or _MARK.search(value)
@@ -139,7 +139,7 @@ def is_token(value: str) -> bool:
 
 
 def encoded_lines_of(value: str) -> Iterator[str]:
-    """The lines of the encoded body of a multi-line secret: each discloses a part of it."""
+    """Yield the lines in the encoded body of a multi-line secret, because each line reveals part of it."""
     lines = _LINE_ENDS.split(value)
     if len(lines) > 1:
         for line in map(str.strip, lines):
@@ -148,7 +148,7 @@ def encoded_lines_of(value: str) -> Iterator[str]:
 
 
 def written_forms_of(value: str) -> Iterator[str]:
-    """The texts that a secret may be written as, in no order."""
+    """Yield all forms in which a secret may be written, in any order."""
     yield value
     once = list(_json_forms(value))
     yield from once
@@ -166,11 +166,11 @@ def written_forms_of(value: str) -> Iterator[str]:
 
 
 class _Form(NamedTuple):
-    """A text that a secret may be written as.
+    """A form in which a secret may be written.
 
-    ``rest`` is what follows it in the whole secret, where the text is only its beginning;
-    ``goes_on``: the letters and digits behind it belong to it, since a rule may see only a part of
-    a word; ``alone``: it counts as a whole token.
+    If the text is only the beginning of the secret, ``rest`` is the remainder. With ``goes_on``,
+    letters and digits after it belong to it, since a rule may match only part of a word. With
+    ``alone``, it only counts as a whole token.
     """
 
     text: str
@@ -180,7 +180,7 @@ class _Form(NamedTuple):
     alone: bool = False
 
     def end_of_form(self, text: str, start: int) -> int:
-        """The end of the form that begins at ``start``; 0 if it does not stand there."""
+        """Return the end of the form that begins at ``start``, or 0 if it does not occur there."""
         if not text.startswith(self.text, start):
             return 0
         end = start + len(self.text)
@@ -200,7 +200,7 @@ class _Form(NamedTuple):
 
 
 class Literals:
-    """Secrets as texts, each with its kind; ``tokens`` are short ones, which count only as whole tokens."""
+    """Secrets as texts with their kinds; ``tokens`` are short ones that only count as whole tokens."""
 
     def __init__(self, values: Mapping[str, str], tokens: Mapping[str, str] | None = None) -> None:
         known = list(_forms_of_secrets(values))
@@ -220,17 +220,17 @@ class Literals:
                 self._few.append(text.encode("utf-8", "surrogateescape"))
 
     def __bool__(self) -> bool:
-        """Whether there is anything to look for."""
+        """Whether there are any secrets to search for."""
         return bool(self._forms)
 
     def are_in(self, raw: bytes) -> bool:
-        """Whether any form stands in these bytes as it is."""
+        """Check whether these bytes contain any form."""
         if not self._forms or (self._few and not any(form in raw for form in self._few)):
             return False
         return any(True for _ in self._places_of_forms(raw.decode("utf-8", "surrogateescape")))
 
     def replace_secrets(self, text: str) -> tuple[str, list[str]]:
-        """A text with a placeholder for each form, and the kind of each secret that was taken out."""
+        """Return a text with placeholders for all forms, and the kind of each removed secret."""
         parts: list[str] = []
         kinds: list[str] = []
         place = 0
@@ -241,12 +241,12 @@ class Literals:
         return "".join([*parts, text[place:]]), kinds
 
     def _places_of_forms(self, text: str) -> Iterator[tuple[int, int, str]]:
-        """Start, end and kind of each form; of those at one place the longest.
+        """Yield the start, end and kind of each form, the longest one at each position.
 
-        No form within a placeholder.
+        Placeholders are skipped.
 
-        However many forms there are, each place is looked at once, and compared with those that
-        begin as it does.
+        The time does not depend on the number of forms: each position is checked once, and only
+        against forms with the same beginning.
         """
         place = 0
         while head := self._heads.search(text, place):
@@ -262,7 +262,7 @@ class Literals:
 
 
 def _forms_of_secrets(values: Mapping[str, str]) -> Iterator[_Form]:
-    """The forms of secrets, whole and cut short."""
+    """Yield the forms of secrets, complete and shortened."""
     for value, kind in values.items():
         found = kind != NAMED
         for text in written_forms_of(value):
@@ -274,7 +274,7 @@ def _forms_of_secrets(values: Mapping[str, str]) -> Iterator[_Form]:
 
 
 def _prefix_pattern(texts: Iterable[str]) -> str:
-    """A pattern of any of many texts that branches character by character."""
+    """Return a pattern that matches any of many texts and branches character by character."""
     tree: dict[str, Any] = {}
     for text in texts:
         branch = tree
@@ -293,7 +293,7 @@ def _pattern_of_branches(tree: Mapping[str, Any]) -> str:
 
 
 def _json_forms(text: str) -> Iterator[str]:
-    """A text as it may stand within a string of JSON."""
+    """Yield the forms of a text inside a JSON string."""
     for plain in (True, False):
         written = json.dumps(text, ensure_ascii=plain)[1:-1]
         yield written
@@ -301,7 +301,7 @@ def _json_forms(text: str) -> Iterator[str]:
 
 
 def _base64_cores(raw: bytes) -> Iterator[str]:
-    """The base64 of a secret without the signs that depend on the bytes before and behind it."""
+    """Yield the base64 of a secret without the characters that depend on the bytes around it."""
     for shift in range(3):
         start, end = -(-shift * 8 // 6), (shift + len(raw)) * 8 // 6
         core = base64.b64encode(bytes(shift) + raw).decode()[start:end]

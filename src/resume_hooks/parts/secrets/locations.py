@@ -1,12 +1,13 @@
-"""The places where secrets of a session can lie, and their contents, piece by piece.
+"""List the places that can contain secrets of a session, and read their contents piece by piece.
 
 Nothing is written here.
 
-Places are its own files, copies of them, the files of its parents and children, and others.
+Places are the session's own files, copies of them, the files of its parents and children, and
+others.
 
-Files that the client and the user keep elsewhere are looked at, too, but changed only on request. A
-child holds its parent's own records. Deleted sessions count, too: the vault or the trash may still
-hold them.
+Files that the client and the user store elsewhere are also searched, but changed only on request. A
+child contains records of its parent. Deleted sessions count as well, because the vault or trash may
+still contain them.
 """
 
 from __future__ import annotations
@@ -66,24 +67,24 @@ BACKUP, TRASHED, KEPT, READABLE, NOTE, INDEXED = (
 FILE_BACKUP, DOCUMENT, CLIENT = "file backup", "document", "client"
 
 OWN, CHILD, PARENT, OTHER = "own", "child", "parent", "other"
-"""The relation of a session to the one that was named."""
+"""The relation of a session to the scrubbed one."""
 
 LINE, TEXT, BINARY = "line", "text", "binary"
 """The forms of a piece."""
 
 RECORDS = frozenset({TRANSCRIPT, SUBAGENT, BACKUP})
-"""The kinds of files that are lines of records."""
+"""The kinds of files that consist of record lines."""
 
 _ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-"""A session's id in the name of its file, of its folder, or of a copy of either."""
+"""A session's id in the name of its file or folder, or of a copy of either."""
 
 MOST_FILES = 200_000
-"""Most files that are looked at below one folder."""
+"""The maximum number of files to search below a folder."""
 
 _ELSEWHERE = frozenset(
     {"projects", HISTORY, "plugins", "sessions", "local", "node_modules", ".git"}
 )
-"""Folders of the config home without any conversation, or that are looked at session by session."""
+"""Folders of the config home that have no conversation, or that are searched session by session."""
 
 _OUR_OWN = frozenset(
     {VAULT, UNPACKED, COPIES, WORDS, TRASH, backups.FOLDER, held_links.FOLDER, "plugin"}
@@ -94,10 +95,10 @@ _NO_NOTES = frozenset(
 
 
 class Location(NamedTuple):
-    """A file, or a session's folder in the vault or the trash; ``session_id`` is "" for none.
+    """A file, or a session's folder in the vault or trash; ``session_id`` is "" if unknown.
 
-    A folder that can't be listed, or is a link, which is not followed, is one place for all that
-    may be in it.
+    An unlistable folder, or a link (which is not followed), is one place for all its possible
+    contents.
     """
 
     kind: str
@@ -107,10 +108,10 @@ class Location(NamedTuple):
 
 
 def places_of_sessions(relations: Mapping[str, str], where: Where) -> list[Location]:
-    """Every place of every session; ``relations`` are those of sessions to the one that was named, by id.
+    """Return every place of every session; ``relations`` map session ids to their relation to the scrubbed session.
 
-    In the order of a purge, the named session's own transcript last: as long as it holds the
-    secrets, they can be learned from it.
+    They are in purge order, with the scrubbed session's own transcript last, because the secrets
+    can be learned from it until then.
     """
     found = [
         place._replace(relation=relations.get(place.session_id, place.relation or OTHER))
@@ -121,7 +122,7 @@ def places_of_sessions(relations: Mapping[str, str], where: Where) -> list[Locat
 
 
 def places_of_notes(where: Where) -> Iterator[Location]:
-    """Other files of our state folder: notes of one hook for another, logs, and the index."""
+    """Yield other files in our state folder: notes between hooks, logs, and the index."""
     home = where.state
     for path in regular_files_below(
         home,
@@ -134,7 +135,7 @@ def places_of_notes(where: Where) -> Iterator[Location]:
 
 
 def places_of_client_files(where: Where) -> Iterator[Location]:
-    """The client's files outside of its projects: typed prompts, pastes, logs, its settings."""
+    """Yield the client's files outside its projects: prompt history, pastes, logs, settings."""
     home, own = where.config, os.path.realpath(where.state)
 
     def is_left_out(folder: str) -> bool:
@@ -147,10 +148,10 @@ def places_of_client_files(where: Where) -> Iterator[Location]:
 def regular_files_below(
     folder: str, left_out: Callable[[str], bool] = lambda _: False
 ) -> Iterator[str]:
-    """The regular files below a folder, in the order of their names; no link is followed.
+    """Yield the regular files below a folder in the order of their names; links are not followed.
 
-    A folder that can't be listed, or has too many files below it, is given itself, and so is a file
-    without a known state: reading them fails.
+    A folder that cannot be listed or has too many files is yielded itself, and so is a file whose
+    type is unknown. Reading them will fail.
     """
     if os.path.islink(folder):
         return
@@ -172,7 +173,7 @@ def regular_files_below(
 
 
 def _may_be_file(path: str) -> bool:
-    """Whether a path is, or may be, that of a regular file."""
+    """Check whether a path is, or could be, a regular file."""
     try:
         return stat.S_ISREG(os.lstat(path).st_mode)
     except FileNotFoundError:
@@ -182,7 +183,7 @@ def _may_be_file(path: str) -> bool:
 
 
 def _copies_of_sessions(where: Where) -> Iterator[Location]:
-    """The copies of sessions outside of the projects: backups, trash, vault, our links to deleted files."""
+    """Yield the copies of sessions outside the projects: backups, trash, vault, our links to deleted files."""
     ours = os.path.join(where.state, backups.FOLDER)
     files = os.path.join(ours, backups.REWIND_COPIES)
     for home, kind in (
@@ -211,7 +212,7 @@ def _copies_of_sessions(where: Where) -> Iterator[Location]:
         yield Location(TRASHED, path, _id_below(home, path))
     for path in _files_of_ours(
         home, deleted
-    ):  # whose it is nothing can tell: it counts as one that came from ours
+    ):  # nothing shows whose file it is, so it counts as a child's
         yield Location(TRASHED, path, _id_below(home, path), CHILD)
     for kept in manifest.all_archived(where):
         yield Location(KEPT, kept.folder, kept.session_id)
@@ -220,13 +221,13 @@ def _copies_of_sessions(where: Where) -> Iterator[Location]:
 
 
 def _files_of_ours(home: str, left_out: Container[str]) -> Iterator[str]:
-    """The files below a folder of the state folder, without locks; for a link, the link itself."""
+    """Yield the files below a folder in the state folder, without locks, or a link itself."""
     found = [home] if os.path.islink(home) else regular_files_below(home, left_out.__contains__)
     return (path for path in found if os.path.basename(path) != locks.LOCK_NAME)
 
 
 def _places_in_projects(where: Where) -> Iterator[Location]:
-    """The files of all sessions in the client's project folders, by their paths from there."""
+    """Yield the files of all sessions in the client's project folders, by their paths."""
     for folder in all_project_folders(where):
         for path in regular_files_below(folder):
             first, *deeper = os.path.relpath(path, folder).split(os.sep)
@@ -259,7 +260,7 @@ def _places_in_projects(where: Where) -> Iterator[Location]:
 
 
 def _id_below(folder: str, path: str) -> str:
-    """The session id that is the first step of the path from a folder; ``""`` for none."""
+    """Return the session id that is the first component of a path below a folder, or ``""``."""
     first = os.path.relpath(path, folder).split(os.sep)[0]
     if is_session_id(first):
         return first
@@ -267,10 +268,10 @@ def _id_below(folder: str, path: str) -> str:
 
 
 def relations_of_family(session: SessionFile, where: Where) -> dict[str, str]:
-    """The ids of the family's sessions, each with its relation to the one that was named."""
+    """Return the ids of the family's sessions with their relation to the scrubbed session."""
     known = Family(where)
     above: list[str] = []
-    with contextlib.suppress(SessionNotFound):  # gone since it was named
+    with contextlib.suppress(SessionNotFound):  # deleted since it was named
         above = []
         for row in known.lineage(session.path)[:-1]:
             if row.session_id:
@@ -279,7 +280,7 @@ def relations_of_family(session: SessionFile, where: Where) -> dict[str, str]:
     found = dict.fromkeys((each.row.session_id for each in known.descendants(own)), CHILD) | {
         own: OWN
     }
-    # Also those that only our links, the vault or the trash tell of.
+    # Include sessions that are only known from our links, the vault or the trash.
     pairs = []
     for link in read_links(where):
         pairs.append((link.parent_id, link.child_id))
@@ -300,7 +301,7 @@ def relations_of_family(session: SessionFile, where: Where) -> dict[str, str]:
 
 
 def places_of_documents(session: SessionFile, where: Where) -> Iterator[Location]:
-    """The documents that parts wrote for people about a session, in its project or elsewhere."""
+    """Yield the documents that parts wrote about a session, in its project or elsewhere."""
     for folder_of_documents in seam.answers(questions.folder_of_documents):
         for place, ending in folder_of_documents(session, where):
             for path in regular_files_below(place):
@@ -309,9 +310,9 @@ def places_of_documents(session: SessionFile, where: Where) -> Iterator[Location
 
 
 class Piece(NamedTuple):
-    """A piece of a file. Of a kept file ``part`` is its place in the config home.
+    """A piece of a file. For an archived file, ``part`` is its path below the config home.
 
-    A line of one has a 0-based ``number`` and begins at ``offset``.
+    A line in one has a 0-based ``number`` and begins at ``offset``.
     """
 
     raw: bytes
@@ -322,9 +323,9 @@ class Piece(NamedTuple):
 
 
 def archived_at(place: Location, where: Where) -> ArchivedSession | None:
-    """The archived session at a place of the vault or the trash.
+    """Return the archived session at a place in the vault or trash.
 
-    None for a file, and for one that can't be read.
+    Return None for a single file, and for an unreadable session.
     """
     if place.kind == TRASHED:
         return trash.entry_in(place.path, where)
@@ -334,12 +335,12 @@ def archived_at(place: Location, where: Where) -> ArchivedSession | None:
 
 
 def is_lines(path: str) -> bool:
-    """Whether a file holds lines of records, by its name."""
+    """Check by its name whether a file consists of record lines."""
     return TRANSCRIPT_SUFFIX in os.path.basename(path)
 
 
 def pieces_of_file(path: str, *, lines: bool) -> Iterator[Piece]:
-    """The pieces of a file, which is ``lines`` or a text. OSError."""
+    """Yield the pieces of a file, read as ``lines`` or as one text. Raise OSError."""
     with open_regular(path, follow=False) as stream:
         binary = b"\0" in stream.read(HEAD)
         stream.seek(0)
@@ -353,7 +354,7 @@ def pieces_of_file(path: str, *, lines: bool) -> Iterator[Piece]:
 
 
 def pieces_of_kept(kept: ArchivedSession) -> Iterator[Piece]:
-    """The pieces of all files of an archived session. OSError where one can't be read."""
+    """Yield the pieces of all files of an archived session. Raise OSError if one cannot be read."""
     for part, chunks in unpack.pack_contents(kept.folder, list(kept.all_parts)):
         if not is_lines(part.place) and part.size <= LARGEST_TEXT:
             yield Piece(b"".join(chunks), TEXT, part.place)

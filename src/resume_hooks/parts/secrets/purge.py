@@ -1,12 +1,13 @@
-"""A purge: secrets taken out of every place that holds them, one place after the other, each whole or not at all.
+"""Remove secrets from every place that contains them, one place after the other, each completely or not at all.
 
-The session's own transcript comes last. Until then the secrets can be learned from it, so that
-running an interrupted purge again finishes it. Children and copies that others made meanwhile are
-looked for once the transcript holds no secret any more: from there on nobody can make more.
+The session's own transcript comes last. Until then the secrets can be learned from it, so an
+interrupted purge can be finished by running it again. Children and copies that other processes
+created in the meantime are searched after the transcript is clean, since no new ones can appear
+from then on.
 
-A file is rewritten as a trim in place does it: checked as read back, a new one, so that no hard
-link to the old is changed. The copy for the comparison lies in a folder of its own and is removed
-in any case: if the scrub is killed, the next one sweeps it.
+A file is rewritten like a trim in place: checked as read back, and as a new file, so that hard
+links to the old one do not change. The copy for the comparison is in a separate folder and is
+always removed. If the scrub is killed, the next one removes it.
 """
 
 from __future__ import annotations
@@ -57,31 +58,31 @@ from resume_hooks.transcripts.invariants import Check, shape_checks
 from resume_hooks.transcripts.transcript import scan
 
 ROUNDS = 5
-"""Most rounds of looking for copies that others made meanwhile."""
+"""The maximum rounds of searching for copies that other processes created."""
 
 FOLDER = "scrub"
 """The folder in the state folder for copies of files that are being rewritten.
 
-It exists only meanwhile.
+It exists only during a scrub.
 """
 
 AGAIN = "Run the command once more."
-CAME = "It appeared while the others were rewritten. Run the command again."
+CAME = "It appeared during the rewrite. Run the command again."
 
 
 def purge_secrets(found: ScrubFindings, where: Where) -> list[Holding]:
-    """Take the secrets out of every place that is to be changed.
+    """Remove the secrets from every place that is due.
 
-    Returns each with its new state, in the same order.
+    Return each place with its new state, in the same order.
 
-    A place that can't be changed says why; all others are changed. Nobody may be at the session:
-    see ``found.open``.
+    A place that cannot be changed has a reason; all others are changed. The session must not be
+    open, see ``found.open``.
     """
     done: dict[Location, Holding] = {}
     order: dict[Location, None] = {}
     for _ in range(ROUNDS):
         order |= dict.fromkeys(row.place for row in found.rows)
-        rows = sorted(  # the index after the files that it was made of, the own transcript last
+        rows = sorted(  # the index after its source files, the own transcript last
             found.rows,
             key=lambda row: (
                 (row.place.kind, row.place.relation) == (TRANSCRIPT, OWN),
@@ -105,14 +106,14 @@ def purge_secrets(found: ScrubFindings, where: Where) -> list[Holding]:
 
 
 def _is_due(row: Holding, done: Mapping[Location, Holding]) -> bool:
-    """Whether a place is to be rewritten: one that failed is not tried again."""
+    """Check whether a place must be rewritten; a failed place is not tried again."""
     return row.state == HELD and (row.place not in done or done[row.place].state == REMOVED)
 
 
 def _wait_for_archiving(found: ScrubFindings, where: Where) -> list[Holding]:
-    """Wait for other processes that archive one of the sessions unscrubbed.
+    """Wait for other processes that are archiving one of the sessions unscrubbed.
 
-    Returns those that take too long.
+    Return the sessions for which this takes too long.
     """
     seen: set[str] = set()
     busy = []
@@ -126,14 +127,14 @@ def _wait_for_archiving(found: ScrubFindings, where: Where) -> list[Holding]:
                 kept = place._replace(kind=KEPT, path=archive_folder(place.session_id, where))
                 busy.append(Holding(kept, {}, LEFT, f"{error.message}. {error.remedy}"))
             except ResumeHooksError:
-                continue  # the next look tells why
+                continue  # the next search reports the reason
     return busy
 
 
 def _final_holding(done: Holding | None, last: Holding | None) -> Holding | None:
-    """The final state of a place, by its rewriting and by the last look.
+    """Return the final state of a place, from its rewrite and the last search.
 
-    None if nothing is there now.
+    Return None if the place is gone.
     """
     if done is not None and done.state == LEFT:
         return done
@@ -179,7 +180,7 @@ def _rewrite_place(row: Holding, found: ScrubFindings, where: Where) -> Holding:
             state=LEFT, why=f"{error.filename or row.place.path}: {error.strerror or error}."
         )
     if left is not None and left.found:
-        return row._replace(state=LEFT, why="It still holds secrets. Run the command again.")
+        return row._replace(state=LEFT, why="It still contains secrets. Run the command again.")
     if left is not None and left.stuck:
         return row._replace(state=LEFT, why=STUCK)
     return row._replace(state=REMOVED)
@@ -200,7 +201,7 @@ def _clear_place(place: Location, cleaner: Cleaner, where: Where) -> None:
     elif place.kind == TRASHED:
         raise WriteFailed(
             f"{place.path} can't be assigned to a deleted session: its manifest can't be read",
-            "Update this resume-hooks, or move it away.",
+            "Update resume-hooks, or move it away.",
         )
     elif place.kind == INDEXED:
         forget_index(where)
@@ -212,9 +213,9 @@ def _clear_place(place: Location, cleaner: Cleaner, where: Where) -> None:
 
 
 def _rebuild_index(row: Holding, where: Where) -> Holding:
-    """Rebuild the index from the files as they are now.
+    """Rebuild the index from the current files.
 
-    A search may have built one from the former files.
+    A search may have built it from the earlier ones.
     """
     if row.state == LEFT:
         return row
@@ -227,13 +228,14 @@ def _rebuild_index(row: Holding, where: Where) -> Holding:
         with opened_index(where):
             return row
     except ResumeHooksError as error:
-        return row._replace(why=f"It is built anew by the next search: {error.message}")
+        return row._replace(why=f"The next search will rebuild it: {error.message}")
 
 
 def replace_scrubbed(place: Location, cleaner: Cleaner, where: Where) -> None:
-    """Replace a file by one without its secrets; a file without any stays as it is.
+    """Replace a file by one without its secrets; a file without secrets stays unchanged.
 
-    OSError, WriteFailed or CheckFailed leave it as it was, unless the message says otherwise.
+    OSError, WriteFailed and CheckFailed leave the file unchanged, unless the message says
+    otherwise.
     """
     folder = make_private_folder(os.path.join(where.state, FOLDER), where)
     copy = temporary_path(folder)
@@ -262,9 +264,9 @@ def _write_scrubbed(
         invariants.require([clean, *alike], place.path)
 
     chunks = (each.raw for each in cleaner.clean_file(copy, lines=lines))
-    remove_links(place.path, where)  # our link would keep the secrets
+    remove_links(place.path, where)  # our hard link would keep the secrets
     replace_session(place.path, original, copy, chunks, check)
     if cleaner.finds_in(place.path, lines=lines):
         raise WriteFailed(
-            f"{place.path} was written to while it was rewritten, and holds secrets again", AGAIN
+            f"{place.path} was written to during the rewrite, and contains secrets again", AGAIN
         )

@@ -128,7 +128,7 @@ def test_copies_of_the_users_files_stay_behind(config_home: ConfigHome) -> None:
     assert [
         path.name for path in (config_home.config / "file-history" / made.session_id).iterdir()
     ] == ["1b@v1"]
-    assert any("did not come along" in warning for warning in made.warnings)
+    assert any("were not copied" in warning for warning in made.warnings)
 
 
 def test_a_secret_that_stays_keeps_the_child_from_being_born(

@@ -476,7 +476,7 @@ def test_a_note_that_can_not_be_read(config_home: ConfigHome, path: Path, note: 
     folder = archive_folder(KEPT, config_home.where)
     Path(folder, "manifest.json").write_bytes(note)
     (left,) = scrubbed_alone(config_home, path)
-    assert (left.place.kind, left.place.path, "could not be looked at" in left.why) == (
+    assert (left.place.kind, left.place.path, "could not be read" in left.why) == (
         "vault",
         folder,
         True,

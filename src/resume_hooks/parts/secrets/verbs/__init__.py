@@ -1,4 +1,4 @@
-"""The verbs of this part, as they are declared."""
+"""The command-line options of the scrub verb."""
 
 from __future__ import annotations
 
@@ -7,19 +7,18 @@ from resume_hooks.cli.options import ChildOptions, flag, option
 
 
 class ScrubOptions(ChildOptions, body="resume_hooks.parts.secrets.verbs.scrub:scrub_session"):
-    """Make a child of SESSION without its secrets, and list every place that holds them.
+    """Make a child of SESSION without its secrets, and list every place that contains them.
 
     The session itself is only read. With --in-place its own files are rewritten instead, and the
-    secrets go from its sub-agents, tool outputs, backups, the trash, the vault, the index, and the
-    sessions that came from it. Each file is replaced whole or not at all; no backup is kept. What
-    is already known to others stays known: revoke the secret.
+    secrets are removed from its sub-agents, tool outputs, backups, the trash, the vault, the index,
+    and its children. Each file is replaced completely or not at all, without a backup. Copies that
+    others already have are out of reach: revoke the secret.
 
-    With --list nothing is written: it tells each secret's kind, place and age, never the secret.
-    Looked at are the transcript, sub-agents, tool output in files of its own, states of files that
-    the client kept, backups, the trash and the vault. What was looked at before and has not changed
-    since is not read again. Ends with 1 where there are secrets, or places that could not be looked
-    at. Without SESSION, --project or --all it is about the latest session of this folder alone, not
-    those that came from it.
+    With --list nothing is written. It shows each secret's kind, place and age, never the secret. It
+    searches the transcript, sub-agents, separate tool outputs, file states that the client saved,
+    backups, the trash and the vault. Unchanged files are not read again. The exit code is 1 if
+    there are secrets, or places that could not be read. Without SESSION, --project or --all it only
+    covers the latest session of this folder, not its children.
 
     \b
     Examples:
@@ -32,22 +31,26 @@ class ScrubOptions(ChildOptions, body="resume_hooks.parts.secrets.verbs.scrub:sc
       resume-hooks scrub --secret-stdin < secret.txt
     """
 
-    listed: bool = flag("--list", help="List them; write nothing.")
+    listed: bool = flag("--list", help="List the secrets and write nothing.")
     all_sessions: bool = flag(
         "--all", help="With --list: every session of every project, and our own notes."
     )
     project: bool = flag(help="With --list: every session of this project.")
     since: str | None = option(
-        metavar="WHEN", help=f"With --list: only what is younger. {clock.TIME_EXAMPLES}"
+        metavar="WHEN", help=f"With --list: only newer secrets. {clock.TIME_EXAMPLES}"
     )
-    in_place: bool = flag(help="Take them out of the session, every copy of it, and its children.")
+    in_place: bool = flag(help="Remove them from the session, all its copies, and its children.")
     kind: tuple[str, ...] = option(
-        multiple=True, metavar="KIND", help="Secrets of this kind alone, as --list names it."
+        multiple=True, metavar="KIND", help="Only secrets of this kind, as named by --list."
     )
-    secret_stdin: bool = flag(help="Also the secrets on stdin, one a line; on a terminal it asks.")
-    lineage: bool = flag(help="With --in-place: also the sessions that it came from.")
-    everywhere: bool = flag(help="With --in-place: also any other session that holds them.")
-    backups: bool = flag(help="With --in-place: also file backups, which rewind-files puts back.")
-    documents: bool = flag(help="With --in-place: also what handoffs wrote into the project.")
+    secret_stdin: bool = flag(
+        help="Also the secrets on stdin, one per line; prompts on a terminal."
+    )
+    lineage: bool = flag(help="With --in-place: also its ancestors.")
+    everywhere: bool = flag(help="With --in-place: also any other session with these secrets.")
+    backups: bool = flag(help="With --in-place: also the file backups for rewind-files.")
+    documents: bool = flag(
+        help="With --in-place: also documents that handoffs wrote into the project."
+    )
     client: bool = flag(help="With --in-place: also the client's own files, such as history.jsonl.")
     yes: bool = flag(help="Do not ask.")

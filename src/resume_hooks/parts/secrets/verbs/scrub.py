@@ -1,4 +1,4 @@
-"""``scrub``: a child without the secrets of a session, their removal from every place, or a list of the places."""
+"""``scrub``: write a child without secrets, remove them from every place, or list the places."""
 
 from __future__ import annotations
 
@@ -38,30 +38,29 @@ from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import format_count
 from resume_hooks.transcripts.head_tail import HeadTail
 
-MOST_LISTED = 200  # secrets in the list for people; ``--json`` lists all
-SHOWN = 40  # places of one state that are listed
+MOST_LISTED = 200  # secrets in the text list; ``--json`` lists all
+SHOWN = 40  # listed places per state
 _HEADINGS = {
-    HELD: "Here they are:",
-    REMOVED: "Gone from:",
-    LEFT: "They are, or may be, still here:",
-    OUTSIDE: "Also here, and not touched:",
+    HELD: "Found in:",
+    REMOVED: "Removed from:",
+    LEFT: "Still there, or possibly there:",
+    OUTSIDE: "Also found, but not changed:",
 }
-_REMAIN = "The session itself still holds them: only the child was written."
+_REMAIN = "The session itself still contains them: only the child was written."
 _IN_FOLDER = (
-    "The name of the project's folder holds one, and stays in every record: Claude Code finds a session by its folder. "
+    "The name of the project's folder contains one. It stays in every record, because Claude Code finds "
+    "a session by its folder. "
     "Rename the folder."
 )
-_IN_PLACE = (
-    "Another agent's session is not rewritten: its forks and rewinds go on from places in its file"
-)
+_IN_PLACE = "Another agent's session is not rewritten, because its forks and rewinds refer to places in its file"
 _SHORT = (
-    "{count:,} short values may still stand elsewhere: only the scanner can tell them from any word. "
-    "Look for them by hand, or give them to --secret-stdin."
+    "{count:,} short values may still be elsewhere: only the scanner can tell them from ordinary words. "
+    "Search for them by hand, or give them to --secret-stdin."
 )
 
 
 def scrub_session(options: ScrubOptions) -> int:
-    """Take the secrets out, in a child or in place, or list them; 1 where some are left."""
+    """Remove the secrets in a child or in place, or list them; return 1 if some remain."""
     _refuse_scrub_options(options)
     if options.listed:
         return list_secrets(options)
@@ -78,7 +77,7 @@ def scrub_session(options: ScrubOptions) -> int:
     if options.in_place and session.agent != NAME:
         raise UsageError(
             _IN_PLACE,
-            "Leave --in-place out: the child has none. Then delete the session where it was made.",
+            "Leave --in-place out: the child has no secrets. Then delete the session in its own client.",
         )
     if options.in_place and not options.dry_run:
         sweep_leftovers_of_scrubs(options.where)
@@ -92,7 +91,7 @@ def scrub_session(options: ScrubOptions) -> int:
 
 def _scrub_in_child(found: ScrubFindings, options: ScrubOptions) -> int:
     made = None
-    # Else the session itself is already without secrets.
+    # Otherwise the session itself has no secrets.
     if any(row.place.relation == OWN for row in found.places_to_change):
         plan = child.plan_scrubbed_child(
             found.session, options.where, found.scanner, output_dir=options.output_dir
@@ -106,7 +105,7 @@ def _scrub_in_child(found: ScrubFindings, options: ScrubOptions) -> int:
             words.extend(("--kind", kind))
         words += ["--secret-stdin"] if options.secret_stdin else []
         warnings.append(
-            _REMAIN + ("" if foreign else f" Take them out: {shell_command(shlex.join(words))}")
+            _REMAIN + ("" if foreign else f" To remove them: {shell_command(shlex.join(words))}")
         )
     if found.scanner.finds_in_folder(
         HeadTail(found.session.path).cwd.encode("utf-8", "surrogatepass")
@@ -128,7 +127,7 @@ def _scrub_in_place(found: ScrubFindings, options: ScrubOptions) -> int:
             )
         if not options.yes:
             print_text(_facts_of_scrub(found))
-        done = options.agreed("Take them out, for good?", asks=not options.yes)
+        done = options.agreed("Remove them for good?", asks=not options.yes)
         if done:
             found = replace(found, rows=tuple(purge_secrets(found, options.where)))
     rewritten = []
@@ -142,7 +141,7 @@ def _scrub_in_place(found: ScrubFindings, options: ScrubOptions) -> int:
 
 
 def _notes_of_parts(rewritten: list[str], where: Where) -> list[str]:
-    """The notes of parts on rewritten files, by the ids of their sessions."""
+    """Return the notes of parts about rewritten files, by the ids of their sessions."""
     notes = []
     for notes_after_scrub in seam.answers(questions.notes_after_scrub):
         notes += notes_after_scrub(rewritten, where)
@@ -215,19 +214,19 @@ def _count_by_kind(kinds: dict[str, int] | Counter[str]) -> str:
 
 
 def _read_named_secrets() -> bytes:
-    """The secrets from stdin; on a terminal it prompts for one, without showing it."""
+    """Return the secrets from stdin; on a terminal, prompt for one without showing it."""
     if sys.stdin.isatty():
         return str(click.prompt("Secret", hide_input=True, err=True)).encode()
     return sys.stdin.buffer.read(literals.LONGEST_NAMED + 1)
 
 
 def _refuse_scrub_options(options: ScrubOptions) -> None:
-    """Refuse options that contradict each other, and a question that nobody could answer."""
+    """Refuse contradictory options, and a question that nobody could answer."""
     if not options.listed and (
         of_list := next(filter(options.has, ("all_sessions", "project", "since")), "")
     ):
         raise UsageError(
-            f"--{of_list.partition('_')[0]} belongs to --list", "A session is scrubbed by its name."
+            f"--{of_list.partition('_')[0]} belongs to --list", "Without --list, name a session."
         )
     written = next(filter(options.has, ("in_place", "secret_stdin", "output_dir", "start")), "")
     if options.listed and written:
@@ -238,7 +237,7 @@ def _refuse_scrub_options(options: ScrubOptions) -> None:
     given = next((name for name in reach if options.has(name)), "")
     if given and not options.in_place:
         raise UsageError(
-            f"--{given} belongs to --in-place", "A child is written without touching anything else."
+            f"--{given} belongs to --in-place", "Without --in-place, only a child is written."
         )
     if options.in_place and (options.output_dir is not None or options.start):
         raise UsageError("--in-place makes no child", "Leave --output-dir and --start out.")
@@ -247,7 +246,7 @@ def _refuse_scrub_options(options: ScrubOptions) -> None:
 
 
 def list_secrets(options: ScrubOptions) -> int:
-    """Print where secrets lie; 1 where there are some, or places that can't be looked at."""
+    """Print the places of secrets; return 1 if there are any, or places that cannot be read."""
     if sum([bool(options.locator), options.all_sessions, options.project]) > 1:
         raise UsageError("SESSION, --all and --project exclude each other", "Give one of them.")
     sessions, reach = _sessions_listed(options)
@@ -265,11 +264,11 @@ def list_secrets(options: ScrubOptions) -> int:
 
 
 def render_audit(found: Audit, reach: str = "") -> str:
-    """The list for people: secrets, oldest first, counts by kind, and what to do; ``reach`` says whose files."""
+    """Return the list as text: secrets, oldest first, counts by kind, and next steps; ``reach`` names the sessions."""
     looked = format_count(found.files, "file") + reach
     if not found.leaks:
         return f"No secrets found in {looked}." + (
-            " Some could not be looked at." if found.unread else ""
+            " Some could not be read." if found.unread else ""
         )
     rows = []
     for leak in found.leaks[:MOST_LISTED]:
@@ -285,13 +284,13 @@ def render_audit(found: Audit, reach: str = "") -> str:
     session = next((leak.session_id for leak in found.leaks if leak.session_id), "SESSION")
     rows += [
         f"{format_count(len(found.leaks), 'place')} with secrets in {looked}: {counts}.",
-        "Change each secret where it is valid: whoever could read these files may have it.",
+        "Revoke and replace each secret: anyone who could read these files may have it.",
         (
-            "Then take it out of the session and every copy of it: "
+            "Then remove it from the session and all copies: "
             f"{shell_command(f'scrub {session} --in-place')}"
         ),
-        f"Or continue in a child without it; the session keeps it: {shell_command(f'scrub {session}')}",
-        "Exports leave secrets out by themselves.",
+        f"Or continue in a child without it (the session still has it): {shell_command(f'scrub {session}')}",
+        "Exports leave secrets out automatically.",
     ]
     if any(leak.place == FOLDER for leak in found.leaks):
         rows.append(_IN_FOLDER)
@@ -299,7 +298,7 @@ def render_audit(found: Audit, reach: str = "") -> str:
 
 
 def _sessions_listed(options: ScrubOptions) -> tuple[set[str] | None, str]:
-    """The ids of the sessions to list, None for all, and the end of the sentence that says whose they are."""
+    """Return the ids of the sessions to list, or None for all, and the phrase that describes them."""
     if options.all_sessions:
         return None, " of all sessions"
     if options.project:
