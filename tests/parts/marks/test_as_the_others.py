@@ -60,7 +60,7 @@ def test_it_says_that_it_could_not_be_kept(config_home: ConfigHome, path: str, n
         assert answer
         assert "resume-hooks failed" not in answer
     if name != "vanishing":  # there some writes succeed
-        assert "could not be kept" in answers[0]
+        assert "could not be saved" in answers[0]
     assert Path(path).read_bytes() == before
 
 

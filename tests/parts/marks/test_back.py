@@ -231,9 +231,9 @@ OPEN_CALL = [
         (
             COMPACTED,
             ["r0", "r1", "m"],
-            "before a compaction: the conversation is kept as it was then",
+            "before a compaction: the fork has the conversation from then",
         ),
-        (BRANCH, ["r0", "r1", "m"], "on an abandoned branch: that branch is kept"),
+        (BRANCH, ["r0", "r1", "m"], "on an abandoned branch: the fork has that branch"),
         (OPEN_CALL, ["m", "n"], "moved forward to record 1, so that no tool call is split"),
     ],
     ids=["compacted", "branch", "open"],

@@ -235,7 +235,7 @@ def test_a_fork_that_was_compacted(parent: Path, document: Document) -> None:
         stream.write(session_bytes([{**row, "sessionId": fork.stem} for row in rows]))
     found = document("back", fork.stem)
     assert said(found["data"]["file"])[:-2] == said(parent)
-    assert "The cut lies before a compaction" in found["warnings"][0]
+    assert "The cut is before a compaction" in found["warnings"][0]
     assert "- pytest -q" in said(found["data"]["file"])[-2]
 
 

@@ -355,7 +355,7 @@ def test_a_state_folder_that_can_t_be_written(
     """A sentence, and what to do."""
     (config_home.root / "file").touch()
     text = say(">mark x", RESUME_HOOKS_HOME=str(config_home.root / "file" / "x"))
-    assert "The mark could not be kept" in text
+    assert "The mark could not be saved" in text
 
 
 def test_a_way_back_says_how_files_come_back(monkeypatch: pytest.MonkeyPatch) -> None:

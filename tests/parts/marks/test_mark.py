@@ -124,7 +124,7 @@ def test_a_command_of_the_clients_own_waits_for_no_answer(tmp_path: Path) -> Non
 )
 def test_nothing_was_said(tmp_path: Path, records: list[Record]) -> None:
     """There is no place to come back to."""
-    with pytest.raises(NothingToMark, match="nobody said anything"):
+    with pytest.raises(NothingToMark, match="no conversation yet"):
         placed(tmp_path, records)
 
 

@@ -1,7 +1,7 @@
-"""Marks: a place in a session to come back to, and the way there, or out of a fork, with a report of the rest.
+"""Mark a place in a session, and go back to it, or out of a fork, in a new session with a report of the rest.
 
-The way back cuts the chain at the mark, never between a call and its result, and puts lineage and
-report at its end.
+Going back cuts the chain at the mark, never between a call and its result, and appends the lineage
+and the report.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The way back: a child cut back to a mark; of the conversation after it only a report stays.
+"""Plan a child that is cut back to a mark and keeps only a report of the conversation after it.
 
-The records before the cut are sent as they were, so that what an API has cached of them still
-counts: lineage and report follow them.
+The records before the cut are sent unchanged, so that the API's cache of them stays valid. Lineage
+and report follow them.
 """
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ from resume_hooks.transcripts.records import USER, Record, message
 from resume_hooks.transcripts.transcript import Transcript
 
 SHOWN = 300
-"""Characters of a goal or a report that a card shows."""
+"""The maximum characters of a goal or report on a card."""
 
 
 class LeftOut(NamedTuple):
-    """The records that leave the context, ``first`` to ``last``, and the session's names to reach them by.
+    """The records that leave the context, ``first`` to ``last``, and the session's names for references to them.
 
-    ``prompt`` is the id of the first prompt in it before which the client kept the user's files,
-    ``""`` for none.
+    ``prompt`` is the id of the first prompt among them for which the client saved the user's files,
+    or ``""``.
     """
 
     names: TranscriptNames
@@ -68,7 +68,7 @@ class LeftOut(NamedTuple):
 
     @property
     def span(self) -> str:
-        """The two references."""
+        """The two references as a range."""
         first, last = self.names.reference(self.first), self.names.reference(self.last)
         if first == last:
             return first
@@ -76,10 +76,10 @@ class LeftOut(NamedTuple):
 
 
 class Told(NamedTuple):
-    """The facts that open a session that went back: the user's ``report`` and a fork's digest (``found``), or ``""``.
+    """The facts in the opening of the child: the user's ``report`` and a fork's digest (``found``), or ``""``.
 
-    ``left_out`` are the records that it does not hold; ``lost`` says why the mark can't be found,
-    or is ``""``.
+    ``left_out`` are the omitted records. ``lost`` explains why the mark cannot be found, or is
+    ``""``.
     """
 
     mark: Mark
@@ -90,7 +90,7 @@ class Told(NamedTuple):
 
 
 def model_text(child: Draft, told: Told) -> str:
-    """The child's opening for the model: its lineage, where it stands, a fork's findings, and the report."""
+    """Return the child's opening for the model: its lineage, its position, a fork's findings, and the report."""
     mark, left_out, lost = told.mark, told.left_out, told.lost
     since = format_minute(mark.started_at)
     place = f"at a mark that the user set, {since}"
@@ -130,7 +130,7 @@ def model_text(child: Draft, told: Told) -> str:
 
 
 def opening_card(told: Told) -> str:
-    """The child's opening as the screen shows it."""
+    """Return the child's opening as shown on the screen."""
     mark, left_out, lost = told.mark, told.left_out, told.lost
     if mark.goal:
         goal = f": {collapse_line(plain_text(mark.goal), SHOWN)}"
@@ -168,24 +168,27 @@ def opening_card(told: Told) -> str:
 KIND: Final = "back"
 
 MAX_REPORT = 500_000
-"""Characters of a report."""
+"""The maximum characters of a report."""
 
 EMPTY = "Report cannot be empty."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _CutPlan(ChildPlan):
-    """The child that holds the records up to the mark, and the report."""
+    """The child with the records up to the mark, and the report."""
 
     report: str
 
     def watchers(self) -> Sequence[Watcher]:
-        """Whether it ends with the report."""
+        """Return a watcher that checks for the report at the end."""
         return [_EndingSeen(self.report)]
 
 
 class BackPlan(NamedTuple):
-    """The way back: the ``child`` holds the records up to the mark, or is a fresh one if the mark was ``lost``."""
+    """The plan for going back.
+
+    The ``child`` has the records up to the mark, or is a fresh session if the mark was ``lost``.
+    """
 
     child: ChildPlan
     mark: Mark
@@ -195,10 +198,10 @@ class BackPlan(NamedTuple):
 
 
 def checked_report(report: str) -> str:
-    """A report without the white space around it. UsageError for one that is empty, or too long."""
+    """Return a report without surrounding white space. Raise UsageError if it is empty or too long."""
     report = replace_surrogates(report.strip())
     if not plain_text(report).strip():
-        raise UsageError(EMPTY, "Say in a few lines what was found out, and what came of it.")
+        raise UsageError(EMPTY, "Describe in a few lines what you found out, and the outcome.")
     if len(report) > MAX_REPORT:
         raise UsageError(
             f"The report has {len(report):,} characters, more than {MAX_REPORT:,}",
@@ -213,7 +216,10 @@ def checked_report(report: str) -> str:
 def go_back(
     session: SessionFile, mark: Mark, report: str, caller: Caller
 ) -> tuple[BackPlan, Receipt]:
-    """Make a child of ``session`` that stands at ``mark``, which is used up by that. Raises as ``plan_back``."""
+    """Make a child of ``session`` that is cut back to ``mark``, and use up the mark.
+
+    Raise the errors of ``plan_back``.
+    """
     with caller.time_limit():
         plan = plan_back(session, mark, report, caller.where, caller.output_dir)
     with contextlib.ExitStack() as stack:
@@ -226,12 +232,12 @@ def go_back(
 def plan_back(
     session: SessionFile, mark: Mark, report: str, where: Where, output_dir: str | None = None
 ) -> BackPlan:
-    """Plan a child of ``session`` that stands at ``mark`` again.
+    """Plan a child of ``session`` that is cut back to ``mark``.
 
-    The child of a fork that comes back also tells what the fork found, and needs no report. Where
-    the mark can't be found any more, the child starts at the root, with a warning. InSubagent for a
-    sub-agent's transcript, UsageError for an empty or too long report, NoMark for a fork in which
-    nothing was said.
+    The child of a fork also contains the fork's findings, and needs no report. If the mark cannot
+    be found, the child starts at the root, with a warning. Raise InSubagent for a sub-agent's
+    transcript, UsageError for an empty or overlong report, and NoMark for a fork without any
+    conversation.
     """
     refuse_subagent(session)
     if report.strip() or not mark.left:
@@ -292,7 +298,7 @@ def plan_back(
 
 
 class _Standing(NamedTuple):
-    """A session split at a mark: records before and after it, why the first are ``lost``, and remarks for the user."""
+    """A session split at a mark: the records before and after it, why the former are ``lost``, remarks for the user."""
 
     parent: ParentScan
     kept: Sequence[Node]
@@ -315,9 +321,9 @@ def _resolve_mark(session: SessionFile, mark: Mark) -> _Standing:
 
 
 def _conversation_at_mark(session: SessionFile, mark: Mark) -> _Standing | None:
-    """The conversation up to a mark that a compaction may have left off the live chain.
+    """Return the conversation up to a mark that a compaction may have removed from the live chain.
 
-    None where it is gone.
+    Return None if it is gone.
     """
     if session.agent != NAME:
         return None
@@ -335,7 +341,7 @@ def _conversation_at_mark(session: SessionFile, mark: Mark) -> _Standing | None:
 
 
 def _records_to_mark(transcript: Transcript, mark: Mark) -> tuple[Sequence[Node], str, list[str]]:
-    """The records up to the mark, or the reason why they are lost; and remarks for the user."""
+    """Return the records up to the mark, or the reason why they are lost, and remarks for the user."""
     row = linearize(transcript.chain)
     place = next((place for place, node in enumerate(row.nodes, 1) if node.uuid == mark.uuid), 0)
     kept = row.nodes[: standalone_count(row, place)]
@@ -379,10 +385,10 @@ def _why_lost(transcript: Transcript, mark: Mark, place: int) -> str:
 def _find_left_out(
     parent: ParentScan, nodes: Sequence[Node], after: int | None, where: Where
 ) -> LeftOut | None:
-    """The records that the child does not hold; None where nobody said anything in them.
+    """Return the records that the child lacks, or None if they contain no conversation.
 
-    ``after`` is the first of them where a compaction took it, so that it is not among the
-    ``nodes``.
+    If a compaction removed the records after the mark from ``nodes``, ``after`` is the first of
+    them.
     """
     if not any(node.said for node in nodes):
         return None
@@ -396,17 +402,17 @@ def _find_left_out(
 
 
 class _EndingSeen:
-    """A watcher: whether the last user record says what it should."""
+    """A watcher that checks the text of the last user record."""
 
     def __init__(self, text: str) -> None:
         self._wanted = text
         self._text: object = None
 
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:  # noqa: ARG002 - an observer's form
-        """Take in one record."""
+        """Process a record."""
         if node is not None and node.kind == USER:
             self._text = message(record).get("content")
 
     def checks(self) -> list[Check]:
-        """The check of the child's ending."""
+        """Return the check of the child's ending."""
         return [Check("the report is whole", self._text == self._wanted)]

@@ -1,4 +1,4 @@
-"""The texts of ``>mark`` and ``>back``. Each ends in its useful line of at most 40 columns."""
+"""The cards of ``>mark`` and ``>back``. Each ends with its most useful line, at most 40 columns wide."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from resume_hooks.parts.marks.state import NONE, Mark, Placed
 from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import collapse_line, plain_text
 
-if TYPE_CHECKING:  # setting a mark does not load what plans a child
+if TYPE_CHECKING:  # setting a mark does not import the planning of a child
     from resume_hooks.parts.marks.back import BackPlan, LeftOut
 
 _STAYS = "that brings back the conversation up to here; files, git and processes stay as they are"
@@ -25,7 +25,7 @@ _UNITS = (("day", DAY), ("hour", HOUR), ("minute", MINUTE))
 
 
 def set_card(placed: Placed, trigger: Trigger, *, replaced: bool, already: bool) -> str:
-    """The card of ``>mark``: the new mark, and how to come back."""
+    """Return the card of ``>mark``: the new mark, and how to go back to it."""
     slash = trigger.slash
     if already:
         done = "already set here"
@@ -36,7 +36,7 @@ def set_card(placed: Placed, trigger: Trigger, *, replaced: bool, already: bool)
     marked = list(_mark_lines(placed.mark))
     if placed.unfinished and not already:
         marked.append("the answer is not finished: the mark stands after the last whole step")
-    # Ctrl+C clears the box, but beside a working model it ends the turn.
+    # Ctrl+C clears the input box, but while the model works it ends the turn.
     if placed.unfinished and not slash:
         keys = "go on once the answer ends"
     else:
@@ -61,7 +61,10 @@ def set_card(placed: Placed, trigger: Trigger, *, replaced: bool, already: bool)
 
 
 def question_card(active: Mark, goal: str, unkept: str, trigger: Trigger) -> str:
-    """The card of a second ``>mark``: the active mark, and how to replace it; ``unkept`` says why it can't be."""
+    """Return the card of a second ``>mark``: the active mark and how to replace it.
+
+    ``unkept`` says why that is impossible.
+    """
     yes = f"{trigger.name('mark')} yes"
     if goal:
         new = [f"new goal: {collapse_line(plain_text(goal), ROW * 2)}"]
@@ -82,7 +85,7 @@ def question_card(active: Mark, goal: str, unkept: str, trigger: Trigger) -> str
 
 
 def cancelled_card(active: Mark | None, trigger: Trigger, *, asked: bool) -> str:
-    """The card of ``>mark cancel``: the question is discarded and the mark stays, or the mark is forgotten."""
+    """Return the card of ``>mark cancel``, which discards an open question, or else forgets the mark."""
     if active is None:
         return refusal_card(NONE, last=f"To set one: {trigger.name('mark')} [goal]")
     done = "stays" if asked else "forgotten"
@@ -92,7 +95,7 @@ def cancelled_card(active: Mark | None, trigger: Trigger, *, asked: bool) -> str
 
 
 def unasked_card(active: Mark | None, trigger: Trigger, *, expired: bool) -> str:
-    """The card of a yes without an open question."""
+    """Return the card of a yes without an open question."""
     if expired:
         why = f"the question is older than {OPEN // 60} minutes"
     else:
@@ -108,7 +111,7 @@ def unasked_card(active: Mark | None, trigger: Trigger, *, expired: bool) -> str
 
 
 def facts_of_back(receipt: Receipt, made: BackPlan) -> tuple[str, ...]:
-    """Lines on the child of ``>back``: what it holds, and what stays as it is."""
+    """Return lines about the child of ``>back``: its content, and the things that stay unchanged."""
     mark, goal = (
         made.mark,
         f": {collapse_line(plain_text(made.mark.goal), ROW)}" if made.mark.goal else "",
@@ -126,7 +129,10 @@ def facts_of_back(receipt: Receipt, made: BackPlan) -> tuple[str, ...]:
 
 
 def untouched_lines(receipt: Receipt, left_out: LeftOut | None, old: str = "this one") -> list[str]:
-    """Lines that say what going back leaves untouched, and how to bring files back; ``old`` is the session left."""
+    """Return lines about things that going back leaves unchanged, and how to restore files.
+
+    ``old`` names the old session.
+    """
     facts = ["files, git and processes stay as they are"]
     if left_out is None:
         return facts
@@ -141,10 +147,10 @@ def untouched_lines(receipt: Receipt, left_out: LeftOut | None, old: str = "this
 
 
 def facts_of_existing_child(trigger: Trigger) -> tuple[str, ...]:
-    """Lines on the child of the last ``>back``, which used up the mark.
+    """Return lines about the child of the last ``>back``, which used up the mark.
 
-    A slash command was typed anew, so its text is another report; a ``>`` one may be a stray Enter,
-    and is still in the input box.
+    A slash command was typed again, so its text is a new report. A ``>`` command may be a stray
+    Enter, and is still in the input box.
     """
     facts = [f"{NONE} The last {trigger.name('back')} used it."]
     if trigger.slash and trigger.text:
@@ -153,7 +159,7 @@ def facts_of_existing_child(trigger: Trigger) -> tuple[str, ...]:
 
 
 def no_mark_card(trigger: Trigger) -> str:
-    """The card of a ``>back`` without a mark."""
+    """Return the card of a ``>back`` without a mark."""
     return refusal_card(
         NONE,
         trigger.text and f"  Your text: {trigger.text}",
@@ -162,7 +168,7 @@ def no_mark_card(trigger: Trigger) -> str:
 
 
 def age_of_mark(mark: Mark) -> str:
-    """How long ago a mark was set, in the largest unit that fits."""
+    """Return the age of a mark in its largest unit."""
     set_at = clock.parse_timestamp(mark.started_at)
     if set_at:
         seconds = max(0, round((datetime.now(UTC) - set_at).total_seconds()))

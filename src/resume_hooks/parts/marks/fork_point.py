@@ -1,4 +1,4 @@
-"""The target of ``back`` in a session without a mark: its original's mark, or where a fork left its parent."""
+"""Find the target of ``back`` in a session without a mark: its original's mark, or where a fork left its parent."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from resume_hooks.transcripts.transcript import scan
 
 FORK: Final = "fork"
 COPIES = frozenset({"trim", "untrim"})
-"""The kinds of children that hold every record of their parent, so that its mark is theirs, too."""
+"""The kinds of children with every record of their parent, whose mark also applies to them."""
 
 
 def fork_point(session: SessionFile, where: Where) -> Mark | None:
-    """The last message that a fork holds of its parent; None for a session that is not a fork.
+    """Return the last message that a fork shares with its parent, or None if the session is not a fork.
 
-    Only reads.
+    This only reads.
 
-    A trimmed or untrimmed copy gets the mark of its original. Where a fork's records don't name the
-    parent's, it is the last message that the parent has, too. NoMark where nothing tells.
+    A trimmed or untrimmed copy gets the mark of its original. If a fork's records do not name the
+    parent's records, the two are compared. Raise NoMark if they share none.
     """
     family = Family(where)
     parent = above = family.parent_of(session.path)
@@ -62,7 +62,7 @@ def fork_point(session: SessionFile, where: Where) -> Mark | None:
 
 
 def remarks_on_parent(session: SessionFile, left_at: str, where: Where) -> list[str]:
-    """Remarks for the user if a fork's parent went on after ``left_at``, the instant of the fork."""
+    """Return remarks for the user if a fork's parent has newer records than ``left_at``, the time of the fork."""
     family = Family(where)
     parent = family.parent_of(session.path)
     path = family.locate(parent, session.path) if parent else None

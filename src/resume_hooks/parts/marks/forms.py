@@ -1,4 +1,4 @@
-"""The forms of mark and back."""
+"""The JSON formats of mark and back."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ class MarkForm(StrictModel):
     written: bool = Field(description="a mark was set or forgotten")
     active: bool
     mark: MarkRow | None = Field(
-        description="the mark that was set, shown or forgotten; null without one"
+        description="the mark that was set, shown or forgotten; null if none"
     )
     replaced: MarkRow | None
 
 
 class BackFacts(StrictModel):
-    """The place that ``back`` goes back to, and the records that it leaves out."""
+    """The place that ``back`` returns to, and the omitted records."""
 
     mark: str = returned(
         lambda to: f"{to.mark.session_id}:{to.mark.record}", "reference: session and record"
@@ -45,13 +45,13 @@ class BackFacts(StrictModel):
     goal: str = returned(lambda to: to.mark.goal)
     started_at: str = returned(lambda to: to.mark.started_at)
     left: str | None = returned(
-        lambda to: to.mark.left or None, "of a fork: the session that it left there"
+        lambda to: to.mark.left or None, "for a fork: the parent session that it left"
     )
-    resolved: bool = returned(lambda to: not to.lost, "false: the child holds the report alone")
+    resolved: bool = returned(lambda to: not to.lost, "false: the child only has the report")
     report_characters: int = returned(lambda to: len(to.report))
     first_left_out: str | None = returned(
         lambda to: f"{to.left_out.names.full}:{to.left_out.first}" if to.left_out else None,
-        "reference; null where nothing followed the mark",
+        "reference; null if nothing followed the mark",
     )
     last_left_out: str | None = returned(
         lambda to: f"{to.left_out.names.full}:{to.left_out.last}" if to.left_out else None
@@ -59,6 +59,6 @@ class BackFacts(StrictModel):
 
 
 class BackForm(ReceiptForm):
-    """The receipt of a way back."""
+    """The receipt of ``back``."""
 
     back: BackFacts

@@ -1,6 +1,6 @@
-"""``>mark`` and ``>back``: a mark, and the way back to it with a report.
+"""Answer ``>mark`` and ``>back``: set a mark, and go back to it with a report.
 
-Invariant: a mark is replaced on the exact word alone, and one mark makes one child at most.
+Invariant: only the exact word replaces a mark, and one mark makes at most one child.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from resume_hooks.system.text import plain_text
 
 YES, CANCEL = "yes", "cancel"
 AGAIN = "checkpoint"
-"""The kind of our questions, which names their files: ``mark-`` is that of the marks themselves."""
+"""The kind of our questions, which names their files; ``mark-`` is used by the marks themselves."""
 
 
 def answer(request: Request) -> Outcome:
-    """Mark the place, or go back to it. Raises ResumeHooksError."""
+    """Mark the place, or go back to it. Raise ResumeHooksError."""
     if request.in_subagent:
         raise InSubagent
     if request.trigger.verb == "back":
@@ -67,7 +67,7 @@ def _set_mark(session: SessionFile, request: Request) -> Report:
 
 
 def _cancel_mark(session: SessionFile, request: Request) -> Report:
-    """Discard the question that asked to replace the mark; without a question, forget the mark."""
+    """Discard an open question about replacing the mark, or else forget the mark."""
     question = confirmations.find_question(session.session_id, AGAIN)
     asked = (
         confirmations.consume_question(session.session_id, AGAIN)
@@ -81,7 +81,7 @@ def _cancel_mark(session: SessionFile, request: Request) -> Report:
 
 
 def _replace_mark(session: SessionFile, request: Request) -> Report:
-    """Act on a yes: set the mark at the present end of the session, with the goal that the question named."""
+    """After a yes, set the mark at the current end of the session, with the goal from the question."""
     question = confirmations.find_question(session.session_id, AGAIN)
     if question is None or not question.is_open:
         active = state.find_mark(session.session_id)
@@ -105,7 +105,8 @@ def _go_back(request: Request) -> AnyOpened | Report:
         existing = _existing_child_answer(request, plain_text(request.text).strip())
         if existing is not None:
             return existing
-        # Setting a mark does not load what finds a fork's place, or writes and checks a child.
+        # Setting a mark does not import the search for a fork's point, or the code that writes a
+        # child.
         from resume_hooks.parts.marks.fork_point import fork_point
 
         with time_limit(request.command):
@@ -127,17 +128,17 @@ def _go_back(request: Request) -> AnyOpened | Report:
     with contextlib.suppress(OSError):
         confirmations.consume_question(
             request.session_id, AGAIN
-        )  # a yes to an older question would set one anew
+        )  # a yes to an older question would set a new mark
         pending_handoff.retire_handoffs_of(
             request.session_id
-        )  # /clear would lead to what was just left
+        )  # /clear would continue the conversation that was just left
     return Opened(receipt, plan.child, "back", cards.facts_of_back(receipt, plan))
 
 
 def _existing_child_answer(request: Request, report: str = "") -> AnyOpened | None:
-    """The answer with the child that the last ``>back`` made of this report.
+    """Return the answer with the child that the last ``>back`` made from this report.
 
-    None if it is gone or was gone on in.
+    Return None if it is gone or was continued.
     """
     standing = find_existing_child(request.session, "back", request.where, report=report)
     if standing is None:

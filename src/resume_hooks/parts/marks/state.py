@@ -1,7 +1,7 @@
-"""A mark: the record of a session that ``back`` goes back to, and the note of a session's active one.
+"""A mark is the record that ``back`` returns to; a note stores the active mark of each session.
 
-Invariant: it stands where nothing is cut in two: no tool call waits for its answer before it. It is
-used up by the child that it made, and by nothing that failed; of several ``back`` one gets it.
+Invariant: no tool call before a mark lacks its result. Only the child that it makes uses up a mark,
+and only if that succeeds. Of several concurrent ``back`` commands, one gets it.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ NONE = "No active mark."
 BUSY = "Another prompt is going back in this session right now"
 
 KEPT = 60 * 86_400
-"""Seconds after which a mark is swept; the client deletes sessions after 30 days."""
+"""Seconds after which a mark is removed; the client deletes sessions after 30 days."""
 
 MAX_UUID = 200
-"""Characters of a record's id; anything longer is not an id."""
+"""The maximum characters of a record's id."""
 
 _PREFIX = "mark-"
 
 MAX_GOAL = 4_000
-"""Characters of a goal; more is a document."""
+"""The maximum characters of a goal."""
 
 
 class Mark(NamedTuple):
-    """A mark: the leaf's ``uuid``, its ``record`` (0-based line) as it was set, the goal, the instant.
+    """A mark: the leaf's ``uuid``, its ``record`` (0-based line) at that time, the goal, and the time.
 
-    Or where a fork left its parent, then ``left`` is that one's id.
+    If it is the point where a fork left its parent, ``left`` is the parent's id.
     """
 
     session_id: str
@@ -52,43 +52,44 @@ class Mark(NamedTuple):
 
     @property
     def subject(self) -> str:
-        """The subject of a sentence about it."""
+        """The subject for a sentence about the mark."""
         if self.left:
             return "The place where the fork left its parent"
         return "The mark"
 
     def is_at(self, other: Mark) -> bool:
-        """Whether another mark has the same place and the same goal."""
+        """Check whether another mark has the same place and goal."""
         return (self.uuid, self.goal) == (other.uuid, other.goal)
 
 
 def remove_mark_after_delete(session_id: str, _: Where) -> list[str]:
-    """Remove the mark of a deleted session, since its goal is the user's own words.
+    """Remove the mark of a deleted session, since its goal contains the user's words.
 
-    Adds no remark.
+    Return no remarks.
     """
     hook_state.consume_note(f"{_PREFIX}{session_id}.json")
     return []
 
 
 class Placed(NamedTuple):
-    """A mark as it would be set now; ``unfinished`` where the model has begun something after it."""
+    """A mark at the current end; ``unfinished`` if the model has begun something after it."""
 
     mark: Mark
     unfinished: bool
 
 
 def place_mark(session: SessionFile, goal: str = "") -> Placed:
-    """The mark of this moment. Only reads.
+    """Return a mark at the current end of the session. This only reads.
 
-    While the model works it stands after the last whole step. NothingToMark where nobody spoke yet,
-    InSubagent for a sub-agent's transcript, UsageError for a goal that is too long.
+    While the model works, the mark follows the last complete step. Raise NothingToMark if there is
+    no conversation yet, InSubagent for a sub-agent's transcript, and UsageError for an overlong
+    goal.
     """
     goal = replace_surrogates(goal.strip())
     if len(goal) > MAX_GOAL:
         raise UsageError(
             f"The goal has {len(goal):,} characters, more than {MAX_GOAL:,}",
-            "Say in a line what is to be tried.",
+            "Describe in one line what you want to try.",
         )
     refuse_subagent(session)
     transcript, _ = scan_live(session.path, lambda: ())
@@ -101,7 +102,7 @@ def place_mark(session: SessionFile, goal: str = "") -> Placed:
     said = [node for node in spoken if node.said]
     if not whole or not said:
         raise NothingToMark(
-            "There is nothing to mark: nobody said anything in this session yet",
+            "There is nothing to mark: this session has no conversation yet",
             "Send a prompt first.",
         )
     leaf = whole[-1]
@@ -110,25 +111,25 @@ def place_mark(session: SessionFile, goal: str = "") -> Placed:
 
 
 def refuse_subagent(session: SessionFile) -> None:
-    """InSubagent for the transcript of one."""
+    """Raise InSubagent for a sub-agent's transcript."""
     if subagent_name(session.path) is not None or HeadTail(session.path).is_sidechain:
         raise InSubagent
 
 
 def save_mark(mark: Mark) -> None:
-    """Save a mark as the session's only one. WriteFailed."""
+    """Save a mark as the session's only one. Raise WriteFailed."""
     hook_state.sweep_notes(_PREFIX, KEPT)
     try:
         hook_state.write_note(_note_name(mark.session_id), mark._asdict())
     except OSError as error:
         raise WriteFailed(
-            f"The mark could not be kept: {error.strerror or error}",
+            f"The mark could not be saved: {error.strerror or error}",
             "Check free space and the state folder.",
         ) from error
 
 
 def find_mark(session_id: str) -> Mark | None:
-    """The session's mark; None where ``save_mark`` wrote none."""
+    """Return the session's mark, or None if there is none."""
     found = hook_state.read_note(_note_name(session_id))
     uuid, record, goal, at = (found.get(key) for key in ("uuid", "record", "goal", "started_at"))
     if (
@@ -146,21 +147,21 @@ def find_mark(session_id: str) -> Mark | None:
 
 
 def clear_mark(session_id: str) -> bool:
-    """Delete the session's mark; False where it had none."""
+    """Delete the session's mark, and return whether it had one."""
     return hook_state.consume_note(_note_name(session_id))
 
 
 def wait_for_mark(session_id: str) -> Mark | None:
-    """The session's mark, once no other ``back`` is at work on it: one that succeeds uses it up."""
+    """Return the session's mark after any other ``back`` has finished, which uses it up if it succeeds."""
     hook_state.wait_for_note(_note_name(session_id))
     return find_mark(session_id)
 
 
 @contextlib.contextmanager
 def use_up_mark(mark: Mark) -> Iterator[None]:
-    """Use up a mark if the block succeeds. The place where a fork left its parent is never used up.
+    """Use up a mark if the block succeeds. The point where a fork left its parent is never used up.
 
-    NoMark where it is not the session's mark any more, or another ``back`` is at work on it.
+    Raise NoMark if it is no longer the session's mark, or if another ``back`` is using it.
     """
     if mark.left:
         yield
@@ -170,7 +171,7 @@ def use_up_mark(mark: Mark) -> Iterator[None]:
         raise NoMark(BUSY, "Wait a moment.")
     try:
         if find_mark(mark.session_id) != mark:
-            raise NoMark(NONE, "It was used or replaced meanwhile.")
+            raise NoMark(NONE, "It was used or replaced in the meantime.")
         yield
         hook_state.consume_note(name)
     finally:

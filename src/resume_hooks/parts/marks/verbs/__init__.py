@@ -1,4 +1,4 @@
-"""The verbs of this part, as they are declared."""
+"""The command-line options of this part's verbs."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from resume_hooks.cli.options import DRY_RUN, ChildOptions, SessionOptions, flag
 
 
 class MarkOptions(SessionOptions, body="resume_hooks.parts.marks.verbs.mark:set_mark"):
-    """Mark the end of SESSION as the place that `back` goes back to.
+    """Mark the end of SESSION as the place that `back` returns to.
 
-    The session itself is only read. One mark is active a session; `back` uses it up. While the
-    model works the mark stands after the last step that is whole.
+    The session itself is only read. Each session has one active mark, which `back` uses up. While
+    the model works, the mark follows the last complete step.
 
     \b
     Examples:
@@ -19,23 +19,23 @@ class MarkOptions(SessionOptions, body="resume_hooks.parts.marks.verbs.mark:set_
       resume-hooks mark --clear
     """
 
-    goal: str = option("-g", default="", help="What is to be tried from here.")
-    yes: bool = flag(help="Replace the mark that is active.")
-    show: bool = flag(help="Show the active one, mark nothing.")
-    clear: bool = flag(help="Forget the active one.")
+    goal: str = option("-g", default="", help="What you want to try from here.")
+    yes: bool = flag(help="Replace the active mark.")
+    show: bool = flag(help="Only show the active mark.")
+    clear: bool = flag(help="Forget the active mark.")
     dry_run: bool = DRY_RUN
 
 
 class BackOptions(ChildOptions, body="resume_hooks.parts.marks.verbs.back:go_back"):
-    """Make a session that stands at the mark of SESSION again and holds your report of what came after.
+    """Make a session that is cut back to the mark of SESSION and has your report of what came after.
 
-    What came after is dropped from context, not from disk: the session itself is only read. Files,
-    git and processes stay as they are; rewind-files brings files back. Where the mark can't be
-    found any more, the new session holds the report alone. The mark is used up by it.
+    The later conversation is dropped from context, not from disk: the session itself is only read.
+    Files, git and processes stay as they are; rewind-files restores files. If the mark cannot be
+    found, the new session has only the report. It uses up the mark.
 
-    A fork without a mark goes back to where it left its parent, and needs no report: the new
-    session is told what the fork found, with references. What the parent went on with since is not
-    in it.
+    A fork without a mark goes back to the point where it left its parent, and needs no report: the
+    new session gets the fork's findings, with references. It does not contain newer turns of the
+    parent.
 
     \b
     Examples:
@@ -45,6 +45,4 @@ class BackOptions(ChildOptions, body="resume_hooks.parts.marks.verbs.back:go_bac
       resume-hooks back "Fix the parser · fork"
     """
 
-    report: str = option(
-        default="", metavar="TEXT|-", help="What came of it; - reads standard input."
-    )
+    report: str = option(default="", metavar="TEXT|-", help="The outcome; - reads standard input.")

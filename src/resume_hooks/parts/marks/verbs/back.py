@@ -1,4 +1,4 @@
-"""``back``: a child cut back to the mark of a session, or to where a fork left, and what came after it."""
+"""``back``: make a child that is cut back to a session's mark, or to where a fork left, with a report of the rest."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from resume_hooks.sessions.agents.registry import require_whole
 from resume_hooks.sessions.locate import resolve_transcript
 from resume_hooks.system.text import collapse_line
 
-MAX_BYTES = 4 * back.MAX_REPORT  # bytes of standard input that are read: a report has no more
+MAX_BYTES = 4 * back.MAX_REPORT  # bytes that are read from standard input
 
 
 def go_back(options: BackOptions) -> None:
-    """Make the child that stands at the mark."""
+    """Make the child."""
     require_client(options)
     session = resolve_transcript(options.locator, current_folder(), options.where, foreign=True)
     require_whole(session)

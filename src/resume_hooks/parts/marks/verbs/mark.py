@@ -42,7 +42,7 @@ def set_mark(options: MarkOptions) -> None:
 
 
 def _set_new_mark(session: SessionFile, active: Mark | None, options: MarkOptions) -> None:
-    """Set a mark; replace an active one only with ``--yes``."""
+    """Set a mark, which replaces an active one only with ``--yes``."""
     require_own(session, options.where)
     placed = place_mark(session, options.goal)
     same = active is not None and active.is_at(placed.mark)
@@ -77,7 +77,7 @@ def _print_mark(
     *,
     written: bool,
 ) -> None:
-    """Print the ``mark``, the one that it ``replaced``, and what was ``done`` with it."""
+    """Print the ``mark``, the ``replaced`` one, and the action that was ``done``."""
     data = {
         "session_id": session.session_id,
         "file": session.original,
