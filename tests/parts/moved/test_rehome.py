@@ -319,7 +319,7 @@ def test_copies_in_two_folders(
         False,
     )
     assert (
-        f"{path} stays, and holds all that the others hold"
+        f"{path} stays, and has all records of the others"
         in cli(*remedy.split()[1:], "--yes").stdout.decode()
     )
     assert (path.read_bytes(), copy.exists()) == (whole, False)

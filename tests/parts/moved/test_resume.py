@@ -108,7 +108,9 @@ class TestGoneOnATerminal:
             screen.wait_for("the current folder")
             screen.key("Enter")
             screen.wait_for("STARTED --resume")
-            assert (f"note: 1 other session of {old} can come too: ".encode() in screen.raw) is told
+            assert (
+                f"note: 1 other session of {old} can be copied too: ".encode() in screen.raw
+            ) is told
             assert (f"rehome {old} --home {desk.project}".encode() in screen.raw) is told
 
     def test_into_this_folder(self, desk: Desk) -> None:

@@ -1,4 +1,4 @@
-"""Folders that moved: their new place, copies of sessions for it, and sessions that lie in two folders."""
+"""Handle moved folders: find the new place, copy sessions there, and resolve sessions in two folders."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ PART = Part(
     verbs=(
         Verb(
             "rehome",
-            "Give every session of a folder that moved a copy in its new place.",
+            "Copy every session of a moved folder to its new place.",
             before="untrim",
         ),
     ),
@@ -17,7 +17,7 @@ PART = Part(
         Option(
             "delete",
             ("--other-copies",),
-            "Of a SESSION in several folders: all copies but one.",
+            "Delete all copies but one of a SESSION in several folders.",
             "verbs.other_copies:delete_other_copies",
         ),
     ),

@@ -1,7 +1,7 @@
-"""Sessions whose file lies in several project folders: clients resume no such id from any other folder.
+"""Sessions whose file is in several project folders, which clients cannot resume from any other folder.
 
-The copy that holds all records of the others stays. Where each has records of its own the user
-decides, by naming a path.
+The copy with all records of the others is kept. If each copy has records of its own, the user
+decides by naming a path.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class SessionCopies(NamedTuple):
-    """The copy that stays, and those that go; ``missing`` counts the records of the others that it lacks."""
+    """The copy to keep, and the others; ``missing`` counts the records of the others that it lacks."""
 
     kept: SessionFile
     others: tuple[SessionFile, ...]
@@ -29,7 +29,7 @@ class SessionCopies(NamedTuple):
 
 
 def sessions_in_several_folders(where: Where) -> list[list[SessionFile]]:
-    """The sessions that lie in several project folders: the copies of each, the newest first."""
+    """Return the copies of each session that is in several project folders, newest first."""
     copies = defaultdict[str, list[SessionFile]](list)
     for session in all_sessions(where):
         copies[session.session_id].append(session)
@@ -41,21 +41,21 @@ def sessions_in_several_folders(where: Where) -> list[list[SessionFile]]:
 
 
 def copies_note(session_id: str, where: Where) -> str:
-    """The note on a session that lies in several folders, with the remedy; ``""`` for any other session."""
+    """Return a note with the remedy for a session in several folders, or ``""`` for any other session."""
     copies = all_sessions(where, session_id)
     if len(copies) < 2:
         return ""
     return (
-        f"Its file lies in {format_count(len(copies), 'project folder')}, and clients since 2.1.223 resume "
-        f"no such id from another folder. To keep one and move the others to the trash: "
+        f"Its file is in {format_count(len(copies), 'project folder')}, and clients since 2.1.223 can't "
+        "resume it from any other folder. To keep one and move the others to the trash: "
         f"resume-hooks delete {session_id} --other-copies"
     )
 
 
 def choose_copy(named: SessionFile, where: Where, *, by_path: bool) -> SessionCopies:
-    """Choose the copy that stays: ``named`` if it was named ``by_path``, else the one that has every record.
+    """Choose the copy to keep: ``named`` if it was named ``by_path``, else the one with every record.
 
-    UsageError for a session that lies in one place; ResumeHooksError where each has something of
+    Raise UsageError for a session with only one copy, and ResumeHooksError if each has records of
     its own.
     """
     copies = all_sessions(where, named.session_id)
@@ -77,8 +77,8 @@ def choose_copy(named: SessionFile, where: Where, *, by_path: bool) -> SessionCo
             for copy in copies
         )
         raise ResumeHooksError(
-            f"Work went on in several copies: {told}",
-            "Name the one that stays by its path; a fork keeps another one's records: "
+            f"Several copies have records of their own: {told}",
+            "Name the one to keep by its path. To keep the records of another one: "
             f"resume-hooks fork {quote_word(copies[-1].path)}",
         )
     others = tuple(copy for copy in copies if copy.path != kept.path)
@@ -86,20 +86,22 @@ def choose_copy(named: SessionFile, where: Where, *, by_path: bool) -> SessionCo
 
 
 def check_copies(_: str) -> Finding:
-    """Doctor's finding on sessions that lie in several folders, which newer clients refuse to resume."""
+    """Return doctor's finding on sessions in several folders, which newer clients refuse to resume."""
     from resume_hooks.maintenance.doctor import (
         ok_finding,
         problem_finding,
-    )  # only doctor needs these, a note does not
+    )  # only needed by doctor, not for a note
 
     found = sessions_in_several_folders(Where())
     if not found:
-        return ok_finding("every session lies in one project folder")
+        return ok_finding("every session is in one project folder")
     own = found[0][0].session_id
     more = f", and {len(found) - 1:,} more" if len(found) > 1 else ""
-    remedy = f"Keep one, the others to the trash: resume-hooks delete {own} --other-copies"
+    remedy = (
+        f"To keep one and move the others to the trash: resume-hooks delete {own} --other-copies"
+    )
     said = (
-        f"{own} lies in {len(found[0])} project folders{more}; clients since 2.1.223 resume "
-        "it from no other folder"
+        f"{own} is in {len(found[0])} project folders{more}, and clients since 2.1.223 can't resume "
+        "it from any other folder"
     )
     return problem_finding(said, remedy, "found")

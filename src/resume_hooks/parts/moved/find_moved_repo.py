@@ -1,7 +1,7 @@
-"""The new place of a session's folder that is gone: folders with the commits and files that the session worked on.
+"""Find the new place of a session's missing folder by the commits and files that the session worked on.
 
-Read-only, and bounded: so many folders, so much of the transcript, ``PATIENCE`` for git in all. A
-transcript gives evidence for a person to judge, nothing more.
+This only reads, within limits on folders, on the transcript, and on the total time for git. A
+transcript only gives evidence for a person to judge.
 """
 
 from __future__ import annotations
@@ -28,33 +28,33 @@ REACH = 4 * 1024 * 1024
 """Bytes at the end of a transcript that are searched for traces."""
 
 PATIENCE = 2.0
-"""Seconds that git has for all questions together."""
+"""Seconds for all queries to git together."""
 
 ONE_ANSWER = 0.3
-"""Seconds that git has for one."""
+"""Seconds for one query to git."""
 
 MOST = 5
-"""Most folders that are offered."""
+"""The maximum number of suggested folders."""
 
 FOLDERS = 300
-"""Most folders that are looked at."""
+"""The maximum number of folders to examine."""
 
 SIBLINGS = 100
-"""Most folders that are looked at beside the one that is gone."""
+"""The maximum number of siblings of the missing folder to examine."""
 
 TRACES = 200
-"""Most commits, and files, that are looked for."""
+"""The maximum number of commits, and of files, to search for."""
 
 _COMMIT = re.compile(
     rb"\[[^\s\[\]\"]{1,200} (?:\(root-commit\) )?([0-9a-f]{7,40})\]|(?<![0-9a-f])([0-9a-f]{40})(?![0-9a-f])"
 )
-"""A commit as ``git commit`` prints it, or a whole id."""
+"""A commit as printed by ``git commit``, or a full id."""
 
 _FILE = re.compile(rb'"(?:file_path|filePath|notebook_path)":("(?:[^"\\]|\\.){1,4096}")')
 
 
 class Traces(NamedTuple):
-    """Traces of a session's ``folder``: ids of commits, newest first, and files, relative to it."""
+    """The traces of a session's ``folder``: commit ids, newest first, and files relative to it."""
 
     folder: str
     commits: tuple[str, ...]
@@ -62,16 +62,16 @@ class Traces(NamedTuple):
 
 
 def homes_of_session(path: str, folder: str, here: str, where: Where) -> list[MovedFolder]:
-    """The likely new places of the lost ``folder`` of the session at ``path``, the likeliest first."""
+    """Return the likely new places of the missing ``folder`` of the session at ``path``, best first."""
     known = neighbour_folders(one.path for one in all_sessions(where))
     likely = [here, *main_checkout(folder, where), *sibling_folders(folder), *known]
     return likely_folders(read_traces(path, folder), likely, where)[:MOST]
 
 
 def read_traces(path: str, folder: str) -> Traces:
-    """Traces of the ``folder`` at the end of the transcript at ``path``.
+    """Return the traces of ``folder`` at the end of the transcript at ``path``.
 
-    SessionNotFound if it can't be read.
+    Raise SessionNotFound if it cannot be read.
     """
     with open_transcript(path) as stream:
         stream.seek(max(0, os.fstat(stream.fileno()).st_size - REACH))
@@ -83,13 +83,13 @@ def read_traces(path: str, folder: str) -> Traces:
             named = str(json.loads(match[1]))
             if named.startswith(start) and "\0" not in named:
                 relative = os.path.normpath(named[len(start) :])
-                if not relative.startswith(".."):  # one that leaves the folder again
+                if not relative.startswith(".."):  # skip a path that leaves the folder
                     files[relative] = None
     return Traces(folder, tuple(reversed(commits))[:TRACES], tuple(reversed(files))[:TRACES])
 
 
 def likely_folders(found: Traces, folders: Iterable[str], where: Where) -> list[MovedFolder]:
-    """The folders with evidence, the likeliest first: among ``folders`` and their worktrees."""
+    """Return those of ``folders`` and their worktrees for which there is evidence, best first."""
     deadline = time.monotonic() + PATIENCE
     old = canonical_path(found.folder)
     likely = []
@@ -108,14 +108,14 @@ def likely_folders(found: Traces, folders: Iterable[str], where: Where) -> list[
 
 
 def neighbour_folders(paths: Iterable[str]) -> Iterator[str]:
-    """The existing folders that the sessions at ``paths`` were started in, one for each project folder."""
+    """Yield the existing folders in which sessions were started, one for each project folder."""
     for ends in first_session_of_projects(paths, FOLDERS):
         if os.path.isabs(ends.cwd) and "\0" not in ends.cwd and os.path.isdir(ends.cwd):
             yield ends.cwd
 
 
 def first_session_of_projects(paths: Iterable[str], most: int | None = None) -> Iterator[HeadTail]:
-    """The ends of the first session at ``paths`` of each project folder, for ``most`` folders."""
+    """Yield the ends of the first session in each project folder, for at most ``most`` folders."""
     first: dict[str, str] = {}
     for path in paths:
         first.setdefault(os.path.dirname(path), path)
@@ -127,9 +127,9 @@ def first_session_of_projects(paths: Iterable[str], most: int | None = None) -> 
 def _roots_to_look_at(
     folders: Iterable[str], old: str, mains: Sequence[str]
 ) -> Iterator[tuple[str, bool]]:
-    """Folders to look at, of a repository its root.
+    """Yield the folders to examine, for repositories their roots.
 
-    Each with whether the old folder is known as its worktree.
+    Each comes with whether the old folder is known as its worktree.
     """
     seen: set[str] = set()
     for folder in folders:
@@ -145,7 +145,7 @@ def _roots_to_look_at(
 
 
 def sibling_folders(old: str) -> list[str]:
-    """Folders beside one that is gone, where a renamed one may stand, or below its nearest existing ancestor."""
+    """Return the siblings of a missing folder, or the folders in its nearest existing ancestor."""
     above = os.path.dirname(canonical_path(old))
     while not os.path.isdir(above):
         above = os.path.dirname(above)
@@ -158,7 +158,7 @@ def sibling_folders(old: str) -> list[str]:
 
 
 def _place_in_repository(root: str, old: str, files: tuple[str, ...]) -> str:
-    """The place of the old folder in a repository: the root, or the folder below it that the old path ends with."""
+    """Return the old folder's place in a repository: the root, or a folder below it that ends like the old path."""
     parts = old.strip(os.sep).split(os.sep)
     ends = (os.path.join(root, *parts[start:]) for start in range(1, len(parts)))
     below = [folder for folder in ends if os.path.isdir(folder)]
@@ -166,7 +166,8 @@ def _place_in_repository(root: str, old: str, files: tuple[str, ...]) -> str:
         wanted = [root, *below]
     else:
         wanted = [*below, root]
-    return max(wanted, key=lambda folder: _count_files_in(folder, files))  # the first of equals
+    # max returns the first of equal folders
+    return max(wanted, key=lambda folder: _count_files_in(folder, files))
 
 
 def _count_files_in(folder: str, files: tuple[str, ...]) -> int:
@@ -176,7 +177,7 @@ def _count_files_in(folder: str, files: tuple[str, ...]) -> int:
 def _commits_in_repository(
     root: str, commits: tuple[str, ...], where: Where, deadline: float
 ) -> tuple[str, ...]:
-    """The commits that a repository holds; empty where git does not answer in time."""
+    """Return the commits that exist in a repository, or () if git does not answer in time."""
     if not os.path.lexists(os.path.join(root, ".git")):
         return ()
     asked = "".join(f"{commit}^{{commit}}\n" for commit in commits).encode()

@@ -1,4 +1,4 @@
-"""The form of rehome."""
+"""The JSON format of rehome."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from resume_hooks.cli.schema.base import ReceiptForm, StrictModel
 
 
 class LeftOutRow(StrictModel):
-    """A session that got no copy."""
+    """A session that was not copied."""
 
     session_id: str
     why: str
@@ -18,6 +18,6 @@ class RehomeForm(StrictModel):
     """The copies of a moved folder's sessions."""
 
     was: str = Field(description="the folder that moved")
-    home: str = Field(description="its present path")
+    home: str = Field(description="its current path")
     made: list[ReceiptForm]
     left_out: list[LeftOutRow]

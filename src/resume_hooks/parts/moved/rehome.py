@@ -1,6 +1,6 @@
-"""A folder that moved: its former path, and copies of its sessions for the present one.
+"""Find the former path of a moved folder, and copy its sessions to the current path.
 
-In a folder without sessions whose repository had some elsewhere, a start shows one line.
+In a folder without sessions whose repository had some elsewhere, a session start shows one line.
 """
 
 from __future__ import annotations
@@ -33,27 +33,28 @@ from resume_hooks.transcripts.provenance import read_parent
 THERE = "has a copy there already"
 
 ASKED = 10
-"""Sessions of a folder, the newest ones, that are searched for traces of its new place."""
+"""The number of newest sessions per folder that are searched for traces of its new place."""
 
 LIMIT = 5.0
-"""Seconds for reading sessions where no start noted anything; nobody waits."""
+"""Seconds for reading sessions in the background, if no start has recorded anything."""
 
 
 class NotCopied(NamedTuple):
-    """A session that got no copy, and why."""
+    """A session that was not copied, with the reason."""
 
     session_id: str
     why: str
 
 
 def former_folder(new: str, where: Where, limit: float = float("inf")) -> str:
-    """The former path of the folder ``new``, by git's files or by traces in sessions.
+    """Return the former path of the folder ``new``, from git's files or traces in sessions.
 
-    UsageError where no folder or several are likely. Sessions are read for at most ``limit``
-    seconds.
+    Raise UsageError if there is no likely folder, or more than one. Sessions are read for at most
+    ``limit`` seconds.
     """
     until = time.monotonic() + limit
-    beside = list_removed_worktrees(new, where)  # a former worktree of it is another folder
+    # a former worktree of this repository is a different folder
+    beside = list_removed_worktrees(new, where)
     found = folders_noted_before(new, where)
     if not found:
         firsts = find_moved_repo.first_session_of_projects(
@@ -72,7 +73,7 @@ def former_folder(new: str, where: Where, limit: float = float("inf")) -> str:
         return found[0]
     if not found:
         raise UsageError(
-            f"No session of a folder that is gone names a commit or files of {new}",
+            f"No session of a missing folder names a commit or file of {new}",
             "Name the folder by its former path.",
         )
     raise UsageError(
@@ -81,10 +82,10 @@ def former_folder(new: str, where: Where, limit: float = float("inf")) -> str:
 
 
 def folders_noted_before(new: str, where: Where) -> list[str]:
-    """The former folders, with sessions, of the repository in ``new``, as starts there noted them.
+    """Return the former folders, with sessions, of the repository in ``new``, as recorded by earlier session starts.
 
-    Its own git log is the best evidence, then the last folder worked in; without a log its remote
-    counts.
+    The best evidence is its own git log, with the most recently used folder. If there is none, its
+    remote counts.
     """
     now = make_folder_note(new)
     gone = []
@@ -100,7 +101,7 @@ def folders_noted_before(new: str, where: Where) -> list[str]:
 
 
 def own_sessions(folder: str, where: Where) -> list[SessionFile]:
-    """The sessions that were started in a folder, newest first."""
+    """Return the sessions that were started in a folder, newest first."""
     sessions = []
     for session in sessions_of(folder, where):
         if belongs_to_folder(session.path, folder):
@@ -109,7 +110,7 @@ def own_sessions(folder: str, where: Where) -> list[SessionFile]:
 
 
 def spoken_sessions(folder: str, where: Where) -> list[SessionFile]:
-    """The sessions of a folder in which a prompt or an answer stands, newest first."""
+    """Return the sessions of a folder that have a prompt or an answer, newest first."""
     sessions = []
     for session in own_sessions(folder, where):
         if HeadTail(session.path).says_something:
@@ -118,7 +119,7 @@ def spoken_sessions(folder: str, where: Where) -> list[SessionFile]:
 
 
 def is_still_there(folder: str, where: Where) -> bool:
-    """Whether a folder still exists, with the same repository as noted."""
+    """Check whether a folder still exists with the recorded repository."""
     noted = any(one.path == folder and not one.is_there for one in folder_notes(where))
     return os.path.isdir(folder) and not noted
 
@@ -131,10 +132,10 @@ def copy_sessions_home(
     *,
     dry_run: bool,
 ) -> tuple[list[Receipt], list[NotCopied]]:
-    """Copy each session that has no copy in ``new`` to there, oldest first, which keeps their order by date.
+    """Copy the sessions that have no copy in ``new`` yet, oldest first, so that their order by date stays.
 
-    ``advance`` is called with the bytes done and the total. Sessions that can't be copied come back
-    with the reason.
+    ``advance`` is called with the finished and the total bytes. Sessions that cannot be copied are
+    returned with the reason.
     """
     made, left, done = list[Receipt](), list[NotCopied](), 0
     total = sum(session.size for session in sessions)
@@ -160,7 +161,10 @@ def copy_sessions_home(
 
 
 def note_on_other_sessions(old: str, new: str, where: Where) -> str:
-    """See ``questions``: ``""`` where ``old`` still exists, or each session has a copy in ``new``."""
+    """Answer ``questions.note_on_other_sessions``.
+
+    Return ``""`` if ``old`` still exists, or if all sessions have a copy in ``new``.
+    """
     there = _sessions_with_copy(new, where)
     if is_still_there(old, where):
         left = []
@@ -168,12 +172,12 @@ def note_on_other_sessions(old: str, new: str, where: Where) -> str:
         left = [one for one in spoken_sessions(old, where) if one.session_id not in there]
     command = shell_command(f"rehome {quote_word(old)} --home {quote_word(new)}")
     if left:
-        return f"{format_count(len(left), 'other session')} of {plain_line(old)} can come too: {command}"
+        return f"{format_count(len(left), 'other session')} of {plain_line(old)} can be copied too: {command}"
     return ""
 
 
 def _folders_with_sessions(folders: Iterable[str], where: Where) -> list[str]:
-    """The folders that have sessions, the one with the newest first."""
+    """Return the folders that have sessions, most recently used first."""
     dated = [
         (found[0].mtime, folder) for folder in folders if (found := spoken_sessions(folder, where))
     ]
@@ -181,7 +185,7 @@ def _folders_with_sessions(folders: Iterable[str], where: Where) -> list[str]:
 
 
 def _may_have_become(old: str, new: str, where: Where) -> bool:
-    """Whether one of the newest sessions of ``old`` has traces of ``new``."""
+    """Check whether one of the newest sessions of ``old`` has traces of ``new``."""
     for session in sessions_of(old, where)[:ASKED]:
         with contextlib.suppress(SessionNotFound):  # deleted since it was listed
             found = find_moved_repo.likely_folders(
@@ -193,13 +197,16 @@ def _may_have_become(old: str, new: str, where: Where) -> bool:
 
 
 def _sessions_with_copy(new: str, where: Where) -> set[str]:
-    """The ids of sessions with a copy in the folder, read from the copies: a killed rehome noted no link."""
+    """Return the ids of sessions with a copy in the folder.
+
+    The copies themselves are read, because a killed rehome recorded no links.
+    """
     named = (read_parent(copy.path) for copy in own_sessions(new, where))
     return {parent.session_id for parent in named if parent and parent.kind == REHOMED}
 
 
 def line_at_start(event: dict[str, Any]) -> str:
-    """The line at a start, by the notes of earlier starts alone; ``""`` where nothing fits."""
+    """Return the line for a session start, from the notes of earlier starts only, or ``""``."""
     new, where = _folder_of_event(event), Where()
     found = folders_noted_before(new, where)
     if len(found) == 1:
@@ -208,7 +215,7 @@ def line_at_start(event: dict[str, Any]) -> str:
 
 
 def line_of_new_folder(event: dict[str, Any]) -> str:
-    """The same line where nobody waits: also by traces in sessions."""
+    """Return the same line from a background search, which also uses traces in sessions."""
     new, where = _folder_of_event(event), Where()
     try:
         return _line_of_moved(former_folder(new, where, LIMIT), where)

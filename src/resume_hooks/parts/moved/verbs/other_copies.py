@@ -1,4 +1,4 @@
-"""``delete --other-copies``: delete all copies but one of a session that lies in several folders."""
+"""``delete --other-copies``: keep one copy of a session that is in several folders, and delete the others."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from resume_hooks.system.text import format_count
 def delete_other_copies(options: DeleteOptions) -> None:
     """Move all copies of a session but one to the trash.
 
-    UsageError beside --empty-trash, and as ``choose_copy``.
+    Raise UsageError together with --empty-trash, and the errors of ``choose_copy``.
     """
     if options.empty_trash:
         raise UsageError("--other-copies is for a SESSION", "Leave --empty-trash out.")
@@ -37,7 +37,7 @@ def delete_other_copies(options: DeleteOptions) -> None:
         f"; {format_count(chosen.missing, 'record')} of the others "
         f"{'are' if chosen.missing > 1 else 'is'} not in it"
     )
-    stays += lost if chosen.missing else ", and holds all that the others hold"
+    stays += lost if chosen.missing else ", and has all records of the others"
     if asks:
         print_text("\n\n".join([stays, *(deletion_facts(plan, options.where) for plan in plans)]))
     agreed = options.agreed("Move the other copies to the trash?", asks=asks)

@@ -1,4 +1,4 @@
-"""``rehome``: copy every session of a folder that moved to its present path."""
+"""``rehome``: copy every session of a moved folder to its current path."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from resume_hooks.system.text import format_count
 
 
 def rehome_folder(options: RehomeOptions) -> int:
-    """Copy the sessions of the folder that moved; returns 1 if one could not be copied."""
+    """Copy the sessions of the moved folder; return 1 if one could not be copied."""
     new = _absolute_folder(options.home or "")
     if not os.path.isdir(new):
-        raise UsageError(f"{new} is not a folder", "Name the folder by its present path.")
+        raise UsageError(f"{new} is not a folder", "Name the folder by its current path.")
     if options.folder:
         old = _absolute_folder(options.folder)
     else:
         old = former_folder(new, options.where)
     if is_still_there(old, options.where):
         raise UsageError(
-            f"{old} is still there", "Its sessions go on there; fork --home copies one of them."
+            f"{old} is still there", "Its sessions work there; fork --home copies one of them."
         )
     sessions = own_sessions(old, options.where)
     if not sessions:
