@@ -268,7 +268,7 @@ def test_a_project_folder_of_another_name_wants_the_user_there(
     project.path("sub").mkdir()
     for folder in (project.folder.parent, project.path("sub")):
         monkeypatch.chdir(folder)
-        with pytest.raises(CantRestore, match="not kept for that folder"):
+        with pytest.raises(CantRestore, match="belongs to another folder"):
             project.plan(session)
     monkeypatch.chdir(project.folder)
     assert project.plan(session).wanted_changes

@@ -242,7 +242,7 @@ def test_a_backup_that_changed_meanwhile_is_not_taken(project: Project) -> None:
     for path in project.store.iterdir():
         path.write_text("other\n")
     before = project.tree()
-    with pytest.raises(WriteFailed, match="changed while it was looked at"):
+    with pytest.raises(WriteFailed, match="changed while it was read"):
         writing.write_files(decided, project.home.where)
     assert project.tree() == before
 

@@ -1,12 +1,12 @@
-"""``rewind-files``: the states of a user's files that a session knows, and the way back to one of them.
+"""``rewind-files``: restore a user's files to a state that a session recorded.
 
-Invariant: a project's file is touched only if it did not change since it was looked at, and after
-it was copied.
+Invariant: a file of the project is changed only after it was copied, and only if it has not changed
+since it was read.
 
-The client's snapshots and deltas are read as states, prompt by prompt; the target is compared with
-the disk, through open descriptors from the root folder down, so that no link is followed. Files
-that would be overwritten are copied, with a manifest of digests, before the first one is touched;
-an undo is the newest manifest, read as a plan.
+The client's snapshots and deltas give the state of the files at each prompt. The target state is
+compared with the disk, through open descriptors from the root folder down, so that no link is
+followed. Files to be overwritten are copied first, with a manifest of digests. An undo reads the
+newest manifest as a plan.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""The prompt that ``--to`` names, and the files as they were at it: the backup of each, and its place.
+"""Find the prompt for ``--to``, and the files at that prompt: the backup and place of each.
 
-A target that names no prompt is refused, with the nearest prompts named.
+A target that is not a prompt is refused with the nearest prompts.
 
-As in the client, a file that was first tracked later is as it was before its first edit, and
-backups lie under the session's own id alone. A child gets its own backups when it is made; in its
-parent's folder the same name may hold another content.
+As in the client, a file that was first tracked later counts as it was before its first edit, and
+backups only count in the session's own folder. A child gets its own backups when it is created; its
+parent's folder may have other content under the same name.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.nodes import ancestors
 
 FIRST = 1
-"""The version of a file's backup when the client began to track it."""
+"""The version of the backup from when the client began to track a file."""
 
 UNKNOWN = "the client kept no copy of it from before its first edit"
 
@@ -43,11 +43,11 @@ FORMS = (
     "<session>:<line>."
 )
 WORDS = 60
-"""Characters of a prompt that a message repeats."""
+"""The maximum characters of a prompt that a message quotes."""
 
 
 class Target(NamedTuple):
-    """The target of ``--to``: a ``turn`` (0: the last), or a ``record`` (line or uuid) of ``session``, if named."""
+    """The target of ``--to``: a ``turn`` (0 for the last), or a ``record`` (line or uuid) and optional ``session``."""
 
     turn: int | None
     record: int | str
@@ -55,11 +55,11 @@ class Target(NamedTuple):
 
 
 class Aim(NamedTuple):
-    """A prompt with its state of files.
+    """A prompt with the state of the files.
 
-    Not ``exact``: files were edited between the state and the prompt.
+    If not ``exact``, files were edited between the state and the prompt.
 
-    ``states`` are those of the prompt's own branch, and of the branches that went on from it.
+    ``states`` are those of the prompt's own branch and of the branches that continue from it.
     """
 
     prompt: Prompt
@@ -69,7 +69,7 @@ class Aim(NamedTuple):
 
 
 def parse_target(text: str) -> Target:
-    """The target that ``text`` names. UsageError for any other text."""
+    """Parse a target. Raise UsageError for an invalid one."""
     wanted = text.strip()
     number = wanted.lower().removeprefix("turn").strip()
     if (
@@ -96,9 +96,9 @@ def parse_target(text: str) -> Target:
 
 
 def aim_at_prompt(history: FileHistory, target: Target) -> Aim:
-    """The prompt of a target, with its state.
+    """Return the prompt of a target, with the state of the files.
 
-    UsageError without such a prompt, NoFileHistory without a state.
+    Raise UsageError if there is no such prompt, and NoFileHistory if there is no state.
     """
     prompt = _find_prompt(history, target)
     beside = _Beside(history, prompt)
@@ -112,7 +112,7 @@ def aim_at_prompt(history: FileHistory, target: Target) -> Aim:
         if state.line > prompt.line:
             later.append(state)
     own = next((state for state in reached if state.message == prompt.uuid), None)
-    # 2.1.329 writes none where it ends within milliseconds of the answer (measured, -p).
+    # 2.1.329 writes no state if it ends within milliseconds of the answer (measured, -p).
     same = (
         own
         or _state_without_edits(history, reached[-1:], prompt)
@@ -134,7 +134,7 @@ def aim_at_prompt(history: FileHistory, target: Target) -> Aim:
 def _state_without_edits(
     history: FileHistory, nearest: list[State], prompt: Prompt
 ) -> State | None:
-    """The nearest state, if no tool wrote a file between it and a prompt: then it is the prompt's state, too."""
+    """Return the nearest state if no tool wrote a file between it and the prompt, so that it applies to the prompt."""
     for state in nearest:
         start, end = sorted((state.line, prompt.line))
         if not any(start < line < end for line in history.edited):
@@ -143,7 +143,7 @@ def _state_without_edits(
 
 
 def name_prompt(prompt: Prompt) -> str:
-    """A prompt in words: its turn or line, and its beginning."""
+    """Return a prompt's turn or line, and its first words."""
     if prompt.turn:
         place = f"turn {prompt.turn}"
     else:
@@ -152,7 +152,7 @@ def name_prompt(prompt: Prompt) -> str:
 
 
 def _find_prompt(history: FileHistory, target: Target) -> Prompt:
-    """The prompt of a target. UsageError, with the nearest prompts, for a target that is not a prompt."""
+    """Return the prompt of a target. Raise UsageError, with the nearest prompts, if the target is not a prompt."""
     prompts = history.prompts
     if target.turn is not None:
         turns = [one for one in prompts if one.turn]
@@ -187,14 +187,14 @@ def _find_prompt(history: FileHistory, target: Target) -> Prompt:
 
 
 def _nearest_prompts(prompts: tuple[Prompt, ...]) -> str:
-    """The nearest prompts, each with its id for ``--to``."""
+    """Return a sentence with the nearest prompts and their ids for ``--to``."""
     return f"The nearest prompts: {'; '.join(f'{one.uuid} {name_prompt(one)}' for one in prompts)}."
 
 
 class _Beside:
-    """Whether a message stands on a branch that left the conversation before a prompt: its states don't count there.
+    """Checks whether a message is on a branch that left the conversation before a prompt, where states do not count.
 
-    A message without a common ancestor does not stand on one: a compaction cuts the links.
+    A message without a common ancestor is not on such a branch, since a compaction cuts the links.
     """
 
     def __init__(self, history: FileHistory, prompt: Prompt) -> None:
@@ -218,7 +218,7 @@ class _Beside:
         return found
 
     def _way_up(self, uuid: str) -> Iterator[str]:
-        """A message and its ancestors, the nearest first; a cycle ends it."""
+        """Yield the ids of a message and its ancestors, nearest first; a cycle ends them."""
         known = self._nodes
         trail = ancestors(
             known.get(uuid), lambda node: known.get(node.parent) if node.parent else None
@@ -227,12 +227,12 @@ class _Beside:
 
 
 def plan_rewind(history: FileHistory, aimed: Aim, where: Where) -> FilesPlan:
-    """Plan the files' way back to a prompt.
+    """Plan to restore the files to a prompt.
 
-    CantRestore if the project's folder is uncertain or can't be opened.
+    Raise CantRestore if the project's folder is uncertain or cannot be opened.
     """
     session = history.session
-    if not is_session_id(session.session_id):  # it becomes the name of a folder
+    if not is_session_id(session.session_id):  # the id becomes the name of a folder
         raise CantRestore(
             f"{session.path} has no session id, so no backup belongs to it", "Name another session."
         )
@@ -242,10 +242,10 @@ def plan_rewind(history: FileHistory, aimed: Aim, where: Where) -> FilesPlan:
 
 
 def _home_of_session(session: SessionFile, where: Where) -> str:
-    """The session's own folder: the one of its project folder, or the recorded one if that is the current folder.
+    """Return the session's own folder: that of its project folder, or the recorded one if it is the current folder.
 
-    CantRestore for any other: transcripts get moved, and another project may lie now where theirs
-    was.
+    Raise CantRestore for any other folder: transcripts get moved, and another project may now be in
+    the same place.
     """
     glance = HeadTail(session.path)
     home, kept = home_folder(glance, where), os.path.dirname(session.path)
@@ -258,22 +258,22 @@ def _home_of_session(session: SessionFile, where: Where) -> str:
     if not os.path.isabs(glance.cwd):
         raise CantRestore(
             f"{session.session_id} does not say which folder it belongs to",
-            "No file of it can be put back.",
+            "None of its files can be restored.",
         )
     raise CantRestore(
-        f"{session.session_id} worked in {plain_line(glance.cwd)}, but its transcript lies in {plain_line(kept)}, "
-        "which is not kept for that folder",
+        f"{session.session_id} worked in {plain_line(glance.cwd)}, but its transcript is in {plain_line(kept)}, "
+        "which belongs to another folder",
         "Run the command in the folder that its files are in, not in one below it; if the project moved, make a "
-        f"session that is at home there: resume-hooks fork {session.session_id} --home FOLDER.",
+        f"session for it: resume-hooks fork {session.session_id} --home FOLDER.",
     )
 
 
 def _wanted_files(
     history: FileHistory, aimed: Aim, root: ProjectRoot, folder: StoredContent
 ) -> Iterator[WantedFile]:
-    """Each file that was tracked at the prompt, or later, as it was then.
+    """Yield each file that was tracked at the prompt or later, in its state at the prompt.
 
-    The backups lie in a ``folder``.
+    ``folder`` contains the backups.
 
     A file is identified by its path below the project's root, whatever path a record has for it.
     """
@@ -301,12 +301,12 @@ def _wanted_files(
         if found is None or found.name == "":
             yield WantedFile(
                 place,
-                why=UNKNOWN if found is None else "its backup has no name that a client would give",
+                why=UNKNOWN if found is None else "its backup has an invalid name",
             )
             continue
         line, newest = last[path]
         expected = (
-            None  # what the session last knew of the file: by its last backup, or by an edit since
+            None  # the file's last known state in the session, from its last backup or a later edit
         )
         if edit is not None and edit.line > line:
             expected = Expected(edit.digest) if edit.digest else None
@@ -317,7 +317,7 @@ def _wanted_files(
 
 
 def _backup_file(backup: Backup, folder: StoredContent) -> StoredContent | None:
-    """The file in ``folder`` that holds a backup; None if there was no file to copy."""
+    """Return the backup's file in ``folder``, or None if the backup says that there was no file."""
     if backup.name is None:
         return None
     return StoredContent(folder.root, (*folder.parts, backup.name))

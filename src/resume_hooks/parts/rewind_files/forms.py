@@ -1,4 +1,4 @@
-"""The form of rewind-files."""
+"""The JSON format of rewind-files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ changed = CommonFields[Change]()
 
 
 class RewindTo(StrictModel):
-    """The prompt that the files go back to."""
+    """The prompt to which the files are restored."""
 
     uuid: str = aimed(lambda at: at.prompt.uuid)
     reference: str = Field(description="session and 0-based line")
@@ -37,13 +37,13 @@ class FileRow(StrictModel):
 
     path: str = changed(
         lambda change: change.place.path,
-        "below the project; as the transcript has it where it was refused",
+        "relative to the project; the transcript's own path if it was refused",
     )
     action: Literal["restore", "create", "delete", "none"]
     status: Literal["planned", "written", "unchanged", "missing", "refused"]
-    why: str = Field(description="why it is left alone; else empty")
+    why: str = Field(description="why it is left alone, or empty")
     changed_since: bool | None = Field(
-        description="not as the session knew it last; null where that is not known"
+        description="differs from the last state that the session knew; null if unknown"
     )
     added: int | None = changed(
         lambda change: change.difference.added, "lines; null for a file that is not text"
@@ -51,13 +51,13 @@ class FileRow(StrictModel):
     removed: int | None = changed(lambda change: change.difference.removed)
     mode: str | None = changed(
         lambda change: f"{change.after.mode:o}" if change.after else None,
-        "octal, after the change; null for no file",
+        "octal, after the change; null if there is no file",
     )
     backup: str | None = changed(
         lambda change: (
             os.path.join(change.source.root, *change.source.parts) if change.source else None
         ),
-        "the backup that is put back",
+        "the backup to restore",
     )
 
 
@@ -72,4 +72,4 @@ class RewindFilesForm(StrictModel):
     files: list[FileRow]
     complete: bool = Field(description="no file was missing or refused")
     written: bool
-    kept: str | None = Field(description="folder with copies of what was overwritten or removed")
+    kept: str | None = Field(description="folder with copies of overwritten and removed files")

@@ -1,9 +1,9 @@
-"""A session's records of the user's files: their states, prompt by prompt, and the last edit of each.
+"""Read the history of a user's files from a session: their state at each prompt, and the last edit of each file.
 
-Measured on 2.1.42, 2.1.112 and 2.1.329: at each prompt the client notes a backup of every file that
-it tracks, as the file is before the turn. A file that is tracked from this turn on is added, as it
-was before its first edit: in another snapshot of the same prompt (old clients) or a delta (2.1.209
-and later). A null name of a backup: there was no file.
+Measured on 2.1.42, 2.1.112 and 2.1.329: at each prompt the client records a backup of every tracked
+file in its state before the turn. A file that is tracked from this turn on is added in its state
+before its first edit, in another snapshot of the same prompt (old clients) or in a delta (2.1.209
+and later). If the name of a backup is null, there was no file.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from resume_hooks.transcripts.records import USER, Record, string
 from resume_hooks.transcripts.transcript import scan
 
 MAX_PATHS = 10_000
-"""Files that a session may track; no client tracks more."""
+"""The maximum number of tracked files per session; no client tracks more."""
 
 _NAME = re.compile(r"[0-9a-f]{16}@v[0-9]{1,9}")
 
 
 class Backup(NamedTuple):
-    """A file's state: the ``name`` of its backup, None where there was no file, ``""`` for an invalid name.
+    """A file's state: the ``name`` of its backup, None if there was no file, ``""`` if the name is invalid.
 
-    ``folder`` is the file's folder, links resolved, as 2.1.329 notes it; ``""`` for unknown.
+    ``folder`` is the file's resolved folder, as recorded by 2.1.329, or ``""`` if unknown.
     """
 
     name: str | None
@@ -42,7 +42,7 @@ class Backup(NamedTuple):
 
 
 class Prompt(NamedTuple):
-    """A user's message that files can be rewound to; ``turn`` counts as in ``outline``, 0 for none."""
+    """A user's message that files can be restored to; ``turn`` is its number in ``outline``, or 0."""
 
     uuid: str
     line: int
@@ -51,7 +51,7 @@ class Prompt(NamedTuple):
 
 
 class State(NamedTuple):
-    """The files that were tracked at the prompt ``message``, by the path that the client has for each."""
+    """The files that were tracked at the prompt ``message``, by the client's path for each."""
 
     message: str
     line: int
@@ -59,7 +59,7 @@ class State(NamedTuple):
 
 
 class Edit(NamedTuple):
-    """The last edit of a file by a tool; ``digest`` is of its text then, ``""`` where the record does not tell."""
+    """The last edit of a file by a tool; ``digest`` is that of the resulting text, or ``""`` if unknown."""
 
     line: int
     digest: str
@@ -67,9 +67,9 @@ class Edit(NamedTuple):
 
 @dataclass(frozen=True)
 class FileHistory:
-    """A session's file history; ``states`` in the order of their prompts, ``nodes`` are the linked records by uuid.
+    """A session's file history; ``states`` are in the order of their prompts, ``nodes`` are the linked records by uuid.
 
-    ``edits`` has the last edit of each path, ``edited`` the lines of all edits.
+    ``edits`` maps each path to its last edit. ``edited`` are the lines of all edits.
     """
 
     session: SessionFile
@@ -81,9 +81,9 @@ class FileHistory:
 
 
 def read_file_history(session: SessionFile) -> FileHistory:
-    """The file history of a session.
+    """Return the file history of a session.
 
-    NoFileHistory where it has none, SessionNotFound where it can't be read.
+    Raise NoFileHistory if it has none, and SessionNotFound if it cannot be read.
     """
     tally, gathered = OutlineScan(subagent=False), _Gathered()
     transcript = scan(session.path, observers=[tally, gathered])
@@ -119,12 +119,12 @@ def read_file_history(session: SessionFile) -> FileHistory:
 
 
 def digest_of_text(text: bytes) -> str:
-    """The digest of a text with line feeds: tools may write other line ends than their records have."""
+    """Return the digest of a text with line feeds, because tools may write other line ends than their records show."""
     return hashlib.sha256(text.replace(b"\r\n", b"\n")).hexdigest()
 
 
 class _Gathered:
-    """An observer of ``transcript.scan`` that keeps the client's notes on files."""
+    """An observer of ``transcript.scan`` that collects the client's records about files."""
 
     def __init__(self) -> None:
         self.edits: dict[str, Edit] = {}
@@ -132,11 +132,11 @@ class _Gathered:
         self._snapshots: dict[str, tuple[int, dict[str, Backup]]] = {}
         self._deltas: list[tuple[int, str, str, Backup]] = []
         self.words: dict[int, str] = {}
-        """The beginning of a user's message that opens no turn, by its line."""
+        """The first words of user messages that open no turn, by line."""
         self._paths: set[str] = set()
 
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:
-        """Take in one record."""
+        """Process a record."""
         kind = string(record, "type")
         if kind == USER and node is not None:
             said = record.get("toolUseResult")
@@ -159,11 +159,11 @@ class _Gathered:
                 self._deltas.append((line.number, message, path, backup))
 
     def states_by_prompt(self, numbers: Mapping[str, int]) -> Iterator[State]:
-        """Each prompt's last snapshot with its deltas.
+        """Yield the last snapshot of each prompt with its deltas.
 
-        Without a snapshot, the one before it with those deltas.
+        Without a snapshot, the previous one is used.
 
-        A delta may stand before its snapshot, since different code writes them.
+        A delta may precede its snapshot, since different code writes them.
         """
         added: dict[str, dict[str, Backup]] = {}
         first: dict[str, int] = {}
@@ -205,7 +205,7 @@ class _Gathered:
 
 
 def _backup_of_record(value: Any) -> Backup | None:
-    """The backup in a record's value; None for any other value."""
+    """Return the backup in a record's value, or None if it is not a backup."""
     if not isinstance(value, dict) or "backupFileName" not in value:
         return None
     name, version = value["backupFileName"], value.get("version")
@@ -218,7 +218,7 @@ def _backup_of_record(value: Any) -> Backup | None:
 
 
 def _digest_after(said: Mapping[str, Any]) -> str:
-    """The digest of the text that a Write or an Edit left, by its result; ``""`` where that does not tell."""
+    """Return the digest of the text after a Write or an Edit, from its result, or ``""`` if unknown."""
     content, before, old, new = (
         said.get(key) for key in ("content", "originalFile", "oldString", "newString")
     )

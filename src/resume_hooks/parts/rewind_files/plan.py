@@ -1,6 +1,6 @@
-"""The changes of putting files back, as a value: each file as it is, as it would be, and the difference.
+"""Plan which files to restore: each file as it is, as it will be, and the difference.
 
-Nothing is written here. A file that could not be put back safely is named with the reason, and left
+Nothing is written here. A file that cannot be restored safely is listed with the reason, and left
 out.
 """
 
@@ -24,18 +24,21 @@ from resume_hooks.storage.state_file import remove_stale_temporaries
 from resume_hooks.system.text import plain_line
 
 LONGEST = 400_000
-"""Bytes of either side that are compared line by line."""
+"""The maximum bytes per side of a line-by-line comparison."""
 
 MOST_LINES = 5_000
 SHOWN = 60
-"""Lines that are shown of the difference of one file."""
+"""The maximum lines that are shown of one file's difference."""
 
 WIDEST = 240
-"""Characters of a line that are shown."""
+"""The maximum characters that are shown of a line."""
 
 
 class Difference(NamedTuple):
-    """The numbers of added and removed lines, None for binary files; ``lines`` are shown, ``more`` are only counted."""
+    """The numbers of added and removed lines, None for binary files.
+
+    ``lines`` are shown, ``more`` counts the others.
+    """
 
     added: int | None
     removed: int | None
@@ -44,9 +47,9 @@ class Difference(NamedTuple):
 
 
 def compare_texts(before: bytes | None, after: bytes | None) -> Difference:
-    """The lines that a file loses and gets between ``before`` and ``after``.
+    """Return the difference between two contents of a file.
 
-    None stands for no file.
+    None means that there is no file.
     """
     old, new = _text_lines(before), _text_lines(after)
     if old is None or new is None:
@@ -64,7 +67,7 @@ def compare_texts(before: bytes | None, after: bytes | None) -> Difference:
 
 
 def _text_lines(content: bytes | None) -> list[str] | None:
-    """The lines of a text; None for binary content."""
+    """Return the lines of a text, or None for binary content."""
     if content is None or not content:
         return []
     if b"\0" in content:
@@ -86,23 +89,23 @@ def _size_in_words(content: bytes | None) -> str:
 
 
 MAX_BYTES = 64 * 1024 * 1024
-"""Bytes of a file that is put back or replaced."""
+"""The maximum bytes of a file that is restored or replaced."""
 
 PERMISSIONS = 0o777
-"""Bits of a mode that are restored; set-user-id and the like never are."""
+"""The mode bits that are restored; set-user-id and similar bits never are."""
 
 
 class StoredContent(NamedTuple):
-    """A stored content: a file at ``parts`` below ``root``."""
+    """A stored content: the file ``parts`` below ``root``."""
 
     root: str
     parts: tuple[str, ...]
 
 
 class Expected(NamedTuple):
-    """The last known state of a file: the digest of its ``text`` or ``exact`` bytes, or a source.
+    """The last known state of a file: the digest of its ``text`` or of its ``exact`` bytes, or a source.
 
-    Empty: no file.
+    If all are empty, there was no file.
     """
 
     text: str = ""
@@ -111,10 +114,10 @@ class Expected(NamedTuple):
 
 
 class WantedFile(NamedTuple):
-    """A file as it is to be: as in its ``source``, or no file without a source.
+    """The target state of a file: the content of its ``source``, or no file without a source.
 
-    ``mode`` None: that of the source. ``why`` the source is missing, ``""`` if it is not.
-    ``expected`` None: unknown.
+    If ``mode`` is None, the source's mode applies. ``why`` explains a missing source, else ``""``.
+    If ``expected`` is None, the last known state is unknown.
     """
 
     place: ProjectPath
@@ -126,7 +129,7 @@ class WantedFile(NamedTuple):
 
 
 class Version(NamedTuple):
-    """A file's content by its digest, with its mode."""
+    """A file's content, as a digest, and mode."""
 
     digest: str
     size: int
@@ -134,11 +137,11 @@ class Version(NamedTuple):
 
 
 class Change(NamedTuple):
-    """One file of a plan.
+    """The change of one file in a plan.
 
-    ``action``: restore, create, delete, or none; ``why`` says why the file is left alone, as the
-    end of a sentence: its backup is ``missing``, or it was refused. ``changed_since``: the file is
-    not as the session knew it last.
+    ``action`` is restore, create, delete, or none. ``why`` is a sentence's end that explains why
+    the file is left alone: its backup is ``missing``, or the change was refused. ``changed_since``
+    is true if the file differs from the last state that the session knew.
     """
 
     place: ProjectPath
@@ -154,15 +157,15 @@ class Change(NamedTuple):
 
     @property
     def is_left(self) -> bool:
-        """Whether the file can't be put back."""
+        """Whether the file cannot be restored."""
         return bool(self.why)
 
 
 @dataclass(frozen=True)
 class FilesPlan:
-    """Files to be put back below ``root``; an undo removes ``folders``, where they are empty then.
+    """Files to restore below ``root``; an undo also removes ``folders`` that are empty afterwards.
 
-    ``takes_back`` is the time of the run that an undo takes back, ``""`` for any other plan.
+    ``takes_back`` is the time of the run that an undo reverts, or ``""`` for any other plan.
     """
 
     session_id: str
@@ -173,19 +176,19 @@ class FilesPlan:
 
     @property
     def wanted_changes(self) -> tuple[Change, ...]:
-        """The changes that would be written."""
+        """The changes to be written."""
         return tuple(change for change in self.changes if change.action != "none")
 
     @property
     def left_changes(self) -> tuple[Change, ...]:
-        """The changes of files that can't be put back."""
+        """The changes of files that cannot be restored."""
         return tuple(change for change in self.changes if change.is_left)
 
 
 def plan_files(session_id: str, root: ProjectRoot, wanted: Iterable[WantedFile]) -> FilesPlan:
-    """Compare each wanted file with the disk.
+    """Compare each target state with the disk.
 
-    CantRestore where the project's folder can't be opened.
+    Raise CantRestore if the project's folder cannot be opened.
     """
     if not safe_tree.HAS_DIR_FD:
         raise CantRestore(
@@ -205,11 +208,11 @@ def plan_files(session_id: str, root: ProjectRoot, wanted: Iterable[WantedFile])
 def look_at_file(
     root: ProjectRoot, top: int, place: ProjectPath
 ) -> tuple[bytes | None, os.stat_result | None]:
-    """Content and state of the file at a place, links not followed, or None twice.
+    """Return the content and state of a file, without following links, or (None, None) if there is no file.
 
-    WriteFailed if it must stay.
+    Raise WriteFailed if the file must not be changed.
 
-    A read-only file is put back like any other: as for git, the folder's permission counts.
+    A read-only file can be restored: as in git, the folder's permission counts.
     """
     path = os.path.join(root.real, place.path)
     try:
@@ -218,7 +221,7 @@ def look_at_file(
             if found is not None and found.st_nlink > 1:
                 remove_stale_temporaries(
                     os.path.dirname(path)
-                )  # a run that was killed may have left the other name
+                )  # a killed run may have left the other name
                 content, found = project_files.read_file_and_state(path, MAX_BYTES, within)
     except FileNotFoundError:
         return None, None
@@ -230,25 +233,25 @@ def look_at_file(
 
 
 def require_writable_folder(top: int, place: ProjectPath) -> None:
-    """WriteFailed where we can't write to the folder of a file, or to the one that it would be made in."""
+    """Raise WriteFailed if we cannot write to the folder of a file, or to the folder in which it would be created."""
     if not safe_tree.is_writable_folder(top, place.parts[:-1]):
         raise WriteFailed(
             f"nothing can be written to the folder of {plain_line(place.path)}",
-            "No file was changed. Allow writing to it.",
+            "No file was changed. Make the folder writable.",
         )
 
 
 def read_stored(source: StoredContent) -> tuple[bytes, int]:
-    """A stored content and its mode.
+    """Return a stored content and its mode.
 
-    OSError or WriteFailed where it is gone or not a plain file.
+    Raise OSError or WriteFailed if it is gone or not a regular file.
     """
     content, state = safe_tree.read_file_below(source.root, source.parts, MAX_BYTES)
     return content, state.st_mode
 
 
 def version_of(content: bytes, mode: int) -> Version:
-    """The version of a content with its mode."""
+    """Return the version of a content with its mode."""
     return Version(
         hashlib.sha256(content).hexdigest(), len(content), stat.S_IMODE(mode) & PERMISSIONS
     )
@@ -257,7 +260,7 @@ def version_of(content: bytes, mode: int) -> Version:
 def _plan_change(root: ProjectRoot, top: int, wanted: WantedFile) -> Change:
     place = wanted.place
     if place.why or root.lay_behind_link(place, wanted.folder):
-        return Change(place, "none", why=place.why or "it lay behind a link")
+        return Change(place, "none", why=place.why or "it was behind a link")
     if wanted.why:
         return Change(place, "none", why=wanted.why, missing=True)
     try:
@@ -306,7 +309,7 @@ def _read_source(source: StoredContent | None) -> tuple[bytes | None, int]:
 
 
 def _has_changed(there: bytes | None, expected: Expected | None) -> bool | None:
-    """Whether a file differs from its last state in the session; None where that is not known."""
+    """Check whether a file differs from its last state in the session, or return None if that is unknown."""
     if expected is None:
         return None
     if expected.text:
@@ -320,7 +323,7 @@ def _has_changed(there: bytes | None, expected: Expected | None) -> bool | None:
 
 
 def reason_of_failure(error: OSError | WriteFailed) -> str:
-    """The reason why a file can't be read or written."""
+    """Return the reason why a file cannot be read or written."""
     if isinstance(error, WriteFailed):
         return error.message
     return error.strerror or str(error)

@@ -1,7 +1,7 @@
-"""The place of a tracked path in a project: names below its root, or the reason why it is left alone.
+"""Map a tracked path to a place in the project, or to the reason why it is refused.
 
-A transcript's paths are data that anybody may have written: a path that could lead outside the
-project, or to files from which git runs programs, is refused before the disk is read.
+The paths in a transcript are untrusted. A path that could lead outside the project, or to files
+from which git runs programs, is refused before the disk is read.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from typing import NamedTuple
 from resume_hooks.paths import Where
 
 MAX_DEPTH = 100
-"""Folders that a path may go through."""
+"""The maximum number of folders in a path."""
 
 _OTHER_SYSTEM = re.compile(r"[A-Za-z]:[\\/]|\\\\")
 
 
 class ProjectPath(NamedTuple):
-    """A tracked path: ``parts`` below the root, or none and ``why`` it is refused, as the end of a sentence."""
+    """A tracked path: ``parts`` below the root, or no parts and ``why`` it is refused, as the end of a sentence."""
 
     path: str
     parts: tuple[str, ...]
@@ -28,10 +28,10 @@ class ProjectPath(NamedTuple):
 
 
 class ProjectRoot(NamedTuple):
-    """A project: ``folder`` as sessions name it, and ``real``, where it is.
+    """A project: ``folder`` as named by sessions, and its ``real`` path.
 
-    ``closed`` are the client's and our own folders, which stay as they are: a project as wide as a
-    home holds them.
+    ``closed`` are the client's and our own folders, which are never changed, even if the project is
+    a whole home folder.
     """
 
     folder: str
@@ -40,19 +40,19 @@ class ProjectRoot(NamedTuple):
 
     @classmethod
     def of_folder(cls, folder: str, where: Where) -> ProjectRoot:
-        """The project of a folder, which may not exist."""
+        """Return the project of a folder, which may not exist."""
         closed = (os.path.realpath(where.config), os.path.realpath(where.state))
         return cls(os.path.normpath(folder), os.path.realpath(folder), closed)
 
     def place_of_path(self, path: str) -> ProjectPath:
-        """The place of a tracked path."""
+        """Return the place of a tracked path."""
         if path.startswith("/"):
             roots = [f"{root.rstrip('/')}/" for root in (self.folder, self.real)]
         else:
             roots = [""]
         inner = next((path[len(root) :] for root in roots if path.startswith(root)), None)
         if inner is None:
-            return ProjectPath(path, (), "it lies outside the project")
+            return ProjectPath(path, (), "it is outside the project")
         parts, real = tuple(inner.split("/")), os.path.join(self.real, inner)
         why = _objection_to_path(inner, parts)
         if not why and any(f"{real}/".startswith(f"{folder}/") for folder in self.closed):
@@ -62,15 +62,15 @@ class ProjectRoot(NamedTuple):
         return ProjectPath(inner, parts)
 
     def lay_behind_link(self, place: ProjectPath, folder: str) -> bool:
-        """Whether a file lay behind a link: its ``folder``, links resolved, is not the one of its path."""
+        """Check whether a file was behind a link: its resolved ``folder`` differs from the folder of its path."""
         above = "/".join(place.parts[:-1])
         return bool(folder and above) and not folder.endswith(f"/{above}")
 
 
 def _objection_to_path(inner: str, parts: tuple[str, ...]) -> str:
-    """The reason why a path is refused; ``""`` for one that is not."""
+    """Return the reason why a path is refused, or ``""``."""
     if ".." in parts:
-        return "it lies outside the project"
+        return "it is outside the project"
     if not inner or {"", "."} & set(parts) or "\0" in inner or len(parts) > MAX_DEPTH:
         return "it is not the path of a file"
     if _OTHER_SYSTEM.match(inner):

@@ -1,11 +1,11 @@
-"""Puts files back by a plan, once: copies first, then each file whole, unless it changed since it was looked at.
+"""Restore files by a plan: make copies first, then write each file, unless it has changed since it was read.
 
-A crash leaves every file as it was or as it is to be; overwritten and removed files have copies
-with a manifest, which are on disk before the first file is touched. Ctrl+C takes effect after the
-current file.
+A crash leaves each file in its old or its new state. Copies of overwritten and removed files, with
+a manifest, are on disk before the first file is changed. Ctrl+C takes effect after the current
+file.
 
-The manifest names each file with its old and its new digest: after a crash the file itself shows
-which of the two it has, and ``--undo`` needs nothing else.
+The manifest contains each file's old and new digest. After a crash, the file itself shows which
+state it has, and ``--undo`` needs nothing else.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ from resume_hooks.transcripts.records import Record, string
 MANIFEST = "manifest.json"
 VERSION = 1
 MAX_MANIFEST = 64 * 1024 * 1024
-"""Bytes of a manifest; the longest, of ten thousand files, takes a few MB."""
+"""The maximum bytes of a manifest; one with ten thousand files has a few MB."""
 
 MOST_AT_ONCE = 1_000
-"""Most runs of one moment, each with a folder of its own."""
+"""The maximum number of runs at the same instant, each with its own folder."""
 
 _RUN = re.compile(r"(\d{4}-\d\d-\d\dT[\d.-]+Z)(?:-(\d{3}))?")
-"""A run's folder: its instant, and a number where that instant was taken, or earlier than the last one's."""
+"""The name of a run's folder: its instant, and a number if that instant was taken or the clock went back."""
 
 
 def folder_of_copies(session_id: str, where: Where) -> str:
-    """The folder for the copies of a session's files, with a folder for each run.
+    """Return the folder for the copies of a session's files, with a folder for each run.
 
     It may not exist.
     """
@@ -57,10 +57,10 @@ def folder_of_copies(session_id: str, where: Where) -> str:
 
 
 def back_up_files(decided: FilesPlan, top: int, where: Where) -> str:
-    """Copy the files that the plan overwrites or removes; returns the folder of the copies.
+    """Copy the files that the plan overwrites or removes, and return the folder of the copies.
 
-    WriteFailed where a file has changed, can't be copied, or lies where nothing can be written; no
-    copy stays then.
+    Raise WriteFailed, without leaving copies, if a file has changed, cannot be copied, or is in an
+    unwritable folder.
     """
     parent, now = folder_of_copies(decided.session_id, where), clock.now()
     folder = ""
@@ -101,18 +101,18 @@ def back_up_files(decided: FilesPlan, top: int, where: Where) -> str:
 
 
 def plan_undo(session_id: str, where: Where) -> FilesPlan:
-    """Plan to take back the newest run for a session, which may be an undo.
+    """Plan to revert the newest run for a session, which may itself be an undo.
 
-    Nothing may be left to change.
+    The plan may have no changes.
 
-    NoFileHistory without a run, or if its manifest can't be read: an older run is never taken
-    instead.
+    Raise NoFileHistory if there is no run, or if its manifest cannot be read; an older run is never
+    used instead.
     """
     folder = folder_of_copies(session_id, where)
     name = _newest_run(folder)
     if not name:
         raise NoFileHistory(
-            f"Nothing was put back for {session_id}, so there is nothing to undo",
+            f"No files were restored for {session_id}, so there is nothing to undo",
             "resume-hooks rewind-files --to shows what could be.",
         )
     manifest = read_json_object(os.path.join(folder, name, MANIFEST), MAX_MANIFEST)
@@ -122,7 +122,7 @@ def plan_undo(session_id: str, where: Where) -> FilesPlan:
                 f"The last run can't be undone: its manifest in {os.path.join(folder, name)} "
                 "can't be read"
             ),
-            "The copies beside it are what it overwrote.",
+            "The copies next to it are the overwritten files.",
         )
     root = ProjectRoot.of_folder(string(manifest, "root"), where)
     rows = []
@@ -138,7 +138,7 @@ def plan_undo(session_id: str, where: Where) -> FilesPlan:
 
 
 def _newest_run(folder: str) -> str:
-    """The last run's folder. A run without a manifest touched no file: it ended while it made its copies."""
+    """Return the folder of the last run. A run without a manifest changed no file: it ended while making its copies."""
     try:
         names = sorted(os.listdir(folder), reverse=True)
     except OSError:
@@ -149,7 +149,7 @@ def _newest_run(folder: str) -> str:
 
 
 def _make_run_folder(parent: str, instant: str) -> str:
-    """Make the folder of a run; its name sorts last, even where the clock went back."""
+    """Create the folder of a run, with a name that sorts last even if the clock went back."""
     for _ in range(MOST_AT_ONCE):
         runs = (
             run.groups(default="000")
@@ -162,7 +162,8 @@ def _make_run_folder(parent: str, instant: str) -> str:
         else:
             behind = instant
         path = os.path.join(parent, behind)
-        with contextlib.suppress(FileExistsError):  # a run of the same moment was faster
+        # another run at the same instant created it first
+        with contextlib.suppress(FileExistsError):
             os.mkdir(path, 0o700)
             return path
     raise OSError(errno.EEXIST, os.strerror(errno.EEXIST), parent)
@@ -171,9 +172,9 @@ def _make_run_folder(parent: str, instant: str) -> str:
 def _copy_of_change(
     root: ProjectRoot, top: int, change: Change, folder: str, number: int
 ) -> Record:
-    """Copy one file and return its row of the manifest.
+    """Copy one file, and return its row for the manifest.
 
-    A file that is to be created has nothing to copy.
+    A file that will be created has no copy.
     """
     plan.require_writable_folder(top, change.place)
     content, state = plan.look_at_file(root, top, change.place)
@@ -183,7 +184,7 @@ def _copy_of_change(
         there = None
     if there != change.before or not project_files.is_same_state(state, change.over):
         raise WriteFailed(
-            f"{change.place.path} changed while it was looked at",
+            f"{change.place.path} changed while it was read",
             "No file was changed. Run the command again.",
         )
     name = None
@@ -204,7 +205,7 @@ def _row_of_version(version: Version | None, name: str | None) -> Record | None:
 
 
 def _wanted_of_row(root: ProjectRoot, row: Any, run: StoredContent) -> WantedFile | None:
-    """A row of a manifest as a wanted file: in its state before the run, expected in its state after it."""
+    """Return a manifest's row as a target: the state before the run, with the state after it as expected."""
     path = string(row, "path") if isinstance(row, dict) else ""
     if not path:
         return None
@@ -241,9 +242,9 @@ def _list_or_empty(value: Any) -> list[Any]:
 
 
 def write_files(decided: FilesPlan, where: Where) -> str:
-    """Put the files back; returns the folder with the copies of the replaced files.
+    """Restore the files, and return the folder with the copies of the replaced files.
 
-    WriteFailed and Interrupted say how many files were written; each of them has its copy.
+    WriteFailed and Interrupted tell how many files were written; each of them has its copy.
     """
     root = decided.root.real
     try:
@@ -277,9 +278,7 @@ def _write_changes(decided: FilesPlan, top: int, where: Where) -> str:
             ) from error
     for folder in sorted(decided.folders, key=len, reverse=True):
         place = decided.root.place_of_path(folder)
-        if (
-            place.parts
-        ):  # it was made for a file that is gone again; it goes if nothing else is in it
+        if place.parts:  # created for a file that is gone again; removed if empty
             with (
                 contextlib.suppress(OSError, WriteFailed),
                 safe_tree.open_folder(top, place.parts[:-1]) as within,
@@ -299,15 +298,16 @@ def _apply_change(root: str, top: int, change: Change) -> None:
             return
         content, _ = plan.read_stored(change.source)
         if plan.version_of(content, change.after.mode) != change.after:
-            raise WriteFailed(f"The backup of {change.place.path} changed while it was looked at")
+            raise WriteFailed(f"The backup of {change.place.path} changed while it was read")
         same = change.before is not None and change.before.mode == change.after.mode
-        # None: the file's own mode, with its set-group-id bit and the like, which no backup brings.
+        # None keeps the file's own mode, including its set-group-id and similar bits, which a
+        # backup lacks.
         mode = None if same else change.after.mode
         project_files.write_project_file(path, content, change.over, mode=mode, dir_fd=within)
 
 
 def _progress_of_failure(decided: FilesPlan, kept: str, done: int, why: str) -> tuple[str, str]:
-    """How many files were written, and the remedy. Without any, the copies are removed."""
+    """Return the number of written files and the remedy. If there are none, the copies are removed."""
     if not done:
         removal.remove_if_possible(kept, os.path.dirname(kept))
     undo = (

@@ -1,4 +1,4 @@
-"""The verbs of this part, as they are declared."""
+"""The command-line options of this part's verb."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from resume_hooks.cli.options import (
 class RewindFilesOptions(
     VerbOptions, body="resume_hooks.parts.rewind_files.verbs.rewind_files:rewind_files"
 ):
-    """Restore the files that SESSION tracked as they were when a message was sent, before the work on it.
+    """Restore the files that SESSION tracked to their state when a message was sent, before the work on it.
 
-    The states are the client's file backups: files that its editing tools wrote. They don't have
-    what a shell command did to other files. Everything is shown before it is written; overwritten
-    and removed files are copied to the state folder, and --undo brings them back. Files outside the
-    project, behind links, or of git are left alone; if there are such files, or a backup is gone,
-    nothing is written without --partial. The conversation stays as it is.
+    The states are the client's file backups, which cover files that its editing tools wrote, but
+    not changes by shell commands. All changes are shown first. Overwritten and removed files are
+    copied to the state folder, and --undo brings them back. Files outside the project, behind
+    links, or of git are left alone. If there are such files, or a backup is gone, nothing is
+    written without --partial. The conversation stays as it is.
 
     \b
     Examples:
@@ -39,7 +39,7 @@ class RewindFilesOptions(
         metavar="TURN|UUID|REF",
         help="The message: a turn's number, last, a uuid, or <session>:<line>.",
     )
-    undo: bool = flag(help="Take back the last run for this session; once more: do it again.")
+    undo: bool = flag(help="Undo the last run for this session; repeat to redo it.")
     yes: bool = YES
-    partial: bool = flag(help="Put back what can be, even if some files can't.")
+    partial: bool = flag(help="Restore what is possible, even if some files can't be restored.")
     dry_run: bool = DRY_RUN

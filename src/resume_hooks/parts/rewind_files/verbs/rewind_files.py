@@ -1,4 +1,4 @@
-"""``rewind-files``: show the files of a project as they were at a message, ask, and put them back."""
+"""``rewind-files``: show a project's files as they were at a message, ask, and restore them."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from resume_hooks.sessions.open_sessions import why_session_is_open
 from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import format_count, plain_line, plain_text
 
-MOST_LINES = 400  # lines of differences that are shown in total
-NAMED = 3  # files that a refusal names
+MOST_LINES = 400  # total lines of differences that are shown
+NAMED = 3  # number of files that an error message lists
 _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 
 
 class _Asked(NamedTuple):
-    """The plan of the options, with the session that it is of."""
+    """The plan for the options, with its session."""
 
     session: SessionFile
     aimed: Aim | None
@@ -36,7 +36,7 @@ class _Asked(NamedTuple):
 
 
 def rewind_files(options: RewindFilesOptions) -> int:
-    """Show the changes, ask, and put the files back; returns 1 if some can't be."""
+    """Show the changes, ask, and restore the files; return 1 if some cannot be restored."""
     asks = options.asks("Putting files back")
     asked = _plan_of_options(options)
     decided, notes = asked.decided, _warnings_of_plan(asked)
@@ -63,7 +63,7 @@ def rewind_files(options: RewindFilesOptions) -> int:
 
 
 def _plan_of_options(options: RewindFilesOptions) -> _Asked:
-    """The plan that the options ask for. UsageError for options that contradict each other."""
+    """Return the plan for the options. Raise UsageError if they contradict each other."""
     if (options.to is None) is not options.undo:
         raise UsageError("Give either --to or --undo", FORMS)
     where, locator = options.where, options.locator
@@ -94,7 +94,7 @@ def _plan_of_options(options: RewindFilesOptions) -> _Asked:
 
 
 def _require_complete(decided: FilesPlan, *, partial: bool) -> None:
-    """CantRestore where some files can't be put back, and without ``--partial``."""
+    """Raise CantRestore if some files cannot be restored and ``--partial`` is missing."""
     left = decided.left_changes
     if not left or partial:
         return
@@ -188,11 +188,11 @@ def _text_without_changes(asked: _Asked) -> str:
     if decided.takes_back:
         last = plain_line(decided.takes_back)
         return f"Nothing to undo: every file is already as before the last rewind-files of {last}."
-    return "Nothing to do: no file differs from it."
+    return "Nothing to do: no file differs."
 
 
 def _plan_text(asked: _Asked) -> str:
-    """The plan for people: the change of each file, then the differences of texts."""
+    """Return the plan as text: the change of each file, then the differences."""
     differences = list(_lines_of_differences(asked.decided))
     return "\n".join([_facts_of_plan(asked), *(["", *differences] if differences else [])])
 
