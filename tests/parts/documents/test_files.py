@@ -144,7 +144,7 @@ def test_what_can_not_be_written_is_a_warning(
     folder = "/proc/b" if kind == "/proc" else "a/b"
     files = left(config_home, project, handoff_dir=folder)
     assert files.documents == ()
-    assert ["document is not" in warning for warning in files.warnings] == [True]
+    assert ["document was not" in warning for warning in files.warnings] == [True]
     assert os.listdir(project) == (["a"] if kind == "file" else [])
 
 

@@ -1,6 +1,6 @@
-"""Documents: files that a handoff writes into a project on request.
+"""Documents that a handoff writes into a project on request.
 
-No session reads them: they are for people, and for programs other than our own engine.
+No session reads them. They are for people and for other programs.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""The document that a handoff writes into a project on request.
+"""Write the document of a handoff into a project.
 
-The document is the opening of a fresh session, as Markdown for people. Words out of a transcript
-stand in its front matter as JSON strings, which YAML reads as they are, and in the text without
-what Markdown would fetch or run. A relative setting never leads out of the session's project, and
-no failure here costs the child.
+The document is the opening of a fresh session as Markdown. Words from the transcript appear in its
+front matter as JSON strings, which YAML can read, and in the text without Markdown that loads or
+runs anything. A relative setting never leads out of the session's project, and a failure here does
+not prevent the child.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ from resume_hooks.sessions.record_references import SHORT
 from resume_hooks.storage import project_files
 from resume_hooks.system.text import plain_line, plain_text
 
-SLUG = 48  # characters of a title in a file name: at most 192 bytes
+SLUG = 48  # maximum characters of the title in a file name, at most 192 bytes
 
 _ACTIVE = re.compile(r"(\\*)(<(?=[A-Za-z/!?])|\](?=[(\[:]))")
-"""The start of a tag, or the end of a link's words; a backslash before it would undo ours."""
+"""The start of a tag, or the end of a link's text, with preceding backslashes, which would cancel ours."""
 
 _BLOCK = re.compile(r"(?:#{1,6}|[-+*])(?:\s|$)|>|~~~|```|(?:[-*_=]\s*){3}")
 _NOT_YAML = re.compile(
     "[\ufffe\uffff]"
-)  # signs that JSON leaves as they are, but readers of YAML refuse
+)  # characters that JSON does not escape but YAML parsers reject
 
 _FENCE = re.compile("`+")
 
 
 def out_path(out: str, decided: FreshPlan, *, force: bool) -> str:
-    """The file that ``--out`` names, or a new name in the folder that it names.
+    """Return the file for ``--out``: a named file, or a new name in a named folder.
 
-    UsageError if it can't be written.
+    Raise UsageError if it cannot be written.
 
-    A folder that ends in a slash may be missing: it is made with the document.
+    A missing folder that ends in a slash is created with the document.
     """
     path = os.path.abspath(out)
     new = out.endswith(os.sep) and not path.endswith(ENDING) and not os.path.lexists(path)
@@ -69,7 +69,7 @@ def out_path(out: str, decided: FreshPlan, *, force: bool) -> str:
 
 
 def list_wanted_files(decided: FreshPlan, where: Where, out: str = "") -> FilesBeside:
-    """The files that the setting and ``out`` (a path of ``out_path``) ask for.
+    """Return the files for the setting and for ``out`` (from ``out_path``).
 
     Nothing is written.
     """
@@ -90,9 +90,9 @@ def list_wanted_files(decided: FreshPlan, where: Where, out: str = "") -> FilesB
 def write_documents(
     decided: FreshPlan, receipt: Receipt, where: Where, out: str = "", *, force: bool = False
 ) -> FilesBeside:
-    """Write the files of a child that was just made; ``force`` overwrites ``out``.
+    """Write the documents of a new child; ``force`` overwrites ``out``.
 
-    Failures are warnings.
+    Failures become warnings.
     """
     wanted = list_wanted_files(decided, where, out)
     written, warnings = [], list(wanted.warnings)
@@ -108,14 +108,14 @@ def write_documents(
                 )
             written.append(path)
         except WriteFailed as error:
-            warnings.append(f"The session is made, its document is not: {error.message}")
+            warnings.append(f"The session was created, but its document was not: {error.message}")
     return FilesBeside(tuple(written), tuple(warnings))
 
 
 def _folder_of_setting(value: str, home: str) -> str:
-    """The real path of the folder that the setting names.
+    """Return the real path of the folder in the setting.
 
-    WriteFailed if a relative one is not within ``home``.
+    Raise WriteFailed if a relative path leads outside ``home``.
     """
     value = os.path.expanduser(value)
     if os.path.isabs(value):
@@ -130,14 +130,14 @@ def _folder_of_setting(value: str, home: str) -> str:
     if path != os.path.normpath(os.path.join(os.path.realpath(home), value)):
         raise WriteFailed(
             f"{SETTING} was ignored: a link leads from {value} to {path}"
-        )  # such as one in the repository
+        )  # for example a link in the repository
     return path
 
 
 def _project_home(decided: FreshPlan, where: Where) -> str:
-    """The project's folder, ``""`` unless the session lies where the client puts sessions of that folder.
+    """Return the project's folder, or ``""`` unless the session is in the client's folder for that project.
 
-    The file's own words prove nothing: it may come from anywhere, and name any folder.
+    The transcript's own words prove nothing: it may come from anywhere and name any folder.
     """
     folder = decided.draft.setting.cwd
     lies_in = os.path.realpath(os.path.dirname(decided.draft.parent_file))
@@ -150,13 +150,13 @@ def _project_home(decided: FreshPlan, where: Where) -> str:
 
 
 def _is_inside(path: str, folder: str) -> bool:
-    """Whether a path lies in a folder, links and dots resolved."""
+    """Check whether a path is inside a folder, with links and dots resolved."""
     root = os.path.realpath(folder)
     return f"{os.path.realpath(path)}{os.sep}".startswith(f"{root.rstrip(os.sep)}{os.sep}")
 
 
 def name_of_document(decided: FreshPlan) -> str:
-    """``<YYYY-MM-DD>-<slug of the root's title>-<first 8 of the child's id>.md``, the day in UTC."""
+    """Return ``<YYYY-MM-DD>-<slug of the root's title>-<first 8 of the child's id>.md``, with the UTC date."""
     title = unicodedata.normalize("NFC", decided.draft.root_title.lower())
     words = "".join(letter if letter.isalnum() else " " for letter in title).split()
     slug = "-".join(words)[:SLUG].rstrip("-") or "session"
@@ -164,7 +164,7 @@ def name_of_document(decided: FreshPlan) -> str:
 
 
 def document_of_child(decided: FreshPlan, receipt: Receipt) -> str:
-    """The whole document of a child; ``planned_receipt`` is the one of its plan."""
+    """Return the complete document of a child; ``planned_receipt`` belongs to its plan."""
     return (
         "\n\n".join(["\n".join(_front_matter(decided, receipt)), *_document_body(decided, receipt)])
         + "\n"
@@ -172,7 +172,7 @@ def document_of_child(decided: FreshPlan, receipt: Receipt) -> str:
 
 
 def markdown_line(text: str) -> str:
-    """Foreign text on one line of Markdown, without active HTML, links and images."""
+    """Return foreign text as one line of Markdown without active HTML, links and images."""
     return _ACTIVE.sub(r"\1\1\\\2", plain_line(text))
 
 
@@ -218,7 +218,7 @@ def _document_body(decided: FreshPlan, receipt: Receipt) -> Iterator[str]:
 
 
 def _digest_sections(whole: str) -> Iterator[str]:
-    """A full digest in sections of Markdown: lists, and messages as block quotes.
+    """Yield a full digest as Markdown sections, with lists, and with messages as block quotes.
 
     The first lines name its session.
     """
@@ -237,7 +237,7 @@ def _digest_sections(whole: str) -> Iterator[str]:
 
 
 def _inert_line(text: str) -> str:
-    """Foreign text on one line of Markdown that begins no heading, list, quotation, rule or fence."""
+    """Return foreign text as one line of Markdown that starts no heading, list, quote, rule or fence."""
     line = markdown_line(text)
     if _BLOCK.match(line):
         return f"\\{line}"
@@ -245,13 +245,13 @@ def _inert_line(text: str) -> str:
 
 
 def _fence_plain(text: str) -> str:
-    """Text as it is, in a block that it can't end."""
+    """Return text in a code block that it cannot end."""
     longest = max(map(len, _FENCE.findall(text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}\n{plain_text(text)}\n{fence}"
 
 
 def _json_string(text: str) -> str:
-    """Foreign text as a string of JSON on one line, which YAML reads as well."""
+    """Return foreign text as a JSON string on one line, which is also valid YAML."""
     written = json.dumps(plain_text(text), ensure_ascii=False)
     return _NOT_YAML.sub(lambda sign: f"\\u{ord(sign.group()):04x}", written)

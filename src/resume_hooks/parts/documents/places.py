@@ -1,4 +1,4 @@
-"""Where the setting lets handoffs write into projects."""
+"""The folders in which the setting lets handoffs write documents."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.transcripts.head_tail import HeadTail
 
 ENDING = ".md"
-"""The ending of a document's name."""
+"""The file extension of a document."""
 
 SETTING = "handoff_dir"
 
 
 def note_on_written_files(where: Where) -> str:
-    """A sentence for a user who uninstalls; ``""`` without the setting."""
+    """Return a sentence for a user who uninstalls, or ``""`` without the setting."""
     value = settings.load_settings(where)[SETTING].value
     if value:
         return f"The documents that handoffs wrote into your projects stay: {SETTING} {value}."
@@ -26,7 +26,7 @@ def note_on_written_files(where: Where) -> str:
 
 
 def folder_of_documents(session: SessionFile, where: Where) -> Iterator[tuple[str, str]]:
-    """The folder of a session's documents, and the ending of their names; nothing where it has none."""
+    """Yield the folder of a session's documents and their file extension, or nothing if it has none."""
     if value := os.path.expanduser(str(settings.load_settings(where)[SETTING].value)):
         if os.path.isabs(value):
             home = os.sep

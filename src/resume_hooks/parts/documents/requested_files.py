@@ -1,6 +1,6 @@
-"""The files that a handoff is to write, by its options and the settings.
+"""List or write the files of a handoff, according to its options and the settings.
 
-Without any, little is loaded.
+Without any, little is imported.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from resume_hooks.paths import Where
 
 
 def require_name(options: Any) -> None:
-    """UsageError for an ``--out`` that names nothing."""
+    """Raise UsageError for an empty ``--out``."""
     if options.out == "":
         raise UsageError("--out names no file", "Name a .md file, or a folder.")
 
 
 def require_out(options: Any) -> None:
-    """UsageError for ``--force`` without ``--out``."""
+    """Raise UsageError for ``--force`` without ``--out``."""
     if not options.out:
         raise UsageError("--force needs --out", "It overwrites a document that exists already.")
 
@@ -30,11 +30,11 @@ def require_out(options: Any) -> None:
 def files_beside_handoff(
     decided: FreshPlan, where: Where, options: Any
 ) -> Callable[[Receipt | None], FilesBeside]:
-    """See ``questions.files_beside_handoff``."""
+    """Answer ``questions.files_beside_handoff``."""
     given = options.out if options else None
     if not (given or settings.load_settings(where)["handoff_dir"].value):
         return lambda _: FilesBeside()
-    from resume_hooks.parts.documents import document  # loaded only where files are requested
+    from resume_hooks.parts.documents import document  # only needed if files are requested
 
     force = bool(options and options.force)
     if given:
