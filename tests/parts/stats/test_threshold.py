@@ -96,7 +96,7 @@ def test_as_typed(config_home: ConfigHome, cli: Cli, document: Document) -> None
     assert [request.turn for request in requests_of_session(path)] == [1, 2]
     text = cli("stats", "--all", "--threshold").stdout.decode()
     assert "trim@150k" in text
-    assert "Assumed: " in text
+    assert "Assumptions: " in text
     data = document("stats", "--all", "--threshold")["data"]
     assert [(row["line"], row["way"]) for row in data["threshold"]][:2] == [
         (0, ""),

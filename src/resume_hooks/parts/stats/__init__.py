@@ -1,8 +1,8 @@
-"""Figures of this machine's transcripts: turns, tokens, savings by children, times of hooks.
+"""Statistics of this machine's transcripts: turns, tokens, savings by children, hook durations.
 
-Only lines that may be an answer, a prompt or a hook's are parsed; records copied from a parent are
-left out. Counts are cached by session, with path, size and time, so that a next run reads only
-changed files and a deleted transcript still counts.
+Only lines that may be an answer, a prompt or a hook's record are parsed. Records copied from a
+parent are left out. Counts are cached per session, with path, size and time, so the next run reads
+only changed files, and deleted transcripts still count.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ PART = Part(
     verbs=(
         Verb(
             "stats",
-            "Show turns, tokens and savings by month, and how long hooks took.",
+            "Show turns, tokens and savings by month, and hook durations.",
             before="doctor",
         ),
     ),

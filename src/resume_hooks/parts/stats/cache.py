@@ -1,8 +1,8 @@
-"""The counts of every transcript of a config home, cached in one small file of the state folder.
+"""Cache the counts of every transcript of a config home in a small file in the state folder.
 
-A file is read again only when its size or time changed. The counts of a deleted transcript stay:
-its deletion does not change what it used. If the cache is lost, those counts are lost; all others
-are counted anew.
+A file is read again only if its size or time has changed. The counts of a deleted transcript are
+kept, since its tokens were used all the same. If the cache is lost, so are those counts; all others
+are computed again.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from resume_hooks.transcripts.context_size import size_at_end
 from resume_hooks.transcripts.head_tail import HeadTail
 
 FILE_NAME = "stats.json"
-VERSION = 1  # of the cache; one of another version is counted anew
-MAX_KEPT = 256 * 1024 * 1024  # bytes of the cache that are read
-MOST_GONE = 20_000  # deleted transcripts whose counts stay
+VERSION = 1  # of the cache; another version is discarded
+MAX_KEPT = 256 * 1024 * 1024  # maximum bytes of the cache
+MOST_GONE = 20_000  # maximum number of deleted transcripts whose counts are kept
 
 Progress = Callable[[int, int], None]
 
 
 class TranscriptCounts(NamedTuple):
-    """A transcript and its counts; ``there`` is false where only the counts are left.
+    """A transcript and its counts; ``there`` is false if the transcript itself is deleted.
 
-    ``folder`` is the name of its project folder, ``program`` its agent, ``path`` its present or
+    ``folder`` is the name of its project folder, ``program`` its agent, ``path`` its current or
     last path.
     """
 
@@ -53,7 +53,7 @@ class TranscriptCounts(NamedTuple):
 
 
 class AllCounts(NamedTuple):
-    """The counts of all transcripts, ``read`` of which had to be read for them."""
+    """The counts of all transcripts; ``read`` is the number of transcripts that had to be read."""
 
     transcripts: list[TranscriptCounts]
     read: int
@@ -65,10 +65,10 @@ class _Kept(NamedTuple):
 
 
 def gather_counts(where: Where, progress: Progress = lambda _done, _total: None) -> AllCounts:
-    """The counts of every transcript; ``progress`` is called with the bytes read so far, and with their total."""
+    """Return the counts of every transcript; ``progress`` is called with the bytes read so far and the total."""
     kept, files = _read_counts(where), _files_by_key(where)
     family = Family(where)
-    # One that an older version counted has no stretches.
+    # Rows from an older version have no stretches.
     current = set()
     for key, row in kept.items():
         if row.counts.stretches is not None:
@@ -81,7 +81,7 @@ def gather_counts(where: Where, progress: Progress = lambda _done, _total: None)
     for key, file in due.items():
         progress(done, total)
         done += file.size
-        with contextlib.suppress(SessionNotFound):  # gone since it was listed
+        with contextlib.suppress(SessionNotFound):  # deleted since it was listed
             with readable_briefly(file.path, where) as path:
                 counts = count_transcript(
                     path,
@@ -98,11 +98,11 @@ def gather_counts(where: Where, progress: Progress = lambda _done, _total: None)
 
 
 def _files_by_key(where: Where) -> dict[str, TranscriptFile]:
-    """Every transcript by its session and agent; of several copies, the newest one."""
+    """Return every transcript by session and agent, the newest of several copies."""
     found: dict[str, TranscriptFile] = {}
     for file in sorted(all_files(where), key=lambda file: file.mtime):
         if row_of(name_at(file.path, where)).left:
-            continue  # counted while its transcript was there
+            continue  # counted while its transcript existed
         session_id = file.session_id or owning_session(file.path) or ""
         found[f"{session_id}/{file.agent}"] = file
     return found
@@ -113,7 +113,7 @@ def _stamp_of_file(file: TranscriptFile) -> tuple[str, int, int]:
 
 
 def _with_size_of_parent(counts: Counts, file: TranscriptFile, family: Family) -> Counts:
-    """The counts of a child with the size of its parent's context then, if the end of the parent's file has it."""
+    """Return a child's counts with the size of its parent's context then, if the parent's file ends with it."""
     child = counts.child
     if child is None or child.before:
         return counts
@@ -154,7 +154,7 @@ def _path_of_counts(where: Where) -> str:
 
 
 def _read_counts(where: Where) -> dict[str, _Kept]:
-    """The cached counts; invalid rows are skipped, and counted anew where their transcript exists."""
+    """Return the cached counts; invalid rows are skipped, and computed again if their transcript exists."""
     try:
         found: Any = orjson.loads(read_regular(_path_of_counts(where), MAX_KEPT))
         if found["version"] == VERSION:
@@ -172,7 +172,7 @@ def _read_counts(where: Where) -> dict[str, _Kept]:
 
 
 def _save_counts(kept: Mapping[str, _Kept], there: Iterable[str], where: Where) -> None:
-    """Save the counts, whole or not at all; where that fails the next run only takes longer."""
+    """Save the counts atomically; if that fails, the next run only takes longer."""
     known = set(there)
     gone = sorted((key for key in kept if key not in known), key=lambda key: kept[key].stamp[2])[
         -MOST_GONE:

@@ -1,4 +1,4 @@
-"""Counts a transcript in one pass; lines without any figure are not parsed."""
+"""Count a transcript in one pass without parsing lines that do not matter."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ from resume_hooks.transcripts.tokens import stated_size
 from resume_hooks.transcripts.transcript import Copies
 
 MAX_FOLDERS = 8
-MAX_DURATION = 1000 * clock.DAY  # milliseconds; a hook never takes longer
-MAX_EVENT = 40  # characters of the name of a kind, which a file may choose freely
+MAX_DURATION = 1000 * clock.DAY  # milliseconds; no hook takes longer
+MAX_EVENT = 40  # maximum characters of a kind's name, which a file can choose freely
 
 _OURS = re.compile(
     r"""\. "\$CLAUDE_PLUGIN_ROOT/hooks/(?:guard|allow|notice|session-start|part|session-end)" """
 )
-"""The commands of our own hooks.json."""
+"""The commands in our own hooks.json."""
 
 _INSTANT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}\.[0-9]{3}Z")
 _EVENT = re.compile(r"[A-Za-z]{3,40}")
-EXACT = 100  # milliseconds; from here on durations are rounded to two digits
+EXACT = 100  # milliseconds; longer durations are rounded to two digits
 OURS, OTHERS = "ours", "others"
-START, COMPACTION = "start", "compaction"  # the beginning of a stretch that is not a child's
-NO_EDIT = -1  # stands for the calls before the first edit in a stretch without an edit
-MAX_CALLS = 10_000  # a greater count is capped
+START, COMPACTION = "start", "compaction"  # the beginning of a stretch outside a child
+NO_EDIT = -1  # instead of a number of calls, if a stretch has no edit
+MAX_CALLS = 10_000  # larger counts are capped
 
 Tallies = dict[str, dict[str, dict[int, int]]]
-"""By name and day: how often each number occurred."""
+"""The frequency of each number, by name and day."""
 
 
 class Request(NamedTuple):
-    """A request as the API counted it: ``sent`` tokens, ``cached`` ones from the cache and ``written`` ones to it.
+    """A request as counted by the API: ``sent`` tokens, ``cached`` ones from the cache and ``written`` ones to it.
 
-    ``lifetime`` is that of the written tokens, in seconds, ``turn`` the number of prompts before
-    it; one ``aside`` is a sub-agent's in its session's own file.
+    ``lifetime`` is that of the written tokens in seconds. ``turn`` is the number of prompts before
+    it. ``aside`` is true for a sub-agent's request in its session's own file.
     """
 
     day: str
@@ -55,12 +55,12 @@ class Request(NamedTuple):
 
 
 def count_transcript(path: str, *, agent: bool = False, linked: Parent | None = None) -> Counts:
-    """Count the transcript at ``path``; a sub-agent's (``agent``) has no turns of a person.
+    """Return the counts of the transcript at ``path``; that of a sub-agent (``agent``) has no user turns.
 
-    SessionNotFound.
+    Raise SessionNotFound.
 
-    The ``before`` of a child comes from its own first line, 0 if that has none. A file that names
-    no parent is a handoff if our links say so (``linked``): one that ``/clear`` led to.
+    The ``before`` of a child comes from its first line, or is 0. If a file names no parent but our
+    links do (``linked``), it counts as a handoff, to which ``/clear`` led.
     """
     seen = _scan_for_counts(
         path, agent=agent, linked=linked if linked and linked.kind == "handoff" else None
@@ -70,9 +70,9 @@ def count_transcript(path: str, *, agent: bool = False, linked: Parent | None = 
 
 
 def requests_of_session(path: str) -> list[Request]:
-    """The requests of the session at ``path``, in order, without those of sub-agents.
+    """Return the requests of the session at ``path`` in order, without those of sub-agents.
 
-    SessionNotFound.
+    Raise SessionNotFound.
     """
     return [request for request in _scan_for_counts(path).requests.values() if not request.aside]
 
@@ -85,7 +85,7 @@ def _scan_for_counts(path: str, *, agent: bool = False, linked: Parent | None = 
     with open_transcript(path) as stream:
         for line in read_lines(stream):
             raw = line.raw
-            if (  # an answer, a compaction, a prompt, a hook's
+            if (  # an answer, a compaction, a prompt, or a hook's record
                 b'"usage"' in raw
                 or b'"compactMetadata"' in raw
                 or (b'"type":"user"' in raw and b'"tool_result"' not in raw)
@@ -120,7 +120,7 @@ class _Seen:
         at = string(record, "timestamp")
         at = at if _INSTANT.fullmatch(at) else clock.normalize_timestamp(at)
         if self._copies.holds(record) or not at or "forkedFrom" in record or at <= self._since:
-            return  # undated, or a copy of the parent's record
+            return  # undated, or a copy of a parent's record
         day = at[:10]
         if len(self._folders) < MAX_FOLDERS and (folder := string(record, "cwd")):
             self._folders[replace_surrogates(folder)] = None
@@ -147,7 +147,7 @@ class _Seen:
                 )
 
     def _end_stretch(self, before: int) -> None:
-        """Count a stretch with its calls before the first edit, or NO_EDIT, unless it has no call."""
+        """Count a stretch that has calls, with the number of calls before its first edit, or NO_EDIT."""
         if self._calls:
             _add_to_tally(self._stretches, self._stretch, self._calls[0], before)
         self._stretch, self._calls = "", []
@@ -183,7 +183,7 @@ class _Seen:
             self._first = asked
 
     def make_counts(self, before: int) -> Counts:
-        """The counts of the transcript; ``before`` is the size of the parent's context."""
+        """Return the counts of the transcript; ``before`` is the size of the parent's context."""
         self._end_stretch(NO_EDIT)
         days = {day: Day(turns=turns) for day, turns in self._turns.items()}
         for request in self.requests.values():
@@ -208,7 +208,7 @@ def _add_to_tally(found: Tallies, name: str, day: str, number: int) -> None:
 
 
 def _durations_of_hooks(record: Record) -> Iterator[tuple[str, bool, float]]:
-    """The durations of hooks in a record: event, whether the hook is ours, milliseconds."""
+    """Yield the hook durations in a record: event, whether the hook is ours, milliseconds."""
     if string(record, "subtype") == "stop_hook_summary":
         found = []
         for info in records.objects(record.get("hookInfos")):
@@ -229,10 +229,10 @@ def _durations_of_hooks(record: Record) -> Iterator[tuple[str, bool, float]]:
 
 
 class Day(NamedTuple):
-    """A person's turns, answered requests, and their tokens.
+    """The user's turns, answered requests, and their tokens.
 
-    ``sent`` are all tokens of requests, ``cached`` those of them out of the cache, ``answered``
-    those of answers.
+    ``sent`` are all tokens of requests, ``cached`` the part of them from the cache, ``answered``
+    the tokens of answers.
     """
 
     turns: int = 0
@@ -242,15 +242,15 @@ class Day(NamedTuple):
     answered: int = 0
 
     def add_day(self, other: Day) -> Day:
-        """The sums of both."""
+        """Return the sums of both days."""
         return Day(*(one + two for one, two in zip(self, other, strict=True)))
 
 
 class Child(NamedTuple):
     """A session as the child of another one.
 
-    ``before`` is the size of its parent's context, 0 if unknown; ``after`` that of its own first
-    request, 0 if nobody went on in it.
+    ``before`` is the size of its parent's context, or 0 if unknown. ``after`` is the size of its
+    own first request, or 0 if it was not continued.
     """
 
     kind: str
@@ -260,11 +260,11 @@ class Child(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """The counts of a transcript; ``folders`` are working directories that it names, the first ones.
+    """The counts of a transcript; ``folders`` are the first working directories that it names.
 
-    ``hooks`` are milliseconds by event and owner (``Stop|ours``). ``stretches`` are the calls
-    before the first edit, or NO_EDIT, by the beginning of the stretch; None where an older version
-    counted.
+    ``hooks`` are milliseconds by event and owner (``Stop|ours``). ``stretches`` are numbers of
+    calls before the first edit, or NO_EDIT, by the beginning of the stretch; None in rows from an
+    older version.
     """
 
     folders: tuple[str, ...]
@@ -275,7 +275,7 @@ class Counts(NamedTuple):
 
 
 def round_duration(duration: float) -> int:
-    """Milliseconds rounded for the cache, so that many hooks have few different durations."""
+    """Return milliseconds rounded for the cache, to limit the number of different durations."""
     count = round(duration)
     step: int = 10 ** max(0, len(str(count)) - 2)
     if count < EXACT:
@@ -284,7 +284,7 @@ def round_duration(duration: float) -> int:
 
 
 def counts_to_row(counts: Counts) -> list[Any]:
-    """The counts as JSON."""
+    """Return the counts as JSON."""
     days = {day: list(of) for day, of in counts.days.items()}
     child = None if counts.child is None else list(counts.child)
     return [
@@ -297,9 +297,9 @@ def counts_to_row(counts: Counts) -> list[Any]:
 
 
 def counts_from_row(row: Any) -> Counts:
-    """The counts in a row of ``counts_to_row``, of any version.
+    """Return the counts in a row of ``counts_to_row``, from any version.
 
-    TypeError, ValueError, AttributeError for others.
+    Raise TypeError, ValueError or AttributeError for other values.
     """
     folders, days, hooks, child, *stretches = row
     return Counts(

@@ -1,4 +1,4 @@
-"""The form of stats."""
+"""The JSON format of stats."""
 
 from __future__ import annotations
 
@@ -14,30 +14,28 @@ HookRow = Annotated[
     Hook,
     FieldsLike(median=None, high=None, median_ms=int, p95_ms=int),
 ]
-"""From 100 ms on rounded to two digits."""
+"""Values from 100 ms on are rounded to two digits."""
 
 
 StatePart = Annotated[FolderSize, FieldsLike(size="bytes")]
 
 
 class StatsForm(StrictModel):
-    """Figures of sessions, savings by children, first edits, times of hooks, and the size of our folder."""
+    """Statistics of sessions, savings by children, first edits, hook durations, and the size of our folder."""
 
-    scope: str = Field(description="all, or the folder whose project was meant")
+    scope: str = Field(description="all, or the selected project's folder")
     since: str = Field(description="the first day that counts; empty for all")
-    read: int = Field(
-        description="transcripts that had to be read, since they were new or had changed"
-    )
+    read: int = Field(description="transcripts that were read because they were new or changed")
     sessions: int
-    gone: int = Field(description="those of them that were deleted since")
+    gone: int = Field(description="the deleted ones among them")
     agents: int = Field(description="transcripts of sub-agents")
     months: list[
         Annotated[
             Month,
             FieldsLike(
                 sessions="with a turn or an answer in this month",
-                sent="tokens of all requests, those out of the cache too",
-                cached="those of them out of the cache",
+                sent="tokens of all requests, including cached ones",
+                cached="the cached ones among them",
             ),
         ]
     ]
@@ -45,10 +43,10 @@ class StatsForm(StrictModel):
         Annotated[
             Saving,
             FieldsLike(
-                used="somebody went on in them",
-                measured="those of which both sizes are known; the sums are over them",
+                used="the number of continued ones",
+                measured="the number with both sizes known; the sums cover these",
                 before="tokens of the parents' contexts when they were left",
-                after="tokens of the first own requests of the children",
+                after="tokens of the children's own first requests",
                 saved=int,
             ),
         ]
@@ -58,26 +56,26 @@ class StatsForm(StrictModel):
             Stretch,
             FieldsLike(
                 kind="its beginning: start, compaction, or the kind of a child",
-                times="with a call of a tool",
-                edited="those of them with an edit; the figures are over them",
+                times="stretches with a tool call",
+                edited="the number with an edit; the other figures cover these",
                 median="calls before the first edit",
             ),
         ]
     ]
     hooks: list[HookRow] = Field(
-        description="durations that the client wrote down; from 100 ms on with two digits"
+        description="durations that the client recorded; from 100 ms on rounded to two digits"
     )
     state: list[StatePart]
     threshold: list[
         Annotated[
             Price,
             FieldsLike(
-                line="tokens; 0 for no line, as it was paid",
+                line="tokens; 0 for no threshold, the actual cost",
                 way="trim, or handoff",
-                times="the line was passed, and the session made smaller",
+                times="the number of reductions at the threshold",
                 left="tokens after that, on average",
-                cost="in input tokens, answers too",
+                cost="in input tokens, including answers",
             ),
         ]
     ] = Field(description="with --threshold; else empty")
-    assumed: str = Field(description="what these prices assume")
+    assumed: str = Field(description="the assumptions of these prices")

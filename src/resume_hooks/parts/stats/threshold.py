@@ -1,6 +1,6 @@
-"""The cost of sessions if each had been made smaller at a line, ``compaction trim@150k``: a model.
+"""Model the cost of sessions if each had been trimmed or handed off at a threshold, as with ``compaction trim@150k``.
 
-Pure.
+The functions have no side effects.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from resume_hooks.transcripts.tokens import USUAL_SHARED
 HANDOFF_TOKENS = tokens_named(DEFAULT_HANDOFF_SIZE)
 LINES = (200_000, 150_000, 100_000)
 FREED = 0.5
-"""The share of a session's growth that a trim frees: 44,000 of 83,000 tokens by docs/figures.md."""
+"""The share of a session's growth that a trim frees: 44,000 of 83,000 tokens according to docs/figures.md."""
 
 ASSUMED = (
-    "Assumed: a trim frees half of what came since the last one, a handoff leaves the first request, 12,000 tokens and "
-    f"up to {KEEP_RECENT} turns; the next request writes all anew but what sessions share; nothing is read again; work "
-    "and the client's own compactions stay; sub-agents are left out. Cost is in input tokens: 0.1 read, 1.25 written "
-    "(2 for an hour), 5 answered."
+    "Assumptions: a trim frees half of the growth since the last one; a handoff leaves the first "
+    f"request, 12,000 tokens and up to {KEEP_RECENT} turns; the next request writes everything "
+    "again except the part that sessions share; nothing is read again; work and the client's own "
+    "compactions do not change; sub-agents are left out. Cost is in input tokens: 0.1 read, 1.25 "
+    "written (2 for an hour), 5 answered."
 )
 
 
 class Price(NamedTuple):
-    """The cost of all requests with a line of so many tokens, 0 for no line, in input tokens, answers included.
+    """The cost of all requests with a threshold of ``line`` tokens (0 for none), in input tokens, including answers.
 
-    Sessions passed it, and were made smaller, so many ``times``, which ``left`` so many tokens on
-    average.
+    Sessions reached it and were reduced ``times`` times, to ``left`` tokens on average.
     """
 
     line: int
@@ -47,7 +47,7 @@ class Price(NamedTuple):
 
 
 def price_lines(sessions: Iterable[Sequence[Request]], since: str) -> list[Price]:
-    """The prices of every line and way, the paid one first, for the requests from the day ``since`` on."""
+    """Return the costs for every threshold and way, the actual one first, for requests from the day ``since`` on."""
     known = [session for session in sessions if session]
     ways = [(0, ""), *((line, way) for line in LINES for way in (TRIM, DEFAULT_HANDOFF_SIZE))]
     priced = []
@@ -64,7 +64,7 @@ def price_lines(sessions: Iterable[Sequence[Request]], since: str) -> list[Price
 
 
 class _Session:
-    """A session that repeats its requests; ``removed`` of their tokens are not sent any more."""
+    """A session that replays its requests without the ``removed`` tokens."""
 
     def __init__(self, line: int, way: str, since: str, requests: Sequence[Request]) -> None:
         self.line, self.way, self.since = line, way, since
@@ -84,9 +84,9 @@ class _Session:
             self._pay_request(request, is_anew=is_anew)
 
     def _make_smaller(self, last: Request) -> bool:
-        """Make the session smaller after its ``last`` request where it is due.
+        """Reduce the session after its ``last`` request if that is due.
 
-        Whether that was done.
+        Return whether it was reduced.
         """
         size = last.sent + last.answered - self.removed
         if not self.line or size < self.worth or last.turn - self.tried_at < REST:

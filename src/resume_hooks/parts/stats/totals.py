@@ -1,4 +1,4 @@
-"""Totals of many transcripts: by month, by kind of child, by hook; and the size of our folder."""
+"""Sum the counts of many transcripts by month, kind of child and hook, and measure the size of our folder."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from resume_hooks.parts.stats.cache import TranscriptCounts
 from resume_hooks.parts.stats.count import NO_EDIT, OURS, Day, Tallies
 from resume_hooks.paths import Where
 
-MOST_ENTRIES = 200_000  # files and folders that are looked at; a folder with more is larger than its figure says
-HIGH = 95  # the percentile of durations that is shown beside the median
+MOST_ENTRIES = 200_000  # maximum number of entries to count; a larger folder is reported too small
+HIGH = 95  # the percentile of durations that is shown next to the median
 
 
 class Month(NamedTuple):
@@ -30,10 +30,10 @@ class Month(NamedTuple):
 
 
 class Saving(NamedTuple):
-    """The children of a kind that were made in a month; somebody went on in ``used`` of them.
+    """The children of a kind that were made in a month; ``used`` of them were continued.
 
-    Both sizes are known of ``measured`` children: that of the parent's context when it was left,
-    and that of the child's first own request. ``saved`` is the difference of their sums.
+    For ``measured`` children both sizes are known: the parent's context when it was left, and the
+    child's own first request. ``saved`` is the difference of their sums.
     """
 
     month: str
@@ -46,14 +46,14 @@ class Saving(NamedTuple):
 
     @property
     def saved(self) -> int:
-        """Tokens; negative where a child began larger than its parent ended."""
+        """The saved tokens; negative if the children began larger than their parents ended."""
         return self.before - self.after
 
 
 class Hook(NamedTuple):
     """The durations of an event's hooks in transcripts, of ours or of all others.
 
-    In milliseconds.
+    Durations are in milliseconds.
     """
 
     event: str
@@ -64,9 +64,9 @@ class Hook(NamedTuple):
 
 
 class Stretch(NamedTuple):
-    """Stretches that began with a start, a compaction or as a child of a kind, and had a call.
+    """Stretches with a call that began with a start, with a compaction, or as a child of a kind.
 
-    ``edited`` of them had an edit: ``median`` and ``p75`` are the calls before it.
+    ``edited`` of them had an edit. ``median`` and ``p75`` are the numbers of calls before it.
     """
 
     kind: str
@@ -77,7 +77,7 @@ class Stretch(NamedTuple):
 
 
 class Figures(NamedTuple):
-    """All figures: ``sessions`` in range, ``gone`` of which are deleted, and transcripts of sub-agents (``agents``)."""
+    """All statistics: ``sessions`` in range, deleted ones among them (``gone``), and sub-agents' transcripts."""
 
     sessions: int
     gone: int
@@ -89,7 +89,7 @@ class Figures(NamedTuple):
 
 
 def make_figures(inside: list[TranscriptCounts], since: str) -> Figures:
-    """The figures of transcripts from the day ``since`` on, ``""`` for all days."""
+    """Return the statistics of transcripts from the day ``since`` on, or for all days with ``""``."""
     active = [one for one in inside if _days_since(one, since)]
     return Figures(
         sessions=len({one.session_id for one in active if not one.agent}),
@@ -103,7 +103,7 @@ def make_figures(inside: list[TranscriptCounts], since: str) -> Figures:
 
 
 def percentile(counts: Mapping[int, int], percent: int) -> int:
-    """The percentile of counted numbers, by nearest rank; 0 without any."""
+    """Return the percentile of counted numbers by nearest rank, or 0 if there are none."""
     rank, seen = -(-percent * sum(counts.values()) // 100), 0
     for number in sorted(counts):
         seen += counts[number]
@@ -180,7 +180,7 @@ def _sum_tallies(tallies: Iterable[Tallies], since: str) -> dict[str, dict[int, 
 
 
 class FolderSize(NamedTuple):
-    """An entry of the state folder: files in it, and their bytes."""
+    """An entry of the state folder, with its number of files and their bytes."""
 
     name: str
     files: int
@@ -188,7 +188,7 @@ class FolderSize(NamedTuple):
 
 
 def state_sizes(where: Where) -> list[FolderSize]:
-    """The entries of the state folder, the largest first; empty without such a folder."""
+    """Return the entries of the state folder, largest first, or [] if there is no such folder."""
     home = where.state
     try:
         names = sorted(os.listdir(home))
@@ -205,12 +205,12 @@ def _sizes_below(path: str) -> Iterator[int]:
     waiting, left = [path], MOST_ENTRIES
     while waiting and left:
         here, left = waiting.pop(), left - 1
-        with contextlib.suppress(OSError):  # gone, or not for us to look at
+        with contextlib.suppress(OSError):  # deleted or unreadable
             status = os.lstat(here)
             if stat.S_ISREG(status.st_mode):
                 yield (
                     status.st_size if status.st_nlink == 1 else 0
-                )  # a file with another name takes no room here
+                )  # a file with several hard links takes no extra space
             elif stat.S_ISDIR(status.st_mode):
                 for name in os.listdir(here):
                     waiting.append(os.path.join(here, name))

@@ -1,4 +1,4 @@
-"""The verbs of this part, as they are declared."""
+"""The command-line options of the stats verb."""
 
 from __future__ import annotations
 
@@ -6,21 +6,22 @@ from resume_hooks.cli.options import AGENT, VerbOptions, flag, option
 
 
 class StatsOptions(VerbOptions, body="resume_hooks.parts.stats.verbs.stats:print_stats"):
-    """Show turns and tokens by month, savings by children, hook times, and the size of our own folder.
+    """Show turns and tokens by month, savings by children, hook durations, and the size of our own folder.
 
-    Tokens are those that the API counted, for sub-agents too; SENT are all tokens of requests,
-    CACHED those of them out of the cache. A copy that the client's own --fork-session made counts
-    again. SAVED is the size of the parent's context when it was left, less that of the child's
-    first own request, summed over the MEASURED children, of which both are known. Hook times are those that the
-    client wrote into transcripts: it writes few of hooks that say nothing. Months are in UTC.
+    Tokens are those that the API counted, including sub-agents. SENT are all tokens of requests,
+    CACHED the part of them from the cache. A copy made by the client's own --fork-session counts
+    again. SAVED is the size of the parent's context when it was left, minus the size of the child's
+    own first request, summed over the MEASURED children, for which both are known. Hook durations
+    come from transcripts, in which the client records few hooks without output. Months are in UTC.
 
-    FIRST EDIT counts, after a start, a compaction, or in a child, the calls of tools up to the
-    first that edits or writes a file (not one of the shell), over those that had one (EDITED).
+    FIRST EDIT counts tool calls after a start, after a compaction, or in a child, until the first
+    call that edits or writes a file (shell commands do not count), for the stretches that had one
+    (EDITED).
 
-    Each transcript is read once; its counts are kept, also when it is deleted.
+    Each transcript is read once; its counts are kept even if it is deleted.
 
-    With --threshold it shows instead the cost of the sessions if each had been made smaller at a
-    line of its own (config compaction trim@150k), and the assumptions.
+    With --threshold it shows instead the cost of the sessions if each had been reduced at a
+    threshold (config compaction trim@150k), and the assumptions.
 
     \b
     Examples:
@@ -31,14 +32,14 @@ class StatsOptions(VerbOptions, body="resume_hooks.parts.stats.verbs.stats:print
     """
 
     since: str | None = option(
-        metavar="WHEN", help="From a day on, or so far back: 2026-01-31, 30d, 6m."
+        metavar="WHEN", help="Since a day, or for a period: 2026-01-31, 30d, 6m."
     )
-    month: bool = flag(help="From the first day of this month on.")
+    month: bool = flag(help="Since the first day of this month.")
     everywhere: bool = flag("--all", help="Every project, not only this one and its worktrees.")
     project: str | None = option(
         metavar="DIR", help="The project of another folder, which may be gone."
     )
     agent: str = AGENT
     threshold: bool = flag(
-        help="What lines of 100k, 150k and 200k tokens would have cost, and none."
+        help="Compare the cost of thresholds at 100k, 150k and 200k tokens, and of none."
     )

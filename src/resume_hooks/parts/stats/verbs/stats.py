@@ -1,4 +1,4 @@
-"""``stats``: figures of sessions, savings by children, first edits, and times of hooks."""
+"""``stats``: print statistics of sessions, savings by children, first edits, and hook durations."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ from resume_hooks.system.git_worktrees import project_of_folder
 from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import format_count, plain_line
 
-SHOWN_PARTS = 6  # entries of our folder that are shown, the largest ones
+SHOWN_PARTS = 6  # number of the largest entries of our folder that are shown
 
 
 def print_stats(options: StatsOptions) -> None:
-    """Print the figures."""
+    """Print the statistics."""
     options.refuse_together("since", "month")
     options.refuse_together("everywhere", "project")
     day = (
         clock.format_timestamp(time_of_option(options.since))[:10] if options.since else ""
-    )  # "" for all there is
+    )  # "" for all days
     if options.month:
         day = f"{datetime.now(UTC):%Y-%m}-01"
     folder = project_folder_of_option(options.project)
@@ -102,7 +102,7 @@ def _prices_text(rows: Sequence[Price], heading: str) -> str:
     if best.line:
         advice = shell_command(f"config compaction {_setting_of_price(best)}")
     else:
-        advice = "none, as it was"
+        advice = "none, as before"
     return "\n\n".join(
         (heading, column_table(heads, cells), f"Least, by cost alone: {advice}", ASSUMED)
     )
