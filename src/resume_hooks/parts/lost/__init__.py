@@ -1,10 +1,9 @@
-"""The prompts of sessions whose transcripts are gone.
+"""Show the prompts of sessions whose transcripts are gone.
 
-The client's ``history.jsonl`` still has them.
+The client's ``history.jsonl`` still has these prompts.
 
-They are copied into our form of record, in the state folder, and read as any other agent's
-sessions. A session with a transcript, an archived copy or a place in the trash does not count as
-lost.
+They are copied into our record format in the state folder, and read like sessions of another agent.
+A session with a transcript, an archived copy or an entry in the trash is not lost.
 """
 
 from __future__ import annotations

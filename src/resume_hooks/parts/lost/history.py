@@ -1,7 +1,7 @@
-"""Reading the client's ``history.jsonl``: the prompts of every session, with folder and time.
+"""Read the client's ``history.jsonl``: the prompts of every session, with folder and time.
 
-The file is only appended to: reading goes on where it ended last, or from the start where the file
-was rewritten.
+The file is only appended to. Reading continues where it ended last time, or at the start if the
+file was rewritten.
 """
 
 from __future__ import annotations
@@ -19,33 +19,34 @@ from resume_hooks.storage import state_file
 from resume_hooks.transcripts.records import Record, mapping, parse, string
 
 NAME = "history.jsonl"
-PASTES = "paste-cache"  # in the config home: long pastes by their hash, swept by the client after its period
+# in the config home: long pastes by hash, which the client deletes after its retention period
+PASTES = "paste-cache"
 
 MAX_PASTE = 16 * 1024 * 1024
-"""Bytes of a paste that is put back; a larger one stays a placeholder."""
+"""The maximum bytes of a paste that is inserted; a larger one stays a placeholder."""
 
 WORTH_NOTING = 64 * 1024
-"""Fewer new bytes are read again next time, so that not every typed prompt costs a write of the note."""
+"""A smaller number of new bytes is read again next time, so that not every prompt rewrites the note."""
 
 _CHECKED = (
-    4_096  # bytes before the end of the last reading, which are unchanged where the file only grew
+    4_096  # bytes before the end of the last reading, which are unchanged if the file only grew
 )
 _VERSION = 2
-_LATEST = 253_402_300_799_000  # the last millisecond that a calendar holds
+_LATEST = 253_402_300_799_000  # the last millisecond of the calendar
 _COMMAND = re.compile(
     r"/[\w:-]+\s*\Z|>[a-z-]+(?:\s|\Z)|/(?:resume|model|rename|export|plugin|mcp|add-dir|theme|resume-hooks:\S+)\s"
 )
-"""Entries that are not prompts: a slash command alone, the client's own with words, and our triggers."""
+"""Entries that are not prompts: a slash command alone, the client's own commands with arguments, and our triggers."""
 
 _PASTE = re.compile(r"\[(?:Pasted text|\.\.\.Truncated text) #(\d{1,6})[^\]\n]{0,40}\]")
 _SESSION = re.compile(
     rb'"sessionId"\s*:\s*"([0-9a-f-]{36})"'
-)  # within a text its quotes follow a backslash
+)  # quotes inside a text follow a backslash
 _HASH = re.compile(r"[0-9a-f]{16}")
 
 
 class Entry(NamedTuple):
-    """One prompt; ``at`` in milliseconds since the epoch, ``pasted`` as the client notes it, by number."""
+    """A prompt; ``at`` is in milliseconds since the epoch, ``pasted`` are the client's pastes by number."""
 
     session_id: str
     project: str
@@ -59,7 +60,7 @@ class Entry(NamedTuple):
         return not _COMMAND.match(self.text)
 
     def text_with_pastes(self, where: Where) -> str:
-        """The text with its pastes, as far as the client still has them."""
+        """Return the text with the pastes that the client still has."""
         return _PASTE.sub(
             lambda found: _text_of_paste(mapping(self.pasted, found[1]), where) or found[0],
             self.text,
@@ -67,7 +68,7 @@ class Entry(NamedTuple):
 
 
 class PromptedSession(NamedTuple):
-    """A session in the history: the project of its first prompt, the number of prompts, the time of the last."""
+    """A session in the history: the project of its first prompt, the number of prompts, the time of the last one."""
 
     project: str
     prompts: int
@@ -75,10 +76,10 @@ class PromptedSession(NamedTuple):
 
 
 def read_history(noted: str, where: Where) -> tuple[dict[str, PromptedSession], bool]:
-    """All sessions of the history by id, and whether the file only grew since the last reading.
+    """Return all sessions in the history by id, and whether the file only grew since the last reading.
 
-    The note of the last reading, at the path ``noted``, is renewed. A file that was rewritten may
-    lack earlier sessions. OSError where it can't be read.
+    The note of the last reading, at the path ``noted``, is updated. A rewritten file may lack
+    earlier sessions. Raise OSError if it cannot be read.
     """
     with open_regular(os.path.join(where.config, NAME)) as stream:
         inode, start, check, sessions = _read_note_of_history(noted)
@@ -115,10 +116,10 @@ def read_history(noted: str, where: Where) -> tuple[dict[str, PromptedSession], 
 
 
 def read_entries(sessions: Container[str], where: Where) -> Iterator[Entry]:
-    """The entries of these sessions, in order. OSError where the history can't be read."""
+    """Yield the entries of these sessions in order. Raise OSError if the history cannot be read."""
     with open_regular(os.path.join(where.config, NAME)) as stream:
         for line in stream:
-            named = _SESSION.search(line)  # takes a tenth of the time of parsing the line
+            named = _SESSION.search(line)  # a tenth of the time that parsing takes
             if named and named[1].decode() in sessions and line.endswith(b"\n"):
                 entry = _entry_of_record(parse(line) or {})
                 if entry is not None and entry.session_id in sessions:
@@ -144,7 +145,7 @@ def _entry_of_record(record: Record) -> Entry | None:
 
 
 def _text_of_paste(pasted: Record, where: Where) -> str:
-    """The text of a paste: beside the prompt, or in the client's folder of long ones; ``""`` where it is gone."""
+    """Return the text of a paste, from the entry or the client's paste folder, or ``""`` if it is gone."""
     digest = string(pasted, "contentHash")
     if string(pasted, "type") != "text" or string(pasted, "content") or not _HASH.fullmatch(digest):
         if string(pasted, "type") == "text":
@@ -159,7 +160,7 @@ def _text_of_paste(pasted: Record, where: Where) -> str:
 
 
 def _read_note_of_history(path: str) -> tuple[int, int, int, dict[str, PromptedSession]]:
-    """The inode, the end, the checksum and the sessions of the last reading; zeros without one."""
+    """Return the inode, end, checksum and sessions of the last reading, or zeros if there is none."""
     try:
         note: Any = orjson.loads(read_regular(path, 256 * 1024 * 1024))
         if note["version"] != _VERSION:
@@ -173,6 +174,6 @@ def _read_note_of_history(path: str) -> tuple[int, int, int, dict[str, PromptedS
 
 
 def _checksum_before(stream: BinaryIO, end: int) -> int:
-    """A checksum of the bytes before a place."""
+    """Return a checksum of the bytes before ``end``."""
     start = max(0, end - _CHECKED)
     return zlib.crc32(read_bytes_at(stream.fileno(), end - start, start), end & 0xFFFFFFFF)

@@ -1,6 +1,6 @@
-"""Sessions of which only prompts are left, as those of an agent.
+"""Present sessions with only their prompts left as sessions of an agent.
 
-Each has a copy that is read as a transcript.
+Each has a copy that is read like a transcript.
 """
 
 from __future__ import annotations
@@ -51,17 +51,19 @@ NAME = "prompts"
 KEPT = (
     "vault",
     "trash",
-)  # in the state folder, each with a folder for every session that can be restored
-FRESH = 60_000  # milliseconds after its last prompt during which a session may be about to get its transcript
-_key = functools.lru_cache(maxsize=4096)(project_key)  # a call costs system calls
+)  # folders in the state folder with an entry for each session that can be restored
+# milliseconds after its last prompt during which a session may still get its transcript
+FRESH = 60_000
+# cached, because each call costs system calls
+_key = functools.lru_cache(maxsize=4096)(project_key)
 
 
 class PromptsLeft(Claude):
-    """The sessions that left only prompts in a config home; ``copies`` is a folder of ours.
+    """The sessions of a config home with only their prompts left; ``copies`` is a folder of ours.
 
-    Looked for once a run.
+    The search runs once per process.
 
-    A copy is read as the client's transcripts are.
+    Copies are read like the client's transcripts.
     """
 
     name = NAME
@@ -74,14 +76,14 @@ class PromptsLeft(Claude):
 
     @cached_property
     def store(self) -> SessionStore:
-        """The sessions by the projects of their prompts."""
+        """The sessions, grouped by the project of their prompts."""
         return LostSessions(self)
 
     @cached_property
     def lost_sessions(self) -> list[SessionFile]:
         """The sessions, newest first, each with its up-to-date copy.
 
-        Empty where no copy can be written.
+        Empty if copies cannot be written.
         """
         try:
             make_private_folder(self._copies, self._where)
@@ -93,15 +95,15 @@ class PromptsLeft(Claude):
             return []
 
     def session(self, path: str) -> SessionFile:
-        """The copy at a path."""
+        """Return the copy at a path."""
         return super().session(path)._replace(agent=NAME)
 
     def naming(self, path: str) -> bytes:
-        """Its title, which is its first prompt."""
+        """Return its title, which is its first prompt."""
         return orjson.dumps(HeadTail(path).title).lower()
 
     def files(self) -> list[TranscriptFile]:
-        """The copies, read by the index where they lie."""
+        """Return the copies, which the index reads in place."""
         folders = {os.path.dirname(session.path) for session in self.lost_sessions}
         files: list[TranscriptFile] = []
         for folder in sorted(folders):
@@ -109,11 +111,11 @@ class PromptsLeft(Claude):
         return files
 
     def why_open(self, session: SessionFile) -> str:  # noqa: ARG002
-        """Always ``""``: a lost session can't be open."""
+        """Return ``""``, since a lost session cannot be open."""
         return ""
 
     def commands(self, session_id: str, folder: str) -> ResumeCommands:
-        """The commands that make a fresh child: nothing else can follow."""
+        """Return the commands for a fresh child, the only way to continue."""
         if os.path.isdir(folder):
             go = f"cd {shlex.quote(folder)} && "
         else:
@@ -122,9 +124,9 @@ class PromptsLeft(Claude):
         return ResumeCommands(f"in a shell: {made}", f"{go}{made} --start")
 
     def _find_lost(self) -> tuple[dict[str, PromptedSession], bool]:
-        """The sessions that only the history has, and whether it only grew since the last reading.
+        """Return the sessions that exist only in the history, and whether it only grew since the last reading.
 
-        OSError.
+        Raise OSError.
         """
         try:
             told, grown = read_history(os.path.join(self._copies, READ), self._where)
@@ -142,9 +144,9 @@ class PromptsLeft(Claude):
         }, grown
 
     def _find_present(self) -> tuple[set[str], set[str]]:
-        """The ids of sessions with a transcript or an archived copy.
+        """Return the ids of sessions with a transcript or an archived copy.
 
-        The names of folders that can't be listed.
+        Also return the names of folders that cannot be listed.
         """
         ids, unseen = (
             set[str](),
@@ -163,13 +165,11 @@ class PromptsLeft(Claude):
             except OSError:
                 unseen.add(os.path.basename(folder))
         if os.path.isdir(self._where.projects):
-            os.listdir(
-                self._where.projects
-            )  # OSError: a folder that can't be listed hides every session
+            os.listdir(self._where.projects)  # OSError: an unlistable folder hides every session
         return ids, unseen
 
     def _existing_copies(self) -> list[SessionFile]:
-        """The copies that exist. OSError."""
+        """Return the existing copies. Raise OSError."""
         folders = (os.path.join(self._copies, name) for name in os.listdir(self._copies))
         copies = []
         for folder in folders:
@@ -178,7 +178,7 @@ class PromptsLeft(Claude):
         return copies
 
     def _update_copies(self, lost: dict[str, PromptedSession]) -> list[SessionFile]:
-        """Bring the copies up to date: missing and outdated ones are written, those of found sessions removed."""
+        """Update the copies: write missing and outdated ones, and remove those of sessions that were found again."""
         places = {
             own: os.path.join(self._copies, _key(told.project), f"{own}{TRANSCRIPT_SUFFIX}")
             for own, told in lost.items()
@@ -213,19 +213,19 @@ class PromptsLeft(Claude):
 
 
 class LostSessions(SessionStore):
-    """These sessions as a store; nothing is read before the first question."""
+    """The lost sessions as a session store; nothing is read before the first query."""
 
     def __init__(self, prompts: PromptsLeft) -> None:
         self._prompts = prompts
 
     def projects(self) -> list[str]:
-        """The projects of their prompts."""
+        """Return the projects of their prompts."""
         return sorted({_project_of_copy(session) for session in self._prompts.lost_sessions})
 
     def sessions(
         self, projects: Iterable[str] | None = None, prefix: str = ""
     ) -> list[SessionFile]:
-        """The sessions of these projects, newest first."""
+        """Return the sessions of these projects, newest first."""
         wanted = None if projects is None else set(projects)
         lost = (
             session
@@ -239,7 +239,7 @@ class LostSessions(SessionStore):
         return sessions
 
     def find(self, session_id: str) -> SessionFile | None:
-        """The session of an id; None for an unknown one."""
+        """Return the session with this id, or None."""
         if is_session_id(session_id):
             lost = self._prompts.lost_sessions
         else:
@@ -255,11 +255,11 @@ def _drop_copies(paths: Iterable[str], root: str) -> None:
     for path in list(paths):
         with contextlib.suppress(OSError):
             removal.remove_file(path, root)
-            removal.remove_empty(os.path.dirname(path), root)  # where it was the last one
+            removal.remove_empty(os.path.dirname(path), root)  # if it was the last copy there
 
 
 def _lines_of_copy(typed: list[Entry], where: Where) -> Iterator[bytes]:
-    """The lines of a copy: a head, then the prompts; the ids are the same from run to run."""
+    """Yield the lines of a copy: a head, then the prompts; the ids are stable between runs."""
     first = typed[0]
     head = {"type": "agent-session", "agent": NAME, "sessionId": first.session_id}
     yield orjson.dumps({**head, "file": os.path.join(where.config, HISTORY)}) + b"\n"
@@ -282,10 +282,10 @@ def _lines_of_copy(typed: list[Entry], where: Where) -> Iterator[bytes]:
 
 
 def lost_prompts(where: Where, *, waiting: bool = False) -> str:
-    """The number of lost sessions and of their prompts, as the beginning of a sentence; ``""`` for none.
+    """Return the beginning of a sentence with the numbers of lost sessions and their prompts, or ``""``.
 
-    With a user ``waiting`` a large history is not read for the first time: then the sentence says
-    that some may exist.
+    While a user waits, a large history is not read for the first time; the sentence then says that
+    some may exist.
     """
     known = OTHERS.get(NAME)
     if known is None or not known.is_there(where):
@@ -302,7 +302,7 @@ def lost_prompts(where: Where, *, waiting: bool = False) -> str:
 
 
 def note_on_earlier_losses(where: Where) -> str:
-    """The note that a user sees once, at a start; ``""`` where nothing was lost."""
+    """Return the note that a user sees once at a start, or ``""`` if nothing was lost."""
     lost = lost_prompts(where, waiting=True)
     if lost:
         return f"From before, {lost}: {invocation.shell_command(f'sessions --all --agent {NAME}')}"
@@ -310,8 +310,8 @@ def note_on_earlier_losses(where: Where) -> str:
 
 
 def check_lost_prompts(_: str) -> Finding:
-    """Doctor's finding on lost sessions of which prompts are left."""
-    from resume_hooks.maintenance.doctor import ok_finding  # only doctor needs it, a start does not
+    """Return doctor's finding on lost sessions whose prompts are left."""
+    from resume_hooks.maintenance.doctor import ok_finding  # only needed by doctor, not at a start
 
     if found := lost_prompts(Where()):
         lists = invocation.shell_command(f"sessions --all --agent {NAME}")
