@@ -1,4 +1,4 @@
-"""Sub-agents that go on: `handoff` and `fork` take `<session>/agent-<id>`; `sessions --subagents` lists them."""
+"""Continue sub-agents: `handoff` and `fork` accept `<session>/agent-<id>`; `sessions --subagents` lists them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ PART = Part(
         Option(
             "sessions",
             ("--subagents",),
-            "Their sub-agents instead, with the task of each; handoff and fork take their ids.",
+            "List their sub-agents instead, with their tasks; handoff and fork accept these ids.",
             "verbs:print_subagents",
         ),
     ),

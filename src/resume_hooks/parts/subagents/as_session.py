@@ -1,7 +1,7 @@
-"""The transcript of a sub-agent as that of a session, in a copy of ours that is removed when the verb ends.
+"""Read a sub-agent's transcript as a session, through a temporary copy that is removed when the verb ends.
 
-Its lines keep their numbers, so that references name the original's records. Clients before 2.0
-wrote a sub-agent's records into the file of the session that started it.
+Its lines keep their numbers, so that references match the original's records. Clients before 2.0
+wrote a sub-agent's records into the file of its session.
 """
 
 from __future__ import annotations
@@ -38,21 +38,21 @@ from resume_hooks.transcripts.records import parse, prompt_text, string
 from resume_hooks.transcripts.turns import opens_turn
 
 NAME = re.compile(r"agent-[\w.-]{1,200}")
-"""The names that a client gives."""
+"""The names that clients use."""
 
 OWN = frozenset({"agentId", "agentName", "teamName"})
-"""The fields that mark a record as a sub-agent's, or as a team member's, for a client."""
+"""The fields by which a client recognises a record of a sub-agent or team member."""
 
 _MARK = b'"isSidechain":true'
 _FOREIGN, _LONGEST = (
     re.compile(r"[^A-Za-z0-9-]"),
     100,
-)  # signs that no id has, and the most characters of an id
-_SHOWN = 8  # characters of the first record's id, which names a sub-agent without an id of its own
+)  # characters that are invalid in an id, and the maximum length of an id
+_SHOWN = 8  # length of the first record's id, which names a sub-agent without its own id
 
 
 class InlineAgent(NamedTuple):
-    """A sub-agent in a session's file: ``agent-<id>``, its task (``asked``), its 0-based ``lines`` and last instant."""
+    """A sub-agent in a session's file: ``agent-<id>``, its task (``asked``), 0-based ``lines`` and last timestamp."""
 
     name: str
     asked: str
@@ -62,9 +62,9 @@ class InlineAgent(NamedTuple):
 
 
 def inline_agents(path: str) -> list[InlineAgent]:
-    """The sub-agents in a session's file, in their order.
+    """Return the sub-agents in a session's file, in order.
 
-    SessionNotFound where it can't be read.
+    Raise SessionNotFound if it cannot be read.
     """
     found: dict[str, InlineAgent] = {}
     name, owners = "", dict[str, str]()
@@ -76,7 +76,7 @@ def inline_agents(path: str) -> list[InlineAgent]:
             uuid, begins = string(record, "uuid"), opens_turn(record, subagent=True)
             known = owners.get(string(record, "parentUuid")) or (
                 "" if begins else name
-            )  # a gap: the one before it
+            )  # after a gap, the previous sub-agent
             own = (
                 _FOREIGN.sub("", string(record, "agentId"))[:_LONGEST]
                 or _FOREIGN.sub("", uuid)[:_SHOWN]
@@ -94,11 +94,12 @@ def inline_agents(path: str) -> list[InlineAgent]:
 
 @contextlib.contextmanager
 def subagent_as_session(locator: str, cwd: str, where: Where) -> Iterator[SessionFile | None]:
-    """The sub-agent that a locator names, as a session whose ``source`` is the original.
+    """Yield the sub-agent for a locator as a session whose ``source`` is the original.
 
-    None for other locators.
+    Yield None for other locators.
 
-    AmbiguousLocator and SessionNotFound as for any locator; WriteFailed where no copy can be made.
+    Raise AmbiguousLocator or SessionNotFound as for any locator, and WriteFailed if the copy cannot
+    be written.
     """
     if names_subagent(locator) or subagent_name(locator):
         named = _find_named_subagent(locator, cwd, where)
@@ -108,7 +109,7 @@ def subagent_as_session(locator: str, cwd: str, where: Where) -> Iterator[Sessio
         yield None
         return
     found, name, lines = named
-    own = temporary_path(copies_folder(where))  # after a kill the next copy takes it away
+    own = temporary_path(copies_folder(where))  # after a kill, the next copy removes it
     try:
         yield found._replace(
             path=_copy_subagent(found, name, lines, own, where), source=found.original
@@ -120,9 +121,9 @@ def subagent_as_session(locator: str, cwd: str, where: Where) -> Iterator[Sessio
 def _find_named_subagent(
     locator: str, cwd: str, where: Where
 ) -> tuple[SessionFile, str, Container[int] | None] | None:
-    """The transcript, the sub-agent's name, and its lines there (None: all).
+    """Return the transcript, the sub-agent's name, and its lines there (None for all).
 
-    None for a transcript of no sub-agent.
+    Return None if the transcript is not a sub-agent's.
     """
     try:
         found = resolve_transcript(locator, cwd, where, foreign=True)
@@ -143,9 +144,9 @@ def _find_named_subagent(
 def _find_inline_subagent(
     locator: str, cwd: str, where: Where
 ) -> tuple[SessionFile, InlineAgent] | None:
-    """The session, and the sub-agent in its file that the locator names.
+    """Return the session, and the sub-agent in its file that the locator names.
 
-    None for a file without sub-agents.
+    Return None for a file without sub-agents.
     """
     words, _, name = locator.strip().rpartition("/")
     session = resolve(words, cwd, where, foreign=True)
@@ -157,7 +158,7 @@ def _find_inline_subagent(
     if there and not fitting:
         raise SessionNotFound(
             f"No sub-agent {collapse_line(plain_line(name), 80)} of session {session.session_id}",
-            f"Its file holds {collapse_line(', '.join(one.name for one in there), 400)}.",
+            f"Its file contains {collapse_line(', '.join(one.name for one in there), 400)}.",
         )
     if len(fitting) > 1:
         rows = (session._replace(session_id=f"{session.session_id}/{one.name}") for one in fitting)
@@ -170,9 +171,9 @@ def _find_inline_subagent(
 def _copy_subagent(
     found: SessionFile, name: str, lines: Container[int] | None, own: str, where: Where
 ) -> str:
-    """Write the copy into a folder below ``own`` with the name of the session's project.
+    """Write the copy into a folder below ``own`` with the name of the session's project, and return its path.
 
-    WriteFailed.
+    Raise WriteFailed.
     """
     owner = file_of_owner(found.original, found.session_id.partition("/")[0])
     project = os.path.join(own, os.path.basename(project_folder_of(owner, where)))
@@ -191,9 +192,9 @@ def _copy_subagent(
 
 
 def _lines_as_session(path: str, lines: Container[int] | None) -> Iterator[bytes]:
-    """The ``lines`` of a file (None: all) as a session's, all others blank.
+    """Yield the ``lines`` of a file (None for all) as a session's lines, with all others blank.
 
-    SessionNotFound if the file is gone.
+    Raise SessionNotFound if the file is gone.
     """
     with open_transcript(path) as stream:
         for line in read_lines(stream):

@@ -1,4 +1,4 @@
-"""``sessions --subagents``: the sub-agents of the sessions of a project, or of all, the last written first."""
+"""``sessions --subagents``: list the sub-agents of a project's sessions, or of all, most recently written first."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ from resume_hooks.system.text import collapse_line, plain_line
 from resume_hooks.transcripts.head_tail import TITLE_LENGTH, HeadTail
 
 HEADS = ("SUB-AGENT", "AGE", "SIZE", "KIND", "ASKED")
-INLINE = "1."  # the clients of these versions kept sub-agents in the session's own file
+INLINE = "1."  # the clients of these versions stored sub-agents in the session's own file
 
 
 class ListedSubagent(NamedTuple):
-    """A sub-agent: its locator, session, file, kind and task (``asked``); ``mtime`` in seconds."""
+    """A sub-agent: its locator, session, file, kind and task (``asked``); ``mtime`` is in seconds."""
 
     locator: str
     session_id: str
@@ -49,12 +49,12 @@ class ListedSubagent(NamedTuple):
 
     @property
     def ended(self) -> str:
-        """The instant of its last write."""
+        """The time of its last write."""
         return clock.from_epoch(self.mtime)
 
 
 def print_subagents(options: SessionsOptions) -> None:
-    """Print a page of sub-agents. UsageError with options that are about sessions alone."""
+    """Print a page of sub-agents. Raise UsageError with options that only apply to sessions."""
     for other in ("archived", "expiring", "helpers"):
         options.refuse_together("subagents", other)
     if options.agent not in {ALL, NAME}:
@@ -94,7 +94,7 @@ def print_subagents(options: SessionsOptions) -> None:
 def _subagents_of_session(
     session: SessionFile, ends: HeadTail, beside: list[str]
 ) -> Iterator[ListedSubagent]:
-    """The sub-agents that a session started. SessionNotFound where its file is gone."""
+    """Yield the sub-agents that a session started. Raise SessionNotFound if its file is gone."""
     inside = subagents_in(os.path.splitext(session.path)[0], session.session_id)
     for path in (*(one.path for one in inside), *beside):
         if name := subagent_name(path):
@@ -133,9 +133,7 @@ def _listed_subagent(
 
 def _subagents_text(shown: list[ListedSubagent]) -> str:
     if not shown:
-        return (
-            "No sub-agent of these sessions has a transcript here. --all looks into every project."
-        )
+        return "No sub-agent of these sessions has a transcript here. --all searches every project."
     now = time.time()
     rows = []
     for one in shown:
