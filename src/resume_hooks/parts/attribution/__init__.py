@@ -1,4 +1,4 @@
-"""Which session wrote a line: `search --file path:42` answers by the texts of edits alone, or not at all."""
+"""Find the session that wrote a line: `search --file path:42` answers from the texts of edits alone, or not at all."""
 
 from __future__ import annotations
 

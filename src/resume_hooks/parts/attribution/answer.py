@@ -1,7 +1,7 @@
-"""Which session wrote a line: the record of the edit that left it, as the hit of a search.
+"""Answer which session wrote a line, with the record of its edit as a search hit.
 
-The line is one of the file as it is now; where its text is not unique, its neighbours decide. The
-edits that may have written it are found by the index, and read from the transcripts.
+The line is one of the current file. If its text is not unique, its neighbours decide. The index
+finds the edits that may have written it, and they are read from the transcripts.
 """
 
 from __future__ import annotations
@@ -39,21 +39,21 @@ from resume_hooks.transcripts.records import Record, string
 if TYPE_CHECKING:
     from resume_hooks.search.index.update import Progress
 
-SURE = 0.99  # the share of right answers, as benchmarks/attribution measures it
+SURE = 0.99  # the share of right answers, measured by benchmarks/attribution
 MOST = 5_000
-"""Calls that are read, the newest ones; a file with more is not written by hand."""
+"""The maximum number of calls to read, newest first; a file with more is not written by hand."""
 
 LARGEST = 16 * 1024 * 1024
-"""Bytes of the largest file whose lines are looked for; nobody edits a larger one by hand."""
+"""The maximum bytes of a searched file; nobody edits a larger one by hand."""
 
 _ASKED = re.compile(r"(.+):(\d{1,9})", re.DOTALL)
 _ALL = "To see who read or wrote it, leave the line out."
 
 
 class AskedLine(NamedTuple):
-    """Line ``number``, from 1, of ``lines`` without their ends, in the file at ``path``, links resolved.
+    """Line ``number``, from 1, of ``lines`` without their line ends, in the file at ``path``, with links resolved.
 
-    ``tail`` is the file's path within every checkout of its project, ``folders`` are those
+    ``tail`` is the file's path within every checkout of its project, ``folders`` are these
     checkouts.
     """
 
@@ -64,7 +64,7 @@ class AskedLine(NamedTuple):
     number: int
 
     def is_named(self, recorded: str, cwd: str) -> bool:
-        """Whether a path that a session in ``cwd`` recorded is this file, or was this file in a checkout that moved."""
+        """Check whether a path that a session in ``cwd`` recorded is this file, also in a checkout that has moved."""
         whole = os.path.normpath(os.path.join(cwd, recorded))
         if not os.path.isabs(whole) or canonical_path(whole) == self.path:
             return os.path.isabs(whole)
@@ -77,18 +77,19 @@ class AskedLine(NamedTuple):
 
 
 def parse_asked_line(given: str, cwd: str, where: Where) -> AskedLine | None:
-    """The line that ``path:42`` names, seen from ``cwd``; None for a path alone.
+    """Parse ``path:42``, relative to ``cwd``, or return None for a path without a line.
 
-    UsageError for a missing line.
+    Raise UsageError if the line does not exist.
     """
     match = _ASKED.fullmatch(given)
-    if match is None or os.path.lexists(os.path.join(cwd, given)):  # a colon may be part of a name
+    # the colon may be part of the name
+    if match is None or os.path.lexists(os.path.join(cwd, given)):
         return None
     path = os.path.normpath(os.path.join(cwd, os.path.expanduser(match[1])))
     shown = plain_line(path)
     if is_model_shell() and not _is_worked_in(
         path, where
-    ):  # a model may search without being asked, not look at any file
+    ):  # a model may search unasked, but not read any file
         raise UsageError(
             f"No session worked in a folder of {shown}", f"Name a file of a project. {_ALL}"
         )
@@ -100,7 +101,7 @@ def parse_asked_line(given: str, cwd: str, where: Where) -> AskedLine | None:
         )
     if "\ufffd" in lines[number - 1]:
         raise UsageError(
-            f"Line {number} of {shown} is not UTF-8", f"Sessions hold no such text. {_ALL}"
+            f"Line {number} of {shown} is not UTF-8", f"Sessions contain no such text. {_ALL}"
         )
     path = canonical_path(path)
     root = repository_root(os.path.dirname(path)) or os.path.dirname(path)
@@ -114,7 +115,7 @@ def parse_asked_line(given: str, cwd: str, where: Where) -> AskedLine | None:
 
 
 def _is_worked_in(path: str, where: Where) -> bool:
-    """Whether sessions worked in a folder above a file, or in another checkout of its project."""
+    """Check whether sessions ran in a folder above a file, or in another checkout of its project."""
     folder = os.path.dirname(canonical_path(path))
     folders = {folder}
     while (above := os.path.dirname(folder)) != folder:
@@ -134,7 +135,7 @@ def _lines_of_file(path: str) -> list[str]:
         raw = read_regular(path, LARGEST)
     except OSError as error:
         raise UsageError(
-            f"{shown} can't be read: {error.strerror}", f"Name a file that is there. {_ALL}"
+            f"{shown} can't be read: {error.strerror}", f"Name an existing file. {_ALL}"
         ) from error
     if b"\0" in raw:
         raise UsageError(f"{shown} is binary, which has no lines", _ALL)
@@ -144,9 +145,9 @@ def _lines_of_file(path: str) -> list[str]:
 def answer_line_search(
     options: Any, scope: Scope, cwd: str, *, limit: float, progress: Progress | None
 ) -> SearchResult | None:
-    """The result of a search for a line, see ``cli.search``; None without a line.
+    """Return the result of a search for a line, as in ``cli.search``, or None if no line is given.
 
-    UsageError for options of words.
+    Raise UsageError for options of a text search.
     """
     where: Where = options.where
     asked = parse_asked_line(options.file, cwd, where)
@@ -157,7 +158,7 @@ def answer_line_search(
             "Words, --or, --tool and --role have no meaning for a line",
             "Leave them out, or the line.",
         )
-    # A headless run writes files, too, and so does the turn that asks.
+    # Headless runs and the current turn also write files.
     scope = scope._replace(file=asked.tail, helpers=True, asking="")
     sought = Sought((name_term_of(asked).forms,), meant(scope, where))
 
@@ -189,16 +190,16 @@ def _search_edits_of_line(
     ]
     more = candidates.capped
     if more and not hits:
-        how = f"{found.why}; older edits were not looked at"
+        how = f"{found.why}; older edits were not searched"
     else:
         how = found.why
     return SearchResult((query,), hits, len(hits), more, how, notes, 0, [], len(late))
 
 
 def _hits_of_record(record: Posting, asked: AskedLine, query: Query, sources: Sources) -> list[Hit]:
-    """The record of the edit as a hit, with the line as its snippet.
+    """Return the record of the edit as a hit, with the line as its snippet.
 
-    Empty where the record is gone by now.
+    Return [] if the record is gone.
     """
     turn = TurnHit(turn_key(record.file, record.turn), [record], 0.0)
     found = Hits(sources, [Wording(query, [])]).best([[Found(0, turn)]], 1).hits
@@ -211,13 +212,13 @@ def _hits_of_record(record: Posting, asked: AskedLine, query: Query, sources: So
 
 
 def name_term_of(asked: AskedLine) -> Term:
-    """The file's own name as a term; a command that writes the file holds it."""
+    """Return the file's name as a search term; a command that writes the file contains it."""
     name = os.path.basename(asked.path)
     return Term(name, tuple(map(tuple, forms_of(name))), exact=True)
 
 
 class Candidates:
-    """Finds edits by an open index, in the ``entered`` files; ``capped`` if there are more than it reads."""
+    """Finds edits with an open index in the ``entered`` files; ``capped`` if there are more than it reads."""
 
     def __init__(self, index: OpenIndex, scope: Scope, entered: Entered, sources: Sources) -> None:
         self._index = index
@@ -227,7 +228,7 @@ class Candidates:
         self.capped = False
 
     def edits_of_file(self, asked: AskedLine) -> Iterator[Edit[Posting]]:
-        """Every edit of the file, and every reading of it, as an edit that changes nothing."""
+        """Yield every edit of the file, and every read of it as an edit without changes."""
         calls = self._find_calls(self._scope)
         if (named := name_term_of(asked)).forms:
             name = Terms(self._index.words).strictly(named)
@@ -264,13 +265,13 @@ class Candidates:
 def _changes_by_calls(
     path: str, rows: Mapping[int, Posting]
 ) -> Iterator[tuple[Posting, Record, Change]]:
-    """The changes by answered calls of a transcript, each with its posting and record; ``rows`` are by offset."""
+    """Yield the changes by answered calls in a transcript, with posting and record; ``rows`` are keyed by offset."""
     waiting: dict[str, tuple[Posting, Record, Record]] = {}
     last = max(rows)
     with (
         contextlib.suppress(OSError),
         open_regular(path, follow=False) as stream,
-    ):  # it may be gone by now
+    ):  # the file may be gone
         for line in read_lines(stream, stream.seek(min(rows))):
             row = rows.get(line.offset)
             if row or any(call_id.encode() in line.raw for call_id in waiting):

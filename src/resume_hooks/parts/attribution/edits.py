@@ -1,8 +1,8 @@
-"""The changes of a call to files: texts before and after, as far as records have them.
+"""Extract the changes that a call made to files: texts before and after, if the records contain them.
 
 A failed call changed nothing.
 
-The client's ``structuredPatch`` is not used: it holds spaces where the file has tabs.
+The client's ``structuredPatch`` is not used, because it has spaces in place of the file's tabs.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ _DOCUMENT = re.compile(
 )
 """The beginning of a command that writes a here-document to a file.
 
-Of other commands the text is not certain.
+The text that other commands write is uncertain.
 """
 
 _EXPANDED = re.compile(r"[$`\\]")
-_UPDATED = "has been updated"  # in the client's answer to a Write over a file that was there
+_UPDATED = "has been updated"  # in the client's answer to a Write that replaced an existing file
 
 
 class Hunk(NamedTuple):
-    """A stretch of a file before and after an edit; the ``whole`` file where that is known."""
+    """A part of a file before and after an edit, or the ``whole`` file if that is known."""
 
     before: str
     after: str
@@ -41,9 +41,9 @@ class Hunk(NamedTuple):
 
 
 class Change(NamedTuple):
-    """A call's change of the file at ``path``.
+    """The change of the file at ``path`` by a call.
 
-    ``blind``: it may have overwritten a file whose text is not known.
+    ``blind`` is true if it may have overwritten a file with unknown text.
     """
 
     path: str
@@ -52,16 +52,16 @@ class Change(NamedTuple):
 
 
 def split_lines(text: str) -> list[str]:
-    """The lines of a text without their ends: tools change these, and record line feeds alone."""
+    """Return the lines of a text without line ends, since tools change these and records only have line feeds."""
     if text:
         return text.replace("\r\n", "\n").removesuffix("\n").split("\n")
     return []
 
 
 def changes_of(call: Record, result: Record, details: Record) -> Iterator[Change]:
-    """The files that a call changed, or read (without a hunk).
+    """Yield the files that a call changed, or read (without a hunk).
 
-    ``result`` is the block that answers it, ``details`` are the client's notes beside that.
+    ``result`` is the result block of the call, ``details`` are the client's notes on it.
     """
     name, given = string(call, "name"), mapping(call, "input")
     if records.is_error(result):
@@ -82,12 +82,12 @@ def _change_of_write(given: Record, details: Record, *, updated: bool) -> Change
     if isinstance(before, str):
         return Change(path, (Hunk(before, content, whole=True),))
     if updated or details.get("type") == "update":
-        return Change(path, (Hunk(content, content, whole=True),))  # its new lines are not known
+        return Change(path, (Hunk(content, content, whole=True),))  # its new lines are unknown
     return Change(path, (Hunk("", content, whole=True),))
 
 
 def _hunks_of_edit(given: Record, details: Record) -> Iterator[Hunk]:
-    """The whole file where its text before is known, else each stretch."""
+    """Yield the whole file if its previous text is known, else each part."""
     if isinstance(details.get("newString"), str):
         own = details
     else:

@@ -1,8 +1,8 @@
-"""The rule: the edit that left a line is found by its text, and where that is not enough by the lines around it.
+"""Find the edit that left a line by its text, and if that is not enough, by the lines around it.
 
 The last edit of a file proves nothing. An edit wrote a line if it left more copies of its text than
-it found, and if nothing shows that the text was gone later. Lines by people, formatters and merges
-are in no edit, so no session is named: a wrong name is worse than no name.
+before, and if nothing shows that the text disappeared later. Lines by people, formatters and merges
+are in no edit, so no session is named: a wrong name is worse than none.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from typing import Generic, NamedTuple, TypeVar
 from resume_hooks.parts.attribution.edits import Hunk, split_lines
 
 REACH = 4
-"""Lines on either side that are compared.
+"""The number of lines on each side that are compared.
 
-A place that needs more to be unique is repeated, or generated.
+A place that needs more to be unique is repeated or generated.
 """
 
-TELLING = 12  # letters and digits of a line that is distinctive by itself; `return None` is not
+TELLING = 12  # letters and digits of a distinctive line; `return None` has fewer
 MOST_COMPARED = 2_000
-"""Lines of a change that are compared one by one; in a longer change neighbours prove nothing."""
+"""The maximum lines of a change to compare one by one; in a longer change, neighbours prove nothing."""
 
 NOWHERE = "no edit of a session wrote a line of this text"
 NEIGHBOURS = "sessions wrote lines of this text, but none between these neighbours"
@@ -35,8 +35,8 @@ R = TypeVar("R")
 class Edit(NamedTuple, Generic[R]):
     """An edit of the file by a ``session``, in its checkout at ``path`` on a ``branch``.
 
-    ``time`` orders edits, ``record`` is the caller's key of it; ``blind``: the text before it is
-    not known.
+    ``time`` orders edits. ``record`` is the caller's key. ``blind`` is true if the text before it
+    is unknown.
     """
 
     record: R
@@ -49,17 +49,18 @@ class Edit(NamedTuple, Generic[R]):
 
 
 class Verdict(NamedTuple, Generic[R]):
-    """The record of the edit that wrote a line, None where that is not proved; ``why`` in words."""
+    """The record of the edit that wrote a line, or None if that is not proved; ``why`` explains it."""
 
     record: R | None
     why: str
 
 
 class _Trace(NamedTuple, Generic[R]):
-    """The effect of an edit on the text of a line: how many ``more`` copies it left, below 0 for fewer.
+    """The effect of an edit on a line's text: ``more`` is the change in the number of copies.
 
-    ``gone``: the file is known to have lacked the text, before or after; ``others``: copies were
-    there before; ``fits``: it wrote a copy between the very neighbours.
+    ``gone`` is true if the file is known to have lacked the text, before or after. ``others`` is
+    true if there were copies before. ``fits`` is true if it wrote a copy between the same
+    neighbours.
     """
 
     edit: Edit[R]
@@ -70,9 +71,9 @@ class _Trace(NamedTuple, Generic[R]):
 
 
 class _Asked(NamedTuple):
-    """A line's ``text``, and the ``block`` of lines around it that is unique, ``[]`` without one; ``place`` is in that.
+    """A line's ``text``, and the unique ``block`` of lines around it, or ``[]``; ``place`` is its index in the block.
 
-    A None stands for the start or the end of the file.
+    None in the block stands for the start or the end of the file.
     """
 
     text: str
@@ -82,7 +83,7 @@ class _Asked(NamedTuple):
 
 
 def find_writer(lines: Sequence[str], number: int, edits: Iterable[Edit[R]]) -> Verdict[R]:
-    """Find the edit that wrote line ``number``, from 1, of a file that is now ``lines``; ``edits`` in any order."""
+    """Find the edit that wrote line ``number``, from 1, of the current ``lines``; ``edits`` may be in any order."""
     asked = _describe_line(lines, number - 1)
     traces = sorted(
         (_trace_of_edit(edit, asked) for edit in edits), key=lambda trace: trace.edit.time
@@ -100,7 +101,7 @@ def find_writer(lines: Sequence[str], number: int, edits: Iterable[Edit[R]]) -> 
                 lost.add(other.edit.branch)
         if trace.edit.branch in lost:
             why = GONE
-        elif trace.fits or not lost:  # from another branch a merge brings the neighbours, too
+        elif trace.fits or not lost:  # a merge also brings the neighbours from another branch
             return Verdict(
                 trace.edit.record, "by its text" if alone else "by its text and its neighbours"
             )
@@ -111,7 +112,7 @@ def _describe_line(lines: Sequence[str], at: int) -> _Asked:
     text, framed = lines[at], [None, *lines, None]
     alone = (
         _is_telling(text) and sum(line.strip() == text.strip() for line in lines) == 1
-    )  # another indent is not distinctive
+    )  # the same text with another indent is not distinctive
     for reach in range(1, REACH + 1):
         start = max(0, at + 1 - reach)
         block = framed[start : at + 2 + reach]
@@ -179,7 +180,7 @@ def _new_lines(before: list[str], after: list[str]) -> frozenset[int]:
 
 
 def _count_alike(one: list[str], other: list[str]) -> int:
-    """The number of equal lines at the beginning of two texts."""
+    """Return the number of equal lines at the beginning of two texts."""
     return next(
         (at for at, pair in enumerate(zip(one, other, strict=False)) if ne(*pair)),
         min(len(one), len(other)),
@@ -187,7 +188,10 @@ def _count_alike(one: list[str], other: list[str]) -> int:
 
 
 def _may_have_been_there(trace: _Trace[R], earlier: Sequence[_Trace[R]]) -> bool:
-    """Whether the text may have been there before: the session had removed it, or overwrote the file unread."""
+    """Check whether the text may be older.
+
+    That is so if the session had removed it before, or overwrote the file without reading it.
+    """
     if trace.edit.blind and earlier:
         return True
     own = (
