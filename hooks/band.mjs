@@ -30,6 +30,7 @@ export async function measure($, started) {
   else if (tokens < filled.from) filled = { id, of, look: filled.from, line: filled.line }
   const now = filled
   now.tokens = tokens
+  now.path = started?.transcript_path // so that no limit of the other session's model is taken
   if (tokens >= now.look) now.answered = learn($, now)
   await now.answered // as well where it was asked at the start, and the turn ended first
   redraw($)
@@ -37,10 +38,10 @@ export async function measure($, started) {
 }
 
 async function learn($, now) {
-  const { id, look: before, tokens } = now
+  const { id, look: before, tokens, path } = now
   now.look = Infinity // asked once
   try {
-    const { look = Infinity, ...more } = await ask($, { command: 'band', tokens, session_id: id })
+    const { look = Infinity, ...more } = await ask($, { command: 'band', tokens, session_id: id, ...path && { transcript_path: path } })
     Object.assign(now, more, { look })
   } catch (error) { // the engine failed, or came too late on a busy machine: the next turn asks again
     now.look = before

@@ -126,8 +126,9 @@ test('a start is measured by what it tells, while the client still names the ses
   on('classic.SessionStart', async () => ({}))
   on('clock.after', async () => ({ value: undefined }))
   on('ui.invalidate', async () => ({ value: undefined }))
-  await $.classic.SessionStart({ source: 'resume', session_id: 'b', context_tokens: 150000 })
+  const told = { session_id: 'b', transcript_path: '/x/b.jsonl' }
+  await $.classic.SessionStart({ source: 'resume', context_tokens: 150000, ...told })
   for (let turn = 0; turn < 50; turn++) await new Promise(done => setTimeout(done, 1))
-  const [{ command, session_id, tokens }] = events
-  expect({ command, session_id, tokens }).toEqual({ command: 'band', session_id: 'b', tokens: 150000 })
+  const [{ command, session_id, transcript_path, tokens }] = events
+  expect({ command, session_id, transcript_path, tokens }).toEqual({ command: 'band', ...told, tokens: 150000 })
 })
