@@ -34,11 +34,11 @@ def test_a_sound_session_passes(tmp_path: Path) -> None:
     assert broken(session_bytes(GOOD), tmp_path) == set()
 
 
-TREE = "one root, every parent stands before its child"
+TREE = "one root, every parent precedes its child"
 LIVE = "the live chain is the whole file in order"
-LATEST = "instants never go back, and the last is the latest alone"
-FORM = "no message has a form that is refused"
-PAIRS = "every tool call is answered once"
+LATEST = "timestamps are in order, and the last one is unique"
+FORM = "every message has an accepted form"
+PAIRS = "every tool call has one result"
 PLAIN = {**assistant("x", uuid="b", parent="a"), "message": {"role": "assistant", "content": "x"}}
 
 
@@ -71,7 +71,7 @@ CASES: dict[str, tuple[list[Any], str]] = {
     "answered twice": ([*GOOD, tool_result("t1", uuid="e", parent="d", ts=4)], PAIRS),
     "foreign session id": (
         [*GOOD, after("e", session_id="else")],
-        "every record carries the session's id",
+        "every record has the session's id",
     ),
 }
 

@@ -66,7 +66,7 @@ def test_what_asks_for_nothing(text: str) -> None:
     ("text", "count", "there"),
     [
         ("6", 5, "It has turns 1 to 5."),
-        ("last", 0, "It has no turns; --turns 0 is what stands in it."),
+        ("last", 0, "It has no turns; --turns 0 shows its records."),
     ],
 )
 def test_turns_that_are_not_there(text: str, count: int, there: str) -> None:

@@ -1,5 +1,5 @@
-"""The client's file format: lines, records, the live chain, tokens, raw edits, placeholders, invariants of a file.
+"""The client's file format: lines, records, the live chain, tokens, raw edits, placeholders, a file's invariants.
 
-May import the ground and ``system.text``. Must not look for sessions, write files, or open a path
-it was not given.
+May import the ground and ``system.text``. Must not search for sessions, write files, or open other
+paths than its callers pass.
 """

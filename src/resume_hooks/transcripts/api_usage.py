@@ -1,7 +1,7 @@
-"""What the API counted of a session's requests: what its cache holds and for how long, and what a turn here takes.
+"""The API's token counts for a session: the size and lifetime of its cache, and the cost of a turn.
 
-Read from the two ends of the file. Branches and sub-agents aside, requests count in the order in
-which they were made.
+Both ends of the file supply the counts. Branches and sub-agents are ignored; requests count in the
+order of the file.
 """
 
 from __future__ import annotations
@@ -20,24 +20,22 @@ from resume_hooks.transcripts.records import Record
 from resume_hooks.transcripts.tokens import USUAL_BASE, USUAL_SHARED, FirstRequest, first_request
 from resume_hooks.transcripts.transcript import scan
 
-FIVE_MINUTES = (
-    300  # seconds that the API keeps what was cached, from each read anew, unless asked for more
-)
-HOUR = 3_600  # seconds that it keeps what was cached for an hour
+FIVE_MINUTES = 300  # the cache's default lifetime, renewed by each read
+HOUR = 3_600  # the lifetime of a one-hour cache
 REQUESTED = {
     "5m": FIVE_MINUTES,
     "1h": HOUR,
-}  # clients since 2.1.329 write what they asked for beside an answer
-LAST_TURNS = 12  # turns at the end whose medians are a typical one
+}  # since 2.1.329 clients record the requested lifetime with each answer
+LAST_TURNS = 12  # turns at the end whose median is the typical turn
 
 
 class Traffic(NamedTuple):
     """The requests at the end of a session.
 
-    ``last_ms`` is when ``model`` answered the last one, None if none was counted; ``lifetime`` the
-    seconds that its cache lives, 0 if nothing is cached; ``cached`` the tokens that a warm cache
-    holds; ``requests`` and ``growth`` what a turn takes: requests, and tokens that it adds to the
-    context, by ``turns`` of which that is known; a ``growth`` of 0 is unknown.
+    ``last_ms`` is the time of the last answer, by ``model``, or None if there is no counted answer.
+    ``lifetime`` is the cache's lifetime in seconds, 0 if nothing is cached. ``cached`` is the
+    number of tokens in a warm cache. A typical turn has this number of ``requests`` and adds
+    ``growth`` tokens to the context (0 if unknown), according to ``turns`` turns.
     """
 
     last_ms: int | None
@@ -49,23 +47,23 @@ class Traffic(NamedTuple):
     model: str = ""
 
     def age(self, now_ms: int) -> int | None:
-        """Seconds since the last request; None if none was counted."""
+        """Return the seconds since the last request, or None if no request was counted."""
         if self.last_ms is None:
             return None
         return max(0, (now_ms - self.last_ms) // 1_000)
 
     def is_warm(self, now_ms: int) -> bool:
-        """Whether the cache still holds the last request."""
+        """Check whether the cache still contains the last request."""
         age = self.age(now_ms)
         return age is not None and age < self.lifetime
 
 
 def traffic_of(file: str | OneOpen) -> Traffic:
-    """The requests at the end of a session, from as little of its end as holds one.
+    """Return the requests at the end of a session, reading as little of the file as possible.
 
-    SessionNotFound as ``scan``.
+    Raise SessionNotFound as ``scan`` does.
 
-    What a turn adds is worth the longer end, no whole scan.
+    If the growth is unknown, read the longer end, but not the whole file.
     """
     for reach in (*tokens.TAIL_REACHES, 0):
         seen = _Requests()
@@ -78,7 +76,7 @@ def traffic_of(file: str | OneOpen) -> Traffic:
 
 
 def base_of(ends: HeadTail, where: Where) -> FirstRequest:
-    """What a new session begins with, by the first request of this one or of an ancestor, else the usual figures."""
+    """Return the size of a new session's first request: this session's, an ancestor's, or the usual figures."""
     known = set[str]()
     with contextlib.suppress(SessionNotFound):
         while True:
@@ -98,9 +96,9 @@ def base_of(ends: HeadTail, where: Where) -> FirstRequest:
 
 
 class _Turn:
-    """Requests of a turn by the ids of their answers.
+    """A turn's requests, as the ids of their answers.
 
-    The context that it began and ended with, 0 for unknown.
+    Also the context's size before and after the turn, 0 if unknown.
     """
 
     def __init__(self, before: int) -> None:
@@ -116,7 +114,7 @@ class _Turn:
 
 
 class _Requests:
-    """An observer of ``transcript.scan`` that counts what was asked."""
+    """An observer of ``transcript.scan`` that counts requests."""
 
     def __init__(self) -> None:
         self.turns = [_Turn(0)]
@@ -130,7 +128,7 @@ class _Requests:
             return
         if node.boundary:
             self.turns.append(_Turn(0))
-            self.last = self.last[0], 0  # what was cached is not sent any more
+            self.last = self.last[0], 0  # the old cache is not sent again
         elif node.prompt:
             self.turns.append(_Turn(self.turns[-1].after))
         elif node.input_tokens and records.model(record):
@@ -145,12 +143,12 @@ class _Requests:
             )
             cached = sum(map(records.positive, counts))
             self.last = node.time_ms, cached
-            if cached:  # clients ask for a cache also where none is kept
+            if cached:  # clients request a cache even if none is kept
                 self.lifetime = _lifetime(record) or self.lifetime or FIVE_MINUTES
 
     def traffic(self, *, whole: bool) -> Traffic:
-        # The first turn of an end may have lost its beginning; before the first prompt of a whole
-        # file there is none.
+        # The first turn of a file's end may be incomplete. A whole file has no requests before its
+        # first prompt.
         turns = [turn for turn in self.turns if turn.answers]
         if not whole and len(turns) > 1 and turns[0] is self.turns[0]:
             turns = turns[1:]
@@ -172,12 +170,12 @@ class _Requests:
 
 
 def _lifetime(record: Record) -> int | None:
-    """How long an answer's cache lives, as far as the record tells it."""
+    """Return the lifetime of an answer's cache in seconds, or None if the record does not show it."""
     asked = REQUESTED.get(records.string(record, "promptCacheRequested"))
     if asked is not None:
         return asked
     split = records.mapping(records.usage(record), "cache_creation")
-    # The part that is dropped first decides: all that comes after it is written anew with it.
+    # The part that expires first decides, because everything after it must be cached again.
     for key, seconds in (
         ("ephemeral_5m_input_tokens", FIVE_MINUTES),
         ("ephemeral_1h_input_tokens", HOUR),
@@ -188,7 +186,10 @@ def _lifetime(record: Record) -> int | None:
 
 
 def _median(numbers: list[int]) -> int:
-    """The middle one, the larger of two; 0 for none. ``statistics`` would cost a prompt 10 ms."""
+    """Return the median, or the larger of two middle numbers; 0 for an empty list.
+
+    Importing ``statistics`` costs 10 ms.
+    """
     if numbers:
         return sorted(numbers)[len(numbers) // 2]
     return 0

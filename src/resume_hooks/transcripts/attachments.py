@@ -1,6 +1,6 @@
-"""Attachments: what the client adds to a conversation by itself, and which of its texts reach the API.
+"""Attachments: records that the client adds to a conversation, and their texts that reach the API.
 
-Measured on 2.1.42, 2.1.112 and 2.1.329. Kinds that are not named here send little or nothing.
+Measured with 2.1.42, 2.1.112 and 2.1.329. Other kinds send little or nothing.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from resume_hooks.transcripts.parted_text import put_together
 from resume_hooks.transcripts.records import Record, mapping, string
 
-Address = tuple[str | int, ...]  # keys and indexes that lead from a record to a value in it
+Address = tuple[str | int, ...]  # the keys and indexes from a record to a value in it
 
 QUEUED, HOOK_CONTEXT, HOOK_SUCCESS = "queued_command", "hook_additional_context", "hook_success"
-"""Kinds of attachments: a prompt typed while the model was busy, what hooks added for the model, how one hook went."""
+"""Kinds of attachments: a prompt typed while the model was busy, all hooks' additions, one hook's result."""
 
-EVERY = -1  # in an address of the table: each item of a list
+EVERY = -1  # in an address of the table: every item of a list
 
 SENT: dict[str, Address] = {
     "agent_listing_delta": ("addedLines", EVERY),
@@ -32,23 +32,26 @@ SENT: dict[str, Address] = {
     "skill_listing": ("content",),
     "total_tokens_reminder": ("text",),
 }
-"""Where the text of each kind stands that sends one."""
+"""The address of the text in each kind of attachment that sends one."""
 
 BULK = frozenset({"edited_text_file", "file", HOOK_CONTEXT, HOOK_SUCCESS, "selected_lines_in_ide"})
-"""Kinds whose text may be replaced. The others are listings that the client never sends again once they are in the
-conversation, rules of the project, or the user's words."""
+"""Kinds whose text may be replaced.
+
+The other kinds are listings that the client sends only once, the project's rules, or the user's
+words.
+"""
 
 
 def kind_of(record: Record) -> str:
-    """The kind of an attachment record."""
+    """Return the kind of an attachment record."""
     return string(mapping(record, "attachment"), "type")
 
 
 def sent_texts(record: Record) -> Iterator[tuple[Address, str]]:
-    """The texts of an attachment record that are sent, each with its address in the record.
+    """Yield the texts of an attachment record that are sent, each with its address in the record.
 
-    Since 2.1.329 what was ``rendered`` for the API may stand beside the attachment; then it alone
-    counts.
+    Since 2.1.329 the text ``rendered`` for the API may be stored beside the attachment; then only
+    that text counts.
     """
     rendered = record.get("rendered")
     if isinstance(rendered, list):
@@ -58,9 +61,9 @@ def sent_texts(record: Record) -> Iterator[tuple[Address, str]]:
 
 
 def hook_texts(record: Record) -> list[str]:
-    """What hooks added for the model at one event, a text that came in parts whole again.
+    """Return the texts that hooks added for the model at one event; join a text that came in parts.
 
-    Of other records nothing.
+    Return an empty list for other records.
     """
     if kind_of(record) == HOOK_CONTEXT:
         texts = mapping(record, "attachment").get("content")
@@ -72,10 +75,10 @@ def hook_texts(record: Record) -> list[str]:
 
 
 def hook_output(record: Record) -> str:
-    """What one hook gave for the model, as its output says; ``""`` for nothing.
+    """Return the text for the model in one hook's output, or ``""``.
 
-    These records stand before that of ``hook_texts``, which holds them all and may be too long for
-    a head.
+    These records precede the record of ``hook_texts``, which has all of the texts and may be too
+    long for a file's head.
     """
     if kind_of(record) != HOOK_SUCCESS:
         return ""

@@ -1,9 +1,9 @@
-"""The kinds of records beside the conversation, and the field of those that say a single thing.
+"""The kinds of records outside the conversation, and the value field of simple ones.
 
-Clients append them as things change: of each kind the last one counts. And what ``/clear`` leaves
-in the session that it starts, to which the client gives the title of the one before.
+Clients append such records when a value changes, so the last one of each kind counts. Also the
+traces of ``/clear`` in the new session, which gets the title of the previous one.
 
-Standard library and Python 3.9: the session hooks write here before the engine is installed.
+Standard library and Python 3.9: the session hooks use this module before the engine is installed.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ MODE, WORKTREE, RELOCATED = "mode", "worktree-state", "relocated"
 SNAPSHOT, DELTA = "file-history-snapshot", "file-history-delta"
 SNAPSHOTS = frozenset({SNAPSHOT, DELTA})  # the states of the user's files at a message
 REPLACED = (
-    "content-replacement"  # results sent shorter, so that what is cached of them still counts
+    "content-replacement"  # results that are sent in shortened form, so that the cache stays valid
 )
 
 DIGEST = "resume-hooks-digest"
 DIGEST_HEAD = "digest of what was done before"
-"""The kind of the record that keeps a digest of ours, and how a digest's text begins."""
+"""The kind of our record that stores a digest, and the beginning of a digest's text."""
 
 IMPORTED = "import_metadata"
-"""The one field of the first line of an imported session."""
+"""The only field in the first line of an imported session."""
 
 TITLES = {CUSTOM_TITLE: "customTitle", AI_TITLE: "aiTitle", SUMMARY: "summary", TAG: "tag"}
-"""What names a session, and the field that holds the words."""
+"""The kinds of records that name a session, and their text fields."""
 
 FIELDS = {**TITLES, AGENT_NAME: "agentName", LAST_PROMPT: "lastPrompt"}
 
@@ -43,25 +43,25 @@ SILENT = SNAPSHOTS | {
     "api-request-shape", "atis-latch", "bridge-session", "continued-in", "cost-state", "derived-from",
     "permission-mode", "tools-used", DIGEST,
 }  # fmt: skip
-"""What nobody said; what was queued is said once it is sent."""
+"""Kinds without words of the conversation; a queued prompt counts once it is sent."""
 
 
 def label(kind: str, words: str, session_id: str) -> dict[str, Any]:
-    """A record that gives a session a title, a tag or a name."""
+    """Return a record that gives a session a title, a tag or a name."""
     return {"type": kind, FIELDS[kind]: words, "sessionId": session_id}
 
 
 AFTER_CLEAR = "This session was started by /clear, after a handoff "
-"""How a session that ``/clear`` started is told of the handoff that it took, before the handoff's own opening."""
+"""The sentence before a handoff's opening in a session that ``/clear`` started."""
 
 FURTHER_PART = "More of what this session starts with"
-"""How each further part begins where a hook's text came in several; ``parted_text`` puts them together."""
+"""The beginning of every further part of a hook's text; ``parted_text`` joins the parts."""
 
 
 def kind_after_clear(head: bytes) -> str:
-    """How a session came to be that begins with these bytes, ``clear`` or ``handoff``; ``""`` for any other."""
-    # 2.1.112 writes the command behind what hooks gave, which may be long; each hook's record names
-    # the event.
+    """Return ``clear`` or ``handoff`` for the head of a session that started that way, or ``""``."""
+    # 2.1.112 writes the command after the hooks' texts, which may be long, but each hook's record
+    # names the event.
     if (
         b'"<command-name>/clear</command-name>' not in head
         and b'"hookName":"SessionStart:clear"' not in head

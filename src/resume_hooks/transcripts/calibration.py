@@ -1,10 +1,10 @@
-"""Calibration: what each piece costs, from what the API counted between one answer and the next.
+"""Calibration: the token cost of each piece, derived from the growth of the API's counts between answers.
 
-The input of a request grew by exactly what was added since the one before: that growth is shared
-out among the records between the two, so that savings add up to what was really paid. Without
-counts, the session's own ratio is used. What was counted once and is missing later was either
-thinking, which the API drops when a turn is over, or outputs that the client noted to have cleared
-from its memory; those it sends again on resume.
+Each request's input grew by exactly the content added since the previous request. This growth is
+distributed over the records in between, so savings add up to the tokens actually paid for. Without
+counts, the session's own ratio is used. Tokens that were counted once and are missing later were
+either thinking, which the API drops after a turn, or outputs that the client cleared from its
+memory; the client sends the latter again on resume.
 """
 
 from __future__ import annotations
@@ -20,17 +20,19 @@ from resume_hooks.transcripts.trimmable_pieces import MEDIA, THINKING, Piece, Pi
 PLAUSIBLE = (
     1.2,
     8.0,
-)  # characters a token that text can have; anything beyond was something else that grew
+)  # plausible characters per token of text; outside this range, other content grew
 MIN_THOUGHT_RATIO = (
-    1.5  # characters a token of thinking at least; most of it is known by its encryption alone
+    1.5  # minimum characters per token of thinking, which is mostly visible only as encrypted data
 )
-MIN_GROWTH = 1_000  # tokens from which on a session tells its own ratio
+MIN_GROWTH = 1_000  # tokens of growth that a session needs to determine its own ratio
 
 
 class Scale:
-    """Tokens of pieces; ``ratio`` stands in for records without one, ``again`` are what the last count misses.
+    """The token cost of pieces.
 
-    ``dropped`` are tokens of thinking that were counted once, and which the last count lacks.
+    ``ratio`` applies to records without counts; ``again`` are tokens missing from the last count.
+
+    ``dropped`` are tokens of thinking that an earlier count included and the last count lacks.
     """
 
     def __init__(
@@ -48,18 +50,18 @@ class Scale:
         self._thoughts = thoughts
 
     def tokens(self, piece: Piece) -> float:
-        """What a piece costs each time the conversation is sent."""
+        """Return a piece's cost each time the conversation is sent."""
         if piece.kind == THINKING:
             return piece.characters * self._thoughts.get(piece.number, 1 / self.ratio)
         return piece.tokens + piece.characters * self._texts.get(piece.number, 1 / self.ratio)
 
     def tokens_of_text(self, number: int, characters: int) -> float:
-        """What a text of so many characters would cost in the record ``number``."""
+        """Return the cost of a text with this number of characters in the record ``number``."""
         return characters * self._texts.get(number, 1 / self.ratio)
 
 
 class _Gap(NamedTuple):
-    """What was added between two requests: the growth in tokens, and characters of each kind that make it up."""
+    """The additions between two requests: the growth in tokens, and the characters of each kind of content."""
 
     nodes: tuple[Node, ...]
     growth: int
@@ -71,8 +73,8 @@ class _Gap(NamedTuple):
 def calibrate(
     chain: Sequence[Node], pieces: Pieces, usual: float = tokens.CHARACTERS_PER_TOKEN
 ) -> Scale:
-    """The scale of a live chain; ``usual`` is the ratio of one that is too short to tell its own."""
-    # What was trimmed in place had another size when it was counted.
+    """Calibrate a live chain; ``usual`` is the ratio for a chain that is too short to determine its own."""
+    # Content that was trimmed in place had another size when it was counted.
     gaps = []
     for gap in _gaps(chain, pieces):
         if not any(node.number in pieces.origins for node in gap.nodes):
@@ -106,16 +108,16 @@ def calibrate(
 
 
 class _Share(NamedTuple):
-    """Tokens a character of the two kinds of text in a gap."""
+    """Tokens per character for the two kinds of text in a gap."""
 
     text: float
     thought: float
 
 
 def _share_growth(gap: _Gap, ratio: float) -> _Share:
-    """How a gap's growth is shared out: text first, at the usual ratio; thinking what is left.
+    """Divide a gap's growth: first text at the usual ratio, then thinking gets the remainder.
 
-    Then text again.
+    Text gets any growth that is left after that.
     """
     room = gap.growth - gap.media - gap.text / ratio
     thinking = min(max(0.0, room), gap.thought / MIN_THOUGHT_RATIO)
@@ -128,9 +130,9 @@ def _share_growth(gap: _Gap, ratio: float) -> _Share:
 
 
 def _gaps(chain: Sequence[Node], pieces: Pieces) -> Iterable[_Gap]:
-    """The stretches between the requests that were counted.
+    """Yield the gaps between counted requests.
 
-    Messages kept from before a compaction tell nothing.
+    Messages kept from before a compaction are skipped.
     """
     thought: Counter[int] = Counter()
     media: Counter[int] = Counter()

@@ -1,12 +1,13 @@
-"""The live chain: the records a client would send on resume, rebuilt by the client's own rules.
+"""The live chain: the records that a client would send on resume, computed by the client's own rules.
 
-Measured on clients up to 2.1.329 (docs/transcripts.md); where their versions differ, the newest is
-followed. Pure functions over nodes; no file is touched here.
+Measured with clients up to 2.1.329 (docs/transcripts.md). If versions differ, the newest one
+counts. These are pure functions over nodes without file access.
 
-Records are found by uuid, with the parents that the client would see. Progress and broken records
-are stepped over; the last compaction's kept messages are hung between its summary and what came
-after, and what it dropped is gone. Of the ends of all branches the checkpoint wins, or the file's
-last record where that continues it; without a checkpoint the last record decides.
+Records are found by uuid, with the parents that the client would use. Progress and broken records
+are skipped. Messages kept by the last compaction are inserted between its summary and the following
+records; messages that it dropped are gone. Among the ends of all branches the checkpoint wins, or
+the file's last record if that continues the checkpoint. Without a checkpoint the last record
+decides.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ from resume_hooks.transcripts.nodes import Checkpoint, Node, ancestors
 from resume_hooks.transcripts.records import ASSISTANT, PROGRESS
 
 SKIPPED_BYTES = 5 * 1024 * 1024
-"""Size of a file, in bytes, over which clients (2.1.112 and later) don't even read what a compaction dropped."""
+"""The file size in bytes above which clients (2.1.112 and later) skip the part before a compaction while reading."""
 
 
 class Graph:
-    """``nodes`` by uuid in the order of their first appearance; ``spliced`` where kept messages were hung in."""
+    """``nodes`` by uuid, in order of first appearance; ``spliced`` if kept messages were inserted."""
 
     def __init__(self, nodes: Iterable[Node], size: int = 0) -> None:
         self.nodes: dict[str, Node] = {}
@@ -43,7 +44,7 @@ class Graph:
                     self._parents.clear()
                     progress.clear()
                 self.nodes[node.uuid] = (
-                    node  # a duplicate uuid: the last one wins, in the place of the first
+                    node  # for a duplicate uuid the last record wins, at the position of the first
                 )
                 self._parents[node.uuid] = _step(node.parent, progress)
         for uuid, parent in self._parents.items() if broken else ():
@@ -51,18 +52,18 @@ class Graph:
         self.spliced = self._splice()
 
     def parent(self, node: Node) -> Node | None:
-        """The record that ``node`` hangs on, or None at a root and where the parent is not in the file."""
+        """Return the parent of ``node``, or None for a root or if the parent is not in the file."""
         uuid = self._parents[node.uuid]
         if uuid is None:
             return None
         return self.nodes.get(uuid)
 
     def is_root(self, node: Node) -> bool:
-        """Whether no parent was ever named, so that nothing is missing above."""
+        """Check whether the record never had a parent, so that nothing is missing above it."""
         return self._parents[node.uuid] is None
 
     def children(self, among: Iterable[Node]) -> dict[str, list[Node]]:
-        """The records of ``among`` that hang on each uuid, in their order."""
+        """Return the children of each uuid in ``among``, in their order."""
         found: dict[str, list[Node]] = {}
         for node in among:
             parent = self._parents[node.uuid]
@@ -72,14 +73,14 @@ class Graph:
 
     @cached_property
     def positions(self) -> dict[str, int]:
-        """The place of each record in the file order of ``nodes``."""
+        """The index of each record in ``nodes``."""
         return {uuid: place for place, uuid in enumerate(self.nodes)}
 
     @cached_property
     def by_time(self) -> dict[bool, list[Node]]:
         """The dated records of the main conversation and of sidechains, by time.
 
-        Of equal ones the first comes last.
+        Of records with equal times, the first one comes last.
         """
         dated = [node for node in reversed(self.nodes.values()) if node.time_ms is not None]
         dated.sort(key=lambda node: node.time_ms or 0)
@@ -95,9 +96,9 @@ class Graph:
         return parent
 
     def _splice(self) -> bool:
-        """Hang in what the last compaction kept and drop the rest before it.
+        """Insert the messages that the last compaction kept, and drop the others before it.
 
-        Do nothing if that can't be told.
+        Do nothing if the kept messages can't be determined.
         """
         boundaries = []
         for node in self.nodes.values():
@@ -121,7 +122,7 @@ class Graph:
         return bool(kept)
 
     def _uuids_kept_by(self, boundary: Node) -> list[str] | None:
-        """The uuids that a boundary kept, from head to tail; None if its marks lead nowhere."""
+        """Return the uuids that a boundary kept, in order, or None if its references are invalid."""
         segment = boundary.segment
         if segment is None:
             return []
@@ -139,9 +140,9 @@ class Graph:
         return None
 
     def _drop_before(self, boundary: Node, kept: list[str]) -> None:
-        """Forget what stands before ``boundary``.
+        """Drop the records before ``boundary``.
 
-        Messages that hang there hang on the last kept one instead.
+        Their remaining child messages become children of the last kept message.
         """
         dropped = set(takewhile(lambda uuid: uuid != boundary.uuid, self.nodes)) - set(kept)
         for uuid in dropped:
@@ -152,9 +153,9 @@ class Graph:
 
 
 def _step(parent: str | None, progress: dict[str, str | None]) -> str | None:
-    """The parent that children of a progress record hang on.
+    """Return the effective parent for children of a progress record.
 
-    Only records that came earlier are known.
+    Only earlier records are considered.
     """
     if parent is not None:
         return progress.get(parent, parent)
@@ -162,7 +163,7 @@ def _step(parent: str | None, progress: dict[str, str | None]) -> str | None:
 
 
 def find_leaf(graph: Graph, checkpoint: Checkpoint) -> Node | None:
-    """The message that a resumed conversation ends at; None if nothing is left of it."""
+    """Return the last message of a resumed conversation, or None if no message remains."""
     rows = [node for node in graph.nodes.values() if not node.sidechain]
     if checkpoint.emptied or not rows:
         return None
@@ -170,7 +171,7 @@ def find_leaf(graph: Graph, checkpoint: Checkpoint) -> Node | None:
     pointed = graph.nodes.get(checkpoint.uuid)
     if (
         pointed is not None and pointed.sidechain
-    ):  # 2.1.112 and later find no such session; a child is to be sound
+    ):  # 2.1.112 and later reject such a checkpoint; ignore it, so that a child is valid
         pointed = None
     if not graph.spliced or (checkpoint.explicit and pointed):
         chosen = _settle_checkpoint(graph, checkpoint, pointed, last)
@@ -188,7 +189,7 @@ def find_leaf(graph: Graph, checkpoint: Checkpoint) -> Node | None:
 def _settle_checkpoint(
     graph: Graph, checkpoint: Checkpoint, pointed: Node | None, last: Node
 ) -> Node | None:
-    """The checkpoint's record, or the file's last one where the conversation went on from there."""
+    """Return the checkpoint's record, or the file's last record if it continues the conversation from there."""
     if pointed is None or checkpoint.explicit:
         return pointed
     if _continues(graph, last, pointed, checkpoint, through_itself=True):
@@ -221,7 +222,7 @@ def _chosen_leaf(
 
 
 def _newest_below(graph: Graph, last: Node, rows: list[Node]) -> Node:
-    """The newest record that hangs below the file's last one, where parents were written after their children."""
+    """Return the newest descendant of the file's last record, for files with parents written after their children."""
     if max(rows, key=_time) is last:
         return last
     children = graph.children(rows)
@@ -244,7 +245,7 @@ def _newest_below(graph: Graph, last: Node, rows: list[Node]) -> Node:
 def _continues(
     graph: Graph, last: Node, pointed: Node, checkpoint: Checkpoint, *, through_itself: bool
 ) -> bool:
-    """Whether the walk up from ``last`` passes the checkpoint, or another call of the same parallel batch."""
+    """Check whether the path up from ``last`` passes the checkpoint, or another call of the same parallel batch."""
     caller, answered = (None, ()) if checkpoint.ever_explicit else _batch(graph, pointed)
     answer = caller.message_id if caller is not None and caller.calls else ""
     # The records above a call that belong to the same answer of the model.
@@ -273,9 +274,9 @@ def _continues(
 
 
 def _batch(graph: Graph, pointed: Node) -> tuple[Node | None, tuple[str, ...]]:
-    """The call that a checkpoint on or below a tool result belongs to, and what was answered.
+    """Return the call for a checkpoint on or below a tool result, and the answered call ids.
 
-    Else the record.
+    Otherwise return the record itself.
     """
     node = next((above for above in ancestors(pointed, graph.parent) if not above.aside), None)
     if node is not None and node.results:
@@ -284,7 +285,7 @@ def _batch(graph: Graph, pointed: Node) -> tuple[Node | None, tuple[str, ...]]:
 
 
 def _accompanies(node: Node, message_id: str) -> bool:
-    """Whether a record can stand within an answer of several calls: its own blocks, results, remarks."""
+    """Check whether a record can occur inside an answer of several calls: its blocks, results or remarks."""
     if node.kind == ASSISTANT:
         return node.message_id == message_id
     return node.aside or bool(node.results)
@@ -300,16 +301,16 @@ def _time(node: Node) -> int:
     return node.time_ms
 
 
-BRIDGE_MS = 5_000  # how far back the client looks for a stand-in of a parent that is not in the file, in milliseconds
+BRIDGE_MS = 5_000  # milliseconds; the client's search window for a substitute of a missing parent
 
 
 def live_chain(
     nodes: Iterable[Node], checkpoint: Checkpoint, size: int = 0, *, bridging: bool = True
 ) -> list[Node]:
-    """The records that the client would load on resume, oldest first, from the last compaction on.
+    """Return the records that the client would load on resume, oldest first, from the last compaction.
 
-    ``size`` is the whole file's, in bytes: clients skip more of big ones. Without ``bridging`` the
-    chain ends at the first parent that is not among ``nodes``: the certain part where only the end
+    ``size`` is the whole file's size in bytes, because clients skip parts of big files. Without
+    ``bridging`` the chain ends at the first parent missing from ``nodes``; use this if only the end
     of a file is known.
     """
     graph = Graph(nodes, size)
@@ -324,10 +325,10 @@ def live_chain(
 
 
 def chain_to(nodes: Sequence[Node], last: Node, size: int = 0) -> list[Node]:
-    """The records that the client would load had the conversation ended at ``last``, oldest first.
+    """Return the records that the client would load if the conversation ended at ``last``, oldest first.
 
-    ``nodes`` are those of a whole file. What a compaction after ``last`` dropped is there still.
-    The results of a parallel call that ``last`` is part of come along, behind it.
+    ``nodes`` must be those of the whole file. Messages that a compaction after ``last`` dropped are
+    included. If ``last`` belongs to a parallel call, the call's results follow it.
     """
     later = (
         node for node in nodes if node.boundary and not node.sidechain and node.number > last.number
@@ -350,7 +351,7 @@ def _off(graph: Graph, chain: Sequence[Node]) -> list[Node]:
 
 
 def _walk(graph: Graph, leaf: Node, *, bridging: bool) -> list[Node]:
-    """From the root to the leaf; a missing parent, and one that would close a cycle, is bridged."""
+    """Walk from the leaf to the root and return the path. Bridge a missing parent, or one that would close a cycle."""
     walked: dict[str, Node] = {}
     node: Node | None = leaf
     while node is not None:
@@ -365,9 +366,9 @@ def _walk(graph: Graph, leaf: Node, *, bridging: bool) -> list[Node]:
 
 
 def _bridge(graph: Graph, node: Node, walked: dict[str, Node]) -> Node | None:
-    """The record nearest in time before ``node``, within the client's window.
+    """Return the record closest in time before ``node``, within the client's window.
 
-    The first of several.
+    Of several records return the first.
     """
     if node.time_ms is None:
         return None
@@ -382,7 +383,7 @@ def _bridge(graph: Graph, node: Node, walked: dict[str, Node]) -> Node | None:
 
 
 def _remarks_below(graph: Graph, leaf: Node, off: list[Node], seen: set[str]) -> list[Node]:
-    """What hangs below the leaf without being a message: attachments and system notes, by time."""
+    """Return the attachments and system notes below the leaf, by time."""
     children = graph.children(node for node in off if not node.spoken and node.uuid not in seen)
     found: list[Node] = []
     queue = [leaf]
@@ -401,7 +402,7 @@ def _from_last_boundary(chain: list[Node]) -> list[Node]:
 
 
 class _Region(NamedTuple):
-    """What comes back between two places of the chain; ``asides`` follow the record of their key."""
+    """The records to restore between two positions of the chain; ``asides`` follow the record of their key."""
 
     start: int
     end: int
@@ -410,7 +411,7 @@ class _Region(NamedTuple):
 
 
 class Recovery:
-    """Puts back what belongs to a chain's parallel calls from ``off``, the records that are not on it."""
+    """Restores the records of parallel calls from ``off``, the records outside the chain."""
 
     def __init__(self, graph: Graph, chain: list[Node], off: list[Node]) -> None:
         self._graph = graph
@@ -427,7 +428,7 @@ class Recovery:
                 self._answers.setdefault(node.message_id, []).append(node)
 
     def whole(self) -> list[Node]:
-        """The chain with each region's records between its own, in file order."""
+        """Return the chain with each region's restored records, in file order."""
         regions = []
         for message_id in self._answers:
             if (region := self._region(message_id)) is not None:
@@ -455,7 +456,7 @@ class Recovery:
         return whole + self._chain[done:]
 
     def _answer_of(self, node: Node) -> str:
-        """The message id of the answer that a record is part of, answers, or stands beside."""
+        """Return the message id of the answer that a record belongs to, answers, or accompanies."""
         above = next(
             (above for above in ancestors(node, self._graph.parent) if not above.aside), None
         )
@@ -473,7 +474,7 @@ class Recovery:
             [node for caller in group for node in self._missing_below(caller) if node.results]
         )
         end = max(self._places.get(node.uuid, -1) for node in group) + 1
-        while end < len(self._chain):  # its results and the remarks between them, too
+        while end < len(self._chain):  # include its results and the remarks between them
             node = self._chain[end]
             if not (
                 node.message_id == message_id
@@ -497,9 +498,9 @@ class Recovery:
         return None
 
     def _remarks(self, node: Node) -> list[Node]:
-        """Asides that hang on ``node`` in one line and end there.
+        """Return the remarks below ``node`` that form a single line.
 
-        Anything else below makes it another branch.
+        Any other record below makes it another branch.
         """
         found: list[Node] = []
         for child in self._missing_below(node):
@@ -516,7 +517,7 @@ class Recovery:
         return [child for child in self._below.get(node.uuid, ()) if child.uuid not in self._taken]
 
     def _copy_settings(self, nodes: list[Node]) -> list[Node]:
-        """``nodes`` without repetitions, from now on in their place."""
+        """Deduplicate ``nodes`` and mark them as restored."""
         fresh = list({node.uuid: node for node in nodes}.values())
         self._taken.update(node.uuid for node in fresh)
         return fresh

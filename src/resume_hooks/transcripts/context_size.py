@@ -1,7 +1,6 @@
-"""How full a session is: what the client would send on a resume, by its live chain.
+"""The size of a session's context: the tokens that the client would send on a resume, from its live chain.
 
-``sessions.session.Session.context`` is the one who asks: it puts the size into the window that the
-client acts on.
+The caller, ``sessions.session.Session.context``, relates the size to the client's effective window.
 """
 
 from __future__ import annotations
@@ -41,33 +40,35 @@ from resume_hooks.transcripts.transcript import (
 )
 from resume_hooks.transcripts.trimmable_pieces import Pieces
 
-LATER = "much came after the last answer that was counted"
+LATER = "much content follows the last counted answer"
 CLEARED = "tool outputs that Claude Code cleared are sent again"
-THOUGHTS = "thinking that the last count lacks may be sent again"
-BEGUN_WITHIN = "the last count includes a beginning that the file lacks"
+THOUGHTS = "thinking missing from the last count may be sent again"
+BEGUN_WITHIN = "the last count includes records missing from the file's beginning"
 COMPACTED = "no answer was counted since the compaction"
 TRIMMED = "no answer was counted since the trim"
-MADE = "no answer was counted since it was made"
+MADE = "no answer was counted since its creation"
 UNCOUNTED = "no answer was counted"
-"""Reasons of a size that is not measured."""
+"""Reasons for a size that is not measured."""
 
-SEARCHED_END = 4 * 1024 * 1024  # bytes of an old file's end that a list looks through for a change
+SEARCHED_END = 4 * 1024 * 1024  # bytes at the end of an old file to search for a clearing
 SOUND_SINCE = (2, 1, 112)
-"""The oldest client that is known to note no clearing, and to write all records that others follow."""
+"""The oldest client that is known to clear no outputs silently and to write the parents of all records."""
 
 _PARENT = re.compile(rb'"parentUuid":"([^"]+)"')
 _UUID = re.compile(rb'"uuid":"([^"]+)"')
 
-FOREIGN_BEGINNING = 1.5  # of what a session begins with: what its first count may have before its beginning is missing
+# maximum ratio of the first count to a new session's base before the file's beginning counts as
+# missing
+FOREIGN_BEGINNING = 1.5
 
 
 def size_of_chain(
     file: str | OneOpen, chain: list[Node], pieces: Pieces | None = None, window: int = 0
 ) -> tuple[ContextSize, Scale]:
-    """What the client would send of a live chain, and the scale of its pieces.
+    """Return the context size of a live chain, and the scale of its pieces.
 
-    Without ``pieces`` what came after the last count goes by the usual ratio. A ``window`` of 0 is
-    told by the session.
+    Without ``pieces`` content after the last count is estimated by the usual ratio. A ``window`` of
+    0 is detected from the session.
     """
     stated = stated_size(file)
     usual = stated.ratio if stated else CHARACTERS_PER_TOKEN
@@ -80,7 +81,7 @@ def size_of_chain(
     if not counted:
         return _uncounted_size(file, chain, stated, window), scale
     added = later + scale.again
-    # The end of a file alone may begin anywhere.
+    # Only a whole file has a known beginning.
     lacking = 0 if pieces is None else _tokens_before_file(file, chain)
     count = counted + added - lacking
     is_cleared = any(node.subtype == records.CLEARED for node in chain)
@@ -97,11 +98,10 @@ def size_of_chain(
 
 
 def size_of_tail(file: str | OneOpen, window: int = 0) -> ContextSize:
-    """The same from as little of the file's end as tells it, where its live part is too long to read.
+    """Return the context size from as little of the file's end as possible, for a live part too long to read.
 
-    The end tells where the branch that the client would choose ends there and was measured there,
-    or was compacted there; what is unusual (a branch chosen farther up, outputs cleared there) is
-    left to a whole scan.
+    The end suffices if the client's branch ends there and was counted or compacted there. Unusual
+    files (a branch chosen farther up, outputs cleared in the end) need a whole scan.
     """
     if records.CLEARED.encode() in _searched_end(HeadTail(file)):
         return size_of_chain(file, scan(file).chain, window=window)[0]
@@ -119,10 +119,10 @@ def size_of_tail(file: str | OneOpen, window: int = 0) -> ContextSize:
 
 
 def size_at_end(found: Sequence[Record], window: int = 0) -> ContextSize | None:
-    """What the records of a file's end say, on whatever branch: what was counted last, and what came after.
+    """Return the size from the records of a file's end, on any branch: the last count plus later content.
 
-    None where nothing was counted since the last compaction, or the end can't tell: a client that
-    cleared outputs sends them again.
+    Return None if nothing was counted since the last compaction, or if the client cleared outputs,
+    because it sends them again.
     """
     later = 0
     for record in reversed(found):
@@ -143,28 +143,28 @@ def size_at_end(found: Sequence[Record], window: int = 0) -> ContextSize | None:
 
 
 def was_compacted(ends: HeadTail) -> bool:
-    """Whether a compaction, or a clearing of outputs, is among the records of a file's end."""
+    """Check whether the records of a file's end include a compaction or a clearing of outputs."""
     changes = {records.COMPACTION, records.CLEARED}
     return any(string(record, "subtype") in changes for record in ends.last_records)
 
 
 def may_differ_within(ends: HeadTail) -> bool:
-    """Whether something between the ends of a file may change its size, which these don't show.
+    """Check whether the middle of a file may contain a change of its size that the ends don't show.
 
-    Old clients cleared outputs, and let records follow others that they never wrote: a resume ends
-    its way up there.
+    Old clients cleared outputs, and wrote records without writing their parents, where a resume
+    then stops.
     """
     region = _searched_end(ends)
     if records.CLEARED.encode() in region:
         return True
-    # The first of these records may follow one that stands above.
+    # The parent of the first record may precede the searched end.
     lacking_above = int(ends.size > SEARCHED_END)
     lacking = set(_PARENT.findall(region)).difference(_UUID.findall(region))
     return len(lacking) > lacking_above
 
 
 def _searched_end(ends: HeadTail) -> bytes:
-    """The end of a file in which an old client may have left such a change; nothing of a newer client's."""
+    """Return the end of a file in which an old client may have left such a change; ``b""`` for newer clients."""
     if ends.small:
         return ends.head
     if version_numbers(ends.first_version) >= SOUND_SINCE:
@@ -177,10 +177,10 @@ def _searched_end(ends: HeadTail) -> bytes:
 def _uncounted_size(
     file: str | OneOpen, chain: list[Node], stated: StatedSize | None, window: int
 ) -> ContextSize:
-    """The size of a chain in which no answer was counted: what a child states, or its characters.
+    """Return the size of a chain without a counted answer: the child's stated size, or an estimate from characters.
 
-    Between a compaction and the next answer it is what our trim in place said; else nothing has
-    counted what every request begins with, so that is added.
+    Between a compaction and the next answer, use the size reported by our trim in place. Otherwise
+    add the base of every request, since no count includes it.
     """
     count = stated.tokens if stated else 0
     reason = MADE if count else UNCOUNTED
@@ -196,7 +196,7 @@ def _uncounted_size(
 
 
 def _tokens_before_file(file: str | OneOpen, chain: list[Node]) -> int:
-    """Tokens that were counted of what stood before a file that begins within a session, and is not sent."""
+    """Return the counted tokens of unsent content before the file's beginning, if the file lacks its start."""
     if chain[0].boundary or not chain[0].parent:
         return 0
     said = 0
@@ -215,10 +215,10 @@ def _tokens_before_file(file: str | OneOpen, chain: list[Node]) -> int:
 
 
 def _left_by_last_trim(ends: HeadTail) -> int:
-    """What our last trim in place said is left; 0 where none was since, or only in the session that it is a child of.
+    """Return the remaining tokens reported by our last trim in place; 0 if there was none, or only in the parent.
 
-    The compaction itself may be out of reach: a client writes all that is left between that and the
-    remark.
+    The compaction may be out of reach, because a client writes all remaining records between it and
+    the remark.
     """
     for record in reversed(ends.last_records):
         if string(record, "subtype") == records.COMPACTION:

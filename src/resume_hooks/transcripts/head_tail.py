@@ -1,6 +1,6 @@
 """A session's title, tag, branch, folder and dates, from the first and last 64 KB of its file.
 
-The middle is read only if the two ends hold no prompt.
+The middle is read only if neither end contains a prompt.
 """
 
 from __future__ import annotations
@@ -31,23 +31,21 @@ from resume_hooks.transcripts.bookkeeping import (
 )
 from resume_hooks.transcripts.lines import BOM, OneOpen, open_transcript, path_of, read_lines
 
-REACH = 65_536  # bytes read at each end: what the client's own listing reads
-WIDE_REACH = (
-    1024 * 1024
-)  # bytes at an end that are read where its usual reach holds no prompt, or no answer
+REACH = 65_536  # bytes to read at each end, as in the client's own listing
+WIDE_REACH = 1024 * 1024  # bytes to read at an end whose usual reach has no prompt or no answer
 TITLE_LENGTH = 80
-_COARSE = 2  # seconds by which the time of a file may lie before what was written into it
-_OURS = b'"continue_metadata"'  # in the first line of a child of ours
-_TITLE_SOURCE = 8_192  # characters of the text that a title is taken from
+_COARSE = 2  # seconds by which a file's time may precede the timestamps in it
+_OURS = b'"continue_metadata"'  # marks the first line of a child of ours
+_TITLE_SOURCE = 8_192  # characters of a text to consider for a title
 
 
 def version_numbers(text: str) -> tuple[int, ...]:
-    """A client's version as numbers, such as (2, 1, 329); none for ``""``."""
+    """Parse a client's version into numbers, such as (2, 1, 329); ``()`` for ``""``."""
     return tuple(int(part[:9]) for part in text.split(".") if part.isdecimal())
 
 
 class HeadTail:
-    """The two ends of one session file. SessionNotFound if it can't be read."""
+    """The two ends of a session file. Raises SessionNotFound if it can't be read."""
 
     def __init__(self, file: str | OneOpen) -> None:
         self.path = path_of(file)
@@ -67,14 +65,14 @@ class HeadTail:
                 tail = b""
             if len(self.head) >= status.st_size:
                 tail = b""
-            # 2.1.330 writes 67 KB behind the first answer after a start or a compaction.
+            # 2.1.330 writes 67 KB after the first answer after a start or a compaction.
             if tail and start and b'"type":"assistant"' not in tail.partition(b"\n")[2]:
                 start = max(0, status.st_size - WIDE_REACH - 1)
                 stream.seek(start)
                 tail = stream.read(WIDE_REACH + 1)
         self.mtime: float = status.st_mtime
         self.size: int = status.st_size
-        """Bytes of the file as it was read; a client may be writing it."""
+        """The file's size in bytes when it was read; a client may be writing it."""
         self.small = not tail or not start
         """Whether the head is the whole file."""
         if self.small:
@@ -85,11 +83,11 @@ class HeadTail:
 
     @cached_property
     def first_records(self) -> list[records.Record]:
-        """The whole records of the head, in file order."""
+        """The complete records of the head, in file order."""
         return list(_records_of_region(self.head, keep_last=self.small))
 
     def _head_with_field(self, field: str = "") -> Iterator[records.Record]:
-        """The same one by one, none if no record has a ``field``: listings want few of them, of many files."""
+        """Yield the head's records one by one; none if no record has ``field``, because listings read many files."""
         if field and f'"{field}"'.encode() not in self.head:
             return iter(())
         if "first_records" in vars(self):
@@ -98,7 +96,7 @@ class HeadTail:
 
     @property
     def begins_within(self) -> bool:
-        """Whether its first record, which may be longer than the reach, follows one that the file lacks."""
+        """Whether the first record, which may be longer than the reach, has a parent that is not in the file."""
         first = _first_linked(self.first_records)
         if first is None and not self.small:
             first = _first_linked(self.early_records)
@@ -108,7 +106,7 @@ class HeadTail:
 
     @cached_property
     def last_records(self) -> list[records.Record]:
-        """The whole records of the tail, in file order."""
+        """The complete records of the tail, in file order."""
         if self.small:
             return self.first_records
         return list(
@@ -120,28 +118,28 @@ class HeadTail:
 
     @cached_property
     def custom_title(self) -> str:
-        """The title that a person (or a derived session) was given, or ``""``."""
+        """The title given by a person or to a derived session, or ``""``."""
         return self._last_value(CUSTOM_TITLE)
 
     @property
     def given_title(self) -> str:
-        """The title that a person, a derived session or the client gave, or ``""``."""
+        """The title given by a person, a derived session or the client, or ``""``."""
         return self.custom_title or self._last_value(AI_TITLE) or self._last_value(SUMMARY)
 
     @cached_property
     def title(self) -> str:
-        """One line of at most 80 characters: custom title, the client's own, a summary, the first prompt.
+        """A line of at most 80 characters: the custom title, the client's own, a summary, or the first prompt.
 
-        The client's order, as its picker of 2.1.329 has it; but where none of these is there it
-        shows the last prompt, which would be another title after each. Here that stands in where
-        the first is out of reach. A session that ``/clear`` started has the title of the handoff
-        whose place it took; else one that was carried over from the session before has the kind
-        behind it, so that it names this one.
+        This is the order of the client's picker in 2.1.329, except that the picker falls back on
+        the last prompt, which changes with each turn. Here the last prompt is used only if the
+        first is out of reach. A session that ``/clear`` started has the title of its handoff.
+        Otherwise a title carried over from the previous session is followed by its kind, to
+        distinguish the two.
         """
         return self.title_by(str)
 
     def title_by(self, clean: Callable[[str], str]) -> str:
-        """The title of which ``clean`` made what it is taken from, before that is one line and cut."""
+        """Return the title after ``clean`` is applied to its full source text."""
         if (self.is_carried_over or not self.custom_title) and (handed := self._handed_title):
             return collapse_line(clean(handed), TITLE_LENGTH)
         found = (
@@ -158,7 +156,7 @@ class HeadTail:
 
     @cached_property
     def is_carried_over(self) -> bool:
-        """Whether the client gave the session the title of the one before, as at ``/clear``, and nobody another."""
+        """Whether the client copied the title of the previous session, as after ``/clear``, and nobody changed it."""
         first = next(self._head_with_field(), {})
         carried = records.kind(first) == CUSTOM_TITLE and records.string(
             first, FIELDS[CUSTOM_TITLE]
@@ -188,7 +186,7 @@ class HeadTail:
 
     @cached_property
     def first_prompt(self) -> str:
-        """The text of the first prompt, or ``""``: where the head holds none, as far as a megabyte tells."""
+        """The text of the first prompt, or ``""``. If the head has none, a megabyte is searched."""
         found = first_prompt_in(self._head_with_field())
         if found or self.small:
             return found
@@ -196,19 +194,19 @@ class HeadTail:
 
     @property
     def early_records(self) -> Iterator[records.Record]:
-        """The whole records of the first megabyte, one by one: lines may be longer than the reach."""
+        """The complete records of the first megabyte, one by one, because lines may be longer than the reach."""
         try:
             with open_transcript(self.file) as stream:
                 region = stream.read(WIDE_REACH)
                 return _records_of_region(region, keep_last=not stream.read(1))
         except SessionNotFound:
-            return iter(())  # gone since it was read
+            return iter(())  # deleted since the first read
 
     @property
     def early_prompts(self) -> Iterator[str]:
-        """The texts of the first prompts, as far as the head holds them.
+        """The texts of the prompts in the head.
 
-        Of the first one as far as a megabyte.
+        If the head has none, the first prompt in a megabyte.
         """
         texts = []
         for record in self.first_records:
@@ -218,17 +216,17 @@ class HeadTail:
 
     @cached_property
     def tag(self) -> str:
-        """The last tag, ``""`` for none."""
+        """The last tag, or ``""``."""
         return self._last_value(TAG)
 
     @property
     def agent_name(self) -> str:
-        """The name that the client gave the session's agent, ``""`` for none."""
+        """The client's name for the session's agent, or ``""``."""
         return self._last_value(AGENT_NAME)
 
     @cached_property
     def whole(self) -> list[records.Record] | None:
-        """Every record of the file, where its two ends hold all of it; else None."""
+        """All records of the file if its two ends cover it, else None."""
         if self.small:
             return self.first_records
         missing = self.size - len(self.head)
@@ -238,14 +236,14 @@ class HeadTail:
 
     @property
     def created(self) -> str:
-        """The instant of the first dated record, else the file's own time."""
+        """The timestamp of the first dated record, or the file's own time."""
         return self._first_instant or self._last_instant or clock.from_epoch(self.mtime)
 
     @property
     def ended(self) -> str:
-        """The instant of the last dated record of the conversation, else of any.
+        """The timestamp of the last dated record of the conversation, or of any record.
 
-        Never before ``created``.
+        Never earlier than ``created``.
         """
         return max(self._first_instant, self._last_instant) or clock.from_epoch(self.mtime)
 
@@ -268,7 +266,7 @@ class HeadTail:
 
     @property
     def cwd(self) -> str:
-        """The working directory that the session was started in.
+        """The working directory at the session's start.
 
         Later records follow the model's ``cd``.
         """
@@ -276,59 +274,59 @@ class HeadTail:
 
     @property
     def project(self) -> str:
-        """The name of the project folder that the session is of."""
+        """The name of the session's project folder."""
         return os.path.basename(os.path.dirname(self.path))
 
     @property
     def branch(self) -> str:
-        """The last git branch seen, ``""`` for none."""
+        """The last git branch seen, or ``""``."""
         return self._last_field("gitBranch")
 
     @property
     def slug(self) -> str:
-        """What the client calls the session's plan file, ``""`` where it has none."""
+        """The client's name for the session's plan file, or ``""``."""
         return self._last_field("slug")
 
     @property
     def version(self) -> str:
-        """The version of the client that wrote last."""
+        """The version of the last client."""
         return self._last_field("version") or self._first_field("version")
 
     @property
     def first_version(self) -> str:
-        """The version of the client that began the file, ``""`` where its head names none."""
+        """The version of the first client, or ``""`` if the head has none."""
         return self._first_field("version")
 
     @property
     def model(self) -> str:
-        """The model that answered last, ``""`` for none."""
+        """The model of the last answer, or ``""``."""
         return next(
             (name for record in reversed(self.last_records) if (name := records.model(record))), ""
         )
 
     @property
     def entrypoint(self) -> str:
-        """How the session was started: cli, sdk-cli, sdk-py, sdk-ts; ``""`` on old clients."""
+        """How the session was started: cli, sdk-cli, sdk-py, sdk-ts; ``""`` for old clients."""
         return self._first_field("entrypoint")
 
     @cached_property
     def own_turns(self) -> bool:
-        """Whether somebody asked something here: false for new sessions and for untouched children of ours."""
+        """Whether the session has turns: false for new sessions and for untouched children of ours."""
         return self.holds(is_talk)
 
     @property
     def is_blank(self) -> bool:
-        """Whether nobody asked anything yet in this session, so that there is nothing to hand off."""
+        """Whether this session has no prompts yet, so that there is nothing to hand off."""
         return not self.own_turns and not self.is_sidechain
 
     @cached_property
     def touched(self) -> bool:
-        """Whether somebody went on here.
+        """Whether the session was continued.
 
-        False for a child of ours that was never resumed, whatever it holds.
+        False for a child of ours that was never resumed, whatever it contains.
 
-        A child that says it was made later than its file was written tells nothing: its clock, or
-        its word, is wrong.
+        Ignore a child's creation time if it is later than its file's time, because it must be
+        wrong.
         """
         at = self.derived_at
         if not at or at > clock.from_epoch(self.mtime + _COARSE):
@@ -341,7 +339,7 @@ class HeadTail:
 
     @cached_property
     def prompts(self) -> int:
-        """Prompts that the two ends hold; what was copied by a trim in place counts once."""
+        """The number of prompts in the two ends; copies made by a trim in place count once."""
         found = filter(
             records.is_prompt, self._records_within_reach if self.whole is None else self.whole
         )
@@ -351,24 +349,24 @@ class HeadTail:
 
     @property
     def is_helper(self) -> bool:
-        """Whether it is a headless run of one question, as far as the ends tell."""
+        """Whether it is a headless run with one prompt, as far as the ends show."""
         return self.entrypoint.startswith("sdk") and self.prompts <= 1
 
     @property
     def says_something(self) -> bool:
-        """Whether somebody spoke here, as in every file longer than its ends, or a child waits to be gone on in."""
+        """Whether the session has any messages, as every file longer than its ends does, or is an unopened child."""
         if any(map(is_talk, self._head_with_field())) or self.derived_at:
             return True
         return self.whole is None or any(map(is_talk, self.whole))
 
     @property
     def is_listed(self) -> bool:
-        """Whether listings show it: no sub-agent's, no helper, not without a word."""
+        """Whether listings show it: not a sub-agent, not a helper, and not empty."""
         return not self.is_sidechain and not self.is_helper and self.says_something
 
     @property
     def pull_requests(self) -> frozenset[str]:
-        """Numbers of the pull requests that the client linked, within reach, and their addresses in small letters."""
+        """The numbers and lower-case addresses of the pull requests linked in the two ends."""
         links = []
         for record in self._records_within_reach:
             if records.kind(record) == PR_LINK:
@@ -383,9 +381,9 @@ class HeadTail:
         )
 
     def holds(self, wanted: Callable[[records.Record], bool]) -> bool:
-        """Whether some record is ``wanted``.
+        """Check whether any record satisfies ``wanted``.
 
-        The middle of the file is read only where its ends hold none.
+        Read the middle of the file only if no record in the ends does.
         """
         if any(wanted(record) for record in self._records_within_reach):
             return True
@@ -399,11 +397,11 @@ class HeadTail:
                     for body in bodies
                 )
         except SessionNotFound:
-            return False  # gone since it was read
+            return False  # deleted since the first read
 
     @cached_property
     def derived_at(self) -> str:
-        """When the session was derived from another, as its first line says; ``""`` for an original."""
+        """The time of the session's derivation from another, from its first line; ``""`` for an original."""
         first = next(self._head_with_field(), {})
         for kind, field in (("continue_metadata", "continued_at"), ("trim_metadata", "trimmed_at")):
             if at := clock.normalize_timestamp(records.mapping(first, kind).get(field)):
@@ -412,15 +410,15 @@ class HeadTail:
 
     @cached_property
     def is_sidechain(self) -> bool:
-        """Whether the file is a sub-agent's transcript and no session of its own."""
+        """Whether the file is a sub-agent's transcript and not a session of its own."""
         first = next(self._head_with_field(), None)
         if first is None:
-            return b'"isSidechain":true' in self.head  # a first line that is longer than the reach
+            return b'"isSidechain":true' in self.head  # the first line is longer than the reach
         return bool(first.get("isSidechain"))
 
     @property
     def started_by(self) -> str:
-        """The id of the session that a sub-agent's transcript belongs to; ``""`` of any other file."""
+        """The id of the session that started a sub-agent; ``""`` for any other file."""
         if self.is_sidechain:
             told = self._first_field("sessionId")
         else:
@@ -431,7 +429,7 @@ class HeadTail:
 
     @property
     def folders(self) -> list[str]:
-        """The working directories seen at both ends, in order of appearance."""
+        """The working directories at both ends, in order of appearance."""
         seen = []
         for record in self._records_within_reach:
             seen.append(records.string(record, "cwd"))
@@ -444,7 +442,7 @@ class HeadTail:
         return [*self.first_records, *self.last_records]
 
     def _last_value(self, kind: str) -> str:
-        """A bookkeeping value: the last one within reach wins, tail before head."""
+        """Return a bookkeeping value: the last one within reach, preferring the tail."""
         marker = f'"{kind}"'.encode()
         for region, found in ((self.tail, "last_records"), (self.head, "first_records")):
             if marker in region:
@@ -464,7 +462,7 @@ class HeadTail:
         )
 
     def _raw_first(self, field: str) -> str:
-        """A field of a first line that is longer than the reach, found as text."""
+        """Extract a field from the text of a first line that is longer than the reach."""
         start = self.head.find(f'"{field}":"'.encode())
         if start < 0:
             return ""
@@ -478,13 +476,13 @@ class HeadTail:
 
 
 def first_prompt_in(found: Iterable[records.Record]) -> str:
-    """The text of the first prompt among records, ``""`` for none."""
+    """Return the text of the first prompt among the records, or ``""``."""
     prompts = (records.prompt_text(record) for record in found if records.is_prompt(record))
     return next((text for text in prompts if text.strip()), "")
 
 
 def is_talk(record: records.Record) -> bool:
-    """Whether a record is of a conversation: somebody asks, or a model answers."""
+    """Check whether a record belongs to a conversation: a prompt or a model's answer."""
     return records.is_prompt(record) or (
         records.kind(record) == records.ASSISTANT and bool(records.model(record))
     )

@@ -1,4 +1,4 @@
-"""The invariants that a written session must hold, tested on the file as read back (docs/transcripts.md)."""
+"""The invariants of a written session, tested on the file after it is read back (docs/transcripts.md)."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from resume_hooks.transcripts.write_scan import needs_mending
 
 
 class Check(NamedTuple):
-    """One invariant by name, and whether it holds."""
+    """An invariant's name and result."""
 
     name: str
     ok: bool
 
 
 def check_session(path: str, session_id: str, observers: Sequence[Observer] = ()) -> list[Check]:
-    """Every general invariant of a session file; ``observers`` see the records as they are read back."""
+    """Test every general invariant of a session file; ``observers`` receive the records as they are read back."""
     contents = _Contents(session_id)
     transcript = scan(path, observers=(contents, *observers))
     nodes = transcript.nodes
@@ -44,17 +44,17 @@ def check_session(path: str, session_id: str, observers: Sequence[Observer] = ()
             "every line is a whole JSON object",
             not (transcript.bad_lines or transcript.torn or lenient),
         ),
-        Check("one root, every parent stands before its child", _is_tree(nodes)),
+        Check("one root, every parent precedes its child", _is_tree(nodes)),
         Check(
             "the live chain is the whole file in order",
             [n.uuid for n in transcript.chain] == [n.uuid for n in nodes],
         ),
         Check("record ids are unique", len({node.uuid for node in nodes}) == len(nodes)),
-        Check("instants never go back, and the last is the latest alone", in_order),
+        Check("timestamps are in order, and the last one is unique", in_order),
         Check("the conversation starts with a user", starts_with_user),
-        Check("no message has a form that is refused", contents.sound),
-        Check("every tool call is answered once", paired),
-        Check("every record carries the session's id", contents.own),
+        Check("every message has an accepted form", contents.sound),
+        Check("every tool call has one result", paired),
+        Check("every record has the session's id", contents.own),
         Check("the file is private", os.stat(path).st_mode & 0o077 == 0),
     ]
 
@@ -71,7 +71,7 @@ class _Contents:
 
 
 def require(checks: list[Check], path: str) -> None:
-    """Raise CheckFailed naming every check that did not hold."""
+    """Raise CheckFailed with the names of all failed checks."""
     broken = [check.name for check in checks if not check.ok]
     if broken:
         raise CheckFailed(
@@ -98,7 +98,7 @@ class ReadBack:
         self.thoughts: set[int] = set()
 
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:  # noqa: ARG002 - an observer's form
-        """Take in one record."""
+        """Process one record."""
         if node is None or node.kind != records.ASSISTANT:
             return
         self.calls.update(node.calls)
@@ -107,7 +107,7 @@ class ReadBack:
                 self.thoughts.add(thought_digest(block))
 
     def checks(self, planned: Linear, thoughts: AbstractSet[int]) -> list[Check]:
-        """Whether the calls are those that were ``planned``, and no thinking is there but ``thoughts``."""
+        """Check that the calls match ``planned``, and that all thinking is in ``thoughts``."""
         dropped = planned.dropped
         calls = (
             call
@@ -121,14 +121,14 @@ class ReadBack:
 
 
 def shape_checks(old: Transcript, found: Transcript) -> list[Check]:
-    """What must be in ``found``, as read back, as it was in ``old``: everything but what the records say."""
+    """Check that ``found``, as read back, matches ``old`` in everything except the text of records."""
     return [
-        Check("every line is in its place", _form(found) == _form(old)),
+        Check("the lines have not moved", _form(found) == _form(old)),
         Check(
-            "ids, links, instants and token counts are as they were", _links(found) == _links(old)
+            "ids, links, timestamps and token counts are unchanged", _links(found) == _links(old)
         ),
         Check(
-            "the live chain is as it was",
+            "the live chain is unchanged",
             [node.uuid for node in found.chain] == [node.uuid for node in old.chain],
         ),
         Check("no tool call or result was lost or added", _call_pairs(found) == _call_pairs(old)),

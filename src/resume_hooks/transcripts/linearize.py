@@ -1,7 +1,7 @@
-"""A conversation in an order that every client reads whole: one record after the other, each call answered once.
+"""Reorder a conversation so that every client reads all of it: one line of records, each call answered once.
 
-Clients before 2.1.112 lose all but one of the calls that a model made in parallel, unless they
-stand in one line. Pure functions over nodes.
+Clients before 2.1.112 lose all but one parallel call unless the calls are in one line. Pure
+functions over nodes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from resume_hooks.transcripts.records import ASSISTANT, USER
 
 
 class Linear(NamedTuple):
-    """``nodes`` in order, calls ``dropped`` by record number since no API takes them, ``open_calls`` at the end."""
+    """``nodes`` in order, calls ``dropped`` because no API accepts them by record, and unanswered ``open_calls``."""
 
     nodes: tuple[Node, ...]
     dropped: Mapping[int, frozenset[str]]
@@ -23,7 +23,7 @@ class Linear(NamedTuple):
 
 
 def linearize(chain: Sequence[Node]) -> Linear:
-    """The live chain, or any other, in one line."""
+    """Put a live chain, or any other, into one line."""
     nodes = tuple(_grouped(chain))
     pairing = _Pairing()
     for node in nodes:
@@ -35,19 +35,19 @@ def linearize(chain: Sequence[Node]) -> Linear:
 
 
 def standalone_count(row: Linear, end: int) -> int:
-    """How many of the first ``end`` records can stand alone: no call among them is open, no answer is cut in two."""
+    """Return the largest count up to ``end`` of first records that form a valid conversation."""
     return max(takewhile(lambda place: place <= end, _standing(row)), default=0)
 
 
 def standalone_count_from(row: Linear, start: int) -> int:
-    """The least number of records, ``start`` or more, that can stand alone; 0 if none can."""
+    """Return the smallest valid count of first records from ``start``, or 0."""
     return next((place for place in _standing(row) if place >= start), 0)
 
 
 def answers_meet(before: Node, node: Node) -> bool:
-    """Whether two answers of a model stand one behind the other.
+    """Check whether two answers of a model follow each other.
 
-    What no model gave (no tokens counted) is not sent.
+    Messages without token counts did not come from a model and are not sent.
     """
     both = before.kind == node.kind == ASSISTANT
     return (
@@ -58,7 +58,7 @@ def answers_meet(before: Node, node: Node) -> bool:
 
 
 def _standing(row: Linear) -> Iterator[int]:
-    """Every number of first records that can stand alone, the least first."""
+    """Yield every count of first records that form a valid conversation, smallest first."""
     waiting = set[str]()
     for place, node in enumerate(row.nodes, 1):
         waiting.update(set(node.calls) - row.dropped.get(node.number, frozenset()))
@@ -74,7 +74,7 @@ def _standing(row: Linear) -> Iterator[int]:
 
 
 def _grouped(chain: Sequence[Node]) -> Iterable[Node]:
-    """The chain with each answer of several calls as its own records, then their results, each with its remarks."""
+    """Yield the chain with each answer of several calls as its records, then their results, each with its remarks."""
     place = 0
     while place < len(chain):
         head, end = chain[place], place + 1
@@ -93,17 +93,17 @@ def _grouped(chain: Sequence[Node]) -> Iterable[Node]:
         yield from (node for node in region if node.kind == ASSISTANT)
         answers = [node for node in region if node.kind != ASSISTANT]
         first = next((place for place, node in enumerate(answers) if node.results), len(answers))
-        # A result stands first in the user's turn; a remark stays behind the one it came after.
+        # A result comes first in the user's turn; a remark follows the record that it came after.
         yield from answers[first : first + 1]
         yield from answers[:first]
         yield from answers[first + 1 :]
 
 
 class _Pairing:
-    """Which calls and results belong together, as the API has it: results stand in the user's turn after their call.
+    """Matches calls and results by the API's rule: results are in the user's turn after their call.
 
-    ``waiting``: calls whose results may still come, with the record that made each; ``done``: those
-    that were answered.
+    ``waiting`` maps calls without results yet to the records that made them; ``done`` has the
+    answered calls.
     """
 
     def __init__(self) -> None:
@@ -130,7 +130,7 @@ class _Pairing:
                     self.done.add(call)
 
     def give_up(self) -> None:
-        """The answers that are still waited for can't come any more."""
+        """Drop all calls that are still waiting, because their results can't follow any more."""
         for call, number in self.waiting.items():
             self._drop_call(number, call)
         self.waiting.clear()
@@ -138,7 +138,7 @@ class _Pairing:
 
     @property
     def dropped(self) -> Mapping[int, frozenset[str]]:
-        """What breaks the rule of one answer a call, by record."""
+        """The calls that violate the rule of one result per call, by record."""
         return {number: frozenset(calls) for number, calls in self._dropped.items()}
 
     def _drop_call(self, number: int, call: str) -> None:

@@ -1,12 +1,12 @@
-"""Raw lines of a transcript, lossless: joining what is read gives the file's bytes again.
+"""Raw lines of a transcript. Reading is lossless: the joined lines are the file's bytes.
 
-Lines end at a line feed only: transcripts hold raw U+2028 and U+0085 inside strings, where ``str``
-methods split too.
+Lines end only at a line feed: transcripts contain raw U+2028 and U+0085 inside strings, which
+``str`` methods also split.
 
-Which files and lines clients may choke on was measured in 2.1.42, 2.1.112 and 2.1.330: what stands
-before a compaction costs next to nothing, each MB of the live part 20 ms, 8 MB of memory and a MB
-of every request; of an answer that is drawn 2.4 s and 500 MB. Users saw clients hang. Python 3.9: a
-start asks, too.
+The limits of clients were measured with 2.1.42, 2.1.112 and 2.1.330. The part before a compaction
+costs almost nothing. Each MB of the live part costs 20 ms, 8 MB of memory and a MB in every
+request; each MB of a displayed answer 2.4 s and 500 MB. Users saw clients hang. Python 3.9: the
+session-start hook uses this module.
 """
 
 from __future__ import annotations
@@ -21,17 +21,15 @@ from typing import BinaryIO, NamedTuple
 from resume_hooks.errors import SessionNotFound
 
 BOM = b"\xef\xbb\xbf"
-SEARCHED_BYTES = 256 * 1024  # bytes that a search through a file holds at a time
+SEARCHED_BYTES = 256 * 1024  # bytes to hold at a time in a search
 CHECKED = (
-    1_024  # bytes before the end of what was read that tell whether a file was only appended to
+    1_024  # bytes before the read end whose comparison shows whether a file was only appended to
 )
-STEP = (
-    64 * 1024
-)  # bytes that are read at a time where lines are near, and between two counts of lines
+STEP = 64 * 1024  # bytes to read at a time for nearby lines, and between two stored line counts
 
 
 class Line(NamedTuple):
-    """One line as it lies on disk: 0-based ``number`` (-1 if unknown), byte ``offset``, ``raw`` with its ending."""
+    """A line on disk: 0-based ``number`` (-1 if unknown), byte ``offset``, and ``raw`` bytes with the line ending."""
 
     number: int
     offset: int
@@ -39,7 +37,7 @@ class Line(NamedTuple):
 
     @property
     def body(self) -> bytes:
-        """The line without its ending, and without the byte order mark that some editors put at the start."""
+        """The line without its ending, and without the byte order mark that some editors add."""
         body = self.raw.removesuffix(b"\n").removesuffix(b"\r")
         if self.offset == 0:
             return body.removeprefix(BOM)
@@ -47,21 +45,21 @@ class Line(NamedTuple):
 
     @property
     def torn(self) -> bool:
-        """Whether the line has no ending: the last one of a file whose writer was interrupted."""
+        """Whether the line has no ending, as the last one after an interrupted write."""
         return not self.raw.endswith(b"\n")
 
 
 def read_lines(stream: BinaryIO, offset: int = 0, number: int = 0) -> Iterator[Line]:
-    """Every line from where a stream stands, where the first one has this ``offset`` and ``number``."""
+    """Yield every line from a stream's position, which has this ``offset`` and line ``number``."""
     for place, raw in enumerate(stream, number):
         yield Line(place, offset, raw)
         offset += len(raw)
 
 
 def read_tail(stream: BinaryIO, reach: int) -> Iterator[Line]:
-    """The whole lines within the last ``reach`` bytes.
+    """Yield the whole lines within the last ``reach`` bytes.
 
-    Their numbers count from the first one read.
+    Their numbers count from the first line read.
     """
     size = stream.seek(0, os.SEEK_END)
     offset = stream.seek(max(0, size - reach - 1))
@@ -75,10 +73,10 @@ def read_tail(stream: BinaryIO, reach: int) -> Iterator[Line]:
 
 
 class OneOpen:
-    """A transcript that is opened once, when it is first read, for all that read it one after another.
+    """A transcript that is opened once, on first use, and shared by successive readers.
 
-    They see one file, also where another one takes its name meanwhile. Who reads while somebody
-    else does opens it again. It is closed with the last reference to this.
+    They all see the same file, even if another file takes its name meanwhile. A reader that starts
+    during another one's read opens the file again. It is closed with the last reference.
     """
 
     def __init__(self, path: str) -> None:
@@ -92,7 +90,7 @@ class OneOpen:
 
     @contextmanager
     def stream(self) -> Iterator[BinaryIO]:
-        """The file from its beginning. OSError if it can't be read."""
+        """Yield the file from its beginning. Raise OSError if it can't be read."""
         if self._is_in_use:
             with open(self.path, "rb", buffering=SEARCHED_BYTES) as own:
                 yield own
@@ -108,7 +106,7 @@ class OneOpen:
 
 
 def path_of(file: str | OneOpen) -> str:
-    """Where a transcript lies."""
+    """Return a transcript's path."""
     if isinstance(file, OneOpen):
         return file.path
     return file
@@ -116,7 +114,7 @@ def path_of(file: str | OneOpen) -> str:
 
 @contextmanager
 def open_transcript(file: str | OneOpen, buffering: int = -1) -> Iterator[BinaryIO]:
-    """A file to be read, from its beginning. SessionNotFound if it can't be."""
+    """Open a file for reading from its beginning. Raise SessionNotFound if it can't be read."""
     try:
         if isinstance(file, OneOpen):
             opening: AbstractContextManager[BinaryIO] = file.stream()
@@ -131,7 +129,7 @@ def open_transcript(file: str | OneOpen, buffering: int = -1) -> Iterator[Binary
 
 
 def read_at(stream: BinaryIO, offset: int, length: int) -> bytes:
-    """Bytes of a file. SessionNotFound where it is shorter by now."""
+    """Return bytes of a file. Raise SessionNotFound if it has become shorter."""
     stream.seek(offset)
     found = stream.read(length)
     if len(found) < length:
@@ -140,21 +138,21 @@ def read_at(stream: BinaryIO, offset: int, length: int) -> bytes:
 
 
 def lines_before(stream: BinaryIO, end: int) -> Iterator[Line]:
-    """The lines that begin before the byte ``end``, the last one first and no further than that.
+    """Yield the lines that begin before the byte ``end``, last one first.
 
-    Not numbered.
+    They have no numbers.
     """
     later: list[
         bytes
-    ] = []  # the parts of a line whose beginning is still sought, the last one first
+    ] = []  # the parts of a line whose beginning was not reached yet, last one first
     step = STEP
     while end > 0:
         start = max(0, end - step)
         piece = read_at(stream, start, end - start)
         stop = len(piece)
         while stop > 0:
-            # A line feed at the very end of a line is its own, any other one ends the line before
-            # it.
+            # A line feed at the very end belongs to this line; any other one ends the previous
+            # line.
             feed = piece.rfind(b"\n", 0, stop if later else stop - 1)
             if feed < 0:
                 later.append(piece[:stop])
@@ -167,7 +165,7 @@ def lines_before(stream: BinaryIO, end: int) -> Iterator[Line]:
 
 
 def line_with(stream: BinaryIO, needle: bytes, end: int, floor: int = 0) -> int:
-    """The offset of the last line that holds ``needle`` between the bytes ``floor`` and ``end``; -1 for none."""
+    """Return the offset of the last line with ``needle`` between the bytes ``floor`` and ``end``, or -1."""
     after = b""
     while end > floor:
         start = max(floor, end - SEARCHED_BYTES)
@@ -180,7 +178,7 @@ def line_with(stream: BinaryIO, needle: bytes, end: int, floor: int = 0) -> int:
 
 
 def line_start(stream: BinaryIO, place: int) -> int:
-    """The offset at which the line of the byte at ``place`` begins."""
+    """Return the offset of the line that contains the byte at ``place``."""
     step = STEP
     while place > 0:
         start = max(0, place - step)
@@ -192,26 +190,27 @@ def line_start(stream: BinaryIO, place: int) -> int:
 
 
 class Numbers:
-    """The numbers of the lines in a file's first ``size`` bytes: line feeds are counted as far as was asked, once."""
+    """Line numbers in a file's first ``size`` bytes. Line feeds are counted once, as far as necessary."""
 
     def __init__(self, size: int) -> None:
         self._size = size
-        self._before = [0]  # line feeds before each step, and before what was not counted yet
+        # the number of line feeds before each step, and before the uncounted rest
+        self._before = [0]
 
     def total(self, stream: BinaryIO) -> int:
-        """How many lines there are, with one that has no ending."""
+        """Return the number of lines, including one without an ending."""
         self._count_lines(stream, self._size)
         unended = self._size > 0 and read_at(stream, self._size - 1, 1) != b"\n"
         return self._before[-1] + unended
 
     def of(self, stream: BinaryIO, offset: int) -> int:
-        """The 0-based number of the line that begins at ``offset``."""
+        """Return the 0-based number of the line at ``offset``."""
         self._count_lines(stream, offset)
         step, rest = divmod(offset, STEP)
         return self._before[step] + read_at(stream, offset - rest, rest).count(b"\n")
 
     def start(self, stream: BinaryIO, number: int) -> int:
-        """Where the line of that number begins; -1 past the end."""
+        """Return the offset of the line with this number, or -1 past the end."""
         if number <= 0:
             if number == 0 < self._size:
                 return 0
@@ -243,28 +242,28 @@ class Numbers:
 
 
 def bytes_before(stream: BinaryIO, end: int) -> bytes:
-    """The bytes before ``end`` that tell whether a file was only appended to."""
+    """Return the bytes before ``end`` that show whether a file was only appended to."""
     start = max(0, end - CHECKED)
     stream.seek(start)
     return stream.read(end - start)
 
 
-GIANT = 100_000_000  # bytes from which on clients were reported to hang over a transcript, or run out of memory
-GIANT_LINE = 10_000_000  # bytes that no request can hold: 2.5 million tokens, or more images than the API takes
+GIANT = 100_000_000  # bytes above which clients were reported to hang or run out of memory
+# bytes that no request can contain: 2.5 million tokens, or more images than the API accepts
+GIANT_LINE = 10_000_000
 
 
 def longest_line(path: str) -> int:
-    """Bytes of the longest line of a file. OSError where it can't be read; 0 for an empty one."""
+    """Return the length in bytes of a file's longest line, 0 for an empty file. Raise OSError if it can't be read."""
     longest = start = 0
     with open(path, "rb") as stream:
         try:
             content = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
-        except ValueError:  # it is empty
+        except ValueError:  # empty
             return 0
         with content:
             while start < len(content):
-                # A line no longer than the longest so far is skipped: whole lines are passed
-                # over at once.
+                # Skip whole lines that are not longer than the longest so far.
                 ended = content.rfind(b"\n", start, start + longest + 1)
                 if ended < 0:
                     ended = content.find(b"\n", start + longest)

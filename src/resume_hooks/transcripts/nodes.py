@@ -1,6 +1,6 @@
-"""What the rebuilding of a conversation needs of each record, and of the marks between them.
+"""The data about each record, and about the marks between records, from which a conversation is rebuilt.
 
-Values without behaviour of their own; the records stay on disk at ``offset``.
+The values have no behaviour of their own. The records stay on disk at ``offset``.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from resume_hooks.transcripts.records import Record, string
 
 
 class KeptSegment(NamedTuple):
-    """Messages that a compaction kept: spliced in after the record ``anchor``.
+    """Messages that a compaction kept and that belong after the record ``anchor``.
 
-    ``uuids`` is their order where the client wrote it down, and then it alone counts; None: walk
-    from ``tail`` to ``head``.
+    ``uuids`` is their order if the client recorded it; None means to walk from ``tail`` to
+    ``head``.
     """
 
     anchor: str
@@ -32,11 +32,11 @@ class KeptSegment(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Node:
-    """One linked record; ``number`` is its 0-based line, ``offset`` and ``length`` its bytes in the file.
+    """A linked record. ``number`` is its 0-based line, ``offset`` and ``length`` its bytes in the file.
 
     ``given_uuid``: the uuid is not the record's own but the one that it was sent under. ``copied``:
-    what it says stands before the last boundary, too (``transcript.Copies``). ``characters`` reach
-    the API. ``logical``: the record that a boundary says it follows.
+    its content also precedes the last boundary (``transcript.Copies``). ``characters`` is the
+    number of characters that reach the API. ``logical`` is the record that a boundary follows.
     """
 
     uuid: str
@@ -66,29 +66,29 @@ class Node:
 
     @property
     def boundary(self) -> bool:
-        """Whether a compaction happened here."""
+        """Whether the record is a compaction's boundary."""
         return self.subtype == records.COMPACTION
 
     @property
     def spoken(self) -> bool:
         """Whether the record is a message of the user or the assistant.
 
-        A conversation can end only at one.
+        A conversation can end only at a message.
         """
         return self.kind in records.MESSAGES
 
     @property
     def said(self) -> bool:
-        """Whether it is a word of a conversation, and not what a command of the client's own left."""
+        """Whether it is part of the conversation, and not the output of a client's own command."""
         return self.kind == records.ASSISTANT or self.prompt or bool(self.results) or self.summary
 
     def is_of(self, record: Record | None) -> bool:
-        """Whether a record that was read again is this one."""
+        """Check whether a record that was read again is this one."""
         return record is not None and self.uuid in records.uuids(record)
 
     @property
     def aside(self) -> bool:
-        """Whether the record accompanies messages: an attachment, a system note, a remark of the client's own."""
+        """Whether the record accompanies messages: an attachment, a system note, or a remark of the client."""
         if self.kind == records.SYSTEM:
             return not self.boundary
         return self.kind == records.ATTACHMENT or (self.meta and not self.results)
@@ -96,10 +96,9 @@ class Node:
 
 @dataclass(slots=True, eq=False)
 class Checkpoint:
-    """The last ``last-prompt`` that counts: which record the client took for the end of the conversation.
+    """The last valid ``last-prompt`` record: the client's choice for the end of the conversation.
 
-    A compaction makes it forget; an ``explicit`` one (a rewind) is exact until something is said
-    after it.
+    A compaction clears it. An ``explicit`` one (a rewind) is exact until another record follows.
     """
 
     uuid: str = ""
@@ -109,7 +108,7 @@ class Checkpoint:
     hinted: bool = False
 
     def point(self, leaf: str | None, *, explicit: bool) -> None:
-        """Take in a last-prompt record; ``leaf`` None with ``explicit`` is a rewind to the very beginning."""
+        """Process a last-prompt record; ``leaf`` None with ``explicit`` is a rewind to the very beginning."""
         self.hinted = True
         if leaf:
             same = leaf == self.uuid
@@ -121,20 +120,20 @@ class Checkpoint:
             self.emptied = True
 
     def pass_record(self, node: Node) -> None:
-        """Take in a linked record of the file."""
+        """Process a linked record of the file."""
         if not node.sidechain:
             self.explicit = self.emptied = False
         if node.boundary:
             self.forget()
 
     def forget(self) -> None:
-        """Point nowhere."""
+        """Clear the checkpoint."""
         self.uuid = ""
         self.explicit = self.ever_explicit = self.emptied = False
 
 
 def ancestors(node: Node | None, parent: Callable[[Node], Node | None]) -> Iterator[Node]:
-    """``node`` and the records above it; ends at a root, at a gap and where a cycle closes."""
+    """Yield ``node`` and the records above it, until a root, a gap or a cycle."""
     seen: set[str] = set()
     while node is not None and node.uuid not in seen:
         seen.add(node.uuid)
@@ -143,7 +142,7 @@ def ancestors(node: Node | None, parent: Callable[[Node], Node | None]) -> Itera
 
 
 def node_of(record: Record, line: Line) -> Node:
-    """What the chain needs of a record of a linked kind that has a ``uuid``."""
+    """Return the node of a record of a linked kind with a ``uuid``."""
     get = record.get
     kind: str = record["type"]
     parent = get("parentUuid")
@@ -190,7 +189,7 @@ def _take_message(node: Node, record: Record) -> None:
 
 
 def _take_blocks(node: Node, content: list[object]) -> bool:
-    """Count and note the blocks of a message; false where not one of them is a block."""
+    """Count and store the blocks of a message; return False if none of them is a valid block."""
     calls: list[str] = []
     results: list[str] = []
     characters = 0
@@ -203,7 +202,7 @@ def _take_blocks(node: Node, content: list[object]) -> bool:
             calls.append(string(block, "id"))
         elif kind == records.RESULT and node.kind == records.USER:
             results.append(string(block, "tool_use_id"))
-        # Of images and documents, which are encoded, nothing reaches the API as text.
+        # Images and documents are encoded and send no text to the API.
         if kind == records.CALL:
             characters += sum(map(len, records.strings(block.get("input"))))
         elif kind == records.RESULT:

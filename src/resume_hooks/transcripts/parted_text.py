@@ -1,8 +1,8 @@
-"""A text of ours in parts: the client takes 10,000 characters of each hook, so that several hooks bring a long one.
+"""A long text of ours in parts: the client accepts 10,000 characters from each hook, so several hooks deliver it.
 
-Invariant: the parts of a text, put together in their order, are that text to the letter, and no
-part is longer than ``MOST``. Lengths are in UTF-16 units, as the client counts. Standard library
-and Python 3.9: the session hooks write here before the engine is installed.
+Invariant: the parts, joined in order, are exactly the text, and no part is longer than ``MOST``.
+Lengths are in UTF-16 units, as the client counts. Standard library and Python 3.9: the session
+hooks use this module before the engine is installed.
 """
 
 from __future__ import annotations
@@ -13,13 +13,11 @@ from collections.abc import Iterable
 from resume_hooks.system.text import cut_to_utf16_units, utf16_length
 from resume_hooks.transcripts.bookkeeping import FURTHER_PART
 
-MOST = (
-    9_800  # units of a part; the client takes 10,000, and puts a preview in place of a longer one
-)
-PARTS = 4  # the hooks that bring one each: hooks/hooks.json
-LONGEST = 38_500  # units of a text for which so many parts always suffice
-_ROOM = MOST - 100  # without the words that say which part it is
-_NEAR = 100  # units before the end of a part in which a line that has to be cut is cut where a sentence ends
+MOST = 9_800  # units of a part; the client replaces a text of more than 10,000 by a preview
+PARTS = 4  # the number of hooks in hooks/hooks.json that deliver one part each
+LONGEST = 38_500  # units of a text that always fits into this number of parts
+_ROOM = MOST - 100  # without the words that number the part
+_NEAR = 100  # a long line is cut at a sentence's end in the last units of a part
 
 _ANY_ORDER = "(the parts may stand in any order)"
 _FIRST = f"(Part 1 of {{}} of what this session starts with {_ANY_ORDER})"
@@ -28,12 +26,12 @@ _NUMBER = re.escape("{}")
 
 
 def parts_of(text: str) -> list[str]:
-    """The parts of a text of at most ``LONGEST`` units, each with its number.
+    """Split a text of at most ``LONGEST`` units into numbered parts.
 
-    The text itself where it fits one.
+    Return the text itself if it fits into one part.
 
-    They end where lines end; within a line only where one is longer than a part, or the parts would
-    not suffice.
+    Parts end where lines end. A line is cut only if it is longer than a part, or if there would be
+    too many parts.
     """
     if utf16_length(text) <= MOST:
         return [text]
@@ -42,7 +40,7 @@ def parts_of(text: str) -> list[str]:
         pieces = _filled(text)
     first, *others = pieces
     line, end, rest = first.partition("\n")
-    if not end:  # one line longer than a part: nothing stands before it
+    if not end:  # one line longer than a part: there is no line before it
         line, rest = "", first
     count = len(pieces)
     headed = f"{line}{end}{_FIRST.format(count)}\n{rest}"
@@ -53,12 +51,12 @@ def parts_of(text: str) -> list[str]:
 
 
 def put_together(texts: Iterable[str]) -> list[str]:
-    """The texts that hooks brought, one that came in parts whole again, as far as all of it came."""
+    """Return the texts of hooks, with the parts of a split text joined, as far as they arrived."""
     first_line = re.compile(f"(?:[^\\n]*\\n)?({_pattern(_FIRST)}\\n)")
     further_line = re.compile(f"{_pattern(_FURTHER)}\\n")
     whole: list[str] = []
     parts: list[tuple[int, str]] = []
-    at = 0  # where the text stands that came in parts
+    at = 0  # the position of the joined text
     for text in texts:
         if found := further_line.match(text):
             parts.append((int(found[1]), text[found.end() :]))
@@ -73,14 +71,14 @@ def put_together(texts: Iterable[str]) -> list[str]:
 
 
 def _pattern(line: str) -> str:
-    """The regular expression of a line that says which part of how many it is."""
+    """Return the regular expression of a line that numbers a part."""
     return re.escape(line).replace(_NUMBER, "([2-9])")
 
 
 def _by_lines(text: str) -> list[str]:
-    """The text in pieces of whole lines; a line that is longer than a piece is cut."""
+    """Split a text into pieces of whole lines; cut a line that is longer than a piece."""
     pieces: list[str] = []
-    left = 0  # units that the last piece has room for
+    left = 0  # remaining units in the last piece
     for line in re.findall(r"[^\n]*\n|[^\n]+", text):
         if utf16_length(line) <= left:
             pieces[-1] += line
@@ -92,7 +90,7 @@ def _by_lines(text: str) -> list[str]:
 
 
 def _filled(text: str) -> list[str]:
-    """The text in as few pieces as there can be."""
+    """Split a text into as few pieces as possible."""
     pieces = []
     while utf16_length(text) > _ROOM:
         pieces.append(_until_a_sentence_ends(text))
@@ -101,7 +99,7 @@ def _filled(text: str) -> list[str]:
 
 
 def _until_a_sentence_ends(text: str) -> str:
-    """As much of a text as a piece holds, up to the end of a line, of a sentence or of a word, if one is near."""
+    """Return a piece's worth of a text, up to the end of a line, a sentence or a word if one is near."""
     piece = cut_to_utf16_units(text, _ROOM)
     near = len(cut_to_utf16_units(text, _ROOM - _NEAR))
     for end in ("\n", ". ", " "):

@@ -1,4 +1,4 @@
-"""Placeholders: the text that stands for trimmed content, readable by models and people, and how to know one again."""
+"""Placeholders for trimmed content, readable by models and people, and their recognition."""
 
 from __future__ import annotations
 
@@ -11,20 +11,21 @@ from resume_hooks.system.text import replace_surrogates
 from resume_hooks.transcripts.records import Record, string
 
 SHORTEST = (
-    72  # characters that no placeholder of ours falls short of; what is not longer is never trimmed
+    72  # the length of our shortest placeholder; contents up to this length are never trimmed
 )
 
 _OURS = re.compile(
     r"\[[^\[\]\n]{1,200} (?:suppressed|trimmed) - original (?:content )?was [\d,]+ (?:characters|tokens)"
 )
-"""The opening of a placeholder, ours or another tool's of the field."""
+"""The beginning of a placeholder, ours or another trimming tool's."""
 
 _THEIRS = re.compile(r"\[\.\.\.truncated [^\n]*\]\Z|\(original was [\d,]+ chars\)\.\Z")
-"""What another tool of the field puts at the end of a text that it cut."""
+"""Another trimming tool's notice at the end of a text that it cut."""
 
-REACH = 1_000  # characters at the start of a text among which a placeholder of ours stands, none farther on
+REACH = 1_000  # a placeholder of ours is within this number of characters of a text's start
 THEIR_REACH = (
-    4_500  # characters at the end of a text that another tool's notice fits in; it names a file
+    # another tool's notice, which names a file, fits in this number of characters at a text's end
+    4_500
 )
 _RESPONSE = ("[Claude response trimmed - ", "[Assistant message trimmed - ")
 UNANSWERED = (
@@ -34,22 +35,22 @@ UNANSWERED = (
 
 
 class OriginalReference(NamedTuple):
-    """Where the original is: the session that holds it, and its record (0-based line)."""
+    """The location of an original: its session and its record (0-based line)."""
 
     session_id: str
     record: int
 
     def __str__(self) -> str:
-        """The short form: the first characters of an id name a session, at a fifth of the tokens.
+        """The short form: the first characters of the session's id, at a fifth of the tokens.
 
-        An id of version 7 begins with the instant: eight characters are those of every session of
-        the same minute.
+        An id of version 7 begins with its creation time, so eight characters are the same for all
+        sessions of a minute.
         """
         return f"{self.session_id[: 13 if self.session_id[14:15] == '7' else 8]}:{self.record}"
 
 
 def for_result(tool: str, characters: int, original: OriginalReference, why: str = "") -> str:
-    """What stands for the output of a tool."""
+    """Return the placeholder for a tool's output."""
     return _placeholder_text(
         f"Results from {_one_word(tool)} tool suppressed",
         f"content was {characters:,} characters",
@@ -59,7 +60,7 @@ def for_result(tool: str, characters: int, original: OriginalReference, why: str
 
 
 def for_input(tool: str, characters: int, original: OriginalReference, why: str = "") -> str:
-    """What stands for an input of a tool."""
+    """Return the placeholder for a tool's input."""
     return _placeholder_text(
         f"Input of {_one_word(tool)} tool suppressed",
         f"content was {characters:,} characters",
@@ -69,42 +70,42 @@ def for_input(tool: str, characters: int, original: OriginalReference, why: str 
 
 
 def for_text(characters: int, original: OriginalReference, why: str = "") -> str:
-    """What stands for something the model said."""
+    """Return the placeholder for a text of the model."""
     return _placeholder_text(
         "Claude response trimmed", f"was {characters:,} characters", original, why
     )
 
 
 def for_media(tokens: int, original: OriginalReference, why: str = "") -> str:
-    """What stands for an image or a document; their cost is in tokens."""
+    """Return the placeholder for an image or a document, with its cost in tokens."""
     return _placeholder_text(
         "Image or document suppressed", f"content was {tokens:,} tokens", original, why
     )
 
 
 def for_pasted(characters: int, original: OriginalReference, why: str = "") -> str:
-    """What stands for the middle of a long prompt."""
+    """Return the placeholder for the middle of a long prompt."""
     return _placeholder_text(
         "Pasted text suppressed", f"content was {characters:,} characters", original, why
     )
 
 
 def for_attachment(characters: int, original: OriginalReference, why: str = "") -> str:
-    """What stands for something that the client attached."""
+    """Return the placeholder for a client's attachment."""
     return _placeholder_text(
         "Attachment suppressed", f"content was {characters:,} characters", original, why
     )
 
 
 def stands_for_something(text: str) -> bool:
-    """Whether ``text`` holds a placeholder: such a text is never trimmed again, or its way back would be lost."""
+    """Check whether ``text`` contains a placeholder. Trimming it again would lose the reference to the original."""
     return _OURS.search(text, 0, REACH) is not None or was_cut(text)
 
 
 def is_placeholder(text: str) -> bool:
-    """Whether ``text`` is a placeholder and nothing else: a quick look, for contents that are replaced as a whole.
+    """Check whether ``text`` is nothing but a placeholder, a quick test for contents that are replaced completely.
 
-    A program can print a placeholder, too: what goes on behind it is its own.
+    A program can also print a placeholder; its own output then follows.
     """
     if not text.startswith("[") or len(text) > REACH or "\n" in text.strip():
         return False
@@ -112,17 +113,17 @@ def is_placeholder(text: str) -> bool:
 
 
 def was_trimmed(text: str) -> bool:
-    """Whether ``text`` is a placeholder, or another tool cut it: it is never trimmed again."""
+    """Check whether ``text`` is a placeholder or was cut by another tool, and must not be trimmed again."""
     return is_placeholder(text) or was_cut(text)
 
 
 def was_cut(text: str) -> bool:
-    """Whether another tool of the field cut ``text`` and said so at its end."""
+    """Check whether another trimming tool cut ``text``, by its notice at the end."""
     return text.endswith((" chars).", "]")) and _THEIRS.search(text[-THEIR_REACH:]) is not None
 
 
 def stands_for_answer(text: str) -> bool:
-    """Whether ``text`` stands for something the model said."""
+    """Check whether ``text`` is the placeholder for a text of the model."""
     return text.startswith(_RESPONSE) and is_placeholder(text)
 
 
@@ -131,12 +132,12 @@ def _placeholder_text(what: str, size: str, original: OriginalReference, why: st
 
 
 def _one_word(name: str) -> str:
-    """A name out of a transcript as one word of a placeholder."""
+    """Convert a name from a transcript to one word of a placeholder."""
     return re.sub(r"[\s\[\]]+", "_", name)[:80] or "a"
 
 
 class Origin(NamedTuple):
-    """The record that holds the original: its session (id and file), its uuid, its 0-based line."""
+    """The record with an original: its session (id and file), its uuid, and its 0-based line."""
 
     session_id: str
     file: str
@@ -145,11 +146,11 @@ class Origin(NamedTuple):
 
     @property
     def reference(self) -> OriginalReference:
-        """What a placeholder names."""
+        """The reference for a placeholder."""
         return OriginalReference(self.session_id, self.record)
 
     def marks(self, block: int) -> dict[str, Any]:
-        """The fields of a trimmed record; ``block`` is the first one that was trimmed."""
+        """Return the fields of a trimmed record; ``block`` is the first trimmed block."""
         return {
             "truncated": True,
             "original_session": replace_surrogates(self.file),
@@ -161,15 +162,15 @@ class Origin(NamedTuple):
 
 
 MARKS = frozenset(Origin("", "", "", 0).marks(0))
-"""The fields that a trimmed record has, and a trimmed line of another agent's session."""
+"""The fields of a trimmed record, and of a trimmed line in another agent's session."""
 
 
 def origin_of(record: Record) -> Origin | None:
-    """What a trimmed record says of its original, another tool's marks included.
+    """Return the original of a trimmed record, from our fields or another tool's.
 
-    None if it can't be followed.
+    Return None if the fields are unusable.
 
-    The file is untrusted: it is never opened before it is found to be a session of that id.
+    The file is untrusted: verify that it is a session with that id before opening it.
     """
     said, file, index = (
         string(record, "original_session_id"),

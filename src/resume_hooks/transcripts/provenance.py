@@ -1,9 +1,9 @@
-"""The first line of a derived session: where it came from.
+"""The first line of a derived session, which describes its origin.
 
-Every known variant is read, one is written.
+Every known variant is read; one is written.
 
-No key of the written line may be one that listers look for as raw text in the head of a file (cwd,
-timestamp, sessionId, titles, tag...): it would be taken for the session's own.
+The written line must not have a key that listers search for as raw text in a file's head (cwd,
+timestamp, sessionId, titles, tag...), because they would take its value for the session's own.
 """
 
 from __future__ import annotations
@@ -24,14 +24,16 @@ _KIND = re.compile(r"[a-z][a-z_-]{0,30}")
 
 MAX_FIRST_LINE = (
     4 * 1024 * 1024
-)  # bytes of a first line that are read in search of metadata merged into a record
-HEAD = 64 * 1024  # bytes in which a fork's mark is looked for
+)  # bytes to read of a first line, which may be a record with metadata merged into it
+HEAD = 64 * 1024  # bytes to search for a fork's mark
 
 
 class Parent(NamedTuple):
-    """What a file says of its parent; ``session_id`` is one, or ``""``; ``subagent`` the one of it that goes on here.
+    """A session's parent according to its file; ``subagent`` is the parent's sub-agent that continues here.
 
-    ``file`` is untrusted: it is never opened before it is found to be a session of that id.
+    ``session_id`` may be ``""``.
+
+    ``file`` is untrusted: verify that it is a session with that id before opening it.
     """
 
     session_id: str
@@ -44,7 +46,7 @@ class Parent(NamedTuple):
 
 
 class ChildSize(NamedTuple):
-    """What a child came to, for as long as no answer counted it; ``window`` is a large one that its parent showed."""
+    """A child's size until an answer is counted; ``window`` is the parent's large window, if any."""
 
     context_tokens: int
     characters_per_token: float
@@ -52,21 +54,21 @@ class ChildSize(NamedTuple):
 
 
 class BackTimes(NamedTuple):
-    """When the mark was set that a child was cut back to, and when it was."""
+    """The times of a child's mark and of its rewind to that mark."""
 
     started_at: str
     rewound_at: str
 
 
 class Trim(NamedTuple):
-    """What a trimmed session says of its trim: how it was asked for, and what it came to."""
+    """A trimmed session's record of its trim: the options and the results."""
 
     parameters: Mapping[str, object]
     stats: Mapping[str, int]
 
 
 def read_parent(file: str | OneOpen) -> Parent | None:
-    """The parent that a session file names, or None. OSError if it can't be read."""
+    """Return the parent that a session file names, or None. Raise OSError if it can't be read."""
     with file.stream() if isinstance(file, OneOpen) else open(file, "rb") as stream:
         first = Line(0, 0, stream.readline(MAX_FIRST_LINE)).body
         if b'_metadata"' in first and (found := parent_in(records.parse(first))):
@@ -95,10 +97,10 @@ def continue_line(  # noqa: PLR0913 - what a first line may tell
     subagent: str = "",
     opening_tokens: int = 0,
 ) -> bytes:
-    """The first line of a child, without its ending; readable by other tools of the field."""
+    """Return the first line of a child, without its ending, in a form that related tools also read."""
     file = replace_surrogates(
         parent_file
-    )  # a name that is no UTF-8 can't be told in JSON; the id still leads there
+    )  # JSON can't represent a name that is not UTF-8; the id still identifies the parent
     line: dict[str, Any] = {
         "continue_metadata": {
             "parent_session_file": file,
@@ -133,7 +135,7 @@ def continue_line(  # noqa: PLR0913 - what a first line may tell
 
 
 def parent_in(record: Record | None) -> Parent | None:
-    """The parent that the first record of a session names; None for none."""
+    """Return the parent that a session's first record names, or None."""
     if record is None:
         return None
     trim, on = (
@@ -165,7 +167,7 @@ def parent_in(record: Record | None) -> Parent | None:
 
 
 def kind_now(kind: str) -> str:
-    """A kind of child as it is written today; "" for what can't be one, since it is shown as it stands."""
+    """Return the current name of a kind of child, or ``""`` for an invalid one, because the name is displayed."""
     if not _KIND.fullmatch(kind):
         return ""
     if kind == "rewind":

@@ -1,7 +1,7 @@
-"""Top-level fields of a record changed in its raw line, and nothing else of it: what is not named stays byte for byte.
+"""Edit top-level fields of a record in its raw line, and keep all other bytes.
 
-A key inside a string is always escaped, so the raw text ``"key":value`` is a field; where it stands
-more than once, the parsed line decides which one is the record's own.
+A key inside a string is always escaped, so the raw text ``"key":value`` is a field. If it occurs
+more than once, parsing the line shows which one is the record's own.
 """
 
 from __future__ import annotations
@@ -19,47 +19,49 @@ from resume_hooks.transcripts.records import Record, parse, string, usage
 
 _USAGE = b'"usage":{'
 _CONTENT = b'"content":'
-_TRIES = 32  # occurrences of a field's text in one line that are tried; each try parses the line, which may be long
+# occurrences of a field's text to try in a line; each try parses the line, which may be long
+_TRIES = 32
 
 _COUNT, _NONE = re.compile(rb'_tokens":[1-9]\d*'), b'_tokens":0'
 
 
 def encode(record: Record) -> bytes:
-    """A record as a line without its ending: compact, as the client writes it.
+    """Encode a record as a line without its ending, in the client's compact form.
 
-    TooDeep if it nests without end.
+    Raise TooDeep if it is nested too deeply.
     """
     return _json(record, string(record, "uuid"))
 
 
 def _json(value: object, uuid: str = "") -> bytes:
-    """A value as compact JSON; TooDeep, which names the record, where it nests without end."""
+    """Encode a value as compact JSON. Raise TooDeep, which names the record, if it is nested too deeply."""
     try:
         return orjson.dumps(value)
-    except orjson.JSONEncodeError:  # a lone surrogate, an integer beyond 64 bits, deep nesting
+    except orjson.JSONEncodeError:  # a lone surrogate, an integer beyond 64 bits, or deep nesting
         try:
             return json.dumps(
                 replace_all_surrogates(value), ensure_ascii=False, separators=(",", ":")
             ).encode()
         except RecursionError as error:
             raise TooDeep(
-                f"The record {uuid} is nested too deep to be written again", "Nothing was changed."
+                f"The record {uuid} is nested too deeply to be written again",
+                "Nothing was changed.",
             ) from error
 
 
 def with_fields(body: bytes, old: Mapping[str, Any], new: Mapping[str, Any]) -> bytes:
-    """``body`` with its top-level fields ``old`` set to their ``new`` values; ``old`` must be what stands there.
+    """Set top-level fields in ``body`` from their ``old`` to their ``new`` values; ``old`` must be current.
 
-    Re-encoded only where the raw text can't be told from a field deeper inside, or was spaced by
-    another program.
+    Re-encode the record only if the raw text may belong to a nested field, or has another program's
+    spacing.
     """
     changed = body
     for key, value in new.items():
         if value == old[key]:
             continue
         there, wanted = _field_bytes(key, old[key]), _field_bytes(key, value)
-        # A key that stands once is the record's own, unless it isn't there at all and the null is
-        # one deeper inside.
+        # A key that occurs once is the record's own, unless the record lacks it and a nested field
+        # is null.
         if old[key] is None or changed.count(f'"{key}"'.encode()) != 1 or there not in changed:
             return _one_by_one(body, old, new)
         changed = changed.replace(there, wanted)
@@ -67,15 +69,15 @@ def with_fields(body: bytes, old: Mapping[str, Any], new: Mapping[str, Any]) -> 
 
 
 def with_field(body: bytes, record: Mapping[str, Any], key: str, value: object) -> bytes | None:
-    """``body``, which parses to ``record``, with one of its own fields set, byte for byte otherwise; else None."""
+    """Set one field of ``record`` in its bytes ``body`` and keep all other bytes. Return None if that fails."""
     there, wanted = _field_bytes(key, record[key]), _field_bytes(key, value)
     start = body.find(there)
     for _ in range(_TRIES):
         if start < 0:
             break
         changed = body[:start] + wanted + body[start + len(there) :]
-        # One occurrence is replaced, so the field alone tells; comparing whole records may nest
-        # without end.
+        # Only one occurrence changed, so comparing the field suffices; whole records may be nested
+        # too deeply to compare.
         if (parsed := parse(changed)) and key in parsed and parsed[key] == value:
             return changed
         start = body.find(there, start + 1)
@@ -83,7 +85,7 @@ def with_field(body: bytes, record: Mapping[str, Any], key: str, value: object) 
 
 
 def with_session_id(body: bytes, session_id: str) -> bytes:
-    """A line under another id, where it names a session at all; today's snapshots don't."""
+    """Set a line's session id if it has one; current snapshots do not."""
     record = parse(body)
     if record is None or not isinstance(record.get("sessionId"), str):
         return body
@@ -91,9 +93,9 @@ def with_session_id(body: bytes, session_id: str) -> bytes:
 
 
 def with_own(body: bytes, key: str, value: object) -> bytes:
-    """``body`` with a field of its own added at its end, or set where it has it.
+    """Add a field at the end of ``body``, or set it if it exists.
 
-    Byte for byte otherwise.
+    All other bytes stay the same.
     """
     record = parse(body) if b'"%s"' % key.encode() in body else None
     if record is not None and key in record:
@@ -102,12 +104,10 @@ def with_own(body: bytes, key: str, value: object) -> bytes:
 
 
 def without_usage(body: bytes) -> bytes:
-    """An assistant's line with its token counts at zero: a client that reads stale ones would compact at once."""
+    """Set an assistant line's token counts to zero, because stale counts would trigger a compaction."""
     start = body.rfind(_USAGE)
     if start >= 0 and body.find(_USAGE, 0, start) < 0 and body.find(_CONTENT, start) < 0:
-        end = _closing(
-            body, start + len(_USAGE)
-        )  # what was said stands before it, as clients write it
+        end = _closing(body, start + len(_USAGE))  # clients write the content before the usage
         return body[:start] + _COUNT.sub(_NONE, body[start:end]) + body[end:]
     record = parse(body)
     if record is None or not (counts := usage(record)):
@@ -117,7 +117,7 @@ def without_usage(body: bytes) -> bytes:
 
 
 def _closing(body: bytes, start: int) -> int:
-    """The end of an object that begins before ``start``; a usage holds no text with braces."""
+    """Return the end of an object that begins before ``start``; a usage has no strings with braces."""
     depth, end = 1, start
     while depth and (closing := body.find(b"}", end)) >= 0:
         depth += body.count(b"{", end, closing) - 1

@@ -1,8 +1,8 @@
-"""Typed access to parsed records: their kinds, the kinds of blocks in a message, and the text in them.
+"""Typed access to parsed records: their kinds, the kinds of blocks in a message, and their text.
 
-A record is the dict that a line parses to. The accessors answer with the right type or a neutral
-value and never raise, since the format is internal to the client, differs between its versions, and
-files are edited by hand.
+A record is the dict from a parsed line. The accessors return the right type or a neutral value and
+never raise, because the format is internal to the client, varies between versions, and files are
+edited by hand.
 """
 
 from __future__ import annotations
@@ -28,12 +28,14 @@ USER, ASSISTANT, SYSTEM, ATTACHMENT, PROGRESS = (
 CHAIN_KINDS = frozenset(
     {USER, ASSISTANT, SYSTEM, ATTACHMENT, PROGRESS}
 )  # linked by uuid and parentUuid
-MESSAGES = frozenset({USER, ASSISTANT})  # kinds of records that hold a message of the conversation
+MESSAGES = frozenset({USER, ASSISTANT})  # kinds of records with a message of the conversation
 CLEARED = "microcompact_boundary"
-"""The subtype of the record with which a client notes that it cleared outputs from its memory. Without it a falling
-count may have any other reason: fewer tools, another model, another client."""
+"""The subtype of the record that marks a clearing of outputs from the client's memory.
+
+Without it a falling count may have any other reason: fewer tools, another model, another client.
+"""
 COMPACTION, API_ERROR = "compact_boundary", "api_error"  # subtypes of system records
-GOAL = "thread_goal"  # that of a copy of ours: the goal of a session of Codex from there on, and its status
+GOAL = "thread_goal"  # our subtype for the goal and its status in a Codex session from this record
 
 TEXT, CALL, RESULT, SERVER_CALL = "text", "tool_use", "tool_result", "server_tool_use"
 THINKING, REDACTED_THINKING = "thinking", "redacted_thinking"
@@ -48,10 +50,11 @@ READERS = frozenset({"Read", "NotebookRead"})
 WRITERS = frozenset(
     {"Edit", "MultiEdit", "NotebookEdit", "Write"}
 )  # the client's tools that read or write a file
-FILE_KEYS = ("file_path", "notebook_path")  # their inputs that name it
-MAX_TOKENS = 100_000_000  # a larger number does not count a context
-SYNTHETIC_MODEL = "<synthetic>"  # of answers that the client (or we) wrote without asking a model
-REJECTION = "The user doesn't want to"  # how an answer to a refused call begins; the user's own words follow
+FILE_KEYS = ("file_path", "notebook_path")  # their inputs with the file's path
+MAX_TOKENS = 100_000_000  # larger numbers are not context sizes
+SYNTHETIC_MODEL = "<synthetic>"  # of answers that the client or we wrote without a model
+# the beginning of the answer to a refused call; the user's own words follow
+REJECTION = "The user doesn't want to"
 
 _NOT_PROMPTS = (
     "<local-command-",
@@ -62,23 +65,23 @@ _NOT_PROMPTS = (
     "Caveat: ",
     "Unknown command: /",  # 2.1.112
 )
-"""Openings of user text that asks the model nothing.
+"""Beginnings of user texts that are not prompts to the model.
 
-A slash command that does opens with its message instead.
+A slash command that is a prompt begins with its message instead.
 """
 
 _PLANS = "/plan"
-"""The one command of the client's own that asks the model: for a plan of what stands behind it."""
+"""The only client command that is a prompt to the model: it requests a plan for its arguments."""
 
-LEAST_ASKED = 3  # words behind a command of the client's from which on they are about the work
+LEAST_ASKED = 3  # arguments with fewer words, such as ``open``, are not a request
 
 
 def parse(body: bytes) -> Record | None:
-    """Parse a line's body; None for anything that is not a JSON object.
+    """Parse a line's body; return None for anything but a JSON object.
 
-    orjson refuses lone surrogates and bad UTF-8, which the client writes and tolerates: those lines
-    take the slower standard parser, and U+FFFD stands for what is not a character, so that every
-    string can be written again.
+    The parser orjson rejects lone surrogates and invalid UTF-8, which the client writes and accepts. Such
+    lines use the slower standard parser, with U+FFFD for invalid characters, so that every string
+    can be written again.
     """
     record = parse_strict(body)
     if record is None and body.lstrip()[:1] == b"{":
@@ -87,9 +90,9 @@ def parse(body: bytes) -> Record | None:
 
 
 def parse_strict(body: bytes) -> Record | None:
-    """Parse a line's body that any JSON parser takes.
+    """Parse a line's body that any JSON parser accepts.
 
-    None for anything else, lone surrogates among it.
+    Return None for anything else, including lone surrogates.
     """
     if body[:1] != b"{":
         body = body.strip()
@@ -119,7 +122,7 @@ def _parse_tolerantly(body: bytes) -> Record | None:
 
 
 def string(record: Record, key: str) -> str:
-    """A string field, or ``""``."""
+    """Return a string field, or ``""``."""
     value = record.get(key)
     if isinstance(value, str):
         return value
@@ -127,7 +130,7 @@ def string(record: Record, key: str) -> str:
 
 
 def mapping(record: Record, key: str) -> Record:
-    """A field that holds an object, or ``{}``."""
+    """Return an object field, or ``{}``."""
     value = record.get(key)
     if isinstance(value, dict):
         return value
@@ -135,23 +138,23 @@ def mapping(record: Record, key: str) -> Record:
 
 
 def objects(value: object) -> list[Record]:
-    """The objects in a list, or ``[]``."""
+    """Return the objects in a list, or ``[]``."""
     if isinstance(value, list):
         return [row for row in value if isinstance(row, dict)]
     return []
 
 
 def positive(value: object, most: int = MAX_TOKENS) -> int:
-    """A count above zero, at most so much; 0 for anything else."""
+    """Return a positive count, clamped to ``most``; 0 for anything else."""
     if isinstance(value, int) and value is not True and value > 0:
         return min(value, most)
     return 0
 
 
 def strings(value: object) -> Iterator[str]:
-    """Every text in a JSON value, in order.
+    """Yield every string in a JSON value, in order.
 
-    No recursion, since a hostile file may nest without end.
+    Use no recursion, because a hostile file may be nested without end.
     """
     waiting = [value]
     while waiting:
@@ -165,22 +168,22 @@ def strings(value: object) -> Iterator[str]:
 
 
 def kind(record: Record) -> str:
-    """The record's type: user, assistant, system, attachment, custom-title..."""
+    """Return the record's type: user, assistant, system, attachment, custom-title..."""
     return string(record, "type")
 
 
 def uuids(record: Record) -> list[str]:
-    """What a record is known by: its own id, and the one that a queued prompt was sent under."""
+    """Return a record's ids: its own, and the one that a queued prompt was sent under."""
     return [uuid for key in ("uuid", "sentAsUuid") if (uuid := string(record, key))]
 
 
 def message(record: Record) -> Record:
-    """The API message inside a user or assistant record, or ``{}``."""
+    """Return the API message in a user or assistant record, or ``{}``."""
     return mapping(record, "message")
 
 
 def blocks(record: Record) -> list[Record]:
-    """The content of a message as blocks; a plain string becomes one text block."""
+    """Return a message's content as blocks; a plain string becomes one text block."""
     return _as_blocks(message(record).get("content"))
 
 
@@ -191,37 +194,37 @@ def _as_blocks(content: object) -> list[Record]:
 
 
 def calls(record: Record) -> list[Record]:
-    """The blocks of a message that call a tool."""
+    """Return the blocks of a message that call a tool."""
     return [block for block in blocks(record) if block.get("type") == CALL]
 
 
 def results(record: Record) -> list[Record]:
-    """The blocks of a message that answer a tool call."""
+    """Return the blocks of a message that answer a tool call."""
     return [block for block in blocks(record) if block.get("type") == RESULT]
 
 
 def answered_calls(record: Record) -> list[str]:
-    """The ids of the tool calls that a message answers, in its order."""
+    """Return the ids of the tool calls that a message answers, in order."""
     return [string(block, "tool_use_id") for block in results(record)]
 
 
 def call_id(block: Record) -> str:
-    """The id of the call that a block makes or answers, ``""`` for other blocks."""
+    """Return the id of the call that a block makes or answers, ``""`` for other blocks."""
     return string(block, _CALL_ID.get(string(block, "type"), ""))
 
 
 def text(record: Record) -> str:
-    """The text blocks of a message, joined by newlines."""
+    """Return the text blocks of a message, joined by newlines."""
     return "\n".join(string(block, "text") for block in blocks(record) if block.get("type") == TEXT)
 
 
 def result_blocks(block: Record) -> list[Record]:
-    """What a tool answered, as blocks; a plain string becomes one text block."""
+    """Return a tool result as blocks; a plain string becomes one text block."""
     return _as_blocks(block.get("content"))
 
 
 def result_text(block: Record) -> str:
-    """The texts that a tool answered, joined by newlines."""
+    """Return the texts in a tool result, joined by newlines."""
     content = block.get("content")
     if isinstance(content, str):
         return content
@@ -229,49 +232,49 @@ def result_text(block: Record) -> str:
 
 
 def file_in(given: Record) -> str:
-    """The file that the inputs of a call name, ``""`` for none."""
+    """Return the file named in a call's inputs, or ``""``."""
     return next((path for key in FILE_KEYS if (path := string(given, key))), "")
 
 
 def is_error(block: Record) -> bool:
-    """Whether a result says that its call failed."""
+    """Check whether a result reports that its call failed."""
     return block.get("is_error") is True
 
 
 def usage(record: Record) -> Record:
-    """The token counts that the API sent with an answer, or ``{}``."""
+    """Return the API's token counts for an answer, or ``{}``."""
     return mapping(message(record), "usage")
 
 
 def with_content(record: Record, content: object) -> Record:
-    """The record with other content in its message."""
+    """Return the record with another content in its message."""
     return {**record, "message": {**message(record), "content": content}}
 
 
 def tool_details(record: Record) -> Record:
-    """What the client notes beside the result of a tool, or ``{}``."""
+    """Return the client's details beside a tool result, or ``{}``."""
     return mapping(record, "toolUseResult")
 
 
 def agent_of(record: Record) -> str:
-    """The id of the sub-agent whose answer a result is, ``""`` for other results."""
+    """Return the id of the sub-agent whose answer a result is, ``""`` for other results."""
     return string(tool_details(record), "agentId")
 
 
 def copied_from(record: Record) -> str:
-    """The uuid of the record that one of a fork is a copy of, ``""`` for other records."""
+    """Return the uuid of the original of a fork's record, ``""`` for other records."""
     return string(mapping(record, "forkedFrom"), "messageUuid")
 
 
 def tokens_before(record: Record) -> int:
-    """The tokens of the context before the compaction that a boundary stands for; 0 if unknown."""
+    """Return the context size before a boundary's compaction, in tokens; 0 if unknown."""
     return positive(mapping(record, "compactMetadata").get("preTokens"))
 
 
 def counted_tokens(record: Record) -> tuple[int, int]:
-    """Tokens that the API counted for an assistant record: its input, and with its answer.
+    """Return the API's token counts for an assistant record: its input, and the sum of input and answer.
 
-    Zeros where unknown.
+    Return zeros if unknown.
     """
     counts = usage(record)
     if not counts or kind(record) != ASSISTANT:
@@ -283,7 +286,7 @@ def counted_tokens(record: Record) -> tuple[int, int]:
 
 
 def model(record: Record) -> str:
-    """The model that answered, ``""`` for synthetic answers."""
+    """Return the model that answered, ``""`` for synthetic answers."""
     name = string(message(record), "model")
     if name == SYNTHETIC_MODEL:
         return ""
@@ -291,7 +294,7 @@ def model(record: Record) -> str:
 
 
 def is_prompt(record: Record) -> bool:
-    """Whether a user record opens a turn: no result, summary, command output or insertion of the client's."""
+    """Check whether a user record opens a turn: not a result, summary, command output or text of the client."""
     if kind(record) != USER or record.get("isMeta") or record.get("isCompactSummary"):
         return False
     if record.get("isSidechain") or record.get("isVisibleInTranscriptOnly"):
@@ -304,14 +307,14 @@ def is_prompt(record: Record) -> bool:
 
 
 def _asks_for_plan(said: str) -> bool:
-    """Whether a text is ``/plan`` with what is to be planned, and not with ``open``, as the client keeps it."""
+    """Check whether a text is ``/plan`` with a request, and not with ``open``, as the client stores it."""
     if not said.startswith(f"<command-name>{_PLANS}</command-name>"):
         return False
     return len(_between(said, "<command-args>", "</command-args>").split()) >= LEAST_ASKED
 
 
 def prompt_text(record: Record) -> str:
-    """What a prompt says, a slash command in the words it was typed in."""
+    """Return a prompt's text; a slash command as it was typed."""
     said = text(record)
     name = _between(said, "<command-name>", "</command-name>")
     if not said.lstrip().startswith(("<command-message>", "<command-name>")) or not name:
@@ -328,5 +331,5 @@ def refuse_foreign(record: Record, path: str) -> None:
     if record.get("type") == "session_meta" and isinstance(record.get("payload"), dict):
         raise NotATranscript(
             f"{os.path.basename(path)} is a Codex rollout file, not a Claude Code transcript",
-            "One of Codex is read under the name that Codex gave it: rollout-<time>-<id>.jsonl.",
+            "Codex sessions are read under Codex's own file names: rollout-<time>-<id>.jsonl.",
         )

@@ -1,9 +1,9 @@
-"""Calls that a script made: in the client's Code Mode the model calls the tool ``REPL``, whose script calls the others.
+"""Calls made by a script: in the client's Code Mode the model calls the tool ``REPL``, whose script calls other tools.
 
-The client notes each such call in two records, behind the answer to the script: a call that no
-model said, and a result without a text, beside which ``toolUseResult`` holds what the tool gave.
-Clients up to 2.1.112 kept these alone. What is said here makes of them the calls and results that
-other readers know; the bytes of a transcript stay as they are.
+The client records each such call after the script's result: a call without the model, and a result
+without text, with the tool's output in ``toolUseResult``. Clients up to 2.1.112 stored only these
+records. This module converts them to calls and results that other readers understand; the
+transcript's bytes do not change.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from resume_hooks.transcripts import records
 from resume_hooks.transcripts.records import Record, mapping, string
 
 _COPIES = "repl-error-"
-"""How the ids begin under which the client repeats the error of a script, for its own screen."""
+"""The prefix of ids for the client's copies of a script's error, made for its own screen."""
 
 
 def is_made_by_script(record: Record) -> bool:
-    """Whether a record holds a call that a script made. No model said it, but it did happen."""
+    """Check whether a record contains a script's call. The model did not make it, but it did happen."""
     if records.kind(record) != records.ASSISTANT or is_copy_of_error(record):
         return False
     return string(records.message(record), "model") == records.SYNTHETIC_MODEL and bool(
@@ -25,17 +25,17 @@ def is_made_by_script(record: Record) -> bool:
 
 
 def is_copy_of_error(record: Record) -> bool:
-    """Whether a record only repeats, as a call or its result, the error that a script ended with."""
+    """Check whether a record only repeats the error of a script, as a call or its result."""
     return any(records.call_id(block).startswith(_COPIES) for block in records.blocks(record))
 
 
 def is_unsent(record: Record) -> bool:
-    """Whether the client never sends a message to the API: what a script did is told by the script's own result."""
+    """Check whether the client never sends a message to the API, because the script's result covers it."""
     return record.get("isVirtual") is True
 
 
 def results(record: Record) -> list[Record]:
-    """The results in a record, the text of one that has none told by what the client noted beside it."""
+    """Return a record's results, with the client's note as the text of an empty one."""
     answers = records.results(record)
     if _is_empty(answers):
         return records.results(with_result(record))
@@ -43,7 +43,7 @@ def results(record: Record) -> list[Record]:
 
 
 def with_result(record: Record) -> Record:
-    """The record, the text of a result that has none told by what the client noted beside it."""
+    """Return the record, with the client's note as the text of an empty result."""
     answers = records.results(record)
     if not _is_empty(answers):
         return record
@@ -57,12 +57,12 @@ def with_result(record: Record) -> Record:
 
 
 def _is_empty(answers: list[Record]) -> bool:
-    """Whether the results of a record are one without a text."""
+    """Check whether a record has exactly one result, and it has no text."""
     return len(answers) == 1 and answers[0].get("content") == ""
 
 
 def _text_of_note(noted: object) -> str:
-    """What a tool gave, in words; ``""`` of a file that was written, which its call tells of."""
+    """Return a tool's output as text; ``""`` for a written file, which the call already contains."""
     if isinstance(noted, str):
         return noted
     if not isinstance(noted, dict):
@@ -77,7 +77,7 @@ def _text_of_note(noted: object) -> str:
 
 
 def _join_texts(rows: object) -> str:
-    """The texts in a list: plain ones, or blocks."""
+    """Join the texts in a list of plain strings or blocks."""
     texts = rows if isinstance(rows, list) else []
     return "\n".join(
         row if isinstance(row, str) else string(row, "text")

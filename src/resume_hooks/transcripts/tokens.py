@@ -1,10 +1,10 @@
-"""Token counts, as every list and card shows them, from what the API itself counted wherever it did.
+"""Token counts for lists and cards, based on the API's own counts wherever they exist.
 
-The last answer's usage is the true context size of a session; characters become tokens by the
-session's own ratio. Contents before the last compaction count as nothing, since they are never sent
-again. An image costs width x height / 750 tokens once it fits the API's bounds (1,568 pixels a
-side, about 1,600 tokens), whatever the length of its encoding; a page of a PDF is sent as its text
-and an image.
+The last answer's usage is a session's true context size; characters are converted to tokens by the
+session's own ratio. Contents before the last compaction count as nothing, because they are never
+sent again. An image costs width x height / 750 tokens after scaling to the API's bounds (1,568
+pixels a side, about 1,600 tokens), whatever the length of its encoding. A PDF page is sent as its
+text and an image.
 """
 
 from __future__ import annotations
@@ -33,33 +33,35 @@ MAX_SIDE = 1_568
 MAX_IMAGE_TOKENS = 1_600
 PIXELS_A_TOKEN = 750
 PAGE_TOKENS = (
-    2_000  # of a PDF page: the API's guide says 1,500 to 3,000 for its text, and the image on top
+    2_000  # of a PDF page: the API's guide gives 1,500 to 3,000 for its text, plus the image
 )
 
 _TRIMMED = re.compile(r"resume-hooks: .*?\btokens(?: before, about|, now about) ([\d,]+)(k?)")
-"""What the client keeps of our remark on a trim in place, which says what is left in tokens, or in thousands."""
+"""The client's copy of our remark on a trim in place, with the remaining tokens, or thousands of tokens."""
 
 _PAGE = re.compile(rb"/Type\s*/Page\b")
-_HEAD = (
-    64 * 1024
-)  # characters of base64 that are decoded in search of an image's size; multiple of four
+_HEAD = 64 * 1024  # characters of base64 to decode for an image's size; a multiple of four
 
 DEFAULT_WINDOW = 200_000
 LARGE_WINDOW = 1_000_000
-CHARACTERS_PER_TOKEN = 4.0  # what stands in where a session is too short to tell its own ratio
-USUAL_BASE = 30_000  # tokens of a first request but its prompt: the median of 82 sessions (28,000 to 44,000 mostly)
-USUAL_SHARED = 18_000  # of these, cached already: the median of 47 sessions (16,000 to 25,000)
-ANSWER = 20_000  # tokens of a window that the client keeps for an answer; its own per cent are of the rest
-RESERVED_OUTPUT = 33_000  # tokens that the client keeps free for an answer and a summary before it compacts by itself
-MUCH = 0.02  # of a counted context: what is estimated beside it makes an estimate of the sum
-TAIL_REACHES = (256 * 1024, 4 * 1024 * 1024)  # bytes of the end that are tried before a whole scan
-MAX_FIRST_LINE = 64 * 1024  # bytes of a first line in which a trim's numbers are looked for
+CHARACTERS_PER_TOKEN = 4.0  # for a session that is too short to determine its own ratio
+# tokens of a first request without its prompt: the median of 82 sessions (mostly 28,000 to 44,000)
+USUAL_BASE = 30_000
+# the part that is already cached: the median of 47 sessions (16,000 to 25,000)
+USUAL_SHARED = 18_000
+# tokens of the window that the client reserves for an answer; its percentages refer to the rest
+ANSWER = 20_000
+# tokens that the client keeps free for an answer and a summary before it compacts automatically
+RESERVED_OUTPUT = 33_000
+MUCH = 0.02  # a larger share of estimated tokens makes the sum an estimate
+TAIL_REACHES = (256 * 1024, 4 * 1024 * 1024)  # bytes at the end to try before a whole scan
+MAX_FIRST_LINE = 64 * 1024  # bytes of a first line to search for a trim's numbers
 
 
 class FirstRequest(NamedTuple):
-    """What every new session here begins with, in tokens: the client's own instructions, tools, files of the project.
+    """The base of every new session, in tokens: the client's instructions, the tools, and files of the project.
 
-    ``shared`` of them come out of the cache as long as any session of that kind keeps it warm.
+    ``shared`` of them are read from the cache while any similar session keeps it warm.
     """
 
     tokens: int
@@ -67,16 +69,16 @@ class FirstRequest(NamedTuple):
 
 
 class ImageSize(NamedTuple):
-    """Pixels."""
+    """An image's size in pixels."""
 
     width: int
     height: int
 
 
 def media_tokens(block: Record) -> int:
-    """Tokens that an image or document block costs.
+    """Return the token cost of an image or document block.
 
-    The most an image can where its size can't be told.
+    An image of unknown size counts as the most expensive one.
     """
     source = mapping(block, "source")
     if not source:
@@ -87,7 +89,7 @@ def media_tokens(block: Record) -> int:
             return len(data) // 4
         return PAGE_TOKENS * max(
             1, len(_PAGE.findall(_decoded(data)))
-        )  # pages may be compressed away
+        )  # compressed pages may be invisible
     size = image_size(_decoded(data[:_HEAD]))
     if size:
         return image_tokens(size)
@@ -95,15 +97,15 @@ def media_tokens(block: Record) -> int:
 
 
 def image_tokens(size: ImageSize) -> int:
-    """Tokens of an image of that size, scaled down as the API does."""
+    """Return the tokens of an image of this size, scaled down as the API does."""
     scale = min(1.0, MAX_SIDE / max(size.width, size.height, 1))
     return min(MAX_IMAGE_TOKENS, round(size.width * scale * size.height * scale / PIXELS_A_TOKEN))
 
 
 def image_size(head: bytes) -> ImageSize | None:
-    """The size of a PNG, GIF, WebP or JPEG image from its first bytes.
+    """Return the size of a PNG, GIF, WebP or JPEG image from its first bytes.
 
-    None for others and torn ones.
+    Return None for other or incomplete images.
     """
     try:
         if head.startswith(b"\x89PNG"):
@@ -134,7 +136,7 @@ def _webp(head: bytes) -> ImageSize | None:
 
 
 def _jpeg(head: bytes) -> ImageSize | None:
-    """The frame header of a JPEG: segments are walked, since a thumbnail inside has one of its own."""
+    """Read a JPEG's frame header by walking its segments, because a thumbnail inside has its own."""
     at = 2
     while at + 9 <= len(head) and head[at] == 0xFF:
         marker, length = head[at + 1], int.from_bytes(head[at + 2 : at + 4])
@@ -153,17 +155,18 @@ def _decoded(data: str) -> bytes:
 
 
 MEASURED, ADDED, ESTIMATED, UNKNOWN = "measured", "added", "estimated", "unknown"
-"""The kinds of a context's size: an answer counted it; much came after that answer, which is estimated; it is
-estimated as a whole, or in a part of which nothing is certain; nothing tells it."""
+"""The kinds of a context's size. Measured: counted with an answer. Added: an answer's count plus much later content.
+
+Estimated: without a count, or uncertain in part. Unknown: no information.
+"""
 
 
 class ContextSize(NamedTuple):
-    """How full a session is: tokens in use, and the window that they are used of.
+    """A session's context size: the tokens in use and their window.
 
-    ``kind`` is one of the kinds above, ``reason`` says why it is not measured. ``added`` are tokens
-    that are estimated beside what the last answer counted. Where ``window_known`` is false nothing
-    tells the window: ``window`` is the smallest that it can be, to decide by, and no share can be
-    shown.
+    ``kind`` is one of the kinds above; ``reason`` explains why it is not measured. ``added`` are
+    estimated tokens after the last answer's count. If ``window_known`` is false, ``window`` is the
+    smallest possible window, for decisions, and no percentage can be displayed.
     """
 
     tokens: int
@@ -177,40 +180,40 @@ class ContextSize(NamedTuple):
     def of(
         cls, tokens: int, window: int = 0, kind: str = MEASURED, reason: str = "", added: int = 0
     ) -> ContextSize:
-        """So many tokens in a ``window``; of 0 only a count above the usual one tells that it is a large one."""
+        """Create a size. With a ``window`` of 0, only a count above the default window proves a large one."""
         known = window > 0 or tokens > DEFAULT_WINDOW
         return cls(tokens, window or window_for(tokens), kind, reason, known, added)
 
     @property
     def limit(self) -> int:
-        """What the client's own per cent are of (2.1.330): its window without its answer."""
+        """The base of the client's own percentages (2.1.330): its window without the reserved answer."""
         return max(self.window // 2, self.window - ANSWER, 1)
 
     @property
     def percent(self) -> int | None:
-        """Used share of the limit, 0 to 100 and more; None where the window is not known."""
+        """The used share of the limit in per cent, possibly above 100; None if the window is unknown."""
         if self.window_known:
             return self.most_percent
         return None
 
     @property
     def measured(self) -> bool:
-        """Whether an answer counted it, but for what came after."""
+        """Whether the size is based on a counted answer, apart from later content."""
         return self.kind in {MEASURED, ADDED}
 
     @property
     def is_estimate(self) -> bool:
-        """Whether it may be off by more than two per cent: a figure shown of it says "about"."""
+        """Whether it may be wrong by more than two per cent, so that the figure is displayed with "about"."""
         return self.kind != MEASURED
 
     @property
     def most_percent(self) -> int:
-        """The share, or the most that it can be where the window is not known: what decisions go by."""
+        """The share in per cent, or its maximum if the window is unknown, for decisions."""
         return round(100 * self.tokens / self.limit)
 
     @property
     def share(self) -> str:
-        """The share in words: ``18 % of 980,000``, or that nothing tells it."""
+        """The share in words, ``18 % of 980,000``, or a statement that the window is unknown."""
         if self.window_known:
             return f"{self.most_percent} % of {self.limit:,}"
         return "of an unknown window"
@@ -222,15 +225,15 @@ class ContextSize(NamedTuple):
 
 
 def last_counted(chain: Sequence[Node]) -> Node | None:
-    """The last answer that was counted since the compaction.
+    """Return the last counted answer since the compaction.
 
-    Kept messages carry the counts from before it.
+    Kept messages have counts from before it.
     """
     floor = chain[0].number if chain and chain[0].boundary else -1
     counted = [node for node in chain if node.context_tokens and node.number > floor]
     if not counted:
         return None
-    # Of an answer in several records the one that was written last; the others may have come back
+    # If an answer has several records, use the one written last; the others may have been restored
     # from farther up.
     answer = counted[-1].message_id
     return max(
@@ -239,7 +242,7 @@ def last_counted(chain: Sequence[Node]) -> Node | None:
 
 
 def tokens_of_chain(chain: list[Node], ratio: float = CHARACTERS_PER_TOKEN) -> tuple[int, int]:
-    """Tokens that the last answer counted, 0 for none, and by ``ratio`` those that came after it, or all."""
+    """Return the last answer's count (0 without one), and an estimate by ``ratio`` for the content after it."""
     last = last_counted(chain)
     if last is None:
         return 0, round(sum(node.characters for node in chain) / ratio)
@@ -248,7 +251,7 @@ def tokens_of_chain(chain: list[Node], ratio: float = CHARACTERS_PER_TOKEN) -> t
 
 
 def characters_per_token(chain: list[Node]) -> float:
-    """The session's own ratio, from what was added between its first and last measured answer."""
+    """Return the session's own ratio, from the content between its first and last counted answer."""
     measured = []
     for index, node in enumerate(chain):
         if node.context_tokens:
@@ -263,9 +266,9 @@ def characters_per_token(chain: list[Node]) -> float:
 
 
 def window_for(tokens: int) -> int:
-    """The context window: a million once the use exceeded 200,000.
+    """Return the context window: a million tokens if the use exceeded 200,000.
 
-    Transcripts name no model's window.
+    Transcripts do not contain the model's window.
     """
     if tokens > DEFAULT_WINDOW:
         return LARGE_WINDOW
@@ -273,10 +276,10 @@ def window_for(tokens: int) -> int:
 
 
 def first_request(ends: HeadTail) -> FirstRequest | None:
-    """The first request less what was said before it: attachments stay in, since a new session is given its own.
+    """Return the first request without the messages before it, but with attachments, which new sessions get as well.
 
-    So do instructions that stand before the first prompt as messages. A file that begins within a
-    session tells nothing of that.
+    Instructions before the first prompt count as well, although they are messages. Return None for
+    a file without the session's beginning.
     """
     if ends.begins_within:
         return None
@@ -286,16 +289,16 @@ def first_request(ends: HeadTail) -> FirstRequest | None:
             return near[0]
         return None
     far = _first_counted(ends.early_records)
-    # What was said is estimated: where it is most of a request, that tells too little of the rest.
+    # Messages are estimated, so if they make up most of a request, the rest is too uncertain.
     if far and far[1] <= far[0].tokens:
         return far[0]
     return None
 
 
 def _first_counted(early: Iterable[Record]) -> tuple[FirstRequest, int] | None:
-    """The first request as ``first_request`` has it, and the tokens that were said before it.
+    """Return the first request, as in ``first_request``, and the tokens of the messages before it.
 
-    None for none.
+    Return None if no request was counted.
     """
     said = 0
     for record in early:
@@ -310,14 +313,14 @@ def _first_counted(early: Iterable[Record]) -> tuple[FirstRequest, int] | None:
             shared = positive(records.usage(record).get("cache_read_input_tokens")) or USUAL_SHARED
             return FirstRequest(count, min(shared, count)), before
         if records.kind(record) == records.ASSISTANT and records.model(record):
-            return None  # an answer that was copied: the count behind it is not a first request
+            return None  # a copied answer: the next count does not belong to a first request
         if said or not record.get("isMeta"):
             said += node.characters
     return None
 
 
 def left_by_trim(record: Record) -> int:
-    """The tokens that our remark on a trim in place says are left; 0 for any other record."""
+    """Return the remaining tokens in our remark on a trim in place; 0 for any other record."""
     if string(record, "subtype") == "informational":
         found = _TRIMMED.match(string(record, "content"))
     else:
@@ -330,9 +333,9 @@ def left_by_trim(record: Record) -> int:
 
 
 def window_of_parent(stated: StatedSize | None) -> int:
-    """The window that is stated, or of what a child is a trim of, where that needed a large one.
+    """Return the stated window, or the large window that a trim's original needed.
 
-    Else 0.
+    Otherwise return 0.
     """
     if stated and stated.window:
         return stated.window
@@ -342,7 +345,7 @@ def window_of_parent(stated: StatedSize | None) -> int:
 
 
 def window_shown(file: str | OneOpen, count: int) -> int:
-    """The large window that a session states, or needs for so many tokens; 0 for none."""
+    """Return the large window that a session states or needs for this number of tokens, or 0."""
     window = window_of_parent(stated_size(file)) or window_for(count)
     if window > DEFAULT_WINDOW:
         return window
@@ -350,12 +353,12 @@ def window_shown(file: str | OneOpen, count: int) -> int:
 
 
 class StatedSize(NamedTuple):
-    """What a child of ours says of itself in its first line, until an answer counts it.
+    """A child's size according to its first line, used until an answer is counted.
 
-    ``original`` are the tokens of the session that it is a trim of, 0 for none, and ``saved`` the
-    characters that this saved; ``ratio`` is characters a token. ``window`` is that of the model
-    where another agent told it, or a large one that its parent showed, else 0. ``tokens`` is 0
-    where only that is stated.
+    ``original`` is the size in tokens of a trim's original (0 if not a trim), and ``saved`` the
+    characters that the trim saved. ``ratio`` is in characters per token. ``window`` is the model's
+    window from another agent, or the parent's large window, or 0. ``tokens`` is 0 if only the
+    window is stated.
     """
 
     tokens: int
@@ -366,9 +369,9 @@ class StatedSize(NamedTuple):
 
 
 def stated_size(file: str | OneOpen) -> StatedSize | None:
-    """What the first line of a session states of its size; None if it states nothing.
+    """Return the size stated in a session's first line, or None.
 
-    Anybody may have edited it.
+    The line is untrusted.
     """
     with open_transcript(file) as stream:
         first = stream.readline(MAX_FIRST_LINE)
@@ -378,7 +381,7 @@ def stated_size(file: str | OneOpen) -> StatedSize | None:
 
 
 def stated_size_in(record: Record) -> StatedSize | None:
-    """What the first record of a session states, as ``stated_size`` has it."""
+    """Return the size stated in a session's first record, as in ``stated_size``."""
     said, trimmed = mapping(record, "continue_metadata"), mapping(record, "trim_metadata")
     counted = mapping(trimmed, "stats")
     count = positive(said.get("context_tokens")) or positive(counted.get("trimmed_tokens"))

@@ -1,8 +1,8 @@
 """A transcript as a value: its lines scanned once, its live chain, turns, calls and results.
 
-Reading never changes a file. Records stay on disk; ``read`` fetches one by its node. Of a large
-file its end may tell for certain which records a client would load: what looks there answers no
-where the rest might tell otherwise.
+Reading never changes a file. Records stay on disk; ``read`` loads one by its node. The end of a
+large file may suffice to determine the records that a client would load. The functions that check
+this return False if the rest of the file might change the result.
 """
 
 from __future__ import annotations
@@ -37,25 +37,24 @@ from resume_hooks.transcripts.nodes import Checkpoint, Node, node_of
 from resume_hooks.transcripts.records import COMPACTION, PROGRESS, SYSTEM, Record, parse
 
 QUICK_LIMIT = 8 * 1024 * 1024
-"""Bytes of a live conversation that is looked through while a prompt waits: 0.1 seconds."""
+"""Bytes of a live conversation that are scanned while a prompt waits: 0.1 seconds."""
 
 Observer = Callable[[Line, records.Record, "Node | None"], None]
-"""Called with each readable line, its record, and the node of a linked one."""
+"""A callback for each readable line, with its record, and the node of a linked record."""
 
 
 class Copies:
-    """Takes in the records of one file in order.
+    """Recognises copied records; it processes the records of a file in order.
 
-    ``until`` is the instant up to which what follows is a copy; ``latest`` that of the last message
-    before it. By the latter a summary that was copied, too, is told from a fresh one, which is made
-    after all that it sums up.
+    Records up to the time ``until`` are copies. ``latest`` is the time of the last message before
+    them: a copied summary is older than it, a fresh summary is newer.
     """
 
     def __init__(self, until: str = "", latest: str = "") -> None:
         self.until, self.latest = until, latest
 
     def holds(self, record: Record) -> bool:
-        """Whether the next record is a copy of what stands before the last boundary."""
+        """Check whether the next record is a copy of a record before the last boundary."""
         kind = records.kind(record)
         if record.get("isSidechain") or kind not in records.CHAIN_KINDS:
             return False
@@ -71,7 +70,7 @@ class Copies:
                 self.latest = at
             return False
         if record.get("isCompactSummary") and not self.latest:
-            return False  # first in its file: what follows it tells
+            return False  # first in its file: the next records decide
         instant = clock.normalize_timestamp(at)
         summed_up = record.get("isCompactSummary") and instant > clock.normalize_timestamp(
             self.latest
@@ -80,7 +79,7 @@ class Copies:
             self.until, self.latest = (
                 "",
                 instant,
-            )  # the client's own compaction, or the conversation goes on
+            )  # the client's own compaction, or the conversation continues
         return bool(self.until) and instant <= self.until
 
 
@@ -92,10 +91,10 @@ class ChainTurn(NamedTuple):
 
 
 class Transcript:
-    """One scanned file, or its end where not ``whole``; ``size`` is the file's own, in bytes.
+    """A scanned file, or its end if not ``whole``; ``size`` is the file's size in bytes.
 
-    ``bad_lines`` are 0-based numbers of lines that hold no JSON object (blank ones aside),
-    ``lenient_lines`` of those that only a tolerant parser takes: lone surrogates, bytes that are no
+    ``bad_lines`` are the 0-based numbers of non-blank lines without a JSON object.
+    ``lenient_lines`` are the numbers of lines that need a tolerant parser: lone surrogates, invalid
     UTF-8.
     """
 
@@ -117,9 +116,9 @@ class Transcript:
         self._counted = 0
 
     def holds(self, uuid: str) -> bool:
-        """Whether a record that was read so far has this id.
+        """Check whether a record with this id was already read.
 
-        Only files with queued prompts pay for the set.
+        Only files with queued prompts build the set.
         """
         self._ids.update(node.uuid for node in self.nodes[self._counted :])
         self._counted = len(self.nodes)
@@ -127,30 +126,30 @@ class Transcript:
 
     @cached_property
     def chain(self) -> list[Node]:
-        """What the client would load on resume, oldest first."""
+        """The records that the client would load on resume, oldest first."""
         return live_chain(self.nodes, self.checkpoint, self.size)
 
     @cached_property
     def by_uuid(self) -> dict[str, Node]:
-        """The linked records by their ids, of several the last, in the order of their first appearance."""
+        """The linked records by id, in order of first appearance; for a duplicate id the last record."""
         return {node.uuid: node for node in self.nodes}
 
     def parent(self, node: Node) -> Node | None:
-        """The record that ``node`` names as its parent; None at a root and at a gap."""
+        """Return the parent of ``node``, or None at a root or a gap."""
         if node.parent:
             return self.by_uuid.get(node.parent)
         return None
 
     def before(self, node: Node) -> Node | None:
-        """The record that a compaction's boundary or summary follows: the one that it names, else that before it."""
+        """Return the record that a compaction's boundary or summary follows: the named one, or the previous one."""
         place = bisect_left(self.nodes, node.number, key=lambda one: one.number)
         return self.by_uuid.get(node.logical) or (self.nodes[place - 1] if place else None)
 
     @cached_property
     def turns(self) -> list[ChainTurn]:
-        """The live chain cut at its prompts.
+        """The live chain, split at its prompts.
 
-        What stands before the first prompt belongs to no turn.
+        Records before the first prompt belong to no turn.
         """
         starts = []
         for index, node in enumerate(self.chain):
@@ -164,7 +163,7 @@ class Transcript:
 
     @cached_property
     def pairs(self) -> dict[str, tuple[Node, Node | None]]:
-        """Tool calls of the live chain by id: the record that calls and the one that answers, if any."""
+        """The live chain's tool calls by id: the record with the call, and the one with the result, if any."""
         answers = {}
         for node in self.chain:
             for call in node.results:
@@ -176,7 +175,7 @@ class Transcript:
         return pairs
 
     def ending(self, chain: Sequence[Node]) -> Transcript:
-        """The same file with ``chain``, the beginning of its live one, as the whole of it."""
+        """Return the same file with ``chain``, a beginning of its live chain, as its live chain."""
         part = copy.copy(self)
         for derived in ("turns", "pairs"):
             part.__dict__.pop(derived, None)
@@ -184,18 +183,18 @@ class Transcript:
         return part
 
     def read(self, node: Node) -> records.Record:
-        """The record behind a node, read from disk.
+        """Read a node's record from disk.
 
-        SessionNotFound if the file changed or is gone.
+        Raise SessionNotFound if the file changed or is gone.
         """
         with open_transcript(self.file) as stream:
             return read_record(stream, node)
 
 
 def read_record(stream: BinaryIO, node: Node) -> records.Record:
-    """The record behind a node of an open file; SessionNotFound if the file changed.
+    """Read a node's record from an open file. Raise SessionNotFound if the file changed.
 
-    A node without an id is any.
+    A node without an id matches any record.
     """
     record = records.parse(
         Line(node.number, node.offset, read_at(stream, node.offset, node.length)).body
@@ -206,7 +205,7 @@ def read_record(stream: BinaryIO, node: Node) -> records.Record:
 
 
 class ScanStart(NamedTuple):
-    """A line of a file that it is read from: its byte offset and its 0-based number."""
+    """The line at which reading starts: its byte offset and 0-based number."""
 
     offset: int
     number: int
@@ -218,10 +217,10 @@ def scan(
     observers: Sequence[Observer] = (),
     start: ScanStart | None = None,
 ) -> Transcript:
-    """Read a transcript's lines once: all, those from ``start`` on, or the whole ones in the last ``reach`` bytes.
+    """Read a transcript's lines once: all, those from ``start``, or the whole ones in the last ``reach`` bytes.
 
-    ``observers`` see each record as it is read, so that whoever needs more of it parses no line
-    again. SessionNotFound if the file can't be read, NotATranscript for a file of another program.
+    ``observers`` receive each record, so that no line is parsed twice. Raise SessionNotFound if the
+    file can't be read, NotATranscript for another program's file.
     """
     transcript = Transcript(file)
     with open_transcript(file, SEARCHED_BYTES) as stream, without_gc():
@@ -245,7 +244,7 @@ def scan(
 
 @contextmanager
 def without_gc() -> Iterator[None]:
-    """Thousands of short-lived trees without cycles: collecting them would cost a third of a scan."""
+    """Pause garbage collection: thousands of short-lived trees without cycles would cost a third of a scan."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -256,9 +255,7 @@ def without_gc() -> Iterator[None]:
 
 
 def _take_line(transcript: Transcript, line: Line, observers: Sequence[Observer]) -> None:
-    raw = (
-        line.raw if line.offset else line.body
-    )  # a copy of each line would cost a tenth of the scan
+    raw = line.raw if line.offset else line.body  # copying each line would cost a tenth of the scan
     if raw.isspace():
         return
     record = records.parse_strict(raw)
@@ -290,7 +287,7 @@ def _link_node(transcript: Transcript, node: Node, record: records.Record) -> No
         node.uuid, node.given_uuid = (
             sent_as,
             True,
-        )  # a queued prompt: its answer hangs on the id that it was sent under
+        )  # a queued prompt: its answer refers to the id that it was sent under
     transcript.nodes.append(node)
     if not node.broken and node.kind != records.PROGRESS:
         transcript.checkpoint.pass_record(node)
@@ -307,11 +304,11 @@ Observers = TypeVar("Observers", bound=Sequence[Observer])
 def scan_live(
     file: str | OneOpen, observers: Callable[[], Observers]
 ) -> tuple[Transcript, Observers]:
-    """Scan what the live chain of a session needs, and the observers that saw it.
+    """Scan the part of a file that the live chain needs; return the transcript and its observers.
 
-    Of a large file that was compacted only the part since then, where that alone decides; else the
-    whole. Numbers and offsets are those of the whole file either way. SessionNotFound,
-    NotATranscript as ``scan``.
+    For a large compacted file read only the part since the compaction if that is sufficient, else
+    the whole file. Numbers and offsets always refer to the whole file. Raise SessionNotFound or
+    NotATranscript as ``scan`` does.
     """
     with open_transcript(file) as stream:
         offset = _offset_of_live(stream)
@@ -326,23 +323,23 @@ def scan_live(
 
 
 def is_live_part_within(file: str | OneOpen, limit: int) -> bool:
-    """Whether a session has no more than ``limit`` bytes since its last compaction, told by that many of its end."""
+    """Check whether a session has at most ``limit`` bytes since its last compaction, reading only its end."""
     with open_transcript(file) as stream:
         size = os.fstat(stream.fileno()).st_size
         return size <= limit or size - _offset_of_live(stream, size - limit) <= limit
 
 
 def was_compacted(path: str) -> bool:
-    """Whether there is a compaction in a session, with something before it.
+    """Check whether a session has a compaction with records before it.
 
-    SessionNotFound as ``scan``.
+    Raise SessionNotFound as ``scan`` does.
     """
     with open_transcript(path) as stream:
         return _last_compaction(stream, os.fstat(stream.fileno()).st_size, 0)[1] > 0
 
 
 def _offset_of_live(stream: BinaryIO, floor: int = 0) -> int:
-    """Where the live part's first record, kept ones included, begins behind ``floor``; 0 if nothing tells."""
+    """Return the offset of the live part's first record, including kept ones, above ``floor``; 0 if unknown."""
     size = os.fstat(stream.fileno()).st_size
     if size > SKIPPED_BYTES:
         boundary, offset = _last_compaction(stream, size, floor)
@@ -360,7 +357,7 @@ def _offset_of_live(stream: BinaryIO, floor: int = 0) -> int:
 
 
 def _last_compaction(stream: BinaryIO, size: int, floor: int) -> tuple[Node | None, int]:
-    """The last boundary and its offset; text that only speaks of one is passed over."""
+    """Return the last boundary and its offset; skip text that only mentions one."""
     offset = size
     while (offset := line_with(stream, _BOUNDARY, offset, floor)) >= 0:
         stream.seek(offset)
@@ -374,13 +371,13 @@ def _last_compaction(stream: BinaryIO, size: int, floor: int) -> tuple[Node | No
 
 
 def chooses_alike(tail: Transcript) -> bool:
-    """Whether the records of a file's end point at the same branch as those of the whole file."""
+    """Check whether the records of a file's end select the same branch as the whole file."""
     known = tail.by_uuid
     for node in tail.nodes:
         if node.segment and not known.keys() >= set(
             node.segment.uuids or (node.segment.head, node.segment.tail)
         ):
-            return False  # kept messages lie farther up
+            return False  # kept messages precede the end
     if tail.checkpoint.uuid:
         pointed = known.get(tail.checkpoint.uuid)
         return pointed is not None and pointed.number > _last_boundary(tail)
@@ -388,21 +385,20 @@ def chooses_alike(tail: Transcript) -> bool:
         return True
     rows = [node for node in tail.nodes if not node.sidechain and node.time_ms is not None]
     if rows and max(rows, key=lambda node: node.time_ms or 0) is not rows[-1]:
-        return False  # written out of order, where without a hint time decides
+        return False  # out of order: without a hint the times decide
     return _last_boundary(tail) >= 0 or not _hinted(tail.file)
 
 
 def certain_chain(tail: Transcript) -> list[Node]:
-    """The end of the live chain, as far as the end of the file tells it; empty if it doesn't."""
+    """Return the end of the live chain as far as the file's end determines it, else an empty list."""
     chain = live_chain(tail.nodes, tail.checkpoint, tail.size, bridging=False)
     rows = []
     for node in tail.nodes:
         if not node.sidechain and not node.broken and node.kind != PROGRESS:
             rows.append(node)
-    # A branch that is not the last one may stand back where a compaction farther up kept messages.
+    # Another branch than the last may be live if an earlier compaction kept messages.
     certain = tail.checkpoint.explicit or _last_boundary(tail) >= 0 or (rows and rows[-1] in chain)
-    # What came back to a record without a parent, by the answer that both are of, hangs on what
-    # kept messages hang on.
+    # A restored record without a parent would hang on the parents of kept messages.
     begun_anew = any(node.parent is None for node in chain[1:])
     if certain and not begun_anew:
         return chain
@@ -410,7 +406,7 @@ def certain_chain(tail: Transcript) -> list[Node]:
 
 
 def is_complete(chain: list[Node], tail: Transcript) -> bool:
-    """Whether nothing before the last boundary can belong to the chain: clients drop that for good in these cases."""
+    """Check whether no record before the last boundary can belong to the chain, because clients drop them all."""
     if not chain or chain[0].number != _last_boundary(tail) or chain[0].parent is not None:
         return False
     if chain[0].segment is None:
@@ -419,7 +415,7 @@ def is_complete(chain: list[Node], tail: Transcript) -> bool:
 
 
 def stays_after_boundary(chain: list[Node], tail: Transcript) -> bool:
-    """Whether no record is from before the last boundary: which of those count, the whole file decides."""
+    """Check whether all records follow the last boundary; for earlier ones the whole file must decide."""
     last = _last_boundary(tail)
     return all(node.number >= last for node in chain)
 
@@ -429,9 +425,9 @@ def _last_boundary(tail: Transcript) -> int:
 
 
 def _hinted(file: str | OneOpen) -> bool:
-    """Whether any line of the file may choose the branch.
+    """Check whether any line of the file may select the branch.
 
-    A search for bytes, far cheaper than a scan.
+    Search for bytes, which is much cheaper than a scan.
     """
     with open_transcript(file) as stream:
         return line_with(stream, _HINT, os.fstat(stream.fileno()).st_size) >= 0

@@ -1,7 +1,6 @@
-"""Pieces: the contents of records that a placeholder could stand for, each with its address and its size.
+"""Pieces: the contents of records that a placeholder can replace, each with its address and size.
 
-Gathered while a file is scanned; what a piece says is copied out of the record, so that the record
-can be let go.
+They are collected during a scan. Their details are copied, so that the record can be freed.
 """
 
 from __future__ import annotations
@@ -40,8 +39,11 @@ INPUTS: dict[str, tuple[str, ...]] = {
 """Inputs that can be long, by tool."""
 
 SIGNATURE = 232
-"""Characters of a thought's signature that are no thought. The rest is its encryption, in base64: of most thoughts
-recent clients keep nothing else (median over 139 of the corpus)."""
+"""Characters of a thought's signature without content.
+
+The rest is the encrypted thought, in base64, which is all that recent clients keep of most thoughts
+(median of 139 in the corpus).
+"""
 
 _TARGETS = (
     "file_path",
@@ -57,7 +59,7 @@ _EXTENT = ("offset", "limit", "pages")
 
 
 class ToolCall(NamedTuple):
-    """A tool call: what it is about (a file, a command...), and which part of it where it names one."""
+    """A tool call: its target (a file, a command...), and its range, if any."""
 
     number: int
     tool: str
@@ -66,11 +68,11 @@ class ToolCall(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """One content that could be trimmed.
+    """A content that can be trimmed.
 
-    ``number`` is the record's line, ``address`` the value in it. ``characters`` reach the API;
-    ``tokens`` is the cost of what has no characters (images, documents), else 0. ``call`` is the
-    tool call that it belongs to, ``digest`` equal for equal contents of results.
+    ``number`` is the record's line, ``address`` the value in it. ``characters`` is the length that
+    reaches the API; ``tokens`` is the cost of content without characters (images, documents), else
+    0. ``call`` is the id of its tool call. Results with equal content have equal ``digest``.
     """
 
     number: int
@@ -83,20 +85,20 @@ class Piece(NamedTuple):
 
     @property
     def block(self) -> int:
-        """The block of the message that the piece lies in; 0 for a plain string."""
+        """The index of the piece's block in the message; 0 for a plain string."""
         if len(self.address) > 2 and isinstance(self.address[2], int):
             return self.address[2]
         return 0
 
 
 class Pieces:
-    """An observer of ``transcript.scan``: every piece of a file, and what is known of its calls by their ids.
+    """An observer of ``transcript.scan`` that collects a file's pieces, and its tool calls by id.
 
-    ``failed`` are calls whose answer is an error, ``answered`` the records of the answers,
-    ``origins`` say where the original of a record is that was trimmed before. ``visible_thoughts``
-    are characters of thinking, by record; ``answers`` the records of answers that are placeholders
-    already. ``thinking_in`` names the answer of each record with thinking, ``voiced`` the records
-    in which an answer says more.
+    ``failed`` are calls with an error as result, ``answered`` maps calls to the lines of their
+    results, ``origins`` maps trimmed records to their originals. ``visible_thoughts`` counts
+    characters of thinking by record; ``answers`` are records whose answers are already
+    placeholders. ``thinking_in`` maps records with thinking to their answers, ``voiced`` maps
+    answers to records with other content.
     """
 
     def __init__(self) -> None:
@@ -111,7 +113,7 @@ class Pieces:
         self.answers: list[int] = []
 
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:  # noqa: ARG002 - an observer's form
-        """Take in one record."""
+        """Process one record."""
         if node is None or node.sidechain or node.broken or script_calls.is_unsent(record):
             return
         if record.get("truncated") is True and (origin := origin_of(record)):
@@ -172,7 +174,7 @@ class Pieces:
     def _of_result(self, node: Node, block: Record, at: Address) -> Iterator[Piece]:
         call, content = string(block, "tool_use_id"), block.get("content")
         if content == UNANSWERED:
-            return  # ours, in a child: what was asked for may still be wanted
+            return  # our own text in a child: it may still be needed
         self.answered[call] = node.number
         if records.is_error(block):
             self.failed.add(call)
@@ -201,9 +203,9 @@ class Pieces:
 
 
 def calls_in(record: Record) -> dict[str, ToolCall]:
-    """The tool calls that a record makes, by their ids.
+    """Return the tool calls of a record by id.
 
-    Those of sub-agents and of plain exports too.
+    Records of sub-agents and of plain exports are supported.
     """
     if records.kind(record) == records.ASSISTANT:
         made = records.calls(record)
@@ -219,7 +221,7 @@ def calls_in(record: Record) -> dict[str, ToolCall]:
 def _tool_call(block: Record, number: int) -> ToolCall:
     given: Record = block["input"]
     target = next((found for key in _TARGETS if (found := string(given, key))), "")
-    # Of anything but a number or a text only what it is, since it may nest without end.
+    # Other values are reduced to their type, because they may be nested without end.
     extent = (given.get(key) for key in _EXTENT)
     plain = (
         v if v is None or isinstance(v, (str, int, float)) else type(v).__name__ for v in extent
@@ -228,7 +230,7 @@ def _tool_call(block: Record, number: int) -> ToolCall:
 
 
 def _strings_of_input(value: object, at: Address) -> Iterator[tuple[Address, str]]:
-    """The strings of an input: itself, or those of a list of edits."""
+    """Yield the strings of an input: itself, or those in a list of edits."""
     if isinstance(value, str):
         yield at, value
     elif isinstance(value, list):
@@ -239,5 +241,5 @@ def _strings_of_input(value: object, at: Address) -> Iterator[tuple[Address, str
 
 
 def thought_digest(block: Record) -> int:
-    """Equal for equal thinking blocks, within one process."""
+    """Return a digest that is equal for equal thinking blocks in this process."""
     return hash((string(block, "thinking"), string(block, "signature")))

@@ -1,7 +1,7 @@
-"""Turns as people count them: by prompts, in the order of the file, from 1.
+"""Turns as people count them: prompts in the order of the file, from 1.
 
-Such a number stays when a session is appended to or compacted; numbers within the live chain would
-not.
+Such a number does not change if a session grows or is compacted; numbers within the live chain
+would.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _FORM = re.compile(r"(?:([0-9]{1,7})(-)?((?<=-)[0-9]{1,7})?|last|-([0-9]{1,7}))"
 
 
 def opens_turn(record: Record, *, subagent: bool = False) -> bool:
-    """Whether a record opens the next turn.
+    """Check whether a record opens the next turn.
 
     In a sub-agent's own file every record is marked as a side chain.
     """
@@ -29,16 +29,16 @@ def opens_turn(record: Record, *, subagent: bool = False) -> bool:
 
 
 class Turns(NamedTuple):
-    """Turns as they were asked for: ``first`` to ``last`` (None: to the end), or the last ``from_end`` of them."""
+    """Requested turns: ``first`` to ``last`` (None: to the end), or the last ``from_end`` ones."""
 
     first: int
     last: int | None
     from_end: int = 0
 
     def within(self, count: int) -> range:
-        """The numbers meant of ``count`` turns; 0 stands before the first prompt.
+        """Return the requested numbers among ``count`` turns; 0 precedes the first prompt.
 
-        UsageError if no turn has one of them.
+        Raise UsageError if none of the turns exists.
         """
         if self.from_end:
             first = max(1, count - self.from_end + 1)
@@ -48,24 +48,24 @@ class Turns(NamedTuple):
             if count:
                 there = f"It has turns 1 to {count}."
             else:
-                there = "It has no turns; --turns 0 is what stands in it."
+                there = "It has no turns; --turns 0 shows its records."
             raise UsageError(f"No turn {first} in this session", there)
         return range(first, min(count, count if self.last is None else self.last) + 1)
 
 
 def parse(text: str) -> Turns:
-    """The turns that ``text`` asks for: ``12``, ``12-15``, ``12-``, ``last``, ``-3``.
+    """Parse a request for turns: ``12``, ``12-15``, ``12-``, ``last``, ``-3``.
 
-    UsageError for anything else.
+    Raise UsageError for anything else.
     """
     match = _FORM.fullmatch(text.strip())
     if match is None:
-        raise UsageError(f"'{collapse_line(plain_line(text), 40)}' names no turns", FORMS)
+        raise UsageError(f"'{collapse_line(plain_line(text), 40)}' is not a range of turns", FORMS)
     first, dash, last, from_end = match.groups()
     if first is None:
         count = int(from_end or 1)
         if not count:
-            raise UsageError("'-0' names no turns", FORMS)
+            raise UsageError("'-0' is not a range of turns", FORMS)
         return Turns(0, None, count)
     if last:
         end = int(last)

@@ -1,9 +1,9 @@
-"""What a copy of a conversation must know of a file besides its records.
+"""An observer with the extra data for copying a conversation.
 
-Gathered while the file is scanned.
+It collects them during a scan.
 
-Which records need mending before an API takes them, and which snapshots of the user's files belong
-to which messages.
+They are the records to mend before an API accepts them, and the snapshots of the user's files by
+message.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from resume_hooks.transcripts.records import Record, string
 
 
 class Snapshot(NamedTuple):
-    """A bookkeeping line about the user's files as they were at the record ``message``."""
+    """A bookkeeping line with the state of the user's files at the record ``message``."""
 
     message: str
     offset: int
@@ -26,7 +26,7 @@ class Snapshot(NamedTuple):
 
 
 class WriteScan:
-    """Observes a scan: ``mends`` no API takes as they are, ``replaced`` lines are of results sent shorter."""
+    """Observes a scan: ``mends`` are records that no API accepts, ``replaced`` are lines about shortened results."""
 
     def __init__(self) -> None:
         self.mends: set[int] = set()
@@ -34,7 +34,7 @@ class WriteScan:
         self.snapshots: list[Snapshot] = []
 
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:
-        """Take in one record."""
+        """Process one record."""
         if node is not None:
             stray = "sentAsUuid" in record and not node.given_uuid
             if node.spoken and (
@@ -50,25 +50,25 @@ class WriteScan:
 
 
 def needs_mending(record: Record) -> bool:
-    """Whether a message has a form that the API or an old client refuses (``mend`` gives one that they take)."""
+    """Check whether the API or an old client rejects a message's form, which ``mend`` can correct."""
     content = records.message(record).get("content")
     if isinstance(content, str):
         return record.get("type") == records.ASSISTANT or not content.strip()
     if content == []:
         return (
             record.get("type") != records.ASSISTANT
-        )  # an answer without blocks is passed over by every client
+        )  # every client skips an answer without blocks
     return isinstance(content, list) and any(map(_is_hollow, content))
 
 
 def mend(record: Record) -> Record | None:
-    """``record`` with blank text and unsigned thinking taken out, an answer as blocks.
+    """Remove blank text and unsigned thinking from ``record``; convert an answer's content to blocks.
 
-    None if nothing is left.
+    Return None if no content remains.
     """
     found: Any = records.message(record).get("content")
     kept: list[Record] = []
-    known: set[tuple[str, str]] = set()  # calls and results, of which the first of each id stays
+    known: set[tuple[str, str]] = set()  # calls and results; only the first of each id is kept
     for block in records.blocks(record):
         one = string(block, "type"), records.call_id(block)
         if not _is_hollow(block) and one not in known:
@@ -77,7 +77,7 @@ def mend(record: Record) -> Record | None:
     if not kept:
         return None
     content = found if isinstance(found, str) and record.get("type") == records.USER else kept
-    # An id that was not taken on would be when the copy is read.
+    # Drop an id that was not used; a reader of the copy would use it.
     rest = {}
     for key, value in record.items():
         if key != "sentAsUuid":
@@ -86,7 +86,7 @@ def mend(record: Record) -> Record | None:
 
 
 def _is_hollow(block: object) -> bool:
-    """Whether a block is refused by the API: blank text, thinking without its signature, no block at all."""
+    """Check whether the API rejects a block: blank text, thinking without its signature, or not a block."""
     if not isinstance(block, dict):
         return True
     kind = string(block, "type")
