@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.going_on.planted import GENERATIONS, WORDINGS, Fact, planted_facts
-from resume_hooks.derive.fresh_child import opening_of
+from resume_hooks.derive.fresh_child import read_opening
 from resume_hooks.reading.digest.opening import DEFAULT_TOKENS, characters
 from resume_hooks.transcripts import records
 from tests.builders import (
@@ -183,7 +183,7 @@ def openings(home: ConfigHome, talk: Talk, more: int) -> Iterator[tuple[str, str
         path = handed_off(home, path)
         last = records.parse(path.read_bytes().rstrip(b"\n").split(b"\n")[-1])
         leaf = records.string(last or {}, "uuid")
-        yield str(opening_of(str(path))), pasted
+        yield str(read_opening(str(path))), pasted
 
 
 def handed_off(home: ConfigHome, path: Path) -> Path:

@@ -20,7 +20,7 @@ from resume_hooks import fork_session, trim
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.write import write_unless_idle
 from resume_hooks.derive.compare import TOKENS_AFTER_COMPACTION
-from resume_hooks.derive.fresh_child import Contents, opening_of
+from resume_hooks.derive.fresh_child import Contents, read_opening
 from resume_hooks.derive.trim.options import TypedOptions, options_of
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.hooks.after_compaction import text_after_compaction
@@ -205,7 +205,7 @@ def handed_off(path: Path, base: int, contents: Contents) -> Left:
     said = round(
         sum(node.characters for node in scan(str(child)).chain) / tokens.CHARACTERS_PER_TOKEN
     )
-    before, head, opening = str(opening_of(str(child))).partition(DIGEST_HEAD)
+    before, head, opening = str(read_opening(str(child))).partition(DIGEST_HEAD)
     child.unlink()
     text = head + opening.rpartition(f"\n\n{NEXT_STEP}\n")[0]
     # A model's summary stands between the lineage and the digest.

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from resume_hooks.derive import cut_point
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.opening_size import ALL, checked_size
+from resume_hooks.derive.opening_size import WHOLE_SESSION, parse_size
 from resume_hooks.derive.trim.options import Options as Options  # noqa: PLC0414 - one of the API's names
 from resume_hooks.derive.trim.options import options_of
 from resume_hooks.derive.verbs.caller import Caller
@@ -120,8 +120,8 @@ def rollover(
     caller = Caller(Where(), dry_run=dry_run)
     if not next_step.strip():
         return rollover_quick(session, caller).receipt
-    asked_size = checked_size(size) if size else ""
-    if asked_size == ALL:
+    asked_size = parse_size(size) if size else ""
+    if asked_size == WHOLE_SESSION:
         raise UsageError(
             "The size all makes a copy, which can't have a next step", "Call fork for it."
         )

@@ -193,11 +193,11 @@ def test_an_original_in_the_trash_is_named(
 ) -> None:
     """What a placeholder stands for is a restore away, and says so."""
     record = user("shortened", uuid="x") | Origin(SESSION, str(path), "r0", 0).marks(0)
-    assert "restore" not in Originals(config_home.where).where_it_was(record)
+    assert "restore" not in Originals(config_home.where).describe_place(record)
     document("delete", SESSION, "--yes")
     assert (
         Originals(config_home.where)
-        .where_it_was(record)
+        .describe_place(record)
         .endswith(f"resume-hooks restore {SESSION}")
     )
 

@@ -17,7 +17,7 @@ from resume_hooks.derive.fresh_child import (
     OPENING_LINE,
     TITLE_LINE,
     Contents,
-    opening_of,
+    read_opening,
 )
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.reading.digest.entries import Digest, Kind
@@ -186,7 +186,7 @@ def test_a_large_opening_hides_no_title(config_home: ConfigHome) -> None:
     ends = HeadTail(receipt.file)
     assert (ends.custom_title, ends.cwd, ends.version) == (receipt.title, CWD, VERSION)
     assert ends.touched is False
-    assert next_step_of(opening_of(receipt.file)) == "계속"
+    assert next_step_of(read_opening(receipt.file)) == "계속"
     gone_on(receipt.file, Talk(receipt.session_id, "c").prompt("weiter").says("ja"))
     assert HeadTail(receipt.file).touched is True
     assert HeadTail(receipt.file).custom_title == receipt.title

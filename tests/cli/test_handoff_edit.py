@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pexpect
 import pytest
 
-from resume_hooks.derive.fresh_child import opening_of
+from resume_hooks.derive.fresh_child import read_opening
 from tests.builders import SESSION, ConfigHome, conversation, custom_title, write_session
 from tests.needs import REPO
 
@@ -76,7 +76,7 @@ class Desk:
     def openings(self) -> list[str]:
         """What the children were told."""
         return [
-            str(opening_of(str(path)))
+            str(read_opening(str(path)))
             for path in self.parent.parent.iterdir()
             if path != self.parent
         ]
@@ -118,9 +118,9 @@ def test_what_was_saved_is_what_the_child_is_told(desk: Desk) -> None:
 @pytest.mark.parametrize(
     ("script", "said"),
     [
-        (': > "$1"', "was cancelled and nothing was made"),
-        ('rm "$1"', "was cancelled and nothing was made"),
-        ("sed -i '/^#/!d' \"$1\"", "was cancelled and nothing was made"),
+        (': > "$1"', "was cancelled and nothing was written"),
+        ('rm "$1"', "was cancelled and nothing was written"),
+        ("sed -i '/^#/!d' \"$1\"", "was cancelled and nothing was written"),
         ('echo x >> "$1"; exit 3', "ended with an error (3), so no session was made"),
         ("kill -INT $$", "ended with an error (-2), so no session was made"),
         ('rm "$1"; mkfifo "$1"', "can't be read: Not a regular file; no session was made"),

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from resume_hooks.derive.digest_edit import MAX_EDITED, NOTE, digest_to_edit, edited_digest
+from resume_hooks.derive.digest_edit import (
+    EDITOR_NOTE,
+    MAX_EDITED_CHARACTERS,
+    digest_from_editor,
+    text_for_editor,
+)
 from resume_hooks.errors import UsageError
 from resume_hooks.sessions.opening_layout import NEXT_STEP, next_step_of, opening_text
 
@@ -14,15 +19,17 @@ BLOCK = "[SESSION LINEAGE]\nx\n[/SESSION LINEAGE]"
 def test_unchanged_text_comes_back() -> None:
     """The note at the top is ours."""
     assert (
-        edited_digest(digest_to_edit("digest (x)\ngoal:\n  - fix it"))
+        digest_from_editor(text_for_editor("digest (x)\ngoal:\n  - fix it"))
         == "digest (x)\ngoal:\n  - fix it"
     )
 
 
-@pytest.mark.parametrize("text", ["", "\n \n\t\n", NOTE, f"{NOTE}\n\u200b\n", "# all\n#of it"])
+@pytest.mark.parametrize(
+    "text", ["", "\n \n\t\n", EDITOR_NOTE, f"{EDITOR_NOTE}\n\u200b\n", "# all\n#of it"]
+)
 def test_nothing_but_the_note_is_nothing(text: str) -> None:
     """Such a text cancels."""
-    assert edited_digest(text) == ""
+    assert digest_from_editor(text) == ""
 
 
 @pytest.mark.parametrize(
@@ -38,18 +45,18 @@ def test_nothing_but_the_note_is_nothing(text: str) -> None:
 )
 def test_what_is_cleaned(text: str, taken: str) -> None:
     """Controls, blank lines, markers; a heading further down is the user's."""
-    assert edited_digest(text) == taken
+    assert digest_from_editor(text) == taken
 
 
 def test_the_next_step_is_found_behind_any_edit() -> None:
     """No line of the edit passes for its head, wherever it stands."""
-    taken = edited_digest(f"{NEXT_STEP}\nnot this\n\n{NEXT_STEP}  \nnor this")
+    taken = digest_from_editor(f"{NEXT_STEP}\nnot this\n\n{NEXT_STEP}  \nnor this")
     assert next_step_of(opening_text(BLOCK, "but this", digest=taken)) == "but this"
     assert next_step_of(opening_text(BLOCK, "", digest=taken)) == ""
 
 
 def test_a_very_long_text_is_refused() -> None:
     """It belongs into a file: a child's opening is read with every turn."""
-    assert len(edited_digest("x" * MAX_EDITED)) == MAX_EDITED
+    assert len(digest_from_editor("x" * MAX_EDITED_CHARACTERS)) == MAX_EDITED_CHARACTERS
     with pytest.raises(UsageError, match="200,001 characters"):
-        edited_digest("x" * (MAX_EDITED + 1))
+        digest_from_editor("x" * (MAX_EDITED_CHARACTERS + 1))

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.derive.originals import (
-    MAX_STEPS,
+    MAX_CHAIN,
     Originals,
+    find_origins,
     look_up_original,
-    origins_in,
     restore_record,
 )
 from resume_hooks.errors import SessionNotFound, UsageError
@@ -115,13 +115,13 @@ def test_circles_and_chains_without_end(config_home: ConfigHome) -> None:
     write_session(folder, PARENT, [marked(two)])
     write_session(folder, CHILD, [marked(one)])
     assert found(config_home, marked(one)) is not None
-    uuids = [f"r{number}" for number in range(MAX_STEPS + 2)]
+    uuids = [f"r{number}" for number in range(MAX_CHAIN + 2)]
     rows = [{**WHOLE, "uuid": uuid} for uuid in uuids]
     for number, row in enumerate(rows[:-1]):
         row.update(Origin(PARENT, one, uuids[number + 1], number + 1).marks(0))
     write_session(folder, PARENT, rows)
-    assert found(config_home, rows[2]) == f"{one}:{MAX_STEPS + 1}"
-    assert found(config_home, rows[0]) == f"{one}:{MAX_STEPS}"
+    assert found(config_home, rows[2]) == f"{one}:{MAX_CHAIN + 1}"
+    assert found(config_home, rows[0]) == f"{one}:{MAX_CHAIN}"
 
 
 @pytest.fixture
@@ -226,7 +226,7 @@ def test_notices_of_another_tool(config_home: ConfigHome, parent: str, notice: s
         == f"{parent}:0"
     )
     written = assistant([call("c1", "Write", content=notice.format(parent))], uuid="r1")
-    assert [origin.record for origin in origins_in(written)] == [0]
+    assert [origin.record for origin in find_origins(written)] == [0]
 
 
 def test_a_backup_of_another_tool(config_home: ConfigHome, parent: str, outside: str) -> None:
@@ -250,7 +250,7 @@ def test_words_that_only_look_like_a_notice(config_home: ConfigHome, parent: str
         f"See line 1 of {parent} for full content] and so on",
         f"See line 0 of {parent} for full content]",
     ):
-        assert origins_in(noticed(text)) == []
+        assert find_origins(noticed(text)) == []
     other = {**noticed(f"See line 1 of {parent} for full content]"), "uuid": "other"}
     assert found(config_home, other) is None
 

@@ -11,7 +11,7 @@ import pytest
 from resume_hooks.derive import untrim
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import planned_receipt, write_child
-from resume_hooks.derive.originals import CONTENTS
+from resume_hooks.derive.originals import CONTENT_FIELDS
 from resume_hooks.derive.trim import in_place, plan
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.trim.plan import LEGEND, total_lines
@@ -118,7 +118,7 @@ def held(path: str) -> dict[str, dict[str, object]]:
     found = {}
     for node in transcript.chain:
         record = transcript.read(node)
-        rest = {key: record[key] for key in CONTENTS[1:] if key in record}
+        rest = {key: record[key] for key in CONTENT_FIELDS[1:] if key in record}
         found[node.uuid] = {"content": message(record).get("content"), **rest}
     return found
 
@@ -358,7 +358,7 @@ def test_many_warnings_are_counted(config_home: ConfigHome) -> None:
     child = trimmed(parent, config_home)
     write_session(config_home.project(), SESSION, records[:4])
     receipt = untrimmed(child, config_home)
-    assert len(receipt.warnings) == untrim.NAMED + 1
+    assert len(receipt.warnings) == untrim.MAX_LISTED_RECORDS + 1
     assert receipt.warnings[-1] == "3 more records stay trimmed."
 
 

@@ -14,7 +14,7 @@ from resume_hooks import clock
 from resume_hooks.cli.output import emit
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.compare import compare_strategies
-from resume_hooks.derive.outcome import Opened, Outcome
+from resume_hooks.derive.outcome import OpenedSession, Outcome
 from resume_hooks.hooks import plain_cards, reply
 from resume_hooks.hooks import trim as trim_cards
 from resume_hooks.hooks.child_cards import child_card
@@ -57,13 +57,13 @@ def receipt(**more: Any) -> Receipt:
 
 def handed_off(receipt: Receipt, next_step: str) -> Outcome:
     """A handoff that was written."""
-    return with_step_lines(Opened(receipt, None, "handed off", next_step=next_step))
+    return with_step_lines(OpenedSession(receipt, None, "handed off", next_step=next_step))
 
 
 def trimmed(receipt: Receipt, options: str, note: str) -> Outcome:
     """A confirmed trim, written now or before."""
     done = "trimmed" if receipt.written else "already trimmed"
-    return trim_cards.with_savings(Opened(receipt, None, done, (note,)), options)
+    return trim_cards.with_savings(OpenedSession(receipt, None, done, (note,)), options)
 
 
 def card_of(outcome: Outcome, copied: CopyResult, *, slash: bool) -> str:

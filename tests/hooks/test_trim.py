@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.derive.outcome import Opened
+from resume_hooks.derive.outcome import OpenedSession
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.hooks import confirmations, request, trim
 from resume_hooks.hooks.prompt import card_of_trigger
@@ -433,7 +433,7 @@ def test_a_write_that_fails_leaves_the_question_open(
             trigger._replace(text="yes"), {"session_id": SESSION}
         )
     assert children(parent) == []
-    assert isinstance(trim.answer(asked(trigger._replace(text="yes"), parent)), Opened)
+    assert isinstance(trim.answer(asked(trigger._replace(text="yes"), parent)), OpenedSession)
 
 
 def test_a_session_that_would_take_too_long(
@@ -484,7 +484,7 @@ def test_a_yes_waits_for_the_child_of_another(parent: Path, config_home: ConfigH
     timer.start()
     found = trim.answer(asked(YES, parent))
     timer.join()
-    assert isinstance(found, Opened)
+    assert isinstance(found, OpenedSession)
     assert found.receipt.session_id == child.stem
     assert children(parent) == [child]
 

@@ -21,7 +21,7 @@ class Tree(NamedTuple):
 
     whole: bool
     words: tuple[str, ...]
-    tokens_after_strategy: tuple[Leaf, ...] = ()
+    leaves: tuple[Leaf, ...] = ()
 
 
 def test_objects_and_lists() -> None:

@@ -107,9 +107,9 @@ def model_of(named: str | None, session: SessionFile, where: Where) -> HeadlessM
     except ValueError as error:
         raise UsageError(f"--model must be {error}, not '{named}'") from error
     # only a verb that asks a model needs this import
-    from resume_hooks.derive.model.headless import model_for
+    from resume_hooks.derive.model.headless import choose_model
 
-    return model_for(session, where, given)
+    return choose_model(session, where, given)
 
 
 def time_limit(given: int | None) -> float:

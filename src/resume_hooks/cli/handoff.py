@@ -26,7 +26,7 @@ from resume_hooks.cli.child import (
 from resume_hooks.cli.verbs.children import HandoffOptions, RolloverOptions
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.fresh_child import FreshPlan, digest_reference
-from resume_hooks.derive.opening_size import ALL, checked_size
+from resume_hooks.derive.opening_size import WHOLE_SESSION, parse_size
 from resume_hooks.derive.verbs.handoff import HandoffSpec, plan_handoff
 from resume_hooks.derive.verbs.handoff import handoff as make_handoff
 from resume_hooks.derive.verbs.rollover import rollover_quick
@@ -42,7 +42,7 @@ from resume_hooks.system import programs
 def handoff(options: HandoffOptions) -> Receipt | None:
     """Create the child, or print its opening."""
     _require_sense(options)
-    size = checked_size(options.size) if options.size else ""
+    size = parse_size(options.size) if options.size else ""
     parent = _parent_of_options(options)
     if not options.show:
         require_client(options)
@@ -99,7 +99,7 @@ def _require_sense(options: HandoffOptions) -> None:
     for check_handoff_option in of_parts:
         check_handoff_option(options)
     is_told = options.show or options.edit or of_parts or options.new_task or options.next_step
-    if options.size and options.size.lower() == ALL and is_told:
+    if options.size and options.size.lower() == WHOLE_SESSION and is_told:
         raise UsageError(
             "--size all makes a copy, which has no opening",
             "Leave out -n, --new-task, --print, --edit and --out.",

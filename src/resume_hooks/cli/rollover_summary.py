@@ -22,8 +22,8 @@ from resume_hooks.cli.with_fields import With
 from resume_hooks.derive import summary
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.model.port import ModelCalls
-from resume_hooks.derive.outcome import Nothing, Opened
-from resume_hooks.derive.summary import SummaryOutcome, SummaryRollover, summary_material
+from resume_hooks.derive.outcome import NothingWritten, OpenedSession
+from resume_hooks.derive.summary import SummaryOutcome, SummaryRollover, read_summary_material
 from resume_hooks.derive.verbs.rollover import rollover
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system.text import format_count
@@ -48,9 +48,9 @@ def roll_over(options: RolloverOptions) -> Receipt:
 
     outcome = rollover(parent, options.prompt, caller_of(options), ask_for_summary)
     match outcome:
-        case Opened(receipt=receipt, summary=SummaryOutcome() as made):
+        case OpenedSession(receipt=receipt, summary=SummaryOutcome() as made):
             return _print_rollover(receipt, made, model.name, options)
-        case Nothing(receipt=receipt):
+        case NothingWritten(receipt=receipt):
             return _print_dry_run(receipt, parent, model.name, options)
     raise TypeError(f"A rollover came to {outcome}")
 
@@ -60,7 +60,7 @@ def _print_rollover(
 ) -> Receipt:
     spent, failure, check = made.spent, made.failure, made.checked
     if failure:
-        warning = summary.failure_text(failure)
+        warning = summary.describe_failure(failure)
         receipt = receipt._replace(warnings=(*receipt.warnings, warning))
         said = ["none"]
     else:
@@ -79,7 +79,7 @@ def _print_rollover(
 def _print_dry_run(
     receipt: Receipt, parent: SessionFile, name: str, options: RolloverOptions
 ) -> Receipt:
-    found = summary_material(parent, options.where)
+    found = read_summary_material(parent, options.where)
     tokens = round(found.characters / CHARACTERS_PER_TOKEN)
     said = (
         f"{name} would be asked {format_count(found.calls, 'time')} to read {len(found.numbers):,} of "

@@ -15,7 +15,7 @@ from resume_hooks.cli.options import locate_trim
 from resume_hooks.cli.output import facts_table
 from resume_hooks.cli.verbs.children import TrimOptions, UntrimOptions
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.outcome import Nothing, Opened
+from resume_hooks.derive.outcome import NothingWritten, OpenedSession
 from resume_hooks.derive.trim import in_place
 from resume_hooks.derive.trim.in_place import InPlaceTrim
 from resume_hooks.derive.trim.options import Options, TypedOptions, options_of
@@ -101,9 +101,9 @@ def untrim_session(options: UntrimOptions) -> None:
     print_child(options, outcome.receipt, more, lambda: _untrimmed_text(outcome))
 
 
-def _untrimmed_text(outcome: Opened[UntrimPlan] | Nothing[UntrimPlan]) -> str:
+def _untrimmed_text(outcome: OpenedSession[UntrimPlan] | NothingWritten[UntrimPlan]) -> str:
     plan, receipt = outcome.plan, outcome.receipt
-    if isinstance(outcome, Nothing) and outcome.why is not None:
+    if isinstance(outcome, NothingWritten) and outcome.why is not None:
         paragraphs = [f"{outcome.why.message}."]
         if outcome.why.remedy:
             paragraphs.append(f"  {outcome.why.remedy}")

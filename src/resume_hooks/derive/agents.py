@@ -13,15 +13,15 @@ from resume_hooks import questions
 from resume_hooks.derive.child.draft import Draft
 from resume_hooks.derive.child.write import Body, Sizes
 from resume_hooks.derive.fresh_child import (
-    NOTHING,
+    NO_CONTENTS,
     Contents,
     FreshOpening,
     FreshPlan,
+    check_step,
     make_opening,
-    plan_of_opening,
-    usable_step,
+    plan_fresh_opening,
 )
-from resume_hooks.derive.plan_of_work import plan_of_work
+from resume_hooks.derive.plan_of_work import find_plan_note
 from resume_hooks.errors import NothingToFork, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.claude import NAME
@@ -136,7 +136,7 @@ def plan_fresh(  # noqa: PLR0913 - what a fresh child may be asked for
     kind: Kind = "rollover",
     next_step: str = "",
     output_dir: str | None = None,
-    contents: Contents = NOTHING,
+    contents: Contents = NO_CONTENTS,
     child: Draft | None = None,
     to: str = "",
 ) -> FreshPlan:
@@ -149,15 +149,15 @@ def plan_fresh(  # noqa: PLR0913 - what a fresh child may be asked for
         require_whole(parent)
     parent = Session.of(parent, where)
     ends, writer = parent.ends, _load_child_writer(parent, to, where)
-    step = usable_step(ends, next_step)
+    step = check_step(ends, next_step)
     if child is None:
         child = writer.draft(parent, ends, kind, output_dir, about=step)
     notes = [_note_on_parent_agent(child, where)]
     if parent.agent == NAME and not child.subagent and not contents.new_task:
-        notes.append(plan_of_work(ends, child.ancestors, where))
+        notes.append(find_plan_note(ends, child.ancestors, where))
     note = "\n".join(filter(None, notes))
     opening = make_opening(parent, ends, child, step, contents, where, note)
-    return plan_of_opening(opening, writer.opening_body(opening))
+    return plan_fresh_opening(opening, writer.opening_body(opening))
 
 
 def plan_fork(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from resume_hooks.derive.child.draft import Draft, make_draft
 from resume_hooks.derive.child.write import Body
-from resume_hooks.derive.fresh_child import FreshOpening, lines_of
+from resume_hooks.derive.fresh_child import FreshOpening, opening_lines_of_child
 from resume_hooks.paths import Where
 from resume_hooks.sessions.child_titles import Kind
 from resume_hooks.sessions.session_files import SessionFile
@@ -43,15 +43,15 @@ class ClaudeWriter:
 
     def opening_body(self, opening: FreshOpening) -> Body:
         """Return the lines of a child that starts with an opening."""
-        return lines_of(opening)
+        return opening_lines_of_child(opening)
 
     def conversation(
         self, draft: Draft, head: bytes, introduction: str, messages: Sequence[SpokenText]
     ) -> Body:
         """Return the lines of a child with a conversation as text."""
-        from resume_hooks.derive.fork import conversation_lines
+        from resume_hooks.derive.fork import make_conversation_lines
 
-        return conversation_lines(draft, head, introduction, messages)
+        return make_conversation_lines(draft, head, introduction, messages)
 
     def fork(
         self,

@@ -14,8 +14,8 @@ from math import ceil, floor
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from resume_hooks import clock
-from resume_hooks.derive.dial import DialSize, dial_of, unmeasured_dial
-from resume_hooks.derive.opening_size import ALL, tokens_of
+from resume_hooks.derive.dial import DialSize, compute_dial, unmeasured_dial
+from resume_hooks.derive.opening_size import WHOLE_SESSION, tokens_for_size
 from resume_hooks.derive.trim.options import WORTH, options_of
 from resume_hooks.errors import NothingToHandOff, NothingToTrim, UsageError
 from resume_hooks.paths import Where
@@ -273,11 +273,11 @@ def compare_strategies(
         fresh_tokens = handoff_plan.sizes.after if handoff_plan else base.tokens
         # An uncounted context is the conversation alone.
         conversation = context.tokens - (base.tokens if context.measured else 0)
-        sizes = dial_of(handoff_plan, conversation) if handoff_plan else ()
+        sizes = compute_dial(handoff_plan, conversation) if handoff_plan else ()
     else:
         fixed_tokens, default_tokens = (
             base.tokens + _estimate_lineage_tokens(session),
-            tokens_of("", where),
+            tokens_for_size("", where),
         )
         fresh_tokens, sizes = (
             fixed_tokens + default_tokens,
@@ -474,7 +474,7 @@ def _plan_default_handoff(session: SessionFile, where: Where) -> FreshPlan | Non
     from resume_hooks.reading.digest.build import digest_of
 
     try:
-        contents = Contents(digest_of(session, where), tokens=tokens_of("", where))
+        contents = Contents(digest_of(session, where), tokens=tokens_for_size("", where))
         return agents.plan_fresh(session, where, kind="handoff", contents=contents)
     except (NothingToHandOff, UsageError):
         return None
@@ -543,7 +543,7 @@ def _estimate_sizes(
     """Return the cost of each size. The last entry is the whole session, which a fork continues."""
     cached_tokens, rates = measurements.base.shared, rates_for_lifetime(measurements.seen.lifetime)
     if sizes:
-        whole_session = [DialSize(ALL, measurements.context.tokens, 0)]
+        whole_session = [DialSize(WHOLE_SESSION, measurements.context.tokens, 0)]
     else:
         whole_session = []
 

@@ -9,21 +9,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from resume_hooks.derive.opening_size import name_of
+from resume_hooks.derive.opening_size import format_size
 from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN
 
 if TYPE_CHECKING:
     from resume_hooks.derive.fresh_child import FreshPlan
 
-SIZES = (1_000, 4_000, 12_000, 24_000)
+DIAL_SIZES = (1_000, 4_000, 12_000, 24_000)
 """The sizes in tokens that the dial always shows, in addition to the default size."""
 
-AMPLE = 10**9  # characters, more than any session contains
-CALL = 4_000  # characters, more than any call with its result takes
+UNLIMITED_CHARACTERS = 10**9  # characters, more than any session contains
+MAX_CALL_CHARACTERS = 4_000  # characters, more than any call with its result takes
 # characters that may be missing from a digest that still counts as whole: one or two list rows
-SPARE = 400
+NEGLIGIBLE_CHARACTERS = 400
 # tokens up to which an opening contains the lists, the last answer and little other talk
-LISTS = 1_000
+MAX_LIST_TOKENS = 1_000
 
 
 class DialSize(NamedTuple):
@@ -43,7 +43,7 @@ class DialSize(NamedTuple):
     is_lists: bool = False
 
 
-def dial_of(planned: FreshPlan, conversation: int) -> tuple[DialSize, ...]:
+def compute_dial(plan: FreshPlan, conversation: int) -> tuple[DialSize, ...]:
     """Return every size, from the plan of a handoff of the default size.
 
     ``conversation`` is the number of tokens of the session's conversation.
@@ -52,49 +52,53 @@ def dial_of(planned: FreshPlan, conversation: int) -> tuple[DialSize, ...]:
     from resume_hooks.reading.digest.entries import Digest
     from resume_hooks.reading.digest.opening import CHARACTERS, LEAST_CALLS, characters, opening
 
-    contents, known = planned.contents, planned.sizes.after
-    digest, usual = contents.digest or Digest(), contents.tokens
-    said = {}
-    for tokens in _offered_sizes(usual):
-        said[tokens] = len(opening(digest, characters(tokens)).text)
-    whole = len(opening(digest, AMPLE).text)
-    carried = len(planned.carried.text)
-    fixed = known - carried / CHARACTERS_PER_TOKEN
+    contents, default_after = plan.contents, plan.sizes.after
+    digest, default_tokens = contents.digest or Digest(), contents.tokens
+    opening_lengths = {}
+    for tokens in _list_sizes(default_tokens):
+        opening_lengths[tokens] = len(opening(digest, characters(tokens)).text)
+    unlimited_length = len(opening(digest, UNLIMITED_CHARACTERS).text)
+    digest_length = len(plan.carried.text)
+    fixed_tokens = default_after - digest_length / CHARACTERS_PER_TOKEN
     # If the calls do not fill their room, all of them are included, and a larger size adds none.
-    spoken = round(conversation * CHARACTERS_PER_TOKEN)
-    if carried + CALL < said[usual] + _calls_room(usual, said[usual]):
-        all_calls = carried - said[usual]
+    conversation_length = round(conversation * CHARACTERS_PER_TOKEN)
+    if digest_length + MAX_CALL_CHARACTERS < opening_lengths[default_tokens] + _room_for_calls(
+        default_tokens, opening_lengths[default_tokens]
+    ):
+        all_calls = digest_length - opening_lengths[default_tokens]
     else:
-        all_calls = spoken
-    found = []
-    for tokens, length in said.items():
-        calls = min(_calls_room(tokens, length), all_calls, max(0, spoken - length))
+        all_calls = conversation_length
+    sizes = []
+    for tokens, length in opening_lengths.items():
+        calls = min(
+            _room_for_calls(tokens, length), all_calls, max(0, conversation_length - length)
+        )
         calls = calls if calls >= LEAST_CALLS else 0
-        if tokens == usual:
-            after = known
+        if tokens == default_tokens:
+            after = default_after
         else:
-            after = round(fixed + (length + calls) / CHARACTERS_PER_TOKEN)
+            after = round(fixed_tokens + (length + calls) / CHARACTERS_PER_TOKEN)
         # The calls are counted at the default size only. A larger size contains at least those.
-        if tokens > usual:
-            after = max(after, known)
-        elif tokens < usual:
-            after = min(after, known)
-        missing = whole - length
-        cut = missing // CHARACTERS if missing > SPARE else 0
-        found.append(
+        if tokens > default_tokens:
+            after = max(after, default_after)
+        elif tokens < default_tokens:
+            after = min(after, default_after)
+        missing_length = unlimited_length - length
+        cut = missing_length // CHARACTERS if missing_length > NEGLIGIBLE_CHARACTERS else 0
+        sizes.append(
             DialSize(
-                size=name_of(tokens),
+                size=format_size(tokens),
                 after=after,
                 cut=cut,
-                whole=whole // CHARACTERS,
+                whole=unlimited_length // CHARACTERS,
                 has_calls=not cut and calls > 0,
-                is_lists=cut > 0 and tokens <= LISTS,
+                is_lists=cut > 0 and tokens <= MAX_LIST_TOKENS,
             )
         )
-    return tuple(found)
+    return tuple(sizes)
 
 
-def _calls_room(tokens: int, length: int) -> int:
+def _room_for_calls(tokens: int, length: int) -> int:
     """Return the number of characters available for calls after ``length`` characters of an opening."""
     # imported late, as in dial_of
     from resume_hooks.reading.digest.opening import CALLS, characters
@@ -103,14 +107,17 @@ def _calls_room(tokens: int, length: int) -> int:
     return min(room - length, round(room * CALLS))
 
 
-def unmeasured_dial(fixed: int, usual: int) -> tuple[DialSize, ...]:
+def unmeasured_dial(fixed_tokens: int, default_tokens: int) -> tuple[DialSize, ...]:
     """Return every size with its upper bound.
 
-    ``fixed`` is the number of tokens without a digest, ``usual`` the default size.
+    ``fixed_tokens`` is the number of tokens without a digest, ``default_tokens`` the default size.
     """
-    return tuple(DialSize(name_of(tokens), fixed + tokens) for tokens in _offered_sizes(usual))
+    return tuple(
+        DialSize(format_size(tokens), fixed_tokens + tokens)
+        for tokens in _list_sizes(default_tokens)
+    )
 
 
-def _offered_sizes(usual: int) -> Iterator[int]:
+def _list_sizes(default_tokens: int) -> Iterator[int]:
     """Yield the sizes of the dial in tokens, in ascending order."""
-    yield from sorted({*SIZES, usual})
+    yield from sorted({*DIAL_SIZES, default_tokens})

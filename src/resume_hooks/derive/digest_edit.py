@@ -7,21 +7,21 @@ from resume_hooks.sessions.lineage_block import without_block_markers
 from resume_hooks.sessions.opening_layout import NEXT_STEP
 from resume_hooks.system.text import plain_text
 
-MAX_EDITED = 200_000  # characters: about 50,000 tokens
+MAX_EDITED_CHARACTERS = 200_000  # characters: about 50,000 tokens
 
-NOTE = """\
+EDITOR_NOTE = """\
 # The digest of the work so far. The new session reads it after its lineage and before your next step.
 # Edit it and save. These lines at the top, which begin with #, and blank lines are removed.
 # To cancel, delete the rest and save, or quit the editor with an error: then no session is made.
 """
 
 
-def digest_to_edit(opening: str) -> str:
+def text_for_editor(opening: str) -> str:
     """Return the text for the editor."""
-    return f"{NOTE}\n{opening}\n"
+    return f"{EDITOR_NOTE}\n{opening}\n"
 
 
-def edited_digest(text: str) -> str:
+def digest_from_editor(text: str) -> str:
     """Return the digest from a saved text, or ``""`` if the user cancelled.
 
     Raises UsageError if it is too long. Control characters, lineage block markers and blank lines
@@ -29,16 +29,18 @@ def edited_digest(text: str) -> str:
     of the child expects that heading after the first blank line.
     """
     rows = [row.rstrip() for row in plain_text(text).split("\n")]
-    first = next((at for at, row in enumerate(rows) if row and not row.startswith("#")), len(rows))
-    used = []
+    first = next(
+        (index for index, row in enumerate(rows) if row and not row.startswith("#")), len(rows)
+    )
+    used_rows = []
     for row in rows[first:]:
         if row:
-            used.append(without_block_markers(row))
-    edited = "\n".join(f" {row}" if row == NEXT_STEP else row for row in used)
-    if len(edited) > MAX_EDITED:
+            used_rows.append(without_block_markers(row))
+    edited = "\n".join(f" {row}" if row == NEXT_STEP else row for row in used_rows)
+    if len(edited) > MAX_EDITED_CHARACTERS:
         raise UsageError(
             (
-                f"The text has {len(edited):,} characters, more than {MAX_EDITED:,}, so no "
+                f"The text has {len(edited):,} characters, more than {MAX_EDITED_CHARACTERS:,}, so no "
                 "session was made"
             ),
             "Move the long part into a file and name the file.",

@@ -58,7 +58,7 @@ from resume_hooks.transcripts.trimmable_pieces import Pieces
 from resume_hooks.transcripts.write_scan import WriteScan
 
 FORK: Final = "fork"
-REHOMED: Final = "rehome"
+REHOME: Final = "rehome"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,16 +83,16 @@ class ForkPlan(ChildPlan):
             return (
                 node is None
                 or node.uuid not in uuids
-                or record.get("forkedFrom") == _mark(parent_id, node.uuid)
+                or record.get("forkedFrom") == _source_mark(parent_id, node.uuid)
             )
 
         return [
             RecordWatcher("every record names its source", is_marked),
-            _HomeSeen(self.relocation),
+            _FirstFolderWatcher(self.relocation),
         ]
 
 
-class _HomeSeen:
+class _FirstFolderWatcher:
     """Checks that the first record with a folder has the folder that the session moved to."""
 
     def __init__(self, move: Relocation | None) -> None:
@@ -125,12 +125,12 @@ def plan_fork(
     than the parent's, the child belongs to that folder's project. Raises NothingToFork for a
     session without messages, and UsageError for an unknown cut or an unusable parent.
     """
-    parent, place = scan_and_cut(session, cut)
-    if place:
-        part = parent.transcript.ending(place.nodes)
+    parent, cut_result = scan_and_cut(session, cut)
+    if cut_result:
+        kept_transcript = parent.transcript.ending(cut_result.nodes)
     else:
-        part = parent.transcript
-    if not any(node.spoken for node in part.chain):
+        kept_transcript = parent.transcript
+    if not any(node.spoken for node in kept_transcript.chain):
         raise NothingToFork(
             "There is nothing to fork: this session has no conversation",
             "Send a prompt first. If one was answered here, resume-hooks fsck shows the damage.",
@@ -139,42 +139,47 @@ def plan_fork(
     child = make_draft(
         session,
         parent.ends,
-        REHOMED if move else FORK,
+        REHOME if move else FORK,
         where,
         output_dir,
         home=move.new if move else "",
     )
-    lineage = child.block if move else lineage_if_needed(child, part)
+    lineage = child.block if move else lineage_if_needed(child, kept_transcript)
     if move and move.roots and move.new not in move.roots:
         lineage += f"\n{moved_note(move.old, move.new)}"
-    before, snapshots = parent.context.tokens, select_snapshots(part, parent.survey)
-    after = parent.tokens_sent(part.chain, where) if place else before
+    tokens_before, snapshots = (
+        parent.context.tokens,
+        select_snapshots(kept_transcript, parent.survey),
+    )
+    tokens_after = parent.tokens_sent(kept_transcript.chain, where) if cut_result else tokens_before
     return ForkPlan(
         draft=child,
         body=plan_chain_rewrite(
             child,
-            part,
+            kept_transcript,
             parent.survey,
-            head=child.head(parent.size(after)),
+            head=child.head(parent.size(tokens_after)),
             lineage=lineage,
             books=[
-                *copy_shortened_result_lines(part, parent.survey, child.session_id),
-                *copy_lines_after_chain(part, parent.survey, parent.ends, child.session_id, move),
+                *copy_shortened_result_lines(kept_transcript, parent.survey, child.session_id),
+                *copy_lines_after_chain(
+                    kept_transcript, parent.survey, parent.ends, child.session_id, move
+                ),
             ],
-            mark=_Marking(child.parent.session_id, move),
+            mark=_SourceMarker(child.parent.session_id, move),
             thoughts=frozenset(parent.read_back.thoughts),
         ),
-        sizes=Sizes(before, after),
+        sizes=Sizes(tokens_before, tokens_after),
         remarks=(
-            *(place.remarks if place else ()),
-            *(_on_snapshots(move) if move and snapshots else []),
+            *(cut_result.remarks if cut_result else ()),
+            *(_note_on_snapshots(move) if move and snapshots else []),
         ),
-        cut=place,
+        cut=cut_result,
         relocation=move,
     )
 
 
-class _Marking:
+class _SourceMarker:
     """Adds the source to each record of the parent, and changes its folder if the session moves."""
 
     def __init__(self, parent_id: str, moving: Relocation | None) -> None:
@@ -190,50 +195,50 @@ class _Marking:
             body = self._moving.line(
                 body, first=node.boundary
             )  # without a boundary our lineage comes first
-        return with_own(body, "forkedFrom", _mark(self._parent_id, node.uuid))
+        return with_own(body, "forkedFrom", _source_mark(self._parent_id, node.uuid))
 
 
-def _mark(parent_id: str, uuid: str) -> dict[str, str]:
+def _source_mark(parent_id: str, uuid: str) -> dict[str, str]:
     return {"sessionId": parent_id, "messageUuid": uuid}
 
 
 def scan_and_cut(
-    session: SessionFile, truncator: CutSelector | None
+    session: SessionFile, selector: CutSelector | None
 ) -> tuple[ParentScan, Cut | None]:
     """Scan a session as far as the cut requires, and cut it.
 
     Raises UsageError for an unknown cut.
     """
     parent = scan_parent(session)
-    if truncator is None:
+    if selector is None:
         return parent, None
-    place = cut_point.cut_conversation(parent.transcript, truncator)
-    if place is None:
+    cut = cut_point.cut_conversation(parent.transcript, selector)
+    if cut is None:
         survey, read_back, pieces = WriteScan(), ReadBack(), Pieces()
-        whole = scan(session.file, observers=(survey, read_back, pieces))
-        parent = measure_session(session, whole, survey, read_back, pieces)
-        place = cut_point.cut_conversation(whole, truncator)
-    return parent, place
+        whole_transcript = scan(session.file, observers=(survey, read_back, pieces))
+        parent = measure_session(session, whole_transcript, survey, read_back, pieces)
+        cut = cut_point.cut_conversation(whole_transcript, selector)
+    return parent, cut
 
 
 def _relocation_for(parent: ParentScan, home: str | None, where: Where) -> Relocation | None:
     """Return the move to ``home``, or None if the session is already there."""
     if home is None:
         return None
-    new = canonical_path(home)
+    new_home = canonical_path(home)
     if not home or not os.path.isdir(home):
         raise UsageError(f"{home} is not a folder", "Name an existing folder for the session.")
     current, seen = home_folder(parent.ends, where), parent.ends.folders
-    old = current if current in seen or not seen else seen[0]
+    old_home = current if current in seen or not seen else seen[0]
     at_home = project_folder_of(find_owner(parent.session).path, where) in project_folders(
-        new, where
+        new_home, where
     )
-    if at_home and canonical_path(old) == new:
+    if at_home and canonical_path(old_home) == new_home:
         return None
-    return plan_relocation(old, new)
+    return plan_relocation(old_home, new_home)
 
 
-def _on_snapshots(move: Relocation) -> list[str]:
+def _note_on_snapshots(move: Relocation) -> list[str]:
     if move.moves_files:
         return [
             f"Its file backups now apply to the files below {move.new}: rewind-files restores them there."
@@ -243,7 +248,7 @@ def _on_snapshots(move: Relocation) -> list[str]:
     ]
 
 
-MOST_OF_CALL, MOST_OF_RESULT = (
+MAX_CALL_CHARACTERS, MAX_RESULT_CHARACTERS = (
     600,
     1_500,
 )  # characters of a call and of its result; a reference leads to the full text
@@ -263,74 +268,76 @@ def conversation_as_text(transcript: Transcript, session_id: str) -> list[Spoken
 
     Records that the client added by itself are left out.
     """
-    told: list[SpokenText] = []
-    tools: dict[str, str] = {}
+    messages: list[SpokenText] = []
+    tool_names: dict[str, str] = {}
     for node in transcript.chain:
         record = transcript.read(node)
         if node.sidechain or record.get("isMeta") is True or not node.spoken:
             continue
         reference = f"{session_id[: 13 if session_id[14:15] == '7' else SHORT]}:{node.number}"
-        answers = bool(records.results(record))
-        if answers or node.kind == records.ASSISTANT:
+        is_result = bool(records.results(record))
+        if is_result or node.kind == records.ASSISTANT:
             role = records.ASSISTANT
         else:
             role = records.USER
-        texts = (_block_text(block, tools, reference) for block in records.blocks(record))
+        texts = (_block_text(block, tool_names, reference) for block in records.blocks(record))
         text = "\n\n".join(filter(None, texts))
         if not text.strip():
             continue
-        if told and told[-1].role == role:
-            told[-1] = told[-1]._replace(text=f"{told[-1].text}\n\n{text}")
+        if messages and messages[-1].role == role:
+            messages[-1] = messages[-1]._replace(text=f"{messages[-1].text}\n\n{text}")
         else:
-            told.append(
+            messages.append(
                 SpokenText(role, replace_surrogates(text), string(record, "timestamp"), node.uuid)
             )
-    return told
+    return messages
 
 
-def conversation_lines(
-    child: Draft, head: bytes, told: str, said: Sequence[SpokenText]
+def make_conversation_lines(
+    child: Draft, head: bytes, introduction: str, messages: Sequence[SpokenText]
 ) -> FreshLines:
     """Return the lines of a Claude Code child with a conversation.
 
-    ``told`` is an introduction that the screen does not show.
+    ``introduction`` is an introduction that the screen does not show.
     """
-    setting, last = child.setting, str(uuid.uuid4())
-    bodies = [head, lineage_line(setting, None, last, told)]
-    for one in said:
+    setting, last_id = child.setting, str(uuid.uuid4())
+    bodies = [head, lineage_line(setting, None, last_id, introduction)]
+    for message in messages:
         setting = setting._replace(at=clock.add_millisecond(setting.at))
-        own = str(uuid.uuid4())
-        bodies.append(spoken_line(setting, last, own, one.role, one.text))
-        last = own
+        own_id = str(uuid.uuid4())
+        bodies.append(spoken_line(setting, last_id, own_id, message.role, message.text))
+        last_id = own_id
     return FreshLines(tuple(bodies))
 
 
-def _block_text(block: Record, tools: dict[str, str], reference: str) -> str:
+def _block_text(block: Record, tool_names: dict[str, str], reference: str) -> str:
     kind = string(block, "type")
     if kind == records.TEXT:
         return string(block, "text")
     if kind == records.CALL:
-        tools[string(block, "id")] = name = string(block, "name")
-        given = orjson.dumps(block.get("input")).decode()
+        tool_names[string(block, "id")] = name = string(block, "name")
+        call_input = orjson.dumps(block.get("input")).decode()
         return (
             "[external_agent_tool_call: "
-            f"{name}]\n{_cut_long(given, MOST_OF_CALL, reference)}\n[/external_agent_tool_call]"
+            f"{name}]\n{_shorten_text(call_input, MAX_CALL_CHARACTERS, reference)}\n[/external_agent_tool_call]"
         )
     if kind == records.RESULT:
-        told = block.get("content")
+        content = block.get("content")
         parts = []
-        for part in records.objects(told):
+        for part in records.objects(content):
             parts.append(string(part, "text") or f"[{string(part, 'type')}]")
-        said = _cut_long(
-            told if isinstance(told, str) else "\n".join(parts), MOST_OF_RESULT, reference
+        result = _shorten_text(
+            content if isinstance(content, str) else "\n".join(parts),
+            MAX_RESULT_CHARACTERS,
+            reference,
         )
-        return f"[external_agent_tool_result]\n{said}\n[/external_agent_tool_result]"
+        return f"[external_agent_tool_result]\n{result}\n[/external_agent_tool_result]"
     if kind in records.MEDIA:
         return f"[{kind}, see {reference}]"
     return ""
 
 
-def _cut_long(text: str, most: int, reference: str) -> str:
-    if len(text) <= most:
+def _shorten_text(text: str, limit: int, reference: str) -> str:
+    if len(text) <= limit:
         return text
-    return f"{text[:most]}… ({len(text):,} characters, whole: {reference})"
+    return f"{text[:limit]}… ({len(text):,} characters, whole: {reference})"

@@ -41,7 +41,9 @@ from resume_hooks.transcripts.lines import read_lines
 from resume_hooks.transcripts.provenance import ChildSize
 from resume_hooks.transcripts.records import USER, kind, message, parse
 
-MAX_STEP = 20_000  # characters of a next step; a longer text belongs in a file that the step names
+MAX_STEP_CHARACTERS = (
+    20_000  # characters of a next step; a longer text belongs in a file that the step names
+)
 TITLE_LINE = 1
 """The line of a child's title: before the opening, within the first 64 KB, which session lists read."""
 
@@ -65,8 +67,8 @@ class Contents(NamedTuple):
     tokens: int = DEFAULT_TOKENS
 
 
-NOTHING = Contents()
-NOTHING_CARRIED = DigestOpening("")
+NO_CONTENTS = Contents()
+EMPTY_OPENING = DigestOpening("")
 
 
 class FreshOpening(NamedTuple):
@@ -81,8 +83,8 @@ class FreshOpening(NamedTuple):
     card: str
     ends: HeadTail
     sizes: Sizes
-    contents: Contents = NOTHING
-    carried: DigestOpening = NOTHING_CARRIED
+    contents: Contents = NO_CONTENTS
+    carried: DigestOpening = EMPTY_OPENING
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,10 +104,10 @@ class FreshLines(Body):
 
     def checks(self, path: str, plan: ChildPlan) -> list[Check]:
         """Check the invariants of every session, and that the opening is complete."""
-        whole = Check(
-            "the lineage and the next step are complete", opening_of(path) == self.opening
+        completeness = Check(
+            "the lineage and the next step are complete", read_opening(path) == self.opening
         )
-        return [*Body.checks(self, path, plan), *([] if self.opening is None else [whole])]
+        return [*Body.checks(self, path, plan), *([] if self.opening is None else [completeness])]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,8 +118,8 @@ class FreshPlan(ChildPlan):
     """
 
     opening: str
-    contents: Contents = NOTHING
-    carried: DigestOpening = NOTHING_CARRIED
+    contents: Contents = NO_CONTENTS
+    carried: DigestOpening = EMPTY_OPENING
 
     @property
     def keeps_tasks(self) -> bool:
@@ -135,11 +137,11 @@ def make_opening(
     note: str = "",
 ) -> FreshOpening:
     """Return the opening of a child of ``parent``: its lineage, a ``note``, the contents, the next step."""
-    contents = _without_known_secrets(contents, child)
+    contents = _redact_digest(contents, child)
     if contents.edited:
-        carried = NOTHING_CARRIED
+        carried = EMPTY_OPENING
     else:
-        carried = digest_carried(contents, child, parent)
+        carried = fit_digest(contents, child, parent)
     summary = "\n".join(filter(None, (note, contents.summary)))
     if contents.new_task:
         step = task_step(next_step)
@@ -147,66 +149,68 @@ def make_opening(
         step = next_step
     text = opening_text(child.block, step, summary=summary, digest=contents.edited or carried.text)
     card, _ = redact(_fresh_card(child, next_step, contents, carried))
-    before = Session.of(parent, where).context.tokens
-    base = min(base_of(ends, where).tokens, before)
-    sizes = Sizes(before, base + round((len(text) + len(card)) / tokens.CHARACTERS_PER_TOKEN))
+    tokens_before = Session.of(parent, where).context.tokens
+    base_tokens = min(base_of(ends, where).tokens, tokens_before)
+    sizes = Sizes(
+        tokens_before, base_tokens + round((len(text) + len(card)) / tokens.CHARACTERS_PER_TOKEN)
+    )
     size = ChildSize(
-        sizes.after, tokens.CHARACTERS_PER_TOKEN, tokens.window_shown(parent.file, before)
+        sizes.after, tokens.CHARACTERS_PER_TOKEN, tokens.window_shown(parent.file, tokens_before)
     )
     opening_tokens = contents.tokens if contents.digest else 0
     head = child.head(size, summary=bool(contents.summary), opening_tokens=opening_tokens)
     return FreshOpening(child, head, text, card, ends, sizes, contents, carried)
 
 
-def lines_of(opening: FreshOpening) -> FreshLines:
+def opening_lines_of_child(opening: FreshOpening) -> FreshLines:
     """Return the lines of a child with this opening."""
     child, digest = opening.child, opening.contents.digest
-    asked, answered = opening_lines(child.setting, opening.text, opening.card)
-    lines = [opening.head, asked]
+    prompt_line, answer_line = opening_lines(child.setting, opening.text, opening.card)
+    lines = [opening.head, prompt_line]
     if digest:
         lines.append(entries.line_of_digest(digest))
-    lines.append(answered)
+    lines.append(answer_line)
     lines += copy_bookkeeping_lines(opening.ends, child.session_id)
     return FreshLines(tuple(lines), opening.text)
 
 
-def plan_of_opening(opening: FreshOpening, body: Body) -> FreshPlan:
+def plan_fresh_opening(opening: FreshOpening, body: Body) -> FreshPlan:
     """Return the plan of a child with this opening. ``body`` has the form of the child's agent."""
     child, contents = opening.child, opening.contents
     return FreshPlan(
         draft=child,
         body=body,
         sizes=opening.sizes,
-        remarks=secrets_warning(child.block, contents),
+        remarks=warn_of_secrets(child.block, contents),
         opening=opening.text,
         contents=contents,
         carried=opening.carried,
     )
 
 
-def _without_known_secrets(contents: Contents, child: Draft) -> Contents:
+def _redact_digest(contents: Contents, child: Draft) -> Contents:
     """Redact the digest, which a later child reads, by the secrets known from both ends of the parent."""
     if contents.digest is None or child.secrets is None or not child.secrets.knows_any:
         return contents
     return contents._replace(digest=entries.rewritten(contents.digest, child.secrets.redact))
 
 
-def digest_carried(contents: Contents, child: Draft, parent: SessionFile) -> DigestOpening:
+def fit_digest(contents: Contents, child: Draft, parent: SessionFile) -> DigestOpening:
     """Return the digest as it appears in a child's opening, within the room that the summary leaves.
 
     Without a digest the result is empty.
     """
     if contents.digest is None:
-        return NOTHING_CARRIED
+        return EMPTY_OPENING
     room = characters(contents.tokens) - len(contents.summary)
     # A new task does not need the latest calls of another one.
     if contents.new_task:
         calls = None
     else:
         calls = partial(latest_calls, parent, contents.digest)
-    whole = f"{child.session_id}:{DIGEST_LINE}"
+    whole_reference = f"{child.session_id}:{DIGEST_LINE}"
     return digest_opening(
-        contents.digest, room, calls=calls, whole=whole, read=child.command("read")
+        contents.digest, room, calls=calls, whole=whole_reference, read=child.command("read")
     )
 
 
@@ -215,7 +219,7 @@ def digest_reference(session_id: str) -> str:
     return f"{session_id[:SHORT]}:{DIGEST_LINE}"
 
 
-def secrets_warning(block: str, contents: Contents) -> tuple[str, ...]:
+def warn_of_secrets(block: str, contents: Contents) -> tuple[str, ...]:
     """Return a warning with the number of redacted secrets in the child's contents."""
     texts = entries.texts_of(contents.digest) if contents.digest else ()
     count = count_placeholders([*texts, contents.summary, block])
@@ -227,16 +231,16 @@ def secrets_warning(block: str, contents: Contents) -> tuple[str, ...]:
     )
 
 
-def usable_step(ends: HeadTail, next_step: str) -> str:
+def check_step(ends: HeadTail, next_step: str) -> str:
     """Return the next step as the child's text.
 
     Raises NothingToHandOff and UsageError as ``plan``.
     """
     if ends.is_blank:
         raise NothingToHandOff("There is nothing to hand off: this session has no prompt yet")
-    if len(next_step) > MAX_STEP:
+    if len(next_step) > MAX_STEP_CHARACTERS:
         raise UsageError(
-            f"The next step has {len(next_step):,} characters, more than {MAX_STEP:,}",
+            f"The next step has {len(next_step):,} characters, more than {MAX_STEP_CHARACTERS:,}",
             "Put the long text into a file and name the file in the next step.",
         )
     return replace_surrogates(next_step.strip())
@@ -262,12 +266,12 @@ def _fresh_card(child: Draft, next_step: str, contents: Contents, carried: Diges
             f"**{'New task' if contents.new_task else 'Next step'}:** "
             f"{collapse_line(plain_text(next_step), 300)}"
         )
-    loaded = ", ".join(_loaded_counts(contents, carried)) or "nothing"
+    loaded = ", ".join(_describe_contents(contents, carried)) or "nothing"
     lines.append(f"Loaded: {loaded}. All that was said can be searched and read on demand.")
     return "\n\n".join(lines)
 
 
-def _loaded_counts(contents: Contents, carried: DigestOpening) -> list[str]:
+def _describe_contents(contents: Contents, carried: DigestOpening) -> list[str]:
     """Return the parts of the earlier conversation in a fresh child's opening, as phrases."""
     loaded = ["a summary by a model"] if contents.summary else []
     if contents.edited:
@@ -284,7 +288,7 @@ def _loaded_counts(contents: Contents, carried: DigestOpening) -> list[str]:
     return loaded
 
 
-def opening_of(path: str) -> object:
+def read_opening(path: str) -> object:
     """Return the opening of a fresh child: the content of its first user record.
 
     Raises OSError if the file is unreadable.
@@ -293,18 +297,18 @@ def opening_of(path: str) -> object:
         bodies = (line.body for line in read_lines(stream))
         return next(
             (
-                message(r).get("content")
+                message(record).get("content")
                 for body in bodies
-                if (r := parse(body)) and kind(r) == USER
+                if (record := parse(body)) and kind(record) == USER
             ),
             None,
         )
 
 
-def file_writer(
-    decided: FreshPlan, where: Where, options: object = None
+def make_file_writer(
+    plan: FreshPlan, where: Where, options: object = None
 ) -> Callable[[Receipt | None], FilesBeside]:
     """Return the answer to ``questions.files_beside_handoff``, or a function that writes nothing."""
     for files_beside_handoff in seam.answers(questions.files_beside_handoff):
-        return files_beside_handoff(decided, where, options)
+        return files_beside_handoff(plan, where, options)
     return lambda _: FilesBeside()

@@ -8,16 +8,16 @@ from resume_hooks import settings
 from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where
 
-ALL = "all"
-SETTING = "handoff_size"
-LEAST, MOST = 1, 48
+WHOLE_SESSION = "all"
+SIZE_SETTING = "handoff_size"
+MIN_THOUSANDS, MAX_THOUSANDS = 1, 48
 """Thousands of tokens.
 
 Clients send a first message of 200,000 characters whole (measured on 2.1.332).
 """
 
-EXAMPLES = f"A size is {LEAST}k to {MOST}k, such as 4k or 24k, or {ALL}."
-_SIZE = re.compile(rf"(?P<thousands>[0-9]{{1,6}})k(?!\S)|{ALL}\s*\Z", re.IGNORECASE)
+EXAMPLES = f"A size is {MIN_THOUSANDS}k to {MAX_THOUSANDS}k, such as 4k or 24k, or {WHOLE_SESSION}."
+_SIZE = re.compile(rf"(?P<thousands>[0-9]{{1,6}})k(?!\S)|{WHOLE_SESSION}\s*\Z", re.IGNORECASE)
 """``all`` counts as a size only if nothing follows it, because many sentences begin with that word."""
 
 
@@ -32,29 +32,29 @@ def split_size(text: str) -> tuple[str, str]:
     match = _SIZE.match(text)
     if match is None:
         return "", text
-    return checked_size(match[0]), text[match.end() :].strip()
+    return parse_size(match[0]), text[match.end() :].strip()
 
 
-def checked_size(word: str) -> str:
+def parse_size(word: str) -> str:
     """Return a typed size in lower case. Raises UsageError for anything else."""
     match = _SIZE.fullmatch(word.strip())
     if match is None:
         raise UsageError(f"'{word}' is not a size", EXAMPLES)
-    if match["thousands"] and not LEAST <= int(match["thousands"]) <= MOST:
+    if match["thousands"] and not MIN_THOUSANDS <= int(match["thousands"]) <= MAX_THOUSANDS:
         raise UsageError(f"{word} is not a size that a handoff can have", EXAMPLES)
     return match[0].lower()
 
 
-def name_of(tokens: int) -> str:
+def format_size(tokens: int) -> str:
     """Format a number of tokens as a size."""
     return f"{tokens // 1_000}k"
 
 
-def tokens_of(size: str, where: Where) -> int:
+def tokens_for_size(size: str, where: Where) -> int:
     """Return the tokens of a size, or of the setting if ``size`` is ``""``."""
-    return tokens_named(size or str(settings.load_settings(where)[SETTING].value))
+    return parse_tokens(size or str(settings.load_settings(where)[SIZE_SETTING].value))
 
 
-def tokens_named(size: str) -> int:
+def parse_tokens(size: str) -> int:
     """Return the tokens of a size in thousands, such as ``12k``."""
     return 1_000 * int(size.removesuffix("k"))

@@ -34,10 +34,10 @@ from resume_hooks.transcripts.provenance import Parent
 from resume_hooks.transcripts.records import Record, message, string
 from resume_hooks.transcripts.write_scan import mend
 
-MAX_STEPS = 100  # records on the way to one original; a longer chain can only be a forgery
+MAX_CHAIN = 100  # records on the way to one original; a longer chain can only be a forgery
 # the fields that a trim may have changed
-CONTENTS = ("message", "toolUseResult", "attachment", "rendered")
-NOTICE_REACH = 5_000  # characters at the end of a text that are searched for a notice
+CONTENT_FIELDS = ("message", "toolUseResult", "attachment", "rendered")
+NOTICE_CHARACTERS = 5_000  # characters at the end of a text that are searched for a notice
 
 _NOTICE = re.compile(
     r"See line (\d{1,9}) of ([^\n]{1,4096}?\.(?:jsonl|bak))"
@@ -67,15 +67,15 @@ def look_up_original(reference: Reference, cwd: str, where: Where) -> OriginalRe
     Raises UsageError for an unknown record, and SessionNotFound for a missing original.
     """
     originals = Originals(where)
-    asked = _referenced_line(reference, originals, cwd, where)
-    record = asked.record()
-    original = originals.of(record, asked.file) if record else None
+    requested_line = _referenced_line(reference, originals, cwd, where)
+    record = requested_line.record()
+    original = originals.of(record, requested_line.file) if record else None
     if original is None and record and is_marked(record):
         raise SessionNotFound(
-            f"The original of {asked.reference} is gone: {originals.where_it_was(record)}",
-            f"Only the trimmed record is left: line {asked.number} of {asked.file}.",
+            f"The original of {requested_line.reference} is gone: {originals.describe_place(record)}",
+            f"Only the trimmed record is left: line {requested_line.number} of {requested_line.file}.",
         )
-    return OriginalRecord(asked, original or asked)
+    return OriginalRecord(requested_line, original or requested_line)
 
 
 def _referenced_line(
@@ -90,7 +90,7 @@ def _referenced_line(
     except SessionNotFound:
         prefix = reference.session.lower()
         if len(prefix) >= MIN_PREFIX:
-            backed_up = originals.backed_up(prefix)
+            backed_up = originals.backed_up_ids(prefix)
         else:
             backed_up = []
         if len(backed_up) != 1:
@@ -123,30 +123,28 @@ class Originals:
         """
         if session not in self._named:
             try:
-                found = locate.resolve(session, "", self._where, foreign=True)
+                session_file = locate.resolve(session, "", self._where, foreign=True)
             except UsageError as error:
                 raise SessionNotFound(str(error), error.remedy) from error
-            self._named[session] = RecordLines(found.path, found.session_id)
-        asked = self._named[session].at(number)
-        record = asked.record() if asked else None
-        if asked is None or record is None:
+            self._named[session] = RecordLines(session_file.path, session_file.session_id)
+        requested_line = self._named[session].at(number)
+        record = requested_line.record() if requested_line else None
+        if requested_line is None or record is None:
             raise SessionNotFound(f"record {number:,} of session {session} no longer exists")
-        return self.of(record, asked.file) or asked
+        return self.of(record, requested_line.file) or requested_line
 
-    def where_it_was(self, record: Record) -> str:
+    def describe_place(self, record: Record) -> str:
         """Return a sentence with the original's place according to the trimmed record, and how to restore it."""
-        origin = next(iter(origins_in(record)), None)
+        origin = next(iter(find_origins(record)), None)
         if origin is None:
             return "the record names no original"
         session_id = origin.session_id or session_id_from_path(origin.file) or ""
         deleted = any(entry.session_id == session_id for entry in trash.all_deleted(self._where))
         if deleted:
-            back = f"; restore it: resume-hooks restore {session_id}"
+            restore_hint = f"; restore it: resume-hooks restore {session_id}"
         else:
-            back = ""
-        return (
-            f"it was line {origin.record} of {plain_line(origin.file or origin.session_id)}{back}"
-        )
+            restore_hint = ""
+        return f"it was line {origin.record} of {plain_line(origin.file or origin.session_id)}{restore_hint}"
 
     def backups(self, session_id: str) -> list[str]:
         """Return the backups from in-place trims of a session in our state folder, oldest first."""
@@ -163,7 +161,7 @@ class Originals:
         except OSError:
             return []
 
-    def backed_up(self, prefix: str) -> list[str]:
+    def backed_up_ids(self, prefix: str) -> list[str]:
         """Return the ids of sessions with backups that start with ``prefix``."""
         try:
             names = os.listdir(backup_folder("", self._where))
@@ -172,32 +170,32 @@ class Originals:
         return sorted(name for name in names if name.startswith(prefix) and self.backups(name))
 
     def _follow(self, record: Record, file: str, seen: set[tuple[str, int]]) -> RecordLine | None:
-        for entry, found in self._named_by(record, file):
-            if (entry.file, entry.number) in seen or len(seen) == MAX_STEPS:
+        for entry, named_record in self._candidate_records(record, file):
+            if (entry.file, entry.number) in seen or len(seen) == MAX_CHAIN:
                 continue
             seen.add((entry.file, entry.number))
             # At the end of the chain this record is the best copy.
-            return self._follow(found, entry.file, seen) or entry
+            return self._follow(named_record, entry.file, seen) or entry
         return None
 
-    def _named_by(self, record: Record, file: str) -> Iterator[tuple[RecordLine, Record]]:
+    def _candidate_records(self, record: Record, file: str) -> Iterator[tuple[RecordLine, Record]]:
         """Yield the records that a trimmed record may name as its original, the likeliest first."""
-        here = os.path.dirname(os.path.abspath(file))
-        for origin in origins_in(record):
-            key = origin.session_id, origin.file, here
+        folder = os.path.dirname(os.path.abspath(file))
+        for origin in find_origins(record):
+            key = origin.session_id, origin.file, folder
             if key not in self._candidates:
-                self._candidates[key] = list(dict.fromkeys(self._files_of(origin, here)))
+                self._candidates[key] = list(dict.fromkeys(self._candidate_files(origin, folder)))
             for path, session_id in self._candidates[key]:
-                entry = self._entry(path, session_id, origin)
-                found = entry.record() if entry else None
+                entry = self._find_record(path, session_id, origin)
+                original = entry.record() if entry else None
                 if (
                     entry is not None
-                    and found is not None
-                    and records.kind(found) == records.kind(record)
+                    and original is not None
+                    and records.kind(original) == records.kind(record)
                 ):
-                    yield entry, found
+                    yield entry, original
 
-    def _entry(self, path: str, session_id: str, origin: Origin) -> RecordLine | None:
+    def _find_record(self, path: str, session_id: str, origin: Origin) -> RecordLine | None:
         try:
             if path not in self._files:
                 self._files[path] = None
@@ -209,7 +207,7 @@ class Originals:
         except SessionNotFound:
             return None  # deleted since it was listed
 
-    def _files_of(self, origin: Origin, here: str) -> Iterator[tuple[str, str]]:
+    def _candidate_files(self, origin: Origin, trimmed_folder: str) -> Iterator[tuple[str, str]]:
         """Yield the files that may contain an original, each with its session's id.
 
         All are safe to open.
@@ -224,13 +222,13 @@ class Originals:
         )
         session_id = next((name for name in names if name and is_session_id(name)), "")
         backups = self.backups(session_id)
-        if origin.file in backups or self._may_open(origin.file, here):
+        if origin.file in backups or self._is_safe_to_open(origin.file, trimmed_folder):
             yield origin.file, session_id or origin.session_id
         if not session_id:
             return
-        for file in (origin.file, os.path.join(here, f"{session_id}.jsonl")):
+        for file in (origin.file, os.path.join(trimmed_folder, f"{session_id}.jsonl")):
             path = self._family.locate(
-                Parent(session_id, file, "", "", ""), os.path.join(here, "child")
+                Parent(session_id, file, "", "", ""), os.path.join(trimmed_folder, "child")
             )
             if path is not None:
                 yield path, session_id
@@ -238,7 +236,7 @@ class Originals:
             yield (copy.path, session_id)
         yield from ((path, session_id) for path in backups)
 
-    def _may_open(self, path: str, here: str) -> bool:
+    def _is_safe_to_open(self, path: str, trimmed_folder: str) -> bool:
         """Check whether a file without a session id as its name is in a folder of sessions and is not a link.
 
         The transcript of a trim by path may have any name, and another tool writes its backups next
@@ -248,18 +246,18 @@ class Originals:
             return False  # ``..`` could lead out of the folder
         folder, name = os.path.split(path)
         in_project = os.path.dirname(folder) == self._where.projects and not os.path.islink(folder)
-        fits = _BACKUP.fullmatch(name) or (
+        has_valid_name = _BACKUP.fullmatch(name) or (
             name.endswith(".jsonl") and session_id_from_path(name) is None
         )
         return (
-            bool(fits)
-            and (folder == here or in_project)
+            bool(has_valid_name)
+            and (folder == trimmed_folder or in_project)
             and os.path.isfile(path)
             and not os.path.islink(path)
         )
 
 
-class Restoring:
+class RestoreRecord:
     """The edit that restores a record's contents.
 
     The original is read when the record is written.
@@ -289,32 +287,34 @@ def restore_record(record: Record, original: Record) -> Record | None:
     Blocks that no API accepts stay out, as they did in the trim: removed calls and results, blank
     texts, unsigned thinking. Return None if nothing is left.
     """
-    whole = {}
+    restored = {}
     for key, value in record.items():
         if key not in MARKS:
-            whole[key] = value
-    whole |= {
+            restored[key] = value
+    restored |= {
         key: value for key, value in original.items() if key in MARKS
     }  # the original may itself contain trimmed parts
-    for key in CONTENTS:
+    for key in CONTENT_FIELDS:
         if key in original:
-            whole[key] = original[key]
+            restored[key] = original[key]
         else:
-            whole.pop(key, None)
-    if not message(whole):
-        return whole
+            restored.pop(key, None)
+    if not message(restored):
+        return restored
     restored_message = {}
     for key, value in message(original).items():
         if key != "usage":
             restored_message[key] = value
     if isinstance(restored_message.get("content"), list):
-        gone = call_result_pairs(original) - call_result_pairs(record)
+        removed_pairs = call_result_pairs(original) - call_result_pairs(record)
         restored_message["content"] = [
-            b for b in restored_message["content"] if not (isinstance(b, dict) and _pair(b) in gone)
+            block
+            for block in restored_message["content"]
+            if not (isinstance(block, dict) and _call_result_pair(block) in removed_pairs)
         ]
     if "usage" in message(record):
         restored_message["usage"] = message(record)["usage"]
-    return mend({**whole, "message": restored_message})
+    return mend({**restored, "message": restored_message})
 
 
 def is_marked(record: Record) -> bool:
@@ -322,24 +322,24 @@ def is_marked(record: Record) -> bool:
     return record.get("truncated") is True
 
 
-def origins_in(record: Record) -> list[Origin]:
+def find_origins(record: Record) -> list[Origin]:
     """Return the origins that a record names: in our mark, or in another tool's notices at the ends of its texts."""
     if is_marked(record):
         origin = origin_of(record)
         if origin:
             return [origin]
         return []
-    ends = (text[-NOTICE_REACH:] for text in _record_texts(record))
+    text_ends = (text[-NOTICE_CHARACTERS:] for text in _record_texts(record))
     notices = (
         _NOTICE.search(end)
-        for end in ends
+        for end in text_ends
         if "See line " in end and any(word in end for word in _NOTICE_WORDS)
     )
     uuid = string(record, "uuid")
-    rows = (
+    origins = (
         Origin("", notice.group(2), uuid, int(notice.group(1)) - 1) for notice in notices if notice
     )
-    return list(dict.fromkeys(origin for origin in rows if origin.record >= 0))
+    return list(dict.fromkeys(origin for origin in origins if origin.record >= 0))
 
 
 def _record_texts(record: Record) -> Iterator[str]:
@@ -354,10 +354,10 @@ def _record_texts(record: Record) -> Iterator[str]:
 
 def call_result_pairs(record: Record) -> set[tuple[str, str]]:
     """Return the calls and results in a record, by kind and id."""
-    return {pair for block in records.blocks(record) if (pair := _pair(block))}
+    return {pair for block in records.blocks(record) if (pair := _call_result_pair(block))}
 
 
-def _pair(block: Record) -> tuple[str, str] | None:
+def _call_result_pair(block: Record) -> tuple[str, str] | None:
     kind = string(block, "type")
     if kind in {records.CALL, records.RESULT}:
         return (kind, records.call_id(block))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # a search imports none of these
 Plan_co = TypeVar("Plan_co", bound="ChildPlan | None", covariant=True)
 
 
-class Opened(NamedTuple, Generic[Plan_co]):
+class OpenedSession(NamedTuple, Generic[Plan_co]):
     """A session to continue in: a new one, or an earlier one (``receipt.written`` is false).
 
     ``plan`` is the written plan, or None for an earlier session. ``done`` names the action in a few
@@ -40,7 +40,7 @@ class Opened(NamedTuple, Generic[Plan_co]):
     summary: SummaryOutcome | None = None
 
 
-class Nothing(NamedTuple, Generic[Plan_co]):
+class NothingWritten(NamedTuple, Generic[Plan_co]):
     """Nothing was written, because of a dry run or because the plan would not pay.
 
     ``planned_receipt`` does not name a session. ``files`` are the ones that a real run would write. ``why``
@@ -86,11 +86,11 @@ class Waiting(NamedTuple):
     prompt: str = ""
 
 
-AnyOpened = Opened["ChildPlan | None"]
-Outcome = AnyOpened | Nothing["ChildPlan | None"] | Question | Report | Waiting
+AnyOpenedSession = OpenedSession["ChildPlan | None"]
+Outcome = AnyOpenedSession | NothingWritten["ChildPlan | None"] | Question | Report | Waiting
 
 
-def report_text(text: str) -> Report:
+def report_on_text(text: str) -> Report:
     """Return a report that does not depend on the clipboard.
 
     ``""`` means that there is nothing to say.
@@ -98,8 +98,10 @@ def report_text(text: str) -> Report:
     return Report(lambda _: text)
 
 
-def line_in_new_session(receipt: Receipt) -> str:
+def first_line_in_new_session(receipt: Receipt) -> str:
     """Return the first line for a new session that the client opened by itself: it looks like the old one."""
-    back = f"/resume {receipt.parent_session_id}"
-    took = f"about {receipt.tokens_after:,} tokens instead of {receipt.tokens_before:,}"
-    return f"This is the new session, {receipt.title}: {took}. Back to the old one: {back}"
+    resume_command = f"/resume {receipt.parent_session_id}"
+    sizes = f"about {receipt.tokens_after:,} tokens instead of {receipt.tokens_before:,}"
+    return (
+        f"This is the new session, {receipt.title}: {sizes}. Back to the old one: {resume_command}"
+    )

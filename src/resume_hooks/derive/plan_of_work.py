@@ -14,14 +14,14 @@ from resume_hooks.system.text import collapse_line, plain_line
 from resume_hooks.transcripts.head_tail import TITLE_LENGTH, HeadTail
 
 # a folder in the config home with one Markdown file per plan; a session's records name it by slug
-PLANS = "plans"
+PLANS_FOLDER = "plans"
 _SLUG = re.compile(r"[a-z0-9-]{1,200}")
 # ancestors that are searched: a fresh child has no plan of its own until it enters plan mode
-GENERATIONS = 5
-_REACH = 4096  # bytes of a plan that are searched for its first line
+MAX_ANCESTORS = 5
+_HEAD_BYTES = 4096  # bytes of a plan that are searched for its first line
 
 
-def plan_of_work(ends: HeadTail, ancestors: Sequence[Ancestor], where: Where) -> str:
+def find_plan_note(ends: HeadTail, ancestors: Sequence[Ancestor], where: Where) -> str:
     """Return the line on the plan of a session, or of its latest ancestor with a plan.
 
     ``ancestors`` start with the oldest.
@@ -32,26 +32,28 @@ def plan_of_work(ends: HeadTail, ancestors: Sequence[Ancestor], where: Where) ->
     for row in reversed(ancestors):
         if row.session_file != ends.path:
             paths.append(row.session_file)
-    there = [path for path in paths if os.path.isfile(path)][:GENERATIONS]
-    return next((note for path in there if (note := plan_note(HeadTail(path), where))), "")
+    existing_paths = [path for path in paths if os.path.isfile(path)][:MAX_ANCESTORS]
+    return next((note for path in existing_paths if (note := plan_note(HeadTail(path), where))), "")
 
 
 def plan_note(ends: HeadTail, where: Where) -> str:
     """Return a line with the file and the title of a session's plan, or ``""`` without a plan."""
     if not _SLUG.fullmatch(ends.slug):
         return ""
-    path = os.path.join(where.config, PLANS, f"{ends.slug}.md")
+    path = os.path.join(where.config, PLANS_FOLDER, f"{ends.slug}.md")
     try:
         with open_regular(path, follow=False) as stream:
-            head = stream.read(_REACH).decode("utf-8", "replace")
+            head = stream.read(_HEAD_BYTES).decode("utf-8", "replace")
     except OSError:
         return ""
     title = next((line for row in head.split("\n") if (line := plain_line(row).lstrip("# "))), "")
     if title:
-        named = f" ({redact(without_block_markers(collapse_line(title, TITLE_LENGTH)))[0]})"
+        title_in_brackets = (
+            f" ({redact(without_block_markers(collapse_line(title, TITLE_LENGTH)))[0]})"
+        )
     else:
-        named = ""
+        title_in_brackets = ""
     return (
-        f"The plan of this work{named} is the file {without_block_markers(plain_line(path))}: read it "
+        f"The plan of this work{title_in_brackets} is the file {without_block_markers(plain_line(path))}: read it "
         "before you continue."
     )

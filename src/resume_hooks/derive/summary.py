@@ -27,7 +27,7 @@ from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.fresh_child import Contents, FreshPlan
 from resume_hooks.derive.model import forked
 from resume_hooks.derive.model.port import ModelCalls, Spent
-from resume_hooks.derive.opening_size import tokens_of
+from resume_hooks.derive.opening_size import tokens_for_size
 from resume_hooks.errors import (
     HeadlessFailed,
     ResumeHooksError,
@@ -56,14 +56,17 @@ from resume_hooks.transcripts.invariants import Check, require
 from resume_hooks.transcripts.records import mapping
 
 # bytes of a part in UTF-8: 60,000 to 120,000 tokens, which a model's context holds with the answer
-PART = 240_000
+PART_BYTES = 240_000
 MAX_PARTS = 3  # of the longest session: one call for each, and one more to join the answers
 # a text up to this many parts long stays one part: a second call costs more than the cut outputs
 # are worth
-SLIGHT = 1.25
-VOICE, ASIDE = 6_000, 1_500  # characters of a message, and of a tool's output
+ONE_PART_LIMIT = 1.25
+MESSAGE_CHARACTERS, OUTPUT_CHARACTERS = (
+    6_000,
+    1_500,
+)  # characters of a message, and of a tool's output
 
-HEADING = (
+MATERIAL_HEADING = (
     "Records of the session, oldest first. Each begins at the margin with its reference, "
     "<session>:<number>."
 )
@@ -99,80 +102,82 @@ class SummaryMaterial(NamedTuple):
         return len(self.parts) + (len(self.parts) > 1)
 
 
-def material_of_digest(session_id: str) -> SummaryMaterial:
+def material_for_digest(session_id: str) -> SummaryMaterial:
     """Return material with the digest alone, for a model that already has the session in its context."""
     return SummaryMaterial(session_id, 0, (SummaryPart("", frozenset()),))
 
 
-class _Shown(NamedTuple):
+class _ShownRecord(NamedTuple):
     number: int
     turn: int
     piece: TextPiece
 
 
-def summary_material(session: SessionFile, where: Where) -> SummaryMaterial:
+def read_summary_material(session: SessionFile, where: Where) -> SummaryMaterial:
     """Return a session in parts, without the records that the client added by itself.
 
     Raises SessionNotFound if it is unreadable.
     """
     reading, names = TurnReader(session), names_of(session, where)
-    shown = list(_shown_records(reading, names))
-    characters = sum(len(one.piece.body) for one in shown)
-    size = sum(len(one.piece.body.encode("utf-8", "replace")) for one in shown)
+    shown_records = list(_read_shown_records(reading, names))
+    characters = sum(len(record.piece.body) for record in shown_records)
+    size = sum(len(record.piece.body.encode("utf-8", "replace")) for record in shown_records)
     room = (
-        PART * characters // size if size else PART
+        PART_BYTES * characters // size if size else PART_BYTES
     )  # a character of several bytes is about a token
     return SummaryMaterial(
         session.session_id,
-        len(shown),
-        tuple(_summary_part(some, room) for some in _split_records(shown, room)),
+        len(shown_records),
+        tuple(_make_part(records, room) for records in _split_records(shown_records, room)),
     )
 
 
-def _shown_records(reading: TurnReader, names: TranscriptNames) -> Iterator[_Shown]:
+def _read_shown_records(reading: TurnReader, names: TranscriptNames) -> Iterator[_ShownRecord]:
     """Yield the records one by one, so only one long output is in memory at a time."""
     for row in reading.rows:
-        for one in reading.passages_of_rows([row], names):
-            if not one.added:
-                room = VOICE if one.voice else ASIDE
-                piece = one.piece(names, room, with_turn=True)
-                yield _Shown(
+        for passage in reading.passages_of_rows([row], names):
+            if not passage.added:
+                room = MESSAGE_CHARACTERS if passage.voice else OUTPUT_CHARACTERS
+                piece = passage.piece(names, room, with_turn=True)
+                yield _ShownRecord(
                     row.number, row.turn, piece._replace(body=cut_piece(piece, room), missing=0)
                 )
 
 
-def _split_records(shown: Sequence[_Shown], room: int) -> list[Sequence[_Shown]]:
+def _split_records(records: Sequence[_ShownRecord], room: int) -> list[Sequence[_ShownRecord]]:
     """Split the records: one part with as many of the latest as fit.
 
     The older ones form parts of equal length.
     """
-    if sum(one.piece.length for one in shown) <= SLIGHT * room:
-        if shown:
-            return [shown]
+    if sum(record.piece.length for record in records) <= ONE_PART_LIMIT * room:
+        if records:
+            return [records]
         return []
-    start, left = len(shown), room - len(HEADING) - 1
-    while start and (left := left - shown[start - 1].piece.length) > 0:
+    start, remaining_room = len(records), room - len(MATERIAL_HEADING) - 1
+    while start and (remaining_room := remaining_room - records[start - 1].piece.length) > 0:
         start -= 1
-    older, latest = shown[:start], shown[start:]
-    total = sum(one.piece.length for one in older)
+    older_records, latest_records = records[:start], records[start:]
+    total = sum(record.piece.length for record in older_records)
     count = min(MAX_PARTS - 1, -(-total // room))
-    parts: list[list[_Shown]] = [[] for _ in range(count)]
-    before = 0
-    for one in older:
-        parts[before * count // total].append(one)
-        before += one.piece.length
-    return [part for part in (*parts, latest) if part]
+    parts: list[list[_ShownRecord]] = [[] for _ in range(count)]
+    length_before = 0
+    for record in older_records:
+        parts[length_before * count // total].append(record)
+        length_before += record.piece.length
+    return [part for part in (*parts, latest_records) if part]
 
 
-def _summary_part(shown: Sequence[_Shown], room: int) -> SummaryPart:
+def _make_part(records: Sequence[_ShownRecord], room: int) -> SummaryPart:
 
-    def gap(first: int, last: int) -> str:
+    def gap_line(first: int, last: int) -> str:
         count = format_count(last - first + 1, "record")
-        return f"… {count} of turns {shown[first].turn} to {shown[last].turn} left out"
+        return f"… {count} of turns {records[first].turn} to {records[last].turn} left out"
 
-    text = fit(HEADING, [one.piece for one in shown], room, gap)
+    text = fit(MATERIAL_HEADING, [record.piece for record in records], room, gap_line)
     lines = set(text.split("\n"))
-    return SummaryPart(text, frozenset(one.number for one in shown if one.piece.head in lines))
+    return SummaryPart(
+        text, frozenset(record.number for record in records if record.piece.head in lines)
+    )
 
 
 MAX_LINE = 400  # characters of a line from a model
@@ -180,7 +185,7 @@ MAX_POINTS = 12  # points of a section
 MAX_RECORDS = 4  # references of a point
 MAX_SUMMARY = 8_000  # characters of a summary in a child: about 2,000 tokens
 
-TASK = """\
+SUMMARY_TASK = """\
 Write the summary of a working session of a coding assistant for the assistant that goes on with the work in a fresh \
 session. It has not seen this session, but can read any record of it by its number. Say what it needs to know and \
 nothing that it does not: goal, where the work stands, what the user demanded or ruled out (verbatim where it is \
@@ -189,19 +194,21 @@ remains. The latest counts most; what was overtaken later is left out. Be concre
 At most {most} points in a list, one sentence each, the most useful first; give with each the numbers of the records \
 that show it. Invent nothing: where the material does not say, leave it out. Write in the user's language."""
 
-OF_PART = "The material is part {number} of {count} of the session; say what this part tells."
-OF_NOTES = (
+PART_INTRODUCTION = (
+    "The material is part {number} of {count} of the session; say what this part tells."
+)
+NOTES_INTRODUCTION = (
     "The material is what {count} parts of the session came to, oldest first, and a digest made without a model. Join "
     "them into one summary of the whole, in which later parts overrule earlier ones. Keep the numbers of the records."
 )
-OF_CONVERSATION = (
+CONVERSATION_INTRODUCTION = (
     "The session is the conversation above, all of it; the material is a digest of it, made without a model, with the "
     "numbers of records. Say what the conversation shows, also where the digest does not."
 )
-WISH = "The user who asked for the summary wrote:"
-POINTS = 8
+WISH_INTRODUCTION = "The user who asked for the summary wrote:"
+MAX_POINTS_IN_PROMPT = 8
 
-_NAMES = {
+_SECTION_LABELS = {
     "next": "what remains, the first thing first", "constraints": "what the user demanded or ruled out",
     "decisions": "decided", "open": "open", "failed": "tried in vain", "facts": "how things are here", "done": "done",
 }  # fmt: skip
@@ -251,135 +258,141 @@ class Summary(BaseModel):
     )
 
 
-def summary_text(rows: str, model: str, session_id: str, wish: str = "") -> str:
+def format_summary(rows: str, model: str, session_id: str, wish: str = "") -> str:
     """Return the rows of a summary as the text for a child, ``""`` for no rows.
 
     ``wish`` is the user's request for the summary.
     """
     if not rows:
         return ""
-    asked = f', asked for "{_summary_line(wish, 200)}"' if wish.strip() else ""
-    key = f":N is record {session_id[:SHORT]}:N"
+    wish_note = f', asked for "{_clean_line(wish, 200)}"' if wish.strip() else ""
+    reference_note = f":N is record {session_id[:SHORT]}:N"
     head = (
-        f"summary by {_summary_line(model, 80)}, from the session's records{asked} (not "
-        f"instructions; {key})"
+        f"summary by {_clean_line(model, 80)}, from the session's records{wish_note} (not "
+        f"instructions; {reference_note})"
     )
-    return "\n".join(_rows_within([head, *rows.split("\n")], MAX_SUMMARY))
+    return "\n".join(_rows_that_fit([head, *rows.split("\n")], MAX_SUMMARY))
 
 
-def notes_text(summaries: Sequence[Summary], session_id: str, shown: frozenset[int]) -> str:
+def format_notes(summaries: Sequence[Summary], session_id: str, shown: frozenset[int]) -> str:
     """Return the summaries of several parts, oldest first, as input for the model that joins them."""
     parts = (
-        [f"part {number}", *summary_rows(part, session_id, shown)]
+        [f"part {number}", *format_rows(part, session_id, shown)]
         for number, part in enumerate(summaries, 1)
     )
     return "\n\n".join("\n".join(part) for part in parts)
 
 
-def summary_rows(summary: Summary, session_id: str, shown: frozenset[int]) -> Iterator[str]:
+def format_rows(summary: Summary, session_id: str, shown: frozenset[int]) -> Iterator[str]:
     """Yield a summary's rows, with references only to records in ``shown``.
 
     An empty summary has no rows.
     """
     for name, text in (("goal", summary.goal), ("where the work stands", summary.state)):
-        if line := _summary_line(text, 2 * MAX_LINE):
+        if line := _clean_line(text, 2 * MAX_LINE):
             yield f"{name}: {line}"
-    for field, name in _NAMES.items():
+    for field, name in _SECTION_LABELS.items():
         points = [
             row
             for point in getattr(summary, field)[:MAX_POINTS]
-            if (row := _point_row(point, session_id, shown))
+            if (row := _format_point(point, session_id, shown))
         ]
         if points:
             yield f"{name}:"
             yield from (f"  - {row}" for row in points)
 
 
-def _point_row(point: Point, session_id: str, shown: frozenset[int]) -> str:
-    text = _summary_line(point.text, MAX_LINE)
-    named = (_record_number(record, session_id) for record in point.records[: 4 * MAX_RECORDS])
-    numbers = list(dict.fromkeys(number for number in named if number in shown))
+def _format_point(point: Point, session_id: str, shown: frozenset[int]) -> str:
+    text = _clean_line(point.text, MAX_LINE)
+    named_numbers = (
+        _parse_record_number(record, session_id) for record in point.records[: 4 * MAX_RECORDS]
+    )
+    numbers = list(dict.fromkeys(number for number in named_numbers if number in shown))
     refs = ", ".join(f":{number}" for number in numbers[:MAX_RECORDS])
     if text and refs:
         return f"{text} ({refs})"
     return text
 
 
-def _record_number(record: int | str, session_id: str) -> int:
+def _parse_record_number(record: int | str, session_id: str) -> int:
     """Return the number of a record written as ``56``, ``:56`` or ``1a2b3c4d:56``, or -1 for anything else."""
     session, _, digits = str(record).strip().rpartition(":")
-    sound = digits.isascii() and digits.isdigit() and len(digits) <= MAX_DIGITS
-    if sound and session_id.startswith(session):
+    is_valid = digits.isascii() and digits.isdigit() and len(digits) <= MAX_DIGITS
+    if is_valid and session_id.startswith(session):
         return int(digits)
     return -1
 
 
-def _summary_line(text: str, limit: int) -> str:
+def _clean_line(text: str, limit: int) -> str:
     return without_block_markers(collapse_line(plain_line(text[: limit * 8]), limit))
 
 
-def _rows_within(rows: Sequence[str], room: int) -> Iterator[str]:
+def _rows_that_fit(rows: Sequence[str], room: int) -> Iterator[str]:
     """Yield as many rows as fit, without a heading at the end."""
-    kept: list[str] = []
+    kept_rows: list[str] = []
     for row in rows:
         room -= len(row) + 1
         if room < 0:
             break
-        kept.append(row)
-    if kept and kept[-1].removesuffix(":") in _NAMES.values():
-        kept.pop()
-    yield from kept
+        kept_rows.append(row)
+    if kept_rows and kept_rows[-1].removesuffix(":") in _SECTION_LABELS.values():
+        kept_rows.pop()
+    yield from kept_rows
 
 
-def summarise(model: ModelCalls, material: SummaryMaterial, digest: str, wish: str) -> Summary:
+def ask_for_summary(
+    model: ModelCalls, material: SummaryMaterial, digest: str, wish: str
+) -> Summary:
     """Return the summary of a whole session. Raises HeadlessFailed if a call fails."""
     if not material.parts:
         raise HeadlessFailed("the session has nothing to summarise")
     answers: list[Summary] = []
     for answer in model.ask_all(
-        _model_calls(material, digest, wish, answers), material.calls, Summary
+        _prepare_calls(material, digest, wish, answers), material.calls, Summary
     ):
         answers.append(answer)  # noqa: PERF402 - the last call is made from the answers before it
     return answers[-1]
 
 
-def prompt_digest(digest: Digest) -> str:
+def digest_for_prompt(digest: Digest) -> str:
     """Return a digest as input for a model: with the talk, as in an opening of the default size."""
     return opening(digest, characters(DEFAULT_TOKENS)).text
 
 
-def fork_prompt(digest: str, wish: str) -> str:
+def conversation_prompt(digest: str, wish: str) -> str:
     """Return the prompt for a model with the whole session in its context.
 
     It answers with a ``Summary``.
     """
-    return forked.forked_prompt(_summary_task(OF_CONVERSATION, wish), digest, Summary)
+    return forked.forked_prompt(_task_text(CONVERSATION_INTRODUCTION, wish), digest, Summary)
 
 
-def _model_calls(
+def _prepare_calls(
     material: SummaryMaterial, digest: str, wish: str, answers: list[Summary]
 ) -> Iterator[tuple[str, str]]:
     parts = material.parts
     for number, part in enumerate(parts, 1):
         if len(parts) > 1:
-            place = OF_PART.format(number=number, count=len(parts))
+            place = PART_INTRODUCTION.format(number=number, count=len(parts))
         else:
             place = ""
         yield (
-            _summary_task(place, wish),
+            _task_text(place, wish),
             part.text if len(parts) > 1 else f"{part.text}\n\n{digest}",
         )
     if len(parts) > 1:
-        notes = notes_text(answers, material.session_id, material.numbers)
-        yield _summary_task(OF_NOTES.format(count=len(parts)), wish), f"{notes}\n\n{digest}"
+        notes = format_notes(answers, material.session_id, material.numbers)
+        yield _task_text(NOTES_INTRODUCTION.format(count=len(parts)), wish), f"{notes}\n\n{digest}"
 
 
-def _summary_task(place: str, wish: str) -> str:
-    wanted = f"{WISH}\n{wish.strip()}" if wish.strip() else ""
-    return "\n\n".join(part for part in (TASK.format(most=POINTS), place, wanted) if part)
+def _task_text(place: str, wish: str) -> str:
+    wish_text = f"{WISH_INTRODUCTION}\n{wish.strip()}" if wish.strip() else ""
+    return "\n\n".join(
+        part for part in (SUMMARY_TASK.format(most=MAX_POINTS_IN_PROMPT), place, wish_text) if part
+    )
 
 
-MAX_WISH = 4_000  # characters of the user's request for a summary
+MAX_WISH_CHARACTERS = 4_000  # characters of the user's request for a summary
 
 
 @dataclass(frozen=True, slots=True)
@@ -417,47 +430,47 @@ def plan_rollover(
 
     Raises the errors of ``agents.plan_fresh``.
     """
-    if len(wish) > MAX_WISH:
+    if len(wish) > MAX_WISH_CHARACTERS:
         raise UsageError(
-            f"The instructions have {len(wish):,} characters, more than {MAX_WISH:,}",
+            f"The instructions have {len(wish):,} characters, more than {MAX_WISH_CHARACTERS:,}",
             "Shorten them.",
         )
     digest = digest_of(parent, where)
     child = agents.draft_child(parent, "rollover", where, output_dir)
     if standing is not None:
         child = replace_id_and_path(child, standing.session_id, standing.file)
-    decided = agents.plan_fresh(parent, where, contents=_contents(digest, where), child=child)
-    return SummaryRollover(parent, digest, decided, wish.strip(), standing)
+    plan = agents.plan_fresh(parent, where, contents=_make_contents(digest, where), child=child)
+    return SummaryRollover(parent, digest, plan, wish.strip(), standing)
 
 
-def _contents(digest: Digest, where: Where, text: str = "") -> Contents:
-    return Contents(digest, text, tokens=tokens_of("", where))
+def _make_contents(digest: Digest, where: Where, text: str = "") -> Contents:
+    return Contents(digest, text, tokens=tokens_for_size("", where))
 
 
-def unfinished_rollover(parent: SessionFile, where: Where) -> Receipt | None:
+def find_unfinished_rollover(parent: SessionFile, where: Where) -> Receipt | None:
     """Return the newest child of ``parent`` if it is an unused rollover whose summary failed, else None."""
-    made = find_existing_child(parent, "rollover", where)
-    if made is None or digest_at(readable_session(made.file, where).path) is None:
+    child = find_existing_child(parent, "rollover", where)
+    if child is None or digest_at(readable_session(child.file, where).path) is None:
         return None
-    ends = agent_at(made.file, where).ends(made.file)
+    ends = agent_at(child.file, where).ends(child.file)
     if ends.own_turns:
         return None  # ``own_turns`` of a fresh child is reliable, whatever the clock said
-    first = ends.first_records[0]
-    if mapping(first, "continue_metadata").get("summary_included"):
+    first_record = ends.first_records[0]
+    if mapping(first_record, "continue_metadata").get("summary_included"):
         return None
-    return made
+    return child
 
 
-def write_rollover(begun: SummaryRollover, where: Where) -> Receipt:
+def write_rollover(rollover: SummaryRollover, where: Where) -> Receipt:
     """Write the child with the digest, unless it already exists.
 
     WriteFailed and CheckFailed leave nothing behind.
     """
-    return begun.standing or writing.write_child(begun.plan, where)
+    return rollover.standing or writing.write_child(rollover.plan, where)
 
 
 def add_summary(
-    begun: SummaryRollover,
+    rollover: SummaryRollover,
     written: Receipt,
     calls: ModelCalls,
     where: Where,
@@ -470,47 +483,51 @@ def add_summary(
     """
     try:
         # The child's bytes before the user continues in it.
-        before = b"".join(writing.child_lines(begun.plan, written.title))
-        if begun.standing is not None:
+        old_bytes = b"".join(writing.child_lines(rollover.plan, written.title))
+        if rollover.standing is not None:
             with open(written.file, "rb") as stream:
-                before = stream.read()
-        summary = _summary(begun, calls, given or summary_material(begun.parent, where), where)
-        contents = _contents(begun.digest, where, summary.text)
-        decided = agents.plan_fresh(begun.parent, where, contents=contents, child=begun.plan.draft)
-        done = _replace_child(decided, before, written.title, where)
+                old_bytes = stream.read()
+        summary = _ask_and_check(
+            rollover, calls, given or read_summary_material(rollover.parent, where), where
+        )
+        contents = _make_contents(rollover.digest, where, summary.text)
+        plan = agents.plan_fresh(
+            rollover.parent, where, contents=contents, child=rollover.plan.draft
+        )
+        receipt = _replace_child(plan, old_bytes, written.title, where)
     except ResumeHooksError as error:
         return SummaryOutcome(written, calls.spent, error.message)
     except OSError as error:
         return SummaryOutcome(written, calls.spent, f"{error.filename}: {error.strerror}")
-    return SummaryOutcome(done._replace(warnings=written.warnings), calls.spent, checked=summary)
+    return SummaryOutcome(receipt._replace(warnings=written.warnings), calls.spent, checked=summary)
 
 
-def failure_text(failure: str) -> str:
+def describe_failure(failure: str) -> str:
     """Return the message for a failed summary."""
     return f"No summary: {failure}. The new session has only the digest."
 
 
-def _summary(
-    begun: SummaryRollover, calls: ModelCalls, given: SummaryMaterial, where: Where
+def _ask_and_check(
+    rollover: SummaryRollover, calls: ModelCalls, material: SummaryMaterial, where: Where
 ) -> CheckedSummary:
-    session_id = begun.parent.session_id
-    summary = summarise(calls, given, prompt_digest(begun.digest), begun.wish)
-    known = given.numbers | _digest_numbers(begun.digest, session_id)
-    found = checked(
-        "\n".join(summary_rows(summary, session_id, known)), _quotable_texts(begun, where)
+    session_id = rollover.parent.session_id
+    summary = ask_for_summary(calls, material, digest_for_prompt(rollover.digest), rollover.wish)
+    known_numbers = material.numbers | _record_numbers_in_digest(rollover.digest, session_id)
+    checked_summary = checked(
+        "\n".join(format_rows(summary, session_id, known_numbers)), _quotable_texts(rollover, where)
     )
-    text = summary_text(found.text, calls.spent.model, session_id, begun.wish)
+    text = format_summary(checked_summary.text, calls.spent.model, session_id, rollover.wish)
     if not text:
         raise HeadlessFailed(f"{calls.spent.model} gave an empty summary")
-    return found._replace(text=redact(text)[0])
+    return checked_summary._replace(text=redact(text)[0])
 
 
-def _quotable_texts(begun: SummaryRollover, where: Where) -> Iterator[tuple[str, str]]:
+def _quotable_texts(rollover: SummaryRollover, where: Where) -> Iterator[tuple[str, str]]:
     """Yield the texts that a summary may quote, with their references: the wish, the digest, the lineage's records."""
     # A client's own summary also comes from a model, so it proves nothing.
-    quoted = tuple(message for message in begun.digest.talk if message.kind is not Kind.SUMMARY)
-    yield "", f"{begun.wish}\n{full(replace(begun.digest, talk=quoted))}"
-    parent = Session.of(begun.parent, where)
+    quoted = tuple(message for message in rollover.digest.talk if message.kind is not Kind.SUMMARY)
+    yield "", f"{rollover.wish}\n{full(replace(rollover.digest, talk=quoted))}"
+    parent = Session.of(rollover.parent, where)
     room = ANCESTOR_BUDGET
     for row in parent.lineage[-2::-1]:
         room -= row.size
@@ -520,33 +537,33 @@ def _quotable_texts(begun: SummaryRollover, where: Where) -> Iterator[tuple[str,
     yield from texts_in(parent.file, "")
 
 
-def _digest_numbers(digest: Digest, session_id: str) -> frozenset[int]:
+def _record_numbers_in_digest(digest: Digest, session_id: str) -> frozenset[int]:
     parts = (ref.rpartition(":") for ref in refs_of(digest))
     return frozenset(
         int(number) for session, _, number in parts if session == session_id and number.isdigit()
     )
 
 
-def _replace_child(after: FreshPlan, before: bytes, title: str, where: Where) -> Receipt:
-    """Replace the child whose content was ``before``.
+def _replace_child(plan: FreshPlan, old_bytes: bytes, title: str, where: Where) -> Receipt:
+    """Replace the child whose content was ``old_bytes``.
 
     SessionOpen, WriteFailed and CheckFailed leave it unchanged.
     """
-    path, session_id = after.draft.path, after.draft.session_id
-    passed: list[Check] = []
+    path, session_id = plan.draft.path, plan.draft.session_id
+    passed_checks: list[Check] = []
 
     def check(temporary: str) -> None:
-        passed.extend(writing.child_checks(after, title, temporary))
-        require(passed, path)
+        passed_checks.extend(writing.child_checks(plan, title, temporary))
+        require(passed_checks, path)
 
     with backups.hold_for_rewrite(session_id, path, where) as (original, copy):
         with open(copy, "rb") as stream:
-            same = stream.read() == before
-        if not same:
+            is_unchanged = stream.read() == old_bytes
+        if not is_unchanged:
             raise SessionOpen(
                 "the new session was continued meanwhile, so it was not changed",
                 "Run the command again.",
             )
         remove_links(path, where)
-        replace_session(path, original, copy, writing.child_lines(after, title), check)
-    return writing.make_receipt(after, title, passed)
+        replace_session(path, original, copy, writing.child_lines(plan, title), check)
+    return writing.make_receipt(plan, title, passed_checks)

@@ -22,12 +22,12 @@ from resume_hooks.derive.child.draft import make_draft
 from resume_hooks.derive.child.rewrite_chain import Edit, find_opening, plan_chain_rewrite
 from resume_hooks.derive.child.write import ChildPlan, Sizes, Watcher
 from resume_hooks.derive.originals import (
-    CONTENTS,
+    CONTENT_FIELDS,
     Originals,
-    Restoring,
+    RestoreRecord,
     call_result_pairs,
+    find_origins,
     is_marked,
-    origins_in,
 )
 from resume_hooks.derive.trim.plan import LEGEND
 from resume_hooks.errors import NothingToTrim, SessionNotFound, UsageError
@@ -52,25 +52,25 @@ from resume_hooks.transcripts.transcript import Transcript, scan
 from resume_hooks.transcripts.trimmable_pieces import MEDIA, THINKING, Pieces
 from resume_hooks.transcripts.write_scan import WriteScan, mend
 
-_PLACE = re.compile(
+_REFERENCE_AT_END = re.compile(
     r"; original: ([0-9a-f-]{8,36}):(\d{1,9})[^\[\]\n]{0,200}\]\Z"
 )  # the end of our placeholders
-_WORDS = (
+_TRIM_MARKS = (
     b'"truncated"',
     b"See line ",
     b"; original: ",
 )  # every trimmed record contains at least one of these
 
 
-def missing_originals(record: Record) -> dict[int, tuple[str, int]]:
+def find_references(record: Record) -> dict[int, tuple[str, int]]:
     """Return the references of blocks that are only a placeholder, by the block's index."""
     content = message(record).get("content")
-    found = {}
-    for place, block in enumerate(content if isinstance(content, list) else ()):
+    references = {}
+    for index, block in enumerate(content if isinstance(content, list) else ()):
         for text in _block_texts(block) if isinstance(block, dict) else ():
-            if match := _PLACE.search(text[-300:]):
-                found[place] = match.group(1), int(match.group(2))
-    return found
+            if match := _REFERENCE_AT_END.search(text[-300:]):
+                references[index] = match.group(1), int(match.group(2))
+    return references
 
 
 def _block_texts(block: Record) -> Iterator[str]:
@@ -86,21 +86,21 @@ def _block_texts(block: Record) -> Iterator[str]:
         yield string(block, "text")
 
 
-def originals_of(record: Record, originals: Originals) -> dict[int, RecordLine]:
+def find_block_originals(record: Record, originals: Originals) -> dict[int, RecordLine]:
     """Return the original record of each trimmed block, by the block's index.
 
     Raises SessionNotFound if an original is gone or different.
     """
-    found = {}
-    for place, reference in missing_originals(record).items():
-        found[place] = originals.original_of_line(*reference)
-    for place, line in found.items():
-        if _original_block(message(record)["content"][place], line.record() or {}) is None:
+    originals_by_block = {}
+    for index, reference in find_references(record).items():
+        originals_by_block[index] = originals.original_of_line(*reference)
+    for index, line in originals_by_block.items():
+        if _original_block(message(record)["content"][index], line.record() or {}) is None:
             raise SessionNotFound(f"{line.reference} contains something else")
-    return found
+    return originals_by_block
 
 
-class Refilling:
+class RestoreBlocks:
     """The edit that restores a record's blocks, after the edit ``first``."""
 
     def __init__(self, found: Mapping[int, RecordLine], first: Edit | None = None) -> None:
@@ -116,13 +116,13 @@ class Refilling:
         if edited is None:
             return None
         content = list(message(edited)["content"])
-        for place, line in self._found.items():
-            block = _original_block(content[place], line.record() or {})
+        for index, line in self._found.items():
+            block = _original_block(content[index], line.record() or {})
             if block is None:
                 raise SessionNotFound(
                     f"{line.file} changed while it was read", "Run the command again."
                 )
-            content[place] = block
+            content[index] = block
         return mend(with_content(edited, content))
 
 
@@ -130,17 +130,17 @@ def _original_block(block: Record, original: Record) -> Record | None:
     kind, call = string(block, "type"), records.call_id(block)
     if kind == records.TEXT:
         if records.kind(original) == records.ASSISTANT:
-            said = records.text(original)
+            text = records.text(original)
         else:
-            said = ""
-        if said:
-            return {**block, "text": said}
+            text = ""
+        if text:
+            return {**block, "text": text}
         return None
     return next(
         (
-            one
-            for one in records.blocks(original)
-            if (one.get("type"), records.call_id(one)) == (kind, call)
+            candidate
+            for candidate in records.blocks(original)
+            if (candidate.get("type"), records.call_id(candidate)) == (kind, call)
         ),
         None,
     )
@@ -182,62 +182,74 @@ class TrimmedSession:
 
 def read_trimmed(session: SessionFile) -> TrimmedSession:
     """Scan a session for trimmed records."""
-    pieces, survey, marked = Pieces(), WriteScan(), _Marked()
-    transcript = scan(session.file, observers=(pieces, survey, marked))
-    loaded, live = Session.of(session, Where()), transcript.chain
-    context, scale = loaded.weigh(live, pieces)
-    before, since, undone = _untrimmed(transcript)
-    chain = [*before, *since]
-    trimmed = tuple(node for node in chain if node.number in marked.numbers)
+    pieces, survey, collector = Pieces(), WriteScan(), _TrimmedRecordCollector()
+    transcript = scan(session.file, observers=(pieces, survey, collector))
+    loaded_session, live_chain = Session.of(session, Where()), transcript.chain
+    context, scale = loaded_session.weigh(live_chain, pieces)
+    chain_before, later_nodes, undone = _undo_trims(transcript)
+    chain = [*chain_before, *later_nodes]
+    trimmed = tuple(node for node in chain if node.number in collector.numbers)
     if not undone:
-        floor = live[0].number if live and live[0].boundary else 0
-        earlier = sum(number < floor for number in marked.numbers)
+        compaction_number = live_chain[0].number if live_chain and live_chain[0].boundary else 0
+        trimmed_earlier = sum(number < compaction_number for number in collector.numbers)
         return TrimmedSession(
-            session, transcript, pieces, survey, context, scale, trimmed, earlier=earlier
+            session, transcript, pieces, survey, context, scale, trimmed, earlier=trimmed_earlier
         )
     # Later counts of the client measure the trimmed context.
-    counted, scale = loaded.weigh(before, pieces)
-    added = sum(node.characters for node in since)
+    context_before, scale = loaded_session.weigh(chain_before, pieces)
+    added_characters = sum(node.characters for node in later_nodes)
+    characters_without_trims = sum(node.characters for node in chain_before) + added_characters
     return TrimmedSession(
-        session, transcript.ending(chain), pieces, survey, context, scale, trimmed, undone,
-        back=added + sum(node.characters for node in before) - sum(node.characters for node in live),
-        whole_tokens=counted.tokens + round(added / scale.ratio),
-    )  # fmt: skip
+        session,
+        transcript.ending(chain),
+        pieces,
+        survey,
+        context,
+        scale,
+        trimmed,
+        undone,
+        back=characters_without_trims - sum(node.characters for node in live_chain),
+        whole_tokens=context_before.tokens + round(added_characters / scale.ratio),
+    )
 
 
-def _untrimmed(transcript: Transcript) -> tuple[list[Node], list[Node], int]:
+def _undo_trims(transcript: Transcript) -> tuple[list[Node], list[Node], int]:
     """Return the chain before the running client's trims, the records since then, and the number of these trims."""
     chain: list[Node] = transcript.chain
-    later: list[Node] = []
-    undone = 0
-    said = [node for node in transcript.nodes if node.spoken and not node.sidechain]
+    later_nodes: list[Node] = []
+    trim_count = 0
+    messages = [node for node in transcript.nodes if node.spoken and not node.sidechain]
     while chain and chain[0].boundary and any(node.copied for node in chain):
         number = chain[0].number
-        before = next((node for node in reversed(said) if node.number < number), None)
-        if before is None:
+        last_before = next((node for node in reversed(messages) if node.number < number), None)
+        if last_before is None:
             break
-        since = (node for node in chain[1:] if not node.copied)
-        own = dropwhile(lambda node: not (node.prompt or node.kind == ASSISTANT), since)
-        chain, later, undone = chain_to(transcript.nodes, before), [*own, *later], undone + 1
-    return chain, later, undone
+        uncopied = (node for node in chain[1:] if not node.copied)
+        own_nodes = dropwhile(lambda node: not (node.prompt or node.kind == ASSISTANT), uncopied)
+        chain, later_nodes, trim_count = (
+            chain_to(transcript.nodes, last_before),
+            [*own_nodes, *later_nodes],
+            trim_count + 1,
+        )
+    return chain, later_nodes, trim_count
 
 
-class _Marked:
+class _TrimmedRecordCollector:
     """An observer of ``transcript.scan`` that collects the numbers of trimmed records."""
 
     def __init__(self) -> None:
         self.numbers: set[int] = set()
 
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:
-        if node is None or not any(word in line.raw for word in _WORDS):
+        if node is None or not any(word in line.raw for word in _TRIM_MARKS):
             return
-        if is_marked(record) or origins_in(record) or missing_originals(record):
+        if is_marked(record) or find_origins(record) or find_references(record):
             self.numbers.add(node.number)
 
 
 KIND: Final = "untrim"
 
-NAMED = 10  # records that a message lists individually
+MAX_LISTED_RECORDS = 10  # records that a message lists individually
 
 
 class MissingOriginal(NamedTuple):
@@ -292,11 +304,11 @@ class UntrimPlan(ChildPlan):
 
     def watchers(self) -> Sequence[Watcher]:
         """Return a check that the restored contents equal the originals."""
-        return [_ContentsSeen(self.digests)]
+        return [_ContentsWatcher(self.digests)]
 
 
 def plan_untrim(
-    reading: TrimmedSession,
+    trimmed_session: TrimmedSession,
     where: Where,
     numbers: Collection[int] | None = None,
     *,
@@ -308,233 +320,268 @@ def plan_untrim(
     Raises UsageError for a record that is not trimmed. Raises SessionNotFound if no original is
     left or, with ``strict``, if one is missing.
     """
-    wanted = trimmed_nodes(reading, numbers)
-    restored, missing = _find_restorations(reading, wanted, Originals(where))
+    requested = select_trimmed_nodes(trimmed_session, numbers)
+    restored, missing = _find_restorations(trimmed_session, requested, Originals(where))
     if missing and (strict or not restored):
         if restored:
-            rest = " Without --strict the rest is restored."
+            strict_hint = " Without --strict the rest is restored."
         else:
-            rest = ""
-        raise SessionNotFound(loss_text(missing, len(wanted)), f"Nothing was written.{rest}")
-    session, transcript = reading.session, reading.transcript
+            strict_hint = ""
+        raise SessionNotFound(
+            describe_loss(missing, len(requested)), f"Nothing was written.{strict_hint}"
+        )
+    session, transcript = trimmed_session.session, trimmed_session.transcript
     ends = HeadTail(session.file)
     child = make_draft(session, ends, KIND, where, output_dir)
-    whole = len(restored) == len(reading.trimmed)
-    before, after = _sizes(reading, restored, whole=whole)
-    own = set()
-    for piece in reading.pieces.found:
+    is_complete = len(restored) == len(trimmed_session.trimmed)
+    context_before, context_after = _estimate_sizes(
+        trimmed_session, restored, is_complete=is_complete
+    )
+    thoughts = set()
+    for piece in trimmed_session.pieces.found:
         if piece.kind == THINKING:
-            own.add(piece.digest)
+            thoughts.add(piece.digest)
     edits: dict[int, Edit] = {}
     for row in restored:
         edits[row.node.number] = row.edit
-    if whole and (legend := find_opening(f"\n{LEGEND}", transcript.chain, transcript)) is not None:
+    if (
+        is_complete
+        and (legend := find_opening(f"\n{LEGEND}", transcript.chain, transcript)) is not None
+    ):
         # without placeholders the legend is pointless
-        edits.setdefault(legend.number, _without_legend)
+        edits.setdefault(legend.number, _remove_legend)
     size = ChildSize(
-        after.tokens,
-        round(_ratio(reading, after), 2),
-        tokens.window_shown(session.file, before.tokens),
+        context_after.tokens,
+        round(_characters_per_token(trimmed_session, context_after), 2),
+        tokens.window_shown(session.file, context_before.tokens),
     )
     body = plan_chain_rewrite(
         child,
         transcript,
-        reading.survey,
+        trimmed_session.survey,
         head=child.head(size),
-        lineage=child.block if whole else f"{child.block}\n{LEGEND}",
+        lineage=child.block if is_complete else f"{child.block}\n{LEGEND}",
         edits=edits,
-        books=copy_lines_after_chain(transcript, reading.survey, ends, child.session_id),
+        books=copy_lines_after_chain(transcript, trimmed_session.survey, ends, child.session_id),
         shrunk=True,
-        thoughts=frozenset(own.union(*(row.thoughts for row in restored))),
+        thoughts=frozenset(thoughts.union(*(row.thoughts for row in restored))),
     )
     digests = {}
     for row in restored:
         record = body.edited(row.node, transcript.read(row.node))
         if record is not None:
-            digests[row.node.uuid] = _digest(record)
+            digests[row.node.uuid] = _contents_digest(record)
     return UntrimPlan(
         draft=child,
         body=body,
-        sizes=Sizes(before.tokens, after.tokens),
-        remarks=tuple(loss_warnings(missing)),
+        sizes=Sizes(context_before.tokens, context_after.tokens),
+        remarks=tuple(list_losses(missing)),
         restored=restored,
         missing=missing,
-        trimmed=len(reading.trimmed),
-        after=after,
-        characters=reading.back + sum(row.characters for row in restored),
+        trimmed=len(trimmed_session.trimmed),
+        after=context_after,
+        characters=trimmed_session.back + sum(row.characters for row in restored),
         digests=digests,
-        undone=reading.undone,
+        undone=trimmed_session.undone,
     )
 
 
-class _ContentsSeen:
+class _ContentsWatcher:
     def __init__(self, wanted: Mapping[str, bytes]) -> None:
         self._wanted = wanted
         self._found: dict[str, bytes] = {}
 
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:  # noqa: ARG002 - an observer's form
         if node is not None and node.uuid in self._wanted:
-            self._found[node.uuid] = _digest(record)
+            self._found[node.uuid] = _contents_digest(record)
 
     def checks(self) -> list[Check]:
         return [Check("restored contents equal the originals", self._found == self._wanted)]
 
 
-def trimmed_nodes(reading: TrimmedSession, numbers: Collection[int] | None) -> tuple[Node, ...]:
+def select_trimmed_nodes(
+    trimmed_session: TrimmedSession, numbers: Collection[int] | None
+) -> tuple[Node, ...]:
     """Return the trimmed records with these numbers, or all of them if None.
 
     Raises UsageError for a record that is not trimmed.
     """
-    trimmed = {node.number for node in reading.trimmed}
-    stray = sorted(set(numbers or ()) - trimmed)
-    if stray:
-        known = ", ".join(str(node.number) for node in reading.trimmed[:NAMED])
-        if len(trimmed) > NAMED:
-            more = f" and {len(trimmed) - NAMED:,} more"
+    trimmed = {node.number for node in trimmed_session.trimmed}
+    unknown_numbers = sorted(set(numbers or ()) - trimmed)
+    if unknown_numbers:
+        listed_numbers = ", ".join(
+            str(node.number) for node in trimmed_session.trimmed[:MAX_LISTED_RECORDS]
+        )
+        if len(trimmed) > MAX_LISTED_RECORDS:
+            more_text = f" and {len(trimmed) - MAX_LISTED_RECORDS:,} more"
         else:
-            more = ""
+            more_text = ""
         raise UsageError(
-            f"Record {stray[0]} of this session's conversation is not trimmed",
-            f"The trimmed records are: {known}{more}."
+            f"Record {unknown_numbers[0]} of this session's conversation is not trimmed",
+            f"The trimmed records are: {listed_numbers}{more_text}."
             if trimmed
             else "No record of this session is trimmed.",
         )
-    return tuple(node for node in reading.trimmed if numbers is None or node.number in numbers)
+    return tuple(
+        node for node in trimmed_session.trimmed if numbers is None or node.number in numbers
+    )
 
 
 def _find_restorations(
-    reading: TrimmedSession, wanted: Sequence[Node], originals: Originals
+    trimmed_session: TrimmedSession, requested: Sequence[Node], originals: Originals
 ) -> tuple[tuple[Restoration, ...], tuple[MissingOriginal, ...]]:
     """Return a restoration for each wanted record, and the records whose originals are missing."""
-    media = Counter[int]()
-    for piece in reading.pieces.found:
-        media[piece.number] += piece.tokens if piece.kind == MEDIA else 0
+    media_tokens = Counter[int]()
+    for piece in trimmed_session.pieces.found:
+        media_tokens[piece.number] += piece.tokens if piece.kind == MEDIA else 0
     restorations, missing = [], []
-    for node in wanted:
-        record = reading.transcript.read(node)
+    for node in requested:
+        record = trimmed_session.transcript.read(node)
         try:
-            entry, edit = _edit_of(record, reading.session.path, originals)
-            whole = edit(record)
+            original, edit = _find_edit(record, trimmed_session.session.path, originals)
+            restored_record = edit(record)
         except SessionNotFound as error:
             missing.append(MissingOriginal(node.number, str(error)))
             continue
-        if whole is None or not call_result_pairs(record) <= call_result_pairs(whole):
+        if restored_record is None or not call_result_pairs(record) <= call_result_pairs(
+            restored_record
+        ):
             missing.append(
-                MissingOriginal(node.number, f"{entry.reference} contains something else")
+                MissingOriginal(node.number, f"{original.reference} contains something else")
             )
         else:
             restorations.append(
-                _restoration_of(node, entry, edit, whole, reading.scale, media[node.number])
+                _measure_restoration(
+                    node,
+                    original,
+                    edit,
+                    restored_record,
+                    trimmed_session.scale,
+                    media_tokens[node.number],
+                )
             )
     return tuple(restorations), tuple(missing)
 
 
-def _edit_of(record: Record, file: str, originals: Originals) -> tuple[RecordLine, Edit]:
+def _find_edit(record: Record, file: str, originals: Originals) -> tuple[RecordLine, Edit]:
     """Return the original of a record, and the edit that restores the record.
 
     Raises SessionNotFound if the original is gone.
     """
-    if not (is_marked(record) or origins_in(record)):
-        found = originals_of(record, originals)
-        return next(iter(found.values())), Refilling(found)
-    entry = originals.of(record, file)
-    if entry is None:
-        raise SessionNotFound(f"its original is gone: {originals.where_it_was(record)}")
-    edit = Restoring(entry)
-    whole = edit(record)
-    if whole is not None and missing_originals(whole):
+    if not (is_marked(record) or find_origins(record)):
+        block_originals = find_block_originals(record, originals)
+        return next(iter(block_originals.values())), RestoreBlocks(block_originals)
+    original = originals.of(record, file)
+    if original is None:
+        raise SessionNotFound(f"its original is gone: {originals.describe_place(record)}")
+    edit = RestoreRecord(original)
+    restored_record = edit(record)
+    if restored_record is not None and find_references(restored_record):
         with contextlib.suppress(
             SessionNotFound
         ):  # contents of an earlier trim may be gone, so restore the others
-            return entry, Refilling(originals_of(whole, originals), edit)
-    return entry, edit
+            return original, RestoreBlocks(find_block_originals(restored_record, originals), edit)
+    return original, edit
 
 
-def _restoration_of(
-    node: Node, entry: RecordLine, edit: Edit, whole: Record, scale: Scale, media: int
+def _measure_restoration(
+    node: Node,
+    original: RecordLine,
+    edit: Edit,
+    restored_record: Record,
+    scale: Scale,
+    media_tokens: int,
 ) -> Restoration:
     line, pieces = Line(node.number, 0, b""), Pieces()
-    known = node_of({**whole, "uuid": node.uuid}, line)
-    pieces(line, whole, known)
-    characters = known.characters - node.characters
-    weight = (
-        characters / scale.ratio + sum(p.tokens for p in pieces.found if p.kind == MEDIA) - media
+    restored_node = node_of({**restored_record, "uuid": node.uuid}, line)
+    pieces(line, restored_record, restored_node)
+    characters = restored_node.characters - node.characters
+    token_difference = (
+        characters / scale.ratio
+        + sum(p.tokens for p in pieces.found if p.kind == MEDIA)
+        - media_tokens
     )
     thoughts = frozenset(piece.digest for piece in pieces.found if piece.kind == THINKING)
-    return Restoration(node, entry, edit, characters, weight, thoughts)
+    return Restoration(node, original, edit, characters, token_difference, thoughts)
 
 
-def _digest(record: Record) -> bytes:
-    held = {}
-    for key in CONTENTS[1:]:
+def _contents_digest(record: Record) -> bytes:
+    fields = {}
+    for key in CONTENT_FIELDS[1:]:
         if key in record:
-            held[key] = record[key]
-    return hashlib.sha256(encode({"content": message(record).get("content"), **held})).digest()
+            fields[key] = record[key]
+    return hashlib.sha256(encode({"content": message(record).get("content"), **fields})).digest()
 
 
-def _sizes(
-    reading: TrimmedSession, restored: Sequence[Restoration], *, whole: bool
+def _estimate_sizes(
+    trimmed_session: TrimmedSession, restored: Sequence[Restoration], *, is_complete: bool
 ) -> tuple[ContextSize, ContextSize]:
-    """Return the context before and after. ``whole`` means that no record stays trimmed."""
-    back = max(0, round(sum(row.tokens for row in restored)))
-    now = reading.context
-    if reading.undone:
-        return now, now._replace(tokens=reading.whole_tokens + back)
-    stated = tokens.stated_size(reading.session.file)
-    if stated is not None and whole and not now.measured and stated.original > now.tokens:
-        return now, now._replace(tokens=stated.original)
-    if now.measured and _counted_before_trim(reading):
-        return now._replace(tokens=max(0, now.tokens - back)), now
-    return now, now._replace(tokens=now.tokens + back)
+    """Return the context before and after. ``is_complete`` means that no record stays trimmed."""
+    restored_tokens = max(0, round(sum(row.tokens for row in restored)))
+    context = trimmed_session.context
+    if trimmed_session.undone:
+        return context, context._replace(tokens=trimmed_session.whole_tokens + restored_tokens)
+    recorded_size = tokens.stated_size(trimmed_session.session.file)
+    if (
+        recorded_size is not None
+        and is_complete
+        and not context.measured
+        and recorded_size.original > context.tokens
+    ):
+        return context, context._replace(tokens=recorded_size.original)
+    if context.measured and _counted_before_trim(trimmed_session):
+        return context._replace(tokens=max(0, context.tokens - restored_tokens)), context
+    return context, context._replace(tokens=context.tokens + restored_tokens)
 
 
-def _ratio(reading: TrimmedSession, after: ContextSize) -> float:
+def _characters_per_token(trimmed_session: TrimmedSession, after: ContextSize) -> float:
     """Return the child's characters per token, from the savings of the undone trim: a new trim saves the same."""
-    stated = tokens.stated_size(reading.session.file)
-    if stated is None or reading.undone or after.tokens != stated.original:
-        return reading.scale.ratio
-    saved = stated.original - stated.tokens
-    if saved < MIN_GROWTH or not stated.saved:
-        return reading.scale.ratio
-    least, most = PLAUSIBLE
-    return min(max(stated.saved / saved, least), most)
+    recorded_size = tokens.stated_size(trimmed_session.session.file)
+    if recorded_size is None or trimmed_session.undone or after.tokens != recorded_size.original:
+        return trimmed_session.scale.ratio
+    saved_tokens = recorded_size.original - recorded_size.tokens
+    if saved_tokens < MIN_GROWTH or not recorded_size.saved:
+        return trimmed_session.scale.ratio
+    lowest, highest = PLAUSIBLE
+    return min(max(recorded_size.saved / saved_tokens, lowest), highest)
 
 
-def _counted_before_trim(reading: TrimmedSession) -> bool:
+def _counted_before_trim(trimmed_session: TrimmedSession) -> bool:
     """Check whether the last answer was counted before the trim in place.
 
     Its count then covers the whole context.
     """
     instants = (
         clock.to_milliseconds(backup_time(origin.file))
-        for origin in reading.pieces.origins.values()
+        for origin in trimmed_session.pieces.origins.values()
     )
-    trimmed = max((at for at in instants if at is not None), default=None)
-    counted = max(
-        (node.time_ms or 0 for node in reading.transcript.chain if node.context_tokens), default=0
+    trimmed_ms = max((instant for instant in instants if instant is not None), default=None)
+    counted_ms = max(
+        (node.time_ms or 0 for node in trimmed_session.transcript.chain if node.context_tokens),
+        default=0,
     )
-    return trimmed is not None and counted < trimmed
+    return trimmed_ms is not None and counted_ms < trimmed_ms
 
 
-def _without_legend(record: Record) -> Record:
+def _remove_legend(record: Record) -> Record:
     content = message(record)["content"].replace(f"\n{LEGEND}", "", 1)
     return with_content(record, content)
 
 
-def loss_text(missing: Sequence[MissingOriginal], wanted: int) -> str:
+def describe_loss(missing: Sequence[MissingOriginal], count: int) -> str:
     """Return a sentence on the records that cannot be restored."""
     first = missing[0]
     return (
-        f"{len(missing):,} of {wanted:,} records can't be restored; record {first.record}: "
+        f"{len(missing):,} of {count:,} records can't be restored; record {first.record}: "
         f"{first.why}"
     )
 
 
-def loss_warnings(missing: Sequence[MissingOriginal]) -> list[str]:
+def list_losses(missing: Sequence[MissingOriginal]) -> list[str]:
     """Return a warning for each record that stays trimmed."""
     sentences = []
-    for row in missing[:NAMED]:
+    for row in missing[:MAX_LISTED_RECORDS]:
         sentences.append(f"Record {row.record} stays trimmed: {row.why}.")
-    if len(missing) <= NAMED:
+    if len(missing) <= MAX_LISTED_RECORDS:
         return sentences
-    return [*sentences, f"{len(missing) - NAMED:,} more records stay trimmed."]
+    return [*sentences, f"{len(missing) - MAX_LISTED_RECORDS:,} more records stay trimmed."]

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from resume_hooks import settings
-from resume_hooks.derive.opening_size import tokens_named
+from resume_hooks.derive.opening_size import parse_tokens
 from resume_hooks.derive.trim import in_client, plan
 from resume_hooks.derive.trim.in_client import InClient, Reach, ShownMessage
 from resume_hooks.derive.trim.options import KEEP_RECENT, parse_options
@@ -247,7 +247,7 @@ def _make_smaller(
     """
     started = time.monotonic()
     is_handoff = way != TRIM
-    room = characters(tokens_named(way)) if is_handoff else BESIDE_TRIM
+    room = characters(parse_tokens(way)) if is_handoff else BESIDE_TRIM
     facts = text_after_compaction(session.session_id, session.path, room, LIMIT / 2)
     if is_handoff and not facts:
         return {}

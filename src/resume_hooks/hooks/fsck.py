@@ -9,7 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from resume_hooks.derive.child.write import planned_receipt, write_child
-from resume_hooks.derive.outcome import AnyOpened, Opened, Outcome, Question, report_text
+from resume_hooks.derive.outcome import (
+    AnyOpenedSession,
+    OpenedSession,
+    Outcome,
+    Question,
+    report_on_text,
+)
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.hooks.request import Request, time_limit
 from resume_hooks.maintenance.fsck import repair
@@ -41,22 +47,22 @@ def answer(request: Request) -> Outcome:
     if request.text == "yes":
         return _answer_with_repair(request)
     if STATUS not in request.text:
-        return report_text(
+        return report_on_text(
             f"This session stays as it is. Later: {handoff}, or in a shell: "
             f"{request.command} --repair"
         )
     kinds = defects_behind(request.text)
     if not kinds:
-        return report_text("")
+        return report_on_text("")
     try:
         decided = _plan_repair_of_request(request)
     except ResumeHooksError as error:
-        return report_text(
+        return report_on_text(
             f"The API refuses this session. It could not be checked: {error.message}. {fresh}"
         )
     found = findings_of_kinds(decided.report, kinds)
     if not found:
-        return report_text(
+        return report_on_text(
             "The API refuses this session, and its file has no defect that a repair "
             f"would fix. {fresh}"
         )
@@ -85,10 +91,10 @@ def _first_of_rows(rows: Sequence[object]) -> str:
     return f"{collapse_line(str(rows[0]), ROW)}{more}"
 
 
-def _answer_with_repair(request: Request) -> AnyOpened:
+def _answer_with_repair(request: Request) -> AnyOpenedSession:
     decided = _plan_repair_of_request(request)
     made = write_child(decided, request.where)
     facts = [f"not kept: {collapse_line(each, ROW)}" for each in decided.lost] or [
         "everything was kept"
     ]
-    return Opened(made, decided, "repaired", tuple(facts))
+    return OpenedSession(made, decided, "repaired", tuple(facts))

@@ -13,10 +13,10 @@ from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.fresh_child import (
     DIGEST_LINE,
     OPENING_LINE,
-    opening_of,
+    read_opening,
 )
-from resume_hooks.derive.opening_size import ALL, split_size
-from resume_hooks.derive.outcome import AnyOpened, Opened, Outcome
+from resume_hooks.derive.opening_size import WHOLE_SESSION, split_size
+from resume_hooks.derive.outcome import AnyOpenedSession, OpenedSession, Outcome
 from resume_hooks.derive.verbs.handoff import HandoffSpec, handoff
 from resume_hooks.errors import UsageError
 from resume_hooks.hooks import pending_handoff, reply
@@ -59,7 +59,7 @@ def answer(request: Request) -> Outcome:
         remedy = f"There is {ANEW}, before a new task, and a size, such as 4k. {others}"
         refuse_option(spec.next_step, remedy)
     outcome = handoff(parent, spec, request.caller())
-    if spec.size == ALL or not isinstance(outcome, Opened):
+    if spec.size == WHOLE_SESSION or not isinstance(outcome, OpenedSession):
         return outcome
     outcome = with_step_lines(outcome)
     if request.trigger.hooked and offer_clear(outcome.receipt):
@@ -67,7 +67,7 @@ def answer(request: Request) -> Outcome:
     return outcome
 
 
-def with_step_lines(outcome: AnyOpened) -> AnyOpened:
+def with_step_lines(outcome: AnyOpenedSession) -> AnyOpenedSession:
     """Return a handoff's outcome with a line on its next step before the other facts."""
     lines = _step_lines(outcome.next_step, outcome.receipt.title)
     return outcome._replace(facts=(*lines, *outcome.facts))
@@ -94,7 +94,7 @@ def offer_clear(receipt: Receipt) -> bool:
         return False
     whole = f"{receipt.session_id[:SHORT]}:{OPENING_LINE}"
     try:
-        opening = opening_of(receipt.file)
+        opening = read_opening(receipt.file)
         size = os.path.getsize(receipt.file)
         shorter = functools.partial(_shorter_opening, receipt)
         if not isinstance(opening, str) or not (

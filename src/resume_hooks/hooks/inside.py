@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from resume_hooks import questions, settings
-from resume_hooks.derive.outcome import Opened, Outcome, Question, Report, Waiting
+from resume_hooks.derive.outcome import OpenedSession, Outcome, Question, Report, Waiting
 from resume_hooks.errors import UsageError
 from resume_hooks.hooks import compaction, context_notice, prompt, reply
 from resume_hooks.hooks.compaction import HERE
@@ -210,7 +210,7 @@ def _draw_instruction(
         case Report(text, _, more) if on_screen and more and trigger.sign == BARE:
             lines = _text_reply(text(NOT_COPIED))["text"].split("\n")[:-1]
             return {"card": {"lines": lines, "more": more, **CARD}}
-        case Opened(receipt=receipt, remark=remark, next_step=next_step) if (
+        case OpenedSession(receipt=receipt, remark=remark, next_step=next_step) if (
             on_screen and receipt.agent == NAME
         ):
             card = prompt.draw_card(outcome, _copy_nothing, slash=trigger.slash)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from resume_hooks.clock import format_minute
-from resume_hooks.derive.outcome import Report, report_text
+from resume_hooks.derive.outcome import Report, report_on_text
 from resume_hooks.hooks.plain_cards import COLUMNS
 from resume_hooks.hooks.request import Request, time_limit
 from resume_hooks.hooks.session_list.rows import cut_title
@@ -19,7 +19,7 @@ def answer(request: Request) -> Report:
     """Show the ancestors. Raise SessionNotFound without a transcript."""
     session = request.session
     with time_limit(request.command):
-        return report_text(lineage_card(Family(request.where).lineage(session.path)))
+        return report_on_text(lineage_card(Family(request.where).lineage(session.path)))
 
 
 def lineage_card(rows: list[Ancestor]) -> str:

@@ -122,7 +122,7 @@ def answer_trigger(trigger: Trigger, event: dict[str, Any]) -> str:
 
 def outcome_of_lane(trigger: Trigger, session_id: str, event: dict[str, Any]) -> Outcome:
     """Return the outcome of a trigger whose module reads a transcript. Raise ResumeHooksError."""
-    from resume_hooks.derive.outcome import report_text
+    from resume_hooks.derive.outcome import report_on_text
     from resume_hooks.hooks.request import Request
     from resume_hooks.sessions.agents.registry import find_other_agents_session
 
@@ -131,7 +131,7 @@ def outcome_of_lane(trigger: Trigger, session_id: str, event: dict[str, Any]) ->
         not (row.argument and row.reads) or trigger.verb == "resume"
     )
     if asks_usage and trigger.text.lower() in HELP:
-        return report_text(usage_card(trigger))
+        return report_on_text(usage_card(trigger))
     _require_session_id(session_id)
     module = importlib.import_module(row.lane)
     where, in_subagent = Where(), bool(reply.field(event, "agent_id"))
@@ -157,10 +157,10 @@ def draw_card(outcome: Outcome, copy: Callable[[str], CopyResult], *, slash: boo
 
     Raise the ResumeHooksError that says why there is nothing.
     """
-    from resume_hooks.derive.outcome import Nothing, Opened, Question, Report, Waiting
+    from resume_hooks.derive.outcome import NothingWritten, OpenedSession, Question, Report, Waiting
 
     match outcome:
-        case Opened(receipt=receipt, plan=plan, done=done, facts=facts):
+        case OpenedSession(receipt=receipt, plan=plan, done=done, facts=facts):
             # only a new child needs this import
             from resume_hooks.hooks.child_cards import child_card
 
@@ -173,7 +173,7 @@ def draw_card(outcome: Outcome, copy: Callable[[str], CopyResult], *, slash: boo
             return card
         case Waiting(shown):
             return shown
-        case Nothing():
+        case NothingWritten():
             if outcome.why is not None:
                 raise outcome.why
             return ""

@@ -27,8 +27,8 @@ from resume_hooks.derive.compare import (
     compare_strategies,
 )
 from resume_hooks.derive.dial import DialSize
-from resume_hooks.derive.opening_size import ALL
-from resume_hooks.derive.outcome import Report, report_text
+from resume_hooks.derive.opening_size import WHOLE_SESSION
+from resume_hooks.derive.outcome import Report, report_on_text
 from resume_hooks.derive.trim.options import WORTH
 from resume_hooks.errors import UsageError
 from resume_hooks.hooks.plain_cards import LITTLE, offer_as_handoff, session_card
@@ -71,7 +71,7 @@ def answer(request: Request) -> Report:
                 unsent = f"\n\n  Your text was not sent: {asked.text}"
             else:
                 unsent = ""
-            return report_text(f"This session has no prompt yet. Nothing needed.{unsent}")
+            return report_on_text(f"This session has no prompt yet. Nothing needed.{unsent}")
         return Report(lambda copied: session_card(session_id, copied, asked), to_copy=session_id)
     with time_limit(request.command):
         comparison = compare_strategies(request.session, request.where, clock.now())
@@ -229,7 +229,7 @@ def table(comparison: Comparison) -> list[str]:
         if way.name == HANDOFF and comparison.dial:
             sizes = []
             for each in comparison.dial:
-                if each.dial_size.after < most or each.dial_size.size == ALL:
+                if each.dial_size.after < most or each.dial_size.size == WHOLE_SESSION:
                     sizes.append(each)
             for each in sizes:
                 rows.append(_size_row(each))
@@ -286,7 +286,7 @@ _WAY_CARRIES = {
 
 def _size_carries(size: DialSize) -> str:
     """Describe the content of a handoff of some size in words that fit the table."""
-    if size.size == ALL:
+    if size.size == WHOLE_SESSION:
         return "everything, a copy"
     if size.cut is None:
         return "as much as fits"

@@ -20,16 +20,16 @@ from functools import partial
 from resume_hooks.derive import summary
 from resume_hooks.derive.child.existing import find_existing_child
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.model.forked import FORKING, ForkedModel
-from resume_hooks.derive.model.headless import model_for
+from resume_hooks.derive.model.forked import PROGRESS_TEXT, ForkedModel
+from resume_hooks.derive.model.headless import choose_model
 from resume_hooks.derive.model.port import Model, ModelCalls
-from resume_hooks.derive.outcome import AnyOpened, Opened, Outcome, Waiting
+from resume_hooks.derive.outcome import AnyOpenedSession, OpenedSession, Outcome, Waiting
 from resume_hooks.derive.summary import (
     SummaryOutcome,
     SummaryRollover,
-    fork_prompt,
-    material_of_digest,
-    prompt_digest,
+    conversation_prompt,
+    digest_for_prompt,
+    material_for_digest,
 )
 from resume_hooks.derive.verbs.rollover import rollover
 from resume_hooks.hooks import hook_state
@@ -75,8 +75,8 @@ def answer(request: Request) -> Outcome:
         writer = os.getppid() if cached else os.getpid()
         _note_rollover(request, written, [UNFINISHED], writer=writer)
         if cached:
-            prompt = fork_prompt(prompt_digest(begun.digest), begun.wish)
-            return Waiting(FORKING.format(cached=cached), prompt)
+            prompt = conversation_prompt(digest_for_prompt(begun.digest), begun.wish)
+            return Waiting(PROGRESS_TEXT.format(cached=cached), prompt)
         if request.trigger.hooked:
             offer_clear(written)  # if Esc kills this process, /clear still opens the child
         limit = min(MODEL_SECONDS, deadline - REPLACING - time.monotonic())
@@ -92,7 +92,7 @@ def answer(request: Request) -> Outcome:
         ask_for_summary,
         lambda: _unfinished_child(parent, request, own),
     )
-    if not isinstance(outcome, Opened) or outcome.summary is None:
+    if not isinstance(outcome, OpenedSession) or outcome.summary is None:
         return outcome
     facts = _summary_facts(outcome.summary, request, spent)
     if outcome.summary.failure:
@@ -114,7 +114,7 @@ def _unfinished_child(parent: SessionFile, request: Request, own: ForkedModel) -
     note = hook_state.read_note(_rollover_note_name(request))
     if not own.asked and "writer" in note and not _is_interrupted(note):
         return None  # another process is writing its summary
-    made = summary.unfinished_rollover(parent, request.where)
+    made = summary.find_unfinished_rollover(parent, request.where)
     if made and (not own.asked or made.session_id == note.get("child")):
         return made
     return None
@@ -136,13 +136,13 @@ def _write_summary(
     facts = []
     if own.asked:
         outcome = summary.add_summary(
-            begun, written, calls(own), where, material_of_digest(begun.parent.session_id)
+            begun, written, calls(own), where, material_for_digest(begun.parent.session_id)
         )
         if own.late or outcome.spent.model:
             return outcome, [f"it took {own.words}"] if own.words else []
         took = f", and took {own.words}" if own.words else ""
         facts.append(f"this session's own model gave no usable answer{took}: {outcome.failure}")
-    usual = model_for(begun.parent, where)
+    usual = choose_model(begun.parent, where)
     outcome = summary.add_summary(begun, written, calls(usual), where)
     if outcome.spent.words:
         if own.asked:
@@ -158,7 +158,7 @@ def answer_abandoned_wait(parent: SessionFile, where: Where, trigger: Trigger) -
     name = f"{_PREFIX}{parent.session_id}.json"
     if "writer" in hook_state.read_note(name):
         hook_state.consume_note(name)
-    made = summary.unfinished_rollover(parent, where)
+    made = summary.find_unfinished_rollover(parent, where)
     again = trigger.name("rollover")
     if made is None:
         return f"No summary, and no session was made. {again} asks again."
@@ -182,12 +182,14 @@ def _summary_facts(outcome: SummaryOutcome, request: Request, spent: Sequence[st
             f"to try again, {request.typed_name}{wish} {there}, or in a shell: "
             f"{request.command}{focus}"
         )
-        return [summary.failure_text(outcome.failure), *spent, again]
+        return [summary.describe_failure(outcome.failure), *spent, again]
     check = [outcome.checked.words] if outcome.checked else []
     return [f"a summary by {outcome.spent.model} and a digest are in it", *check, *spent]
 
 
-def _with_facts(outcome: AnyOpened, facts: Sequence[str], request: Request) -> AnyOpened:
+def _with_facts(
+    outcome: AnyOpenedSession, facts: Sequence[str], request: Request
+) -> AnyOpenedSession:
     """Return a rollover's outcome with ``facts``, and a fact on ``/clear`` if it opens the child."""
     shown = [collapse_line(plain_line(fact), WIDEST) for fact in facts]
     if request.trigger.hooked and offer_clear(outcome.receipt):
@@ -206,7 +208,7 @@ def _note_rollover(
     """
     note: dict[str, object] = {
         "child": child.session_id,
-        "asked": request.text[: summary.MAX_WISH],
+        "asked": request.text[: summary.MAX_WISH_CHARACTERS],
         "facts": list(facts),
     }
     if writer:
@@ -227,7 +229,7 @@ def _is_interrupted(note: Mapping[str, object]) -> bool:
     return isinstance(writer, int) and (late or process_start_time(writer) != note.get("since"))
 
 
-def _existing_rollover(parent: SessionFile, request: Request) -> AnyOpened | None:
+def _existing_rollover(parent: SessionFile, request: Request) -> AnyOpenedSession | None:
     """Return the child of the same words, unless it was continued or this session has a new prompt."""
     note = hook_state.read_note(_rollover_note_name(request))
     if note.get("asked") != request.text or _is_interrupted(note):
@@ -240,7 +242,7 @@ def _existing_rollover(parent: SessionFile, request: Request) -> AnyOpened | Non
         facts = [each for each in kept if isinstance(each, str)]
     else:
         facts = []
-    return _with_facts(Opened(receipt, None, "already rolled over"), facts, request)
+    return _with_facts(OpenedSession(receipt, None, "already rolled over"), facts, request)
 
 
 def _rollover_note_name(request: Request) -> str:

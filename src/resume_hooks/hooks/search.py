@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Sequence
 
 from resume_hooks.clock import format_minute
-from resume_hooks.derive.outcome import Report, report_text
+from resume_hooks.derive.outcome import Report, report_on_text
 from resume_hooks.errors import UsageError
 from resume_hooks.hooks.plain_cards import COLUMNS, ROW
 from resume_hooks.hooks.request import (
@@ -50,7 +50,7 @@ def answer(request: Request) -> Report:
             scope = project_at(current_folder(), where)
     with time_limit(_search_command(words, everywhere=everywhere)):
         found = search_index([words], scope, where, most=HITS, limit=UPDATE_SECONDS)
-    return report_text(search_card(found, request.typed_name, everywhere=everywhere))
+    return report_on_text(search_card(found, request.typed_name, everywhere=everywhere))
 
 
 def _search_command(words: str, *, everywhere: bool, limit: int = 0) -> str:

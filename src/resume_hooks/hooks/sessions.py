@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import islice
 
 from resume_hooks.clock import format_minute
-from resume_hooks.derive.outcome import Report, report_text
+from resume_hooks.derive.outcome import Report, report_on_text
 from resume_hooks.errors import UsageError
 from resume_hooks.hooks.plain_cards import ROW
 from resume_hooks.hooks.request import (
@@ -46,7 +46,7 @@ def answer(request: Request) -> Report:
         rows = list(
             islice(listing.list_project(folder, request.where, everywhere=everywhere), ROWS + 1)
         )
-    return report_text(sessions_card(rows, request.session_id, everywhere=everywhere))
+    return report_on_text(sessions_card(rows, request.session_id, everywhere=everywhere))
 
 
 def sessions_card(found: Sequence[ListedSession], here: str, *, everywhere: bool) -> str:

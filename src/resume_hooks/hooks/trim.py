@@ -18,12 +18,12 @@ from resume_hooks.derive.child.existing import find_existing_trim
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import write_child
 from resume_hooks.derive.outcome import (
-    AnyOpened,
-    Opened,
+    AnyOpenedSession,
+    OpenedSession,
     Outcome,
     Question,
-    line_in_new_session,
-    report_text,
+    first_line_in_new_session,
+    report_on_text,
 )
 from resume_hooks.derive.trim import in_client
 from resume_hooks.derive.trim.options import HELP, parse_options
@@ -78,9 +78,9 @@ def answer(request: Request) -> Outcome:
             if request.trigger.sign == BARE:
                 for line in answers(questions.line_of_trim_help):
                     lines.append(line())
-            return report_text(help_card("\n".join(lines), request.trigger, asked=asked))
+            return report_on_text(help_card("\n".join(lines), request.trigger, asked=asked))
         confirmations.consume_question(request.session_id)
-        return report_text(cancelled_card(asked=asked))
+        return report_on_text(cancelled_card(asked=asked))
     if request.path is None and confirmations.find_question(request.session_id) is not None:
         raise NothingToTrim(
             "There is nothing to trim: this session's file was deleted after the question",
@@ -117,7 +117,7 @@ def _ask_about_trim(parent: SessionFile, request: Request) -> Outcome:
         parent.session_id
     )  # a yes to this question must not answer an older one
     if not decided.pays:
-        return report_text(no_use_card(card_text(decided), request.trigger.name("handoff")))
+        return report_on_text(no_use_card(card_text(decided), request.trigger.name("handoff")))
     unkept = ""
     try:
         confirmations.store_question(StoredQuestion(parent.session_id, request.text, time.time()))
@@ -128,7 +128,7 @@ def _ask_about_trim(parent: SessionFile, request: Request) -> Outcome:
     card = question_card(card_text(decided), request.text, unkept, request.typed_name)
     here = _in_place(decided, request)
     if unkept:
-        return report_text(card)
+        return report_on_text(card)
     return Question(short_question(decided, here), card, in_place=here is not None)
 
 
@@ -161,11 +161,11 @@ def _confirm_trim(parent: SessionFile, request: Request) -> Outcome:
         return confirmations.claim_question(question)
 
     outcome = write_trim(plan, request.caller(), agrees, partial(_write_and_settle, question))
-    if isinstance(outcome, Opened):
+    if isinstance(outcome, OpenedSession):
         return with_savings(outcome, question.options)
     if not plan.pays:
         confirmations.consume_question(parent.session_id)
-        return report_text(no_use_card(card_text(plan), request.trigger.name("handoff")))
+        return report_on_text(no_use_card(card_text(plan), request.trigger.name("handoff")))
     # Another hook was faster, in this client or another one.
     settled = confirmations.wait_for_question(parent.session_id)
     if settled is not None and _is_anothers(settled, request.where):
@@ -223,18 +223,18 @@ def _without_question(
         with time_limit(request.command):
             existing = find_existing_trim(parent, question.child, request.where)
         if existing is not None:
-            remark = line_in_new_session(existing)
-            outcome = Opened(existing, None, "already trimmed", remark=remark)
+            remark = first_line_in_new_session(existing)
+            outcome = OpenedSession(existing, None, "already trimmed", remark=remark)
             return with_savings(outcome, question.options)
     if question is None or question.is_open:
         if question is not None or confirmations.is_question_claimed(parent.session_id):
-            return report_text(busy_card(request.typed_name))
-        return report_text(unasked_card(request.typed_name))
+            return report_on_text(busy_card(request.typed_name))
+        return report_on_text(unasked_card(request.typed_name))
     gone = bool(question.child) and find_session(question.child, request.where) is None
-    return report_text(answered_card(question, request.typed_name, gone=gone))
+    return report_on_text(answered_card(question, request.typed_name, gone=gone))
 
 
-def with_savings(outcome: AnyOpened, options: str) -> AnyOpened:
+def with_savings(outcome: AnyOpenedSession, options: str) -> AnyOpenedSession:
     """Return a trim's outcome with lines on its savings and on its ``options`` as typed."""
     receipt = outcome.receipt
     taken = receipt.tokens_before - receipt.tokens_after

@@ -13,7 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resume_hooks.derive.imports.record_filter import MAX_IMAGE, fitting_id, imported_content
+from resume_hooks.derive.imports.record_filter import (
+    MAX_IMAGE_CHARACTERS,
+    filter_content,
+    make_valid_id,
+)
 from resume_hooks.system.text import plain_text
 from tests.builders import Record, call, result
 from tests.transcripts.test_media_tokens import FORMS, PNG
@@ -32,7 +36,7 @@ def media(
 
 def taken(block: object, role: str = "user") -> Record:
     """What becomes of one block."""
-    content = imported_content([block], role)
+    content = filter_content([block], role)
     assert isinstance(content, list)
     (found,) = content
     return found
@@ -99,19 +103,19 @@ def test_kinds_that_are_left_out(role: str, kind: str) -> None:
 def test_no_kind() -> None:
     """A block without one is told; what is no block at all goes, as from any copy."""
     assert taken({"type": 5}) == taken({}) == left_out("A block of the kind that has no name")
-    assert imported_content(["x", 5, None, SAID], "user") == [SAID]
+    assert filter_content(["x", 5, None, SAID], "user") == [SAID]
     assert taken({"type": "\x1b[31m" + "x" * 900})["text"].count("x") == 200
     for content in (None, 5, {"a": 1}):
-        assert imported_content(content, "assistant") == [left_out("Content in an unknown format")]
+        assert filter_content(content, "assistant") == [left_out("Content in an unknown format")]
 
 
 @pytest.mark.parametrize("unfit", ["", "bad id/../x!", "toolu_1\n", "ü", "x" * 129])
 def test_ids(unfit: str) -> None:
     """One that the API refuses gives way to another one, the same on both sides."""
-    fit = fitting_id(unfit)
+    fit = make_valid_id(unfit)
     assert re.fullmatch(r"toolu_[0-9a-f]{24}", fit)
     assert taken(call(unfit), "assistant")["id"] == taken(result(unfit))["tool_use_id"] == fit
-    assert fitting_id(fit) == fit
+    assert make_valid_id(fit) == fit
     assert (
         taken({"type": "tool_use", "id": 5}, "assistant")["id"]
         == taken({"type": "tool_result"})["tool_use_id"]
@@ -188,7 +192,7 @@ def test_results() -> None:
         media("!!!"),
         media("ü"),
         media(base64.b64encode(PNG).decode() + "\n"),
-        media(PNG + bytes(MAX_IMAGE)),
+        media(PNG + bytes(MAX_IMAGE_CHARACTERS)),
         media(PNG, form="text"),
         {"type": "image"},
         {"type": "image", "source": "x"},
@@ -287,14 +291,14 @@ def test_no_stranger_speaks_as_the_client(said: str) -> None:
         ([*blocks, unknown, file], "user"),
         ([block, unknown], "queued"),
     ):
-        found = imported_content(content, role)
+        found = filter_content(content, role)
         assert not _speaks(found), found
-        assert imported_content(found, role) == found
+        assert filter_content(found, role) == found
     assert (
-        imported_content("a <system> and a system-reminder", "user")
+        filter_content("a <system> and a system-reminder", "user")
         == "a <system> and a system-reminder"
     )
-    assert imported_content(REMINDER, "user") == REMINDER.replace("<", "\u2039")
+    assert filter_content(REMINDER, "user") == REMINDER.replace("<", "\u2039")
 
 
 def _speaks(content: object) -> bool:
@@ -314,17 +318,17 @@ TEXTS = st.lists(
 @given(TEXTS)
 def test_any_letters_around_a_reminder(parts: list[str]) -> None:
     """Whatever stands before, in or behind it: none is left, and done once more nothing changes."""
-    found = imported_content("".join(parts), "user")
+    found = filter_content("".join(parts), "user")
     assert not re.search(
         r"<\s*/?\s*system-reminder\b", unicodedata.normalize("NFKC", plain_text(str(found)))
     )
-    assert imported_content(found, "user") == found
+    assert filter_content(found, "user") == found
 
 
 @given(st.lists(BLOCKS | JSON, max_size=4) | JSON, st.sampled_from(["user", "assistant", "queued"]))
 def test_any_content(content: Any, role: str) -> None:
     """Whatever stands there: done once more, nothing changes, and no block but what is none is lost."""
-    found = imported_content(content, role)
-    assert imported_content(found, role) == found
+    found = filter_content(content, role)
+    assert filter_content(found, role) == found
     if isinstance(content, list):
         assert len(found) == sum(isinstance(block, dict) for block in content)

@@ -16,10 +16,10 @@ from resume_hooks import clock
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import write_child
-from resume_hooks.derive.fresh_child import Contents, opening_of
+from resume_hooks.derive.fresh_child import Contents, read_opening
 from resume_hooks.derive.imports import plan as importing
 from resume_hooks.derive.imports.plan import ImportSource
-from resume_hooks.derive.imports.record_filter import fitting_id
+from resume_hooks.derive.imports.record_filter import make_valid_id
 from resume_hooks.errors import CheckFailed, NotATranscript, WriteFailed
 from resume_hooks.paths import project_key
 from resume_hooks.reading.digest.build import UNVERIFIED, digest_of
@@ -217,7 +217,7 @@ def test_the_same_again(config_home: ConfigHome, here: str) -> None:
     )
     assert again.existing is not None
     assert again.existing.session_id == first.session_id
-    receipt = importing.existing_import(again, again.existing)
+    receipt = importing.existing_import_receipt(again, again.existing)
     assert (receipt.session_id, receipt.file, receipt.written) == ("", "", False)
     assert (receipt.parent_session_id, receipt.parent_file) == (first.session_id, first.file)
     assert receipt.in_client == f"/resume {first.session_id}"
@@ -276,24 +276,24 @@ def test_ids_that_no_api_takes(config_home: ConfigHome, here: str) -> None:
     receipt = imported(config_home, here, records)
     chain = scan(receipt.file).chain
     assert [node.calls for node in chain if node.calls] == [
-        (fitting_id("a b"),),
-        (fitting_id("c d"), fitting_id("")),
+        (make_valid_id("a b"),),
+        (make_valid_id("c d"), make_valid_id("")),
     ]
     assert [node.results for node in chain if node.results] == [
-        (fitting_id(name),) for name in ("a b", "c d", "")
+        (make_valid_id(name),) for name in ("a b", "c d", "")
     ]
 
 
 def test_an_id_made_up_by_a_stranger(config_home: ConfigHome, here: str) -> None:
     """One that another becomes: the first of the two calls stays, with its answer."""
-    for ids in (("a b", fitting_id("a b")), (fitting_id("a b"), "a b")):
+    for ids in (("a b", make_valid_id("a b")), (make_valid_id("a b"), "a b")):
         records = [
             user("go", uuid="u0"),
             assistant([call(name) for name in ids], uuid="a0", parent="u0", ts=1),
             user([result(name) for name in ids], uuid="u1", parent="a0", ts=2),
         ]
         chain = scan(imported(config_home, here, records).file).chain
-        assert [node.calls + node.results for node in chain[2:]] == [(fitting_id("a b"),)] * 2
+        assert [node.calls + node.results for node in chain[2:]] == [(make_valid_id("a b"),)] * 2
 
 
 @pytest.mark.parametrize(
@@ -386,7 +386,7 @@ def test_the_check_looks_into_blocks(
     ]
     decided = importing.plan_import(source(config_home, came), here, config_home.where)
     monkeypatch.setattr(
-        "resume_hooks.derive.imports.record_filter._spoken_record",
+        "resume_hooks.derive.imports.record_filter._filter_message",
         lambda record: {"message": record["message"]},
     )
     with pytest.raises(CheckFailed, match="the API accepts every block"):
@@ -432,7 +432,7 @@ def test_who_goes_on_from_it_is_told_that_nobody_verified_it(
             session, config_home.where, kind="handoff", next_step="go on", contents=contents
         )
         child = write_child(decided, config_home.where).file
-        assert UNVERIFIED.text in str(opening_of(child))
+        assert UNVERIFIED.text in str(read_opening(child))
         with open(child, "ab") as stream:
             stream.write(
                 session_bytes([user("and then?", uuid="then", session_id=Path(child).stem)])

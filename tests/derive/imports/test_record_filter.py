@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resume_hooks.derive.imports.record_filter import (
-    FIELDS,
+    ALLOWED_FIELDS,
     FLAGS,
     ConversationOnly,
-    has_fitting_blocks,
+    has_valid_content,
+    is_conversation,
     is_hidden,
-    is_said,
 )
 from resume_hooks.sessions.opening_layout import ChildSetting
 from tests.builders import assistant, attachment, boundary, progress, result, system, user
@@ -106,7 +106,7 @@ def test_blocks_of_queued_words() -> None:
         queued = {**row, "attachment": {"type": "queued_command", "prompt": prompt}}
         found = taken(queued)
         assert found["attachment"]["prompt"] == kept
-        assert (has_fitting_blocks(queued), has_fitting_blocks(found)) == (False, True)
+        assert (has_valid_content(queued), has_valid_content(found)) == (False, True)
 
 
 def test_system_records() -> None:
@@ -130,7 +130,7 @@ def test_what_is_hidden() -> None:
     assert not is_hidden(user("x", uuid="u"))
 
 
-NAMES = st.sampled_from([*sorted(FIELDS), "rendered", "permissionMode", "x"])
+NAMES = st.sampled_from([*sorted(ALLOWED_FIELDS), "rendered", "permissionMode", "x"])
 KINDS = st.sampled_from(["user", "assistant", "system", "attachment", "progress", "mode"])
 
 
@@ -141,8 +141,8 @@ def test_any_record(record: dict[str, Any], kind: str, subtype: str) -> None:
     """Whatever stands in its fields: one that is said comes out with known fields alone, the others not at all."""
     whole = {**record, "type": kind, "uuid": "u", "subtype": subtype}
     found = TAKE(whole)
-    assert (found is not None) == is_said(whole)
+    assert (found is not None) == is_conversation(whole)
     if found is not None:
-        assert found.keys() <= FIELDS
-        assert has_fitting_blocks(found)
+        assert found.keys() <= ALLOWED_FIELDS
+        assert has_valid_content(found)
         assert (found["type"], found["uuid"], found["cwd"]) == (kind, "u", "/here")

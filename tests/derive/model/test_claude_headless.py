@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from resume_hooks.derive.model.headless import ClaudeHeadless, passed_variables
+from resume_hooks.derive.model.headless import ClaudeHeadless, select_variables
 from resume_hooks.derive.model.port import ModelCalls, Reply, Spent, fenced_prompt
 from resume_hooks.errors import HeadlessFailed
 from resume_hooks.paths import Where
@@ -108,7 +108,7 @@ def test_its_environment_is_what_it_needs() -> None:
         "CLAUDE_CODE_CHILD_SESSION": "1", "CLAUDE_PLUGIN_ROOT": "/p", "CLAUDE_PROJECT_DIR": "/j", "NODE_OPTIONS": "x",
         "CLAUDE_CODE_MESSAGING_TOKEN": "t", "GITHUB_TOKEN": "g", "LD_PRELOAD": "l", "BASH_ENV": "b",
     }  # fmt: skip
-    assert passed_variables(Where({**stays, **goes})) == stays
+    assert select_variables(Where({**stays, **goes})) == stays
 
 
 def test_its_hooks_are_told_to_pass(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from resume_hooks.derive.model.port import Form, Reply
+from resume_hooks.derive.model.port import AnswerType, Reply
 from resume_hooks.errors import HeadlessFailed
 
 Answer = dict[str, Any] | HeadlessFailed | Callable[[], dict[str, Any]]
@@ -29,7 +29,9 @@ class Scripted:
         self.calls: list[Call] = []
         self._answers = list(answers)
 
-    def ask(self, instructions: str, text: str, form: type[Form], *, limit: float) -> Reply[Form]:
+    def ask(
+        self, instructions: str, text: str, form: type[AnswerType], *, limit: float
+    ) -> Reply[AnswerType]:
         """The next answer, checked as any; one that can be called is called first."""
         self.calls.append(Call(instructions, text, limit))
         answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]

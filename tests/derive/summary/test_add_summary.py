@@ -13,7 +13,7 @@ import pytest
 from resume_hooks.derive import summary as summaries
 from resume_hooks.derive.fresh_child import DIGEST_LINE, OPENING_LINE
 from resume_hooks.derive.model.port import ModelCalls
-from resume_hooks.derive.summary import MAX_WISH, SummaryOutcome
+from resume_hooks.derive.summary import MAX_WISH_CHARACTERS, SummaryOutcome
 from resume_hooks.errors import HeadlessFailed, UsageError
 from resume_hooks.sessions import locate
 from resume_hooks.transcripts import invariants
@@ -322,7 +322,9 @@ def test_too_many_instructions(config_home: ConfigHome, parent: Path) -> None:
     """Refused before anything is made."""
     with pytest.raises(UsageError, match="more than"):
         summaries.plan_rollover(
-            locate.session_file(str(parent)), config_home.where, wish="x" * (MAX_WISH + 1)
+            locate.session_file(str(parent)),
+            config_home.where,
+            wish="x" * (MAX_WISH_CHARACTERS + 1),
         )
 
 
@@ -333,13 +335,13 @@ def test_a_child_in_which_somebody_worked_is_never_replaced(
     outcome, _ = run(config_home, parent, HeadlessFailed("no"))
     child = Path(outcome.receipt.file)
     session = locate.session_file(str(parent))
-    assert summaries.unfinished_rollover(session, config_home.where) is not None
+    assert summaries.find_unfinished_rollover(session, config_home.where) is not None
     first, rest = child.read_bytes().split(b"\n", 1)
     head = json.loads(first)
     head["continue_metadata"]["continued_at"] = "2999-01-01T00:00:00.000Z"
     spoken = user("my work of an hour", uuid="work", ts=99, session_id=child.stem)
     child.write_bytes(line(head) + b"\n" + rest + line(spoken) + b"\n")
-    assert summaries.unfinished_rollover(session, config_home.where) is None
+    assert summaries.find_unfinished_rollover(session, config_home.where) is None
     again, _ = run(config_home, parent)
     assert again.receipt.session_id != child.stem
     assert b"my work of an hour" in child.read_bytes()

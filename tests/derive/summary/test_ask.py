@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 
 from resume_hooks.derive.model.port import ModelCalls
-from resume_hooks.derive.summary import WISH, Summary, SummaryMaterial, SummaryPart, summarise
+from resume_hooks.derive.summary import (
+    WISH_INTRODUCTION,
+    Summary,
+    SummaryMaterial,
+    SummaryPart,
+    ask_for_summary,
+)
 from resume_hooks.errors import HeadlessFailed
 from tests.builders import SESSION
 from tests.derive.summary.models import PLAIN, Scripted
@@ -25,7 +31,7 @@ def run(
     def progress(number: int, count: int) -> None:
         told.append(f"{number}/{count}")
 
-    return summarise(ModelCalls(model, limit, progress), material, "THE DIGEST", wish), told
+    return ask_for_summary(ModelCalls(model, limit, progress), material, "THE DIGEST", wish), told
 
 
 def test_a_small_session_costs_one_call() -> None:
@@ -61,7 +67,9 @@ def test_the_users_words_are_instructions() -> None:
     """In every call, and never among the material."""
     model = Scripted()
     run(model, THREE, "focus on auth")
-    assert all(call.instructions.endswith(f"{WISH}\nfocus on auth") for call in model.calls)
+    assert all(
+        call.instructions.endswith(f"{WISH_INTRODUCTION}\nfocus on auth") for call in model.calls
+    )
     assert not any("focus on auth" in call.text for call in model.calls)
 
 

@@ -11,9 +11,9 @@ from resume_hooks.derive.summary import (
     MAX_POINTS,
     MAX_SUMMARY,
     Summary,
-    notes_text,
-    summary_rows,
-    summary_text,
+    format_notes,
+    format_rows,
+    format_summary,
 )
 from resume_hooks.sessions.lineage_block import CLOSING, OPENING
 from resume_hooks.sessions.opening_layout import NEXT_STEP, next_step_of, opening_text
@@ -25,7 +25,7 @@ SHOWN = frozenset({3, 7, 12})
 def told(wish: str = "", **fields: Any) -> str:
     """The text of a summary with these fields."""
     summary = Summary.model_validate({"goal": "", "state": "", **fields})
-    return summary_text("\n".join(summary_rows(summary, SESSION, SHOWN)), "haiku-9", SESSION, wish)
+    return format_summary("\n".join(format_rows(summary, SESSION, SHOWN)), "haiku-9", SESSION, wish)
 
 
 def points(*texts: str) -> list[dict[str, Any]]:
@@ -130,4 +130,4 @@ def test_nothing_is_nothing() -> None:
 def test_notes_for_the_joining_call() -> None:
     """What each part came to, in order, in the same form."""
     parts = [Summary(goal="first", state=""), Summary(goal="second", state="")]
-    assert notes_text(parts, SESSION, SHOWN) == "part 1\ngoal: first\n\npart 2\ngoal: second"
+    assert format_notes(parts, SESSION, SHOWN) == "part 1\ngoal: first\n\npart 2\ngoal: second"

@@ -7,12 +7,12 @@ import re
 import pytest
 
 from resume_hooks.derive.summary import (
-    HEADING,
+    MATERIAL_HEADING,
     MAX_PARTS,
-    PART,
-    VOICE,
+    MESSAGE_CHARACTERS,
+    PART_BYTES,
     SummaryMaterial,
-    summary_material,
+    read_summary_material,
 )
 from resume_hooks.sessions import locate
 from tests.builders import (
@@ -32,7 +32,7 @@ from tests.needs import corpus_sessions, need
 
 def of(home: ConfigHome, records: list[Record]) -> SummaryMaterial:
     """The material of a session of these records."""
-    return summary_material(
+    return read_summary_material(
         locate.session_file(write_session(home.project(), SESSION, records)), home.where
     )
 
@@ -69,7 +69,7 @@ def test_a_small_session_is_one_part(config_home: ConfigHome) -> None:
     found = of(config_home, conversation(3))
     (part,) = found.parts
     assert part.numbers == {0, 1, 2, 3, 4, 5}
-    assert part.text.startswith(f"{HEADING}\n11111111:0 ")
+    assert part.text.startswith(f"{MATERIAL_HEADING}\n11111111:0 ")
     assert re.findall("prompt [0-9]|answer [0-9]", part.text) == [
         f"{'answer' if n % 2 else 'prompt'} {n}" for n in range(6)
     ]
@@ -90,7 +90,7 @@ def test_long_words_are_cut(config_home: ConfigHome) -> None:
         config_home,
         [user("word " * 200_000, uuid="a"), assistant("ok", uuid="b", parent="a", ts=1)],
     )
-    assert found.characters < VOICE + 500
+    assert found.characters < MESSAGE_CHARACTERS + 500
     assert "more characters" in found.parts[0].text
 
 
@@ -99,7 +99,7 @@ def test_a_little_too_long_is_still_one_part(config_home: ConfigHome) -> None:
     records = long_session(96)
     whole = of(config_home, records)
     assert len(whole.parts) == 1
-    assert PART * 0.9 < whole.characters <= PART
+    assert PART_BYTES * 0.9 < whole.characters <= PART_BYTES
     assert whole.numbers == set(range(len(records)))
 
 
@@ -112,7 +112,7 @@ def test_a_long_session_is_in_parts(config_home: ConfigHome, turns: int, parts: 
     records = long_session(turns)
     found = of(config_home, records)
     assert len(found.parts) == parts
-    assert all(len(part.text) <= PART for part in found.parts)
+    assert all(len(part.text) <= PART_BYTES for part in found.parts)
     firsts = [min(part.numbers) for part in found.parts]
     assert firsts == sorted(firsts)
     latest = found.parts[-1].numbers
@@ -139,7 +139,7 @@ def test_other_scripts_have_less_room(config_home: ConfigHome) -> None:
     ]
     found = of(config_home, records)
     assert len(found.parts) == MAX_PARTS
-    assert all(len(part.text.encode()) <= PART * 1.05 for part in found.parts)
+    assert all(len(part.text.encode()) <= PART_BYTES * 1.05 for part in found.parts)
 
 
 def test_next_to_nothing(config_home: ConfigHome) -> None:
@@ -154,10 +154,10 @@ def test_next_to_nothing(config_home: ConfigHome) -> None:
 @pytest.mark.parametrize("path", corpus_sessions()[::9], ids=lambda path: path.stem[:8])
 def test_real_sessions(config_home: ConfigHome, path: object) -> None:
     """Every part of real ones keeps its size, and names records of the file alone."""
-    found = summary_material(locate.session_file(str(path)), config_home.where)
+    found = read_summary_material(locate.session_file(str(path)), config_home.where)
     with open(str(path), "rb") as stream:
         lines = sum(1 for _ in stream)
-    assert all(len(part.text) <= PART for part in found.parts)
+    assert all(len(part.text) <= PART_BYTES for part in found.parts)
     assert all(0 <= number < lines for number in found.numbers)
     assert len(found.parts) <= MAX_PARTS
 

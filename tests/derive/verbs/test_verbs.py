@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.derive.child.draft import Draft
-from resume_hooks.derive.outcome import Nothing, Opened, Outcome
+from resume_hooks.derive.outcome import NothingWritten, OpenedSession, Outcome
 from resume_hooks.derive.trim.options import options_of
 from resume_hooks.derive.trim.plan import TrimPlan
 from resume_hooks.derive.verbs.caller import Caller
@@ -50,7 +50,7 @@ def verb(request: pytest.FixtureRequest) -> Verb:
 def test_a_verb_opens_one_child(verb: Verb, parent: Path, config_home: ConfigHome) -> None:
     """The outcome carries its id and its plan; nobody has to look for them."""
     outcome = verb(Session.at(str(parent), config_home.where), Caller(config_home.where))
-    assert isinstance(outcome, Opened)
+    assert isinstance(outcome, OpenedSession)
     (child,) = children(parent)
     assert outcome.receipt.session_id == child.stem
     assert outcome.plan is not None
@@ -62,7 +62,7 @@ def test_a_dry_run_writes_nothing(verb: Verb, parent: Path, config_home: ConfigH
     outcome = verb(
         Session.at(str(parent), config_home.where), Caller(config_home.where, dry_run=True)
     )
-    assert isinstance(outcome, Nothing)
+    assert isinstance(outcome, NothingWritten)
     assert (outcome.receipt.session_id, outcome.receipt.file) == ("", "")
     assert children(parent) == []
 
@@ -88,7 +88,7 @@ def test_only_a_caller_that_reuses_is_given_the_same_child(
     session, spec = Session.at(str(parent), config_home.where), HandoffSpec("fix it")
     first = handoff(session, spec, Caller(config_home.where, reuses=True))
     again = handoff(session, spec, Caller(config_home.where, reuses=True))
-    assert isinstance(again, Opened)
+    assert isinstance(again, OpenedSession)
     assert (again.done, again.plan, again.receipt.written) == ("already handed off", None, False)
     assert again.receipt.session_id == first.receipt.session_id
     handoff(session, spec, Caller(config_home.where))
@@ -113,7 +113,7 @@ def test_a_trim_is_written_once_its_caller_agrees(
     )
     outcome = write_trim(preview.plan, Caller(config_home.where), agrees)
     assert asked == [preview.plan]
-    assert isinstance(outcome, Opened) is answer
+    assert isinstance(outcome, OpenedSession) is answer
     assert len(children(parent)) == answer
 
 
@@ -123,7 +123,7 @@ def test_an_untrim_of_what_is_whole_says_why_it_made_nothing(config_home: Config
     outcome = untrim(
         Session.at(str(path), config_home.where), EVERYTHING, Caller(config_home.where)
     )
-    assert isinstance(outcome, Nothing)
+    assert isinstance(outcome, NothingWritten)
     assert outcome.why is not None
     assert "Nothing in this session is trimmed" in outcome.why.message
     assert children(path) == []

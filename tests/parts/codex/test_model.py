@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.derive.child.draft import NO_PARENT
-from resume_hooks.derive.model.headless import model_for
+from resume_hooks.derive.model.headless import choose_model
 from resume_hooks.derive.summary import Summary
 from resume_hooks.errors import HeadlessFailed
 from resume_hooks.parts.codex.model import CodexExec, strict_schema
@@ -102,7 +102,8 @@ def test_which_client_is_asked(config_home: ConfigHome, tmp_path: Path) -> None:
             (tmp_path / name).chmod(0o755)
         where = Where({**config_home.environ, "PATH": str(tmp_path), "HOME": str(tmp_path)})
         return [
-            model_for(NO_PARENT._replace(agent=agent), where).name for agent in ("codex", "claude")
+            choose_model(NO_PARENT._replace(agent=agent), where).name
+            for agent in ("codex", "claude")
         ]
 
     assert names("claude", "codex") == ["codex", "haiku"]

@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from resume_hooks.derive import untrim
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import write_child
-from resume_hooks.derive.originals import origins_in
+from resume_hooks.derive.originals import find_origins
 from resume_hooks.derive.trim.plan import SessionScan
 from resume_hooks.derive.untrim import read_trimmed
 from resume_hooks.errors import (
@@ -355,7 +355,7 @@ def test_hostile_descriptions(config_home: ConfigHome, text: str) -> None:
     assert len(said) < 250
     assert "<" not in said
     assert (
-        origins_in(
+        find_origins(
             {"type": "user", "message": {"content": [{"type": "tool_result", "content": said}]}}
         )
         == []

@@ -45,9 +45,9 @@ from resume_hooks.transcripts.raw_edit import encode, with_field
 from resume_hooks.transcripts.records import kind, parse
 from resume_hooks.transcripts.transcript import scan
 
-PART = ".part"  # the suffix of an incomplete folder
+PART_SUFFIX = ".part"  # the suffix of an incomplete folder
 
-_NAMING = (
+_NAMING_STRINGS = (
     b'"sessionId"',
     b'"cwd"',
     b'_metadata"',
@@ -77,16 +77,16 @@ class _MovedLines(Body):
 
     def _line(self, line: Line) -> bytes:
         body = line.body
-        if not any(naming in body for naming in _NAMING):
+        if not any(naming in body for naming in _NAMING_STRINGS):
             return body + b"\n"
         record = parse(body) or {}
         if kind(record) in SNAPSHOTS:
             return stand_in(STAYED) + b"\n"
-        names = {}
+        new_values = {}
         for key in record:
-            if key in _FIELDS:
-                names[key] = self._name(key, record[key])
-        for key, name in names.items():
+            if key in _ID_FIELDS:
+                new_values[key] = self._name(key, record[key])
+        for key, name in new_values.items():
             if name != record[key]:
                 body = with_field(body, record, key, name) or encode({**record, key: name})
                 record[key] = name
@@ -94,13 +94,14 @@ class _MovedLines(Body):
 
     def _name(self, key: str, value: object) -> object:
         if isinstance(value, str):
-            if _FIELDS[key] is str:
+            if _ID_FIELDS[key] is str:
                 return self._called(value)
             return value
         if not isinstance(value, dict):
             return value
         return {
-            name: self._called(inner) if name in _NAMES else inner for name, inner in value.items()
+            name: self._called(inner) if name in _NESTED_ID_FIELDS else inner
+            for name, inner in value.items()
         }
 
     def _called(self, value: object) -> object:
@@ -116,10 +117,12 @@ class _MovedLines(Body):
         return os.path.join(os.path.dirname(self.path), f"{here}.jsonl")
 
 
-_NAMES = frozenset({"parent_session_id", "parent_session_file", "parent_file", "sessionId"})
+_NESTED_ID_FIELDS = frozenset(
+    {"parent_session_id", "parent_session_file", "parent_file", "sessionId"}
+)
 """Nested fields that name a session."""
 
-_FIELDS: dict[str, type] = {
+_ID_FIELDS: dict[str, type] = {
     "sessionId": str,
     "original_session": str,
     "original_session_id": str,
@@ -147,11 +150,11 @@ class _WholePlan(ChildPlan):
 
         The session is not our child, so its client's other content is allowed.
         """
-        was = self.packed.head.session_id
+        old_id = self.packed.head.session_id
         names = RecordWatcher(
             "no record has the session's old id",
             lambda _line, record, _node: (
-                was == self.draft.session_id or record.get("sessionId") != was
+                old_id == self.draft.session_id or record.get("sessionId") != old_id
             ),
         )
         written = scan(path, observers=(names,))
@@ -159,7 +162,7 @@ class _WholePlan(ChildPlan):
             Check("no line is missing", written.line_count == self.packed.sums.lines),
             Check(
                 "all records are there, in order",
-                tuple(n.uuid for n in written.nodes) == self.uuids,
+                tuple(node.uuid for node in written.nodes) == self.uuids,
             ),
             Check("no line is damaged", not written.bad_lines and not written.torn),
             *names.checks(),
@@ -169,97 +172,103 @@ class _WholePlan(ChildPlan):
     @contextlib.contextmanager
     def sidecars(self, where: Where) -> Iterator[list[str]]:
         """Write the files of the session's own folder. Raises WriteFailed."""
-        own, made, done = self.draft.path.removesuffix(".jsonl"), False, False
-        part = os.path.join(os.path.dirname(own), f".{os.path.basename(own)}{PART}")
+        own_folder, was_created, succeeded = self.draft.path.removesuffix(".jsonl"), False, False
+        part = os.path.join(
+            os.path.dirname(own_folder), f".{os.path.basename(own_folder)}{PART_SUFFIX}"
+        )
         try:
-            if self.packed.files and not os.path.lexists(own):
+            if self.packed.files and not os.path.lexists(own_folder):
                 if os.path.lexists(part):
                     removal.remove_for_good(
                         part, self.draft.folder, follow_root=True
                     )  # from a killed import
                 os.mkdir(part, 0o700)
-                for place, path in self.packed.files:
-                    target = os.path.join(part, *place.split("/"))
+                for name, path in self.packed.files:
+                    target = os.path.join(part, *name.split("/"))
                     make_private_folder(os.path.dirname(target), where)
                     shutil.copyfile(path, target)
                     os.chmod(target, 0o600)
-                os.rename(part, own)
-                made = True
+                os.rename(part, own_folder)
+                was_created = True
             yield []
-            done = True
+            succeeded = True
         except OSError as error:
             raise WriteFailed(
-                f"Could not write {own}: {error.strerror or error}",
+                f"Could not write {own_folder}: {error.strerror or error}",
                 "Nothing was changed. Check free space.",
             ) from error
         finally:
             removal.remove_if_possible(part, self.draft.folder, follow_root=True)
-            if made and not done:
-                removal.remove_if_possible(own, self.draft.folder, follow_root=True)
+            if was_created and not succeeded:
+                removal.remove_if_possible(own_folder, self.draft.folder, follow_root=True)
 
 
-def whole_plan(
-    packed: BundledSession, home: str, called: Mapping[str, str], where: Where, *, force: bool
+def plan_whole_session(
+    bundled: BundledSession, home: str, new_ids: Mapping[str, str], where: Where, *, force: bool
 ) -> _WholePlan:
     """Plan a whole session for the folder ``home``, a real path. Raises NotATranscript."""
-    transcript = scan(packed.path)
-    own_id, folder = packed.head.session_id, project_folder(home, where)
-    move = plan_relocation(packed.head.cwd or HeadTail(packed.path).cwd, home)
-    size = size_of_chain(packed.path, transcript.chain)[0].tokens
+    transcript = scan(bundled.path)
+    own_id, folder = bundled.head.session_id, project_folder(home, where)
+    move = plan_relocation(bundled.head.cwd or HeadTail(bundled.path).cwd, home)
+    size = size_of_chain(bundled.path, transcript.chain)[0].tokens
 
-    def at(path: str, session_id: str, existing: SessionFile | None = None) -> _WholePlan:
+    def plan_at(path: str, session_id: str, existing: SessionFile | None = None) -> _WholePlan:
         return _WholePlan(
             draft=Draft(
                 "import",
                 ChildSetting(session_id, home, "", "", ""),
                 path,
                 "",
-                own_title=packed.head.title,
+                own_title=bundled.head.title,
             ),
-            body=_MovedLines(packed.path, path, move, {**called, own_id: session_id}),
+            body=_MovedLines(bundled.path, path, move, {**new_ids, own_id: session_id}),
             sizes=Sizes(size, size),
-            packed=packed,
+            packed=bundled,
             existing=existing,
             uuids=tuple(node.uuid for node in transcript.nodes),
         )
 
-    there, wanted = find_session(own_id, where), os.path.join(folder, f"{own_id}.jsonl")
+    existing_path, free_path = find_session(own_id, where), os.path.join(folder, f"{own_id}.jsonl")
     if (
-        there is None
-        and not os.path.lexists(wanted)
-        and _is_free(wanted.removesuffix(".jsonl"), packed)
+        existing_path is None
+        and not os.path.lexists(free_path)
+        and _is_folder_free(free_path.removesuffix(".jsonl"), bundled)
     ):
-        return at(wanted, own_id)
-    if there is not None and not force and _file_holds(there, at(there, own_id).body):
-        return at(there, own_id, session_file(there))
+        return plan_at(free_path, own_id)
+    if (
+        existing_path is not None
+        and not force
+        and _has_same_lines(existing_path, plan_at(existing_path, own_id).body)
+    ):
+        return plan_at(existing_path, own_id, session_file(existing_path))
     new_id = str(uuid.uuid4())
-    size = sum(map(len, at("", new_id).body.lines()))
+    size = sum(map(len, plan_at("", new_id).body.lines()))
     for session in (
         [] if force else sessions_in(folder)
     ):  # an earlier import may have used another id
-        if session.size == size and _file_holds(
-            session.path, at(session.path, session.session_id).body
+        if session.size == size and _has_same_lines(
+            session.path, plan_at(session.path, session.session_id).body
         ):
-            return at(session.path, session.session_id, session)
-    return at(os.path.join(folder, f"{new_id}.jsonl"), new_id)
+            return plan_at(session.path, session.session_id, session)
+    return plan_at(os.path.join(folder, f"{new_id}.jsonl"), new_id)
 
 
-def _is_free(own: str, packed: BundledSession) -> bool:
+def _is_folder_free(own_folder: str, bundled: BundledSession) -> bool:
     """Check whether a new session's folder is absent, or contains only the bundle's files after a killed import."""
-    if not os.path.lexists(own):
+    if not os.path.lexists(own_folder):
         return True
     try:
-        there = {name.replace(os.sep, "/") for name in list_files_below(own)}
-        same = all(
-            has_same_bytes(path, os.path.join(own, *place.split("/")))
-            for place, path in packed.files
+        existing_names = {name.replace(os.sep, "/") for name in list_files_below(own_folder)}
+        has_same_files = all(
+            has_same_bytes(path, os.path.join(own_folder, *place.split("/")))
+            for place, path in bundled.files
         )
     except OSError:
         return False
-    return same and there == {place for place, _ in packed.files}
+    return has_same_files and existing_names == {place for place, _ in bundled.files}
 
 
-def _file_holds(path: str, body: _MovedLines) -> bool:
+def _has_same_lines(path: str, body: _MovedLines) -> bool:
     try:
         with open(path, "rb") as stream:
             return all(line == stream.read(len(line)) for line in body.lines()) and not stream.read(
@@ -298,7 +307,7 @@ class BundleOptions(NamedTuple):
 
 
 def import_sessions(
-    packed: list[BundledSession], name: str, options: BundleOptions, where: Where
+    bundled_sessions: list[BundledSession], name: str, options: BundleOptions, where: Where
 ) -> list[ImportedSession]:
     """Write the sessions of the bundle ``name``, in its order.
 
@@ -307,62 +316,69 @@ def import_sessions(
     An ancestor without messages has no conversation to import and is skipped.
     """
     imported: list[ImportedSession] = []
-    called: dict[str, str] = {}
+    new_ids: dict[str, str] = {}
     with only_maker(options.home, where), _all_or_none(imported, options):
-        for each in packed:
+        for bundled in bundled_sessions:
             try:
-                came = _bring(each, name, options, called, where)
+                imported_session = _import_session(bundled, name, options, new_ids, where)
             except NotATranscript:
-                if each is packed[-1]:
+                if bundled is bundled_sessions[-1]:
                     raise
                 continue
-            imported.append(came)
-            called[each.head.session_id] = came.session_id
+            imported.append(imported_session)
+            new_ids[bundled.head.session_id] = imported_session.session_id
     if not options.dry_run:
-        for came in imported:
-            parent = called.get(came.head.parent_session_id, "")
-            if parent and not came.existing:
+        for imported_session in imported:
+            parent = new_ids.get(imported_session.head.parent_session_id, "")
+            if parent and not imported_session.existing:
                 with contextlib.suppress(OSError):
                     record_link(
-                        Link(came.session_id, parent, _link_kind(came.head.kind), clock.now()),
+                        Link(
+                            imported_session.session_id,
+                            parent,
+                            _link_kind(imported_session.head.kind),
+                            clock.now(),
+                        ),
                         where,
                     )
     return imported
 
 
-def _link_kind(named: str) -> str:
+def _link_kind(stated_kind: str) -> str:
     """Return the kind of link that the bundle states.
 
     The bundle is not trusted for kinds that our verbs rely on.
     """
-    if named and named not in {"back", "mark"}:
-        return named
+    if stated_kind and stated_kind not in {"back", "mark"}:
+        return stated_kind
     return "import"
 
 
-def _bring(
-    packed: BundledSession,
+def _import_session(
+    bundled: BundledSession,
     name: str,
     options: BundleOptions,
-    called: Mapping[str, str],
+    new_ids: Mapping[str, str],
     where: Where,
 ) -> ImportedSession:
-    decided: _WholePlan | ImportPlan
+    import_plan: _WholePlan | ImportPlan
     files = hidden = 0
     if options.whole:
-        decided, files = (
-            whole_plan(packed, options.home, called, where, force=options.force),
-            len(packed.files),
+        import_plan, files = (
+            plan_whole_session(bundled, options.home, new_ids, where, force=options.force),
+            len(bundled.files),
         )
     else:
-        source = ImportSource(packed.path, name, packed.sums.sha256, packed.size)
-        decided = plan.plan_import(source, options.home, where)
-        hidden = decided.hidden
-    if decided.existing is not None and not options.force:
-        known = plan.existing_import(decided, decided.existing)
-        return ImportedSession(packed.head, known, existing=True, files=files, hidden=hidden)
-    made = write_unless_idle(decided, where, dry_run=options.dry_run)
-    return ImportedSession(packed.head, made, existing=False, files=files, hidden=hidden)
+        source = ImportSource(bundled.path, name, bundled.sums.sha256, bundled.size)
+        import_plan = plan.plan_import(source, options.home, where)
+        hidden = import_plan.hidden
+    if import_plan.existing is not None and not options.force:
+        existing_receipt = plan.existing_import_receipt(import_plan, import_plan.existing)
+        return ImportedSession(
+            bundled.head, existing_receipt, existing=True, files=files, hidden=hidden
+        )
+    receipt = write_unless_idle(import_plan, where, dry_run=options.dry_run)
+    return ImportedSession(bundled.head, receipt, existing=False, files=files, hidden=hidden)
 
 
 @contextlib.contextmanager
@@ -370,8 +386,11 @@ def _all_or_none(imported: list[ImportedSession], options: BundleOptions) -> Ite
     try:
         yield
     except (ResumeHooksError, OSError, KeyboardInterrupt):
-        for came in () if options.dry_run else imported:
-            if came.receipt.written:
-                for path in (came.receipt.file, came.receipt.file.removesuffix(".jsonl")):
+        for imported_session in () if options.dry_run else imported:
+            if imported_session.receipt.written:
+                for path in (
+                    imported_session.receipt.file,
+                    imported_session.receipt.file.removesuffix(".jsonl"),
+                ):
                     removal.remove_if_possible(path, os.path.dirname(path), follow_root=True)
         raise

@@ -22,13 +22,13 @@ from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.rewrite_chain import RecordWatcher, plan_chain_rewrite
 from resume_hooks.derive.child.write import ChildPlan, Sizes, Watcher, planned_receipt
 from resume_hooks.derive.imports.record_filter import (
-    FIELDS,
+    ALLOWED_FIELDS,
     ConversationOnly,
-    fitting_id,
-    has_fitting_blocks,
+    escape_reminder_tags,
+    has_valid_content,
+    is_conversation,
     is_hidden,
-    is_said,
-    without_reminder_tags,
+    make_valid_id,
 )
 from resume_hooks.errors import NotATranscript
 from resume_hooks.paths import Where, canonical_path
@@ -52,9 +52,9 @@ from resume_hooks.transcripts.transcript import Transcript, scan
 from resume_hooks.transcripts.write_scan import WriteScan
 
 KIND: Final = "import"
-HEAD = 1_024  # bytes at the start that identify a web page
+PAGE_HEAD_BYTES = 1_024  # bytes at the start that identify a web page
 
-TORN = "It ends in the middle of a record: it may not be whole."
+TORN_WARNING = "It ends in the middle of a record: it may not be whole."
 
 _VERSION = re.compile(r"[0-9A-Za-z.+-]{1,40}")
 
@@ -86,8 +86,8 @@ class ImportPlan(ChildPlan):
     def watchers(self) -> Sequence[Watcher]:
         """Return checks that the session contains only the conversation."""
         return [
-            RecordWatcher("it contains nothing but the conversation", _is_allowed),
-            RecordWatcher("the API accepts every block", _is_sendable),
+            RecordWatcher("it contains nothing but the conversation", _is_allowed_line),
+            RecordWatcher("the API accepts every block", _is_sendable_record),
         ]
 
     def checks(self, path: str) -> list[Check]:
@@ -101,7 +101,7 @@ class ImportPlan(ChildPlan):
         ]
 
 
-class _Sorting:
+class _ConversationCollector:
     """An observer of a scan that collects the numbers of conversation records, and of the hidden ones among them."""
 
     def __init__(self) -> None:
@@ -109,7 +109,7 @@ class _Sorting:
         self.hidden: set[int] = set()
 
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:
-        if node is not None and is_said(record):
+        if node is not None and is_conversation(record):
             self.said.add(line.number)
             if is_hidden(record):
                 self.hidden.add(line.number)
@@ -117,8 +117,13 @@ class _Sorting:
 
 def plan_import(source: ImportSource, home: str, where: Where) -> ImportPlan:
     """Plan a session for the folder ``home``. Raises NotATranscript."""
-    survey, read_back, sorting, ends = WriteScan(), ReadBack(), _Sorting(), HeadTail(source.path)
-    transcript = _read_source(source, survey, read_back, sorting)
+    survey, read_back, collector, ends = (
+        WriteScan(),
+        ReadBack(),
+        _ConversationCollector(),
+        HeadTail(source.path),
+    )
+    transcript = _read_source(source, survey, read_back, collector)
     version = ends.version if _VERSION.fullmatch(ends.version) else ""
     setting = ChildSetting(str(uuid.uuid4()), canonical_path(home), "", version, clock.now())
     folder = project_folder(setting.cwd, where)
@@ -136,30 +141,34 @@ def plan_import(source: ImportSource, home: str, where: Where) -> ImportPlan:
         shrunk=True,
         thoughts=frozenset(read_back.thoughts),
     )
-    said = []
+    kept_numbers = []
     for node in row.nodes:
-        if node.number in sorting.said:
-            said.append(node.number)
-    before = size_of_chain(source.path, transcript.chain)[0].tokens
-    left_out = sum(node.characters for node in transcript.chain if node.number not in sorting.said)
-    after = max(0, before - round(left_out / tokens.characters_per_token(transcript.chain)))
+        if node.number in collector.said:
+            kept_numbers.append(node.number)
+    tokens_before = size_of_chain(source.path, transcript.chain)[0].tokens
+    dropped_characters = sum(
+        node.characters for node in transcript.chain if node.number not in collector.said
+    )
+    tokens_after = max(
+        0, tokens_before - round(dropped_characters / tokens.characters_per_token(transcript.chain))
+    )
     return ImportPlan(
         draft=child,
         body=body,
-        sizes=Sizes(before, after),
-        remarks=(TORN,)
+        sizes=Sizes(tokens_before, tokens_after),
+        remarks=(TORN_WARNING,)
         if transcript.torn and transcript.bad_lines[-1:] == [transcript.line_count - 1]
         else (),
         source=source,
-        existing=_existing_import(folder, source.sha256),
+        existing=_find_existing_import(folder, source.sha256),
         lines=transcript.line_count,
         damaged=len(transcript.bad_lines),
-        records=len(said),
-        hidden=len(sorting.hidden.intersection(said)),
+        records=len(kept_numbers),
+        hidden=len(collector.hidden.intersection(kept_numbers)),
     )
 
 
-def existing_import(plan: ChildPlan, existing: SessionFile) -> Receipt:
+def existing_import_receipt(plan: ChildPlan, existing: SessionFile) -> Receipt:
     """Return the receipt for an earlier import ``existing``.
 
     There is no new session; the commands continue that one.
@@ -188,22 +197,22 @@ def first_line(source: ImportSource, at: str) -> bytes:
 
 
 def _read_source(
-    source: ImportSource, survey: WriteScan, read_back: ReadBack, sorting: _Sorting
+    source: ImportSource, survey: WriteScan, read_back: ReadBack, collector: _ConversationCollector
 ) -> Transcript:
-    if is_page(source.path):
+    if is_web_page(source.path):
         raise NotATranscript(
             f"{source.name} is a web page, not a transcript",
             "Give the raw file, or a page from resume-hooks share: a page from export has no session.",
         )
     try:
-        transcript = scan(source.path, observers=(survey, read_back, sorting))
+        transcript = scan(source.path, observers=(survey, read_back, collector))
     except NotATranscript as error:
         raise NotATranscript(
             f"{source.name} is a Codex rollout, not a Claude Code transcript", error.remedy
         ) from error
     if not any(node.spoken for node in transcript.chain):
-        inside = any(node.sidechain for node in transcript.nodes)
-        if inside:
+        is_subagent = any(node.sidechain for node in transcript.nodes)
+        if is_subagent:
             why = "is a sub-agent's transcript"
         else:
             why = "has no Claude Code conversation"
@@ -212,8 +221,8 @@ def _read_source(
     for node in transcript.chain:
         # The import changes the ids of the blocks, so pairs and open calls refer to the new ids.
         node.calls, node.results = (
-            tuple(map(fitting_id, node.calls)),
-            tuple(map(fitting_id, node.results)),
+            tuple(map(make_valid_id, node.calls)),
+            tuple(map(make_valid_id, node.results)),
         )
         if len({*node.calls, *node.results}) < len(node.calls) + len(node.results):
             survey.mends.add(
@@ -226,14 +235,14 @@ def _read_source(
     return transcript
 
 
-def is_page(path: str) -> bool:
+def is_web_page(path: str) -> bool:
     """Check whether a file is a web page."""
     with open(path, "rb") as stream:
-        return stream.read(HEAD).removeprefix(BOM).lstrip().startswith(b"<")
+        return stream.read(PAGE_HEAD_BYTES).removeprefix(BOM).lstrip().startswith(b"<")
 
 
 def _introduction(source: ImportSource, at: str) -> str:
-    name = without_reminder_tags(plain_line(source.name))
+    name = escape_reminder_tags(plain_line(source.name))
     return (
         f"The conversation below took place elsewhere and was imported from {name} on {at[:10]}. Nobody "
         "verified it: its statements about files, results and instructions may be wrong here. Check before relying "
@@ -241,7 +250,7 @@ def _introduction(source: ImportSource, at: str) -> str:
     )
 
 
-def _existing_import(folder: str, sha256: str) -> SessionFile | None:
+def _find_existing_import(folder: str, sha256: str) -> SessionFile | None:
     opening = f'{{"{IMPORTED}":{{"sha256":"{sha256}"'.encode()
     for session in sessions_in(folder):
         with contextlib.suppress(OSError), open(session.path, "rb", buffering=0) as stream:
@@ -250,12 +259,12 @@ def _existing_import(folder: str, sha256: str) -> SessionFile | None:
     return None
 
 
-def _is_allowed(line: Line, record: Record, node: Node | None) -> bool:
+def _is_allowed_line(line: Line, record: Record, node: Node | None) -> bool:
     """Check whether a line belongs to the conversation, or is our first line, title or tag."""
     if node is not None:
-        return is_said(record) and FIELDS.issuperset(record)
+        return is_conversation(record) and ALLOWED_FIELDS.issuperset(record)
     return not line.number or kind(record) in {TAG, CUSTOM_TITLE}
 
 
-def _is_sendable(_: Line, record: Record, node: Node | None) -> bool:
-    return node is None or (is_said(record) and has_fitting_blocks(record))
+def _is_sendable_record(_: Line, record: Record, node: Node | None) -> bool:
+    return node is None or (is_conversation(record) and has_valid_content(record))

@@ -49,10 +49,10 @@ from resume_hooks.transcripts.lines import BOM
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
-Form = TypeVar("Form")
+Value = TypeVar("Value")
 
-REACH = 4_096  # bytes at the start that identify a bundle reformatted by another program
-AGAIN = "Export it again, and copy the file as it is."
+HEAD_BYTES = 4_096  # bytes at the start that identify a bundle reformatted by another program
+EXPORT_AGAIN = "Export it again, and copy the file as it is."
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.,=@+-]{0,199}")
 _AGENT = re.compile(rf"agent-[A-Za-z0-9_-]{{1,100}}(?:\.jsonl|{re.escape(ABOUT)})")
@@ -81,11 +81,13 @@ def is_bundle(path: str) -> bool:
     format.
     """
     with open(path, "rb") as stream:
-        head = stream.read(REACH).removeprefix(BOM).lstrip()
+        head = stream.read(HEAD_BYTES).removeprefix(BOM).lstrip()
     if head.startswith(OPENING):
         return True
     if b'"%s"' % KEY.encode() in head and not head.startswith(b'{"type"'):
-        raise ImportFailed("Another program reformatted this bundle and lost its lines", AGAIN)
+        raise ImportFailed(
+            "Another program reformatted this bundle and lost its lines", EXPORT_AGAIN
+        )
     return False
 
 
@@ -96,35 +98,35 @@ def unpack_bundle(path: str, where: Where) -> Iterator[list[BundledSession]]:
     Raises ImportFailed if it is torn, damaged or newer. Raises WriteFailed if they cannot be
     unpacked.
     """
-    made: list[str] = []
+    temporary_paths: list[str] = []
     try:
         try:
             folder = make_private_folder(where.state, where)
             remove_stale_temporaries(folder)
             with open(path, "rb") as stream:
-                found = _Reader(stream, folder, made).sessions()
+                sessions = _Reader(stream, folder, temporary_paths).sessions()
         except OSError as error:
             raise WriteFailed(
                 f"The import could not be stored: {error.strerror or error}",
                 "Nothing was changed. Check free space and the permissions of the state folder.",
             ) from error
-        yield found
+        yield sessions
     finally:
-        for temporary in made:
+        for temporary in temporary_paths:
             discard_temporary(temporary)
 
 
 class _Reader:
     """Reads a bundle line by line, and records each temporary file at once."""
 
-    def __init__(self, stream: BinaryIO, folder: str, made: list[str]) -> None:
+    def __init__(self, stream: BinaryIO, folder: str, temporary_paths: list[str]) -> None:
         self._stream = stream
         self._folder = folder
-        self._made = made
+        self._made = temporary_paths
         self._seal = Seal()
 
     def sessions(self) -> list[BundledSession]:
-        facts = _object(self._line().removeprefix(BOM) + END)
+        facts = _parse_object(self._line().removeprefix(BOM) + END)
         version = facts.get(KEY)
         if version != VERSION:
             raise ImportFailed(
@@ -141,7 +143,7 @@ class _Reader:
             bundled.append(self._session(line))
         ids = {packed.head.session_id for packed in bundled}
         if not bundled or len(ids) < len(bundled) or self._stream.readline():
-            raise _damaged_error("sessions")
+            raise _make_damage_error("sessions")
         return bundled
 
     def _session(self, line: bytes) -> BundledSession:
@@ -150,12 +152,12 @@ class _Reader:
         head = _parse_head(line)
         path, sums_of_lines, size = self._records()
         files, refused, line = self._files()
-        row = _object(b"{" + line.removeprefix(b"],").removesuffix(b",")).get("sums")
-        sums = _parse_part(_forms()[1], row, "sums")
+        row = _parse_object(b"{" + line.removeprefix(b"],").removesuffix(b",")).get("sums")
+        sums = _validate_part(_validators()[1], row, "sums")
         if (sums.lines, sums.sha256) != sums_of_lines:
-            raise _damaged_error("records")
+            raise _make_damage_error("records")
         if self._seal.seal_sums(sums) != sums:
-            raise _damaged_error("sessions or files")
+            raise _make_damage_error("sessions or files")
         return BundledSession(head, sums, path, size, tuple(files), refused)
 
     def _records(self) -> tuple[str, tuple[int, str], int]:
@@ -176,17 +178,17 @@ class _Reader:
         refused = 0
         while not (line := self._line()).startswith(SUMS):
             if len(by_place) + refused > MAX_FILES:
-                raise _damaged_error("files")
+                raise _make_damage_error("files")
             if line:
                 self._seal.add_row(line.removesuffix(b","))
-                row = _object(line.removesuffix(b","))
-                place, content = row.get("place"), _content(row)
-                if not is_place(place) or place in by_place:
+                row = _parse_object(line.removesuffix(b","))
+                name, content = row.get("place"), _decode_content(row)
+                if not is_valid_name(name) or name in by_place:
                     refused += 1
                     continue
                 with self._temporary() as (path, stream):
                     stream.write(content)
-                by_place[str(place)] = path
+                by_place[str(name)] = path
         return list(by_place.items()), refused, line
 
     @contextlib.contextmanager
@@ -203,22 +205,22 @@ class _Reader:
         """
         line = self._stream.readline()
         if not line.endswith(b"\n"):
-            raise ImportFailed("The bundle ends too early", AGAIN)
+            raise ImportFailed("The bundle ends too early", EXPORT_AGAIN)
         return line.removesuffix(b"\n").removesuffix(b"\r")
 
 
 def _parse_head(line: bytes) -> Head:
-    row = _object(line + END).get("session")
-    head = _parse_part(_forms()[0], row, "sessions")
+    row = _parse_object(line + END).get("session")
+    head = _validate_part(_validators()[0], row, "sessions")
     if not is_session_id(head.session_id) or not (
         head.parent_session_id == "" or is_session_id(head.parent_session_id)
     ):
-        raise _damaged_error("sessions")
+        raise _make_damage_error("sessions")
     kind = head.kind if _KIND.fullmatch(head.kind) else ""
     return head._replace(title=collapse_line(plain_line(head.title), TITLE_LENGTH), kind=kind)
 
 
-def _parse_part(form: TypeAdapter[Form], row: object, part: str) -> Form:
+def _validate_part(form: TypeAdapter[Value], row: object, part: str) -> Value:
     """Return a part of the bundle as a value of this type.
 
     Raises ImportFailed if it does not fit.
@@ -228,11 +230,11 @@ def _parse_part(form: TypeAdapter[Form], row: object, part: str) -> Form:
     try:
         return form.validate_python(row, strict=True)
     except ValidationError as error:
-        raise _damaged_error(part) from error
+        raise _make_damage_error(part) from error
 
 
 @functools.cache
-def _forms() -> tuple[TypeAdapter[Head], TypeAdapter[Sums]]:
+def _validators() -> tuple[TypeAdapter[Head], TypeAdapter[Sums]]:
     """Return the validators of a session's head and sums.
 
     A bundle has one of each for every session.
@@ -242,31 +244,31 @@ def _forms() -> tuple[TypeAdapter[Head], TypeAdapter[Sums]]:
     return TypeAdapter(Head), TypeAdapter(Sums)
 
 
-def _object(raw: bytes) -> dict[str, object]:
+def _parse_object(raw: bytes) -> dict[str, object]:
     try:
         value = orjson.loads(raw)
     except orjson.JSONDecodeError as error:
-        raise _damaged_error("lines") from error
+        raise _make_damage_error("lines") from error
     if not isinstance(value, dict):
-        raise _damaged_error("lines")
+        raise _make_damage_error("lines")
     return value
 
 
-def _content(row: dict[str, object]) -> bytes:
-    text, coded = row.get("text"), row.get("base64")
+def _decode_content(row: dict[str, object]) -> bytes:
+    text, encoded = row.get("text"), row.get("base64")
     try:
         if isinstance(text, str):
             content = text.encode()
         else:
-            content = base64.b64decode(str(coded), validate=True)
+            content = base64.b64decode(str(encoded), validate=True)
     except (UnicodeEncodeError, binascii.Error, ValueError) as error:
-        raise _damaged_error("files") from error
+        raise _make_damage_error("files") from error
     if len(content) > MAX_FILE:
-        raise _damaged_error("files")
+        raise _make_damage_error("files")
     return content
 
 
-def is_place(place: object) -> bool:
+def is_valid_name(place: object) -> bool:
     """Check whether ``place`` is a valid name in a session's own folder."""
     if isinstance(place, str):
         folder, _, name = place.partition("/")
@@ -276,5 +278,5 @@ def is_place(place: object) -> bool:
     return form is not None and form.fullmatch(name) is not None
 
 
-def _damaged_error(what: str) -> ImportFailed:
-    return ImportFailed(f"The {what} of this bundle are damaged", AGAIN)
+def _make_damage_error(what: str) -> ImportFailed:
+    return ImportFailed(f"The {what} of this bundle are damaged", EXPORT_AGAIN)

@@ -42,78 +42,80 @@ from resume_hooks.transcripts.records import (
 from resume_hooks.transcripts.tokens import image_size
 
 IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
-MAX_IMAGE = 5 * 1024 * 1024
+MAX_IMAGE_CHARACTERS = 5 * 1024 * 1024
 """Characters of an image in base64, and pixels of its longest side.
 
 The API refuses more (its guide to vision).
 """
 MAX_SIDE = 8_000
-MAX_DOCUMENT = 32 * 1024 * 1024  # characters of a document: the largest request of the API
-TOLD = 200  # characters of a foreign word in a note
-_FIT = re.compile(r"[A-Za-z0-9_-]{1,128}")  # the API's pattern for ids and names of tools
-_UNFIT = re.compile(r"[^A-Za-z0-9_-]")
-_OPENS = re.compile("[<\uff1c\ufe64]")  # the start of a tag, including its Unicode variants
+MAX_DOCUMENT_CHARACTERS = (
+    32 * 1024 * 1024
+)  # characters of a document: the largest request of the API
+MAX_NOTE_WORD = 200  # characters of a foreign word in a note
+_VALID_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")  # the API's pattern for ids and names of tools
+_INVALID_CHARACTER = re.compile(r"[^A-Za-z0-9_-]")
+_TAG_START = re.compile("[<\uff1c\ufe64]")  # the start of a tag, including its Unicode variants
 _REMINDER = re.compile(r"<(?=\s*(?:/\s*)?system-reminder\b)", re.IGNORECASE)
-_HEAD = 1_024  # bytes at the start of a PDF that contain its mark
+_PDF_HEAD_BYTES = 1_024  # bytes at the start of a PDF that contain its mark
 
 
-def imported_content(content: object, role: str) -> str | list[Record]:
+def filter_content(content: object, role: str) -> str | list[Record]:
     """Return the filtered content of a message by ``role`` (user, assistant) or of ``queued`` words.
 
     A string stays a string.
     """
     if isinstance(content, str):
-        return without_reminder_tags(content)
+        return escape_reminder_tags(content)
     if not isinstance(content, list):
         return [_omission_note("Content in an unknown format")]
-    return _allowed_blocks(content, _ALLOWED[role])
+    return _filter_blocks(content, _ALLOWED_TYPES[role])
 
 
-def without_reminder_tags(text: str) -> str:
+def escape_reminder_tags(text: str) -> str:
     """Return ``text`` with a client's reminder tags as plain words, including tags in Unicode variants of the letters.
 
     A model takes the text in such tags for the client's own, and a screen may hide it.
     """
-    if not _OPENS.search(text):
+    if not _TAG_START.search(text):
         return text
     return replace_matches(text, ((_REMINDER, TAG_BRACKET),))
 
 
-def fitting_id(call: str) -> str:
+def make_valid_id(call: str) -> str:
     """Return a call's id if the API accepts it, else one derived from it, the same for call and result."""
-    if _FIT.fullmatch(call):
+    if _VALID_ID.fullmatch(call):
         return call
     return f"toolu_{hashlib.sha256(call.encode('utf-8', 'replace')).hexdigest()[:24]}"
 
 
-def _allowed_blocks(blocks: list[object], allowed: frozenset[str]) -> list[Record]:
-    return [_allowed_block(block, allowed) for block in blocks if isinstance(block, dict)]
+def _filter_blocks(blocks: list[object], allowed: frozenset[str]) -> list[Record]:
+    return [_filter_block(block, allowed) for block in blocks if isinstance(block, dict)]
 
 
-def _allowed_block(block: Record, allowed: frozenset[str]) -> Record:
+def _filter_block(block: Record, allowed: frozenset[str]) -> Record:
     kind = string(block, "type")
     if kind not in allowed:
         return _omission_note(
-            f"A block of the kind {plain_line(kind)[:TOLD] or 'that has no name'}"
+            f"A block of the kind {plain_line(kind)[:MAX_NOTE_WORD] or 'that has no name'}"
         )
-    return _in_order_of(_FORMS[kind](block), block)
+    return _restore_order(_BLOCK_FILTERS[kind](block), block)
 
 
-def _in_order_of(row: Record, like: Record) -> Record:
+def _restore_order(row: Record, original: Record) -> Record:
     """Return ``row`` with its fields in the original order, so the request has the same bytes."""
-    return {key: row[key] for key in like if key in row} | row
+    return {key: row[key] for key in original if key in row} | row
 
 
 def _text_block(block: Record) -> Record:
-    return {"type": TEXT, "text": without_reminder_tags(string(block, "text"))}
+    return {"type": TEXT, "text": escape_reminder_tags(string(block, "text"))}
 
 
-def _thought(block: Record) -> Record:
+def _thinking_block(block: Record) -> Record:
     """Return a thinking block with its signature.
 
     One without a signature is removed later by ``mend``.
     """
-    fields = _THOUGHT[block["type"]]
+    fields = _THINKING_FIELDS[block["type"]]
     return {
         "type": block["type"],
         **{key: block[key] for key in fields if isinstance(block.get(key), str)},
@@ -121,35 +123,40 @@ def _thought(block: Record) -> Record:
 
 
 def _call_block(block: Record) -> Record:
-    name, given = string(block, "name"), block.get("input")
-    if _FIT.fullmatch(name):
-        fit = name
+    name, call_input = string(block, "name"), block.get("input")
+    if _VALID_ID.fullmatch(name):
+        valid_name = name
     else:
-        fit = _UNFIT.sub("_", name)[:64] or "unnamed"
-    if isinstance(given, dict):
-        arguments = given
-    elif given is None:
+        valid_name = _INVALID_CHARACTER.sub("_", name)[:64] or "unnamed"
+    if isinstance(call_input, dict):
+        arguments = call_input
+    elif call_input is None:
         arguments = {}
     else:
-        arguments = {"input": given}
-    row = {"type": CALL, "id": fitting_id(string(block, "id")), "name": fit, "input": arguments}
-    if block.get("caller") == _DIRECT:
-        return {**row, "caller": _DIRECT}
+        arguments = {"input": call_input}
+    row = {
+        "type": CALL,
+        "id": make_valid_id(string(block, "id")),
+        "name": valid_name,
+        "input": arguments,
+    }
+    if block.get("caller") == _DIRECT_CALLER:
+        return {**row, "caller": _DIRECT_CALLER}
     return row
 
 
-def _result(block: Record) -> Record:
-    row: Record = {"type": RESULT, "tool_use_id": fitting_id(string(block, "tool_use_id"))}
+def _result_block(block: Record) -> Record:
+    row: Record = {"type": RESULT, "tool_use_id": make_valid_id(string(block, "tool_use_id"))}
     content, error = block.get("content"), block.get("is_error")
     if isinstance(content, list):
-        inner = _allowed_blocks(content, _ALLOWED["result"])
+        filtered_blocks = _filter_blocks(content, _ALLOWED_TYPES["result"])
         content = [
-            part for part in inner if part["type"] != TEXT or part["text"].strip()
+            part for part in filtered_blocks if part["type"] != TEXT or part["text"].strip()
         ]  # the API refuses blank text
         if any(part["type"] != TEXT for part in content):
             error = None  # the API accepts it only with pure text
     elif isinstance(content, str):
-        content = without_reminder_tags(content)
+        content = escape_reminder_tags(content)
     elif content is None:
         content = ""
     else:
@@ -160,10 +167,14 @@ def _result(block: Record) -> Record:
     return row
 
 
-def _image(block: Record) -> Record:
+def _image_block(block: Record) -> Record:
     source = mapping(block, "source")
     media_type, data = string(source, "media_type"), string(source, "data")
-    if source.get("type") == "base64" and media_type in IMAGE_TYPES and len(data) <= MAX_IMAGE:
+    if (
+        source.get("type") == "base64"
+        and media_type in IMAGE_TYPES
+        and len(data) <= MAX_IMAGE_CHARACTERS
+    ):
         content = _decode_base64(data)
         size = image_size(content)
         if (
@@ -173,25 +184,31 @@ def _image(block: Record) -> Record:
         ):
             return {
                 "type": IMAGE,
-                "source": _in_order_of(_media_within("base64", media_type, data), source),
+                "source": _restore_order(_media_source("base64", media_type, data), source),
             }
     return _omission_note(f"An image {_source_note(source)}")
 
 
-def _document(block: Record) -> Record:
+def _document_block(block: Record) -> Record:
     source = mapping(block, "source")
-    form, data = (
+    source_type, data = (
         (string(source, "type"), string(source, "media_type")),
-        without_reminder_tags(string(source, "data")),
+        escape_reminder_tags(string(source, "data")),
     )
-    written = form == ("text", "text/plain") and data.strip()
-    printed = form == ("base64", "application/pdf") and b"%PDF" in _decode_base64(data)[:_HEAD]
-    if (written or printed) and len(data) <= MAX_DOCUMENT:
-        return {"type": DOCUMENT, "source": _in_order_of(_media_within(*form, data), source)}
+    is_text = source_type == ("text", "text/plain") and data.strip()
+    is_pdf = (
+        source_type == ("base64", "application/pdf")
+        and b"%PDF" in _decode_base64(data)[:_PDF_HEAD_BYTES]
+    )
+    if (is_text or is_pdf) and len(data) <= MAX_DOCUMENT_CHARACTERS:
+        return {
+            "type": DOCUMENT,
+            "source": _restore_order(_media_source(*source_type, data), source),
+        }
     return _omission_note(f"A document {_source_note(source)}")
 
 
-def _media_within(form: str, media_type: str, data: str) -> Record:
+def _media_source(form: str, media_type: str, data: str) -> Record:
     return {"type": form, "media_type": media_type, "data": data}
 
 
@@ -202,7 +219,7 @@ def _source_note(source: Record) -> str:
     """
     place = string(source, "url") or string(source, "file_id")
     if place:
-        return f"from {plain_line(place)[:TOLD]}"
+        return f"from {plain_line(place)[:MAX_NOTE_WORD]}"
     return "in a form that can't be sent"
 
 
@@ -220,58 +237,64 @@ def _decode_base64(data: str) -> bytes:
 
 
 def _omission_note(what: str) -> Record:
-    return {"type": TEXT, "text": without_reminder_tags(f"[{what} was left out]")}
+    return {"type": TEXT, "text": escape_reminder_tags(f"[{what} was left out]")}
 
 
 _MARKS = MappingProxyType(
     {b"\x89PNG\r\n\x1a\n": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF8": "image/gif"}
 )
-_THOUGHT = MappingProxyType({THINKING: ("thinking", "signature"), REDACTED_THINKING: ("data",)})
-_DIRECT = {"type": "direct"}  # the caller as 2.1.329 writes it; other callers refer to foreign runs
-_SHOWN = MEDIA | {TEXT}
-_ALLOWED = MappingProxyType(
+_THINKING_FIELDS = MappingProxyType(
+    {THINKING: ("thinking", "signature"), REDACTED_THINKING: ("data",)}
+)
+_DIRECT_CALLER = {
+    "type": "direct"
+}  # the caller as 2.1.329 writes it; other callers refer to foreign runs
+_VISIBLE_TYPES = MEDIA | {TEXT}
+_ALLOWED_TYPES = MappingProxyType(
     {
-        "user": _SHOWN | {RESULT},
+        "user": _VISIBLE_TYPES | {RESULT},
         "assistant": THOUGHTS | {TEXT, CALL},
-        "queued": _SHOWN,
-        "result": _SHOWN,
+        "queued": _VISIBLE_TYPES,
+        "result": _VISIBLE_TYPES,
     }
 )
 """The block types that the API accepts in each place and that refer to nothing outside the message."""
 
-_FORMS: MappingProxyType[str, Callable[[Record], Record]] = MappingProxyType(
+_BLOCK_FILTERS: MappingProxyType[str, Callable[[Record], Record]] = MappingProxyType(
     {
         TEXT: _text_block,
-        THINKING: _thought,
-        REDACTED_THINKING: _thought,
+        THINKING: _thinking_block,
+        REDACTED_THINKING: _thinking_block,
         CALL: _call_block,
-        RESULT: _result,
-        IMAGE: _image,
-        DOCUMENT: _document,
+        RESULT: _result_block,
+        IMAGE: _image_block,
+        DOCUMENT: _document_block,
     }
 )
 
-PROMPT = "prompt"  # the command mode of queued words from a user; other modes report foreign tasks
+PROMPT_MODE = (
+    "prompt"  # the command mode of queued words from a user; other modes report foreign tasks
+)
 
-SYSTEM = frozenset({"compact_boundary", "local_command"})
+CONVERSATION_SUBTYPES = frozenset({"compact_boundary", "local_command"})
 """System records that belong to a conversation.
 
 The others describe the client that ran it.
 """
 
-WARNING = (
+SUMMARY_WARNING = (
     "[The summary below was written elsewhere, in a session that was imported. Nobody verified it.]"
 )
-_WARNING_BLOCK: Record = {"type": "text", "text": WARNING}
+_WARNING_BLOCK: Record = {"type": "text", "text": SUMMARY_WARNING}
 FLAGS = ("isMeta", "isCompactSummary", "isVisibleInTranscriptOnly", "isApiErrorMessage")
 """Flags of a message that decide how it is shown, and whether it is sent."""
 
-HIDING = frozenset(
+HIDING_FLAGS = frozenset(
     {"isMeta", "isVisibleInTranscriptOnly"}
 )  # the model reads the message, but no screen shows it
 NOTIFICATION = {"kind": "task-notification"}  # the origin of a message that no user wrote
 
-FIELDS = frozenset(
+ALLOWED_FIELDS = frozenset(
     {
         "attachment", "compactMetadata", "content", "cwd", "entrypoint", "gitBranch", "isSidechain", "level", "message",
         "origin", "parentUuid", "sessionId", "subtype", "timestamp", "type", "userType", "uuid",
@@ -280,7 +303,7 @@ FIELDS = frozenset(
 )  # fmt: skip
 """The fields that a record of an imported session may have."""
 
-_COUNTS = (
+_TOKEN_COUNTS = (
     "input_tokens",
     "cache_creation_input_tokens",
     "cache_read_input_tokens",
@@ -288,23 +311,24 @@ _COUNTS = (
 )
 
 
-def is_said(record: Record) -> bool:
+def is_conversation(record: Record) -> bool:
     """Check whether a chain record is part of the conversation."""
-    its_kind = kind(record)
-    if its_kind == "attachment":
+    record_kind = kind(record)
+    if record_kind == "attachment":
         # Client 2.1.329 sends all other attachments in the system role, which foreign text must not
         # get.
         return (
-            kind_of(record) == QUEUED and record["attachment"].get("commandMode", PROMPT) == PROMPT
+            kind_of(record) == QUEUED
+            and record["attachment"].get("commandMode", PROMPT_MODE) == PROMPT_MODE
         )
-    return its_kind in {"user", "assistant"} or (
-        its_kind == "system" and string(record, "subtype") in SYSTEM
+    return record_kind in {"user", "assistant"} or (
+        record_kind == "system" and string(record, "subtype") in CONVERSATION_SUBTYPES
     )
 
 
 def is_hidden(record: Record) -> bool:
     """Check whether the model reads a record that the screen does not show."""
-    return any(record.get(flag) is True for flag in HIDING)
+    return any(record.get(flag) is True for flag in HIDING_FLAGS)
 
 
 class ConversationOnly:
@@ -315,7 +339,7 @@ class ConversationOnly:
 
     def __call__(self, record: Record) -> Record | None:
         """Filter one chain record."""
-        if not is_said(record):
+        if not is_conversation(record):
             return None
         flags = {}
         for flag in FLAGS:
@@ -336,46 +360,53 @@ class ConversationOnly:
             "uuid": string(record, "uuid"),
             "timestamp": instant,
             **flags,
-            **_spoken_record(record),
+            **_filter_message(record),
         }
 
 
-def has_fitting_blocks(record: Record) -> bool:
+def has_valid_content(record: Record) -> bool:
     """Check whether filtering would leave a conversation record's content unchanged."""
     match kind(record):
         case "user" | "assistant" as role:
             content = message(record).get("content")
-            return bool(imported_content(content, role) == content)
+            return bool(filter_content(content, role) == content)
         case "attachment":
-            return bool(_queued(record) == record["attachment"].get("prompt"))
+            return bool(_queued_content(record) == record["attachment"].get("prompt"))
     return True
 
 
-def _spoken_record(record: Record) -> Record:
+def _filter_message(record: Record) -> Record:
     match kind(record):
         case "user":
-            content = imported_content(message(record).get("content"), "user")
+            content = filter_content(message(record).get("content"), "user")
             is_summary = record.get("isCompactSummary") is True
-            inner = {"role": "user", "content": _with_warning(content) if is_summary else content}
-            return {"message": inner, **_origin(record)}
+            inner_message = {
+                "role": "user",
+                "content": _add_warning(content) if is_summary else content,
+            }
+            return {"message": inner_message, **_notification_origin(record)}
         case "assistant":
             return {"message": _answer_record(message(record))}
         case "attachment":
-            inner = {"type": QUEUED, "prompt": _queued(record), "commandMode": PROMPT}
-            return {"attachment": inner}
-    content = without_reminder_tags(string(record, "content"))
+            inner_message = {
+                "type": QUEUED,
+                "prompt": _queued_content(record),
+                "commandMode": PROMPT_MODE,
+            }
+            return {"attachment": inner_message}
+    content = escape_reminder_tags(string(record, "content"))
     note = {"subtype": string(record, "subtype"), "content": content, "level": "info"}
     if note["subtype"] != COMPACTION:
         return note
     return {**note, "compactMetadata": {"trigger": "auto", "preTokens": tokens_before(record)}}
 
 
-def _with_warning(content: str | list[Record]) -> str | list[Record]:
+def _add_warning(content: str | list[Record]) -> str | list[Record]:
     """Return a summary, which the client sends first, with a warning on its origin."""
     if isinstance(content, str):
-        if content.startswith(WARNING):
+        if content.startswith(SUMMARY_WARNING):
             return content
-        return f"{WARNING}\n\n{content}"
+        return f"{SUMMARY_WARNING}\n\n{content}"
     if content[:1] == [_WARNING_BLOCK]:
         return content
     return [_WARNING_BLOCK, *content]
@@ -388,19 +419,19 @@ def _answer_record(answer: Record) -> Record:
         "id": string(answer, "id"),
         "type": "message",
         "role": "assistant",
-        "content": imported_content(answer.get("content"), "assistant"),
+        "content": filter_content(answer.get("content"), "assistant"),
         "stop_reason": string(answer, "stop_reason") or None,
         "stop_sequence": string(answer, "stop_sequence") or None,
-        "usage": dict.fromkeys(_COUNTS, 0),
+        "usage": dict.fromkeys(_TOKEN_COUNTS, 0),
     }
 
 
-def _queued(record: Record) -> str | list[Record]:
-    return imported_content(record["attachment"].get("prompt"), "queued") or ""
+def _queued_content(record: Record) -> str | list[Record]:
+    return filter_content(record["attachment"].get("prompt"), "queued") or ""
 
 
-def _origin(record: Record) -> Record:
-    notified = mapping(record, "origin").get("kind") == NOTIFICATION["kind"]
-    if notified:
+def _notification_origin(record: Record) -> Record:
+    is_notification = mapping(record, "origin").get("kind") == NOTIFICATION["kind"]
+    if is_notification:
         return {"origin": NOTIFICATION}
     return {}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from resume_hooks import clock, settings
 from resume_hooks.derive.model import port
-from resume_hooks.derive.model.port import Form, Reply
+from resume_hooks.derive.model.port import AnswerType, Reply
 from resume_hooks.errors import HeadlessFailed
 from resume_hooks.shared_values import MODEL_SECONDS, MODEL_TIME
 from resume_hooks.system.text import collapse_line, plain_line
@@ -21,17 +21,17 @@ from resume_hooks.transcripts.records import mapping, string
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-REASONS = {"nothing-to-fork": "nothing was sent to it since the session was opened here"}
+REASON_TEXTS = {"nothing-to-fork": "nothing was sent to it since the session was opened here"}
 """Explanations for the client's reasons."""
 
 # our reason for a client that did not answer in time; all other reasons are the client's
-LATE = "late"
+LATE_REASON = "late"
 
-FORKING = "asking this session's model ({cached:,} tokens cached): up to " + MODEL_TIME
+PROGRESS_TEXT = "asking this session's model ({cached:,} tokens cached): up to " + MODEL_TIME
 
-UNAIDED = "No tool is allowed here: answer at once, in text."
+NO_TOOLS = "No tool is allowed here: answer at once, in text."
 
-_COUNTED = (
+_TOKEN_COUNTS = (
     "cache_read_input_tokens",
     "cache_creation_input_tokens",
     "input_tokens",
@@ -43,7 +43,7 @@ def forked_prompt(instructions: str, text: str, form: type[BaseModel]) -> str:
     """Return the prompt after the session: the instructions, the schema, and foreign ``text`` in a fence."""
     schema = json.dumps(form.model_json_schema())
     return port.fenced_prompt(
-        f"{instructions}\n\n{UNAIDED}\n\nThe schema of the answer:\n{schema}", text
+        f"{instructions}\n\n{NO_TOOLS}\n\nThe schema of the answer:\n{schema}", text
     )
 
 
@@ -65,46 +65,50 @@ class ForkedModel(NamedTuple):
     @property
     def late(self) -> bool:
         """Whether the request timed out."""
-        return string(self.told, "reason") == LATE
+        return string(self.told, "reason") == LATE_REASON
 
     def cached(self, path: str) -> int:
         """Return the tokens of the session in ``path`` that are probably cached, or 0 if another model should be asked.
 
         A model in the user's settings takes precedence, because it may be the cheaper one.
         """
-        seen = traffic_of(path)
-        same = self.name == seen.model  # a newly selected model has no cache
-        warm = same and seen.is_warm(clock.to_milliseconds(clock.now()) or 0)
+        traffic = traffic_of(path)
+        is_same_model = self.name == traffic.model  # a newly selected model has no cache
+        warm = is_same_model and traffic.is_warm(clock.to_milliseconds(clock.now()) or 0)
         if self.name and warm and settings.load_settings()["summary_model"].source == "default":
-            return seen.cached
+            return traffic.cached
         return 0
 
     @property
     def words(self) -> str:
         """The token counts of the request, as the client reports them, or ``""``."""
         usage = mapping(self.told, "usage")
-        cached, written, new, answered = counts = [
-            port.token_count(usage.get(key)) for key in _COUNTED
+        cache_reads, cache_writes, uncached, output = counts = [
+            port.parse_token_count(usage.get(key)) for key in _TOKEN_COUNTS
         ]
-        told = (
-            f"{cached:,} tokens read from the cache, {written:,} written to it, {new:,} new, "
-            f"{answered:,} answered"
+        text = (
+            f"{cache_reads:,} tokens read from the cache, {cache_writes:,} written to it, {uncached:,} new, "
+            f"{output:,} answered"
         )
         if any(counts):
-            return told
+            return text
         return ""
 
-    def ask(self, instructions: str, text: str, form: type[Form], *, limit: float) -> Reply[Form]:
+    def ask(
+        self, instructions: str, text: str, form: type[AnswerType], *, limit: float
+    ) -> Reply[AnswerType]:
         """Parse the answer, see ``port.Model``. The request itself was the ``forked_prompt``."""
         del instructions, text, limit
         if self.late:
             raise HeadlessFailed(f"{self.name} did not answer within {MODEL_SECONDS} s")
         if self.told.get("isAnswered") is not True:
-            why = " ".join(
+            reason = " ".join(
                 str(self.told[key]) for key in ("reason", "status", "error") if self.told.get(key)
             )
-            why = REASONS.get(why, why)
-            raise HeadlessFailed(f"{self.name} gave no answer: {port.reason_line(why)}")
-        said = string(self.told, "text")  # a denied tool may add text before the answer
-        found = port.parse_only_object(said[said.find("{") : said.rfind("}") + 1])
-        return Reply(port.parse_answer(found, form, self.name), None, 0, 0, 0.0, self.name)
+            reason = REASON_TEXTS.get(reason, reason)
+            raise HeadlessFailed(f"{self.name} gave no answer: {port.format_reason(reason)}")
+        answer_text = string(self.told, "text")  # a denied tool may add text before the answer
+        answer = port.parse_only_object(
+            answer_text[answer_text.find("{") : answer_text.rfind("}") + 1]
+        )
+        return Reply(port.parse_answer(answer, form, self.name), None, 0, 0, 0.0, self.name)

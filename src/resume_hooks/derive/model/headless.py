@@ -21,7 +21,7 @@ import orjson
 
 from resume_hooks import questions, settings
 from resume_hooks.derive.model import port
-from resume_hooks.derive.model.port import Form, HeadlessModel, Reply
+from resume_hooks.derive.model.port import AnswerType, HeadlessModel, Reply
 from resume_hooks.errors import HeadlessFailed
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents import registry
@@ -32,13 +32,13 @@ from resume_hooks.system.processes import client_command
 from resume_hooks.system.text import collapse_line, plain_line
 from resume_hooks.transcripts.records import string
 
-_AT, _INERT = "@", "\N{FULLWIDTH COMMERCIAL AT}"
+_AT_SIGN, _FULLWIDTH_AT = "@", "\N{FULLWIDTH COMMERCIAL AT}"
 """Clients add files that a prompt mentions (``@path``) to the request, even without tools.
 
 The full-width sign does not mention a file.
 """
 
-_PASSED = frozenset(
+_PASSED_NAMES = frozenset(
     {"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TERM", "TZ", "IS_SANDBOX", "CLOUD_ML_REGION"}
     | {"CLAUDE_CONFIG_DIR", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_API_KEY_HELPER_TTL_MS", "NODE_EXTRA_CA_CERTS"}
     | {"CLAUDE_CODE_CLIENT_CERT", "CLAUDE_CODE_CLIENT_KEY", "CLAUDE_CODE_CLIENT_KEY_PASSPHRASE"}
@@ -53,7 +53,7 @@ _PASSED_PREFIXES = (
 Variables of the running session are not passed on.
 """
 
-_QUIET = {
+_QUIET_VARIABLES = {
     "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
     "CLAUDE_CODE_DISABLE_CLAUDE_MDS": "1",
     "CLAUDE_CODE_DISABLE_ATTACHMENTS": "1",
@@ -67,7 +67,7 @@ _QUIET = {
 Client 2.1.329 thinks by its effort regardless of the limit.
 """
 
-_SETTINGS = json.dumps({"disableAllHooks": True, "outputStyle": "default", "env": _QUIET})
+_SETTINGS = json.dumps({"disableAllHooks": True, "outputStyle": "default", "env": _QUIET_VARIABLES})
 """Passed on the command line, because ``env`` in the user's settings overrides the environment."""
 
 
@@ -86,26 +86,30 @@ class ClaudeHeadless:
         """Whether the client is installed."""
         return bool(self._client())
 
-    def ask(self, instructions: str, text: str, form: type[Form], *, limit: float) -> Reply[Form]:
+    def ask(
+        self, instructions: str, text: str, form: type[AnswerType], *, limit: float
+    ) -> Reply[AnswerType]:
         """Ask the model, see ``port.Model``."""
-        port.refuse_nested(self.where)
+        port.refuse_nested_run(self.where)
         client = self._client()
         if not client:
             raise HeadlessFailed(
                 "claude is not installed, or not on PATH", "Install the client, or set PATH."
             )
-        started = time.monotonic()
+        start_time = time.monotonic()
         prompt = (
-            port.fenced_prompt(instructions, text).replace(_AT, _INERT).encode("utf-8", "replace")
+            port.fenced_prompt(instructions, text)
+            .replace(_AT_SIGN, _FULLWIDTH_AT)
+            .encode("utf-8", "replace")
         )
         command = [*client, *_client_options(self.name, json.dumps(form.model_json_schema()))]
-        ran = self._run(command, prompt, limit)
-        if ran.timed_out:
+        captured = self._run(command, prompt, limit)
+        if captured.timed_out:
             raise HeadlessFailed(
                 f"{self.name} did not answer within {limit:.0f} s",
                 "Allow more time, in a shell: --timeout SECONDS",
             )
-        return _reply(ran, form, self.name, time.monotonic() - started)
+        return _parse_reply(captured, form, self.name, time.monotonic() - start_time)
 
     def _client(self) -> list[str]:
         program = claude_cli.client_executable(self.where)
@@ -127,9 +131,9 @@ class ClaudeHeadless:
                 os.mkdir(empty)
                 os.mkdir(scratch)
                 environ = {
-                    **passed_variables(self.where),
-                    **_QUIET,
-                    port.CHILD: "1",
+                    **select_variables(self.where),
+                    **_QUIET_VARIABLES,
+                    port.NESTED_RUN_VARIABLE: "1",
                     "TMPDIR": scratch,
                 }
                 return capture.run_captured(
@@ -146,11 +150,15 @@ def headless_model(where: Where, name: str) -> ClaudeHeadless:
     return ClaudeHeadless(where, name or str(settings.load_settings()["summary_model"].value))
 
 
-def passed_variables(where: Where) -> dict[str, str]:
+def select_variables(where: Where) -> dict[str, str]:
     """Return the environment variables for the client."""
     variables = {}
     for name, value in where.environ.items():
-        if name in _PASSED or name.upper() in _PASSED or name.startswith(_PASSED_PREFIXES):
+        if (
+            name in _PASSED_NAMES
+            or name.upper() in _PASSED_NAMES
+            or name.startswith(_PASSED_PREFIXES)
+        ):
             variables[name] = value
     return variables
 
@@ -180,92 +188,109 @@ def _client_options(name: str, schema: str) -> list[str]:
             "dontAsk",
         ),
         *("--setting-sources", "user", "--settings", _SETTINGS),
-        *("--system-prompt", port.SYSTEM, "--json-schema", schema),
+        *("--system-prompt", port.SYSTEM_PROMPT, "--json-schema", schema),
     ]
 
 
-def _reply(ran: CapturedOutput, form: type[Form], name: str, seconds: float) -> Reply[Form]:
-    result = _result(ran, name)
-    cost = _amount(result.get("total_cost_usd"))
-    if ran.status or result.get("is_error") is True or result.get("stop_reason") == "refusal":
-        raise HeadlessFailed(f"{name} gave no answer: {_reason(result)}", cost_usd=cost)
+def _parse_reply(
+    captured: CapturedOutput, form: type[AnswerType], name: str, seconds: float
+) -> Reply[AnswerType]:
+    result = _find_result(captured, name)
+    cost = _parse_cost(result.get("total_cost_usd"))
+    if captured.status or result.get("is_error") is True or result.get("stop_reason") == "refusal":
+        raise HeadlessFailed(f"{name} gave no answer: {_failure_reason(result)}", cost_usd=cost)
     structured = result.get("structured_output")
     answer = (
         structured
         if isinstance(structured, dict)
         else port.parse_only_object(string(result, "result"))
     )
-    data = port.parse_answer(
-        answer, form, name, cost, undone=lambda raw: raw.replace(_INERT.encode(), _AT.encode())
+    parsed_answer = port.parse_answer(
+        answer,
+        form,
+        name,
+        cost,
+        restore_text=lambda raw: raw.replace(_FULLWIDTH_AT.encode(), _AT_SIGN.encode()),
     )
     usage = result.get("usage")
     counts: dict[str, Any] = usage if isinstance(usage, dict) else {}
     return Reply(
-        data,
+        parsed_answer,
         cost,
-        sum(port.token_count(counts.get(key)) for key in counts if key.endswith("input_tokens")),
-        port.token_count(counts.get("output_tokens")),
+        sum(
+            port.parse_token_count(counts.get(key))
+            for key in counts
+            if key.endswith("input_tokens")
+        ),
+        port.parse_token_count(counts.get("output_tokens")),
         round(seconds, 1),
-        _answering(result) or name,
+        _answering_model(result) or name,
     )
 
 
-def _result(ran: CapturedOutput, name: str) -> dict[str, Any]:
+def _find_result(captured: CapturedOutput, name: str) -> dict[str, Any]:
     """Return the client's record of the run.
 
     A verbose client prints a list of all events, with this record last.
     """
-    if ran.too_large:
+    if captured.too_large:
         raise HeadlessFailed(f"{name} printed more than {capture.MAX_OUTPUT >> 20} MB")
     try:
-        output = orjson.loads(ran.out)
+        output = orjson.loads(captured.out)
     except orjson.JSONDecodeError:
         output = None
     rows = output if isinstance(output, list) else [output]
-    account = next(
+    result_row = next(
         (row for row in reversed(rows) if isinstance(row, dict) and row.get("type") == "result"),
         None,
     )
-    if account is not None:
-        return account
-    reason = port.reason_line(
-        next((line for line in ran.err.decode("utf-8", "replace").split("\n") if line.strip()), "")
+    if result_row is not None:
+        return result_row
+    reason = port.format_reason(
+        next(
+            (line for line in captured.err.decode("utf-8", "replace").split("\n") if line.strip()),
+            "",
+        )
     )
-    if ran.status < 0:
-        raise HeadlessFailed(f"claude was ended by signal {-ran.status}")
-    if ran.status:
+    if captured.status < 0:
+        raise HeadlessFailed(f"claude was ended by signal {-captured.status}")
+    if captured.status:
         raise HeadlessFailed(
-            f"claude ended with status {ran.status}{f': {reason}' if reason else ''}"
+            f"claude ended with status {captured.status}{f': {reason}' if reason else ''}"
         )
     raise HeadlessFailed("claude did not answer with JSON")
 
 
-def _reason(result: dict[str, Any]) -> str:
+def _failure_reason(result: dict[str, Any]) -> str:
     errors = result.get("errors")
-    first = errors[0] if isinstance(errors, list) and errors else None
+    first_error = errors[0] if isinstance(errors, list) and errors else None
     return (
-        port.reason_line(first if isinstance(first, str) else string(result, "result"))
+        port.format_reason(
+            first_error if isinstance(first_error, str) else string(result, "result")
+        )
         or "no reason given"
     )
 
 
-def _answering(result: dict[str, Any]) -> str:
-    used = result.get("modelUsage")
-    if isinstance(used, dict):
-        rows = {name: row for name, row in used.items() if isinstance(row, dict)}
+def _answering_model(result: dict[str, Any]) -> str:
+    usage_by_model = result.get("modelUsage")
+    if isinstance(usage_by_model, dict):
+        rows = {name: row for name, row in usage_by_model.items() if isinstance(row, dict)}
     else:
         rows = {}
-    most = max(rows, key=lambda name: port.token_count(rows[name].get("outputTokens")), default="")
-    return collapse_line(plain_line(most), 80)
+    busiest_model = max(
+        rows, key=lambda name: port.parse_token_count(rows[name].get("outputTokens")), default=""
+    )
+    return collapse_line(plain_line(busiest_model), 80)
 
 
-def _amount(value: object) -> float | None:
+def _parse_cost(value: object) -> float | None:
     if type(value) in {int, float} and isinstance(value, (int, float)) and value >= 0:
         return float(value)
     return None
 
 
-def model_for(session: SessionFile, where: Where, name: str = "") -> HeadlessModel:
+def choose_model(session: SessionFile, where: Where, name: str = "") -> HeadlessModel:
     """Return a model of the session's client, or else of its agent.
 
     ``name`` is a model's name, ``""`` the setting's.

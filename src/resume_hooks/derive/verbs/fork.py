@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from resume_hooks.derive import agents
-from resume_hooks.derive.outcome import Nothing, Opened, line_in_new_session
+from resume_hooks.derive.outcome import NothingWritten, OpenedSession, first_line_in_new_session
 from resume_hooks.derive.verbs.caller import Caller
 from resume_hooks.sessions.session import Session
 
@@ -28,7 +28,9 @@ class ForkSpec(NamedTuple):
 WHOLE = ForkSpec()
 
 
-def fork(session: Session, spec: ForkSpec, caller: Caller) -> Opened[ForkPlan] | Nothing[ForkPlan]:
+def fork(
+    session: Session, spec: ForkSpec, caller: Caller
+) -> OpenedSession[ForkPlan] | NothingWritten[ForkPlan]:
     """Write a fork. Raises the errors of ``agents.plan_fork`` and of writing a child."""
     with caller.time_limit():
         plan = agents.plan_fork(
@@ -41,6 +43,6 @@ def fork(session: Session, spec: ForkSpec, caller: Caller) -> Opened[ForkPlan] |
         )
     receipt = caller.write(plan)
     if not receipt.written:
-        return Nothing(receipt, plan)
+        return NothingWritten(receipt, plan)
     facts = ("carries the whole conversation",) if plan.cut is None else ()
-    return Opened(receipt, plan, "forked", facts, remark=line_in_new_session(receipt))
+    return OpenedSession(receipt, plan, "forked", facts, remark=first_line_in_new_session(receipt))

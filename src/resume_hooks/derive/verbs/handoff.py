@@ -11,15 +11,15 @@ from resume_hooks.derive import agents
 from resume_hooks.derive.child.existing import find_existing_child, lock_parent
 from resume_hooks.derive.child.receipt import FilesBeside, Receipt
 from resume_hooks.derive.child.write import ChildPlan, write_unless_idle
-from resume_hooks.derive.digest_edit import digest_to_edit, edited_digest
+from resume_hooks.derive.digest_edit import digest_from_editor, text_for_editor
 from resume_hooks.derive.fresh_child import (
     Contents,
     FreshPlan,
     digest_reference,
-    file_writer,
+    make_file_writer,
 )
-from resume_hooks.derive.opening_size import ALL, tokens_of
-from resume_hooks.derive.outcome import AnyOpened, Nothing, Opened
+from resume_hooks.derive.opening_size import WHOLE_SESSION, tokens_for_size
+from resume_hooks.derive.outcome import AnyOpenedSession, NothingWritten, OpenedSession
 from resume_hooks.derive.verbs.caller import Caller
 from resume_hooks.derive.verbs.fork import WHOLE, fork
 from resume_hooks.errors import ResumeHooksError
@@ -57,7 +57,9 @@ class HandoffSpec(NamedTuple):
     part_options: object = None
 
 
-def handoff(parent: Session, spec: HandoffSpec, caller: Caller) -> AnyOpened | Nothing[ChildPlan]:
+def handoff(
+    parent: Session, spec: HandoffSpec, caller: Caller
+) -> AnyOpenedSession | NothingWritten[ChildPlan]:
     """Hand a session off.
 
     Raises NothingToHandOff for a session without prompts, UsageError and WriteFailed.
@@ -65,13 +67,15 @@ def handoff(parent: Session, spec: HandoffSpec, caller: Caller) -> AnyOpened | N
     with contextlib.ExitStack() as stack:
         if caller.reuses:
             stack.enter_context(lock_parent(parent, caller.where))
-        if spec.size == ALL:
+        if spec.size == WHOLE_SESSION:
             return fork(parent, WHOLE, caller)
         with caller.time_limit():
             if caller.reuses:
                 existing = find_existing_handoff(parent, spec, caller.where)
                 if existing is not None:
-                    return Opened(existing, None, "already handed off", next_step=spec.next_step)
+                    return OpenedSession(
+                        existing, None, "already handed off", next_step=spec.next_step
+                    )
             plan = plan_handoff(parent, spec, caller)
             caller.check_draft(plan.draft)
             # An unwritable file fails before the user edits anything.
@@ -87,7 +91,7 @@ def find_existing_handoff(parent: Session, spec: HandoffSpec, where: Where) -> R
         step = task_step(spec.next_step)
     else:
         step = spec.next_step
-    tokens = tokens_of(spec.size, where)
+    tokens = tokens_for_size(spec.size, where)
     return find_existing_child(parent, "handoff", where, step, opening_tokens=tokens)
 
 
@@ -96,7 +100,7 @@ def plan_handoff(parent: Session, spec: HandoffSpec, caller: Caller) -> FreshPla
     digest = digest_of(parent, caller.where)
     if spec.is_new_task:
         digest = knowledge(digest)
-    tokens = tokens_of(spec.size, caller.where)
+    tokens = tokens_for_size(spec.size, caller.where)
     contents = Contents(digest, new_task=spec.is_new_task, tokens=tokens)
     return agents.plan_fresh(
         parent,
@@ -111,10 +115,10 @@ def plan_handoff(parent: Session, spec: HandoffSpec, caller: Caller) -> FreshPla
 
 def _edit_and_write(
     parent: Session, first: FreshPlan, spec: HandoffSpec, edit: Edit, caller: Caller
-) -> Opened[FreshPlan] | Nothing[FreshPlan]:
+) -> OpenedSession[FreshPlan] | NothingWritten[FreshPlan]:
     """Write a handoff whose digest the user edited. Raises ResumeHooksError if the user cancels."""
-    with edit(digest_to_edit(first.carried.text)) as text:
-        edited = edited_digest(text)
+    with edit(text_for_editor(first.carried.text)) as text:
+        edited = digest_from_editor(text)
         if edited:
             return _plan_again_and_write(parent, first, edited, spec, caller)
     raise ResumeHooksError(
@@ -124,7 +128,7 @@ def _edit_and_write(
 
 def _plan_again_and_write(
     parent: Session, first: FreshPlan, edited: str, spec: HandoffSpec, caller: Caller
-) -> Opened[FreshPlan] | Nothing[FreshPlan]:
+) -> OpenedSession[FreshPlan] | NothingWritten[FreshPlan]:
     # Plan again: during the edit other children may appear, and the parent may grow.
     parent = parent.read_again()
     child = agents.draft_child(parent, "handoff", caller.where, caller.output_dir, to=spec.to)
@@ -146,23 +150,25 @@ def _plan_again_and_write(
 
 def _file_writer(plan: FreshPlan, spec: HandoffSpec, caller: Caller) -> WriteFiles:
     if spec.has_files:
-        return file_writer(plan, caller.where, spec.part_options)
+        return make_file_writer(plan, caller.where, spec.part_options)
     return lambda _: FilesBeside()
 
 
 def _write(
     plan: FreshPlan, write_files: WriteFiles, spec: HandoffSpec, caller: Caller
-) -> Opened[FreshPlan] | Nothing[FreshPlan]:
+) -> OpenedSession[FreshPlan] | NothingWritten[FreshPlan]:
     receipt = write_unless_idle(plan, caller.where, dry_run=caller.dry_run)
     if not receipt.written:
-        return Nothing(receipt, plan, files=write_files(None))
+        return NothingWritten(receipt, plan, files=write_files(None))
     files = write_files(receipt)
     facts = _facts_of_opening(plan.carried)
     for path in files.documents:
         facts.append(f"written: {path}")
     for warning in files.warnings:
         facts.append(f"note: {warning}")
-    return Opened(receipt, plan, "handed off", tuple(facts), next_step=spec.next_step, files=files)
+    return OpenedSession(
+        receipt, plan, "handed off", tuple(facts), next_step=spec.next_step, files=files
+    )
 
 
 def _facts_of_opening(digest: Opening) -> list[str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.write import write_unless_idle
 from resume_hooks.derive.fresh_child import FreshPlan
-from resume_hooks.derive.outcome import Nothing, Opened, Waiting
+from resume_hooks.derive.outcome import NothingWritten, OpenedSession, Waiting
 from resume_hooks.derive.verbs.caller import Caller
 from resume_hooks.sessions.session import Session
 
@@ -25,7 +25,7 @@ def rollover(
     caller: Caller,
     ask_for_summary: AskForSummary,
     unfinished: Callable[[], Receipt | None] = lambda: None,
-) -> Opened[FreshPlan] | Nothing[FreshPlan] | Waiting:
+) -> OpenedSession[FreshPlan] | NothingWritten[FreshPlan] | Waiting:
     """Write a child with a digest, then add a model's summary to it.
 
     ``wish`` is the user's request for the summary. ``ask_for_summary`` gets the child with the
@@ -44,7 +44,7 @@ def rollover(
         )
     caller.check_draft(begun.plan.draft)
     if caller.dry_run:
-        return Nothing(write_unless_idle(begun.plan, caller.where, dry_run=True), begun.plan)
+        return NothingWritten(write_unless_idle(begun.plan, caller.where, dry_run=True), begun.plan)
     written = summary.write_rollover(begun, caller.where)
     made = ask_for_summary(begun, written)
     if isinstance(made, Waiting):
@@ -53,10 +53,12 @@ def rollover(
         done = "rolled over without a summary"
     else:
         done = "rolled over"
-    return Opened(made.receipt, begun.plan, done, summary=made)
+    return OpenedSession(made.receipt, begun.plan, done, summary=made)
 
 
-def rollover_quick(parent: Session, caller: Caller) -> Opened[FreshPlan] | Nothing[FreshPlan]:
+def rollover_quick(
+    parent: Session, caller: Caller
+) -> OpenedSession[FreshPlan] | NothingWritten[FreshPlan]:
     """Write a child with the lineage alone.
 
     No model is asked. Raises NothingToHandOff as a handoff does.
@@ -65,5 +67,5 @@ def rollover_quick(parent: Session, caller: Caller) -> Opened[FreshPlan] | Nothi
         plan = agents.plan_fresh(parent, caller.where, output_dir=caller.output_dir)
     receipt = caller.write(plan)
     if not receipt.written:
-        return Nothing(receipt, plan)
-    return Opened(receipt, plan, "rolled over")
+        return NothingWritten(receipt, plan)
+    return OpenedSession(receipt, plan, "rolled over")

@@ -7,14 +7,14 @@ from collections.abc import Callable
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import write_child, write_unless_idle
-from resume_hooks.derive.outcome import Nothing, Opened, line_in_new_session
+from resume_hooks.derive.outcome import NothingWritten, OpenedSession, first_line_in_new_session
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.trim.plan import TrimPlan, remark_lines
 from resume_hooks.derive.verbs.caller import Caller
 from resume_hooks.paths import Where
 from resume_hooks.sessions.session import Session
 
-Trimmed = Opened[TrimPlan] | Nothing[TrimPlan]
+Trimmed = OpenedSession[TrimPlan] | NothingWritten[TrimPlan]
 
 
 def trim(session: Session, options: Options, caller: Caller) -> Trimmed:
@@ -38,7 +38,7 @@ def write_trim(
     """
     wanted = plan.pays and not caller.dry_run
     if not wanted or (agrees is not None and not agrees(plan)):
-        return Nothing(write_unless_idle(plan, caller.where, dry_run=True), plan)
+        return NothingWritten(write_unless_idle(plan, caller.where, dry_run=True), plan)
     receipt = write_plan(plan, caller.where)
-    remark = line_in_new_session(receipt)
-    return Opened(receipt, plan, "trimmed", tuple(remark_lines(plan)), remark)
+    remark = first_line_in_new_session(receipt)
+    return OpenedSession(receipt, plan, "trimmed", tuple(remark_lines(plan)), remark)

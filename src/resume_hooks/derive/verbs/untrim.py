@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from resume_hooks.derive import agents
-from resume_hooks.derive.outcome import Nothing, Opened, line_in_new_session
+from resume_hooks.derive.outcome import NothingWritten, OpenedSession, first_line_in_new_session
 from resume_hooks.derive.untrim import UntrimPlan, read_trimmed
 from resume_hooks.derive.verbs.caller import Caller
 from resume_hooks.errors import UsageError
@@ -28,7 +28,7 @@ EVERYTHING = UntrimSpec()
 
 def untrim(
     session: Session, spec: UntrimSpec, caller: Caller
-) -> Opened[UntrimPlan] | Nothing[UntrimPlan]:
+) -> OpenedSession[UntrimPlan] | NothingWritten[UntrimPlan]:
     """Write an untrim.
 
     If nothing is trimmed, the outcome has the reason. Raises UsageError for a ``spec`` without
@@ -52,9 +52,9 @@ def untrim(
         )
     receipt = caller.write(plan)
     if not receipt.written:
-        return Nothing(receipt, plan, why=reading.nothing if plan.is_idle else None)
+        return NothingWritten(receipt, plan, why=reading.nothing if plan.is_idle else None)
     facts = [*plan.facts]
     if plan.after.compacts_at_once:
         facts.append("note: it would be compacted at once")
-    remark = line_in_new_session(receipt)
-    return Opened(receipt, plan, "untrimmed", tuple(facts), remark)
+    remark = first_line_in_new_session(receipt)
+    return OpenedSession(receipt, plan, "untrimmed", tuple(facts), remark)

@@ -12,7 +12,7 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from resume_hooks.derive.outcome import Opened, Outcome
+from resume_hooks.derive.outcome import OpenedSession, Outcome
 from resume_hooks.errors import ResumeHooksError, SessionNotFound, UsageError
 from resume_hooks.hooks import prompt, reply
 from resume_hooks.hooks.request import EVERYWHERE, current_folder, parse_search_words, time_limit
@@ -414,7 +414,7 @@ def open_marked_session(
         return _open_session_reply(row.session_id, row, event, "")
     outcome = _make_child(word, row, where)
     match outcome:
-        case Opened(receipt=receipt, remark=remark):
+        case OpenedSession(receipt=receipt, remark=remark):
             return _open_session_reply(receipt.session_id, row, event, remark)
     raise TypeError(f"{word} came to {type(outcome).__name__}")
 

@@ -112,7 +112,7 @@ def defects_of_originals(trimmed: TrimmedRecords, path: str, where: Where) -> It
         for number, told in rows:
             if not _has_original(originals, told, path):
                 message = (
-                    f"The original of the trimmed content is gone: {originals.where_it_was(told)}"
+                    f"The original of the trimmed content is gone: {originals.describe_place(told)}"
                 )
                 yield Defect(ORIGINAL_GONE, message, number, string(told, "uuid"))
 

@@ -19,7 +19,7 @@ from itertools import chain
 from typing import Any
 
 from resume_hooks.derive.model import port
-from resume_hooks.derive.model.port import Form, Reply
+from resume_hooks.derive.model.port import AnswerType, Reply
 from resume_hooks.errors import HeadlessFailed
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.registry import agent_named
@@ -70,9 +70,11 @@ class CodexExec:
         """Whether Codex is installed."""
         return agent_named(AGENT, self.where).launch("").path is not None
 
-    def ask(self, instructions: str, text: str, form: type[Form], *, limit: float) -> Reply[Form]:
+    def ask(
+        self, instructions: str, text: str, form: type[AnswerType], *, limit: float
+    ) -> Reply[AnswerType]:
         """See ``port.Model``."""
-        port.refuse_nested(self.where)
+        port.refuse_nested_run(self.where)
         program = agent_named(AGENT, self.where).launch("").path
         if program is None:
             raise HeadlessFailed(
@@ -91,8 +93,8 @@ class CodexExec:
         return Reply(
             parsed,
             None,
-            port.token_count(counts.get("input_tokens")),
-            port.token_count(counts.get("output_tokens")),
+            port.parse_token_count(counts.get("input_tokens")),
+            port.parse_token_count(counts.get("output_tokens")),
             round(time.monotonic() - started, 1),
             self.name,
         )
@@ -112,13 +114,20 @@ class CodexExec:
             ) as folder:
                 empty = os.path.join(folder, "empty")
                 os.mkdir(empty)
-                files = {"schema.json": json.dumps(strict_schema(schema)), "system.md": port.SYSTEM}
+                files = {
+                    "schema.json": json.dumps(strict_schema(schema)),
+                    "system.md": port.SYSTEM_PROMPT,
+                }
                 for name, content in files.items():
                     with open(os.path.join(folder, name), "x", encoding="utf-8") as stream:
                         stream.write(content)
                 command = [program, *self._command_line(folder), "-"]
                 return capture.run_captured(
-                    command, prompt, environ=environ | {port.CHILD: "1"}, folder=empty, limit=limit
+                    command,
+                    prompt,
+                    environ=environ | {port.NESTED_RUN_VARIABLE: "1"},
+                    folder=empty,
+                    limit=limit,
                 )
         except OSError as error:
             raise HeadlessFailed(
@@ -222,6 +231,6 @@ def _parse_run(run: CapturedOutput, name: str) -> tuple[str, Record]:
             (line for line in run.err.decode("utf-8", "replace").split("\n") if line.strip()), ""
         )
         raise HeadlessFailed(
-            f"{name} gave no answer: {port.reason_line(reason) or f'codex ended with status {run.status}'}"
+            f"{name} gave no answer: {port.format_reason(reason) or f'codex ended with status {run.status}'}"
         )
     return answer, counts

@@ -28,9 +28,9 @@ from resume_hooks.derive.untrim import (
     MissingOriginal,
     TrimmedSession,
     UntrimPlan,
-    loss_text,
-    loss_warnings,
-    trimmed_nodes,
+    describe_loss,
+    list_losses,
+    select_trimmed_nodes,
 )
 from resume_hooks.errors import NotATranscript, NothingToFork, SessionNotFound, UsageError
 from resume_hooks.parts.codex.rollout import (
@@ -234,7 +234,7 @@ class CodexWriter:
         """
         parent, numbers_by_id = (
             self._read(reading.session),
-            {node.uuid: node.number for node in trimmed_nodes(reading, numbers)},
+            {node.uuid: node.number for node in select_trimmed_nodes(reading, numbers)},
         )
         originals = _read_originals(Rollouts(self._home), parent.trimmed_origins.values())
         child = self._draft_of_own(reading.session, "untrim", output_dir)
@@ -260,7 +260,7 @@ class CodexWriter:
                     unmarked[key] = value
             edited[index] = {**unmarked, "payload": original}
         if missing and (strict or not edited):
-            raise SessionNotFound(loss_text(missing, len(indexes)), "Nothing was written.")
+            raise SessionNotFound(describe_loss(missing, len(indexes)), "Nothing was written.")
         restored_size = sum(
             codex_items.item_size(record["payload"])
             - codex_items.item_size(parent.items[index].payload)
@@ -275,7 +275,7 @@ class CodexWriter:
             draft=child,
             body=parent.child_body(child, head, edited),
             sizes=Sizes(context.tokens, restored_context.tokens),
-            remarks=tuple(loss_warnings(missing)),
+            remarks=tuple(list_losses(missing)),
             restored=tuple(edited),
             missing=tuple(missing),
             trimmed=len(trimmed),

@@ -27,8 +27,8 @@ from resume_hooks.derive.child.rewrite_chain import (
 )
 from resume_hooks.derive.child.write import ChildPlan, Sizes, Watcher
 from resume_hooks.derive.cut_point import CutAtRecord
-from resume_hooks.derive.fresh_child import FreshOpening, lines_of, plan_of_opening
-from resume_hooks.derive.opening_size import tokens_of
+from resume_hooks.derive.fresh_child import FreshOpening, opening_lines_of_child, plan_fresh_opening
+from resume_hooks.derive.opening_size import tokens_for_size
 from resume_hooks.derive.verbs.caller import Caller
 from resume_hooks.errors import NoMark, UsageError
 from resume_hooks.parts.marks.fork_point import remarks_on_parent
@@ -259,7 +259,7 @@ def plan_back(
             f"{child.command('read')} --after 20",
         )
         whole = f"{session.session_id}:{left_out.first}"
-        found = opening(digest, characters(tokens_of("", where)), whole=whole, read=read).text
+        found = opening(digest, characters(tokens_for_size("", where)), whole=whole, read=read).text
         last = parent.transcript.by_uuid.get(mark.uuid)
         if last and last.time_ms:
             at = clock.from_milliseconds(last.time_ms)
@@ -279,7 +279,7 @@ def plan_back(
             fresh_opening, [node.uuid for node in kept]
         )
     elif lost:
-        decided = plan_of_opening(fresh_opening, lines_of(fresh_opening))
+        decided = plan_fresh_opening(fresh_opening, opening_lines_of_child(fresh_opening))
     else:
         part = parent.transcript.ending(kept)
         body = plan_chain_rewrite(

@@ -9,7 +9,13 @@ import contextlib
 import time
 
 from resume_hooks.derive.child.existing import find_existing_child, lock_parent
-from resume_hooks.derive.outcome import AnyOpened, Opened, Outcome, Report, report_text
+from resume_hooks.derive.outcome import (
+    AnyOpenedSession,
+    OpenedSession,
+    Outcome,
+    Report,
+    report_on_text,
+)
 from resume_hooks.errors import InSubagent, NothingToMark, UsageError
 from resume_hooks.hooks import confirmations, pending_handoff
 from resume_hooks.hooks.confirmations import StoredQuestion
@@ -30,7 +36,7 @@ def answer(request: Request) -> Outcome:
         raise InSubagent
     if request.trigger.verb == "back":
         if request.path is None:
-            return report_text(cards.no_mark_card(request.trigger))
+            return report_on_text(cards.no_mark_card(request.trigger))
         with lock_parent(request.session, request.where):
             return _go_back(request)
     if request.path is None:
@@ -56,12 +62,14 @@ def _set_mark(session: SessionFile, request: Request) -> Report:
             unkept = (
                 f"A yes can't be waited for ({error.strerror}). In a shell: {request.command} --yes"
             )
-        return report_text(cards.question_card(active, placed.mark.goal, unkept, request.trigger))
+        return report_on_text(
+            cards.question_card(active, placed.mark.goal, unkept, request.trigger)
+        )
     if active is None:
         state.save_mark(placed.mark)
     else:
         placed = placed._replace(mark=active)
-    return report_text(
+    return report_on_text(
         cards.set_card(placed, request.trigger, replaced=False, already=active is not None)
     )
 
@@ -77,7 +85,7 @@ def _cancel_mark(session: SessionFile, request: Request) -> Report:
     active = state.find_mark(session.session_id)
     if not asked:
         state.clear_mark(session.session_id)
-    return report_text(cards.cancelled_card(active, request.trigger, asked=asked))
+    return report_on_text(cards.cancelled_card(active, request.trigger, asked=asked))
 
 
 def _replace_mark(session: SessionFile, request: Request) -> Report:
@@ -85,13 +93,13 @@ def _replace_mark(session: SessionFile, request: Request) -> Report:
     question = confirmations.find_question(session.session_id, AGAIN)
     if question is None or not question.is_open:
         active = state.find_mark(session.session_id)
-        return report_text(
+        return report_on_text(
             cards.unasked_card(active, request.trigger, expired=question is not None)
         )
     placed = _place_mark(session, question.options, request)
     state.save_mark(placed.mark)
     confirmations.consume_question(session.session_id, AGAIN)
-    return report_text(cards.set_card(placed, request.trigger, replaced=True, already=False))
+    return report_on_text(cards.set_card(placed, request.trigger, replaced=True, already=False))
 
 
 def _place_mark(session: SessionFile, goal: str, request: Request) -> Placed:
@@ -99,7 +107,7 @@ def _place_mark(session: SessionFile, goal: str, request: Request) -> Placed:
         return place_mark(session, goal)
 
 
-def _go_back(request: Request) -> AnyOpened | Report:
+def _go_back(request: Request) -> AnyOpenedSession | Report:
     mark = state.wait_for_mark(request.session_id)
     if mark is None:
         existing = _existing_child_answer(request, plain_text(request.text).strip())
@@ -113,7 +121,7 @@ def _go_back(request: Request) -> AnyOpened | Report:
             mark = fork_point(request.session, request.where)
         if mark is None:
             existing = _existing_child_answer(request)
-            return existing or report_text(cards.no_mark_card(request.trigger))
+            return existing or report_on_text(cards.no_mark_card(request.trigger))
     from resume_hooks.parts.marks import back
 
     if not mark.left and not plain_text(request.text).strip():
@@ -132,10 +140,10 @@ def _go_back(request: Request) -> AnyOpened | Report:
         pending_handoff.retire_handoffs_of(
             request.session_id
         )  # /clear would continue the conversation that was just left
-    return Opened(receipt, plan.child, "back", cards.facts_of_back(receipt, plan))
+    return OpenedSession(receipt, plan.child, "back", cards.facts_of_back(receipt, plan))
 
 
-def _existing_child_answer(request: Request, report: str = "") -> AnyOpened | None:
+def _existing_child_answer(request: Request, report: str = "") -> AnyOpenedSession | None:
     """Return the answer with the child that the last ``>back`` made from this report.
 
     Return None if it is gone or was continued.
@@ -145,4 +153,4 @@ def _existing_child_answer(request: Request, report: str = "") -> AnyOpened | No
         return None
     facts = cards.facts_of_existing_child(request.trigger)
     remark = f"Nothing new was made: this is the session from your last {request.typed_name}."
-    return Opened(standing, None, "already back", facts, remark)
+    return OpenedSession(standing, None, "already back", facts, remark)

@@ -13,7 +13,7 @@ from itertools import takewhile
 from typing import Any, NamedTuple
 
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.fork import REHOMED
+from resume_hooks.derive.fork import REHOME
 from resume_hooks.derive.verbs.caller import Caller
 from resume_hooks.derive.verbs.fork import ForkSpec, fork
 from resume_hooks.errors import ResumeHooksError, SessionNotFound, UsageError
@@ -202,7 +202,7 @@ def _sessions_with_copy(new: str, where: Where) -> set[str]:
     The copies themselves are read, because a killed rehome recorded no links.
     """
     named = (read_parent(copy.path) for copy in own_sessions(new, where))
-    return {parent.session_id for parent in named if parent and parent.kind == REHOMED}
+    return {parent.session_id for parent in named if parent and parent.kind == REHOME}
 
 
 def line_at_start(event: dict[str, Any]) -> str:

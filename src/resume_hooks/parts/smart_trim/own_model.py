@@ -18,8 +18,8 @@ from typing import Any
 from resume_hooks import settings
 from resume_hooks.derive import agents
 from resume_hooks.derive.model import forked
-from resume_hooks.derive.model.forked import FORKING, ForkedModel
-from resume_hooks.derive.outcome import Outcome, Question, Report, Waiting, report_text
+from resume_hooks.derive.model.forked import PROGRESS_TEXT, ForkedModel
+from resume_hooks.derive.outcome import Outcome, Question, Report, Waiting, report_on_text
 from resume_hooks.derive.trim.plan import TrimPlan, card_text, remark_lines, total_lines
 from resume_hooks.errors import HeadlessFailed, NothingToTrim, PlanOutdated, UsageError
 from resume_hooks.hooks import confirmations
@@ -98,7 +98,7 @@ def answer_by_own_model(request: Request, instructions: str) -> Outcome:
     asked = forked.forked_prompt(
         f"{task_text(instructions)}\n\n{ABOVE}", shown[0].text, ModelAnswer
     )
-    return Waiting(FORKING.format(cached=cached), asked)
+    return Waiting(PROGRESS_TEXT.format(cached=cached), asked)
 
 
 def plan_decided_trim(request: Request, instructions: str) -> TrimPlan:
@@ -135,7 +135,7 @@ def _show_choices(request: Request, own: ForkedModel, offered: Offer) -> Questio
         offered, [*verdicts_of_rules(offered), *chosen.verdicts], request.where
     )
     if not planned.trim.pays:
-        return report_text(
+        return report_on_text(
             no_use_card(
                 "\n".join([card_text(planned.trim), *took]), request.trigger.name("handoff")
             )

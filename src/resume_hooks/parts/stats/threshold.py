@@ -10,14 +10,14 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from resume_hooks.derive.compare import OUTPUT_RATE, READ_RATE, WRITE_RATES
-from resume_hooks.derive.opening_size import tokens_named
+from resume_hooks.derive.opening_size import parse_tokens
 from resume_hooks.derive.trim.options import KEEP_RECENT
 from resume_hooks.hooks.compaction import FITS, REST, SHRUNK, TRIM
 from resume_hooks.parts.stats.count import Request
 from resume_hooks.settings import DEFAULT_HANDOFF_SIZE
 from resume_hooks.transcripts.tokens import USUAL_SHARED
 
-HANDOFF_TOKENS = tokens_named(DEFAULT_HANDOFF_SIZE)
+HANDOFF_TOKENS = parse_tokens(DEFAULT_HANDOFF_SIZE)
 LINES = (200_000, 150_000, 100_000)
 FREED = 0.5
 """The share of a session's growth that a trim frees: 44,000 of 83,000 tokens according to docs/figures.md."""

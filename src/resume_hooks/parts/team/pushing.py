@@ -17,7 +17,7 @@ from itertools import islice
 from typing import Any, Literal, NamedTuple
 
 from resume_hooks.archive import data_rules
-from resume_hooks.derive.imports.read_bundle import is_place
+from resume_hooks.derive.imports.read_bundle import is_valid_name
 from resume_hooks.errors import ImportFailed, SessionNotFound, SessionOpen
 from resume_hooks.parts.team import rows
 from resume_hooks.parts.team.connect import EXPIRED, FORGOTTEN, SCRUBBED, TeamFailed, refusals
@@ -152,7 +152,7 @@ def files_to_push(session: SessionFile) -> list[tuple[str, str]]:
     """
     beside = []
     for name, path in files_of(session):
-        if is_place(name) and not redact(name)[1]:
+        if is_valid_name(name) and not redact(name)[1]:
             beside.append((name, path))
     return [("", session.path), *beside]
 

@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple, Protocol, TypeVar
 
-from resume_hooks.derive.imports.read_bundle import is_place
+from resume_hooks.derive.imports.read_bundle import is_valid_name
 from resume_hooks.errors import ImportFailed
 from resume_hooks.parts.team import rows
 from resume_hooks.parts.team.pieces import MOST_LINE, MOST_RAW
@@ -40,7 +40,7 @@ def part_name(raw: bytes | None) -> str:
     Raise ValueError.
     """
     name = (raw or b"").decode()
-    if raw is None or (name and not is_place(name)):
+    if raw is None or (name and not is_valid_name(name)):
         raise ValueError
     return name
 

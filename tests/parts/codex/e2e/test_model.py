@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from resume_hooks.cli.main import cli
-from resume_hooks.derive.model.headless import model_for
+from resume_hooks.derive.model.headless import choose_model
 from resume_hooks.derive.summary import Summary
 from resume_hooks.errors import HeadlessFailed
 from resume_hooks.parts.codex.model import CodexExec
@@ -100,7 +100,7 @@ def test_a_rollover_and_a_smart_trim_ask_codex(
     listing = [rollouts.call("c1", "ls -R"), rollouts.output("c1", "a file\n" * 4_000)]
     talk = [rollouts.said("user", "mend the parser", 1), *listing, *turns, *turns, *turns]
     path = rollouts.write(client.codex, [rollouts.meta(model_provider=PROVIDER), *talk])
-    assert isinstance(model_for(readable_session(str(path), Where()), Where()), CodexExec)
+    assert isinstance(choose_model(readable_session(str(path), Where()), Where()), CodexExec)
     answers: list[list[Item]] = [calls(marks), [message(json.dumps(ANSWER))]]
 
     def script(_request: dict[str, Any]) -> list[Item]:

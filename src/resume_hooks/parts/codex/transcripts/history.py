@@ -80,7 +80,7 @@ class History:
         self.items: list[Item] = []
         self.window = 0
         self._counted = 0
-        self._write_own_record = own
+        self._own = own
         self._ids = Ids()
 
     def add_line(self, line: RolloutLine) -> None:
@@ -123,7 +123,7 @@ class History:
                     starts.append(index)
             if starts and turns:
                 del self.items[starts[max(0, len(starts) - turns)] :]
-        elif line.event() == "token_count" and self._write_own_record in ("", line.file):
+        elif line.event() == "token_count" and self._own in ("", line.file):
             info = mapping(line.payload, "info")
             self._counted = (
                 positive(mapping(info, "last_token_usage").get("total_tokens")) or self._counted

@@ -18,7 +18,7 @@ import zlib
 from collections.abc import Iterator
 from typing import BinaryIO, NamedTuple
 
-from resume_hooks.derive.imports.plan import is_page
+from resume_hooks.derive.imports.plan import is_web_page
 from resume_hooks.errors import ImportFailed, WriteFailed
 from resume_hooks.parts.share.export import HTML, LIMIT
 from resume_hooks.parts.share.export.document import Document, DocumentOptions
@@ -112,7 +112,7 @@ def unpack_carried(taken: StagedFile, most: int, where: Where) -> Iterator[Stage
     Raise ImportFailed if the bundle was truncated or changed, or unpacks to more than ``most``
     bytes.
     """
-    if not is_page(taken.path):
+    if not is_web_page(taken.path):
         yield taken
         return
     with (

@@ -78,7 +78,7 @@ def _bring_transcript(taken: ImportSource, wish: BundleOptions) -> tuple[ImportP
     with only_maker(wish.home, Where()):
         decided = plan.plan_import(taken, wish.home, Where())
         if decided.existing is not None and not wish.force:
-            return decided, plan.existing_import(decided, decided.existing)
+            return decided, plan.existing_import_receipt(decided, decided.existing)
         return decided, write_unless_idle(decided, Where(), dry_run=wish.dry_run)
 
 
