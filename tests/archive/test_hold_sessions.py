@@ -425,7 +425,7 @@ def test_a_state_folder_that_lies_elsewhere(
     look(home)
     assert not os.path.lexists(held_links.links_folder(home.where))
     assert any(
-        "lies outside of" in each.detail
+        "is outside" in each.detail
         for each in doctor.check_installation(CWD)
         if each.code == "vault-unheld"
     )

@@ -1,8 +1,8 @@
-"""Owns the data rules of the account that Claude Code works for, such as ``hipaa`` or ``zdr``: what it told last.
+"""The account's data rules, such as ``hipaa`` or ``zdr``, as Claude Code last reported them.
 
-Only the client knows them, and tells the module inside it. While there is one, no copy of a session
-is made that outlives the client's own, and none leaves the machine. A client that tells none, an
-older one, changes nothing.
+Only the client knows them, and reports them to the module inside it. While there is a rule, no copy
+of a session is made that outlives the client's own, and none leaves the machine. An older client
+reports no rules, so the stored ones stay.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import os
 from resume_hooks.paths import Where, read_json_object
 from resume_hooks.storage import removal, state_file
 
-MOST, LONGEST = 20, 40  # rules that are kept, and characters of one
+MOST, LONGEST = 20, 40  # rules that are stored, and characters of one
 FILE = "data-rules.json"
 
 
@@ -37,7 +37,7 @@ def note_data_rules(told: object, where: Where) -> None:
 
 
 def rules_in_force(where: Where) -> tuple[str, ...]:
-    """The rules that the client last reported."""
+    """Return the rules that the client last reported."""
     rules = read_json_object(os.path.join(where.state, FILE)).get("rules")
     if isinstance(rules, list):
         return tuple(rule for rule in rules if isinstance(rule, str))
@@ -45,8 +45,8 @@ def rules_in_force(where: Where) -> tuple[str, ...]:
 
 
 def reason_against_copies(where: Where) -> str:
-    """Why nothing is copied, as the end of a sentence; ``""`` where there is no rule."""
+    """Return the reason why nothing is copied, as the end of a sentence, or ``""`` without a rule."""
     rules = ", ".join(rules_in_force(where))
     if rules:
-        return f"this account's data rules ({rules}) are in force, as Claude Code told"
+        return f"this account's data rules ({rules}) are in force, as Claude Code reported"
     return ""

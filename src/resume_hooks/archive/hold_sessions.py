@@ -1,14 +1,13 @@
-"""Held sessions: a hard link of ours to each transcript and to what lies in its folder, so that no unlink loses them.
+"""Held sessions: hard links to each transcript and to the files in its folder, so a deletion does not lose them.
 
-Clients have deleted sessions hours after their last write. A link takes no bytes; once it is the
-last one, the vault archives what it leads to. ``held`` in the state folder is laid out as the
-client's ``projects``: the shell links at a turn's end (``hooks/notice``), a look after a start
-links what is left, and compares names.
+Clients have deleted sessions hours after their last write. A link takes no space. Once it is the
+last one, the vault archives its file. ``held`` in the state folder has the layout of the client's
+``projects``: the shell adds links at a turn's end (``hooks/notice``), and a check after a start
+adds the missing ones and compares names.
 
-Invariant: a link goes only where another name leads to the same file, the vault has what it leads
-to, or the user wants it gone. A write through one name is seen through the other, so a held file is
-what the client's was last; what of ours puts another file in a transcript's place releases it
-first.
+Invariant: a link is removed only if the file has another name, if the vault has the file, or if the
+user deleted it. A write through one name is visible through the other, so a held file equals the
+client's last version. Before our code replaces a transcript's file, it removes the link.
 """
 
 from __future__ import annotations
@@ -44,18 +43,21 @@ if TYPE_CHECKING:
     from resume_hooks.archive.retention.archive_sessions import BackgroundArchiver
 
 MOST_REFUSED = 100
-"""Links that a file system refuses before no more are tried; one file may be refused for itself."""
+"""The number of refused links after which we stop.
+
+A file system may refuse a single file for other reasons.
+"""
 
 LIMIT = 2.0
-"""Seconds after which a verb archives no further session."""
+"""Seconds after which a verb does not archive another session."""
 
 
 def why_no_links(where: Where) -> str:
-    """Why no session can be held here, as the end of a sentence; ``""`` where links can be made."""
+    """Return the reason why no session can be held here, as the end of a sentence, or ``""`` if links work."""
     if os.name == "nt":
         return "no links are made on Windows"
     if own_home(where):
-        return f"{where.state} lies outside of {where.config}"
+        return f"{where.state} is outside {where.config}"
     with contextlib.suppress(OSError):
         if os.stat(where.state).st_dev != os.stat(where.projects).st_dev:
             return f"{where.state} and {where.projects} are on different file systems"
@@ -63,10 +65,10 @@ def why_no_links(where: Where) -> str:
 
 
 def hold_sessions(where: Where, is_over: Callable[[], bool]) -> None:
-    """Archive what only our link has left, then hold every session; until time is over.
+    """Archive the files that exist only as our links, then hold every session, until time is over.
 
-    Names are compared, contents only where a file was replaced. Where nothing may be archived, all
-    links go; while the user has not answered whether anything may, nothing is archived.
+    Names are compared, and contents only of replaced files. If archiving is not allowed, all links
+    are removed. Until the user has answered the question about archiving, nothing is archived.
     """
     if _may_hold(where):
         walk = _Walk(where, is_over, asked=False)
@@ -74,12 +76,12 @@ def hold_sessions(where: Where, is_over: Callable[[], bool]) -> None:
         for key in sorted(
             {*_entries(links_folder(where)), *map(os.path.basename, all_project_folders(where))}
         ):
-            with contextlib.suppress(OSError):  # what can't be looked at stays as it is
+            with contextlib.suppress(OSError):  # an unreadable folder stays unchanged
                 walk.hold_project(key, linking=True)
 
 
 def archive_lost(where: Where) -> None:
-    """Archive what only our link has left, as far as there is time while somebody waits."""
+    """Archive the files that exist only as our links, within the time that a waiting user accepts."""
     if os.path.isdir(links_folder(where)) and _may_hold(where):
         until = time.monotonic() + LIMIT
         walk = _Walk(where, lambda: time.monotonic() > until, asked=True)
@@ -89,7 +91,7 @@ def archive_lost(where: Where) -> None:
 
 
 def count_sessions_without_link(where: Where) -> int:
-    """How many sessions have no link although they were last written a day ago or earlier."""
+    """Count the sessions without a link that were last written at least a day ago."""
     before, found = time.time() - DAY, 0
     for project in all_project_folders(where):
         ours = os.path.join(links_folder(where), os.path.basename(project))
@@ -100,11 +102,12 @@ def count_sessions_without_link(where: Where) -> int:
 
 
 def _may_hold(where: Where) -> bool:
-    """Whether sessions are held.
+    """Check whether sessions are held.
 
-    All links are removed where nothing may be kept, none where none can be made.
+    If archiving is not allowed, remove all links, but keep them if links are impossible here.
 
-    Nor where a variable alone says so, perhaps for one start.
+    Also keep them if only an environment variable forbids archiving, because it may be set for a
+    single start.
     """
     may = archiving_allowed(where)[0]
     if (
@@ -117,9 +120,9 @@ def _may_hold(where: Where) -> bool:
 
 
 class _Walk:
-    """Goes through project folders.
+    """Processes project folders.
 
-    A session is archived as it lies in ours, as if that were the client's.
+    A session is archived from its links, as if they were the client's files.
     """
 
     def __init__(self, where: Where, is_over: Callable[[], bool], *, asked: bool) -> None:
@@ -130,9 +133,9 @@ class _Walk:
         self._archiver: BackgroundArchiver | None = None
 
     def hold_project(self, key: str, *, linking: bool) -> None:
-        """Look at what is held of a project folder; with ``linking`` hold all of its sessions.
+        """Check the held files of a project folder. With ``linking``, hold all of its sessions.
 
-        OSError.
+        Raises OSError.
         """
         ours, theirs = (
             os.path.join(links_folder(self._where), key),
@@ -159,21 +162,21 @@ class _Walk:
             if is_session_id(name) and not any(map(os.path.lexists, ends)):
                 removal.remove_for_good(
                     entry.path, self._where.state
-                )  # left of a session that went whole
+                )  # left over from a completely deleted session
         with contextlib.suppress(OSError):
             removal.remove_empty(ours, self._where.state)
 
     def _mend_held(self, ours: str, theirs: str) -> None:
-        """A held transcript whose name leads the client to another file, or to none."""
+        """Process a held transcript whose name in the client's folder has another file, or none."""
         status = os.lstat(ours)
         if is_session_file(theirs):
             if os.path.samestat(os.lstat(theirs), status):
-                return  # some file systems list other numbers than they tell of a file
+                return  # some file systems list other inode numbers than ``stat`` returns
             if status.st_nlink > 1 or _continues(theirs, ours) or self._archive_held(ours, theirs):
                 removal.remove_file(ours, self._where.state)
         elif (
             status.st_nlink > 1
-        ):  # it was moved: to another project, to our trash, or to where the user wants it
+        ):  # it was moved: to another project, to our trash, or elsewhere by the user
             session_id = session_id_from_path(ours) or ""
             there = find_session(session_id, self._where)
             if (there and is_same(there, ours)) or os.path.isdir(
@@ -184,9 +187,9 @@ class _Walk:
             _drop_links(ours, self._where)
 
     def _hold(self, entry: os.DirEntry[str], ours: str, *, has_folder: bool) -> None:
-        """Hold a session, and what is new in its folder; what that lost is archived.
+        """Hold a session and the new files in its folder, and archive the files that its folder lost.
 
-        The client leaves empty files.
+        Empty files of the client are ignored.
         """
         if not os.path.lexists(ours):
             if not entry.stat(follow_symlinks=False).st_size:
@@ -201,7 +204,7 @@ class _Walk:
                 removal.remove_file(path, self._where.state)
 
     def _inside(self, ours: str, theirs: str, depth: int) -> Iterator[str]:
-        """The held files in a folder that only our links have left; what is new is linked."""
+        """Yield the held files of a folder that exist only as our links. New files are linked."""
         if os.path.islink(theirs):
             return
         held, present = _entries(ours), _entries(theirs)
@@ -221,7 +224,7 @@ class _Walk:
                 removal.remove_empty(ours, self._where.state)
 
     def _is_lost(self, ours: os.DirEntry[str], theirs: os.DirEntry[str] | None) -> bool:
-        """Whether our link alone has a file; one that is of no more use is renewed."""
+        """Check whether a file exists only as our link. An outdated link is replaced."""
         if theirs and (_is_same_file(ours, theirs) or is_same(ours.path, theirs.path)):
             return False
         status = ours.stat(follow_symlinks=False)
@@ -233,10 +236,10 @@ class _Walk:
         return False
 
     def _archive_held(self, ours: str, theirs: str) -> bool:
-        """Archive a session from our links; whether the vault has it as it is now."""
+        """Archive a session from our links. Return whether the vault has its current state."""
         from resume_hooks.archive.retention.archive_sessions import (
             BackgroundArchiver,
-        )  # most looks archive nothing
+        )  # most checks archive nothing
 
         if not self._asked and copies_must_wait(self._where):
             return False
@@ -245,13 +248,13 @@ class _Walk:
             held.projects = links_folder(self._where)
             self._archiver = BackgroundArchiver(held)
         for _ in self._inside(_session_folder(ours), _session_folder(theirs), MAX_DEPTH):
-            pass  # what the client still has there belongs to it
+            pass  # link the files that the client still has
         try:
             before = os.lstat(ours)
             archived = self._archiver.archive(ours)
             now = os.lstat(ours)
         except (ResumeHooksError, OSError):
-            return False  # the link stays, and the next look tries again
+            return False  # the link stays, and the next check tries again
         return archived and (now.st_size, now.st_mtime_ns) == (before.st_size, before.st_mtime_ns)
 
     def _link_file(self, theirs: str, ours: str) -> None:
@@ -260,22 +263,22 @@ class _Walk:
             try:
                 os.link(theirs, ours, follow_symlinks=False)
             except (FileExistsError, FileNotFoundError):
-                pass  # another look was faster, or the client
+                pass  # another check or the client was faster
             except OSError:
                 self._refused += 1
 
 
 def _session_folder(path: str) -> str:
-    """The folder of the session whose transcript lies at a path."""
+    """Return the folder of the session with this transcript path."""
     return path[: -len(TRANSCRIPT_SUFFIX)]
 
 
 def _entries(path: str) -> dict[str, os.DirEntry[str]]:
-    """What lies in a folder, by name, but for hidden files: none of them is a session's.
+    """Return a folder's entries by name, without hidden files, which never belong to a session.
 
-    OSError if that can't be told.
+    Raises OSError if the folder is unreadable.
 
-    None where there is no such folder.
+    The result is empty if the folder does not exist.
     """
     try:
         with os.scandir(path) as entries:
@@ -285,12 +288,12 @@ def _entries(path: str) -> dict[str, os.DirEntry[str]]:
 
 
 def _is_same_file(ours: os.DirEntry[str], theirs: os.DirEntry[str] | None) -> bool:
-    """Whether two names lead to one file, by what their folders say: no file is looked at."""
+    """Check whether two directory entries are the same file, without reading its status."""
     return theirs is not None and ours.inode() == theirs.inode()
 
 
 def _continues(theirs: str, ours: str) -> bool:
-    """Whether what took a file's place begins with all of it: it was copied, or written anew and went on."""
+    """Check whether a replacement file begins with the whole old file, as after a copy or a rewrite."""
     with contextlib.suppress(OSError), open_regular(theirs, follow=False) as stream:
         return begins_with_copy(stream.fileno(), ours)
     return False
@@ -299,7 +302,7 @@ def _continues(theirs: str, ours: str) -> bool:
 def _drop_links(ours: str, where: Where) -> None:
     """Remove the links to a session.
 
-    Its transcript's last, so that what is left is looked at again. OSError.
+    The transcript's link is removed last, so an interrupted removal is found again. Raises OSError.
     """
     with contextlib.suppress(FileNotFoundError):
         removal.remove_for_good(_session_folder(ours), where.state)

@@ -1,7 +1,7 @@
-"""Writing a bundle: transcripts, large tool outputs and sub-agents' transcripts, secrets left out where asked.
+"""Write a bundle: transcripts, large tool outputs and sub-agents' transcripts, optionally without secrets.
 
-File checkpoints stay behind: they hold whole files of the user's. So do links, which could lead
-anywhere. Home folders leave this machine as ``~``: in a bundle, and in a document.
+File checkpoints are left out, because they contain whole files of the user. Links are left out,
+because they could lead anywhere. ``~`` replaces home folders in bundles and in documents.
 """
 
 from __future__ import annotations
@@ -38,29 +38,29 @@ _OTHERS = (
     r"(?:(?<![\w.~-])|(?<=\\[nrt]))(?:/(?:home|Users)/|[A-Za-z]:\\{1,2}Users\\{1,2})[\w-]+(?:\.[\w-]+)*",
     r"(?<=/)-(?:home|Users)-[\w-]+",
 )
-"""People's home folders, in texts and in lines of JSON, and the project folders named after them, to the end."""
+"""Patterns of home folders in texts and JSON lines, and of the project folders named after them."""
 
 T = TypeVar("T")
 KEY = "resume_hooks_bundle"
-VERSION = 2  # the form that is written and read
-OPENING = b'{"%s":' % KEY.encode()  # how a bundle begins, and nothing else does
+VERSION = 2  # the format version that is written and read
+OPENING = b'{"%s":' % KEY.encode()  # every bundle starts with this, and no other file does
 FILES = b'],"files":['
 SUMS = b'],"sums":'
 END = b"]}"
-MAX_FILE = 32 * 1024 * 1024  # bytes of a file beside a transcript that goes along
-MAX_FILES = 20_000  # files beside a transcript that go along
+MAX_FILE = 32 * 1024 * 1024  # bytes of an accompanying file in the bundle
+MAX_FILES = 20_000  # accompanying files in the bundle
 MAX_SESSIONS = 1_000  # sessions in one bundle
-_MEDIA = b'"type":"base64"'  # of a block that is not text
-ABOUT = ".meta.json"  # what the name of a file ends with that tells what a sub-agent is
+_MEDIA = b'"type":"base64"'  # marks a block of binary data
+ABOUT = ".meta.json"  # the suffix of a sub-agent's metadata file
 
 DAMAGED, STAYED = "damaged-line", "file-checkpoint-left-behind"
-"""Kinds of records that stand for a line that could not be bundled, so that every other record keeps its number."""
+"""Kinds of records that replace an omitted line, so that every other record keeps its number."""
 
 
 class Homes:
-    """Home folders, whoever's, also as names of project folders.
+    """Home folders, of any user, also as names of project folders.
 
-    This user's and the sessions' own may lie anywhere.
+    The homes of this user and of the sessions may be anywhere.
     """
 
     def __init__(self, where: Where, folders: Iterable[str]) -> None:
@@ -73,17 +73,17 @@ class Homes:
         self._pattern = re.compile("|".join((*known, *_OTHERS)))
 
     def hide_homes(self, text: str) -> tuple[str, int]:
-        """A text, or a line of JSON, with ``~`` for each home folder, and the number of them."""
+        """Return a text or JSON line with ``~`` for each home folder, and the number of replacements."""
         return self._pattern.subn(lambda match: "-~" if match[0].startswith("-") else "~", text)
 
 
 class BundleRedactor:
-    """Takes secrets out of a bundle and counts them in ``kinds``.
+    """Removes secrets from a bundle, and counts them in ``kinds``.
 
-    With ``homes`` those folders too, in ``folders``.
+    With ``homes`` it also removes home folders, and counts them in ``folders``.
 
-    ``known`` is what was found in the sessions before: it goes wherever it stands. ``pictures``
-    counts images and other files that are no text, into which nobody looks.
+    ``known`` has the secrets from an earlier pass over the sessions; they are removed everywhere.
+    ``pictures`` counts images and other binary files, which are not searched.
     """
 
     def __init__(self, known: Redactor, homes: Homes | None = None) -> None:
@@ -94,12 +94,12 @@ class BundleRedactor:
         self._homes = homes
 
     def redact_record(self, body: bytes) -> bytes:
-        """A record's line without secrets."""
+        """Return a record's line without secrets."""
         self.pictures += body.count(_MEDIA)
         clean = self._count_secrets(self._known.redact_line(body))
         if self._homes is None:
             return clean
-        if b"\\/" in clean:  # an escape that a folder may begin with
+        if b"\\/" in clean:  # a folder may start with this escape
             clean = encode(parse(clean) or {})
         text, found = self._homes.hide_homes(clean.decode("utf-8", "surrogateescape"))
         self.folders += found
@@ -108,7 +108,7 @@ class BundleRedactor:
         return clean
 
     def redact_text(self, text: str) -> str:
-        """A text without secrets."""
+        """Return a text without secrets."""
         clean, found = self._count_secrets(self._known.redact_and_tell(text)), 0
         if self._homes is not None:
             clean, found = self._homes.hide_homes(clean)
@@ -116,7 +116,7 @@ class BundleRedactor:
         return clean
 
     def names_secret(self, place: str) -> bool:
-        """Whether the name of a file holds a secret."""
+        """Check whether a file name contains a secret."""
         return self._known.redact(place) != place
 
     def _count_secrets(self, found: tuple[T, Sequence[Secret]]) -> T:
@@ -127,9 +127,9 @@ class BundleRedactor:
 def export_bundle(
     sessions: Sequence[SessionFile], where: Where, hide: BundleRedactor | None
 ) -> Iterator[bytes]:
-    """The bundle of sessions, oldest first, in pieces, without what ``hide`` takes out.
+    """Yield the bundle of sessions in chunks, oldest session first, redacted by ``hide``.
 
-    SessionNotFound.
+    Raises SessionNotFound.
     """
     yield opening_of_bundle(
         {
@@ -200,9 +200,9 @@ def _head_of_session(
 
 
 def as_json(body: bytes) -> bytes | None:
-    """A line as a part of a JSON document, rewritten where only lenient parsers accept it.
+    """Return a line as valid JSON, rewritten if only lenient parsers accept it.
 
-    None for any other line.
+    Return None for a line without a JSON object.
     """
     body = body.strip()
     if not body.startswith(b"{"):
@@ -218,7 +218,7 @@ def as_json(body: bytes) -> bytes | None:
 
 
 def files_of(session: SessionFile) -> list[tuple[str, str]]:
-    """The files of a session's own folder for the bundle: the place of each there, and its path."""
+    """Return the files of a session's own folder for the bundle, as pairs of relative name and path."""
     outputs = os.path.join(session.path.removesuffix(".jsonl"), TOOL_RESULTS)
     found = []
     for name in _names_in_folder(outputs):
@@ -242,7 +242,7 @@ def _names_in_folder(folder: str) -> list[str]:
 
 
 def _file_line(place: str, path: str, hide: BundleRedactor | None) -> bytes | None:
-    """A file as a line of the bundle: as text where it is one; None if it can't go along."""
+    """Return a file as a line of the bundle, as text if possible, or None to leave it out."""
     if replace_surrogates(place) != place or (hide and hide.names_secret(place)):
         return None
     try:
@@ -263,7 +263,10 @@ def _file_line(place: str, path: str, hide: BundleRedactor | None) -> bytes | No
 
 
 class Head(NamedTuple):
-    """The head of a session in a bundle; ``parent_session_id`` and ``kind`` are ``""`` for an original."""
+    """The head of a session in a bundle.
+
+    ``parent_session_id`` and ``kind`` are ``""`` for an original session.
+    """
 
     session_id: str
     title: str
@@ -275,11 +278,11 @@ class Head(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """The sums of a session in a bundle, after its records: their number, and a digest over their lines in hex.
+    """The sums after a session's records in a bundle: the number of lines, and the SHA-256 of the lines in hex.
 
-    ``damaged`` lines held no record; ``left_out`` files beside it were too large, or could not be
-    read. ``seal`` is the digest of everything that the bundle says of the session (``Seal``),
-    ``""`` in bundles that have no seal.
+    ``damaged`` counts lines without a record, ``left_out`` accompanying files that were too large
+    or unreadable. ``seal`` is the digest of all rows of the session (``Seal``), or ``""`` in older
+    bundles.
     """
 
     lines: int
@@ -290,26 +293,26 @@ class Sums(NamedTuple):
 
 
 class Seal:
-    """A digest over all rows of a session in a bundle: its own row, its records, its files, its counts."""
+    """A digest of all rows of a session in a bundle: its head, its records, its files, its sums."""
 
     def __init__(self) -> None:
         self._digest = hashlib.sha256()
 
     def add_row(self, row: bytes) -> None:
-        """Take in a row of the bundle, without its line's ending and its comma."""
+        """Add a row of the bundle, without its line ending and comma."""
         self._digest.update(row + b"\n")
 
     def seal_sums(self, sums: Sums) -> Sums:
-        """The sums of the session with the seal, which covers them too."""
+        """Return the session's sums with the seal, which includes the sums themselves."""
         self.add_row(orjson.dumps(sums._replace(seal="")._asdict()))
         return sums._replace(seal=self._digest.hexdigest())
 
 
 def stand_in(kind: str) -> bytes:
-    """A record that stands for a line, without its ending."""
+    """Return a record that replaces an omitted line, without its line ending."""
     return orjson.dumps({"type": kind})
 
 
 def opening_of_bundle(facts: dict[str, Any]) -> bytes:
-    """The first line of a bundle."""
+    """Return the first line of a bundle."""
     return orjson.dumps({KEY: VERSION, **facts})[:-1] + b',"sessions":[\n'

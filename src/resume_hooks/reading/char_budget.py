@@ -1,6 +1,7 @@
-"""Texts within a budget of characters: shared so that one huge piece crowds out no other, never exceeded.
+"""Fit texts into a budget of characters.
 
-Whatever is left out is said where it stood, with the words that get it.
+No piece crowds out the others, and the budget is never exceeded. A notice replaces each omitted
+text, with the command that prints it.
 """
 
 from __future__ import annotations
@@ -11,32 +12,31 @@ from typing import NamedTuple
 
 from resume_hooks.system.text import format_count
 
-INDENT = (
-    "  "  # before every line of foreign text, so that a line at the margin is always one of ours
-)
-VOICE = 4  # how much more of the room a prompt or an answer gets than the output of a tool
-LEAST = 160  # characters that a cut text has at least with its notice; a shorter text is useless
-GAP = 160  # characters that are kept free for the line that tells of a gap
-TAIL_SHARE = 3  # of the output of a tool a third of the room is for its end, where errors stand
-WHOLE = 20_000  # characters of a record that ``read`` prints unasked
-CUT, CUT_HINT = "…", "… --max-chars 0"  # how a cut line ends, and with the words that print all
+INDENT = "  "  # precedes every line of foreign text, so an unindented line is always ours
+VOICE = 4  # how many times more room a message gets than a tool's output
+LEAST = 160  # the fewest characters of a cut text with its notice; a shorter text is useless
+GAP = 160  # characters reserved for the line about a gap
+TAIL_SHARE = 3  # a third of the room for a tool's output is for its end, where errors are
+WHOLE = 20_000  # characters of a record that ``read`` prints without an option
+# the end of a cut line, without and with the option that prints everything
+CUT, CUT_HINT = "…", "… --max-chars 0"
 HINTED = 3 * len(
     CUT_HINT
-)  # characters from which on the words have room, so that the marker before them stays whole
-SPARE = 20  # characters by which the line of a gap may be longer than that of the widest one: numbers of turns grow
+)  # characters from which on the hint fits, so that the marker before it stays whole
+# characters by which the line of a gap may exceed the widest one, because turn numbers grow
+SPARE = 20
 
 _AT_MARGIN = re.compile(r"(?<=\n)(?=[^\s])")
 
 Gap = Callable[[int, int], str]
-"""The line that stands for the pieces from the first to the last of these places, both left out."""
+"""Returns the line for the omitted pieces from the first to the last of these indexes."""
 
 
 class TextPiece(NamedTuple):
-    """A ``head`` at the margin and the ``body`` below it; ``command`` prints the whole of it.
+    """A ``head`` without indentation and the ``body`` below it. ``command`` prints the whole piece.
 
-    ``voice``: a person or the model speaks, so that it is kept before what tools say. ``missing``
-    characters were taken out of the middle of a body that is longer than any room there is
-    (``cut_middle``).
+    A piece with ``voice`` is a message of the user or the model, and is kept before tool output.
+    ``missing`` is the number of characters that ``cut_middle`` removed from the body.
     """
 
     head: str
@@ -47,24 +47,27 @@ class TextPiece(NamedTuple):
 
     @property
     def length(self) -> int:
-        """Characters of the whole piece, with the line feed at its end."""
+        """The number of characters of the whole piece, including the final line feed."""
         return len(self.head) + 1 + (len(self.body) + 1 if self.body else 0)
 
     @property
     def least(self) -> int:
-        """The least characters of the piece."""
+        """The fewest characters that the piece needs."""
         return len(self.head) + 1 + (min(len(self.body), LEAST) + 1 if self.body else 0)
 
 
 def indent_text(text: str) -> str:
-    """Foreign text as a body: every line set off from the margin, blank ends cut."""
+    """Format foreign text as a body: every line is indented, and blank lines at the ends are removed."""
     if text.strip():
         return "\n".join(f"{INDENT}{line}".rstrip() for line in text.strip("\n").split("\n"))
     return ""
 
 
 def cut_middle(text: str, limit: int) -> tuple[str, int]:
-    """A text without the middle that no answer of ``limit`` characters could hold, and its length; 0: no limit."""
+    """Remove the middle of a text that no answer of ``limit`` characters could contain.
+
+    Return the text and the number of removed characters. A ``limit`` of 0 keeps everything.
+    """
     reach = 2 * limit + LEAST
     if not limit or len(text) <= 2 * reach:
         return text, 0
@@ -72,10 +75,10 @@ def cut_middle(text: str, limit: int) -> tuple[str, int]:
 
 
 def page_end(text: str, start: int, limit: int) -> int:
-    """Where a page of a text ends that begins at ``start`` and has at most ``limit`` characters; 0: no limit.
+    """Return the end of a page of a text that starts at ``start`` and has at most ``limit`` characters (0: no limit).
 
-    Before a line at the margin, so that an indented message stays in one piece; if that leaves half
-    of the page empty, after any line; if that does, too, anywhere.
+    The page ends before an unindented line, so an indented message stays whole. If that leaves half
+    of the page empty, it ends after any line, or else anywhere.
     """
     end = start + limit
     if not limit or len(text) <= end:
@@ -88,7 +91,7 @@ def page_end(text: str, start: int, limit: int) -> int:
 
 
 def fit(opening: str, pieces: Sequence[TextPiece], limit: int, gap: Gap) -> str:
-    """``opening`` and the pieces in at most ``limit`` characters with the last line feed; 0 sets no limit."""
+    """Return ``opening`` and the pieces in at most ``limit`` characters including the last line feed (0: no limit)."""
     if not limit or len(opening) + 1 + sum(piece.length for piece in pieces) <= limit:
         texts = [opening]
         for piece in pieces:
@@ -98,7 +101,7 @@ def fit(opening: str, pieces: Sequence[TextPiece], limit: int, gap: Gap) -> str:
     room = limit
     for _ in range(
         3
-    ):  # what is promised of each gap and notice is generous; once more where it was not
+    ):  # the estimates for gaps and notices are generous; try again if one was too small
         text = "\n".join([opening, *_lay_out_pieces(pieces, kept, room - len(opening) - 1, gap)])
         if len(text) < limit:
             return text
@@ -107,7 +110,7 @@ def fit(opening: str, pieces: Sequence[TextPiece], limit: int, gap: Gap) -> str:
 
 
 def fit_ends(opening: str, blocks: Sequence[str], limit: int, gap: Gap) -> str:
-    """``opening`` and as many blocks of both ends as ``limit`` characters hold; 0 sets no limit."""
+    """Return ``opening`` and as many blocks from both ends as fit into ``limit`` characters (0: no limit)."""
     whole = "\n".join([opening, *blocks])
     if not blocks or not limit or len(whole) < limit:
         return cut_lines(whole, limit) if limit else whole
@@ -125,7 +128,7 @@ def fit_ends(opening: str, blocks: Sequence[str], limit: int, gap: Gap) -> str:
 
 
 def cut_lines(text: str, limit: int) -> str:
-    """The last resort for a budget of a few characters: the part that fits with a sign and a line feed."""
+    """Cut a text at the end, with a sign, for a budget of only a few characters."""
     if len(text) < limit:
         return text
     room = max(0, limit - 1)
@@ -134,9 +137,9 @@ def cut_lines(text: str, limit: int) -> str:
 
 
 def shares(sizes: Sequence[int], weights: Sequence[int], room: int) -> list[int]:
-    """``room`` shared out by weight.
+    """Divide ``room`` by weight.
 
-    What one does not need goes to the others, so that the short ones stay whole.
+    Room that one text does not need goes to the others, so short texts stay whole.
     """
     given = [0] * len(sizes)
     waiting = []
@@ -159,9 +162,9 @@ def shares(sizes: Sequence[int], weights: Sequence[int], room: int) -> list[int]
 
 
 def cut_piece(piece: TextPiece, room: int) -> str:
-    """The body of a piece in ``room`` characters, with the notice of what is missing.
+    """Return the body of a piece in ``room`` characters, with a notice about the missing ones.
 
-    The notice alone if need be.
+    If nothing else fits, return the notice alone.
     """
     body = piece.body
     if len(body) <= room:
@@ -172,7 +175,7 @@ def cut_piece(piece: TextPiece, room: int) -> str:
     left = room - len(notice) - 2
     if left < len(INDENT) + 20:
         return f"{INDENT}… {format_count(len(body) + piece.missing, 'character')}: {piece.command}"
-    # A call that was shortened ends with the same command, which the notice has.
+    # A shortened call already ends with the command of the notice.
     if piece.voice or body.endswith(f"{piece.command})"):
         tail = 0
     else:
@@ -186,7 +189,7 @@ def cut_piece(piece: TextPiece, room: int) -> str:
 
 
 def _choose_pieces(pieces: Sequence[TextPiece], room: int) -> list[bool]:
-    """Choose the pieces that stay: all if their least fits, else the voices from the first on, then the others."""
+    """Choose the pieces to keep: all if their minimum fits, else messages from the first on, then the others."""
     kept = [True] * len(pieces)
     if sum(piece.least for piece in pieces) <= room:
         return kept

@@ -1,10 +1,10 @@
-"""Passages: records as a model reads them, each with its reference, who speaks, and what was said or done.
+"""Passages: records as text for a model, each with its reference, speaker, and content.
 
-Calls are named in a line each; what the client adds by itself is told of, not repeated. One record
-is a passage. Those around a record, and pages from the end of a file to its start, are read without
-turns: what is read grows with what is shown, not with the file, and nothing that is appended
-changes the page before a record. Turns, errors and commands take one scan: an observer notes where
-each record stands and what was called; texts stay on disk until they are wanted.
+A call is one line, and the client's own additions are only mentioned. Each record is one passage.
+Records around a record, and pages from the end of a file, are read without turn numbers: the cost
+depends on the output and not on the file, and appended lines do not change the page before a
+record. Turns, errors and commands need one scan: an observer collects the position of each record
+and the calls, and texts are read from disk when needed.
 """
 
 from __future__ import annotations
@@ -44,14 +44,16 @@ from resume_hooks.transcripts.transcript import Observer, scan
 from resume_hooks.transcripts.trimmable_pieces import ToolCall, calls_in
 from resume_hooks.transcripts.turns import Turns, opens_turn
 
-TARGET = 200  # characters of what a call is about
-SLIGHT = 60  # characters of further input that are not worth a notice: what a command is for
-EXPORTED = frozenset({"tool", records.RESULT, records.CALL})  # plain exports alone have these kinds
+TARGET = 200  # characters of a call's subject
+# characters of further input that do not justify a notice, such as a command's description
+SLIGHT = 60
+# kinds that occur only in plain exports
+EXPORTED = frozenset({"tool", records.RESULT, records.CALL})
 
 UNSAID = frozenset(
     {"date_change", "prompt_snapshot", "task_reminder", "todo_reminder", "total_tokens_reminder"}
 )
-"""Attachments that come with every other call and say nothing of the work."""
+"""Attachments that come with many calls and say nothing about the work."""
 
 _REMINDER, _REMINDER_END = "<system-reminder>", "</system-reminder>"
 
@@ -59,10 +61,10 @@ Row = tuple[RecordLine, Record]
 
 
 class Passage(NamedTuple):
-    """A record to be read; ``turn`` is -1 if it was not counted, ``speaker`` says whose words they are.
+    """A record as text. ``turn`` is -1 if turns were not counted, ``speaker`` describes the author.
 
-    ``voice``: a person or the model speaks; ``added``: the client put it there by itself.
-    In ``text`` inputs of calls and what the client added are only told of.
+    ``voice`` means that the user or the model speaks, ``added`` that the client added the record by
+    itself. ``text`` only mentions inputs of calls and the client's additions.
     """
 
     entry: RecordLine
@@ -78,10 +80,10 @@ class Passage(NamedTuple):
 
     @property
     def word(self) -> str:
-        """The record's name after a session's: its line, or the uuid and place of one that was not counted.
+        """The record's name within its session: its line, or its uuid and offset if lines were not counted.
 
-        The uuid stays where the file is rewritten; the place finds it at once, and tells it from
-        others of that uuid.
+        The uuid survives a rewrite of the file. The offset finds the record at once, and
+        distinguishes records with the same uuid.
         """
         if self.entry.number >= 0:
             return self.entry.word
@@ -89,13 +91,13 @@ class Passage(NamedTuple):
 
     @property
     def characters(self) -> int:
-        """Characters of the whole text, of which ``text`` may be a part."""
+        """The number of characters of the whole text, of which ``text`` may be a part."""
         return len(self.shown.text)
 
     def piece(
         self, names: TranscriptNames, limit: int = 0, *, with_turn: bool = False
     ) -> TextPiece:
-        """As it is printed in an answer of ``limit`` characters, 0 for any number."""
+        """Return the passage for an answer of ``limit`` characters (0: no limit)."""
         reference = names.reference(self.entry.word)
         if with_turn and self.turn >= 0:
             turn = f"turn {self.turn}"
@@ -109,12 +111,12 @@ class Passage(NamedTuple):
 
 
 def whole_command(reference: str, characters: int = 0) -> str:
-    """The command that prints a record, whole where it is known to have that many characters."""
+    """Return the command that prints a record, with the option for long records if ``characters`` requires it."""
     return shell_command(f"read {reference}{' --max-chars 0' if characters > WHOLE else ''}")
 
 
 def says_something(record: Record) -> bool:
-    """Whether somebody says or does something in a record: bookkeeping and empty thinking don't count."""
+    """Check whether a record has content. Bookkeeping and empty thinking do not count."""
     kind = records.kind(record)
     if kind == records.ATTACHMENT:
         return kind_of(record) not in UNSAID
@@ -131,7 +133,7 @@ def says_something(record: Record) -> bool:
 
 
 def is_added(record: Record) -> bool:
-    """Whether the client added a record by itself: listings, reminders, output of hooks."""
+    """Check whether the client added a record by itself: listings, reminders, hook output."""
     return records.kind(record) == records.ATTACHMENT and kind_of(record) != QUEUED
 
 
@@ -141,7 +143,7 @@ def _block_says_something(block: Record) -> bool:
 
 
 class PassageFile(NamedTuple):
-    """The file that a passage is of: how it is named, and whether it is a sub-agent's."""
+    """The file of a passage: its names, and whether it is a sub-agent's."""
 
     names: TranscriptNames
     subagent: bool = False
@@ -154,7 +156,7 @@ def passage(
     calls: Mapping[str, ToolCall],
     turn: int = -1,
 ) -> Passage:
-    """A record as a passage; ``calls`` are the calls that it may answer."""
+    """Return a record as a passage. ``calls`` are the calls whose results it may contain."""
     names, subagent = file
     shown = rendering_of(record, calls)
     prompt = opens_turn(record, subagent=subagent)
@@ -207,7 +209,10 @@ def _speaker_of(record: Record, shown: Rendering, *, prompt: bool, subagent: boo
 
 
 def failed_in(record: Record) -> list[str]:
-    """The ids of calls that a record answers with an error; ``""`` for an answer of a plain export."""
+    """Return the ids of calls with an error result in a record.
+
+    The id is ``""`` in a plain export.
+    """
     if records.kind(record) == records.RESULT:
         if records.is_error(record) or records.is_error(records.message(record)):
             return [""]
@@ -220,7 +225,7 @@ def failed_in(record: Record) -> list[str]:
 
 
 def is_failure(record: Record) -> bool:
-    """Whether a record reports a failure of a tool, or of the API."""
+    """Check whether a record reports a failure of a tool or of the API."""
     api = records.kind(record) == records.SYSTEM and string(record, "subtype") == records.API_ERROR
     return api or record.get("isApiErrorMessage") is True or bool(failed_in(record))
 
@@ -228,7 +233,7 @@ def is_failure(record: Record) -> bool:
 def _brief_text(
     record: Record, reference: str, calls: Mapping[str, ToolCall], characters: int
 ) -> str:
-    """The words of a record, each call as one line, without the client's own additions."""
+    """Return a record's text, with each call as one line and without the client's additions."""
     kind = records.kind(record)
     if is_added(record):
         return (
@@ -259,9 +264,9 @@ def _call_line(block: Record, own: Mapping[str, ToolCall], reference: str) -> st
 
 
 def without_reminders(text: str, reference: str = "") -> str:
-    """``text`` without reminders, each replaced by a note with the ``reference``, if given.
+    """Return ``text`` without reminders. If ``reference`` is given, a note replaces each of them.
 
-    Walked once.
+    The text is searched only once.
     """
     parts = []
     place = 0
@@ -281,7 +286,10 @@ def without_reminders(text: str, reference: str = "") -> str:
 
 
 class PassagePage(NamedTuple):
-    """A page of a transcript, oldest first, its records not counted; ``more``: there is something before it."""
+    """A page of a transcript, oldest record first, without turn numbers.
+
+    ``more`` means that there are earlier records.
+    """
 
     passages: list[Passage]
     more: bool
@@ -290,9 +298,9 @@ class PassagePage(NamedTuple):
 def page(
     entries: RecordLines, names: TranscriptNames, before: RecordLine | None, limit: int
 ) -> PassagePage:
-    """The last ``limit`` whole records that say something before a line, None: the end.
+    """Return the last ``limit`` whole records with content before a line, or before the end if None.
 
-    SessionNotFound.
+    Raises SessionNotFound.
     """
     with open_transcript(entries.file) as stream:
         end = entries.size if before is None else before.offset
@@ -305,7 +313,10 @@ def page(
 def around(
     entries: RecordLines, names: TranscriptNames, entry: RecordLine, before: int, after: int
 ) -> tuple[list[Passage], list[Passage]]:
-    """The ``before`` and ``after`` records that say something around a line, with the client's additions between."""
+    """Return the ``before`` and ``after`` records with content around a line.
+
+    The client's additions do not count.
+    """
     with open_transcript(entries.file) as stream:
         backwards = zip(lines_before(stream, entry.offset), count(entry.number - 1, -1))
         rows = _saying(entries, (line._replace(number=number) for line, number in backwards))
@@ -327,7 +338,7 @@ def around(
 def _read_passages(
     rows: list[Row], entries: RecordLines, names: TranscriptNames, stream: BinaryIO
 ) -> list[Passage]:
-    """Records as passages, the calls that they answer looked up among them and before them."""
+    """Return records as passages. Their calls are searched in these records and before them."""
     made: dict[str, ToolCall] = {}
     answered: list[str] = []
     for _, record in rows:
@@ -362,13 +373,13 @@ def _take_rows(
         yield row
 
 
-SHELLS = frozenset({"Bash", "PowerShell"})  # tools whose calls are commands of a shell
+SHELLS = frozenset({"Bash", "PowerShell"})  # tools whose calls are shell commands
 
 _EXIT = re.compile(r"(?:Error: )?Exit code ([0-9]{1,3})\b")
 
 
 class RecordRow(NamedTuple):
-    """A record that says something, in which ``turn`` it stands, and whether it tells of a failure."""
+    """A record with content, its turn, and whether it reports a failure."""
 
     number: int
     offset: int
@@ -378,10 +389,10 @@ class RecordRow(NamedTuple):
 
 
 class ShellCall(NamedTuple):
-    """A command of a shell: ``state`` is ok, failed, interrupted, rejected, background or unanswered.
+    """A shell command. ``state`` is ok, failed, interrupted, rejected, background or unanswered.
 
-    ``code`` is the exit code where the client wrote it down; ``answer`` the line of the result, -1
-    for none.
+    ``code`` is the exit code if the client recorded it. ``answer`` is the line of the result, or
+    -1.
     """
 
     number: int
@@ -394,7 +405,10 @@ class ShellCall(NamedTuple):
 
 
 class TurnReader:
-    """A transcript as it is read: its ``rows``, ``turns`` and bytes (``size``); ``watching`` observes, too."""
+    """Scans a transcript for its ``rows``, ``turns`` and ``size`` in bytes.
+
+    ``watching`` are additional observers.
+    """
 
     def __init__(self, session: SessionFile, watching: Sequence[Observer] = ()) -> None:
         self.session = session
@@ -406,7 +420,7 @@ class TurnReader:
         self.size = scan(session.file, observers=[self, *watching]).size
 
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:
-        """Take in one record."""
+        """Process one record."""
         if node is not None and node.copied:
             return
         self.turns += opens_turn(record, subagent=self.subagent)
@@ -431,7 +445,7 @@ class TurnReader:
                     self._commands[call] = done
 
     def commands_of_turns(self, asked: Turns | None = None) -> list[ShellCall]:
-        """The commands of the shell, in the order they were called; of the turns ``asked`` for."""
+        """Return the shell commands in the order of their calls, optionally only those of the turns ``asked`` for."""
         within = self._lines_of_turns(asked)
         turns = []
         for command in self._commands.values():
@@ -440,7 +454,7 @@ class TurnReader:
         return turns
 
     def rows_of_turns(self, asked: Turns | None = None, *, failed: bool = False) -> list[RecordRow]:
-        """The records of the turns ``asked`` for, all or only failures."""
+        """Return the records of the turns ``asked`` for, or only the failures among them."""
         within = self._lines_of_turns(asked)
         turns = []
         for row in self.rows:
@@ -454,7 +468,7 @@ class TurnReader:
         return range(self.turns + 1)
 
     def entry_of_row(self, row: RecordRow) -> RecordLine:
-        """Where a record lies."""
+        """Return a record's position in the file."""
         opened = self.session.file if isinstance(self.session.file, OneOpen) else None
         return RecordLine(
             self.session.session_id,
@@ -466,7 +480,10 @@ class TurnReader:
         )
 
     def passages_of_rows(self, rows: Iterable[RecordRow], names: TranscriptNames) -> list[Passage]:
-        """Records as passages, read from disk. SessionNotFound if the file changed meanwhile."""
+        """Read records from disk as passages.
+
+        Raises SessionNotFound if the file changed meanwhile.
+        """
         found = ((row, self.entry_of_row(row), self.entry_of_row(row).record()) for row in rows)
         file = PassageFile(names, self.subagent)
         return [
@@ -476,7 +493,7 @@ class TurnReader:
         ]
 
     def calls_of(self, record: Record) -> dict[str, ToolCall]:
-        """The calls that a record answers, by their ids, looked up where they were made."""
+        """Return the calls whose results are in a record, by id."""
         rows = dict.fromkeys(
             self._calling[call] for call in records.answered_calls(record) if call in self._calling
         )
@@ -486,7 +503,7 @@ class TurnReader:
         return found
 
     def lines_of_calls(self, record: Record) -> list[int]:
-        """The lines of the calls that a record answers."""
+        """Return the lines of the calls whose results are in a record."""
         found = (
             self._calling[call].number
             for call in records.answered_calls(record)
@@ -496,7 +513,10 @@ class TurnReader:
 
 
 def _outcome_of_command(record: Record, block: Record) -> tuple[str, int | None]:
-    """The outcome of a command by the client's record: a command without a failure there succeeded."""
+    """Return a command's outcome from the client's record.
+
+    A command without a recorded failure succeeded.
+    """
     details = records.tool_details(record)
     if not records.is_error(block):
         if details.get("backgroundTaskId"):

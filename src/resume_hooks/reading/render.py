@@ -1,6 +1,6 @@
-"""A record as text for people and models: what was said, called and answered, without the JSON around it.
+"""Render a record as text for users and models: messages, calls and results, without the JSON.
 
-What the texts hold is foreign: whoever prints them keeps control characters from the terminal
+The texts are foreign, so callers must not print control characters to a terminal
 (``cli.output.print_text``).
 """
 
@@ -24,15 +24,20 @@ _ENVELOPE = frozenset(
     {"parentUuid", "isSidechain", "userType", "entrypoint", "cwd", "sessionId", "version", "gitBranch", "slug", "uuid"}
     | {"type", "timestamp", "logicalParentUuid", "subtype"}
 )  # fmt: skip
-"""Fields that every record has, and that say nothing of its own."""
+"""Fields that every record has, and that are not part of its content."""
 
 LOOKED_BACK = 16 * 1024 * 1024
-"""Bytes before a result in which its call is looked for. It stands right before it; others that ran beside it, and
-their own results, may lie between."""
+"""Bytes before a result that are searched for its call.
+
+Usually only parallel calls and their results come between.
+"""
 
 
 class Rendering(NamedTuple):
-    """A record as text. ``tool`` and ``target`` are of the calls in it or answered by it, ``""`` for none."""
+    """A record as text.
+
+    ``tool`` and ``target`` belong to its calls, or to the calls of its results, else ``""``.
+    """
 
     kind: str
     role: str
@@ -42,16 +47,16 @@ class Rendering(NamedTuple):
 
 
 def render(record: Record, entry: RecordLine) -> Rendering:
-    """The record of a line, the calls that it answers looked up before it."""
+    """Render the record of a line. The calls of its results are searched before it."""
     with open_transcript(entry.file) as stream:
         answered = calls_before(stream, entry.offset, records.answered_calls(record))
     return rendering_of(record, answered | calls_in(record))
 
 
 def calls_before(stream: BinaryIO, end: int, wanted: Iterable[str]) -> dict[str, ToolCall]:
-    """The calls of these ids in the last LOOKED_BACK bytes before ``end``, by id.
+    """Return the calls with these ids in the last LOOKED_BACK bytes before ``end``, by id.
 
-    Of several the nearest.
+    If an id occurs several times, the nearest call counts.
     """
     missing = {call for call in wanted if call}
     found: dict[str, ToolCall] = {}
@@ -66,7 +71,7 @@ def calls_before(stream: BinaryIO, end: int, wanted: Iterable[str]) -> dict[str,
 
 
 def rendering_of(record: Record, calls: Mapping[str, ToolCall]) -> Rendering:
-    """A record as text, where the ``calls`` that it may answer are known."""
+    """Render a record with the known ``calls`` of its results."""
     named = [calls[call] for call in records.answered_calls(record) if call in calls] or list(
         calls_in(record).values()
     )
@@ -81,13 +86,13 @@ def rendering_of(record: Record, calls: Mapping[str, ToolCall]) -> Rendering:
 
 
 def text_of(record: Record, calls: Mapping[str, ToolCall] | None = None) -> str:
-    """What a record holds as text.
+    """Return a record's content as text.
 
-    Several answers in it are told apart by the ``calls`` that they belong to.
+    Several results in one record are labelled with their ``calls``.
     """
     kind = records.kind(record)
     if kind == records.ATTACHMENT:
-        # What reached the model where that was kept, else what it was made of.
+        # Prefer the text that reached the model, if the client kept it, to its source.
         sent = [
             text
             for part in records.objects(record.get("rendered"))
@@ -98,7 +103,7 @@ def text_of(record: Record, calls: Mapping[str, ToolCall] | None = None) -> str:
         return full(digest)
     if message := records.message(record):
         blocks = records.blocks(script_calls.with_result(record))
-        if kind not in records.CHAIN_KINDS and "content" not in message:  # a plain export's
+        if kind not in records.CHAIN_KINDS and "content" not in message:  # from a plain export
             return fields_text(
                 {key: value for key, value in message.items() if key not in {"role", "tool_name"}}
             )
@@ -113,9 +118,9 @@ def text_of(record: Record, calls: Mapping[str, ToolCall] | None = None) -> str:
 
 
 def block_text(block: Record, calls: Mapping[str, ToolCall] | None = None) -> str:
-    """One block of a message as text.
+    """Return a block of a message as text.
 
-    A result is told apart by its call where ``calls`` are given.
+    A result is labelled with its call if ``calls`` are given.
     """
     kind = string(block, "type")
     if kind == records.TEXT:
@@ -158,9 +163,9 @@ def _media_text(kind: str, block: Record) -> str:
 
 
 def fields_text(value: Mapping[str, object]) -> str:
-    """Fields as ``key: value`` lines, inner ones as ``key.inner: value``.
+    """Return fields as ``key: value`` lines, nested ones as ``key.inner: value``.
 
-    A text of several lines begins below.
+    A text of several lines starts on the next line.
     """
     return "\n".join(
         f"{key}:\n{said}" if "\n" in said else f"{key}: {said}"
@@ -169,9 +174,9 @@ def fields_text(value: Mapping[str, object]) -> str:
 
 
 def _leaves_of_fields(value: Mapping[str, object]) -> Iterator[tuple[str, str]]:
-    """Every plain value with the way to it.
+    """Yield every plain value with its path.
 
-    No recursion, since a hostile file may nest without end.
+    The walk is not recursive, because a hostile file may be nested very deep.
     """
     waiting: list[tuple[str, object]] = list(value.items())[::-1]
     while waiting:

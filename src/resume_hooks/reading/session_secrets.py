@@ -1,7 +1,7 @@
-"""The secrets that the rules find in sessions, so that they can be removed from everything printed of them.
+"""Find the secrets in sessions by the rules, to remove them from all output about these sessions.
 
-Whoever gives a session away reads all of it first (``secrets_of_sessions``); where a prompt waits
-only its two ends are read (``secrets_of_ends``).
+To give a session away, all of it is read (``secrets_of_sessions``). While a prompt waits, only its
+two ends are read (``secrets_of_ends``).
 """
 
 from __future__ import annotations
@@ -28,45 +28,46 @@ from resume_hooks.transcripts.records import (
 )
 
 MAX_FILE = 32 * 1024 * 1024
-"""Bytes of a file beside a transcript that is looked at."""
+"""Bytes of an accompanying file that are searched."""
 
 _COMMAND = late(rb'"command":\s?"(?=[^"\n]{3,300})' + PRINTING)
-"""A call, as it stands in a line, whose command may print a secret."""
+"""A call in a line whose command may print a secret."""
 
 _ANSWER = b'"tool_use_id"'
 
 _RESULT = late(_ANSWER)
 
 _LONGEST_COMMAND = 200
-"""Characters of a command; a longer one is a script, which prints more than one value."""
+"""Characters of a command. A longer one is a script, whose output is more than one value."""
 
 _LONGEST_OUTPUT = 2_000
-"""Characters of an output that is looked at."""
+"""Characters of an output that are searched."""
 
 _MOST_COMMANDS = 200
-"""Commands that are remembered while their outputs are waited for."""
+"""Commands that wait for their outputs at the same time."""
 
 
 class PrintedOutputs:
-    """Takes in the lines of one transcript in order, and pairs outputs with commands that may print secrets.
+    """Pairs outputs with commands that may print secrets, from the lines of one transcript in order.
 
-    By itself the output of ``printenv DB_PASSWORD`` is any word, and a transcript has command and
-    output in records apart. The rules find it behind a prompt and its command.
+    The output of ``printenv DB_PASSWORD`` alone is just a word, and a transcript has the command
+    and the output in separate records. The rules recognize the output after a prompt and its
+    command.
     """
 
     def __init__(self) -> None:
         self._commands: dict[str, str] = {}
-        """The commands without an output yet, by the ids of their calls."""
+        """The commands without an output so far, by call id."""
 
     def texts_of_line(self, line: bytes) -> Iterator[str]:
-        """The outputs in a line, each behind its command, as a terminal shows them."""
+        """Yield the outputs in a line, each after its command, as in a terminal."""
         if _COMMAND.search(line):
             self._remember_commands(parse(line) or {})
         elif _ANSWER in line and any(call_id.encode() in line for call_id in self._commands):
             yield from self._outputs_behind_commands(parse(line) or {})
 
     def places_in_block(self, block: bytes) -> list[int]:
-        """Where in a transcript's lines such a command stands, or an output that follows one."""
+        """Return the offsets of such commands in a block of lines, and of the outputs after a command."""
         places = [match.start() for match in _COMMAND.finditer(block)]
         if places or self._commands:
             places += [match.start() for match in _RESULT.finditer(block)]
@@ -89,7 +90,7 @@ class PrintedOutputs:
 
 
 def _without_quotes(output: str) -> str:
-    """An output of one value without the quotes around it."""
+    """Return a single-value output without its quotes."""
     value = output.strip()
     if len(value) > 2 and value[0] == value[-1] and value[0] in "\"'":
         return value[1:-1]
@@ -97,9 +98,9 @@ def _without_quotes(output: str) -> str:
 
 
 def secrets_of_sessions(sessions: Iterable[SessionFile]) -> Redactor:
-    """A redactor that knows what the rules find in sessions, their sub-agents' transcripts and large results.
+    """Return a redactor with the secrets in sessions, their sub-agents' transcripts and large results.
 
-    A file that can't be read tells nothing: who gives it away fails there.
+    An unreadable file is skipped, because the caller that gives it away fails on it anyway.
     """
     redactor = Redactor()
     for session in sessions:
@@ -110,7 +111,7 @@ def secrets_of_sessions(sessions: Iterable[SessionFile]) -> Redactor:
 
 
 def learn_file(redactor: Redactor, path: str, offset: int = 0) -> None:
-    """Learn from a file; from a transcript, the lines from the byte ``offset`` on, where one begins."""
+    """Learn the secrets in a file, or in the lines of a transcript from the byte ``offset`` on, a line start."""
     try:
         if not path.endswith(".jsonl"):
             redactor.learn(read_regular(path, MAX_FILE).decode("utf-8", "replace"))
@@ -125,17 +126,16 @@ def learn_file(redactor: Redactor, path: str, offset: int = 0) -> None:
 
 
 def _learn_line(redactor: Redactor, outputs: PrintedOutputs, line: bytes) -> None:
-    """Learn from a line, and from the outputs in it by their commands."""
+    """Learn the secrets in a line, and those in its outputs by their commands."""
     redactor.learn_line(line)
     for text in outputs.texts_of_line(line):
         redactor.learn(text)
 
 
 def secrets_of_ends(*sessions: HeadTail, spared: Iterable[str] = ()) -> Redactor:
-    """A redactor that knows what the rules find in the first and the last part of sessions, as they were read.
+    """Return a redactor with the secrets in the first and the last part of sessions.
 
-    What is ``spared``, such as the ids of sessions, is never taken for a secret that was known
-    before.
+    ``spared`` strings, such as session ids, are never treated as known secrets.
     """
     redactor = Redactor()
     redactor.spare(spared)
@@ -148,7 +148,7 @@ def secrets_of_ends(*sessions: HeadTail, spared: Iterable[str] = ()) -> Redactor
 
 
 def _files_beside(path: str) -> list[str]:
-    """The large results and the sub-agents of the session in a file."""
+    """Return the files with the large results and the sub-agents of a session."""
     folder = os.path.join(path.removesuffix(".jsonl"), TOOL_RESULTS)
     try:
         names = sorted(os.listdir(folder))

@@ -1,13 +1,13 @@
-"""A model's summary, checked against the transcript: each sentence gets the record that shows it, or a mark.
+"""Check a model's summary against the transcript: each sentence gets a reference to its evidence, or a mark.
 
-Deterministic: the claims of a sentence (files, names out of code, commands, numbers, quotes,
-addresses) are looked up, not understood. A claim that no record has marks its sentence; where a
-record, or those next to it, have all claims of a sentence, the best of them is named. The words of
-the summary all stay.
+The check is deterministic: it searches for the claims of a sentence (files, names in code,
+commands, numbers, quotes, addresses) and does not interpret them. A claim without any record marks
+its sentence. If one record or its neighbours contain all claims of a sentence, the best such record
+is referenced. The text of the summary itself stays.
 
-Words are runs of letters, digits and ``_`` of ASCII, in lower case, so that a path, a call or a
-line break around a name changes nothing. A text that can't be looked up is not a claim: small
-numbers, approximations, words of prose.
+Words are runs of ASCII letters, digits and ``_`` in lower case, so a path, a call or a line break
+around a name makes no difference. Texts that cannot be searched are not claims: small numbers,
+approximations, words of prose.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from resume_hooks.transcripts import bookkeeping, records
 from resume_hooks.transcripts.bookkeeping import AFTER_CLEAR, FURTHER_PART
 from resume_hooks.transcripts.lines import OneOpen, open_transcript, read_lines
 
-SHORTEST = 3  # letters of a word that is looked up
+SHORTEST = 3  # letters of a word that is searched for
 QUOTED, RUN = (
     3,
     2,
-)  # words of a quote from which on it is one, since a shorter one may only set a word apart; of a command
-READ = 12  # words of a quote that are looked up: how it begins
+)  # the fewest words of a quote (a shorter one may only be emphasis), and of a command
+READ = 12  # words at the start of a quote that are searched for
 ANY = b""  # stands for any word
-BEFORE = 12  # characters before a number that are looked at
+BEFORE = 12  # characters before a number that are inspected
 
 _TO_WORDS = (
     bytes(byte if chr(byte).isalnum() or chr(byte) == "_" else 0x20 for byte in range(128)).lower()
@@ -44,7 +44,7 @@ _CODE = re.compile(r"(`{1,3})([^`]{1,400})\1")
 _QUOTE = re.compile(r'(?<![\w=])"([^"]{9,2000})"(?!\w)|\u201c([^\u201d]{9,2000})\u201d')
 _CUT = re.compile(
     r"\.\.\.+|\u2026|\[[^\]]{0,80}\]|[`<>;|]|&&"
-)  # a gap or no text in a quote; a command's end
+)  # an omission or other non-text in a quote, and the end of a command
 
 _COMMAND = re.compile(r"[a-z.~/][\w./:@-]*\s[^(){}=]+\Z")
 _TOKEN = re.compile(r"[\w.@~/\\+#%:,$-]+")
@@ -52,33 +52,35 @@ _NUMBER = re.compile(
     r"[#v$]?((?:[0-9]{1,3}(?:,[0-9]{3}){1,4}|[0-9]{1,15})(?:\.[0-9]{1,9}){0,3})(?:%|([a-zA-Z]{1,3}))?"
 )
 _UNITS = ("", "s", "ms", "k", "kb", "mb", "gb", "x", "px", "st", "nd", "rd", "th")
-"""Units that may stand right after a number, also where the summary has a space between them."""
+"""Units that may directly follow a number, even if the summary puts a space between them."""
 
 _THOUSAND = re.compile(r"(?<=[0-9])(?=(?:[0-9]{3})+\Z)")
-_ALONE = rb"(?![0-9\t]|\xe2\x86\x92)"  # after a number that is not part of another one, and not the number of a line
+# after a number that is not part of another one, and is not a line number
+_ALONE = rb"(?![0-9\t]|\xe2\x86\x92)"
 _ABOUT = re.compile(
     r"(?:~|\u2248|\babout|\baround|\broughly|\bover|\bnearly|\balmost|\blines?|[-\u2013])\s*\Z",
     re.IGNORECASE,
 )
-"""What stands before a number that nobody has to have written: a rounded one, a line's, the end of a range."""
+"""Text before a number that need not appear literally: a rounded one, a line number, the end of a range."""
 
 _NAMED = re.compile(
     r"[a-z0-9][A-Z]|[A-Za-z]{2}\d|\d[A-Za-z]{2}|\w_\w|\w\.\w|\A[~.]?/\w|/.*/|\A-{1,2}\w"
 )
-"""Signs that no word of prose has."""
+"""Signs that do not occur in words of prose."""
 
 _FILE = re.compile(r"(?:.*[\\/])?([\w@+-][\w.@+-]*\.[A-Za-z]\w{0,7})(?::[\d:,-]+)?")
 _HASH = re.compile(
     r"(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])([0-9a-f]{7})[0-9a-f]{0,57}"
-)  # also where one is cut
+)  # a hash, possibly abbreviated
 _ABBREVIATED = frozenset({"e.g", "i.e", "a.k.a"})
 
 
 class Claim(NamedTuple):
-    """Something to look up: as it is ``shown``, and the ``words`` of which a text that has it has any.
+    """A text to search for.
 
-    ``pattern`` is what that text has in lower case, None where a word says all; it begins with
-    plain letters, since these are found fast.
+    ``shown`` is its form in messages; a text with the claim contains one of ``words``. ``pattern``
+    must match the lower-case text, or is None if the word alone is enough. It starts with plain
+    letters, which makes the search fast.
     """
 
     shown: str
@@ -87,17 +89,17 @@ class Claim(NamedTuple):
 
 
 def words_in(raw: bytes) -> list[bytes]:
-    """The words of a text in UTF-8, in order."""
+    """Return the words of a UTF-8 text, in order."""
     return raw.translate(_TO_WORDS).split()
 
 
 def words_of_text(text: str) -> list[bytes]:
-    """The words of a text, in order."""
+    """Return the words of a text, in order."""
     return words_in(text.encode("utf-8", "replace"))
 
 
 def claims_of(sentence: str) -> list[Claim]:
-    """The claims of a sentence, each once."""
+    """Return the distinct claims of a sentence."""
     found: list[Claim] = []
     rest = sentence
     for quote in _QUOTE.finditer(sentence):
@@ -121,7 +123,10 @@ def _claims_of_quote(quote: str, least: int = QUOTED) -> Iterator[Claim]:
 
 
 def _claims_of_names(text: str, *, in_code: bool) -> Iterator[Claim]:
-    """The names and numbers in a text: in code every word counts, in prose only words that are not prose."""
+    """Yield the names and numbers in a text.
+
+    In code every word counts, in prose only words that look like code.
+    """
     for match in _TOKEN.finditer(text):
         token = match[0].rstrip(".,:/\\~-@+#").lstrip(".,:@+")
         number = _NUMBER.fullmatch(token)
@@ -135,9 +140,9 @@ def _claims_of_names(text: str, *, in_code: bool) -> Iterator[Claim]:
 
 
 def _claims_of_number(token: str, digits: str, unit: str) -> Iterator[Claim]:
-    """A number, with its separators and without, its unit apart or right behind.
+    """Yield a claim for a number, with and without separators, with its unit attached or separate.
 
-    None that every text has.
+    A single digit is not a claim, because every text contains it.
     """
     plain = digits.replace(",", "")
     if len(plain) > 1:
@@ -155,16 +160,16 @@ def _claims_of_number(token: str, digits: str, unit: str) -> Iterator[Claim]:
 
 
 def _pattern_of_words(words: bytes, behind: bytes, before: bytes = rb"\w") -> bytes:
-    """The pattern of words that none of the letters ``before`` stands before.
+    """Return a pattern for words that do not follow one of the characters ``before``.
 
-    It begins with plain letters.
+    It starts with plain letters.
     """
     plain = re.escape(words)
     return plain + rb"(?<![" + before + rb"]" + plain + rb")" + behind
 
 
 def _claims_of_parts(token: str) -> Iterator[Claim]:
-    """A name: of a path the file's name and its folder, of anything else its words, each for itself."""
+    """Yield claims for a name: a path's file name and folder, or each word of any other name."""
     file = _FILE.fullmatch(token)
     rest = token
     if file is not None:
@@ -177,11 +182,12 @@ def _claims_of_parts(token: str) -> Iterator[Claim]:
 
 
 ABSENT = "not in the transcript"
-NEAR = 2  # records behind one that count as the same place: what was answered to a call, what was said of it
-COMMON = 500  # records from which on a word of prose says nothing of where a sentence is from
-TRIED = 500  # records at most that are weighed for a sentence, the latest
-USUAL = 500  # characters of a record up to which its length says nothing of how well it shows a sentence
-NAMED, WIDEST = 3, 60  # claims that a mark names, and characters of each
+# records after another that count as the same place: the result of a call, the comment on it
+NEAR = 2
+COMMON = 500  # a word in this many records is too common to locate a sentence
+TRIED = 500  # the most records that are weighed for a sentence, the latest first
+USUAL = 500  # characters of a record up to which its length does not affect its weight
+NAMED, WIDEST = 3, 60  # claims in a mark, and characters of each
 
 _REF = r"[\w/-]*:\d+"
 _MARK = rf"(?:\[{ABSENT}[^\]]*\]|\({_REF}(?:, {_REF})*\))"
@@ -191,21 +197,22 @@ _END = re.compile(
 )
 _CLOSED = re.compile(
     r"(`{1,3})[^`]{1,400}\1|\"[^\"]{0,2000}\"|\u201c[^\u201d]{0,2000}\u201d"
-)  # nothing ends in it
+)  # a sentence cannot end in it
 _STOPS = re.compile(r"[.!?]+(?=\s|\Z)|[\]`\"\u201c\u201d。\uff01\uff1f]")
-"""Signs that would end a mark, or move the ends of the sentences around it."""
+"""Signs that would end a mark or the surrounding sentences early."""
 
 _FENCE = re.compile(r"\s*(?:```|~~~)")
-_HEAD = re.compile(r"\s*(?:#{1,6}\s|\||[a-z ,]*:?\s*\Z)")  # a heading, a row of a table, nothing
+# a heading, a row of a table, an empty line
+_HEAD = re.compile(r"\s*(?:#{1,6}\s|\||[a-z ,]*:?\s*\Z)")
 _UNSAID = (bookkeeping.SILENT | bookkeeping.TITLES.keys()) - {
     bookkeeping.QUEUE_OPERATION,
     bookkeeping.PR_LINK,
 }
-_FRONT = 300  # characters of a text in which what we told a model shows that we did
+_FRONT = 300  # characters of a text that are searched for our own text to a model
 
 
 class CheckedSummary(NamedTuple):
-    """A summary with its marks; how many ``sentences`` it has, how many are ``tied`` to a record, how many marked."""
+    """A summary with its marks, and the numbers of ``sentences``, of those ``tied`` to a record, of those marked."""
 
     text: str
     sentences: int
@@ -228,13 +235,13 @@ class _Sentence(NamedTuple):
 
     @property
     def tells(self) -> bool:
-        """Whether its claims identify a record: a number alone may stand in any."""
+        """Whether its claims identify a record. A single number does not."""
         shown = "".join(claim.shown for claim in self.claims)
         return len(self.claims) > 1 or any(map(str.isalpha, shown))
 
 
 class _Places:
-    """Where the claims and the words of sentences occur, gathered in one pass over the texts of records."""
+    """The records that contain the claims and words of sentences, collected in one pass over their texts."""
 
     def __init__(self, sentences: Sequence[_Sentence]) -> None:
         self.of: dict[Claim, set[int]] = {}
@@ -266,10 +273,10 @@ class _Places:
                     self._wanted.discard(word)
 
     def best_record(self, sentence: _Sentence) -> str:
-        """The reference of the record that shows a sentence; ``""`` where no record has all its claims."""
+        """Return the reference of the best evidence for a sentence, or ``""`` if no record has all its claims."""
         places = [self.of[claim] for claim in sentence.claims]
         shown = set.intersection(*places)
-        if not shown:  # a call, and the answer to it
+        if not shown:  # a call and its result
             shown = set.intersection(*map(_numbers_up_to, places))
         rare = [at for word in sentence.words if len(at := self._prose[word]) < COMMON]
 
@@ -286,12 +293,12 @@ class _Places:
 
 
 def texts_in(file: str | OneOpen, session: str) -> Iterator[tuple[str, str]]:
-    """Each record that says something, by its reference, and its text.
+    """Yield each record with content, as its reference and its text.
 
-    Of summaries, ours among them, none.
+    Summaries are skipped, including ours.
 
-    A file as it was before an edit, which no reader is shown, has no reference. SessionNotFound
-    where ``file`` can't be read.
+    The file content before an edit has no reference, because readers cannot see it. Raises
+    SessionNotFound if ``file`` is unreadable.
     """
     with open_transcript(file, BUFFER) as stream:
         for line in read_lines(stream):
@@ -314,7 +321,7 @@ def texts_in(file: str | OneOpen, session: str) -> Iterator[tuple[str, str]]:
 
 
 def checked(text: str, said: Iterable[tuple[str, str]]) -> CheckedSummary:
-    """A summary, checked against what was ``said``: the reference and the text of each record, in their order."""
+    """Check a summary against the records in ``said``: their references and texts, in order."""
     pieces = []
     for piece, says in _pieces_of_text(text):
         pieces.append((piece, _sentence_of_piece(piece) if says else None))
@@ -342,7 +349,7 @@ def checked(text: str, said: Iterable[tuple[str, str]]) -> CheckedSummary:
 
 
 def _pieces_of_text(text: str) -> Iterator[tuple[str, bool]]:
-    """A text in pieces, each with whether it is a sentence; joined they are the text."""
+    """Split a text into pieces, each with whether it is a sentence. Joined, they are the text."""
     fenced = False
     for row in text.splitlines(keepends=True):
         fence = _FENCE.match(row) is not None
@@ -365,7 +372,7 @@ def _pieces_of_text(text: str) -> Iterator[tuple[str, bool]]:
 
 
 def _numbers_up_to(places: set[int]) -> set[int]:
-    """Some numbers of records, and of each the ``NEAR`` before it."""
+    """Return record numbers with the ``NEAR`` numbers before each of them."""
     numbers: set[int] = set()
     for place in places:
         numbers.update(range(place - NEAR, place + 1))

@@ -217,7 +217,9 @@ def resolve(
         )
     words = locator.strip()
     if not words:
-        raise UsageError("An empty locator names no session", "Give an id, a title or a path.")
+        raise UsageError(
+            "An empty locator does not name a session", "Give an id, a title or a path."
+        )
     try:
         found = next(filter(None, (resolver(words, around) for resolver in resolvers)), None)
         if found is None:

@@ -174,7 +174,7 @@ def test_nothing_goes_under_a_manifest_that_can_not_be_read(
     session = laid_out(config_home)
     before = everything(config_home)
     monkeypatch.setattr(deletion, "read_manifest", lambda *_: None)
-    with pytest.raises(WriteFailed, match="read back"):
+    with pytest.raises(WriteFailed, match="differs from what was written"):
         delete(session, config_home)
     assert everything(config_home) == before
     assert (trash.all_deleted(config_home.where), trash.stray_folders(config_home.where)) == (
@@ -725,7 +725,7 @@ def test_one_command_at_a_time_is_at_work_in_the_trash(
     ]
     with commit.only_one_in_trash(config_home.where):
         for act in tries:
-            with pytest.raises(SessionOpen, match="at work in the trash"):
+            with pytest.raises(SessionOpen, match="using the trash"):
                 act()
     assert trash.all_deleted(config_home.where) == [entry]
     restoring.restore_session(decided, config_home.where)

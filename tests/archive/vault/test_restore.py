@@ -74,7 +74,7 @@ def test_byte_for_byte(config_home: ConfigHome, age: int) -> None:
         assert {os.stat(config_home.config / place).st_mtime_ns for place in before} == {written}
         assert archive_session(locate.session_file(session.path), config_home.where) == archived
     again = restore(config_home)
-    assert (again.pieces, "already, byte for byte" in again.warnings[0]) == ((), True)
+    assert (again.pieces, "already there, byte for byte" in again.warnings[0]) == ((), True)
 
 
 def test_one_that_went_on_is_left(config_home: ConfigHome) -> None:
@@ -87,7 +87,7 @@ def test_one_that_went_on_is_left(config_home: ConfigHome) -> None:
     output.unlink()
     done = restore(config_home)
     assert [piece.path for piece in done.pieces] == [str(output)]
-    assert "went on since" in done.warnings[0]
+    assert "has continued since" in done.warnings[0]
     assert output.read_bytes() == b"large\n" * 10
 
 
@@ -100,7 +100,7 @@ def test_a_new_id_where_the_old_one_is_taken(config_home: ConfigHome) -> None:
     done = restore(config_home)
     assert is_session_id(done.session_id)
     assert done.session_id != SESSION
-    assert (path.read_bytes(), "something else by now" in done.warnings[0]) == (long[:300], True)
+    assert (path.read_bytes(), "a different session now" in done.warnings[0]) == (long[:300], True)
     assert Path(done.path).read_bytes() == long.replace(SESSION.encode(), done.session_id.encode())
     new = {place for place in client_files(config_home) if done.session_id in place}
     assert new == {
@@ -161,7 +161,7 @@ def test_what_is_there_of_its_own_is_not_written_over(config_home: ConfigHome) -
     output = config_home.project() / SESSION / "tool-results" / "toolu_1.txt"
     output.write_bytes(b"another")
     done = restore(config_home)
-    assert any("left alone" in warning for warning in done.warnings)
+    assert any("was not changed" in warning for warning in done.warnings)
     output.write_bytes(b"large\n" * 10)
     assert client_files(config_home) == before
     swept(config_home)

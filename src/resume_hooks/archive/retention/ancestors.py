@@ -1,7 +1,7 @@
-"""Keeping ancestors: whatever a child was made of is in the vault from then on, and so are those before it.
+"""Archive ancestors: once a session has a child, the vault has the session and all of its ancestors.
 
-Invariant: the child never depends on it. What can't be archived is told; what takes longer than a
-moment is left to the next session's start.
+Invariant: writing the child never depends on it. Failures are reported, and a large session is left
+for the next session's start.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from resume_hooks.archive.retention.archive_sessions import BackgroundArchiver
 
 LIMIT = 0.05
-"""Seconds that a verb spends on this at most, the last one begun aside."""
+"""The most seconds that a verb spends here, apart from the session in progress."""
 
 PRESENT = "present"
 
@@ -38,12 +38,12 @@ PRESENT = "present"
 def archive_ancestors(
     ancestors: Iterable[Ancestor], where: Where, loaded: Session | None = None
 ) -> list[str]:
-    """Keep those of a lineage that the client may delete, the nearest first.
+    """Archive the sessions of a lineage that the client may delete, the nearest first.
 
-    What could not be done, as sentences.
+    Return a sentence for each failure.
 
-    Costs a look at a manifest where they are archived already. Where nothing may be archived
-    nothing is done. One of them may be ``loaded``.
+    If they are archived already, this costs only a look at each manifest. If archiving is not
+    allowed, nothing happens. ``loaded`` may be one of the ancestors.
     """
     files = []
     for row in ancestors:
@@ -80,7 +80,7 @@ def archive_ancestors(
 
 
 def archive_pending(where: Where, is_over: Callable[[], bool]) -> int:
-    """Keep the ancestors that were left for later, until time is over; how many are left still."""
+    """Archive the pending ancestors until time is over. Return the number of those that remain."""
     archiver, left, ids = _archiver(where), 0, pending.pending_ids(where)
     if ids and copies_must_wait(where):
         return len(ids)
@@ -101,9 +101,9 @@ def archive_pending(where: Where, is_over: Callable[[], bool]) -> int:
 
 
 def archive_parents(where: Where, since: float, is_over: Callable[[], bool]) -> bool:
-    """Keep what sessions were made of that were written after ``since``: clients fork without telling anybody.
+    """Archive the parents of sessions written after ``since``, because clients do not report forks.
 
-    ``since`` is in seconds since the epoch. Whether all of them were looked at.
+    ``since`` is in seconds since the epoch. Return whether all sessions were checked.
     """
     if is_open(where):
         return False
@@ -126,10 +126,10 @@ def archive_parents(where: Where, since: float, is_over: Callable[[], bool]) -> 
 
 
 def unarchived_session(path: str, where: Where) -> SessionFile | None:
-    """The session at a path, where it is one that the client deletes, and the vault has not got it as it is."""
+    """Return the session at a path if the client may delete it and the vault does not have its current state."""
     try:
         session = session_file(path)
-    except ResumeHooksError:  # gone since
+    except ResumeHooksError:  # deleted meanwhile
         return None
     if not is_known(session, where) or os.path.islink(os.path.dirname(session.path)):
         return None
@@ -141,6 +141,6 @@ def unarchived_session(path: str, where: Where) -> SessionFile | None:
 def _archiver(where: Where) -> BackgroundArchiver:
     from resume_hooks.archive.retention.archive_sessions import (
         BackgroundArchiver,
-    )  # 15 ms, mostly not needed
+    )  # 15 ms, rarely needed
 
     return BackgroundArchiver(where)

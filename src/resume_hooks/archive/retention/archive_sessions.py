@@ -1,9 +1,9 @@
-"""Archiving sessions: on demand, each outcome told.
+"""Archive sessions: on request, with an outcome for each.
 
-And without being asked, where a locked or vanished one is skipped.
+Or in the background, where a locked or deleted session is skipped.
 
-Packing and reading back takes 1 MB some 30 ms (benchmarks/vault.py), so a start or a verb leaves
-what is larger to the hook that nobody waits for.
+Packing and verifying 1 MB takes some 30 ms (benchmarks/vault.py), so a start or a verb leaves
+larger sessions to the ``async`` hook.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from resume_hooks.sessions.session_files import SessionFile, session_file
 from resume_hooks.storage.move import file_sizes
 
 MOST_FILES = 100
-"""Files that are read while somebody waits."""
+"""The most files that are read while the user waits."""
 
 PATIENCE = 0.02
-"""Seconds that another command at the same session is waited for; that one keeps it."""
+"""Seconds to wait for another command on the same session, which archives it anyway."""
 
 
 class ArchiveOutcome(NamedTuple):
-    """What became of one session: archived (it was not yet), renewed, unchanged, or failed, and then why."""
+    """The outcome for one session: archived, renewed, unchanged, or failed with the reason ``why``."""
 
     session: SessionFile
     archived: ArchivedSession | None
@@ -41,7 +41,7 @@ class ArchiveOutcome(NamedTuple):
 
 
 class ArchiveReport(NamedTuple):
-    """What an archive did: each session's outcome, and what the settings let go after that."""
+    """The result of an archive run: each session's outcome, and the sessions that the policy then removed."""
 
     outcomes: tuple[ArchiveOutcome, ...]
     dropped: tuple[Dropped, ...]
@@ -52,10 +52,10 @@ def archive_sessions(
     where: Where,
     advance: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> ArchiveReport:
-    """Archive these sessions, then remove what the settings let go.
+    """Archive these sessions, then remove the sessions that the settings no longer keep.
 
-    One that can't be archived keeps no other from it. ``advance`` gets the bytes done and all there
-    are. VaultOff where nothing may be archived.
+    A failed session does not stop the others. ``advance`` gets the number of bytes done and the
+    total. Raises VaultOff if archiving is not allowed.
     """
     permission.require_allowed(where)
     client_files, outcomes, done = ClientFiles(where), [], 0
@@ -76,7 +76,7 @@ def archive_sessions(
 
 
 def preview_archive(sessions: Iterable[SessionFile], where: Where) -> list[ArchiveOutcome]:
-    """What an archive would find of each session: archived already, or not. Nothing is written."""
+    """Return the outcome that an archive run would have for each session. Nothing is written."""
     permission.require_allowed(where)
     client_files = ClientFiles(where)
     return [_archive_one(session, where, client_files, dry_run=True) for session in sessions]
@@ -86,7 +86,7 @@ def _archive_one(
     session: SessionFile, where: Where, client_files: ClientFiles, *, dry_run: bool = False
 ) -> ArchiveOutcome:
     before = archived_of_id(session.session_id, where)
-    gone = is_archived_copy(session.path, where)  # the client has it no more
+    gone = is_archived_copy(session.path, where)  # the client no longer has it
     if before and (gone or (dry_run and is_current(before, session, client_files))):
         return ArchiveOutcome(session, before, "unchanged")
     if dry_run:
@@ -105,7 +105,10 @@ def _archive_one(
 
 
 class BackgroundArchiver:
-    """Archives sessions; what lies beside their transcripts is looked up once per folder."""
+    """Archives sessions in the background.
+
+    It lists the files next to transcripts once per folder.
+    """
 
     def __init__(self, where: Where) -> None:
         self.may = permission.archiving_allowed(where)[0]
@@ -113,7 +116,10 @@ class BackgroundArchiver:
         self._client_files = ClientFiles(where)
 
     def archive(self, path: str) -> bool:
-        """Archive the session at a path; whether it is now. ResumeHooksError where it can't be."""
+        """Archive the session at a path.
+
+        Return whether that worked. Raises ResumeHooksError for a failure.
+        """
         try:
             return self._archive(session_file(path))
         except SessionNotFound:
@@ -129,7 +135,7 @@ class BackgroundArchiver:
         return True
 
     def archive_quickly(self, session: SessionFile) -> bool:
-        """Archive a session, unless somebody would have to wait for it; whether that is so."""
+        """Archive a session unless that takes too long. Return whether it was quick enough."""
         quick = is_quick(session, self._where)
         if quick:
             self._archive(session)
@@ -137,7 +143,7 @@ class BackgroundArchiver:
 
 
 def is_quick(session: DatedSession | SessionFile, where: Where) -> bool:
-    """Whether a session can be archived while somebody waits: its files, and what is archived of it already."""
+    """Check whether a session can be archived while the user waits, from its files and its archived copy."""
     archived = archived_of_id(session.session_id, where)
     total = session.size + (sum(part.size for part in archived.all_parts) if archived else 0)
     own = session.path.removesuffix(".jsonl")

@@ -1,8 +1,8 @@
-"""What the client is about to delete: told, and kept in slices, the most urgent first, as much as there is time for.
+"""Report the sessions that the client will soon delete, and archive them in slices, the most urgent first.
 
-A project's sessions are kept from seven days before their end on. A client that starts there sweeps
-all projects by that project's settings, so what it would take from others within a day is kept as
-well, when nobody waits.
+A project's sessions are archived from seven days before their end. A client that starts in a
+project cleans up all projects by that project's settings, so sessions of other projects that it
+would delete within a day are archived too, in the background.
 """
 
 from __future__ import annotations
@@ -21,14 +21,16 @@ from resume_hooks.system import claude_settings
 from resume_hooks.system.claude_settings import Retention, client_retention
 
 AGAIN = 60 * 60
-"""Seconds after which what could not be kept is tried again."""
+"""Seconds after which a failed session is tried again."""
 
 
 class Outlook(NamedTuple):
-    """``sessions`` that go whole, of how many ``projects``; ``younger`` ones that lose files by themselves.
+    """The sessions that the client will delete, as counts.
 
-    ``unkept`` of both are not in the vault as they are. ``first`` is when the first of them may go,
-    in seconds since the epoch, None where none does. ``retention`` is what decides.
+    ``sessions`` are deleted whole, in that many ``projects``, and ``younger`` ones lose single files.
+    ``unkept`` is the number of those whose current state is not in the vault. ``first`` is the
+    earliest deletion, in seconds since the epoch, or None. ``retention`` is the setting that
+    decides.
     """
 
     retention: Retention
@@ -40,7 +42,7 @@ class Outlook(NamedTuple):
 
 
 def outlook(cwd: str, where: Where) -> Outlook:
-    """What goes within seven days, were a client started in ``cwd``."""
+    """Return the deletions within seven days if a client started in ``cwd``."""
     found, until = client_retention(cwd, where), time.time() + SOON
     endings = None if found.days is None else Endings(found.days, where)
     within = (
@@ -63,9 +65,9 @@ def outlook(cwd: str, where: Where) -> Outlook:
 
 
 class Slice(NamedTuple):
-    """What a slice did: ``kept`` sessions that were not, or not as they are; ``failed`` and ``left`` ones.
+    """The result of a slice: the numbers of newly ``kept``, ``failed`` and ``left`` sessions.
 
-    ``look`` is when, in seconds since the epoch, there is something to do again.
+    ``look`` is the time of the next check, in seconds since the epoch.
     """
 
     kept: int
@@ -77,10 +79,10 @@ class Slice(NamedTuple):
 def archive_expiring(
     project: str, cwd: str, where: Where, is_over: Callable[[], bool], *, waiting: bool
 ) -> Slice:
-    """Keep what ends soon until time is over; at least one session, so that none waits for ever.
+    """Archive expiring sessions until time is over, but at least one, so that none is postponed for ever.
 
-    ``project`` is the name of a project folder, ``cwd`` where its client was started. Where
-    somebody is ``waiting``, sessions that take long are left, and other projects.
+    ``project`` is the name of a project folder, ``cwd`` the folder where its client started. If the
+    user is ``waiting``, large sessions and other projects are skipped.
     """
     now = time.time()
     days = claude_settings.retention_days(cwd, where)
@@ -101,7 +103,7 @@ def archive_expiring(
                 found.append(ending)
             if (after := ends.after(now + before)) is not None:
                 next_look = min(next_look, after - before)
-        due += sorted(found, key=lambda ending: ending.at)  # the first to go first
+        due += sorted(found, key=lambda ending: ending.at)  # the earliest deletion first
     if not due:
         return Slice(0, 0, 0, next_look)
     kept, failed, left = _archive_due(due, where, is_over, waiting=waiting)
@@ -117,8 +119,8 @@ def archive_expiring(
 def _archive_due(
     due: Sequence[Ending], where: Where, is_over: Callable[[], bool], *, waiting: bool
 ) -> tuple[int, int, int]:
-    """How many were kept, how many could not be, and how many are left."""
-    # Most starts have nothing to keep, and need not load what keeps.
+    """Return the numbers of archived, failed and remaining sessions."""
+    # Most starts have nothing to archive and do not need these modules.
     from resume_hooks.archive.retention.archive_sessions import BackgroundArchiver, is_quick
 
     if copies_must_wait(where):

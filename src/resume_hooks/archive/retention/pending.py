@@ -1,7 +1,7 @@
-"""Ancestors that are to be kept later: an empty file each, ``keep-<session id>``, in ``pending`` of the state folder.
+"""Ancestors to archive later: an empty file ``keep-<session id>`` for each, in ``pending`` of the state folder.
 
-Where the engine is not there yet, or a copy would take too long just then, the next session's start
-finds them, and the hook that nobody waits for keeps them. Standard library, Python 3.9.
+If the engine is not installed yet, or a copy would take too long, the next session's start finds
+these files and the ``async`` hook archives the sessions. Standard library, Python 3.9.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ PENDING = "pending"
 
 
 def add_pending(session_id: str, where: Where) -> None:
-    """Note that a session is to be kept. OSError where the state folder can't be written."""
+    """Note that a session must be archived. Raises OSError if the state folder is not writable."""
     create_marker(_note_path(session_id, where), where)
 
 
 def pending_ids(where: Where) -> list[str]:
-    """The ids of the sessions that are to be kept, sorted."""
+    """Return the ids of the pending sessions, sorted."""
     folder = os.path.join(where.state, PENDING)
     try:
         names = os.listdir(folder) if is_private_folder(folder, where) else []
@@ -33,7 +33,7 @@ def pending_ids(where: Where) -> list[str]:
 
 
 def remove_pending(session_id: str, where: Where) -> None:
-    """A session is kept now, or there is nothing left to keep."""
+    """Remove a session's note, because it is archived or no longer exists."""
     path = _note_path(session_id, where)
     removal.remove_if_possible(path, where.state)
 

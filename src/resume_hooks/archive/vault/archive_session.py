@@ -1,8 +1,8 @@
-"""Archiving a session: all its files in one pack of the vault, and packed anew when they have changed.
+"""Archive a session: all its files in one pack of the vault, packed again when they change.
 
-Invariant: the vault shares no byte with the client's files, so nothing that happens to those
-changes what is archived. A file that begins with what is archived of it takes its place; else the
-archived one stays, as an earlier state.
+Invariant: the vault shares no bytes with the client's files, so changes to those do not affect it.
+A file that begins with its archived version replaces that version. Otherwise the archived version
+stays as an earlier state.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.provenance import read_parent
 
 MOST_TITLES = 100
-"""Titles, and pull requests, that a manifest names; more are no session's."""
+"""Titles, and pull requests, in a manifest. No real session has more."""
 
 
 class ClientFile(NamedTuple):
-    """A file of the client's. ``place`` is its path from the config home on, with slashes."""
+    """A file of the client. ``place`` is its path relative to the config home, with slashes."""
 
     place: str
     path: str
@@ -60,9 +60,9 @@ class ClientFile(NamedTuple):
 
 
 class ClientFiles:
-    """Finds what belongs to sessions.
+    """Finds the files of sessions.
 
-    The sub-agents beside transcripts are looked up once per project folder.
+    The sub-agents next to transcripts are listed once per project folder.
     """
 
     def __init__(self, where: Where) -> None:
@@ -72,10 +72,10 @@ class ClientFiles:
     def of(
         self, session: SessionFile, *, deleting: bool = False
     ) -> tuple[list[ClientFile], list[str]]:
-        """All files of a session, its transcript first, and those that can't be archived, as sentences.
+        """Return all files of a session, the transcript first, and a sentence for each file that can't be archived.
 
-        A delete takes its tasks and the links in its folders, too. OSError where the transcript
-        itself can't be looked at.
+        For a deletion, tasks and links in its folders are included. Raises OSError if the
+        transcript's status is unreadable.
         """
         self._missed: list[str] = []
         self._deleting = deleting
@@ -101,7 +101,7 @@ class ClientFiles:
     def _in(self, folder: str, place: str, depth: int) -> Iterator[ClientFile]:
         if os.path.islink(folder):
             if self._deleting:
-                return  # a link in the place of a folder stays
+                return  # a link instead of a folder is not deleted
             self._missed.append(f"{folder} is a symbolic link")
             return
         try:
@@ -118,13 +118,13 @@ class ClientFiles:
             elif depth:
                 yield from self._in(entry.path, f"{place}/{entry.name}", depth - 1)
             else:
-                self._missed.append(f"{entry.path} lies too deep")
+                self._missed.append(f"{entry.path} is nested too deep")
 
     def _file(self, path: str, place: str) -> Iterator[ClientFile]:
         try:
             status = os.lstat(path)
         except OSError:
-            return  # gone since it was listed
+            return  # deleted since the listing
         is_kind = stat.S_ISREG(status.st_mode) or (self._deleting and stat.S_ISLNK(status.st_mode))
         if is_kind and place == replace_surrogates(place):
             yield ClientFile(place, path, status)
@@ -133,7 +133,7 @@ class ClientFiles:
 
 
 def about_of(glance: HeadTail, parent: Sequence[str]) -> About:
-    """What a transcript says; ``parent`` are the fields of the one it names."""
+    """Return a transcript's metadata. ``parent`` has the fields of the parent that it names."""
     return About(
         created=replace_surrogates(glance.created),
         ended=replace_surrogates(glance.ended),
@@ -146,7 +146,7 @@ def about_of(glance: HeadTail, parent: Sequence[str]) -> About:
 
 
 class _OldPackUnreadableError(Exception):
-    """What is archived already can't be copied into a new pack."""
+    """The archived files can't be copied into a new pack."""
 
 
 def archive_session(
@@ -156,21 +156,21 @@ def archive_session(
     client_files: ClientFiles | None = None,
     patience: float = commit.PATIENCE,
 ) -> ArchivedSession:
-    """Archive a session and all that belongs to it.
+    """Archive a session with all of its files.
 
-    Costs a look at each file where nothing changed.
+    If nothing changed, this costs only the status of each file.
 
-    VaultOff where nothing may be archived, UsageError if it is not a client's session,
-    SessionNotFound where it is gone, WriteFailed where the vault can't be written, SessionOpen
-    where another command is at it for long; of a session that is archived already, and can't be
-    renewed, what was archived stays.
+    Raises VaultOff if archiving is not allowed, UsageError if it is not a client's session,
+    SessionNotFound if it is gone, WriteFailed if the vault is not writable, and SessionOpen if
+    another command keeps it locked. After a failure the earlier archived copy stays.
     """
     require_allowed(where)
     if not os.path.lexists(session.path):
         raise _session_gone_error(session.path)
     if not is_known(session, where) or os.path.islink(os.path.dirname(session.path)):
         raise UsageError(
-            f"{session.path} is not a session in a project folder", "Only those are archived."
+            f"{session.path} is not a session in a project folder",
+            "Only such sessions are archived.",
         )
     client_files = client_files or ClientFiles(where)
     try:
@@ -194,12 +194,12 @@ def archive_session(
     except OSError as error:
         raise WriteFailed(
             f"{session.path} could not be archived: {commit.describe_cause(error, session.path)}",
-            "What was archived before still is. Check free space and permissions.",
+            "The earlier archived copy is unchanged. Check free space and permissions.",
         ) from error
 
 
 def is_current(archived: ArchivedSession, session: SessionFile, client_files: ClientFiles) -> bool:
-    """Whether what is archived of a session needs no renewing; False where that can't be told."""
+    """Check whether the archived copy of a session is current. Return False if that is unknown."""
     try:
         sources, missed = client_files.of(session)
     except OSError:
@@ -219,7 +219,7 @@ def _session_gone_error(path: object) -> SessionNotFound:
 def _compare(
     archived: ArchivedSession | None, sources: Sequence[ClientFile]
 ) -> tuple[list[ClientFile], list[ArchivedFile]]:
-    """What of the client's files is to be packed, and what of the archived ones stays: also what the client dropped."""
+    """Return the client's files to pack, and the archived files to keep, including those that the client deleted."""
     if archived:
         parts = {place_beside(part.place): part for part in archived.parts}
     else:
@@ -240,7 +240,10 @@ def _compare(
 
 
 def _is_earlier(archived: ArchivedSession, source: ClientFile) -> bool:
-    """Whether a client's file is archived as an earlier state: two copies of one id are archived in turn."""
+    """Check whether a client's file is archived as an earlier state.
+
+    That happens if two copies of an id are archived in turn.
+    """
     name = place_beside(source.place)
     before = (
         part
@@ -256,9 +259,9 @@ def _is_unchanged(part: ArchivedFile, source: ClientFile) -> bool:
 
 
 def describe_session(session: SessionFile, where: Where) -> ArchivedSession:
-    """What a manifest says of a session as it is now, but for its files.
+    """Return the manifest of a session in its current state, without its files.
 
-    SessionNotFound if it is gone.
+    Raises SessionNotFound if it is gone.
     """
     glance = HeadTail(session.file)
     return ArchivedSession(
@@ -283,9 +286,9 @@ def _packed_files(
     unchanged: Sequence[ArchivedFile],
     folder: str,
 ) -> tuple[list[ArchivedFile], tuple[EarlierState, ...]]:
-    """All archived files and earlier states, packed together where something is new.
+    """Return all archived files and earlier states, packed together if any file is new.
 
-    A pack that can't be read stays for what it holds; what the client has is archived all the same.
+    An unreadable pack is kept, and the client's files are archived anyway.
     """
     if old and not new:
         return list(unchanged), old.earlier
@@ -303,7 +306,7 @@ def _write_pack(
     *,
     copies: bool = True,
 ) -> tuple[list[ArchivedFile], tuple[EarlierState, ...]]:
-    """Write a pack of what is new and, with ``copies``, of what is archived already."""
+    """Write a pack of the new files and, with ``copies``, of the archived ones."""
     if old:
         before = {place_beside(part.place): part for part in old.parts}
     else:
@@ -334,11 +337,11 @@ def _write_pack(
 def _append_file(
     pack: PackWriter, source: ClientFile, before: ArchivedFile | None
 ) -> tuple[ArchivedFile, ArchivedFile | None]:
-    """Append a client's file as it is now.
+    """Append a client's file in its current state.
 
-    And what was archived ``before`` if the file does not begin with that.
+    Also return the archived version ``before`` if the file does not begin with it.
 
-    What is appended meanwhile is for the next time.
+    Bytes that are appended meanwhile are archived the next time.
     """
     with open_regular(source.path, follow=False) as stream:
         status = os.fstat(stream.fileno())
@@ -352,14 +355,14 @@ def _append_file(
 
 
 class _PrefixHash:
-    """The hash of the first bytes of a content that is passed on."""
+    """The hash of the first bytes of a stream."""
 
     def __init__(self, size: int) -> None:
         self._left = size
         self._whole = hashlib.sha256()
 
     def through(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
-        """The pieces as they are."""
+        """Yield the chunks unchanged."""
         for piece in pieces:
             self._whole.update(piece[: self._left])
             self._left = max(0, self._left - len(piece))
@@ -367,7 +370,7 @@ class _PrefixHash:
 
     @property
     def sha256(self) -> str:
-        """In hex; ``""`` for a content that is shorter."""
+        """The hash in hex, or ``""`` if the stream is shorter."""
         if self._left:
             return ""
         return self._whole.hexdigest()

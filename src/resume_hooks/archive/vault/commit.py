@@ -1,7 +1,7 @@
-"""The one way in which the vault changes: under a session's lock, files first, then the manifest, then what it left.
+"""The only code that changes the vault: under a session's lock, first files, then the manifest, then the cleanup.
 
-Killed at any point, the manifest names files that are whole, and what it does not name is removed
-the next time.
+After a kill at any point, the manifest names only complete files, and the next change removes
+unnamed ones.
 """
 
 from __future__ import annotations
@@ -37,29 +37,29 @@ from resume_hooks.storage.locks import lock_folder
 from resume_hooks.storage.state_file import sync_folder
 
 PATIENCE = 10.0
-"""Seconds that another command at the same session is waited for."""
+"""Seconds to wait for another command on the same session."""
 
-_BUSY = "Another command is at this session in the vault"
+_BUSY = "Another command is using this session in the vault"
 _FAILED = "The vault can't be used:"
 _OURS = re.compile(r"pack-([0-9]+)(?:\.[a-z0-9]+)*")
 
 
 @contextlib.contextmanager
 def lock_archived(session_id: str, where: Where, patience: float = PATIENCE) -> Iterator[None]:
-    """While the block runs no other command changes what is archived of a session.
+    """Lock a session's archived copy until the block ends.
 
-    Before and after it is swept.
+    Leftover packs are removed before and after the block.
 
-    SessionOpen where another one does for longer than ``patience`` seconds. WriteFailed where the
-    vault can't be written, is a symbolic link, or holds a manifest of this session that is not ours
-    to replace.
+    Raises SessionOpen if another command keeps the lock for more than ``patience`` seconds, and
+    WriteFailed if the vault is not writable, is a symbolic link, or contains a manifest of this
+    session that we must not replace.
     """
     if link := is_link(session_id, where):
         raise WriteFailed(
             f"{link} is a symbolic link, so it was left alone", "Put a folder in its place."
         )
     if why := why_unreadable(session_id, where):
-        raise WriteFailed(why, "Update this resume-hooks, or move that folder away.")
+        raise WriteFailed(why, "Update resume-hooks, or move that folder away.")
     folder = archive_folder(session_id, where)
     with lock_folder(folder, where, _BUSY, _FAILED, patience):
         sweep_packs(folder, session_id, where)
@@ -71,11 +71,11 @@ def lock_archived(session_id: str, where: Where, patience: float = PATIENCE) -> 
 
 @contextlib.contextmanager
 def only_one_in_trash(where: Where, *, waiting: bool = True) -> Iterator[None]:
-    """While the block runs no other command moves anything into or out of the trash.
+    """Lock the trash until the block ends.
 
-    SessionOpen, WriteFailed.
+    Raises SessionOpen and WriteFailed.
 
-    ``waiting``: one that packs it is done within ``PATIENCE``.
+    ``waiting`` means to wait up to ``PATIENCE`` seconds, which is enough for a command that packs.
     """
     home = os.path.join(where.state, TRASH)
     if os.path.islink(home):
@@ -84,7 +84,7 @@ def only_one_in_trash(where: Where, *, waiting: bool = True) -> Iterator[None]:
         )
     patience = PATIENCE if waiting else 0.0
     with lock_folder(
-        home, where, "Another command is at work in the trash", "The trash can't be used:", patience
+        home, where, "Another command is using the trash", "The trash can't be used:", patience
     ):
         yield
 
@@ -93,11 +93,11 @@ def only_one_in_trash(where: Where, *, waiting: bool = True) -> Iterator[None]:
 def locked_for_change(
     archived: ArchivedSession, where: Where, done: str
 ) -> Iterator[ArchivedSession]:
-    """While the block runs nobody else changes what is archived of a session, which is yielded as it is by now.
+    """Lock an archived session for a change until the block ends, and yield its current manifest.
 
-    What the block leaves that no manifest names is removed. Errors as of ``lock_archived``;
-    SessionNotFound if it is gone; an OSError of the block becomes a WriteFailed that says that it
-    could not be ``done``.
+    Afterwards, files that no manifest names are removed. Raises the errors of ``lock_archived``,
+    and SessionNotFound if the session is gone. An OSError in the block becomes a WriteFailed with
+    the participle ``done`` in its message.
     """
     with (
         only_one_in_trash(where)
@@ -124,7 +124,7 @@ def locked_for_change(
 
 
 def describe_cause(error: OSError, told: str = "") -> str:
-    """What the system says of a failure, with the path it is about unless that is ``told`` already."""
+    """Return the system's message for a failure, with its path unless that is ``told`` already."""
     if error.filename and error.filename != told:
         about = f"{error.filename}: "
     else:
@@ -133,7 +133,7 @@ def describe_cause(error: OSError, told: str = "") -> str:
 
 
 def reset_future_time(archived: ArchivedSession) -> None:
-    """Reset a manifest's time if it lies in the future.
+    """Reset a manifest's time if it is in the future.
 
     Other commands compare it with file times.
     """
@@ -144,9 +144,9 @@ def reset_future_time(archived: ArchivedSession) -> None:
 
 
 def commit_manifest(archived: ArchivedSession, where: Where) -> ArchivedSession:
-    """Make a manifest the one that counts; as it was written.
+    """Write a manifest and return it as written.
 
-    What it no longer names is removed after. WriteFailed.
+    Files that it no longer names are removed later. Raises WriteFailed.
     """
     stored = sum(part.size for part in archived.parts if not part.where)
     for name in {part.where for part in archived.all_parts if part.where}:
@@ -158,11 +158,12 @@ def commit_manifest(archived: ArchivedSession, where: Where) -> ArchivedSession:
 
 
 def forget_archived(archived: ArchivedSession, where: Where) -> None:
-    """Remove what is archived of a session, and what was unpacked from it.
+    """Remove a session's archived copy, and the files unpacked from it.
 
     The client's own files stay.
 
-    WriteFailed where something can't be removed, SessionOpen where another command is at it.
+    Raises WriteFailed if something can't be removed, and SessionOpen if another command has the
+    lock.
     """
     with lock_archived(archived.session_id, where):
         try:
@@ -170,7 +171,7 @@ def forget_archived(archived: ArchivedSession, where: Where) -> None:
                 removal.remove_file(manifest, where.state)
                 sync_folder(archived.folder)
             for name in os.listdir(archived.folder):
-                if name != locks.LOCK_NAME:  # it goes with the folder, when it is let go
+                if name != locks.LOCK_NAME:  # the lock goes with the folder, when it is released
                     removal.remove_for_good(os.path.join(archived.folder, name), where.state)
         except OSError as error:
             raise WriteFailed(
@@ -186,9 +187,9 @@ def forget_archived(archived: ArchivedSession, where: Where) -> None:
 
 
 def sweep_packs(folder: str, session_id: str, where: Where) -> None:
-    """Remove the packs in a folder that its manifest does not name, and the files of a delete once they are packed.
+    """Remove the packs in a folder that its manifest does not name, and the files of a deletion once they are packed.
 
-    Under its lock. Nothing goes where there is a manifest that can't be read.
+    The caller has the lock. If the manifest is unreadable, nothing is removed.
     """
     archived = read_manifest(folder, session_id)
     if archived is None and os.path.lexists(os.path.join(folder, MANIFEST)):
@@ -206,14 +207,14 @@ def sweep_packs(folder: str, session_id: str, where: Where) -> None:
             if part.where:
                 left.add(place_beside(part.place).split("/")[0])
     for name in left:
-        with contextlib.suppress(OSError):  # what can't be removed is tried again the next time
+        with contextlib.suppress(OSError):  # a failed removal is tried again the next time
             removal.remove_for_good(os.path.join(folder, name), where.state)
 
 
 def sweep_leftovers(where: Where) -> None:
-    """Remove what is left, in folders of the vault without any manifest, of keeping or forgetting that was interrupted.
+    """Remove the leftovers of interrupted commands from folders of the vault without a manifest.
 
-    Folders that another command is at, or that have a manifest which can't be read, are left alone.
+    Locked folders, and folders with an unreadable manifest, are skipped.
     """
     for path in unreadable(where):
         session_id = os.path.basename(path)
@@ -223,7 +224,7 @@ def sweep_leftovers(where: Where) -> None:
 
 
 def next_name(folder: str, archived: ArchivedSession | None) -> str:
-    """A name for a pack that nothing in a session's folder has, nor its manifest names."""
+    """Return an unused name for a pack in a session's folder."""
     if archived:
         named = [part.where for part in archived.all_parts]
     else:
@@ -236,7 +237,7 @@ def next_name(folder: str, archived: ArchivedSession | None) -> str:
 
 
 def _own_names(folder: str) -> list[str]:
-    """What in a session's folder is of our making, beside the manifest and the lock."""
+    """Return the names of our packs in a session's folder."""
     try:
         names = []
         for name in os.listdir(folder):

@@ -1,11 +1,11 @@
-"""Deleting: a session and all that belongs to it archived in the trash, then unlinked.
+"""Delete a session: archive it with all of its files in the trash, then unlink it.
 
-And the trash emptied.
+The module also empties the trash.
 
-The files get a second name there, which costs nothing on one file system; the transcript is the
-first to leave its place, so that no client sees half a session. Whatever fails puts everything
-back. Killed at any point, all of it is still in its place or in the trash, and ``restore`` puts
-back what is missing.
+Each file first gets a second name in the trash, which costs nothing on the same file system. The
+transcript is the first to be unlinked, so no client sees half a session. A failure puts everything
+back. After a kill at any point, every file is still in its place or in the trash, and ``restore``
+puts back the missing ones.
 """
 
 from __future__ import annotations
@@ -48,9 +48,10 @@ from resume_hooks.storage.state_file import sync_folder
 
 
 class Deletion(NamedTuple):
-    """A delete to be: ``entry`` is what the trash will hold, but for its folder; ``open`` says why it is, or ``""``.
+    """A planned deletion.
 
-    ``derived`` are the sessions that came from it and stay.
+    ``entry`` is the future manifest in the trash, without its folder. ``open`` is the reason why
+    the session may be open, or ``""``. ``derived`` are its descendants, which stay.
     """
 
     session: SessionFile
@@ -60,10 +61,10 @@ class Deletion(NamedTuple):
 
 
 def plan_delete(session: SessionFile, where: Where) -> Deletion:
-    """Decide what a delete takes away; nothing is changed.
+    """Plan a deletion. Nothing is changed.
 
-    UsageError if it is not a client's session, or can't be archived whole; OnlyArchived where the kept
-    copy alone is left; SessionNotFound where it is gone.
+    Raises UsageError if it is not a client's session or can't be archived completely, OnlyArchived
+    if only the archived copy is left, and SessionNotFound if it is gone.
     """
     require_own(session, where)
     if not is_known(session, where) or os.path.islink(os.path.dirname(session.path)):
@@ -78,7 +79,7 @@ def plan_delete(session: SessionFile, where: Where) -> Deletion:
 
 
 def require_quiet(session: SessionFile, where: Where) -> None:
-    """Raise SessionOpen where a session is open."""
+    """Raise SessionOpen if a session may be open."""
     if why := why_session_is_open(session, where):
         raise SessionOpen(
             f"The session may be open: {why}",
@@ -90,10 +91,11 @@ def require_quiet(session: SessionFile, where: Where) -> None:
 
 
 def move_to_trash(decided: Deletion, where: Where, *, force: bool = False) -> ArchivedSession:
-    """Move a session to the trash; what the trash then holds.
+    """Move a session to the trash. Return its manifest there.
 
-    SessionOpen where it is open and not ``force``; WriteFailed, SessionNotFound where something
-    can't be archived or unlinked: all is in its place then, unless the message says so.
+    Raises SessionOpen if it is open and not ``force``, and WriteFailed or SessionNotFound if a file
+    can't be archived or unlinked. Everything is then back in its place, unless the message says
+    otherwise.
     """
     if not force:
         require_quiet(decided.session, where)
@@ -109,7 +111,7 @@ def move_to_trash(decided: Deletion, where: Where, *, force: bool = False) -> Ar
 
 
 class _Move:
-    """One delete: what it archives, and which files it has unlinked."""
+    """One deletion: its entry in the trash, and the files unlinked so far."""
 
     def __init__(self, entry: ArchivedSession, where: Where) -> None:
         self._entry = entry
@@ -117,7 +119,7 @@ class _Move:
         self._gone: list[ArchivedFile] = []
 
     def carry_out(self) -> ArchivedSession:
-        """Carry it out, or undo it: also where the user interrupts."""
+        """Carry out the deletion, or undo it after a failure or an interruption by the user."""
         done = False
         try:
             self._name_in_trash()
@@ -139,7 +141,7 @@ class _Move:
         return whole
 
     def _name_in_trash(self) -> None:
-        """Give every file a name in the trash, then the trash its manifest, then the folder its name."""
+        """Give every file a name in the trash, write the manifest, then give the folder its final name."""
         folder = self._entry.folder
         for part in self._entry.parts:
             kept = stored_path(self._entry.folder, part)
@@ -149,17 +151,15 @@ class _Move:
             sync_folder(root)
         self._entry = commit.commit_manifest(self._entry, self._where)
         if read_manifest(folder, self._entry.session_id) != self._entry:
-            raise OSError(
-                errno.EIO, "The manifest was read back otherwise than it was written", folder
-            )
+            raise OSError(errno.EIO, "The manifest differs from what was written", folder)
         os.rename(folder, folder.removesuffix(GONE))
         self._entry = self._entry._replace(folder=folder.removesuffix(GONE))
         sync_folder(os.path.dirname(folder))
 
     def _unlink(self) -> None:
-        """Take all from its place but what a copy in another project would miss.
+        """Unlink the files, except those that a copy in another project needs.
 
-        What the user deletes is not held.
+        The links that hold them are removed too.
         """
         name, folders = os.path.basename(self._entry.place), set[str]()
         others = (
@@ -186,11 +186,14 @@ class _Move:
             if not place:
                 continue
             for empty, _, _ in os.walk(path_of_place(place, self._where), topdown=False):
-                with contextlib.suppress(OSError):  # something is left in it
+                with contextlib.suppress(OSError):  # the folder is not empty
                     removal.remove_empty(empty, root_of(place, self._where), follow_root=True)
 
     def _put_back(self) -> None:
-        """Undo what was unlinked. What can't be put back stays in the trash, which says so."""
+        """Restore the unlinked files.
+
+        Files that can't be restored stay in the trash, and the error says so.
+        """
         for part in reversed(self._gone):
             kept = stored_path(self._entry.folder, part)
             place = path_of_place(part.place, self._where)
@@ -205,7 +208,7 @@ class _Move:
                 back = f"resume-hooks restore {shlex.quote(self._entry.locator)}"
                 raise WriteFailed(
                     f"{place} could not be put back: {error.strerror or error}",
-                    f"Nothing is lost. When the cause is mended: {back}",
+                    f"Nothing is lost. After fixing the cause: {back}",
                 ) from error
         with contextlib.suppress(OSError):
             trash.drop_from_trash(self._entry.folder, self._where)
@@ -214,13 +217,13 @@ class _Move:
 def empty_trash(
     entries: Iterable[ArchivedSession], where: Where, strays: Iterable[StrayFolder] = ()
 ) -> list[ArchivedSession]:
-    """Remove what the trash holds of these sessions, for good, and these strays.
+    """Permanently remove these entries and stray folders from the trash.
 
-    The sessions that were removed.
+    Return the removed sessions.
 
-    Where a delete was interrupted the entry stays: its files may be the only ones. What another
-    command took meanwhile is passed over. WriteFailed where something can't be removed; all else
-    is.
+    The entry of an interrupted deletion stays, because its files may be the only ones. Entries that
+    another command removed meanwhile are skipped. Raises WriteFailed if some can't be removed; the
+    others are removed.
     """
     removed: list[ArchivedSession] = []
     failed: list[tuple[str, OSError | ResumeHooksError]] = []
@@ -258,9 +261,9 @@ def empty_trash(
 
 
 def _files_to_delete(session: SessionFile, where: Where) -> tuple[ArchivedFile, ...]:
-    """The transcript, then what belongs to it.
+    """Return the transcript and the other files of a session.
 
-    UsageError where some of it can't be archived, SessionNotFound.
+    Raises UsageError if one of them can't be archived, and SessionNotFound.
     """
     try:
         sources, missed = ClientFiles(where).of(session, deleting=True)
@@ -277,7 +280,7 @@ def _files_to_delete(session: SessionFile, where: Where) -> tuple[ArchivedFile, 
 
 
 def _own_folder(part: ArchivedFile, entry: ArchivedSession) -> str:
-    """The folder of the session's own that a file lies in, from the config home on; ``""`` for none."""
+    """Return the session's own folder that contains a file, relative to the config home, or ``""``."""
     steps = part.place.split("/")
     number = 2 if steps[0] in BY_ID else 3
     if entry.session_id in steps[:number]:

@@ -1,6 +1,6 @@
-"""The trash as 0.2.0 left it: its manifests name files and whole folders, which lie there as they did in their places.
+"""The trash format of 0.2.0: its manifests name files and whole folders, stored with the client's layout.
 
-Nothing is rewritten to read it; packing a deleted session gives it the manifest of today.
+Reading it rewrites nothing. Packing a deleted session gives it a current manifest.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from resume_hooks.transcripts.provenance import read_parent
 
 
 class FormerPart(NamedTuple):
-    """A file or folder of a session, by where it belongs."""
+    """A file or folder of a session, by its original place."""
 
     place: str
     files: int
@@ -37,7 +37,7 @@ class FormerPart(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What it is called in the trash."""
+        """Its name in the trash."""
         first, _, rest = self.place.partition("/")
         if first in BY_ID:
             return first
@@ -45,7 +45,7 @@ class FormerPart(NamedTuple):
 
 
 class FormerEntry(NamedTuple):
-    """What of a manifest is still used."""
+    """The fields of a manifest that are still used."""
 
     title: str
     cwd: str
@@ -56,9 +56,9 @@ class FormerEntry(NamedTuple):
 
 
 def entry_in(folder: str, where: Where) -> ArchivedSession | None:
-    """The deleted session that a folder holds.
+    """Return the deleted session in a folder.
 
-    None where its manifest is another, or its transcript is not there.
+    Or None if its manifest has another format, or its transcript is missing.
     """
     entry = _manifest(folder)
     if entry is None:
@@ -86,7 +86,7 @@ def entry_in(folder: str, where: Where) -> ArchivedSession | None:
 
 
 def moved_nothing(folder: str) -> bool:
-    """Whether a delete was killed before it moved anything."""
+    """Check whether a deletion was killed before it moved anything."""
     entry = _manifest(folder)
     kept = (os.path.join(folder, part.name) for part in entry.parts) if entry else ()
     return entry is not None and not entry.complete and not any(map(os.path.lexists, kept))
@@ -113,7 +113,10 @@ def _manifest(folder: str) -> FormerEntry | None:
 
 
 def _files_in_trash(part: FormerPart, folder: str) -> Iterator[ArchivedFile]:
-    """The files of a part that lie in the trash; an empty one took its name and was killed."""
+    """Yield a part's files in the trash.
+
+    An unexpectedly empty file comes from a killed deletion and is skipped.
+    """
     top = os.path.join(folder, part.name)
     for name in list_files_below(top) if os.path.lexists(top) else ():
         status = os.lstat(os.path.join(top, name) if name else top)
@@ -122,12 +125,12 @@ def _files_in_trash(part: FormerPart, folder: str) -> Iterator[ArchivedFile]:
 
 
 def _finish_moving(entry: FormerEntry, folder: str, where: Where) -> None:
-    """Bring into the trash what a delete that was killed left beside its place, under a hidden name."""
+    """Move the files that a killed deletion left under a hidden name next to their place into the trash."""
     for part in entry.parts:
         home, name = os.path.split(path_of_place(part.place, where))
         hidden = os.path.join(home, f".{name}.{os.path.basename(folder)}.moving")
         if os.path.lexists(hidden):
-            # Where another command holds the trash that delete may still be at work.
+            # If another command has the trash locked, that deletion may still be running.
             with (
                 contextlib.suppress(OSError, ResumeHooksError),
                 commit.only_one_in_trash(where, waiting=False),
@@ -144,5 +147,5 @@ def _finish_moving(entry: FormerEntry, folder: str, where: Where) -> None:
                         make_private_folder(os.path.dirname(kept), where)
                         link_or_copy(path, kept)
                     same.append(has_same_bytes(path, kept))
-                if all(same):  # else its client wrote on while it was copied
+                if all(same):  # otherwise its client wrote to it during the copy
                     removal.remove_for_good(hidden, root_of(part.place, where), follow_root=True)

@@ -1,4 +1,7 @@
-"""Which archived session a user's words name, and which of its states: ``@`` and an instant tell an earlier one."""
+"""Find the archived session for a user's locator.
+
+``@`` and an instant after it select an earlier state.
+"""
 
 from __future__ import annotations
 
@@ -23,15 +26,14 @@ def find_archived(
     *,
     by_part: bool = True,
 ) -> ArchivedSession:
-    """The archived session that a locator names, in one of the forms of ``named_by``.
+    """Return the archived session for a locator, in one of the forms of ``named_by``.
 
-    With ``@`` and an instant it is as an earlier state had it; of ``deleted`` ones, where these are
-    looked through, that names one of several deletes. UsageError, SessionNotFound,
-    AmbiguousLocator.
+    ``@`` and an instant select an earlier state or, among ``deleted`` sessions, one of several
+    deletions. Raises UsageError, SessionNotFound and AmbiguousLocator.
     """
     wanted = locator.strip()
     if not wanted:
-        raise UsageError("An empty locator names no session", "Give an id or a title.")
+        raise UsageError("An empty locator does not name a session", "Give an id or a title.")
     everything = all_archived(where) if deleted is None else deleted
     found = archived_by_words(wanted, everything, where, by_part=by_part)
     if not found and (state := _STATE.fullmatch(wanted)):
@@ -48,8 +50,8 @@ def find_archived(
                     found.append(session_at_state(each, earlier))
     if not found:
         raise SessionNotFound(
-            f"The vault holds no session '{wanted}'",
-            "See what it holds: resume-hooks archive --list",
+            f"The vault has no session '{wanted}'",
+            "List its sessions: resume-hooks archive --list",
         )
     if len(found) > 1:
         raise AmbiguousLocator(
@@ -61,7 +63,7 @@ def find_archived(
 
 
 def earlier_states(archived: ArchivedSession) -> list[EarlierState]:
-    """The earlier states of a session that hold another transcript, the oldest first."""
+    """Return the earlier states of a session with another transcript, the oldest first."""
     own = place_beside(archived.place)
     return [
         earlier
@@ -71,12 +73,15 @@ def earlier_states(archived: ArchivedSession) -> list[EarlierState]:
 
 
 def name_earlier_state(earlier: EarlierState) -> str:
-    """What names an earlier state of a session behind its id and an ``@``."""
+    """Return the name of an earlier state, for use after the session's id and ``@``."""
     return earlier.archived_at.replace(":", "-")
 
 
 def session_at_state(archived: ArchivedSession, earlier: EarlierState) -> ArchivedSession:
-    """A session with the files that an earlier state had, as far as that had others."""
+    """Return a session with the files of an earlier state.
+
+    Files that the state does not have stay current.
+    """
     places = {
         place_beside(part.place): part.place for part in archived.parts
     }  # it may have been in another project

@@ -1,9 +1,9 @@
-"""Packs of the vault: a new one, written file by file and compared as read back.
+"""Packs of the vault: write one file by file, and compare it as read back.
 
-All of them, read and verified.
+The module also verifies existing packs.
 
 The codec is xz at preset 1: it leaves 12.7 % of real transcripts at 42 MB/s and needs 20 MB of
-memory; every engine that finds a pack can read it (zstd comes with Python 3.14 only).
+memory. Every engine can read it (zstd comes with Python 3.14 only).
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from resume_hooks.storage.state_file import MODE
 PRESET = 1
 
 Change = Callable[[ArchivedFile, Iterator[bytes]], Iterator[bytes]]
-"""What becomes of a file's content."""
+"""Changes a file's content."""
 
 
 class PackWriter:
     """Writes the pack ``name`` into a session's folder of the vault.
 
-    It counts once ``finish`` has returned.
+    The pack is valid only after ``finish`` has returned.
     """
 
     def __init__(self, folder: str, name: str) -> None:
@@ -52,9 +52,9 @@ class PackWriter:
         self._stream.close()
 
     def add(self, file: ArchivedFile, pieces: Iterable[bytes]) -> ArchivedFile:
-        """Append a file's content; the file as it lies in this pack.
+        """Append a file's content. Return the file with its place in this pack.
 
-        OSError where one can't be read or written.
+        Raises OSError if it can't be read or written.
         """
         whole, size = hashlib.sha256(), 0
         for piece in pieces:
@@ -71,9 +71,9 @@ class PackWriter:
     def copy(
         self, files: Sequence[ArchivedFile], change: Change | None = None
     ) -> dict[ArchivedFile, ArchivedFile]:
-        """Append files of the session's other packs, through a change; where each lies then.
+        """Append files of the session's other packs, through a change.
 
-        OSError where one is not what its manifest says.
+        Return each with its new place. Raises OSError if one differs from its manifest.
         """
         placed = {}
         for file, pieces in unpack.pack_contents(self._folder, files):
@@ -87,7 +87,7 @@ class PackWriter:
     def finish(self) -> None:
         """Sync the pack and read it back.
 
-        OSError where it does not hold these files and nothing else.
+        Raises OSError if it does not contain exactly these files.
         """
         self._stream.write(self._packer.flush())
         self._stream.flush()
@@ -96,13 +96,13 @@ class PackWriter:
         stream = unpack.Stream(unpack.read_pack(self._path), self._path)
         for file in self._files:
             if unpack.sha_of_all(stream.take(file.size)) != file.sha256:
-                raise OSError(None, "It was read back otherwise than it was written", self._path)
+                raise OSError(None, "It differs from what was written", self._path)
         if not stream.at_end():
-            raise OSError(None, "It holds more than was written", self._path)
+            raise OSError(None, "It contains more than was written", self._path)
 
 
 class ArchiveFinding(NamedTuple):
-    """Something wrong in the vault: ``name`` is missing, damaged or unreadable."""
+    """A defect in the vault: ``name`` is missing, damaged or unreadable."""
 
     session_id: str
     name: str
@@ -113,21 +113,21 @@ class ArchiveFinding(NamedTuple):
 def verify_archived(
     archived: ArchivedSession, read: Callable[[int], None] = lambda _: None
 ) -> list[ArchiveFinding]:
-    """The defects of a session's archived copy.
+    """Return the defects of a session's archived copy.
 
-    ``read`` is called with the size of each piece that was read.
+    ``read`` is called with the size of each chunk.
     """
     packs_used = dict.fromkeys(part.where for part in archived.all_parts)
     return [finding for where in packs_used for finding in _in_pack(archived, where, read)]
 
 
 def unreadable(where: Where) -> list[ArchiveFinding]:
-    """Findings on folders in the vault that hold no readable session."""
+    """Return findings on folders in the vault without a readable session."""
     found = []
     for path in manifest.unreadable(where):
         own = path != vault_folder(where)
         session_id = os.path.basename(path) if own else ""
-        left = f"{path} has no manifest: it is left of something interrupted"
+        left = f"{path} has no manifest: it is left over from an interrupted command"
         if own:
             why = why_unreadable(session_id, where) or left
         else:
@@ -157,14 +157,14 @@ def _in_pack(
 
 
 def _report_pieces(pieces: Iterator[bytes], read: Callable[[int], None]) -> Iterator[bytes]:
-    """Pieces as they are, of each of which ``read`` is told."""
+    """Yield chunks unchanged, and report the size of each to ``read``."""
     for piece in pieces:
         read(len(piece))
         yield piece
 
 
 def lines_of(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """The lines of a content with their endings, whatever pieces it comes in."""
+    """Yield the lines of a content with their endings, independent of its chunks."""
     left: list[bytes] = []
     for piece in pieces:
         *lines, rest = piece.split(b"\n")

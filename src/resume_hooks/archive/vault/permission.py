@@ -1,9 +1,9 @@
-"""What may be archived: the setting ``vault``, an employer and the account's rules say it, and first the user is told.
+"""Permission to archive: by the setting ``vault``, an employer and the account's rules, after the user was informed.
 
-Copies are made seven days before they are needed, so they can wait for a word, and links hold the
-sessions meanwhile (``archive/hold_sessions``); after ``PATIENCE_DAYS`` they are made, and that is told.
-Where the client runs no modules it is told once they are made. Loads little: who makes a child
-waits for it.
+Copies are made seven days before they are needed, so they can wait for the user's answer while
+links hold the sessions (``archive/hold_sessions``). After ``PATIENCE_DAYS`` they are made, and the
+user is informed. If the client runs no modules, the user is informed after the first copy. The
+module imports little, because creating a child waits for it.
 """
 
 from __future__ import annotations
@@ -28,11 +28,14 @@ OFF = "the setting 'vault' is off"
 MANAGED = "{path} has sessions deleted after {days}, and nothing is archived beyond that"
 
 MOST_BYTES = 1024 * 1024
-"""Bytes that are packed while somebody waits."""
+"""Bytes that are packed while the user waits."""
 
 
 def archiving_allowed(where: Where) -> tuple[bool, str]:
-    """Whether sessions may be archived beyond the client's period, and if not why, as the end of a sentence."""
+    """Return whether sessions may be archived beyond the client's retention, and the reason if not.
+
+    The reason is the end of a sentence.
+    """
     if ruled := data_rules.reason_against_copies(where):
         return False, ruled
     path, days = managed_retention()
@@ -58,22 +61,23 @@ PATIENCE_DAYS = 5
 """Days that copies wait."""
 
 STAMP = "vault-told"
-"""A file in the state folder: somebody was told of copies that were made."""
+"""A file in the state folder: the user was informed that copies were made."""
 
 CAN_ASK = os.path.join("pending", "can-ask")
-"""One that ``hooks/offered`` leaves there: a client that runs modules was started."""
+"""A file that ``hooks/offered`` writes: a client that runs modules was started."""
 
 ASKED = os.path.join("pending", "vault-asked")
-"""One that keeps it from being told again that copies will be made."""
+"""A file that prevents a second notice about future copies."""
 
 WAITING = os.path.join("pending", "vault-waiting")
-"""One that tells by its time since when copies wait."""
+"""A file whose time is the start of the wait."""
 
 
 def is_open(where: Where) -> bool:
-    """Whether the user is to be told first: there is a client that can, and nobody was told or has chosen.
+    """Check whether the user must be informed before the first copy.
 
-    Not where an employer has decided, or once the wait is over.
+    That is so if a client can ask, and if the user was not asked and has not chosen.
+    It is not so if an employer has decided, or once the wait is over.
     """
     if os.path.lexists(os.path.join(where.state, STAMP)) or not os.path.exists(
         os.path.join(where.state, CAN_ASK)
@@ -90,7 +94,7 @@ def is_open(where: Where) -> bool:
 
 
 def copies_must_wait(where: Where) -> bool:
-    """Whether a copy that is to be made now waits for a word; that is noted."""
+    """Check whether a copy that is due must wait for the user's answer. If so, record the wait."""
     with contextlib.suppress(OSError):
         if is_open(where):
             _leave_note(WAITING, where)
@@ -99,7 +103,7 @@ def copies_must_wait(where: Where) -> bool:
 
 
 def waiting_notice(where: Where) -> str:
-    """What to tell while copies may wait: until when; ``""`` where they don't."""
+    """Return the notice for the wait, with its end, or ``""`` if copies do not wait."""
     if not is_open(where):
         return ""
     until = f"{PATIENCE_DAYS} days after the first had to wait"
@@ -110,15 +114,15 @@ def waiting_notice(where: Where) -> str:
 
 
 def claim_first_notice(where: Where) -> bool:
-    """Whether nobody was told yet that copies will be made; from now on somebody was.
+    """Return whether the notice about future copies is due. From now on it is not.
 
-    OSError where the state folder can't be written.
+    Raises OSError if the state folder is not writable.
     """
     return _leave_note(ASKED, where)
 
 
 def first_archive_line(where: Where, cwd: str = "/") -> str:
-    """What to tell when something is archived for the first time; ``""`` ever after, and while copies wait."""
+    """Return the notice for the first archived session, or ``""`` later and while copies wait."""
     try:
         if is_open(where) or not _leave_note(STAMP, where):
             return ""

@@ -1,12 +1,12 @@
-"""What has to go from the vault: by the setting ``vault``, and an employer's.
+"""The policy that removes sessions from the vault: the setting ``vault``, and an employer's retention.
 
-The oldest go first, and never an ancestor of a session that the client or our trash still has, nor
-what is from another config home, of which nobody knows here what came from it; unless an employer's
-retention says so. For its age nothing goes that was not due the day before. For the room that it
-takes nothing goes before somebody was told, a day ago, and then a tenth of all a day, or one
-session that is larger; and the limit is what is stored, never what a variable says. Since when
-sessions are due, and what went, is noted beside them, and nothing but ids, sizes and reasons, so
-that no title outlives its session.
+The oldest sessions are removed first. An ancestor of a session that the client or our trash still
+has is kept, and so is a session from another config home, whose descendants are unknown here,
+unless an employer's retention requires otherwise. A session is removed for its age only if it was
+also due the day before. For lack of room nothing is removed until a day after the user was
+informed, and then a tenth of the vault per day, or one larger session. The limit is the stored
+setting, never an environment variable. The vault records since when sessions are due and which were
+removed, with ids, sizes and reasons only, so no title outlives its session.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import format_count
 
 FILE = "policy.json"
-"""What is noted between two runs, in the vault."""
+"""The record between two runs, in the vault."""
 
 VERSION = 1
 
@@ -46,23 +46,23 @@ APART = 20 * 60 * 60
 """Seconds between two runs that find a session too old, so that one wrong clock does not empty the vault."""
 
 SHARE = 10
-"""Into how many parts the vault is divided, of which one goes at a time where it is too large."""
+"""One part of this many may be removed at a time from a vault that is too large."""
 
 TOLD_FOR = 30 * DAY
-"""Seconds for which it counts that somebody was told: a vault that stays full lets something go every few days."""
+"""Seconds for which an announcement is valid: a full vault removes sessions every few days."""
 
 ANNOUNCED = os.path.join("pending", "vault-shrinks")
-"""An empty file of the state folder: something is to go, and nobody was told yet."""
+"""An empty file in the state folder: the user must be informed of a removal."""
 
 MOST = 100
-"""Sessions that went which are remembered, the last ones."""
+"""The number of removed sessions in the record, the latest ones."""
 
 MOST_DUE = 5_000
-"""Sessions that are noted as due; the others have their turn once those went."""
+"""The number of due sessions in the record. The others follow once those are removed."""
 
 
 class Dropped(NamedTuple):
-    """An archived session that went, or has to; ``why`` is the end of a sentence."""
+    """An archived session that was removed, or must be. ``why`` is the end of a sentence."""
 
     session_id: str
     title: str
@@ -71,7 +71,7 @@ class Dropped(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        """The same for people."""
+        """A sentence for the user."""
         return (
             f"{self.title} ({self.session_id}, {size_text(self.stored)}) went from the "
             f"vault: {self.why}."
@@ -79,7 +79,7 @@ class Dropped(NamedTuple):
 
 
 class RemovedSession(NamedTuple):
-    """A session that went from the vault: an instant, the bytes that it took, the end of a sentence."""
+    """A session removed from the vault: an instant, its size in bytes, the reason as the end of a sentence."""
 
     session_id: str
     at: str
@@ -90,7 +90,7 @@ class RemovedSession(NamedTuple):
 def sessions_due(
     where: Where, keeping: Collection[str] = ()
 ) -> list[tuple[ArchivedSession, str, bool]]:
-    """What has to go from the vault, the oldest first, why, as the end of a sentence, and whether for its age.
+    """Return the sessions to remove, the oldest first, each with the reason and whether that is its age.
 
     The sessions in ``keeping`` stay. All manifests are read.
     """
@@ -119,7 +119,7 @@ def sessions_due(
 
 
 def _size_limit(where: Where) -> int:
-    """Bytes beyond which something goes, 0 for none: the stored limit, or a variable's where that is larger."""
+    """Return the size limit of the vault in bytes, or 0 for none: the stored limit, or a larger one in a variable."""
     rooms = []
     for each in (where, settings.without_setting_variables(where)):
         rooms.append(settings.vault_limit(each))
@@ -129,10 +129,10 @@ def _size_limit(where: Where) -> int:
 
 
 def apply_policy(where: Where, *, keeping: Collection[str] = ()) -> list[Dropped]:
-    """Remove what has to go from the vault; what went, which is remembered there.
+    """Remove the sessions that the policy requires, and record and return them.
 
-    What can't be removed stays for the next time, and so does what is too old, or too much, for the
-    first time.
+    A failed removal is tried again the next time. A session that is due for the first time stays
+    for now.
     """
     gone: list[Dropped] = []
     going, now = sessions_due(where, keeping), time.time()
@@ -157,7 +157,7 @@ def apply_policy(where: Where, *, keeping: Collection[str] = ()) -> list[Dropped
 
 
 def _share_of_today(over: Sequence[ArchivedSession], where: Where, now: float) -> set[str]:
-    """Which of the sessions for which there is no room go today: none before somebody was told, a day ago."""
+    """Return the ids of the sessions to remove today for lack of room: none until a day after the announcement."""
     mark = os.path.join(where.state, ANNOUNCED)
     if not over:
         removal.remove_if_possible(mark, where.state)
@@ -166,7 +166,8 @@ def _share_of_today(over: Sequence[ArchivedSession], where: Where, now: float) -
         _past_instant(_policy_row(where).get(name), now) for name in ("announced", "shrunk")
     )
     if not announced or (now - announced > TOLD_FOR and not os.path.lexists(mark)):
-        with contextlib.suppress(OSError):  # then it is said another time, and nothing goes before
+        # otherwise the announcement comes later, and nothing is removed before it
+        with contextlib.suppress(OSError):
             state_file.create_marker(mark, where)
             _write_instants(where, announced=int(now))
         return set()
@@ -184,7 +185,7 @@ def _share_of_today(over: Sequence[ArchivedSession], where: Where, now: float) -
 
 
 def announcement(where: Where) -> str:
-    """What to say of what is to go, once; ``""`` for nothing. Nothing goes before that was said."""
+    """Return the announcement of a removal, once, or ``""``. Nothing is removed before it."""
     mark = os.path.join(where.state, ANNOUNCED)
     if not os.path.lexists(mark):
         return ""
@@ -204,14 +205,14 @@ def announcement(where: Where) -> str:
 
 
 def _past_instant(value: object, now: float) -> float:
-    """Seconds since the epoch out of a note; 0 for anything else, and for what is still to come."""
+    """Return a recorded time in seconds since the epoch, or 0 for any other value and for a future time."""
     if isinstance(value, int) and 0 < value <= now:
         return float(value)
     return 0.0
 
 
 def _ancestors_of_living(archived: list[ArchivedSession], where: Where) -> set[str]:
-    """The sessions from which one came, directly or not, that the client still has, or that can come from our trash."""
+    """Return the ids of the ancestors of all sessions that the client still has, or that our trash can restore."""
     linked = {}
     for link in read_links(where):
         linked[link.child_id] = link.parent_id
@@ -225,7 +226,7 @@ def _ancestors_of_living(archived: list[ArchivedSession], where: Where) -> set[s
     for session in all_sessions(where):
         living[session.session_id] = session.path
     for session_id, path in living.items():
-        with contextlib.suppress(SessionNotFound):  # deleted since it was listed
+        with contextlib.suppress(SessionNotFound):  # deleted since the listing
             parent = family.parent_of(path)
             parents |= {session_id: parent.session_id} if parent else {}
     for session_id in (*living, *(entry.session_id for entry in deleted)):
@@ -237,9 +238,9 @@ def _ancestors_of_living(archived: list[ArchivedSession], where: Where) -> set[s
 
 
 def past_grace_period(due: Sequence[str], where: Where, now: float) -> set[str]:
-    """Those of the sessions ``sessions_due`` at ``now``, seconds since the epoch, that were so long enough ago.
+    """Return the ids of the sessions in ``due`` that have been due long enough.
 
-    The others are noted, as far as a manifest may hold them.
+    ``now`` is in seconds since the epoch. The others are recorded, as far as the record has room.
     """
     row = _policy_row(where)
     since = row.get("since")
@@ -255,7 +256,7 @@ def past_grace_period(due: Sequence[str], where: Where, now: float) -> set[str]:
 
 
 def removed_sessions(where: Where) -> list[RemovedSession]:
-    """The sessions that the policy let go, the last ones, oldest first."""
+    """Return the sessions that the policy removed, the latest ones, oldest first."""
     rows = _policy_row(where).get("went")
     if isinstance(rows, list):
         found = [parse_row(RemovedSession, each) for each in rows]
@@ -277,7 +278,7 @@ def _policy_row(where: Where) -> dict[str, object]:
 def _write_policy(
     where: Where, since: Mapping[str, object], gone: Sequence[RemovedSession]
 ) -> None:
-    """Write both. What can't be written is forgotten, and then nothing goes for its age."""
+    """Write both lists. If the write fails, they are lost, and nothing is removed for its age."""
     before = _policy_row(where)
     instants: dict[str, object] = {}
     for name in ("announced", "shrunk"):
@@ -287,7 +288,7 @@ def _write_policy(
 
 
 def _write_instants(where: Where, **instants: int) -> None:
-    """Note when somebody was to be told, and when something went for want of room."""
+    """Record the time of the announcement, and of the last removal for lack of room."""
     _write_row(where, {"since": {}, "went": [], **_policy_row(where), **instants})
 
 

@@ -1,9 +1,9 @@
-"""Bringing an archived or deleted session back to the client: byte for byte where its place is free.
+"""Restore an archived or deleted session for the client: byte for byte if its place is free.
 
-What is there is never written over. The transcript comes last, so that no client sees half a
-session; interrupted, it can be run again. Out of the vault, which keeps what it has, it comes under
-a new id where its place is taken, always the same for the same content. The trash has it no more;
-there a place that is taken is told.
+Existing files are never overwritten. The transcript comes last, so no client sees half a session,
+and an interrupted restore can be repeated. If the place is taken, a session from the vault gets a
+new id, always the same for the same content, and the vault keeps its copy. A session from the trash
+leaves the trash, and fails if its place is taken.
 """
 
 from __future__ import annotations
@@ -47,27 +47,27 @@ from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.raw_edit import with_session_id
 
 SPARE_DAYS = 7
-"""Days that a restored session is left at least, before the client deletes it for its age."""
+"""The fewest days that a restored session has before the client deletes it for its age."""
 
 AGED = (
     "It is older than the {kept} that the client keeps sessions: it counts as newer, and has "
     "{left} left."
 )
-LOST = "{place} is neither in the trash nor where it was: it did not come back."
+LOST = "{place} is neither in the trash nor in its place: it was not restored."
 CHANGED = "{name} was changed in the trash since the session was deleted."
 TWICE = (
-    "{path} has the same id: clients since 2.1.223 resume no id that lies in two folders. "
+    "{path} has the same id: clients since 2.1.223 do not resume an id that is in two folders. "
     "Delete one of them."
 )
-EMPTIED = "It was there already, byte for byte the same; it is no longer in the trash."
-THERE = "It is there already, byte for byte; nothing had to be brought back."
-GONE_ON = "It is there already, and went on since; nothing had to be brought back."
-RENAMED = "{path} is something else by now, so the archived copy comes back under a new id."
-LEFT = "{path} is there and not the same; it was left alone."
+EMPTIED = "It was already there, byte for byte; it is no longer in the trash."
+THERE = "It is already there, byte for byte; nothing had to be restored."
+GONE_ON = "It is already there, and has continued since; nothing had to be restored."
+RENAMED = "{path} is a different session now, so the archived copy gets a new id."
+LEFT = "{path} exists and differs; it was not changed."
 
 
 class RestoredFile(NamedTuple):
-    """A file on its way back: where it can be read, and where it goes."""
+    """A file to restore: its readable source, and its target path."""
 
     part: ArchivedFile
     source: str
@@ -75,11 +75,11 @@ class RestoredFile(NamedTuple):
 
 
 class Retrieval(NamedTuple):
-    """A archived session on its way back; ``session_id`` is what it has there.
+    """The plan to restore an archived session. ``session_id`` is its id there.
 
-    No pieces: there is nothing to do.
+    Without pieces there is nothing to do.
 
-    ``left`` are the files that are not touched, since something else is in their place.
+    ``left`` are the files that stay untouched, because other files are in their place.
     """
 
     archived: ArchivedSession
@@ -91,10 +91,11 @@ class Retrieval(NamedTuple):
 
 
 def plan_restore(archived: ArchivedSession, where: Where) -> Retrieval:
-    """Decide how an archived session comes back; nothing is written but what has to be unpacked.
+    """Plan how to restore an archived session.
 
-    SessionNotFound, WriteFailed where it can't be opened; PlaceTaken where its project folder is
-    not one, or something else is in the place of a deleted session.
+    Nothing is written except files that must be unpacked. Raises SessionNotFound and WriteFailed if
+    the archive is unreadable, and PlaceTaken if the project folder is not a folder, or if the place
+    of a deleted session is taken.
     """
     if not archived.deleted_at:
         return _plan_from_vault(archived, where)
@@ -104,13 +105,13 @@ def plan_restore(archived: ArchivedSession, where: Where) -> Retrieval:
         now = trash.entry_in(archived.folder, where)
         if now is None or now == archived:
             raise
-        return _plan_from_trash(now, where)  # packed since it was looked up
+        return _plan_from_trash(now, where)  # packed since the lookup
 
 
 def _plan_from_vault(archived: ArchivedSession, where: Where) -> Retrieval:
-    """How a session comes out of the vault: under a new id where another one is in its place."""
+    """Plan a restore from the vault, with a new id if another session is in its place."""
     source = verified_transcript(archived, where)
-    # An earlier state may have had another title.
+    # An earlier state may have another title.
     title = replace_surrogates(plain_line(HeadTail(source).title))
     archived = archived._replace(title=title)
     place = path_of_place(archived.place, where)
@@ -139,27 +140,27 @@ def _plan_from_vault(archived: ArchivedSession, where: Where) -> Retrieval:
 
 
 def _existing_at(place: str) -> str:
-    """``place`` where a file lies there that is not a stub, else ``""``."""
+    """Return ``place`` if a file other than a stub is there, else ``""``."""
     if os.path.lexists(place) and not is_empty_file(place):
         return place
     return ""
 
 
 def _begins_as_archived(path: str, archived: ArchivedSession) -> bool:
-    """Whether a file is the archived transcript, byte for byte, or goes on from it."""
+    """Check whether a file begins with the archived transcript, byte for byte."""
     size, sha256 = archived.transcript.size, archived.transcript.sha256
     return os.path.getsize(path) >= size and sha_of(path, size) == sha256
 
 
 def _session_id_of_content(archived: ArchivedSession) -> str:
-    """A new id for a session, always the same for the same content."""
+    """Return a new id for a session, always the same for the same content."""
     content = f"{archived.session_id} {archived.transcript.sha256}"
     digest_of_content = hashlib.sha256(content.encode()).digest()
     return str(uuid.UUID(bytes=digest_of_content[:16], version=4))
 
 
 def _plan_from_trash(entry: ArchivedSession, where: Where) -> Retrieval:
-    """How a session comes out of the trash: what is missing of it."""
+    """Plan a restore from the trash: the missing files."""
     place = path_of_place(entry.place, where)
     notes = _age_warnings(entry, where)
     try:
@@ -181,9 +182,9 @@ def _plan_from_trash(entry: ArchivedSession, where: Where) -> Retrieval:
 def _pieces_in_trash(
     pieces: Iterable[RestoredFile], entry: ArchivedSession
 ) -> tuple[list[RestoredFile], list[str]]:
-    """The pieces that the trash still has, and warnings of those that are gone or were changed.
+    """Return the pieces that the trash still has, and warnings about missing or changed ones.
 
-    SessionNotFound where the transcript is gone.
+    Raises SessionNotFound if the transcript is missing.
     """
     there, warnings = [], []
     for piece in pieces:
@@ -208,14 +209,14 @@ def _unreadable(error: OSError, place: str) -> WriteFailed:
 
 
 def _source_folder(entry: ArchivedSession, where: Where) -> str:
-    """A folder in which the files of a deleted session can be read, laid out as the client has them."""
+    """Return a folder with the readable files of a deleted session, in the client's layout."""
     if entry.transcript.where:
         return os.path.dirname(verified_transcript(entry, where))
     return entry.folder
 
 
 def _age_warnings(archived: ArchivedSession, where: Where) -> list[str]:
-    """What to say of a session that is so old that it has to count as newer."""
+    """Return a warning if a session is so old that its file times must be changed."""
     days = retention_days(archived.cwd, where)
     if days is None:
         return []
@@ -226,13 +227,13 @@ def _age_warnings(archived: ArchivedSession, where: Where) -> list[str]:
 
 
 def restore_session(decided: Retrieval, where: Where) -> Retrieval:
-    """Bring an archived session back; what was done.
+    """Restore an archived session. Return what was done.
 
-    The trash has it no more, unless something was left alone.
+    It leaves the trash, unless a file was left untouched.
 
-    WriteFailed where the disk refuses, PlaceTaken where somebody put something there meanwhile:
-    what came back stays, and it can be run again. SessionNotFound where another command took it
-    from the trash.
+    Raises WriteFailed for a disk error and PlaceTaken if a file appeared in its place meanwhile.
+    Restored files then stay, and the command can be repeated. Raises SessionNotFound if another
+    command removed the session from the trash.
     """
     if not decided.archived.deleted_at:
         return _restore_locked(decided, where)
@@ -242,7 +243,7 @@ def restore_session(decided: Retrieval, where: Where) -> Retrieval:
             raise _restored_by_another_command(decided)
         done = _restore_locked(plan_restore(entry, where), where)
         if not done.left:
-            # The session is back; the list of the trash names what is left of it there.
+            # The session is restored. A leftover in the trash is listed there.
             with contextlib.suppress(OSError):
                 trash.drop_from_trash(entry.folder, where)
     return done
@@ -259,9 +260,9 @@ def _restored_by_another_command(decided: Retrieval) -> SessionNotFound:
 
 
 def leave_companions(entry: ArchivedSession, where: Where) -> None:
-    """Put what belongs to an id, and lies with a deleted session that is to go for good, to a session of that id.
+    """Give an existing session of the same id the files that belong to the id, before its entry leaves the trash.
 
-    Nothing that is there is touched. SessionNotFound where that can't be opened, WriteFailed,
+    Existing files stay. Raises SessionNotFound if the entry is unreadable, WriteFailed and
     PlaceTaken.
     """
     if find_session(entry.session_id, where) is not None:
@@ -277,7 +278,7 @@ def leave_companions(entry: ArchivedSession, where: Where) -> None:
 
 
 def _restore_locked(decided: Retrieval, where: Where) -> Retrieval:
-    """Put every piece in its place, while nobody else changes what lies in the trash."""
+    """Write every piece to its place, while the trash is locked."""
     archived, folder = decided.archived, os.path.dirname(decided.path)
     oldest = _oldest_time_left(archived.cwd, where)
     targets = []
@@ -298,13 +299,16 @@ def _restore_locked(decided: Retrieval, where: Where) -> Retrieval:
     for piece in decided.pieces:
         piece_folder = os.path.dirname(piece.path)
         changed_folders |= {piece_folder, os.path.dirname(piece_folder)}
-    for changed_folder in changed_folders:  # lasting before it leaves the trash
+    for changed_folder in changed_folders:  # sync before the entry leaves the trash
         sync_folder(changed_folder)
     return decided
 
 
 def _put_piece(piece: RestoredFile, decided: Retrieval, oldest: float, where: Where) -> None:
-    """Put one file in its place, no older than ``oldest``. OSError, CheckFailed, PlaceTaken."""
+    """Write one file to its place, no older than ``oldest``.
+
+    Raises OSError, CheckFailed and PlaceTaken.
+    """
     folder = os.path.dirname(piece.path)
     oldest_ns = int(oldest * 1e9)
     make_private_folder(folder, where)
@@ -323,22 +327,22 @@ def _put_piece(piece: RestoredFile, decided: Retrieval, oldest: float, where: Wh
 
 
 def _put_failed(error: OSError, piece: RestoredFile, decided: Retrieval) -> WriteFailed:
-    """What to say where the disk refused ``piece``: that all can be run again, or which file is lost."""
+    """Return the error for a disk failure on ``piece``: either the command can be repeated, or a file is lost."""
     archived = decided.archived
-    message = f"{error.filename or piece.path} could not be brought back: {error.strerror or error}"
+    message = f"{error.filename or piece.path} could not be restored: {error.strerror or error}"
     for each in decided.pieces:
         if not os.path.lexists(each.path) and not os.path.lexists(each.source):
             lost = f"{each.path} is neither in {archived.folder} nor in its place."
             return WriteFailed(message, lost)
     name = archived.locator if archived.deleted_at else archived.session_id
     again = f"run it again: resume-hooks restore {name}"
-    return WriteFailed(message, f"Nothing is lost. When the cause is mended, {again}")
+    return WriteFailed(message, f"Nothing is lost. After fixing the cause, {again}")
 
 
 def _keep_from_expiring(path: str, oldest: float) -> None:
-    """Make a file that is too old as new as the floor.
+    """Set the time of a file that is too old to ``oldest``.
 
-    The client goes by the time of every file.
+    The client deletes each file by its own time.
     """
     with contextlib.suppress(FileNotFoundError):
         status = os.lstat(path)
@@ -349,10 +353,10 @@ def _keep_from_expiring(path: str, oldest: float) -> None:
 def _put_file(piece: RestoredFile, renamed: str, oldest: int) -> None:
     """Write one file and compare it as read back.
 
-    Lines of transcripts under the new id, if there is one.
+    If there is a new id, the lines of a transcript get it.
 
-    It has its mode and its time, no earlier than ``oldest``, in nanoseconds, before it has its
-    name.
+    The file gets its mode and its time, no earlier than ``oldest`` (nanoseconds), before it gets
+    its name.
     """
     whole, before = hashlib.sha256(), hashlib.sha256()
     content = hash_pieces(pieces_of(piece.source, os.path.getsize(piece.source)), before)
@@ -371,7 +375,7 @@ def _put_file(piece: RestoredFile, renamed: str, oldest: int) -> None:
             )
         if sha_of(temporary, os.path.getsize(temporary)) != whole.hexdigest():
             raise CheckFailed(
-                f"{piece.path} was read back otherwise than it was written",
+                f"{piece.path} differs from what was written",
                 "Nothing of it was left there.",
             )
         os.chmod(temporary, piece.part.mode & 0o777)
@@ -388,9 +392,9 @@ def _pieces_to_put(
     source: str,
     where: Where,
 ) -> tuple[list[RestoredFile], list[str]]:
-    """What of these parts has to be put, and sentences on what is there and differs.
+    """Return the parts to write, and sentences on existing files that differ.
 
-    PlaceTaken where that is something of a deleted session's own.
+    Raises PlaceTaken if one of these is a deleted session's own file.
     """
     pieces, left = [], []
     for part in parts:
@@ -415,9 +419,9 @@ def _pieces_to_put(
 
 
 def _require_same(piece: RestoredFile, entry: ArchivedSession) -> None:
-    """Raise PlaceTaken where what is in a file's place is not the same.
+    """Raise PlaceTaken if another file is in a file's place.
 
-    After a delete that was killed it may go on.
+    After a killed deletion the file may have grown.
     """
     if os.path.lexists(piece.source) and not has_same_bytes(piece.source, piece.path):
         if not entry.complete and not piece.part.is_link:
@@ -429,15 +433,15 @@ def _require_same(piece: RestoredFile, entry: ArchivedSession) -> None:
         else:
             way = "First move that away:"
         raise PlaceTaken(
-            f"{piece.path} is there again, and not the same",
+            f"{piece.path} is there again, and differs",
             f"{way} {shlex.quote(piece.path)}, then: resume-hooks restore {entry.locator}",
         )
 
 
 def _target(part: ArchivedFile, old: str, new: str, folder: str, where: Where) -> str:
-    """Where a part goes: as it lay, or under the new id.
+    """Return the target path of a part, with the new id if there is one.
 
-    Sub-agents beside the old transcript into the new folder.
+    Sub-agents next to the old transcript go into the new session's folder.
     """
     first, _, rest = part.place.partition("/")
     steps = rest.split("/")
@@ -454,7 +458,7 @@ def _target(part: ArchivedFile, old: str, new: str, folder: str, where: Where) -
 
 
 def _require_real_folder(folder: str, top: str) -> None:
-    """Raise PlaceTaken where a folder, or one above it up to ``top``, is a link or otherwise not a folder."""
+    """Raise PlaceTaken if a folder, or a parent of it up to ``top``, is a link or not a folder."""
     if os.path.lexists(folder) and (os.path.islink(folder) or not os.path.isdir(folder)):
         raise PlaceTaken(
             f"{folder} is a symbolic link, or not a folder", "Move it away, then try again."
@@ -464,12 +468,12 @@ def _require_real_folder(folder: str, top: str) -> None:
 
 
 def _days_left(kept: int) -> int:
-    """Days that are left at least, where sessions are kept so many."""
+    """Return the fewest days that are left to a restored session, for a retention of ``kept`` days."""
     return min(SPARE_DAYS, (kept + 1) // 2)
 
 
 def _oldest_time_left(cwd: str, where: Where) -> float:
-    """The oldest time, in seconds since the epoch, that a restored file may have; 0 where none is too old."""
+    """Return the oldest time that a restored file may have, in seconds since the epoch, or 0 without a limit."""
     kept = retention_days(cwd, where)
     if kept is None:
         return 0.0

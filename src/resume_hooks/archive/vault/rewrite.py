@@ -1,4 +1,4 @@
-"""Rewriting what is archived: every line of a session in the vault through a change, into a new pack, checked."""
+"""Rewrite an archived session: apply a change to every line, into a new pack, with checks."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from resume_hooks.system.text import plain_line, replace_surrogates
 from resume_hooks.transcripts.head_tail import HeadTail
 
 LARGEST_TEXT = 64 * 1024 * 1024
-"""Bytes of a text that comes whole; a larger one comes line by line."""
+"""Bytes of a text that is changed as a whole. A larger one is changed line by line."""
 
 HEAD = 8 * 1024
-"""Bytes at the start of a file in which a NUL shows that it is not text."""
+"""Bytes at the start of a file that are searched for a NUL, the sign of a binary file."""
 
 
 def rewrite_archived(
@@ -32,15 +32,15 @@ def rewrite_archived(
     *,
     text: Callable[[bytes], bytes] | None = None,
 ) -> int:
-    """Put every line of what is archived of a session, earlier states too, through ``change``.
+    """Apply ``change`` to every line of a session's archived files, including earlier states.
 
-    How many it changed.
+    Return the number of changed lines.
 
-    A line comes with its ending. Files that are no text stay as they are; those that are no
-    transcripts come whole, to ``text``, where that is given and they are not too large, and count
-    as a line. Where nothing changes nothing is written; else all of it is packed anew, and what was
-    unpacked from it is removed. WriteFailed, SessionOpen, SessionNotFound; what was archived before
-    still is, then.
+    A line includes its ending. Binary files stay unchanged. With ``text``, a file that is not a
+    transcript and not too large is passed to it as a whole, and counts as one line. If nothing
+    changes, nothing is written. Otherwise everything is packed again, and unpacked files are
+    removed. Raises WriteFailed, SessionOpen and SessionNotFound; the archived copy then stays as it
+    was.
     """
     trash.take_over(archived, where)
     with commit.locked_for_change(archived, where, "rewritten") as found:
@@ -64,10 +64,10 @@ def rewrite_archived(
 
 
 def _updated_manifest(archived: ArchivedSession, where: Where) -> ArchivedSession:
-    """A manifest that says of a session what its rewritten transcript does: a title may have been changed, too."""
+    """Return the manifest for the rewritten transcript, whose title may have changed."""
     folder = os.path.join(
         archived.folder, f"{commit.next_name(archived.folder, archived)}.part"
-    )  # swept, as no manifest names it
+    )  # removed later, because no manifest names it
     os.mkdir(folder, 0o700)
     lay_out(archived, [archived.transcript], folder, where)
     ends = HeadTail(os.path.join(folder, place_beside(archived.place)))
@@ -78,7 +78,7 @@ def _updated_manifest(archived: ArchivedSession, where: Where) -> ArchivedSessio
 
 
 class _Changed:
-    """Counts the lines that a change changed."""
+    """Applies a change and counts the changed lines."""
 
     def __init__(
         self, change: Callable[[bytes], bytes], text: Callable[[bytes], bytes] | None
@@ -88,7 +88,7 @@ class _Changed:
         self._whole = text
 
     def content(self, part: ArchivedFile, pieces: Iterator[bytes]) -> Iterator[bytes]:
-        """What becomes of one file."""
+        """Yield the changed content of one file."""
         head = next(pieces, b"")
         if b"\0" in head[:HEAD]:
             yield head
@@ -106,7 +106,7 @@ class _Changed:
             yield new
 
     def manifest(self, archived: ArchivedSession) -> ArchivedSession:
-        """What becomes of the words of a manifest, each of which counts as a line."""
+        """Return the manifest with its texts changed. Each changed text counts as a line."""
         about = archived.about
         titles = tuple(map(self._changed_text, about.titles))
         return archived._replace(

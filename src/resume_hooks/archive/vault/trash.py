@@ -1,9 +1,9 @@
-"""What the trash holds: deleted sessions in our state folder, each with a manifest of the vault's form.
+"""The trash: deleted sessions in our state folder, each with a manifest in the vault's format.
 
-``trash/<session id>/<instant>/`` holds the session's own files as the client laid them out, until
-they are packed as in the vault. It has its name once all of them are there and the manifest says
-so; that is complete after the last left its place, so that an interrupted delete can be taken back.
-The form of 0.2.0, whose manifests name folders, is read.
+``trash/<session id>/<instant>/`` contains the session's own files in the client's layout, until
+they are packed as in the vault. The folder gets its name once all files are there with a manifest.
+The manifest is marked complete after the last file left its place, so an interrupted deletion can
+be undone. The format of 0.2.0, whose manifests name folders, is readable.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from resume_hooks.storage.state_file import sync_folder
 from resume_hooks.system.text import replace_surrogates
 
 GONE = ".gone"
-"""What the name of a folder ends with that is being removed for good, or took nothing yet."""
+"""The suffix of a folder that is being removed permanently, or is still empty."""
 
 
 class StrayFolder(NamedTuple):
-    """A folder in the trash that is not a session: ``gone`` if it was being removed or took nothing yet.
+    """A folder in the trash without a session: ``gone`` if it was being removed, or was still empty.
 
-    Else it has no readable manifest.
+    Otherwise it has no readable manifest.
     """
 
     folder: str
@@ -42,51 +42,51 @@ class StrayFolder(NamedTuple):
 
 
 def new_folder(session_id: str, at: str, where: Where) -> str:
-    """A private folder for a session that is deleted ``at`` an instant.
+    """Create a private folder for a session deleted ``at`` an instant.
 
-    OSError where it can't be made.
+    Raises OSError.
 
-    Nobody counts it before ``GONE`` is taken from its name.
+    Readers ignore it until ``GONE`` is removed from its name.
     """
     folder = os.path.join(where.state, TRASH, session_id)
     make_private_folder(folder, where)
     made = os.path.join(folder, at.replace(":", "-"))
-    if os.path.lexists(made):  # of two deletes within a millisecond one fails
+    if os.path.lexists(made):  # one of two deletions within a millisecond fails
         raise FileExistsError(None, "Another delete was as fast", made)
     os.mkdir(made + GONE, 0o700)
     return made + GONE
 
 
 def drop_from_trash(folder: str, where: Where) -> None:
-    """Remove a folder of the trash and all that is in it for good. OSError where it can't be.
+    """Permanently remove a folder of the trash with its contents. Raises OSError.
 
-    It is a stray then.
+    After an error it is a stray folder.
     """
     home, gone = os.path.dirname(folder), folder if folder.endswith(GONE) else folder + GONE
-    if gone != folder:  # no reader sees it from here on
+    if gone != folder:  # readers ignore it from here on
         os.rename(folder, gone)
         sync_folder(home)
     removal.remove_for_good(gone, where.state)
     removal.remove_if_possible(
         os.path.join(unpacked_folder(where), os.path.basename(home)), where.state
     )
-    with contextlib.suppress(OSError):  # it holds another delete of the same session
+    with contextlib.suppress(OSError):  # it may contain another deletion of the same session
         removal.remove_empty(home, where.state)
 
 
 def all_deleted(where: Where) -> list[ArchivedSession]:
-    """Every deleted session that can be told, the last deleted first."""
+    """Return every deleted session with a readable manifest, the last deleted first."""
     found = (each for each in _contents(where) if isinstance(each, ArchivedSession))
     return sorted(found, key=lambda entry: entry.deleted_at, reverse=True)
 
 
 def stray_folders(where: Where) -> list[StrayFolder]:
-    """Every folder in the trash that is not a session, with its size as far as it can be counted."""
+    """Return every folder in the trash without a session, with its countable size."""
     return [each for each in _contents(where) if isinstance(each, StrayFolder)]
 
 
 def entry_in(folder: str, where: Where) -> ArchivedSession | None:
-    """The deleted session in a folder of the trash; None where none can be acted upon."""
+    """Return the deleted session in a folder of the trash, or None if it is unusable."""
     session_id = os.path.basename(os.path.dirname(folder))
     if folder.endswith(GONE) or not is_session_id(session_id):
         return None
@@ -111,9 +111,9 @@ def _contents(where: Where) -> Iterator[ArchivedSession | StrayFolder]:
 
 
 def settle_deleted(entry: ArchivedSession) -> ArchivedSession:
-    """A deleted session with its files as they lie in the trash now, each with its hash.
+    """Return a deleted session with the current status and hash of its files in the trash.
 
-    OSError.
+    Raises OSError.
     """
     return entry._replace(
         parts=tuple(part if part.where else _settle_file(entry, part) for part in entry.parts)
@@ -129,15 +129,19 @@ def _settle_file(entry: ArchivedSession, part: ArchivedFile) -> ArchivedFile:
 
 
 def pack_deleted(where: Where, is_over: Callable[[], bool]) -> None:
-    """Pack what was deleted, until time is over: a delete does not wait for that, and nothing waits for this."""
+    """Pack deleted sessions until time is over. A deletion does not wait for this."""
     for entry in all_deleted(where):
         if entry.complete and not is_over():
-            with contextlib.suppress(OSError, ResumeHooksError):  # it stays as it is
+            # an unpacked session stays as it is
+            with contextlib.suppress(OSError, ResumeHooksError):
                 _pack_one(entry, where)
 
 
 def take_over(entry: ArchivedSession, where: Where) -> None:
-    """Give a deleted session of 0.2.0 the manifest of today. OSError, WriteFailed, SessionOpen."""
+    """Write a current manifest for a deleted session of 0.2.0.
+
+    Raises OSError, WriteFailed and SessionOpen.
+    """
     if entry.deleted_at and read_manifest(entry.folder, entry.session_id) is None:
         with commit.only_one_in_trash(where):
             if found := former.entry_in(entry.folder, where):
@@ -149,7 +153,7 @@ def take_over(entry: ArchivedSession, where: Where) -> None:
                             f"{entry.folder} holds too many files, or a name that is not "
                             "UTF-8: no manifest can name them"
                         ),
-                        f"Bring it back first: resume-hooks restore {entry.locator}",
+                        f"Restore it first: resume-hooks restore {entry.locator}",
                     )
                 commit.commit_manifest(settle_deleted(found), where)
 
@@ -169,4 +173,4 @@ def _pack_one(entry: ArchivedSession, where: Where) -> None:
                     commit.commit_manifest(packed, where)
     finally:
         with commit.locked_for_change(entry, where, "cleared"):
-            pass  # what this run could not finish, or one that was killed
+            pass  # remove the leftovers of this run or of a killed one

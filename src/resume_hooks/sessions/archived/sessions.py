@@ -83,7 +83,7 @@ def only_archived_left(session_id: str) -> OnlyArchived:
             f"The client's file of {session_id} is gone; only the archived copy is left, and "
             "that stays as it is"
         ),
-        f"Bring it back first: resume-hooks restore {session_id}",
+        f"Restore it first: resume-hooks restore {session_id}",
     )
 
 
