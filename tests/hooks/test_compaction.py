@@ -260,7 +260,7 @@ def test_a_client_that_started_anew_lets_it_rest(
     records[0]["parentUuid"] = "b"
     path = write_session(config_home.project(), SESSION, [start, *records])
     reply = at_line(shown(Path(path)), "trim@60k", monkeypatch)
-    assert ("Fewer than 5 turns since the last compaction" in reply.get("skip", "")) == rests
+    assert ("fewer than 5 turns ago; later turns try again" in reply.get("skip", "")) == rests
     assert reply.get("rests", False) == rests
 
 

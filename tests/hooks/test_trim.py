@@ -175,6 +175,7 @@ def test_only_the_exact_word_confirms(say: Say, parent: Path, text: str) -> None
     ("options", "words"),
     [
         ("--bogus 3", "'--bogus' is not an option of >trim"),
+        ("here", "Where it knows /trim here, type that; >trim makes a trimmed copy."),
         ("--tools", "--tools needs a value"),
         ("--threshold many", "--threshold needs characters"),
         ("--only nothing", "There is no rule 'nothing'"),
@@ -428,7 +429,7 @@ def test_a_write_that_fails_leaves_the_question_open(
         raise ResumeHooksError("The disk is full")
 
     with monkeypatch.context() as patch:
-        patch.setattr(trim, "write", refuse)
+        patch.setattr(trim, "write_child", refuse)
         assert "The disk is full" in card_of_trigger(
             trigger._replace(text="yes"), {"session_id": SESSION}
         )

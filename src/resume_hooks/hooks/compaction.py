@@ -15,7 +15,7 @@ from resume_hooks import settings
 from resume_hooks.derive.opening_size import parse_tokens
 from resume_hooks.derive.trim import in_client, plan
 from resume_hooks.derive.trim.in_client import InClient, Reach, ShownMessage
-from resume_hooks.derive.trim.options import KEEP_RECENT, parse_options
+from resume_hooks.derive.trim.options import HERE, KEEP_RECENT, parse_options
 from resume_hooks.derive.trim.plan import SessionScan
 from resume_hooks.errors import NothingToTrim, PlanOutdated, UsageError
 from resume_hooks.hooks import hook_state, reply
@@ -42,8 +42,6 @@ Any other value is the size of a handoff.
 PAUSES = (0.2, 0.4)
 """Seconds before each new attempt to read the file: the client may still be writing it."""
 
-HERE = "here"  # the word after ``/trim`` that requests a trim in place
-
 AUTO, LINE = "auto", "line"
 """The triggers of automatic compactions: the context is full, or it passed the configured line."""
 
@@ -61,6 +59,7 @@ LEFT = "Compaction {chosen} would have freed too little, so Claude Code writes i
 """Messages about an automatic compaction, which the user did not expect."""
 
 PASSED = "{chosen}: {before:,}k tokens, now about {after:,}k; back: /untrim"
+TOO_SOON = f"the last compaction is fewer than {REST} turns ago; later turns try again"
 FREES_LITTLE = "{chosen} would free less than a fifth. /handoff starts afresh."
 """Messages about a compaction at the line; each fits a row of 80 columns."""
 
@@ -260,7 +259,7 @@ def _make_smaller(
             and sum(node.prompt and not node.copied for node in chain) < REST
         ):
             # A client that restarted does not remember its last compaction.
-            return {"skip": f"Fewer than {REST} turns since the last compaction", "rests": True}
+            return {"skip": TOO_SOON, "rests": True}
         aim = round(min(scanned.context.tokens, most or scanned.context.tokens) * SHRUNK)
         reach = _rebuilt_range(scanned, shown, aim if is_handoff else 0, is_between=bool(most))
         decided = in_client.plan_in_client(

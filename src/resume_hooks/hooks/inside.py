@@ -16,9 +16,9 @@ from typing import Any
 
 from resume_hooks import questions, settings
 from resume_hooks.derive.outcome import OpenedSession, Outcome, Question, Report, Waiting
+from resume_hooks.derive.trim.options import HERE
 from resume_hooks.errors import UsageError
 from resume_hooks.hooks import compaction, context_notice, prompt, reply
-from resume_hooks.hooks.compaction import HERE
 from resume_hooks.hooks.triggers import BARE, ROWS, UNASKED, Trigger, trigger_of_command
 from resume_hooks.paths import Where, is_session_id
 from resume_hooks.seam import answers

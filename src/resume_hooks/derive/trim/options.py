@@ -41,6 +41,7 @@ RULE_WORDS = {
 
 RULE_NAMES = tuple(RULE_WORDS)
 
+HERE = "here"  # the word after ``/trim`` that asks for a trim in place, by the client
 NUMBERS = {"keep-recent", "assistant", "target-tokens", "min-savings"}
 LISTS = {"tools", "only", "skip"}
 _RULE_LINES = "\n".join(f"      {name:<13}{words}" for name, words in RULE_WORDS.items())
@@ -174,6 +175,11 @@ def parse_options(text: str) -> Options:
 
 def _option(words: list[str]) -> tuple[str, str]:
     word = words.pop(0)
+    if word == HERE:
+        raise UsageError(
+            "Only Claude Code itself trims the open session, and it was not asked to",
+            "Where it knows /trim here, type that; >trim makes a trimmed copy.",
+        )
     name, equals, value = word.removeprefix("--").partition("=")
     name = name.lower()
     if name not in NUMBERS | LISTS | {"threshold"} or (not equals and not word.startswith("--")):
