@@ -201,6 +201,19 @@ def test_the_first_start_after_the_installation_says_one_line(
     assert (headless.stdout, second.stdout) == (b"", b"")
 
 
+@pytest.mark.parametrize("says", [True, False])
+def test_the_greeting_comes_where_the_engine_says_nothing(plugin: PluginCopy, says: bool) -> None:
+    """At a first start that has work for it, such as sessions that are about to be deleted."""
+    make_ready(plugin)
+    if not says:
+        engine = plugin.root / "src" / "resume_hooks" / "hooks" / "session.py"
+        engine.write_text("import sys\ndef main(): sys.stdin.read()\n")
+    event = STARTUP.replace(b"{", b'{"transcript_path":"/c/projects/-p/x.jsonl",', 1)
+    done = plugin.hook("SessionStart", event, RESUME_HOOKS_PYTHON="")
+    assert (b"reply of session" in done.stdout) is says
+    assert (b"is ready. Type >resume" in done.stdout) is not says
+
+
 def test_the_first_start_after_a_failed_installation_says_so(plugin: PluginCopy) -> None:
     """It may wait an hour before it is tried again, so it does not say that it is being installed.
 
