@@ -87,7 +87,7 @@ def _print_hits(asked: PlainSearch, arguments: Sequence[str]) -> None:
         scope = current_scope(named, where)
     scope = scope._replace(asking=where.environ.get("CLAUDE_CODE_SESSION_ID", ""))
     with work_progress("Indexing", quiet=asked.as_json) as progress:
-        found = search_index(
+        result = search_index(
             asked.words,
             scope,
             where,
@@ -96,4 +96,4 @@ def _print_hits(asked: PlainSearch, arguments: Sequence[str]) -> None:
             limit=UPDATE_SECONDS,
             progress=progress,
         )
-    print_answer(found, named, arguments, as_json=asked.as_json, max_chars=MAX_CHARACTERS)
+    print_answer(result, named, arguments, as_json=asked.as_json, max_chars=MAX_CHARACTERS)

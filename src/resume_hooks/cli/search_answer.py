@@ -19,7 +19,7 @@ _IN_JSON = [name for name in Hit._fields if name not in {"short", "resume", "mar
 
 
 def print_answer(
-    found: SearchResult,
+    result: SearchResult,
     scope: str,
     typed: Sequence[str],
     *,
@@ -36,10 +36,10 @@ def print_answer(
 
     def text() -> str:
         return result_text(
-            found, budget, mark=mark, title=title, command=command, model=is_model_shell()
+            result, budget, mark=mark, title=title, command=command, model=is_model_shell()
         )
 
-    emit("search", _hits_data(found, scope), text, as_json=as_json, warnings=found.notes)
+    emit("search", _hits_data(result, scope), text, as_json=as_json, warnings=result.notes)
 
 
 def _command_without_limits(typed: Sequence[str]) -> str:
@@ -50,22 +50,22 @@ def _command_without_limits(typed: Sequence[str]) -> str:
     return ""
 
 
-def _hits_data(found: SearchResult, scope: str) -> Complete:
-    query, *also = found.wordings
+def _hits_data(result: SearchResult, scope: str) -> Complete:
+    query, *also = result.wordings
     return Complete(
         {
             "query": query,
             "also": also,
             "scope": scope,
-            "how": found.how,
-            "nothing_close": found.nothing_close,
-            "suggestions": found.suggestions,
-            "total": found.total,
-            "more": found.more,
-            "hits": [_fields(hit) for hit in found.hits],
-            "helpers_left_out": found.helpers,
-            "provisional": [row._asdict() for row in found.provisional],
-            "unread": found.unread,
+            "how": result.how,
+            "nothing_close": result.nothing_close,
+            "suggestions": result.suggestions,
+            "total": result.total,
+            "more": result.more,
+            "hits": [_fields(hit) for hit in result.hits],
+            "helpers_left_out": result.helpers,
+            "provisional": [row._asdict() for row in result.provisional],
+            "unread": result.unread,
         }
     )
 

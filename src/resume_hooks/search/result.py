@@ -1,4 +1,4 @@
-"""The result of a search: hits, and what the user should know of the places that were not searched."""
+"""The result of a search: the hits, and notes on what was not searched."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NO_SESSION = "No session is there to be searched"
 
 
 class Provisional(NamedTuple):
-    """A session that is not indexed yet, by the words that stand in its file, or in one of its sub-agents'."""
+    """A session that is not indexed yet, and the words in its file or in one of its sub-agents' files."""
 
     session_id: str
     file: str
@@ -23,14 +23,13 @@ class Provisional(NamedTuple):
 
 
 class SearchResult(NamedTuple):
-    """What a search came to.
+    """The result of a search.
 
-    ``hits`` are the best, ``total`` how many turns fitted, or ``more`` than that. ``how`` says in
-    words how the queries were taken, ``notes`` what the user should know of the index; ``helpers``
-    counts headless runs of one question that fit and were left out. Of files that are not indexed
-    yet ``provisional`` are those that hold some of the words, and ``unread`` counts those of which
-    that can't be told: as no file holds a word as it was typed, theirs may be like it.
-    ``suggestions`` are words to ask with where nothing is close.
+    ``hits`` are the best hits. ``total`` turns fit; if ``more``, there may be others. ``how`` is a
+    sentence on how the queries were read, ``notes`` are sentences on the index. ``helpers`` counts
+    headless runs of one question that fit and were left out. ``provisional`` lists sessions that
+    are not indexed yet and hold some of the words, ``unread`` counts files that are not indexed
+    yet and may hold similar words. If nothing is close, ``suggestions`` are words to ask with.
     """
 
     queries: tuple[Query, ...]
@@ -46,23 +45,23 @@ class SearchResult(NamedTuple):
 
     @property
     def whole(self) -> bool:
-        """Whether everything was looked at that may hold the words."""
+        """Whether every file that may hold the words was searched."""
         return not self.provisional and not self.unread
 
     @property
     def wordings(self) -> list[str]:
-        """What was asked: the words, then each further wording."""
+        """The words that were typed, then each further wording."""
         return [query.text for query in self.queries]
 
     @property
     def nothing_close(self) -> bool:
-        """Whether no hit is more than weak: what is meant was never said, or in other words."""
+        """Whether every hit is weak: nobody said it, or somebody said it in other words."""
         asked = any(query.terms for query in self.queries)
         return asked and all(hit.strength == "weak" for hit in self.hits)
 
 
 def unsearched(files: int, hidden: Sequence[str]) -> list[str]:
-    """What to say where there was nothing to search, or where folders can't be listed."""
+    """Return the notes if there are no ``files`` to search, or if ``hidden`` folders can't be listed."""
     if hidden:
         return [f"{'Not all' if files else 'Nothing'} could be searched.{where_hidden(hidden)}"]
     if files:

@@ -1,4 +1,4 @@
-"""Where records come from: their files, sessions, texts and copies, each looked up once for all searches.
+"""The sources of indexed records: their files, sessions, texts and copies, each looked up once for all searches.
 
 Texts are read from the transcripts, never from the index.
 """
@@ -39,7 +39,7 @@ class IndexedFile(NamedTuple):
 
 
 class HitSession(NamedTuple):
-    """What is shown of a session: its file, its id as short as it can be, its title, where and how it is resumed."""
+    """A session as shown: its file, its shortest unique id, its title, its folder, and how to resume it."""
 
     file: str
     short: str
@@ -50,11 +50,9 @@ class HitSession(NamedTuple):
 
 
 class Sources:
-    """Looks up what an open index and the transcripts tell of records.
+    """Looks up the sources of records in an open index and in the transcripts.
 
-    Of files alike, ``scoped`` ones are nearest.
-
-    ``size`` is how many bytes were read for texts so far.
+    Of equal files, a ``scoped`` one comes first. ``size`` is the bytes read for texts so far.
     """
 
     def __init__(self, index: OpenIndex, scoped: Collection[int], where: Where) -> None:
@@ -69,14 +67,14 @@ class Sources:
         self._copies: dict[int, list[Posting]] = {}
 
     def text(self, record: Posting) -> Text | None:
-        """The text of a record; None where it is no longer what was indexed."""
+        """Return the text of a record, or None if the record changed since it was indexed."""
         words = self.words(record)
         if words is None:
             return None
         return shown_text(words)
 
     def words(self, record: Posting) -> str | None:
-        """What a record says, as it was said; None where it is no longer what was indexed."""
+        """Return the words of a record as written, or None if the record changed since it was indexed."""
         if (file := self.file(record)) is None:
             return None
         words, size = words_at(self.readable(file), file.inode, record, subagent=bool(file.agent))
@@ -84,7 +82,7 @@ class Sources:
         return words
 
     def file(self, record: Posting) -> IndexedFile | None:
-        """The file of a record; None for one that the index has no more."""
+        """Return the file of a record, or None if the index no longer has it."""
         if record.file not in self._files:
             query = "SELECT path, session, agent, inode, parent, mtime FROM files WHERE id=?"
             row = self._db.execute(query, (record.file,)).fetchone()
@@ -92,25 +90,25 @@ class Sources:
         return self._files[record.file]
 
     def readable(self, file: IndexedFile) -> str:
-        """Where a file can be read, in our form of record."""
+        """Return the path at which a file can be read in Claude Code's form of record."""
         return self._opening.path_of(file.path, file.session_id)
 
     def path(self, file: IndexedFile) -> str:
-        """Where a file can be read; of another agent's where it lies."""
+        """Return the path of a file; another agent's file keeps its own."""
         return original_path(self.readable(file), self._where)
 
     def tools(self, record: Posting) -> str:
-        """The tools that a record calls or answers, as they are shown."""
+        """Return the tools that a record calls or answers, as text."""
         return self._words.tools(record)
 
     def fetch_copies(self, records: Iterable[Posting]) -> None:
-        """Look the copies of many records up at once; one by one it takes several times as long."""
+        """Look up the copies of many records at once, which is several times as fast as one by one."""
         keys = {record.key for record in records if record.key} - self._copies.keys()
         if keys:
             self._copies.update(self._words.copies(keys))
 
     def copies(self, record: Posting) -> list[Posting]:
-        """The records that say the same in other sessions, and this one: where it was first said comes first.
+        """Return this record and its copies in other sessions, the first one said first.
 
         A fork that the client made tells which ids it copied, children of ours their parents; else
         the file that was written to first is taken for the older one. What has the same id and says
@@ -140,7 +138,7 @@ class Sources:
         return found or [record]
 
     def session_of(self, record: Posting) -> str:
-        """The id of the session of a record."""
+        """Return the id of a record's session."""
         file = self.file(record)
         if file:
             return file.session_id
@@ -166,7 +164,7 @@ class Sources:
         return max(own, key=nearness, default=copies[0])
 
     def session(self, session_id: str, path: str) -> HitSession:
-        """A session, of which ``path`` is a file."""
+        """Return a session; ``path`` is one of its files."""
         if session_id not in self._sessions:
             rows = self._db.execute(
                 "SELECT path, id, mtime FROM files WHERE session=? AND agent=''", (session_id,)
@@ -196,9 +194,9 @@ class Sources:
 
 
 def _depth(session_id: str, parents: Mapping[str, str]) -> int:
-    """How many of the sessions lie between one and its first ancestor among them.
+    """Return how many of the sessions lie between one and its first ancestor among them.
 
-    Hostile ones may name each other.
+    Hostile sessions may name each other as parents.
     """
     seen: set[str] = set()
     while (parent := parents.get(session_id, "")) in parents and session_id not in seen:
