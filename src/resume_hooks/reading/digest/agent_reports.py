@@ -22,6 +22,10 @@ _CLAIM = late(
     rf"\b(?:was|were|has been|have been)\s+(?:written|saved)\s+(?:to|at|in)\s+{_PATH}",
     re.IGNORECASE,
 )
+_CLAIMS = ("I've ", "I have ", " written ", " saved ", "I created", "I added", "I wrote", "I updated", "I modified",
+           "I edited", "I changed", "I rewrote")  # fmt: skip
+"""Words without which a text claims nothing: looking for them is fast."""
+
 _FILES_HEADING = late(
     r"[\s#*_]*(?:all\s+)?(?:files?\s+(?:i\s+)?(?:changed|modified|created|updated|edited|added|written|touched)"
     r"(?:\s*(?:/|and|or)\s*\w+)?|(?:changed|modified|created|updated|edited|new)\s+files?)\b[^\n]{0,20}",
@@ -45,7 +49,9 @@ def without_trailer(report: str) -> str:
 def files_changed(report: str) -> Iterator[str]:
     """The files that a report says its agent changed, as it names them, once each."""
     text = report[:READ]
-    claimed = [first or second for first, second in _CLAIM.findall(text)]
+    claimed: list[str] = []
+    if any(words in text for words in _CLAIMS):
+        claimed += [first or second for first, second in _CLAIM.findall(text)]
     if _REVIEW.search(text[:BEGINNING]) is None:
         claimed += _files_under_headings(text)
     yield from list(dict.fromkeys(claimed))[:MOST_FILES]
@@ -55,6 +61,8 @@ def _files_under_headings(text: str) -> list[str]:
     """The files in the lists that a heading calls changed, and those that a part of its own is about."""
     files: list[str] = []
     tells_changes = _CHANGES.search(text[:BEGINNING]) is not None
+    if not tells_changes and "files" not in text.lower():
+        return []
     is_list = False
     for row in text.split("\n"):
         item = _ROW.match(row)

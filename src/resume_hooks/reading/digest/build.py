@@ -258,7 +258,7 @@ def digest_of(
         git = git_query.collect_answers()
         facts.changes += agents.changes
         if facts.has_unseen_agents:
-            facts.changes += facts.reported_changes
+            facts.take_reported_changes()
         own = _own_sections(facts, folder, git, files[-1].session_id, ends.branch)
         merged, omitted = _join_sections(own, before, facts, work.Paths(folder, git))
         unread += agents.unread + (before.unread if before else 0)

@@ -283,8 +283,8 @@ class LineageFacts:
         """The last call, where the file ends before its answer."""
         self.reports: list[Quote] = []
         """The reports of sub-agents."""
-        self.reported_changes: list[FileChange] = []
-        """The files that a sub-agent which may write reported as changed."""
+        self.reports_of_writers: list[tuple[Quote, str]] = []
+        """The reports of sub-agents that may write, each with the folder that the agent was called in."""
         self.tool_errors: dict[str, Quote] = {}
         """Tools of servers whose last call failed, with what they answered."""
         self.goal: Quote | None = None
@@ -576,9 +576,13 @@ class LineageFacts:
         """Take in the report of a sub-agent, which was called in a folder."""
         self.reports.append(said._replace(text=agent_reports.without_trailer(said.text)))
         if may_write:
+            self.reports_of_writers.append((said, folder))
+
+    def take_reported_changes(self) -> None:
+        """Count the files that sub-agents reported as changed, since their transcripts are not there."""
+        for said, folder in self.reports_of_writers:
             for path in agent_reports.files_changed(said.text):
-                change = FileChange(path, folder, said.place, is_reported=True)
-                self.reported_changes.append(change)
+                self.changes.append(FileChange(path, folder, said.place, is_reported=True))
 
     def _on_tool_success(self, call: PendingCall, details: Record, said: Quote) -> None:
         text, place, uuid = said.text, said.place, said.uuid

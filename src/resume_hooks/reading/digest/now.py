@@ -118,7 +118,7 @@ def _lines_of_repository(
         yield make_entry("the session pushed, and has committed nothing since", push)
     yield from _uncommitted_as_seen(facts, paths, seen, states)
     if facts.has_unseen_agents:
-        if facts.reported_changes:
+        if any(change.is_reported for change in facts.changes):
             held = "these lists hold of their changes what they reported"
         else:
             held = "what they may have changed is not in these lists"

@@ -71,9 +71,12 @@ def entries_of_skills(facts: LineageFacts) -> Iterator[DigestEntry]:
     """
     since = turns_ago(facts, SKILL_TURNS)
     for name, text in [*facts.skills.items()][-SKILLS:]:
+        is_left = _was_left(facts, text)
+        is_old = text.place.order < since
+        if is_left and (is_old or name.startswith("/")):
+            continue
         steps = steps_of_skill(text.text)
-        is_old = text.place.order < since and not steps
-        if is_old or _is_over(facts, name, text, steps):
+        if (is_old and not steps) or (steps and (is_left or _is_at_end(facts, text, steps))):
             continue
         passed = ""
         if steps:
@@ -100,20 +103,27 @@ def _entries_of_rules(name: str, text: Quote, passed: str) -> Iterator[DigestEnt
             break
 
 
-def _is_over(facts: LineageFacts, name: str, text: Quote, steps: Sequence[SkillStep]) -> bool:
-    """Whether the work on a skill ended: the user asked for something else, or its last step was answered."""
+def _was_left(facts: LineageFacts, text: Quote) -> bool:
+    """Whether the user asked for something else after a skill was loaded, and did not only reply."""
     chosen = {answer.place for answer in facts.answers}
-    for said in facts.prompts.said:
-        if said.place.order <= text.place.order or said.place in chosen or said.correcting:
+    for said in reversed(facts.prompts.said):
+        if said.place.order <= text.place.order:
+            return False
+        if said.place in chosen or said.correcting:
             continue
         if said.text.startswith("/") or not replies.is_assent(said.text):
-            return bool(steps) or name.startswith("/")
-    last = facts.unanswered
+            return True
+    return False
+
+
+def _is_at_end(facts: LineageFacts, text: Quote, steps: Sequence[SkillStep]) -> bool:
+    """Whether the last step of a skill was reached and answered, and nothing is waited for."""
     waits = any(run.background and run.status is None and not run.failed for run in facts.runs)
-    if not steps or waits or last is None or facts.called_at > last.place.order:
+    last = facts.unanswered
+    if waits or last is None or facts.called_at > last.place.order:
         return False
-    is_at_end = _place_of_step(facts, text, steps) == len(steps) - 1
-    return is_at_end and not prose.asks_at_end(last.text)
+    is_reached = _place_of_step(facts, text, steps) == len(steps) - 1
+    return is_reached and not prose.asks_at_end(last.text)
 
 
 def steps_of_skill(text: str) -> list[SkillStep]:
