@@ -16,7 +16,7 @@ if __name__ == "__main__":
 
         start()
     except ModuleNotFoundError as error:
-        from resume_hooks.hooks.fallback import install_command, mark_venv
+        from resume_hooks.hooks.fallback import install_command, mark_venv_broken
 
-        mark_venv()
+        mark_venv_broken()
         sys.exit(DAMAGED.format(error, install_command()))

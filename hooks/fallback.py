@@ -11,4 +11,4 @@ if __name__ == "__main__":
     sys.path.insert(0, os.path.join(os.path.dirname(HOOKS), "src"))
     from resume_hooks.hooks import fallback
 
-    sys.exit(fallback.main_of_module() if sys.argv[1:] == ["module"] else fallback.main())
+    sys.exit(fallback.answer_module() if sys.argv[1:] == ["module"] else fallback.main())

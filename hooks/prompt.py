@@ -20,8 +20,8 @@ if __name__ == "__main__":
     try:
         from resume_hooks.hooks.prompt import main
     except ImportError:  # a venv from before an update may lack a new dependency
-        from resume_hooks.hooks.fallback import main, mark_venv
+        from resume_hooks.hooks.fallback import main, mark_venv_broken
 
-        mark_venv()
+        mark_venv_broken()
     main()
     end_process()

@@ -19,9 +19,9 @@ if __name__ == "__main__":
     try:
         from resume_hooks.hooks.inside import main
     except ImportError:  # no venv yet, or one from before an update
-        from resume_hooks.hooks.fallback import main_of_module as main
-        from resume_hooks.hooks.fallback import mark_venv
+        from resume_hooks.hooks.fallback import answer_module as main
+        from resume_hooks.hooks.fallback import mark_venv_broken
 
-        mark_venv()
+        mark_venv_broken()
     status = main()
     end_process(status)

@@ -116,7 +116,7 @@ def test_between_a_handoff_and_its_clear(
     assert "handed off" in said
     hands.ahead = jump
     started = send(session.main, path, NEW, hook_event_name="SessionStart", source="startup")
-    assert "waits here" not in str(started) or 0 <= jump <= pending_handoff.FRESH
+    assert "waits here" not in str(started) or 0 <= jump <= pending_handoff.ANNOUNCED_SECONDS
     again = send(prompt.main, path, prompt=">handoff go on")["reason"]
     assert "handed off" in again
     (link, *_) = read_links(config_home.where)

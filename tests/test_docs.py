@@ -17,7 +17,7 @@ import resume_hooks
 from resume_hooks import seam
 from resume_hooks.cli.main import cli
 from resume_hooks.cli.schema import form_of_verb
-from resume_hooks.cli.verb_table import ALIASES, REPLACED, VERBS
+from resume_hooks.cli.verb_table import ALIASES, FORMER_VERBS, VERBS
 from resume_hooks.errors import UsageError
 from resume_hooks.hooks import triggers as triggers_table
 from resume_hooks.parts import NAMES
@@ -34,7 +34,7 @@ GLOBS = (
     "commands/*.md",
 )
 PAGES = [page for glob in GLOBS for page in REPO.glob(glob)]
-BEGIN = {*VERBS, *ALIASES, *REPLACED} - {"tag"}
+BEGIN = {*VERBS, *ALIASES, *FORMER_VERBS} - {"tag"}
 """What begins a command where `resume-hooks` is left out; `tag` is a kind of record, too."""
 OF_OTHERS = ("autocompact", "clear", "compact", "goal", "plugin", "rename", "resume", "tmp")
 """What else begins with a slash: commands of the client's own, a folder."""

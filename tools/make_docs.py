@@ -22,7 +22,7 @@ from resume_hooks import parts, questions, settings
 from resume_hooks.cli.main import cli
 from resume_hooks.cli.schema import form_of_verb
 from resume_hooks.cli.verb_table import VERBS
-from resume_hooks.hooks.triggers import ALIASES, NOT_ALONE, ROWS, TYPED
+from resume_hooks.hooks.triggers import ALIASES, NOT_ALONE_HINT, ROWS, TYPED
 from resume_hooks.part import Answer, Option, Part
 from resume_hooks.seam import Question, Trigger
 from resume_hooks.sessions.agents.registry import CLAUDE
@@ -296,7 +296,7 @@ def commands_module() -> str:
     words += (
         f"\nexport const HELD = {json.dumps(HELD)}\nexport const LISTED = {json.dumps(LISTED)}\n"
     )
-    words += f"\nexport const NOT_ALONE = {json.dumps(NOT_ALONE)}\n"
+    words += f"\nexport const NOT_ALONE = {json.dumps(NOT_ALONE_HINT)}\n"
     return f"{head}{words}" + "".join(
         f"\nexport const {name} = [\n{''.join(f'  {json.dumps(row)},{chr(10)}' for row in rows)}]\n"
         for name, rows in lists

@@ -177,8 +177,8 @@ def test_no_more_than_a_choice_in_a_moment(
         rows = [{**row, "cwd": str(desk)} for row in conversation(3, session_id=other)]
         write_session(config_home.project(str(desk)), other, rows)
     monkeypatch.chdir(desk)
-    assert len(complete_sessions.complete_locators("2")) == complete_sessions.MOST
-    monkeypatch.setattr(complete_sessions, "PATIENCE", -1.0)
+    assert len(complete_sessions.complete_locators("2")) == complete_sessions.MAX_SESSIONS
+    monkeypatch.setattr(complete_sessions, "TITLE_SECONDS", -1.0)
     assert {item.help for item in complete_sessions.complete_locators("2")} == {"a session"}
     assert complete_sessions.complete_locators("upload") == []
 

@@ -17,7 +17,7 @@ from types import ModuleType
 import pytest
 
 from resume_hooks.__main__ import start
-from resume_hooks.cli.verb_table import REPLACED, VERBS
+from resume_hooks.cli.verb_table import FORMER_VERBS, VERBS
 from tests.builders import (
     CWD,
     SESSION,
@@ -115,7 +115,7 @@ def test_a_name_of_claude_code_leads_to_the_verb(cli: Cli) -> None:
     assert "/recall is for Claude Code\n" in cli("recall").stderr.decode(), "there is no such verb"
 
 
-@pytest.mark.parametrize(("verb", "instead"), REPLACED.items())
+@pytest.mark.parametrize(("verb", "instead"), FORMER_VERBS.items())
 def test_a_former_verb_leads_to_what_does_the_same_now(cli: Cli, verb: str, instead: str) -> None:
     """Whatever follows it, and in a document, too; what it leads to has help that tells of it."""
     way = instead.split(maxsplit=1)[0]

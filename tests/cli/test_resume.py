@@ -266,4 +266,4 @@ def test_a_page_where_nothing_imports(monkeypatch: pytest.MonkeyPatch, tmp_path:
     page.write_text("<!doctype html>")
     monkeypatch.setattr("resume_hooks.seam.is_installed", lambda _: False)
     with pytest.raises(UsageError, match=r"What imports \S+x\.html is not installed here"):
-        resume._import_page(ResumeOptions(locator=str(page)))
+        resume._import_session_page(ResumeOptions(locator=str(page)))

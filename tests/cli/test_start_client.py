@@ -7,7 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.cli.start_client import Start, become_client, client_environment, start_of_session
+from resume_hooks.cli.start_client import (
+    ClientStart,
+    become_client,
+    client_environment,
+    client_start,
+)
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.paths import Where
 from tests.builders import SESSION, ConfigHome
@@ -16,14 +21,12 @@ from tests.builders import SESSION, ConfigHome
 def test_our_own_config_home_is_left_alone(config_home: ConfigHome) -> None:
     """Set or not, it stays as it is."""
     path = str(config_home.project() / f"{SESSION}.jsonl")
-    found = start_of_session(SESSION, path, "/proj", config_home.where)
-    assert found == Start(SESSION, "/proj")
+    found = client_start(SESSION, path, "/proj", config_home.where)
+    assert found == ClientStart(SESSION, "/proj")
     assert found.command == f"cd /proj && claude --resume {SESSION}"
     assert client_environment(found, config_home.where) == {**config_home.environ, "PWD": "/proj"}
     usual = {"HOME": str(config_home.root)}
-    assert client_environment(
-        start_of_session(SESSION, path, "/proj", Where(usual)), Where(usual)
-    ) == {
+    assert client_environment(client_start(SESSION, path, "/proj", Where(usual)), Where(usual)) == {
         **usual,
         "PWD": "/proj",
     }
@@ -32,7 +35,7 @@ def test_our_own_config_home_is_left_alone(config_home: ConfigHome) -> None:
 def test_a_session_of_another_config_home(config_home: ConfigHome, tmp_path: Path) -> None:
     """The client is told, and so is who types the command."""
     other = tmp_path / "other home"
-    found = start_of_session(
+    found = client_start(
         SESSION, f"{other}/projects/-proj/{SESSION}.jsonl", "/proj", config_home.where
     )
     assert client_environment(found, config_home.where)["CLAUDE_CONFIG_DIR"] == str(other)
@@ -45,7 +48,7 @@ def test_a_session_of_the_usual_config_home(
     """It is not named: named, it would keep its own file of settings elsewhere."""
     monkeypatch.setenv("HOME", str(tmp_path))
     environ = {"HOME": str(tmp_path), "CLAUDE_CONFIG_DIR": "/elsewhere"}
-    found = start_of_session(
+    found = client_start(
         SESSION, f"{tmp_path}/.claude/projects/-proj/{SESSION}.jsonl", "/proj", Where(environ)
     )
     assert "CLAUDE_CONFIG_DIR" not in client_environment(found, Where(environ))
@@ -55,8 +58,7 @@ def test_a_session_of_the_usual_config_home(
 def test_a_file_anywhere_has_no_config_home() -> None:
     """A folder that only looks like one is none."""
     assert (
-        start_of_session(SESSION, f"/tmp/{SESSION}.jsonl", "/proj", Where({"HOME": "/h"})).config
-        == ""
+        client_start(SESSION, f"/tmp/{SESSION}.jsonl", "/proj", Where({"HOME": "/h"})).config == ""
     )
 
 
@@ -68,7 +70,7 @@ def test_settings_of_the_user_stay() -> None:
         "CLAUDE_CODE_MAX_OUTPUT_TOKENS": "9",
         "PWD": "/x",
     }
-    assert client_environment(Start(SESSION, "/proj"), Where(environ)) == {
+    assert client_environment(ClientStart(SESSION, "/proj"), Where(environ)) == {
         "CLAUDE_CODE_MAX_OUTPUT_TOKENS": "9",
         "PWD": "/proj",
     }
@@ -86,6 +88,6 @@ def test_a_folder_that_cannot_be_entered(tmp_path: Path, monkeypatch: pytest.Mon
     with pytest.raises(
         ResumeHooksError, match="can't be started in /not/there: No such file"
     ) as caught:
-        become_client(Start(SESSION, "/not/there"))
+        become_client(ClientStart(SESSION, "/not/there"))
     assert caught.value.remedy == f"By hand: cd /not/there && claude --resume {SESSION}"
     assert signal.getsignal(signal.SIGPIPE) is signal.SIG_IGN

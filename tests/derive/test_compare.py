@@ -287,8 +287,11 @@ def test_the_limit_of_the_client_s_settings(config_home: ConfigHome) -> None:
     (config_home.config / "settings.json").write_text(json.dumps({"autoCompactWindow": 140_000}))
     found = compared(config_home, bulky(), 200)
     assert (found.context.percent, found.context.limit) == (92, 120_000)
-    context_notice.learn(SESSION, 200_000)
-    assert context_notice.band(SESSION, found.glance.path, 110_300)["window"] == found.context.limit
+    context_notice.store_window(SESSION, 200_000)
+    assert (
+        context_notice.band_reply(SESSION, found.glance.path, 110_300)["window"]
+        == found.context.limit
+    )
     assert found.context.compacts_at_once
     assert found.recommendation == TRIM
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.cli.verb_table import REPLACED
+from resume_hooks.cli.verb_table import FORMER_VERBS
 from tests.e2e.harness.processes import wait_until
 from tests.hook_scripts.plugin_copy import PluginCopy
 from tests.needs import REPO, every_python
@@ -116,7 +116,7 @@ def test_the_model_may_not_write(plugin: PluginCopy, verb: str) -> None:
         assert done.stderr == f"resume-hooks: '{verb}' is for the user to run: {instead}\n"
 
 
-@pytest.mark.parametrize(("verb", "instead"), REPLACED.items())
+@pytest.mark.parametrize(("verb", "instead"), FORMER_VERBS.items())
 def test_the_model_is_told_what_a_former_verb_is_now(
     plugin: PluginCopy, verb: str, instead: str
 ) -> None:

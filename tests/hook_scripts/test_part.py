@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from resume_hooks.hooks import start_parts
-from resume_hooks.hooks.pending_handoff import MOST, PendingHandoff, leave_handoff
+from resume_hooks.hooks.pending_handoff import MAX_OPENING, PendingHandoff, store_handoff
 from resume_hooks.storage import state_file
 from resume_hooks.system.text import utf16_length
 from resume_hooks.transcripts import parted_text
@@ -121,7 +121,7 @@ def hand_off(home: ConfigHome, pid: int = 4711, number: int = 2, opening: str = 
     """Let a handoff wait for the ``/clear`` of a client; the project's folder."""
     child = session_id(number)
     path = write_session(home.project(), child, conversation(1, session_id=child))
-    leave_handoff(
+    store_handoff(
         PendingHandoff(pid, "", OLD, child, path, os.path.getsize(path), time.time(), opening)
     )
     return Path(path).parent
@@ -141,7 +141,7 @@ def test_there_is_a_hook_for_each_part() -> None:
         True
     ] * len(OTHERS)
     assert [group.get("matcher") for group in HOOKS] == [None, "clear|compact"]
-    assert MOST + 300 <= parted_text.LONGEST, "our own words before an opening have room"
+    assert MAX_OPENING + 300 <= parted_text.LONGEST, "our own words before an opening have room"
 
 
 @pytest.mark.parametrize("shell", shells(), ids="-".join)
@@ -234,7 +234,7 @@ def test_others_that_never_come(
         alone.startswith("This session was started by /clear"),
         alone.endswith(OPENING[-2_000:]),
     ) == (True, True)
-    assert start_parts.CUT in alone
+    assert start_parts.CUT_NOTICE in alone
     hand_off(config_home)
     last, *_ = contexts(
         begin(running, [FIRST, OTHERS[0], OTHERS[2]], env, start("clear", session_id(4), folder))
@@ -252,7 +252,7 @@ def test_a_client_without_further_hooks(
         "hooks"
     ][0]["command"]
     (given,) = contexts(begin(running, [codex], env, start("clear", NEW, folder)))
-    assert len(given) <= start_parts.MOST_ALONE
+    assert len(given) <= start_parts.MAX_WITHOUT_PARTS
     assert given.endswith("Next step:\nfix it")
     assert notes(config_home) == []
 
@@ -353,7 +353,7 @@ def test_a_state_folder_that_cannot_be_written(
     for key, value in config_home.environ.items():
         monkeypatch.setenv(key, value)
     monkeypatch.setattr(state_file, "create_file", fail)
-    said = json.loads(start_parts.hand_out_start(OPENING, "", NEW))["hookSpecificOutput"][
+    said = json.loads(start_parts.deliver_start(OPENING, "", NEW))["hookSpecificOutput"][
         "additionalContext"
     ]
     assert said == start_parts.cut_out_middle(OPENING, parted_text.MOST)
@@ -365,5 +365,5 @@ def test_a_text_beyond_all_parts_loses_its_middle() -> None:
     for text in (OPENING * 3, "\U0001f680" * 50_000, "x" * 90_000):
         short = start_parts.cut_out_middle(text, parted_text.LONGEST)
         assert parted_text.LONGEST - 300 < utf16_length(short) <= parted_text.LONGEST
-        begin_, _, end = short.partition(start_parts.CUT)
+        begin_, _, end = short.partition(start_parts.CUT_NOTICE)
         assert (text.startswith(begin_), text.endswith(end)) == (True, True)

@@ -16,7 +16,7 @@ import pytest
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.write import write_child
 from resume_hooks.hooks import after_compaction
-from resume_hooks.hooks.after_compaction import MOST, text_after_compaction
+from resume_hooks.hooks.after_compaction import MAX_FACTS, text_after_compaction
 from resume_hooks.reading.digest import build
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.reading.digest.entries import Digest
@@ -63,7 +63,7 @@ def ran(number: int, command: str) -> list[Record]:
     return [call, tool_result(f"c{number}", "ok", uuid="", parent="")]
 
 
-def back(home: ConfigHome, number: int, most: int = MOST) -> str:
+def back(home: ConfigHome, number: int, most: int = MAX_FACTS) -> str:
     """What is given back to a session of the project."""
     return text_after_compaction(
         session_id(number), str(home.project() / f"{session_id(number)}.jsonl"), most
@@ -132,7 +132,7 @@ def test_it_is_short_whatever_there_is(config_home: ConfigHome) -> None:
     )
     text = back(config_home, 40, 4_000)
     assert len(text) <= 4_000
-    assert len(back(config_home, 40)) <= MOST
+    assert len(back(config_home, 40)) <= MAX_FACTS
     assert text.count(OPENING) == text.count(CLOSING) == 1
     assert "Never do this" in text
 
@@ -141,7 +141,7 @@ def test_what_stands_far_back_is_read_where_there_is_room(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A long session is read from its end; where that does not fill the room, all of it is."""
-    monkeypatch.setattr(after_compaction, "NEAR", 80_000)
+    monkeypatch.setattr(after_compaction, "FIRST_READ", 80_000)
     monkeypatch.setattr(build, "OPENING", 100)
     rules = [
         f"Never touch the file {number}, {'whatever happens, ' * 4}at all." for number in range(100)

@@ -140,13 +140,15 @@ def test_the_other_cards_of_trim_end_in_a_useful_line(slash: bool) -> None:
     ends = {
         trim_cards.question_card("numbers", "", "", trim): f"To make it: {trim} yes",
         trim_cards.question_card("numbers", "", "It can't.", trim): "Nothing was changed.",
-        trim_cards.no_use_card("numbers", ">handoff"): "Instead: >handoff",
-        trim_cards.help_card("options", trigger_of_command("trim", ""), asked=slash): "Type: /trim",
-        trim_cards.cancelled_card(asked=slash): "Nothing was changed.",
-        trim_cards.unasked_card(trim): f"First: {trim}",
-        trim_cards.answered_card(question, trim, gone=False): f"First: {trim}",
+        trim_cards.not_worth_card("numbers", ">handoff"): "Instead: >handoff",
+        trim_cards.help_card(
+            "options", trigger_of_command("trim", ""), is_open=slash
+        ): "Type: /trim",
+        trim_cards.cancelled_card(is_open=slash): "Nothing was changed.",
+        trim_cards.no_question_card(trim): f"First: {trim}",
+        trim_cards.answered_card(question, trim, is_deleted=False): f"First: {trim}",
         trim_cards.answered_card(
-            question._replace(child=CHILD), trim, gone=slash
+            question._replace(child=CHILD), trim, is_deleted=slash
         ): f"First: {trim}",
         trim_cards.busy_card(trim): f"In a moment: {trim} yes",
     }
@@ -264,7 +266,7 @@ def test_hostile_facts_stay_text(config_home: ConfigHome) -> None:
         card_of(handed_off(receipt(folder=HOSTILE, title=HOSTILE), HOSTILE), WAYS[2], slash=True),
         card_of(trimmed(receipt(title=HOSTILE), HOSTILE, HOSTILE), WAYS[2], slash=True),
         trim_cards.question_card(HOSTILE, HOSTILE, "", "/trim"),
-        trim_cards.answered_card(StoredQuestion(SESSION, HOSTILE, 0), "/trim", gone=False),
+        trim_cards.answered_card(StoredQuestion(SESSION, HOSTILE, 0), "/trim", is_deleted=False),
     ):
         said = shown(text)
         assert "title" in said

@@ -216,7 +216,7 @@ def at_line(
 ) -> dict[str, Any]:
     """What the module gets where the line of the setting was passed."""
     monkeypatch.setenv("RESUME_HOOKS_COMPACTION", chosen)
-    return ask(rows, trigger=compaction.LINE, options=None)
+    return ask(rows, trigger=compaction.LINE_TRIGGER, options=None)
 
 
 def test_at_the_line_all_is_built_anew(parent: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -278,7 +278,7 @@ def test_the_module_learns_of_the_line(
     monkeypatch.setenv("RESUME_HOOKS_NOTICE_PERCENT", "0")
     monkeypatch.setenv("RESUME_HOOKS_COMPACTION", chosen)
     line = answer_module("band", event)["line"]
-    assert (line["from"], line["trigger"]) == (tokens, compaction.LINE)
+    assert (line["from"], line["trigger"]) == (tokens, compaction.LINE_TRIGGER)
     assert chosen in line["compact"]
 
 
@@ -301,7 +301,7 @@ def test_one_turn_that_fills_it_all_is_left_to_the_client(
     """There is nothing before it that could go."""
     rows = shown(parent)
     left = automatic(rows[:4], "trim", monkeypatch)
-    assert left == {"remark": compaction.LEFT.format(chosen="trim")}
+    assert left == {"remark": compaction.FREES_LITTLE_REMARK.format(chosen="trim")}
 
 
 def test_it_is_told_once_what_else_can_happen(

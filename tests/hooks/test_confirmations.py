@@ -78,7 +78,7 @@ def test_it_can_be_begun_once(config_home: ConfigHome) -> None:
     ]
     assert confirmations.find_question(SESSION) is None
     assert confirmations.is_question_claimed(SESSION)
-    os.utime(f"{place(config_home)}.begun", (time.time() - hook_state.MAKING - 1,) * 2)
+    os.utime(f"{place(config_home)}.begun", (time.time() - hook_state.CLAIM_SECONDS - 1,) * 2)
     assert not confirmations.is_question_claimed(SESSION)
     confirmations.store_question(question)
     assert confirmations.claim_question(question), "whoever began was ended"

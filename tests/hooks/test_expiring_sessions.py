@@ -17,7 +17,7 @@ from resume_hooks.archive.retention import pending
 from resume_hooks.archive.vault import delete
 from resume_hooks.archive.vault.archive_session import archive_session
 from resume_hooks.hooks import background, expiring_sessions, hook_state
-from resume_hooks.hooks.pending_handoff import PendingHandoff, leave_handoff
+from resume_hooks.hooks.pending_handoff import PendingHandoff, store_handoff
 from resume_hooks.hooks.session import NEAR_END, handle_session_event
 from resume_hooks.paths import Where
 from resume_hooks.sessions import held_links
@@ -78,7 +78,7 @@ def test_whoever_kept_first_the_next_start_tells(config_home: ConfigHome) -> Non
     """A verb kept an ancestor; a handoff that waits is told before that."""
     archive_session(aged(config_home, 1, 0), config_home.where)
     child = aged(config_home, 2, 0)
-    leave_handoff(
+    store_handoff(
         PendingHandoff(
             1, "", session_id(1), session_id(2), child.path, child.size, time.time(), "the opening"
         )
@@ -100,7 +100,7 @@ def test_what_is_left_is_told_and_done_later(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The second hook keeps the rest."""
-    monkeypatch.setattr(expiring_sessions, "LIMIT", -1.0)
+    monkeypatch.setattr(expiring_sessions, "START_SECONDS", -1.0)
     for number in (1, 2, 3):
         aged(config_home, number, 25)
     assert said(config_home).startswith(

@@ -109,7 +109,7 @@ def test_it_can_be_taken_once(note: Path) -> None:
 
 def test_old_notes_of_a_kind_are_swept(note: Path) -> None:
     """A day later, with what killed writers left; young ones and what is not ours to judge stay."""
-    folder, old = note.parent, time.time() - 2 * hook_state.KEPT
+    folder, old = note.parent, time.time() - 2 * hook_state.NOTE_SECONDS
     gone = [folder / "trim-3.json", folder / "trim-4.json.7-1.tmp"]
     stays = [note, folder / "clear-77.json", folder / "trim-folder"]
     for path in (*gone, stays[1]):

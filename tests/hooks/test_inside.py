@@ -11,7 +11,7 @@ import pytest
 
 from resume_hooks.derive.outcome import Report
 from resume_hooks.hooks import prompt
-from resume_hooks.hooks.inside import CHOICES, PLAN, UNTYPED, VERBS, answer_module
+from resume_hooks.hooks.inside import CHOICES, MODULE_QUESTIONS, PLAN, VERBS, answer_module
 from resume_hooks.hooks.triggers import ROWS, UNASKED
 from tests.builders import SESSION, ConfigHome, conversation, session_bytes, user, write_session
 from tests.hooks.conftest import Run, children
@@ -327,7 +327,7 @@ def test_a_long_list_says_where_the_rest_is(config_home: ConfigHome) -> None:
     assert "sessions --all\n" in listed
 
 
-@pytest.mark.parametrize("verb", sorted(VERBS - {UNASKED} - UNTYPED.keys()))
+@pytest.mark.parametrize("verb", sorted(VERBS - {UNASKED} - MODULE_QUESTIONS.keys()))
 def test_every_failure_is_a_sentence(config_home: ConfigHome, verb: str) -> None:
     """No session, no id, a verb that is switched off."""
     del config_home

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from resume_hooks.hooks import hook_state, pending_handoff
-from resume_hooks.hooks.pending_handoff import FRESH, MOST, PendingHandoff
+from resume_hooks.hooks.pending_handoff import ANNOUNCED_SECONDS, MAX_OPENING, PendingHandoff
 from resume_hooks.system.processes import process_start_time
 from tests.builders import ConfigHome, assistant, conversation, session_id, write_session
 
 PARENT, CHILD, OTHER = session_id(1), session_id(2), session_id(3)
 PID = os.getpid()
-OLD = hook_state.KEPT + 60
+OLD = hook_state.NOTE_SECONDS + 60
 
 
 @pytest.fixture
@@ -61,21 +61,21 @@ def test_clear_takes_it_once(config_home: ConfigHome, handoff: PendingHandoff) -
     decide.
     """
     for cleared in (PARENT, None):
-        pending_handoff.leave_handoff(handoff)
+        pending_handoff.store_handoff(handoff)
         (name,) = waiting(config_home)
         assert os.stat(hook_state.note_path(name)).st_mode & 0o777 == 0o600
-        assert pending_handoff.take_handoff(PID, folder(config_home), cleared) == handoff
-        assert pending_handoff.take_handoff(PID, folder(config_home), cleared) is None
+        assert pending_handoff.consume_cleared_handoff(PID, folder(config_home), cleared) == handoff
+        assert pending_handoff.consume_cleared_handoff(PID, folder(config_home), cleared) is None
         assert waiting(config_home) == []
 
 
 def test_a_client_has_one(config_home: ConfigHome, handoff: PendingHandoff) -> None:
     """The last one; other clients keep theirs."""
-    pending_handoff.leave_handoff(handoff._replace(pid=1))
-    pending_handoff.leave_handoff(handoff)
-    pending_handoff.leave_handoff(again(handoff, 4))
+    pending_handoff.store_handoff(handoff._replace(pid=1))
+    pending_handoff.store_handoff(handoff)
+    pending_handoff.store_handoff(again(handoff, 4))
     assert len(waiting(config_home)) == 2
-    taken = pending_handoff.take_handoff(PID, folder(config_home), PARENT)
+    taken = pending_handoff.consume_cleared_handoff(PID, folder(config_home), PARENT)
     assert taken is not None
     assert taken.child_id == session_id(4)
 
@@ -84,21 +84,24 @@ def test_another_session_s_clear_leaves_it(
     config_home: ConfigHome, handoff: PendingHandoff
 ) -> None:
     """The client may go back to where it was left."""
-    pending_handoff.leave_handoff(handoff)
-    assert pending_handoff.take_handoff(PID, folder(config_home), OTHER) is None
-    assert pending_handoff.take_handoff(PID, str(config_home.project("/elsewhere")), PARENT) is None
-    assert pending_handoff.take_handoff(PID + 1, folder(config_home), PARENT) is None
-    assert pending_handoff.take_handoff(PID, folder(config_home), PARENT) == handoff
+    pending_handoff.store_handoff(handoff)
+    assert pending_handoff.consume_cleared_handoff(PID, folder(config_home), OTHER) is None
+    assert (
+        pending_handoff.consume_cleared_handoff(PID, str(config_home.project("/elsewhere")), PARENT)
+        is None
+    )
+    assert pending_handoff.consume_cleared_handoff(PID + 1, folder(config_home), PARENT) is None
+    assert pending_handoff.consume_cleared_handoff(PID, folder(config_home), PARENT) == handoff
 
 
 def test_a_process_that_only_has_the_number_gets_nothing(
     config_home: ConfigHome, handoff: PendingHandoff
 ) -> None:
     """It started at another time; where that can't be told the number counts."""
-    pending_handoff.leave_handoff(handoff._replace(started="1"))
-    assert pending_handoff.take_handoff(PID, folder(config_home), PARENT) is None
-    pending_handoff.leave_handoff(handoff._replace(started=""))
-    assert pending_handoff.take_handoff(PID, folder(config_home), PARENT) is not None
+    pending_handoff.store_handoff(handoff._replace(started="1"))
+    assert pending_handoff.consume_cleared_handoff(PID, folder(config_home), PARENT) is None
+    pending_handoff.store_handoff(handoff._replace(started=""))
+    assert pending_handoff.consume_cleared_handoff(PID, folder(config_home), PARENT) is not None
 
 
 @pytest.mark.parametrize("change", ["opened", "gone", "link", "old", "future"])
@@ -114,9 +117,9 @@ def test_one_that_waits_no_more_is_used_up(
     if change == "link":
         child.symlink_to(config_home.root / "moved")
     made = time.time() + {"old": -OLD, "future": 3_600}.get(change, 0)
-    pending_handoff.leave_handoff(handoff._replace(at=made))
+    pending_handoff.store_handoff(handoff._replace(at=made))
     assert pending_handoff.handoff_to_announce(folder(config_home)) is None
-    assert pending_handoff.take_handoff(PID, folder(config_home), PARENT) is None
+    assert pending_handoff.consume_cleared_handoff(PID, folder(config_home), PARENT) is None
     assert waiting(config_home) == []
 
 
@@ -124,23 +127,23 @@ def test_it_is_told_once_and_goes_on_waiting(
     config_home: ConfigHome, handoff: PendingHandoff
 ) -> None:
     """In its folder alone; ``/clear`` still finds it, and whoever opens its child uses it up."""
-    pending_handoff.leave_handoff(handoff)
+    pending_handoff.store_handoff(handoff)
     assert pending_handoff.handoff_to_announce(str(config_home.project("/elsewhere"))) is None
     assert pending_handoff.handoff_to_announce(folder(config_home)) == handoff
     assert pending_handoff.handoff_to_announce(folder(config_home)) is None
-    assert pending_handoff.take_handoff(PID, folder(config_home), PARENT) == handoff
-    pending_handoff.leave_handoff(handoff)
+    assert pending_handoff.consume_cleared_handoff(PID, folder(config_home), PARENT) == handoff
+    pending_handoff.store_handoff(handoff)
     assert pending_handoff.handoff_to_announce(folder(config_home)) == handoff
-    pending_handoff.drop_handoff_to(OTHER)
+    pending_handoff.consume_handoff_to(OTHER)
     assert len(waiting(config_home)) == 1
-    pending_handoff.drop_handoff_to(CHILD)
+    pending_handoff.consume_handoff_to(CHILD)
     assert waiting(config_home) == []
 
 
 def test_the_newest_of_several_is_told(config_home: ConfigHome, handoff: PendingHandoff) -> None:
     """The others are not worth a second line."""
     for number, age in ((4, 30), (5, 10), (6, 20)):
-        pending_handoff.leave_handoff(
+        pending_handoff.store_handoff(
             again(handoff, number)._replace(pid=number, at=time.time() - age)
         )
     told = pending_handoff.handoff_to_announce(folder(config_home))
@@ -151,10 +154,10 @@ def test_the_newest_of_several_is_told(config_home: ConfigHome, handoff: Pending
 
 def test_what_is_an_hour_old_is_not_told(config_home: ConfigHome, handoff: PendingHandoff) -> None:
     """And no later start has to look at it, though ``/clear`` still may take it."""
-    pending_handoff.leave_handoff(handoff._replace(at=time.time() - FRESH - 10))
+    pending_handoff.store_handoff(handoff._replace(at=time.time() - ANNOUNCED_SECONDS - 10))
     assert pending_handoff.handoff_to_announce(folder(config_home)) is None
     assert [name.endswith(".json") for name in waiting(config_home)] == [False]
-    assert pending_handoff.take_handoff(PID, folder(config_home), PARENT) is not None
+    assert pending_handoff.consume_cleared_handoff(PID, folder(config_home), PARENT) is not None
 
 
 BAD: list[dict[str, Any]] = [
@@ -172,7 +175,7 @@ BAD: list[dict[str, Any]] = [
     {"at": "now"},
     {"at": 10**400},
     {"at": -1},
-    {"opening": "x" * (MOST + 1)},
+    {"opening": "x" * (MAX_OPENING + 1)},
     {"opening": ["x"]},
     {"opening": None},
 ]
@@ -183,22 +186,22 @@ def test_a_note_that_says_something_odd_is_none(
     config_home: ConfigHome, handoff: PendingHandoff, change: dict[str, Any]
 ) -> None:
     """It is neither taken nor told, and the next start does not look at it again."""
-    pending_handoff.leave_handoff(handoff)
+    pending_handoff.store_handoff(handoff)
     (name,) = waiting(config_home)
     sound = json.loads(Path(hook_state.note_path(name)).read_text())
     Path(hook_state.note_path(name)).write_text(json.dumps({**sound, **change}))
-    assert pending_handoff.take_handoff(PID, folder(config_home), PARENT) is None
+    assert pending_handoff.consume_cleared_handoff(PID, folder(config_home), PARENT) is None
     assert pending_handoff.handoff_to_announce(folder(config_home)) is None
     assert not any(name.endswith(".json") for name in waiting(config_home))
 
 
 def test_a_way_back_retires_it(config_home: ConfigHome, handoff: PendingHandoff) -> None:
     """Its session was left in another way; one of another session stays."""
-    pending_handoff.leave_handoff(handoff)
-    pending_handoff.retire_handoffs_of(OTHER)
-    assert pending_handoff.take_handoff(PID, folder(config_home), PARENT) == handoff
-    pending_handoff.leave_handoff(handoff)
-    pending_handoff.retire_handoffs_of(PARENT)
+    pending_handoff.store_handoff(handoff)
+    pending_handoff.consume_handoffs_of(OTHER)
+    assert pending_handoff.consume_cleared_handoff(PID, folder(config_home), PARENT) == handoff
+    pending_handoff.store_handoff(handoff)
+    pending_handoff.consume_handoffs_of(PARENT)
     assert waiting(config_home) == []
 
 

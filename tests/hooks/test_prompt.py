@@ -345,7 +345,7 @@ def test_beside_a_working_model_no_card_says_ctrl_c(
     The last line, all that a busy client shows, says when to paste.
     """
     write_session(config_home.project(), SESSION, [*conversation(1), *records])
-    assert child_cards.is_busy(str(config_home.project() / f"{SESSION}.jsonl")) is is_busy
+    assert child_cards.is_model_busy(str(config_home.project() / f"{SESSION}.jsonl")) is is_busy
     for prompt in (">handoff go on", f">handoff go on /resume {OTHER}"):
         text = say(prompt)
         assert ("Ctrl+C" in text) is not is_busy

@@ -19,7 +19,7 @@ from resume_hooks.derive.compare import (
     SizeEstimate,
 )
 from resume_hooks.derive.dial import DialSize
-from resume_hooks.hooks.resume_card import headline, resume_card, table
+from resume_hooks.hooks.resume_card import headline_of_comparison, resume_card, ways_table
 from resume_hooks.hooks.triggers import Trigger
 from resume_hooks.system.copy_result import CopyResult
 from resume_hooks.transcripts.api_usage import FIVE_MINUTES, HOUR, Traffic
@@ -73,7 +73,9 @@ def test_a_few_lines_of_what_a_client_shows_in_eighty_columns(
     Every way on where they were asked for.
     """
     full = ContextSize(190_000, 200_000)
-    text = shown(resume_card(comparison(config_home, context=full), copied, ASKED, whole=whole))
+    text = shown(
+        resume_card(comparison(config_home, context=full), copied, ASKED, with_table=whole)
+    )
     for part in (copied.sentence(SESSION), "context 190,000 tokens · Fix the parser"):
         assert part in text
     assert all(f"\n  {row.name} " in text for row in FIGURES) is whole
@@ -86,14 +88,14 @@ def test_a_few_lines_of_what_a_client_shows_in_eighty_columns(
 def test_a_handoff_that_leaves_more_is_not_named(config_home: ConfigHome) -> None:
     """As in a session that was just compacted."""
     context = ContextSize(30_000, 50_000, kind=ESTIMATED)
-    assert "/handoff leaves" not in headline(
+    assert "/handoff leaves" not in headline_of_comparison(
         comparison(config_home, context=context), lambda verb: f"/{verb}"
     )
 
 
 def test_the_table(config_home: ConfigHome) -> None:
     """A line a way and a size, called an estimate, in 48 columns: what it leaves, costs warm and cold, and carries."""
-    lines = table(comparison(config_home))
+    lines = ways_table(comparison(config_home))
     assert lines == [
         "estimated  leaves warm cold  carries",
         "go on        150k  15k 188k  everything",
@@ -128,7 +130,7 @@ def test_what_the_api_still_has(
     config_home: ConfigHome, traffic: Traffic, age: int | None, words: str
 ) -> None:
     """Warm and for how long, cold, or of no use here."""
-    text = "\n".join(table(comparison(config_home, traffic=traffic, age=age)))
+    text = "\n".join(ways_table(comparison(config_home, traffic=traffic, age=age)))
     assert words in text
     assert "a prompt: about 1 request, added tokens unknown" in text
 
@@ -142,7 +144,7 @@ def test_a_trim_that_was_not_told(
 ) -> None:
     """The line says why there is no figure."""
     without = tuple(row for row in FIGURES if row.name != TRIM)
-    assert f"trim       {words}" in table(
+    assert f"trim       {words}" in ways_table(
         comparison(config_home, estimates=without, trim_estimated=trim_estimated)
     )
 
@@ -150,17 +152,19 @@ def test_a_trim_that_was_not_told(
 def test_when_a_way_pays(config_home: ConfigHome) -> None:
     """Only those that do are named, on two lines where need be; or that none does."""
     late = tuple(row._replace(pays_after=100 + at) if at else row for at, row in enumerate(FIGURES))
-    lines = table(comparison(config_home, estimates=late))
+    lines = ways_table(comparison(config_home, estimates=late))
     assert "pays off after prompts: trim 101, handoff 102," in lines
     assert "  rollover 103, compact 104" in lines
     never = tuple(row._replace(pays_after=None) for row in FIGURES)
-    assert "none pays off within 200 prompts" in table(comparison(config_home, estimates=never))
+    assert "none pays off within 200 prompts" in ways_table(
+        comparison(config_home, estimates=never)
+    )
 
 
 def test_sizes_that_were_not_measured(config_home: ConfigHome) -> None:
     """Of a session that takes too long to read only the most that a size leaves is known."""
     dial = (SizeEstimate(DialSize("12k", 42_000), 32_000, 53_000),)
-    assert "handoff 12k   42k  32k  53k  as much as fits" in table(
+    assert "handoff 12k   42k  32k  53k  as much as fits" in ways_table(
         comparison(config_home, dial=dial)
     )
 
@@ -169,14 +173,14 @@ def test_what_would_leave_more_than_there_is_has_no_row(config_home: ConfigHome)
     """A handoff of such a size makes a session larger; all of it is as much as there is."""
     names = [
         line.partition("k ")[0]
-        for line in table(comparison(config_home, context=context_of(37_640)))
+        for line in ways_table(comparison(config_home, context=context_of(37_640)))
     ]
     assert [name for name in names if name.startswith("handoff")] == [
         "handoff 1",
         "handoff all  150",
     ]
     assert any(name.startswith("rollover") for name in names)
-    lines = table(comparison(config_home, context=context_of(31_000)))
+    lines = ways_table(comparison(config_home, context=context_of(31_000)))
     assert [line for line in lines if line.startswith(("handoff 1k", "rollover"))] == []
 
 
@@ -187,7 +191,7 @@ def context_of(tokens: int) -> ContextSize:
 
 def test_a_session_without_a_handoff_has_no_dial(config_home: ConfigHome) -> None:
     """One line stands for all sizes where nothing was asked yet."""
-    lines = table(comparison(config_home, dial=()))
+    lines = ways_table(comparison(config_home, dial=()))
     assert [line for line in lines if line.startswith("handoff")] == [
         "handoff       31k  18k  39k  nothing was asked"
     ]
@@ -231,7 +235,9 @@ def test_the_first_line(
     context = ContextSize(tokens, 200_000)
     found = comparison(config_home, context=context, prompts_left=left, advice=advice)
     assert resume_card(found, WAYS[0], ASKED).split("\n")[0] == line
-    assert headline(found, "resume-hooks {}".format) == line.replace(">", "resume-hooks ")
+    assert headline_of_comparison(found, "resume-hooks {}".format) == line.replace(
+        ">", "resume-hooks "
+    )
 
 
 def test_a_session_with_room_names_the_ways_to_continue(config_home: ConfigHome) -> None:

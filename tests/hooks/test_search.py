@@ -180,7 +180,7 @@ def test_too_slow(home: ConfigHome, card: Card, monkeypatch: pytest.MonkeyPatch)
             os.getpid()
 
     monkeypatch.setattr(lane, "search_index", wait)
-    monkeypatch.setattr("resume_hooks.hooks.request.LIMIT", 0.05)
+    monkeypatch.setattr("resume_hooks.hooks.request.LIMIT_SECONDS", 0.05)
     lines = card(">search --all it's; rm -rf x")
     assert (
         """In a shell there is no limit: resume-hooks search --all 'it'"'"'s; rm -rf x'""" in lines
@@ -231,9 +231,9 @@ def test_a_busy_machine_refuses_nothing(monkeypatch: pytest.MonkeyPatch) -> None
 
     For ever it does not wait either.
     """
-    monkeypatch.setattr(request, "LIMIT", 0.05)
+    monkeypatch.setattr(request, "LIMIT_SECONDS", 0.05)
     with time_limit():
         time.sleep(0.2)
-    monkeypatch.setattr(request, "BUSY", 0.05)
+    monkeypatch.setattr(request, "BUSY_SECONDS", 0.05)
     with pytest.raises(TimeLimit), time_limit():
         time.sleep(10)

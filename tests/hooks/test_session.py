@@ -15,7 +15,7 @@ import pytest
 
 from resume_hooks import clock
 from resume_hooks.hooks import session
-from resume_hooks.hooks.pending_handoff import PendingHandoff, leave_handoff
+from resume_hooks.hooks.pending_handoff import PendingHandoff, store_handoff
 from resume_hooks.sessions.link_log import Link, links_file, read_links, read_superseded
 from tests.builders import (
     ConfigHome,
@@ -322,7 +322,7 @@ def child(config_home: ConfigHome) -> Path:
     path = write_session(config_home.project(), CHILD, conversation(1, session_id=CHILD))
     rows = f"1. old · {OLD}\n2. new · {CHILD} · this session\n   {path}"
     opening = f"[SESSION LINEAGE]\n{rows}\n[/SESSION LINEAGE]\n\ngo on \x1b[1m!"
-    leave_handoff(
+    store_handoff(
         PendingHandoff(4711, "", OLD, CHILD, path, os.path.getsize(path), time.time(), opening)
     )
     return Path(path)
@@ -335,7 +335,7 @@ def test_clear_after_a_rollover_says_so(config_home: ConfigHome, child: Path, sa
         ("rollover", f"resume-hooks: the rollover of {OLD[:8]} is loaded"),
         ("x", ""),
     ):
-        leave_handoff(
+        store_handoff(
             PendingHandoff(4711, "", OLD, CHILD, str(child), size, time.time(), "opening", kind)
         )
         say(end())
@@ -496,7 +496,7 @@ def test_what_the_module_said_of_a_cold_cache_the_hook_does_not(
     """Once: at the next resume the hook is asked alone, where the client has no module."""
     path = Path(write_session(config_home.project(), OLD, counted(163_400)))
     event = {**beside(path, OLD, "resume"), **COLD}
-    shown = session.cold_in_client(event)
+    shown = session.cold_line_in_client(event)
     assert shown.endswith("; /trim or /handoff first sends less"), (
         "as the module's commands are called"
     )

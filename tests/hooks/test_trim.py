@@ -208,7 +208,7 @@ def test_yes_without_a_question(say: Say, parent: Path) -> None:
     assert children(parent) == []
 
 
-@pytest.mark.parametrize("age", [confirmations.OPEN + 1, 1e8, -60])
+@pytest.mark.parametrize("age", [confirmations.OPEN_SECONDS + 1, 1e8, -60])
 def test_yes_to_an_expired_question(say: Say, parent: Path, age: float) -> None:
     """Older than ten minutes, or of a clock that was set back: nothing is written, its options are not lost."""
     say(">trim --tools Read")
@@ -444,7 +444,7 @@ def test_a_session_that_would_take_too_long(
     trigger = Trigger("trim", "", slash=False, pasted=False)
     trim.answer(asked(trigger, parent))
     with monkeypatch.context() as patch:
-        patch.setattr(trim, "WHOLE", 0)
+        patch.setattr(trim, "MAX_SECONDS", 0)
         with pytest.raises(request.TimeLimit, match="longer than a prompt may wait") as caught:
             trim.answer(asked(trigger._replace(text="yes"), parent))
     assert f"resume-hooks trim {SESSION}" in caught.value.remedy

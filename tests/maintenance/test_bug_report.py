@@ -13,7 +13,7 @@ import pytest
 from resume_hooks import part_table
 from resume_hooks.cli.schema.upkeep import BugReport
 from resume_hooks.maintenance import bug_report
-from resume_hooks.maintenance.bug_report import Anonymous
+from resume_hooks.maintenance.bug_report import Anonymizer
 from resume_hooks.maintenance.doctor import Finding, check_installation
 from resume_hooks.paths import Where
 from resume_hooks.sessions.link_log import Link, record_link
@@ -188,7 +188,7 @@ def test_paths_and_names_are_left_out(
 ) -> None:
     """Homes and the project by a mark, other paths not at all, the user's name as a word."""
     monkeypatch.setattr("getpass.getuser", lambda: "ann")
-    who = Anonymous("/home/ann/work/this", Where({"HOME": "/home/ann"}))
+    who = Anonymizer("/home/ann/work/this", Where({"HOME": "/home/ann"}))
     assert who.anonymize(said) == told
 
 

@@ -21,7 +21,7 @@ from resume_hooks.archive.vault.policy import Dropped, announcement, removed_ses
 from resume_hooks.cli.child import receipt_text
 from resume_hooks.cli.options import current_folder, locate_session
 from resume_hooks.cli.output import print_text, work_progress
-from resume_hooks.cli.show_archived import kept_text
+from resume_hooks.cli.show_archived import archived_text
 from resume_hooks.cli.verbs.archives import ArchiveOptions
 from resume_hooks.errors import CheckFailed, UsageError, WriteFailed
 from resume_hooks.paths import Where
@@ -38,22 +38,22 @@ from resume_hooks.sessions.session_files import (
 from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import format_count
 
-NOTHING: dict[str, Any] = {
+EMPTY_DATA: dict[str, Any] = {
     "archived": [], "vault": [], "findings": [], "verified": 0, "unhashed": 0, "dropped": [], "slim": None,
     "written": False,
 }  # fmt: skip
-_SAID = {"kept": "archived"}
+_RESULT_WORDS = {"kept": "archived"}
 """The words for results that are shown under another name."""
 
 
 def archive(options: ArchiveOptions) -> int:
     """Archive sessions, or show, verify or forget their copies."""
-    options.refuse_together(
+    options.refuse_combination(
         "verifying", "listing", "forgetting", "slim", remedy="Give one of them."
     )
-    modes = options.verifying or options.listing or options.forgetting
-    given = [bool(options.locators), options.project, options.everywhere]
-    if sum(given) > 1 or (modes and (options.project or options.everywhere)):
+    is_mode = options.verifying or options.listing or options.forgetting
+    selections = [bool(options.locators), options.project, options.everywhere]
+    if sum(selections) > 1 or (is_mode and (options.project or options.everywhere)):
         raise UsageError(
             "Give either SESSIONs, --project or --all",
             "--verify and --list cover all archived copies.",
@@ -89,10 +89,10 @@ def _sessions_to_archive(options: ArchiveOptions) -> list[SessionFile]:
             for each in sessions_of(folder, options.where)
             if belongs_to_folder(each.path, folder)
         ]
-    found = []
+    sessions = []
     for locator in options.locators or [None]:
-        found.append(locate_session(locator, options.where))
-    return list({session.path: session for session in found}.values())
+        sessions.append(locate_session(locator, options.where))
+    return list({session.path: session for session in sessions}.values())
 
 
 def _archived_of_options(options: ArchiveOptions) -> list[ArchivedSession]:
@@ -105,30 +105,32 @@ def _archived_of_options(options: ArchiveOptions) -> list[ArchivedSession]:
 
 def _archive_all(sessions: Sequence[SessionFile], options: ArchiveOptions) -> int:
     if options.dry_run:
-        would = archive_sessions.preview_archive(sessions, options.where)
-        data = NOTHING | {"archived": would}
-        options.emit(data, lambda: f"{_outcome_counts(would)}\n\nNothing was written.")
+        outcomes = archive_sessions.preview_archive(sessions, options.where)
+        data = EMPTY_DATA | {"archived": outcomes}
+        options.emit(data, lambda: f"{_outcome_counts(outcomes)}\n\nNothing was written.")
         return 0
     with work_progress("Archiving", quiet=options.as_json) as advance:
-        done = archive_sessions.archive_sessions(sessions, options.where, advance)
-    data = NOTHING | {
-        "archived": done.outcomes,
-        "dropped": done.dropped,
-        "written": any(each.result in {"kept", "renewed"} for each in done.outcomes),
+        archived = archive_sessions.archive_sessions(sessions, options.where, advance)
+    data = EMPTY_DATA | {
+        "archived": archived.outcomes,
+        "dropped": archived.dropped,
+        "written": any(each.result in {"kept", "renewed"} for each in archived.outcomes),
     }
     if data["written"]:
-        told = permission.first_archive_line(options.where, current_folder())
+        first_line = permission.first_archive_line(options.where, current_folder())
     else:
-        told = ""
+        first_line = ""
     failed = []
-    for each in done.outcomes:
+    for each in archived.outcomes:
         if each.result == "failed":
             failed.append(each)
-    notes = [each.sentence for each in done.dropped] + [
+    notes = [each.sentence for each in archived.dropped] + [
         _failure_of_outcome(each) for each in failed
     ]
     notes += filter(None, [announcement(options.where)])
-    options.emit(data, lambda: _outcome_text(done), [*([told] if told else []), *notes])
+    options.emit(
+        data, lambda: _outcome_text(archived), [*([first_line] if first_line else []), *notes]
+    )
     return int(bool(failed))
 
 
@@ -152,28 +154,28 @@ def _archive_and_slim(session: SessionFile, options: ArchiveOptions) -> int:
                 f"It could not be archived, so no copy was made: {_failure_of_outcome(outcome)}",
                 "Check free space.",
             )
-        if found := verify_archived(outcome.archived):
+        if findings := verify_archived(outcome.archived):
             raise CheckFailed(
-                f"No copy was made: {found[0].message}",
+                f"No copy was made: {findings[0].message}",
                 "See what is wrong: resume-hooks archive --verify",
             )
-    made = write_unless_idle(plan, options.where, dry_run=options.dry_run)
-    data = NOTHING | {"archived": outcomes, "slim": made, "written": made.written}
-    if made.written:
-        size = size_text(os.path.getsize(made.file))
+    child = write_unless_idle(plan, options.where, dry_run=options.dry_run)
+    data = EMPTY_DATA | {"archived": outcomes, "slim": child, "written": child.written}
+    if child.written:
+        size = size_text(os.path.getsize(child.file))
     else:
         size = "-"
-    more = [
+    facts = [
         ("size", f"{size_text(session.size)} here; there {size}"),
         (
             "archived copy",
             outcomes[0].archived.folder
-            if outcomes[0].archived and made.written
+            if outcomes[0].archived and child.written
             else "would be made",
         ),
         ("the original", f"stays; to delete it: {shell_command(f'delete {session.session_id}')}"),
     ]
-    options.emit(data, lambda: receipt_text(made, more), made.warnings)
+    options.emit(data, lambda: receipt_text(child, facts), child.warnings)
     return 0
 
 
@@ -188,10 +190,10 @@ def _outcome_text(done: ArchiveReport) -> str:
     if len(done.outcomes) == 1 and (kept := done.outcomes[0].archived):
         path = done.outcomes[0].session.path
         own_path = path_of_place(kept.place, Where(), kept.home)
-        other = not is_archived_copy(path, Where()) and path != own_path
-        state = f"{path} as an earlier state of\n" if other else ""
-        said = _SAID.get(done.outcomes[0].result, done.outcomes[0].result)
-        return f"{said}: {state}{kept_text(kept, Where())}\n   in {kept.folder}"
+        differs = not is_archived_copy(path, Where()) and path != own_path
+        earlier_text = f"{path} as an earlier state of\n" if differs else ""
+        result_word = _RESULT_WORDS.get(done.outcomes[0].result, done.outcomes[0].result)
+        return f"{result_word}: {earlier_text}{archived_text(kept, Where())}\n   in {kept.folder}"
     return _outcome_counts(done.outcomes)
 
 
@@ -201,69 +203,74 @@ def _outcome_counts(outcomes: Sequence[ArchiveOutcome]) -> str:
         counts[result] = sum(each.result == result for each in outcomes)
     failed = sum(each.result == "failed" for each in outcomes)
     size = size_text(sum(each.session.size for each in outcomes))
-    said = (
+    counts_text = (
         ", ".join(
-            f"{count:,} {_SAID.get(result, result)}" for result, count in counts.items() if count
+            f"{count:,} {_RESULT_WORDS.get(result, result)}"
+            for result, count in counts.items()
+            if count
         )
         or "nothing to archive"
     )
-    return f"{format_count(len(outcomes), 'session')}, {size}: {said}" + (
+    return f"{format_count(len(outcomes), 'session')}, {size}: {counts_text}" + (
         f", {failed:,} failed" if failed else ""
     )
 
 
 def _print_archived(kept: Sequence[ArchivedSession], options: ArchiveOptions) -> int:
     damaged = [finding.message for finding in unreadable(options.where)]
-    gone = removed_sessions(options.where)
-    data = NOTHING | {
+    removed = removed_sessions(options.where)
+    data = EMPTY_DATA | {
         "vault": kept,
-        "dropped": [Dropped(each.session_id, "", each.stored, each.why) for each in gone],
+        "dropped": [Dropped(each.session_id, "", each.stored, each.why) for each in removed],
     }
 
     def text() -> str:
-        rows = [kept_text(each, options.where) for each in kept]
+        rows = [archived_text(each, options.where) for each in kept]
         size = f"{format_count(len(kept), 'session')}, {size_text(sum(each.size for each in kept))}"
-        room = size_text(sum(each.stored for each in kept))
+        stored_size = size_text(sum(each.stored for each in kept))
         if rows:
-            held_now = f"{size}; they take {room}."
+            total_line = f"{size}; they take {stored_size}."
         else:
-            held_now = "The vault is empty."
-        away = []
-        for each in gone:
-            away.append(
+            total_line = "The vault is empty."
+        removed_lines = []
+        for each in removed:
+            removed_lines.append(
                 f"{each.session_id} was removed on {clock.format_minute(each.at)}: {each.why}."
             )
-        return "\n".join([*rows, held_now, *away])
+        return "\n".join([*rows, total_line, *removed_lines])
 
     options.emit(data, text, damaged)
     return 0
 
 
 def _verify_archived(kept: Sequence[ArchivedSession], options: ArchiveOptions) -> int:
-    packed = []
+    packed_deleted = []
     for each in trash.all_deleted(options.where):
         if each.transcript.where and not options.locators:
-            packed.append(each)
-    total, done = sum(each.size for each in (*kept, *packed)), 0
+            packed_deleted.append(each)
+    total, bytes_read = sum(each.size for each in (*kept, *packed_deleted)), 0
     findings: list[ArchiveFinding] = unreadable(options.where) if not options.locators else []
     with work_progress("Verifying", quiet=options.as_json) as advance:
 
         def read(count: int) -> None:
-            nonlocal done
-            done += count
-            advance(done, total)
+            nonlocal bytes_read
+            bytes_read += count
+            advance(bytes_read, total)
 
-        for each in (*kept, *packed):
+        for each in (*kept, *packed_deleted):
             findings += verify_archived(each, read)
-    data = NOTHING | {"findings": findings, "verified": done, "vault": kept}
+    data = EMPTY_DATA | {"findings": findings, "verified": bytes_read, "vault": kept}
 
     def text() -> str:
-        said = []
+        lines = []
         for finding in findings:
-            said.append(f"{finding.session_id}: {finding.message}")
-        read_of = format_count(len(kept) + len(packed), "session")
+            lines.append(f"{finding.session_id}: {finding.message}")
+        session_count = format_count(len(kept) + len(packed_deleted), "session")
         return "\n".join(
-            [*said, f"{read_of}, {size_text(done)} read: {len(findings) or 'no'} findings."]
+            [
+                *lines,
+                f"{session_count}, {size_text(bytes_read)} read: {len(findings) or 'no'} findings.",
+            ]
         )
 
     options.emit(data, text)
@@ -272,19 +279,19 @@ def _verify_archived(kept: Sequence[ArchivedSession], options: ArchiveOptions) -
 
 def _forget_archived(kept: Sequence[ArchivedSession], options: ArchiveOptions) -> int:
     asks = options.asks("Forgetting")
-    listed = "\n".join(kept_text(each, options.where) for each in kept)
+    listing = "\n".join(archived_text(each, options.where) for each in kept)
     if asks:
-        print_text(listed)
-    agreed = options.agreed("Remove that from the vault, for good?", asks=asks)
-    if agreed:
+        print_text(listing)
+    is_agreed = options.confirm_write("Remove that from the vault, for good?", is_asking=asks)
+    if is_agreed:
         for each in kept:
             forget_archived(each, options.where)
-    if agreed:
-        last = "Removed from the vault."
+    if is_agreed:
+        last_line = "Removed from the vault."
     else:
-        last = "Nothing was removed."
+        last_line = "Nothing was removed."
     options.emit(
-        NOTHING | {"vault": kept, "written": agreed},
-        lambda: last if asks else f"{listed}\n\n{last}",
+        EMPTY_DATA | {"vault": kept, "written": is_agreed},
+        lambda: last_line if asks else f"{listing}\n\n{last_line}",
     )
     return 0

@@ -13,8 +13,8 @@ import click
 from resume_hooks import settings
 from resume_hooks.cli.options import VerbOptions
 from resume_hooks.cli.output import facts_table, print_text
-from resume_hooks.cli.start_client import become_client, start_of_session
-from resume_hooks.cli.with_fields import With
+from resume_hooks.cli.start_client import become_client, client_start
+from resume_hooks.cli.with_fields import WithFields
 from resume_hooks.derive.child.draft import OUTSIDE_PROJECT_WARNING, Draft
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.model.port import HeadlessModel
@@ -40,10 +40,10 @@ def require_folder(options: VerbOptions, folder: str, agent: str = NAME) -> None
     """Refuse ``--start``, before any child is created, if the agent is not installed or the folder does not exist."""
     if not _asks_to_start(options):
         return
-    found = agent_named(agent, options.where).launch("")
-    if found.path is None:
+    client = agent_named(agent, options.where).launch("")
+    if client.path is None:
         raise ResumeHooksError(
-            f"{found.program} is not on PATH, so nothing was made",
+            f"{client.program} is not on PATH, so nothing was made",
             "Leave --start out, or install the client.",
         )
     if not os.path.isdir(folder):
@@ -62,7 +62,7 @@ def require_start(options: VerbOptions, child: Draft) -> None:
     require_folder(options, child.setting.cwd, child.agent)
 
 
-def caller_of(options: VerbOptions) -> Caller:
+def caller_of_options(options: VerbOptions) -> Caller:
     """Return the terms on which a command creates a child."""
     check_draft = partial(require_start, options)
     return Caller(options.where, options.output_dir, options.dry_run, check_draft=check_draft)
@@ -71,22 +71,20 @@ def caller_of(options: VerbOptions) -> Caller:
 def print_child(
     options: VerbOptions,
     receipt: Receipt,
-    more: dict[str, Any] | None = None,
+    fields: dict[str, Any] | None = None,
     text: Callable[[], str] | None = None,
 ) -> Receipt:
-    """Print a receipt with ``more`` fields, or as ``text``; start the client on request.
+    """Print a receipt with additional ``fields``, or as ``text``; start the client on request.
 
     Return the receipt to a calling verb.
     """
     options.emit(
-        With(receipt, more or {}), text or (lambda: receipt_text(receipt)), receipt.warnings
+        WithFields(receipt, fields or {}), text or (lambda: receipt_text(receipt)), receipt.warnings
     )
     if receipt.written and _asks_to_start(options):
         # release the verb's resources, because the client replaces this process
         click.get_current_context().close()
-        become_client(
-            start_of_session(receipt.session_id, receipt.file, receipt.folder, options.where)
-        )
+        become_client(client_start(receipt.session_id, receipt.file, receipt.folder, options.where))
     return receipt
 
 
@@ -94,22 +92,22 @@ def _asks_to_start(options: VerbOptions) -> bool:
     return options.start and not options.dry_run
 
 
-def model_of(named: str | None, session: SessionFile, where: Where) -> HeadlessModel:
+def model_of(name: str | None, session: SessionFile, where: Where) -> HeadlessModel:
     """Return the model of ``--model``, or the settings' model for a session.
 
     Raise UsageError for an invalid name.
     """
     try:
-        if named:
-            given = str(settings.KEYS["summary_model"].read(named))
+        if name:
+            model_name = str(settings.KEYS["summary_model"].read(name))
         else:
-            given = ""
+            model_name = ""
     except ValueError as error:
-        raise UsageError(f"--model must be {error}, not '{named}'") from error
+        raise UsageError(f"--model must be {error}, not '{name}'") from error
     # only a verb that asks a model needs this import
     from resume_hooks.derive.model.headless import choose_model
 
-    return choose_model(session, where, given)
+    return choose_model(session, where, model_name)
 
 
 def time_limit(given: int | None) -> float:
@@ -124,26 +122,28 @@ def model_progress(name: str, *, quiet: bool) -> Callable[[int, int], None]:
     return lambda number, count: print_text(f"Asking {name}, {number} of {count} ...", err=True)
 
 
-def tell_child_made(receipt: Receipt) -> None:
+def print_child_note(receipt: Receipt) -> None:
     """Print a line on stderr about a child that was created on the way, so that stdout has only the command."""
     print_text(
         f"{word_of(receipt.kind)}: {receipt.title} · {receipt.session_id} · {receipt.sizes}",
         err=True,
     )
-    found = bool(start_of_session(receipt.session_id, receipt.file, receipt.folder, Where()).config)
+    has_other_config = bool(
+        client_start(receipt.session_id, receipt.file, receipt.folder, Where()).config
+    )
     for warning in receipt.warnings:
         if (
-            warning != OUTSIDE_PROJECT_WARNING or not found
+            warning != OUTSIDE_PROJECT_WARNING or not has_other_config
         ):  # the command names the other config home
             print_text(f"note: {warning}", err=True)
 
 
-def receipt_text(receipt: Receipt, more: Sequence[tuple[str, object]] = ()) -> str:
-    """Return a receipt as text, with ``more`` facts before its commands."""
+def receipt_text(receipt: Receipt, further_facts: Sequence[tuple[str, object]] = ()) -> str:
+    """Return a receipt as text, with ``further_facts`` before its commands."""
     facts = [
         ("parent", f"{receipt.parent_session_id} (unchanged)"),
         ("tokens", receipt.sizes),
-        *more,
+        *further_facts,
     ]
     checks = ("checks", checks_text(receipt))
     if not receipt.written:

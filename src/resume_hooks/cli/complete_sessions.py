@@ -21,11 +21,13 @@ from resume_hooks.system.git_worktrees import project_of_folder
 from resume_hooks.system.text import plain_line
 from resume_hooks.transcripts.head_tail import HeadTail
 
-MOST = 40  # the maximum number of sessions to offer, newest first
-PATIENCE = 0.06  # seconds for reading titles; later sessions are offered without one
-LONGEST = 60  # characters of a shown title
-LEAST = 2  # characters; a shorter text is not searched in titles
-_MEANING = re.compile(r"[^\w .,;()/#@&+=·-]")  # characters that may be special in a shell
+MAX_SESSIONS = 40  # the maximum number of sessions to offer, newest first
+TITLE_SECONDS = 0.06  # seconds for reading titles; later sessions are offered without one
+TITLE_CHARACTERS = 60  # characters of a shown title
+MIN_TITLE_PART = 2  # characters; a shorter text is not searched in titles
+_SPECIAL_CHARACTERS = re.compile(
+    r"[^\w .,;()/#@&+=·-]"
+)  # characters that may be special in a shell
 
 
 class Bash(BashComplete):
@@ -47,7 +49,7 @@ class Bash(BashComplete):
         return "\n".join(lines)
 
 
-def register() -> None:
+def register_bash() -> None:
     """Let click complete bash with titles."""
     add_completion_class(Bash)
 
@@ -57,34 +59,34 @@ def complete_locators(incomplete: str) -> list[CompletionItem[str]]:
     if incomplete.startswith((".", "~", "/")):
         return [CompletionItem(incomplete, type="file")]
     try:
-        found = list(_completions(incomplete.lower()))
+        sessions = list(_completions(incomplete.lower()))
     except (OSError, ResumeHooksError):
         return []  # the folder no longer exists; Tab must not print a message
     words = []
     for word in ("latest",):
-        if word.startswith(incomplete.lower()) and found:
+        if word.startswith(incomplete.lower()) and sessions:
             words.append(word)
-    return [*(CompletionItem(word, help="the newest session") for word in words), *found]
+    return [*(CompletionItem(word, help="the newest session") for word in words), *sessions]
 
 
 def _completions(beginning: str) -> Iterator[CompletionItem[str]]:
     folder = canonical_path(os.getcwd())
     project = project_of_folder(folder, Where())
-    until, offered = time.monotonic() + PATIENCE, 0
+    deadline, count = time.monotonic() + TITLE_SECONDS, 0
     for session in listing.candidates(project, Where()):
-        named = session.session_id.startswith(beginning)
+        is_named = session.session_id.startswith(beginning)
         title = ""
         with contextlib.suppress(ResumeHooksError):
-            if time.monotonic() < until and (glance := HeadTail(session.path)).is_listed:
-                title = " ".join(_MEANING.sub(" ", plain_line(glance.title)).split())[
-                    :LONGEST
+            if time.monotonic() < deadline and (glance := HeadTail(session.path)).is_listed:
+                title = " ".join(_SPECIAL_CHARACTERS.sub(" ", plain_line(glance.title)).split())[
+                    :TITLE_CHARACTERS
                 ].rstrip()
-        if named or (len(beginning) >= LEAST and beginning in title.lower()):
+        if is_named or (len(beginning) >= MIN_TITLE_PART and beginning in title.lower()):
             if len(beginning) <= SHORT:
                 size = SHORT
             else:
                 size = len(session.session_id)
             yield CompletionItem(session.session_id[:size], help=title or "a session")
-            offered += 1
-        if offered == MOST:
+            count += 1
+        if count == MAX_SESSIONS:
             return

@@ -12,14 +12,14 @@ import click
 
 from resume_hooks import part_table, settings
 from resume_hooks.cli import relocate
-from resume_hooks.cli.child import tell_child_made
+from resume_hooks.cli.child import print_child_note
 from resume_hooks.cli.options import FORK, GO_ON, WAYS
 from resume_hooks.cli.output import on_stderr, print_text
 from resume_hooks.cli.question import AnswerChoice, ask_question
-from resume_hooks.cli.start_client import Start, become_client, start_of_session
+from resume_hooks.cli.start_client import ClientStart, become_client, client_start
 from resume_hooks.cli.verb_table import command_of_verb
 from resume_hooks.cli.verbs.resume import ContinueOptions
-from resume_hooks.cli.with_fields import With
+from resume_hooks.cli.with_fields import WithFields
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.compare import HANDOFF, ROLLOVER, TRIM, Comparison
 from resume_hooks.derive.verbs.caller import Caller
@@ -35,49 +35,52 @@ from resume_hooks.system import clipboard
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.transcript import is_live_part_within
 
-READ_BY_CLIENTS = 50_000_000  # bytes of a file; the client's readers give up above this
+CLIENT_READ_BYTES = 50_000_000  # bytes of a file; the client's readers give up above this
 
 
 def continue_session(options: ContinueOptions) -> None:
     """Start the client on a session, or print the command for it."""
     session: SessionFile = options.locate_whole_session()
-    whole = options.forks and is_archived_copy(
+    forks_archived = options.forks and is_archived_copy(
         session.path, options.where
     )  # an archived copy can be forked, too
-    if options.watched and not whole:
-        session = settle_session(session)
-    elif not whole and (lost := relocate.find_loss(session, options.where)) is not None:
-        raise lost.refusal(session)
-    made = make_fork(session) if options.forks else None
-    begun = _start_of_child(session, made)
-    if options.as_json:
-        commands = {"in_client": f"/resume {begun.session_id}", "shell": begun.command}
-        parent = session.session_id if made else None
-        data = With(begun, {"parent_session_id": parent, "commands": commands})
-        options.emit(data, str, made.warnings if made else ())
-        return
-    if made is not None:
-        tell_child_made(made)
+    if options.is_interactive and not forks_archived:
+        session = prepare_session(session)
     elif (
-        options.watched
+        not forks_archived
+        and (loss := relocate.find_session_loss(session, options.where)) is not None
+    ):
+        raise loss.refusal(session)
+    child = make_fork(session) if options.forks else None
+    start = _start_of_child(session, child)
+    if options.as_json:
+        commands = {"in_client": f"/resume {start.session_id}", "shell": start.command}
+        parent = session.session_id if child else None
+        data = WithFields(start, {"parent_session_id": parent, "commands": commands})
+        options.emit(data, str, child.warnings if child else ())
+        return
+    if child is not None:
+        print_child_note(child)
+    elif (
+        options.is_interactive
         and not options.show
         and (why := agent_of(session, options.where).why_open(session))
     ):
         print_text(
             f"note: it may be open in a client: {why}. --fork keeps two clients apart.", err=True
         )
-    start_or_print(begun, Finish(show=options.show or not options.watched))
+    start_or_print(start, StartMode(show=options.show or not options.is_interactive))
 
 
-def _start_of_child(session: SessionFile, made: Receipt | None) -> Start:
-    if made is not None:
-        return start_of_session(made.session_id, made.file, made.folder, Where())
-    return start_of_session(
+def _start_of_child(session: SessionFile, child: Receipt | None) -> ClientStart:
+    if child is not None:
+        return client_start(child.session_id, child.file, child.folder, Where())
+    return client_start(
         session.session_id, session.path, home_folder(HeadTail(session.path), Where()), Where()
     )
 
 
-class Finish(NamedTuple):
+class StartMode(NamedTuple):
     """How to continue a session: print the command, or copy it.
 
     Otherwise start the client.
@@ -87,35 +90,35 @@ class Finish(NamedTuple):
     copy: bool = False
 
 
-def settle_session(session: SessionFile) -> SessionFile:
+def prepare_session(session: SessionFile) -> SessionFile:
     """Return the session, restored if archived, or a child of it if the client cannot start on it."""
-    found = relocate.find_loss(session, Where())
-    if found is not None and found.kept:
-        session = relocate.bring_back(session, found, Where())
-        found = relocate.find_loss(session, Where())
-    if found is None:
+    loss = relocate.find_session_loss(session, Where())
+    if loss is not None and loss.kept:
+        session = relocate.restore_archived(session, loss, Where())
+        loss = relocate.find_session_loss(session, Where())
+    if loss is None:
         return session
-    return relocate.make_child_in_new_home(session, found, Where())
+    return relocate.make_child_in_new_home(session, loss, Where())
 
 
-def continue_by_way(session: SessionFile, way: str, how: Finish) -> bool:
+def continue_in_way(session: SessionFile, way: str, mode: StartMode) -> bool:
     """Continue a session in this ``way``. Return False if the way's verb created no child."""
-    receipt = None if way == GO_ON else child_by_way(session, way)
+    receipt = None if way == GO_ON else make_child_in_way(session, way)
     if receipt is not None and not receipt.written:
         return False
-    start_or_print(_start_of_child(session, receipt), how)
+    start_or_print(_start_of_child(session, receipt), mode)
     return True
 
 
-def start_or_print(begun: Start, how: Finish) -> None:
+def start_or_print(start: ClientStart, mode: StartMode) -> None:
     """Print the command, copy it, or become the client. Only the command goes to stdout."""
-    if how.show:
-        print_text(begun.command)
-    elif how.copy:
-        print_text(_copy_outcome(begun.command), err=True)
-        print_text(begun.command)
+    if mode.show:
+        print_text(start.command)
+    elif mode.copy:
+        print_text(_copy_outcome(start.command), err=True)
+        print_text(start.command)
     else:
-        become_client(begun)
+        become_client(start)
 
 
 def copy_command(command: str) -> str:
@@ -124,27 +127,27 @@ def copy_command(command: str) -> str:
 
 
 def _copy_outcome(command: str) -> str:
-    done = clipboard.copy_text(
+    copied = clipboard.copy_text(
         command, method=str(settings.load_settings()["clipboard"].value), environ=os.environ
     )
-    return done.sentence("the command")
+    return copied.sentence("the command")
 
 
-def child_by_way(session: SessionFile, way: str) -> Receipt:
+def make_child_in_way(session: SessionFile, way: str) -> Receipt:
     """Create a child with the verb and the flags of a way.
 
     Report on stderr what was created, or why nothing was.
     """
     if way == FORK:
         receipt = make_fork(session)
-        tell_child_made(receipt)
+        print_child_note(receipt)
         return receipt
     # Import the verb only now: a verb that asks a model takes 100 ms to load.
     verb, *flags = way.split()
-    given = {flag.removeprefix("--"): True for flag in flags}
+    options = {flag.removeprefix("--"): True for flag in flags}
     with on_stderr():
         made: Receipt = click.get_current_context().invoke(
-            command_of_verb(verb), locator=session.path, **given
+            command_of_verb(verb), locator=session.path, **options
         )
     return made
 
@@ -154,7 +157,7 @@ def make_fork(session: SessionFile) -> Receipt:
     return fork(Session.of(session, Where()), WHOLE, Caller(Where())).receipt
 
 
-def ask_way(session: SessionFile, found: Comparison) -> str:
+def ask_way(session: SessionFile, comparison: Comparison) -> str:
     """Ask how to continue; mark the recommended answer, and point at the default."""
     why_open = agent_of(session, Where()).why_open(session)
     if why_open:
@@ -162,40 +165,46 @@ def ask_way(session: SessionFile, found: Comparison) -> str:
             f"It may be open in a client: {why_open}. Two clients in one session mix it "
             "up; a fork keeps them apart."
         )
-    advised = found.advice.strategy if found.advice else ""
-    glance = found.glance
-    leaner = glance.size > READ_BY_CLIENTS and is_live_part_within(glance.path, READ_BY_CLIENTS)
+    advised_way = comparison.advice.strategy if comparison.advice else ""
+    ends = comparison.glance
+    is_fork_smaller = ends.size > CLIENT_READ_BYTES and is_live_part_within(
+        ends.path, CLIENT_READ_BYTES
+    )
     if why_open:
-        usual = FORK
+        usual_way = FORK
     else:
-        usual = advised or (FORK if leaner else GO_ON)
-    words = _words_for_ways(found, leaner=leaner)
+        usual_way = advised_way or (FORK if is_fork_smaller else GO_ON)
+    descriptions = _descriptions_of_ways(comparison, is_fork_smaller=is_fork_smaller)
     answers = []
     for way in WAYS:
         answers.append(
-            AnswerChoice(way, f"{words[way]}{'  <- fits best' if way == advised else ''}")
+            AnswerChoice(
+                way, f"{descriptions[way]}{'  <- fits best' if way == advised_way else ''}"
+            )
         )
-    return WAYS[ask_question("How do you want to continue?", answers, WAYS.index(usual))]
+    return WAYS[ask_question("How do you want to continue?", answers, WAYS.index(usual_way))]
 
 
-def _words_for_ways(found: Comparison, *, leaner: bool) -> dict[str, str]:
+def _descriptions_of_ways(comparison: Comparison, *, is_fork_smaller: bool) -> dict[str, str]:
     tokens = {}
-    for row in found.estimates:
+    for row in comparison.estimates:
         tokens[row.name] = f"about {row.after:,} tokens"
     model = settings.load_settings()["summary_model"].value
-    if found.context.compacts_at_once:
-        full = ", which would compact at once"
+    if comparison.context.compacts_at_once:
+        full_text = ", which would compact at once"
     else:
-        full = ""
-    if leaner:
-        large = f"; the client reads only 50 MB of its {size_text(found.glance.size)}"
+        full_text = ""
+    if is_fork_smaller:
+        size_text_of_fork = (
+            f"; the client reads only 50 MB of its {size_text(comparison.glance.size)}"
+        )
     else:
-        large = ""
+        size_text_of_fork = ""
     return {
-        GO_ON: f"{found.context.tokens:,} tokens{full}",
+        GO_ON: f"{comparison.context.tokens:,} tokens{full_text}",
         TRIM: f"a copy without old tool output, {tokens.get(TRIM, 'size not estimated')}",
         HANDOFF: f"a fresh session with a digest, {tokens[HANDOFF]}",
         ROLLOVER: f"a handoff with a summary by {model}, {tokens[ROLLOVER]}; asking it costs tokens",
-        FORK: f"a copy of the live conversation alone, under a new id{large}",
+        FORK: f"a copy of the live conversation alone, under a new id{size_text_of_fork}",
         **{name: about.format(model=model) for name, (_, about, _) in part_table.WAYS.items()},
     }

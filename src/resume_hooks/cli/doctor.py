@@ -13,7 +13,7 @@ import orjson
 from resume_hooks.cli.options import current_folder
 from resume_hooks.cli.output import facts_table, work_progress
 from resume_hooks.cli.verbs.upkeep import DoctorOptions
-from resume_hooks.cli.with_fields import With
+from resume_hooks.cli.with_fields import WithFields
 from resume_hooks.errors import UsageError
 from resume_hooks.maintenance.doctor import Finding, check_installation
 from resume_hooks.search.index.connect import Status, status_of
@@ -29,9 +29,9 @@ def doctor(options: DoctorOptions) -> int:
     """Print the findings, the report, or the index's state; return 1 if a finding is a problem."""
     if options.output is not None and not options.bundle:
         raise UsageError("-o is for the report", "Add --bundle.")
-    options.refuse_together("bundle", "index")
+    options.refuse_combination("bundle", "index")
     if options.index is not None:
-        _look_after_index(options)
+        _maintain_index(options)
         return 0
     findings = check_installation(current_folder())
     report = None
@@ -40,33 +40,33 @@ def doctor(options: DoctorOptions) -> int:
         from resume_hooks.maintenance import bug_report
 
         report = bug_report.make_bug_report(findings, current_folder(), options.where)
-    printed = orjson.dumps(report, option=orjson.OPT_INDENT_2)
+    report_json = orjson.dumps(report, option=orjson.OPT_INDENT_2)
     if options.output is None:
-        written = ""
+        report_path = ""
     else:
-        written = os.path.abspath(options.output)
-    if written:
-        if project_files.file_state(written) is not None:
-            raise UsageError(f"{written} exists already", "Name another one.")
-        project_files.write_project_file(written, printed + b"\n", None, mode=0o600)
-    data = {"findings": findings, "report": report, "file": written, "index": None}
+        report_path = os.path.abspath(options.output)
+    if report_path:
+        if project_files.file_state(report_path) is not None:
+            raise UsageError(f"{report_path} exists already", "Name another one.")
+        project_files.write_project_file(report_path, report_json + b"\n", None, mode=0o600)
+    data = {"findings": findings, "report": report, "file": report_path, "index": None}
 
     def text() -> str:
-        if written:
-            return f"Written: {written}\nRead it before you send it to anyone."
+        if report_path:
+            return f"Written: {report_path}\nRead it before you send it to anyone."
         if options.bundle:
-            return printed.decode()
+            return report_json.decode()
         return _findings_text(findings)
 
     options.emit(data, text)
     return int(not options.bundle and any(finding.level == "problem" for finding in findings))
 
 
-def _look_after_index(options: DoctorOptions) -> None:
+def _maintain_index(options: DoctorOptions) -> None:
     # A check of the installation does not need this import.
     from resume_hooks.search.index.connect import opened_index
 
-    read, notes = 0, []
+    bytes_read, notes = 0, []
     if options.index != "status":
         with (
             work_progress("Indexing", quiet=options.as_json) as progress,
@@ -74,18 +74,18 @@ def _look_after_index(options: DoctorOptions) -> None:
                 options.where, progress=progress, rebuild=options.index == "rebuild"
             ) as index,
         ):
-            read, notes = index.outcome.size, index.notes
+            bytes_read, notes = index.outcome.size, index.notes
     status = status_of(options.where)
     data: dict[str, object] = {
         "findings": [],
         "report": None,
         "file": "",
-        "index": With(status, {"bytes_read": read}),
+        "index": WithFields(status, {"bytes_read": bytes_read}),
     }
-    options.emit(data, lambda: _index_text(status, read), notes)
+    options.emit(data, lambda: _index_text(status, bytes_read), notes)
 
 
-def _index_text(status: Status, read: int) -> str:
+def _index_text(status: Status, bytes_read: int) -> str:
     if status.transcripts_size:
         share = f" ({100 * status.size / status.transcripts_size:.1f} %)"
     else:
@@ -113,7 +113,7 @@ def _index_text(status: Status, read: int) -> str:
         ),
         ("size", f"{size_text(status.size)}{share}"),
     ]
-    return facts_table([*rows, *([("read now", size_text(read))] if read else [])])
+    return facts_table([*rows, *([("read now", size_text(bytes_read))] if bytes_read else [])])
 
 
 def _findings_text(findings: list[Finding]) -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 
-from resume_hooks.cli.child import caller_of, print_child, receipt_text, require_client
+from resume_hooks.cli.child import caller_of_options, print_child, receipt_text, require_client
 from resume_hooks.cli.options import current_folder, locate_parent, time_of_option
 from resume_hooks.cli.verbs.children import ForkOptions
-from resume_hooks.cli.with_fields import With
+from resume_hooks.cli.with_fields import WithFields
 from resume_hooks.derive import cut_point
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.cut_point import (
@@ -27,36 +27,38 @@ from resume_hooks.sessions.session import Session
 
 def fork(options: ForkOptions) -> None:
     """Create the copy."""
-    options.refuse_together("here", "home", "output_dir")
-    home = current_folder() if options.here else None
+    options.refuse_combination("here", "home", "output_dir")
+    folder = current_folder() if options.here else None
     if options.home is not None:
-        home = os.path.join(current_folder(), os.path.expanduser(options.home))
+        folder = os.path.join(current_folder(), os.path.expanduser(options.home))
     require_client(options)
-    session, cut = _session_and_cut(options)
-    outcome = make_fork(session, ForkSpec(cut, home, options.to or ""), caller_of(options))
-    decided, made = outcome.plan, outcome.receipt
-    cut_there = None
-    if decided.cut:
-        last = f"{session.session_id}:{decided.cut.last.number}"
-        cut_there = With(decided.cut, {"reference": last})
-    print_child(options, made, {"cut": cut_there}, lambda: _fork_text(decided, made))
+    session, truncator = _session_and_cut(options)
+    outcome = make_fork(
+        session, ForkSpec(truncator, folder, options.to or ""), caller_of_options(options)
+    )
+    fork_plan, receipt = outcome.plan, outcome.receipt
+    cut_data = None
+    if fork_plan.cut:
+        reference = f"{session.session_id}:{fork_plan.cut.last.number}"
+        cut_data = WithFields(fork_plan.cut, {"reference": reference})
+    print_child(options, receipt, {"cut": cut_data}, lambda: _fork_text(fork_plan, receipt))
 
 
 def _session_and_cut(options: ForkOptions) -> tuple[Session, CutSelector | None]:
     """Return the session and its cut point, or None for no cut."""
-    options.refuse_together(
+    options.refuse_combination(
         "at", "before", "turn", "before_compaction", remedy="A session is cut once."
     )
     if options.at is not None:
-        at = cut_point.parse_cut(options.at)
-        if not isinstance(at, Reference):
-            return options.locate_parent(), at
-        session = locate_parent(at.session, options.where)
+        place = cut_point.parse_cut(options.at)
+        if not isinstance(place, Reference):
+            return options.locate_parent(), place
+        session = locate_parent(place.session, options.where)
         if options.locator is not None and options.locate_parent().original != session.original:
             raise UsageError(
                 f"--at names another session than '{options.locator}'", "Leave one of them out."
             )
-        return session, CutAtRecord(at.record)
+        return session, CutAtRecord(place.record)
     if options.before_compaction:
         return options.locate_parent(), CutBeforeCompaction()
     if options.turn is not None:
@@ -67,16 +69,19 @@ def _session_and_cut(options: ForkOptions) -> tuple[Session, CutSelector | None]
     return session, None
 
 
-def _fork_text(decided: ForkPlan, made: Receipt) -> str:
+def _fork_text(fork_plan: ForkPlan, receipt: Receipt) -> str:
     facts: list[tuple[str, object]] = []
-    if decided.cut is not None:
-        if decided.cut.turn:
-            turn = f", in turn {decided.cut.turn}"
+    if fork_plan.cut is not None:
+        if fork_plan.cut.turn:
+            turn = f", in turn {fork_plan.cut.turn}"
         else:
             turn = ""
         facts.append(
-            ("cut", f"{decided.cut.asked}; the last record kept is {decided.cut.last.number}{turn}")
+            (
+                "cut",
+                f"{fork_plan.cut.asked}; the last record kept is {fork_plan.cut.last.number}{turn}",
+            )
         )
-    if decided.relocation is not None:
-        facts.append(("home", f"{decided.relocation.new} (was {decided.relocation.old})"))
-    return receipt_text(made, facts)
+    if fork_plan.relocation is not None:
+        facts.append(("home", f"{fork_plan.relocation.new} (was {fork_plan.relocation.old})"))
+    return receipt_text(receipt, facts)

@@ -20,7 +20,7 @@ from resume_hooks.sessions.session_files import SessionFile, unlistable_folders
 from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import format_count
 
-SHOWN = 3  # findings of one kind in the text; ``--json`` lists more
+MAX_SHOWN = 3  # findings of one kind in the text; ``--json`` lists more
 _COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
 
 
@@ -36,20 +36,20 @@ def fsck(options: FsckOptions) -> int:
     if options.repairing:
         _repair_session(options)
         return 0
-    every = opened_stores(options.where, everyone=True)[0].sessions
+    list_sessions = opened_stores(options.where, everyone=True)[0].sessions
     if options.everywhere:
-        sessions = every()
+        sessions = list_sessions()
     else:
         sessions = [options.locate_whole_session()]
     reports = []
     for session in _sessions_with_progress(sessions, quiet=options.as_json):
         reports.append(examine_session(session, options.where))
-    hidden = unlistable_folders(options.where) if options.everywhere else []
+    unlistable = unlistable_folders(options.where) if options.everywhere else []
     options.emit(
-        _reports_data(reports, hidden),
-        lambda: _overview(reports, hidden) if options.everywhere else report_text(reports[0]),
+        _reports_data(reports, unlistable),
+        lambda: _overview(reports, unlistable) if options.everywhere else report_text(reports[0]),
     )
-    return int(bool(hidden) or any(not report.clean for report in reports))
+    return int(bool(unlistable) or any(not report.clean for report in reports))
 
 
 def report_text(report: DefectReport) -> str:
@@ -60,35 +60,35 @@ def report_text(report: DefectReport) -> str:
     if report.clean:
         notes = report.count("note")
         if notes:
-            more = f" ({format_count(notes, 'note')} that no client minds: --json lists them)"
+            notes_text = f" ({format_count(notes, 'note')} that no client minds: --json lists them)"
         else:
-            more = ""
-        return f"{report.session_id}: clean{more}"
+            notes_text = ""
+        return f"{report.session_id}: clean{notes_text}"
     rows = [line for group in report.groups for line in _finding_group_lines(group)]
     counts = ", ".join(format_count(report.count(severity), severity) for severity in SEVERITIES)
-    remedy = f"{shell_command(f'fsck {report.session_id} --repair')} writes a repaired child."
+    repair_line = f"{shell_command(f'fsck {report.session_id} --repair')} writes a repaired child."
     repairable = any(
         group.kind.repairable for group in report.groups if group.kind.severity != "note"
     )
-    return "\n".join([*rows, f"{counts}.", *([remedy] if repairable else [])])
+    return "\n".join([*rows, f"{counts}.", *([repair_line] if repairable else [])])
 
 
 def _finding_group_lines(group: DefectGroup) -> Iterator[str]:
     kind = group.kind
     word = click.style(kind.severity.upper().ljust(7), fg=_COLOURS[kind.severity])
     yield f"{word}  {kind.code}: {kind.consequence}"
-    for finding in group.findings[:SHOWN]:
+    for finding in group.findings[:MAX_SHOWN]:
         if finding.record is None:
-            where = ""
+            place = ""
         else:
-            where = f"record {finding.record}: "
-        named = f" ({finding.uuid})" if finding.uuid else ""
-        yield f"         {where}{finding.message}{named}"
-    if len(group.findings) > SHOWN:
-        yield f"         and {len(group.findings) - SHOWN:,} more"
+            place = f"record {finding.record}: "
+        uuid_text = f" ({finding.uuid})" if finding.uuid else ""
+        yield f"         {place}{finding.message}{uuid_text}"
+    if len(group.findings) > MAX_SHOWN:
+        yield f"         and {len(group.findings) - MAX_SHOWN:,} more"
 
 
-def _overview(reports: list[DefectReport], hidden: list[str]) -> str:
+def _overview(reports: list[DefectReport], unlistable: list[str]) -> str:
     """Return a line for each session with problems and each unreadable folder, and the totals."""
     rows = []
     for report in reports:
@@ -105,41 +105,41 @@ def _overview(reports: list[DefectReport], hidden: list[str]) -> str:
             )
             rows.append(f"{report.session_id}  {problems}: {codes}")
     clean = sum(report.clean for report in reports)
-    unseen = []
-    for folder in hidden:
-        unseen.append(f"{folder}  can't be listed: check its permissions")
+    unlistable_lines = []
+    for folder in unlistable:
+        unlistable_lines.append(f"{folder}  can't be listed: check its permissions")
     totals = (
         f"{format_count(len(reports), 'session')}, {clean:,} clean, {len(rows):,} with problems."
     )
-    if hidden:
-        more = [
-            f"{format_count(len(hidden), 'folder')} can't be listed; nothing in there was checked."
+    if unlistable:
+        further_lines = [
+            f"{format_count(len(unlistable), 'folder')} can't be listed; nothing in there was checked."
         ]
     else:
-        more = []
-    return "\n".join([*rows, *unseen, totals, *more])
+        further_lines = []
+    return "\n".join([*rows, *unlistable_lines, totals, *further_lines])
 
 
 def _repair_session(options: FsckOptions) -> None:
-    decided = plan_any_repair(options.locate_whole_session(), options.where, options.branch)
-    report = decided.report
+    repair = plan_any_repair(options.locate_whole_session(), options.where, options.branch)
+    report = repair.report
     if report.clean and options.branch is None:
         options.emit(
             _reports_data([report]), lambda: f"{report.session_id}: clean, nothing to repair"
         )
         return
-    done = write_unless_idle(decided.child, options.where, dry_run=options.dry_run)
-    lost = list(decided.lost)
-    data = _reports_data([report]) | {"repair": done, "lost": lost}
+    receipt = write_unless_idle(repair.child, options.where, dry_run=options.dry_run)
+    lost = list(repair.lost)
+    data = _reports_data([report]) | {"repair": receipt, "lost": lost}
     if lost:
         rows = ["What could not be kept:", *(f"  {line}" for line in lost)]
     else:
         rows = ["Everything was kept."]
-    options.emit(data, lambda: "\n".join([receipt_text(done), *rows]), done.warnings)
+    options.emit(data, lambda: "\n".join([receipt_text(receipt), *rows]), receipt.warnings)
 
 
-def _reports_data(reports: list[DefectReport], hidden: Sequence[str] = ()) -> dict[str, Any]:
-    return {"sessions": reports, "unlistable": list(hidden), "repair": None, "lost": []}
+def _reports_data(reports: list[DefectReport], unlistable: Sequence[str] = ()) -> dict[str, Any]:
+    return {"sessions": reports, "unlistable": list(unlistable), "repair": None, "lost": []}
 
 
 def _sessions_with_progress(sessions: list[SessionFile], *, quiet: bool) -> Iterable[SessionFile]:

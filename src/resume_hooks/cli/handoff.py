@@ -18,7 +18,7 @@ from collections.abc import Iterator
 
 from resume_hooks import questions
 from resume_hooks.cli.child import (
-    caller_of,
+    caller_of_options,
     print_child,
     receipt_text,
     require_client,
@@ -41,7 +41,7 @@ from resume_hooks.system import programs
 
 def handoff(options: HandoffOptions) -> Receipt | None:
     """Create the child, or print its opening."""
-    _require_sense(options)
+    _require_consistent_options(options)
     size = parse_size(options.size) if options.size else ""
     parent = _parent_of_options(options)
     if not options.show:
@@ -54,9 +54,9 @@ def handoff(options: HandoffOptions) -> Receipt | None:
         edit=edit_text if options.edit else None,
         part_options=options,
     )
-    caller = caller_of(options)
+    caller = caller_of_options(options)
     if options.show:
-        _show_handoff(plan_handoff(parent, spec, caller), options)
+        _print_opening(plan_handoff(parent, spec, caller), options)
         return None
     outcome = make_handoff(parent, spec, caller)
     receipt, files = outcome.receipt, outcome.files
@@ -85,7 +85,7 @@ def _parent_of_options(options: HandoffOptions) -> Session:
         ) from error
 
 
-def _require_sense(options: HandoffOptions) -> None:
+def _require_consistent_options(options: HandoffOptions) -> None:
     """Raise UsageError for options that contradict each other or have no effect.
 
     A part's option needs a child.
@@ -95,18 +95,20 @@ def _require_sense(options: HandoffOptions) -> None:
             "--new-task needs a task, and replaces the next step",
             'Name it: --new-task "..."',
         )
-    of_parts = options.asked_of_parts(questions.check_handoff_option)
-    for check_handoff_option in of_parts:
+    part_checks = options.functions_for_part_options(questions.check_handoff_option)
+    for check_handoff_option in part_checks:
         check_handoff_option(options)
-    is_told = options.show or options.edit or of_parts or options.new_task or options.next_step
-    if options.size and options.size.lower() == WHOLE_SESSION and is_told:
+    needs_opening = (
+        options.show or options.edit or part_checks or options.new_task or options.next_step
+    )
+    if options.size and options.size.lower() == WHOLE_SESSION and needs_opening:
         raise UsageError(
             "--size all makes a copy, which has no opening",
             "Leave out -n, --new-task, --print, --edit and --out.",
         )
     if options.full and not options.show:
         raise UsageError("--full needs --print", "resume-hooks handoff --print --full")
-    if options.show and (options.start or options.edit or of_parts):
+    if options.show and (options.start or options.edit or part_checks):
         raise UsageError(
             "--print makes nothing", "Leave out --print, or --start, --edit and --out."
         )
@@ -114,30 +116,33 @@ def _require_sense(options: HandoffOptions) -> None:
         raise UsageError("--edit needs a terminal", "Leave --edit out, or run it in a terminal.")
 
 
-def _show_handoff(decided: FreshPlan, options: HandoffOptions) -> None:
-    digest = decided.contents.digest or Digest()
-    whole = full(digest)
-    unmade = (
-        f"; all of it: {decided.draft.command('read')} {digest_reference(decided.draft.session_id)}"
-    )
+def _print_opening(fresh_plan: FreshPlan, options: HandoffOptions) -> None:
+    digest = fresh_plan.contents.digest or Digest()
+    full_text = full(digest)
+    reference = digest_reference(fresh_plan.draft.session_id)
+    reference_to_child = f"; all of it: {fresh_plan.draft.command('read')} {reference}"
     # The plan's child is never created, so its own row in the lineage goes, too.
-    own = re.compile(rf" · {decided.draft.session_id}|\n +[^\n]*{decided.draft.session_id}[^\n]*")
-    opening = own.sub("", decided.opening.replace(unmade, ""))
+    own_row = re.compile(
+        rf" · {fresh_plan.draft.session_id}|\n +[^\n]*{fresh_plan.draft.session_id}[^\n]*"
+    )
+    opening = own_row.sub("", fresh_plan.opening.replace(reference_to_child, ""))
 
     def text() -> str:
         if not options.full:
             return opening
         return opening_text(
-            own.sub("", decided.draft.block), next_step_of(decided.opening) or "", digest=whole
+            own_row.sub("", fresh_plan.draft.block),
+            next_step_of(fresh_plan.opening) or "",
+            digest=full_text,
         )
 
-    data = {"opening": opening, "digest": digest, "full": whole}
-    options.emit(data, text, decided.draft.warnings)
+    data = {"opening": opening, "digest": digest, "full": full_text}
+    options.emit(data, text, fresh_plan.draft.warnings)
 
 
-USUAL = ("vi", "nano")
-NAME = "handoff.md"
-LARGEST = 4 * 1024 * 1024  # the maximum bytes of the edited text
+USUAL_EDITORS = ("vi", "nano")
+FILE_NAME = "handoff.md"
+MAX_BYTES = 4 * 1024 * 1024  # the maximum bytes of the edited text
 _REMEDY = "Name your editor: EDITOR=nano resume-hooks handoff --edit"
 
 
@@ -150,36 +155,36 @@ def edit_text(text: str) -> Iterator[str]:
     try:
         folder = tempfile.mkdtemp(prefix="resume-hooks-")
     except OSError as error:
-        raise _no_room(error) from error
-    path = os.path.join(folder, NAME)
-    keep = False
+        raise _write_error(error) from error
+    path = os.path.join(folder, FILE_NAME)
+    is_kept = False
     try:
         try:
             with open(path, "w", encoding="utf-8", errors="replace") as stream:
                 stream.write(text)
         except OSError as error:
-            raise _no_room(error) from error
+            raise _write_error(error) from error
         _run_editor(path)
         try:
-            found = read_regular(path, LARGEST).decode("utf-8-sig", "replace")
+            edited = read_regular(path, MAX_BYTES).decode("utf-8-sig", "replace")
         except FileNotFoundError:
-            found = ""  # deleting the file in the editor also cancels
+            edited = ""  # deleting the file in the editor also cancels
         except OSError as error:
             raise ResumeHooksError(
                 f"The saved text can't be read: {error.strerror}; no session was made"
             ) from error
         try:
-            yield found
+            yield edited
         except ResumeHooksError as error:
-            keep = True
+            is_kept = True
             error.remedy = f"{error.remedy} Your text is in {path}".strip()
             raise
     finally:
-        if not keep:
+        if not is_kept:
             shutil.rmtree(folder, ignore_errors=True)  # includes the backup copies of editors
 
 
-def _no_room(error: OSError) -> ResumeHooksError:
+def _write_error(error: OSError) -> ResumeHooksError:
     return ResumeHooksError(
         f"The text to edit could not be written: {error.strerror}; no session was made",
         "Set TMPDIR to a writable folder.",
@@ -189,7 +194,7 @@ def _no_room(error: OSError) -> ResumeHooksError:
 def _run_editor(path: str) -> None:
     words = _editor_command()
     # The editor handles Ctrl+C, as with git. The programs that it starts get the default handler.
-    before = signal.signal(signal.SIGINT, lambda *_: None)
+    former_handler = signal.signal(signal.SIGINT, lambda *_: None)
     try:
         # The user's own program runs in the user's folder, with the user's environment.
         status = programs.run_program(
@@ -204,7 +209,7 @@ def _run_editor(path: str) -> None:
             f"The editor {words[0]} can't be started: {why}; no session was made", _REMEDY
         ) from error
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, former_handler)
     if status:
         raise ResumeHooksError(
             f"The editor {words[0]} ended with an error ({status}), so no session was made"
@@ -221,23 +226,25 @@ def _editor_command() -> list[str]:
             ) from error
         if words:
             return words
-    found = next(filter(None, (programs.find_program(name, os.environ) for name in USUAL)), None)
-    if found is None:
-        usual = " nor ".join(USUAL)
+    editor = next(
+        filter(None, (programs.find_program(name, os.environ) for name in USUAL_EDITORS)), None
+    )
+    if editor is None:
+        names = " nor ".join(USUAL_EDITORS)
         raise ResumeHooksError(
-            f"No editor: VISUAL and EDITOR are not set, and neither {usual} is installed",
+            f"No editor: VISUAL and EDITOR are not set, and neither {names} is installed",
             _REMEDY,
         )
-    return [found]
+    return [editor]
 
 
 def rollover(options: RolloverOptions) -> Receipt:
     """Create the child, with a summary unless ``--quick``."""
     if not options.quick:
         # The modules that ask a model take 100 ms to load; a quick rollover does not need them.
-        from resume_hooks.cli.rollover_summary import roll_over
+        from resume_hooks.cli.rollover_summary import rollover_with_summary
 
-        return roll_over(options)
+        return rollover_with_summary(options)
     if options.with_summary or options.prompt or options.model or options.timeout:
         raise UsageError(
             "--quick asks no model",
@@ -245,4 +252,4 @@ def rollover(options: RolloverOptions) -> Receipt:
         )
     require_client(options)
     parent = options.locate_session(foreign=True)
-    return print_child(options, rollover_quick(parent, caller_of(options)).receipt)
+    return print_child(options, rollover_quick(parent, caller_of_options(options)).receipt)

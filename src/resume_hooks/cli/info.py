@@ -28,37 +28,37 @@ from resume_hooks.transcripts.trimmable_pieces import Pieces
 def info(options: InfoOptions) -> None:
     """Scan the session and print its facts."""
     session = options.locate_session(foreign=True)
-    pieces = Pieces()
-    with scan_progress(session.path, quiet=options.as_json) as watching:
-        transcript = scan(session.path, observers=[*watching, pieces])
-    data = session_facts_data(Session.of(session, options.where), transcript, pieces)
+    piece_counts = Pieces()
+    with scan_progress(session.path, quiet=options.as_json) as observers:
+        transcript = scan(session.path, observers=[*observers, piece_counts])
+    data = session_facts_data(Session.of(session, options.where), transcript, piece_counts)
     data["longest_line"] = longest_line(data["session_file"])
-    left = row_of(session.agent).left
-    notes = [*([left] if left else []), *notes_of(session.session_id, options.where)]
+    limitation = row_of(session.agent).left
+    notes = [*([limitation] if limitation else []), *notes_of(session.session_id, options.where)]
     options.emit(data, lambda: facts_table(_info_rows(data)), notes)
 
 
 def session_facts_data(session: Session, transcript: Transcript, pieces: Pieces) -> dict[str, Any]:
     """Return a session's facts in their documented JSON form, from one scan and the pieces found in it."""
-    glance = session.head_tail
-    own, agent = original_path(glance.path, session.where), name_at(glance.path, session.where)
-    if own == glance.path:
+    ends = session.head_tail
+    file, agent = original_path(ends.path, session.where), name_at(ends.path, session.where)
+    if file == ends.path:
         lines = transcript.line_count
     else:
-        lines = len(RecordLines(own, session.session_id))
+        lines = len(RecordLines(file, session.session_id))
     return {
         "session_id": session.session_id,
         "agent": agent,
-        "session_file": own,
-        "title": glance.title,
-        "tag": glance.tag,
-        "cwd": glance.cwd,
-        "branch": glance.branch,
-        "client_version": glance.version,
-        "created": glance.created,
-        "ended": glance.ended,
-        "size": glance.size if own == glance.path else os.path.getsize(own),
-        **archive_facts(glance.path, session.where),
+        "session_file": file,
+        "title": ends.title,
+        "tag": ends.tag,
+        "cwd": ends.cwd,
+        "branch": ends.branch,
+        "client_version": ends.version,
+        "created": ends.created,
+        "ended": ends.ended,
+        "size": ends.size if file == ends.path else os.path.getsize(file),
+        **archive_facts(ends.path, session.where),
         "lines": lines,
         "bad_lines": transcript.bad_lines,
         "torn": transcript.torn,
@@ -78,19 +78,21 @@ def session_facts_data(session: Session, transcript: Transcript, pieces: Pieces)
 
 def _info_rows(data: dict[str, Any]) -> list[tuple[str, object]]:
     context: tokens.ContextSize = data["context"]
-    giant = data["agent"] == NAME and (data["size"] >= GIANT or data["longest_line"] >= GIANT_LINE)
-    measured = "about " if context.is_estimate else ""
+    is_giant = data["agent"] == NAME and (
+        data["size"] >= GIANT or data["longest_line"] >= GIANT_LINE
+    )
+    about = "about " if context.is_estimate else ""
     if context.is_estimate:
-        since = f", {context.reason}"
+        context_note = f", {context.reason}"
     elif context.added > 0:
-        since = f", {context.added:,} of them since the last answer"
+        context_note = f", {context.added:,} of them since the last answer"
     else:
-        since = ""
-    bad = len(data["bad_lines"])
-    if bad:
-        damage = format_count(bad, "unreadable line")
+        context_note = ""
+    bad_lines = len(data["bad_lines"])
+    if bad_lines:
+        damage_text = format_count(bad_lines, "unreadable line")
     else:
-        damage = "no unreadable line; fsck checks more"
+        damage_text = "no unreadable line; fsck checks more"
     return [
         ("title", data["title"]),
         ("id", data["session_id"]),
@@ -117,7 +119,7 @@ def _info_rows(data: dict[str, Any]) -> list[tuple[str, object]]:
                     ),
                 )
             ]
-            if giant
+            if is_giant
             else []
         ),
         *(
@@ -130,7 +132,7 @@ def _info_rows(data: dict[str, Any]) -> list[tuple[str, object]]:
             if data["kept"]
             else []
         ),
-        ("context", f"{measured}{context.tokens:,} tokens, {context.share}{since}"),
+        ("context", f"{about}{context.tokens:,} tokens, {context.share}{context_note}"),
         (
             "turns",
             (
@@ -139,7 +141,7 @@ def _info_rows(data: dict[str, Any]) -> list[tuple[str, object]]:
             ),
         ),
         ("records", f"{data['live_records']:,} live of {data['records']:,} linked"),
-        ("damage", damage + (", torn last line" if data["torn"] else "")),
+        ("damage", damage_text + (", torn last line" if data["torn"] else "")),
     ]
 
 
@@ -152,7 +154,7 @@ def rename_session(options: RenameOptions) -> None:
         raise UsageError("Give either a TITLE, --tag or --no-tag", "resume-hooks rename --help")
     if options.tag is not None and not options.tag.strip():
         raise UsageError("The tag is empty", "Give at least one visible character, or --no-tag.")
-    what = "tag" if options.title is None else "title"
+    label = "tag" if options.title is None else "title"
     if options.title is None:
         change = rename.plan_tag(options.locate_session(), options.tag or "", options.where)
     else:
@@ -172,8 +174,8 @@ def rename_session(options: RenameOptions) -> None:
 
     def text() -> str:
         if not change.records:
-            return f"Its {what} is {change.new or 'none'} already. Nothing was written."
-        facts = [(f"new {what}", change.new or "none"), (f"old {what}", change.old or "none")]
+            return f"Its {label} is {change.new or 'none'} already. Nothing was written."
+        facts = [(f"new {label}", change.new or "none"), (f"old {label}", change.old or "none")]
         facts += [("id", change.session.session_id), ("file", change.session.path)]
         return facts_table(facts) + ("" if written else "\n\nNothing was written.")
 

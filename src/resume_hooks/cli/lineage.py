@@ -16,8 +16,10 @@ from resume_hooks.sessions.lineage import LEFT, MISSING, Ancestor, Descendant, F
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.system.invocation import shell_command
 
-WIDEST_LABEL = 160  # columns for a title of wide letters with its kind
-UNASKED = "No session was named: this is the lineage of the latest one here. {} lists the others."
+LABEL_COLUMNS = 160  # columns for a title of wide letters with its kind
+DEFAULT_SESSION_HINT = (
+    "No session was named: this is the lineage of the latest one here. {} lists the others."
+)
 
 
 def lineage(options: LineageOptions) -> None:
@@ -26,16 +28,16 @@ def lineage(options: LineageOptions) -> None:
     If a part's option was given, the part returns the rows and notes. It gets the options and the
     function for the local rows, which raises SessionNotFound.
     """
-    options.refuse_together("continued", "original", "derived")
+    options.refuse_combination("continued", "original", "derived")
     if options.derived:
         _print_derived(options)
         return
     if options.tree or options.everything:
         raise UsageError("--tree and --all belong to --derived", "Add --derived.")
     notes: list[str] = []
-    lineages = options.asked_of_parts(questions.lineage_by_option)
-    if lineages:
-        rows, notes = lineages[0](options, _local_lineage)
+    part_lineages = options.functions_for_part_options(questions.lineage_by_option)
+    if part_lineages:
+        rows, notes = part_lineages[0](options, _local_lineage)
     else:
         rows = _local_lineage(options)
     if options.original:
@@ -45,12 +47,16 @@ def lineage(options: LineageOptions) -> None:
     else:
         shown = rows
     if options.locator:
-        taken = ""
+        default_hint = ""
     else:
-        taken = f"\n\n{click.style(UNASKED.format(shell_command('sessions')), dim=True)}"
+        default_hint = (
+            f"\n\n{click.style(DEFAULT_SESSION_HINT.format(shell_command('sessions')), dim=True)}"
+        )
     options.emit(
         {"rows": shown},
-        lambda: f"{ancestor_line(rows[0]) if options.original else ancestors_text(shown)}{taken}",
+        lambda: (
+            f"{ancestor_line(rows[0]) if options.original else ancestors_text(shown)}{default_hint}"
+        ),
         notes,
     )
 
@@ -70,65 +76,70 @@ def ancestors_text(rows: list[Ancestor]) -> str:
 def ancestor_line(row: Ancestor) -> str:
     """Return a row as text: title, how it was derived, then id, dates, size and file."""
     if row.status == MISSING:
-        named = f"\n   {row.session_file}" if row.session_file else ""
+        file_text = f"\n   {row.session_file}" if row.session_file else ""
         return (
             f"{click.style('(file gone)', fg='yellow')}\n   "
-            f"{row.session_id or '(id unknown)'}{named}"
+            f"{row.session_id or '(id unknown)'}{file_text}"
         )
     if row.status == "private":
         return f"{click.style('(private, or never pushed)', fg='yellow')}\n   {row.session_id}"
     dates = f"{format_minute(row.created)} .. {format_minute(row.ended)}"
-    kept = click.style(LEFT.get(row.status, ""), fg="yellow")
-    owned = f" · {row.owner} on {row.machine}" if row.owner else ""
-    place = row.session_file or shell_command(f"team pull {row.owner}:{row.session_id}")
-    return f"{row.title_and_origin}{kept}{owned}\n   {row.session_id} · {dates} · {size_text(row.size)}\n   {place}"
+    archived_text = click.style(LEFT.get(row.status, ""), fg="yellow")
+    owner_text = f" · {row.owner} on {row.machine}" if row.owner else ""
+    file_or_command = row.session_file or shell_command(f"team pull {row.owner}:{row.session_id}")
+    return (
+        f"{row.title_and_origin}{archived_text}{owner_text}\n   "
+        f"{row.session_id} · {dates} · {size_text(row.size)}\n   {file_or_command}"
+    )
 
 
 def _print_derived(options: LineageOptions) -> None:
-    if options.asked_of_parts(questions.lineage_by_option):
+    if options.functions_for_part_options(questions.lineage_by_option):
         raise UsageError("--derived shows only the sessions of this machine", "Leave --team out.")
     session = options.locate_session(foreign=True)
     family = Family(options.where)
-    found = family.descendants(session.session_id)
+    descendants = family.descendants(session.session_id)
     if not options.everything:
-        parents = {child.parent_session_id for child in found}
-        found = [c for c in found if c.row.session_id in parents or not family.is_given_up(c.row)]
+        parents = {child.parent_session_id for child in descendants}
+        descendants = [
+            c for c in descendants if c.row.session_id in parents or not family.is_given_up(c.row)
+        ]
 
     def text() -> str:
-        if not found:
+        if not descendants:
             return f"{session.session_id} has no descendants yet."
         if options.tree:
-            return _descendants_tree(session.session_id, found)
-        return _descendants_text(session.session_id, found)
+            return _draw_descendants_tree(session.session_id, descendants)
+        return _descendants_text(session.session_id, descendants)
 
-    options.emit({"rows": [child.row for child in found]}, text)
+    options.emit({"rows": [child.row for child in descendants]}, text)
 
 
-def _descendants_text(root_id: str, found: list[Descendant]) -> str:
+def _descendants_text(root_id: str, descendants: list[Descendant]) -> str:
     """Return every row below its parent, indented by two columns in each generation."""
 
-    def below(parent_id: str, depth: int) -> Iterator[str]:
-        for child in found:
+    def rows_below(parent_id: str, depth: int) -> Iterator[str]:
+        for child in descendants:
             if child.parent_session_id == parent_id:
                 yield indent(ancestor_line(child.row), "  " * depth)
-                yield from below(child.row.session_id, depth + 1)
+                yield from rows_below(child.row.session_id, depth + 1)
 
-    return "\n".join(below(root_id, 0))
+    return "\n".join(rows_below(root_id, 0))
 
 
-def _descendants_tree(root_id: str, found: list[Descendant]) -> str:
+def _draw_descendants_tree(root_id: str, descendants: list[Descendant]) -> str:
     # rich draws the tree; only this view needs it.
     from rich.console import Console
     from rich.text import Text
     from rich.tree import Tree
 
     branches = {root_id: Tree(Text(root_id))}
-    for child in found:
+    for child in descendants:
         label = Text(f"{child.row.title_and_origin}\n{child.row.session_id}")
         branches[child.row.session_id] = branches[child.parent_session_id].add(label)
-    out = io.StringIO()
+    output = io.StringIO()
     # Never wrap a line: an id on two lines cannot be copied. A child is four columns deeper than
     # its parent.
-    width = WIDEST_LABEL + 4 * len(found)
-    Console(file=out, width=width, no_color=True).print(branches[root_id])
-    return out.getvalue().rstrip("\n")
+    width = LABEL_COLUMNS + 4 * len(descendants)
+    Console(file=output, width=width, no_color=True).print(branches[root_id])
+    return output.getvalue().rstrip("\n")

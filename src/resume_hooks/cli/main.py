@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 import click
 
 from resume_hooks.cli.output import (
-    COMPLETING,
-    colour_wanted,
+    COMPLETION_VARIABLE,
     failure_document,
     print_document,
     print_text,
     replace_unencodable,
+    wants_colour,
 )
 from resume_hooks.cli.verb_table import ALIASES, VERBS, command_of_verb, is_verb
 from resume_hooks.errors import (
@@ -35,10 +35,10 @@ from resume_hooks.version import __version__
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-BUG = 3
+BUG_EXIT_CODE = 3
 
 
-class Verbs(click.Group):
+class VerbGroup(click.Group):
     """A group that knows the verbs' names and imports a verb when it is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
@@ -84,7 +84,7 @@ class Verbs(click.Group):
 
 
 @click.command(
-    cls=Verbs,
+    cls=VerbGroup,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="SESSION: a session id or four or more of its first characters, a title or three letters of one, a tag, the "
     "path of a .jsonl file, latest, latest~2, '#72' for a pull request; by default the latest session of this folder.",
@@ -96,28 +96,32 @@ def cli() -> None:
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit with its exit code."""
-    given = sys.argv[1:] if arguments is None else arguments
+    arguments_given = sys.argv[1:] if arguments is None else arguments
     replace_unencodable()
-    code = run(given)
+    exit_code = run(arguments_given)
     gc.freeze()  # else the garbage collector scans all objects once more at exit, for 10 ms
-    sys.exit(code)
+    sys.exit(exit_code)
 
 
 def run(arguments: list[str]) -> int:
     """Run the command line and return its exit code: 0 done, 1 failed, 2 usage, 3 a bug, 130 interrupted."""
     if not arguments:
         arguments = ["--help"]
-    if COMPLETING in os.environ:
-        from resume_hooks.cli.complete_sessions import register  # only completion needs this import
+    if COMPLETION_VARIABLE in os.environ:
+        from resume_hooks.cli.complete_sessions import (
+            register_bash,
+        )  # only completion needs this import
 
-        register()
+        register_bash()
     as_json = "--json" in arguments
-    place = next((place for place, word in enumerate(arguments) if not word.startswith("-")), 0)
-    words = ALIASES.get(arguments[place], arguments[place : place + 1])
-    arguments = [*arguments[:place], *words, *arguments[place + 1 :]]
+    verb_index = next(
+        (verb_index for verb_index, word in enumerate(arguments) if not word.startswith("-")), 0
+    )
+    verb_words = ALIASES.get(arguments[verb_index], arguments[verb_index : verb_index + 1])
+    arguments = [*arguments[:verb_index], *verb_words, *arguments[verb_index + 1 :]]
     verb = next((word for word in arguments if not word.startswith("-")), "")
     try:
-        code = _run_verb(arguments, colour_wanted(os.environ))
+        result = _run_verb(arguments, wants_colour(os.environ))
     except click.exceptions.Abort:
         return Interrupted.exit_code
     except click.ClickException as error:
@@ -140,24 +144,28 @@ def run(arguments: list[str]) -> int:
         return Interrupted.exit_code
     except Exception as error:  # noqa: BLE001 - the outermost rim: a bug is logged, told, and has its own exit code
         return _report_bug(verb, error, as_json)
-    return code if isinstance(code, int) else 0
+    return result if isinstance(result, int) else 0
 
 
-def _run_verb(arguments: list[str], colour: bool | None) -> object:
+def _run_verb(arguments: list[str], wants_colour: bool | None) -> object:
     """Run a verb; if its locator is ambiguous, let the user choose and run it again."""
     try:
         return cli.main(
-            arguments, prog_name="resume-hooks", standalone_mode=False, color=colour, obj=arguments
+            arguments,
+            prog_name="resume-hooks",
+            standalone_mode=False,
+            color=wants_colour,
+            obj=arguments,
         )
     except AmbiguousLocator as error:
         from resume_hooks.cli.question import (
             command_with_choice,
         )  # only an ambiguous locator needs this import
 
-        again = command_with_choice(arguments, error)
-        if again is None:
+        chosen_arguments = command_with_choice(arguments, error)
+        if chosen_arguments is None:
             raise
-    return _run_verb(again, colour)
+    return _run_verb(chosen_arguments, wants_colour)
 
 
 def _help_hint(verb: str) -> str:
@@ -165,9 +173,9 @@ def _help_hint(verb: str) -> str:
         return f"resume-hooks {verb} --help"
     import difflib  # only an unknown verb needs this import
 
-    near = difflib.get_close_matches(verb, VERBS, 1)
-    if near:
-        return f"Did you mean {near[0]}? See resume-hooks --help"
+    matches = difflib.get_close_matches(verb, VERBS, 1)
+    if matches:
+        return f"Did you mean {matches[0]}? See resume-hooks --help"
     return "resume-hooks --help"
 
 
@@ -186,8 +194,8 @@ def _report_failure(verb: str, error: ResumeHooksError, as_json: bool) -> int:
             size = f"  {candidate['size']:,} bytes"
         else:
             size = ""
-        named = candidate.get("locator", candidate["session_id"])
-        print_text(f"  {named}  {candidate['ended']}{size}  {candidate['title']}", err=True)
+        locator = candidate.get("locator", candidate["session_id"])
+        print_text(f"  {locator}  {candidate['ended']}{size}  {candidate['title']}", err=True)
     if isinstance(error, AmbiguousLocator) and error.count > len(error.candidates):
         print_text(f"  and {error.count - len(error.candidates):,} older ones", err=True)
     if error.remedy:
@@ -196,14 +204,14 @@ def _report_failure(verb: str, error: ResumeHooksError, as_json: bool) -> int:
 
 
 def _report_bug(verb: str, error: Exception, as_json: bool) -> int:
-    where = bug_log.log_bug(verb if verb in VERBS else "command", __version__, error)
+    log_path = bug_log.log_bug(verb if verb in VERBS else "command", __version__, error)
     message = f"A bug: {type(error).__name__}: {error}"
-    if where:
-        remedy = f"It changed no existing session. The trace is in {where}."
+    if log_path:
+        remedy = f"It changed no existing session. The trace is in {log_path}."
     else:
         remedy = "The trace could not be written."
     if as_json:
         print_document(failure_document(verb, "bug", message, remedy))
     else:
         print_text(f"resume-hooks: {message}\n  {remedy}", err=True)
-    return BUG
+    return BUG_EXIT_CODE

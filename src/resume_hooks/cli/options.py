@@ -40,7 +40,7 @@ WAYS = tuple(
 )  # the ways to continue a session
 
 
-class Declared(NamedTuple):
+class DeclaredParameter(NamedTuple):
     """A verb's parameter, named after its attribute."""
 
     kind: Callable[..., click.Parameter]
@@ -49,24 +49,24 @@ class Declared(NamedTuple):
 
     def parameter(self, name: str) -> click.Parameter:
         """Return click's parameter; an option without a long form gets its name as one."""
-        named = self.kind is click.Argument or any(word.startswith("--") for word in self.words)
-        long = () if named else (f"--{name.replace('_', '-')}",)
-        return self.kind((name, *self.words, *long), **self.attributes)
+        has_name = self.kind is click.Argument or any(word.startswith("--") for word in self.words)
+        long_form = () if has_name else (f"--{name.replace('_', '-')}",)
+        return self.kind((name, *self.words, *long_form), **self.attributes)
 
 
 def option(*words: str, **attributes: Any) -> Any:
     """Declare an option with its forms, if its name is not the form, and the arguments of ``click.Option``."""
-    return Declared(click.Option, words, attributes)
+    return DeclaredParameter(click.Option, words, attributes)
 
 
 def flag(*words: str, help: str) -> Any:  # noqa: A002 - as click has it
     """Declare an option without a value."""
-    return Declared(click.Option, words, {"is_flag": True, "help": help})
+    return DeclaredParameter(click.Option, words, {"is_flag": True, "help": help})
 
 
 def argument(**attributes: Any) -> Any:
     """Declare an argument, with the arguments of ``click.Argument``."""
-    return Declared(click.Argument, (), attributes)
+    return DeclaredParameter(click.Argument, (), attributes)
 
 
 def complete_locator(
@@ -93,7 +93,7 @@ MAX_CHARS = option(
     type=click.IntRange(0), default=MAX_CHARACTERS, show_default=True,
     help="Maximum characters of the text; 0 for all.",
 )  # fmt: skip
-OF_PARTS = Declared(
+PART_OPTIONS = DeclaredParameter(
     click.Option, (), {}
 )  # the position of the options that installed parts add to the verb
 
@@ -154,10 +154,10 @@ class VerbOptions:
         """Yield the verb's own parameters, then the shared ones, in the order of their classes."""
         for name in dict.fromkeys(name for owner in cls.__mro__ for name in vars(owner)):
             value = getattr(cls, name)
-            if value is OF_PARTS:
+            if value is PART_OPTIONS:
                 for _, names, about, _, is_flag in _options_of_parts(cls.verb):
                     yield click.Option(names, is_flag=is_flag or None, help=about)
-            elif isinstance(value, Declared):
+            elif isinstance(value, DeclaredParameter):
                 yield value.parameter(name)
 
     def locate_session(self, *, foreign: bool = False) -> Session:
@@ -184,12 +184,12 @@ class VerbOptions:
         """Print the verb's answer."""
         emit(self.verb, data, text, as_json=self.as_json, warnings=warnings)
 
-    def refuse_together(self, *names: str, remedy: str = "Leave one of them out.") -> None:
+    def refuse_combination(self, *names: str, remedy: str = "Leave one of them out.") -> None:
         """Raise UsageError if more than one of these options was given."""
-        given = [name for name in names if self.has(name)]
-        if len(given) > 1:
+        given_names = [name for name in names if self.has(name)]
+        if len(given_names) > 1:
             raise UsageError(
-                f"{' and '.join(map(_flag_of_parameter, given))} exclude each other", remedy
+                f"{' and '.join(map(_flag_of_parameter, given_names))} exclude each other", remedy
             )
 
     def has(self, name: str) -> bool:
@@ -197,16 +197,16 @@ class VerbOptions:
         value = getattr(self, name)
         return value is not None and value is not False and value != ()
 
-    def asked_of_parts(self, question: Question[Function]) -> list[Function]:
+    def functions_for_part_options(self, question: Question[Function]) -> list[Function]:
         """Return the parts' functions for a question, of parts whose option was given."""
-        found = []
+        functions = []
         for part, names, _, function, _ in _options_of_parts(self.verb):
             if self.has(_parameter_name(names)):
-                found.append(question.load(part, function))
-        return found
+                functions.append(question.load(part, function))
+        return functions
 
     @property
-    def watched(self) -> bool:
+    def is_interactive(self) -> bool:
         """Whether a user at a terminal sees the answer and can reply."""
         return sys.stdin.isatty() and sys.stdout.isatty() and not self.as_json
 
@@ -215,15 +215,15 @@ class VerbOptions:
 
         Raise UsageError if there is no terminal; ``what`` begins the sentence.
         """
-        asks = not (self.yes or self.dry_run)
-        if asks and not self.watched:
+        is_asking = not (self.yes or self.dry_run)
+        if is_asking and not self.is_interactive:
             remedy = "Add --yes, or --dry-run to see what would change."
             raise UsageError(f"{what} asks first, and there is no terminal to ask on", remedy)
-        return asks
+        return is_asking
 
-    def agreed(self, question: str, *, asks: bool) -> bool:
+    def confirm_write(self, question: str, *, is_asking: bool) -> bool:
         """Return whether to write: False in a dry run, or if ``asks`` and the user says no."""
-        return not self.dry_run and (not asks or click.confirm(f"\n{question}", err=True))
+        return not self.dry_run and (not is_asking or click.confirm(f"\n{question}", err=True))
 
 
 class SessionOptions(VerbOptions):
@@ -254,8 +254,8 @@ def _options_of_parts(verb: str) -> list[tuple[str, tuple[str, ...], str, str, b
 
 
 def _parameter_name(names: Sequence[str]) -> str:
-    own = next((name for name in names if not name.startswith("-")), "")
-    return own or next(name for name in names if name.startswith("--"))[2:].replace("-", "_")
+    own_name = next((name for name in names if not name.startswith("-")), "")
+    return own_name or next(name for name in names if name.startswith("--"))[2:].replace("-", "_")
 
 
 def _flag_of_parameter(name: str) -> str:
@@ -272,19 +272,19 @@ def locate_session(locator: str | None, where: Where, *, foreign: bool = False) 
     """
     folder = current_folder()
     if locator and locate.names_subagent(locator):
-        found = locate.resolve_transcript(locator, folder, where, foreign=foreign)
-        if subagent_name(found.path):
+        session_file = locate.resolve_transcript(locator, folder, where, foreign=foreign)
+        if subagent_name(session_file.path):
             raise UsageError(
-                f"{plain_line(found.session_id)} is a sub-agent, which this verb does not accept",
+                f"{plain_line(session_file.session_id)} is a sub-agent, which this verb does not accept",
                 (
                     "Make it a session first: resume-hooks fork "
-                    f"{shlex.quote(plain_line(found.session_id))}"
+                    f"{shlex.quote(plain_line(session_file.session_id))}"
                 ),
             )
-        return _load_session(found, where)
+        return _load_session(session_file, where)
     session = _load_session(locate.resolve(locator, folder, where, foreign=foreign), where)
     if locator is None:
-        _tell_taken(session, _unused_child(session, folder, where))
+        _print_chosen_session(session, _unused_child(session, folder, where))
     return session
 
 
@@ -294,7 +294,7 @@ def _load_session(session: SessionFile, where: Where) -> Session:
     return Session.of(session, where)
 
 
-_TRIMS = ("trim", "smart-trim")
+_TRIM_KINDS = ("trim", "smart-trim")
 
 
 def locate_trim(locator: str | None, where: Where) -> Session:
@@ -304,26 +304,29 @@ def locate_trim(locator: str | None, where: Where) -> Session:
     """
     if locator is not None:
         return locate_session(locator, where, foreign=True)
-    taken = _load_session(locate.resolve(None, current_folder(), where, foreign=True), where)
-    child = _unused_child(taken, current_folder(), where)
-    if child is not None and child.kind in _TRIMS:
+    default_session = _load_session(
+        locate.resolve(None, current_folder(), where, foreign=True), where
+    )
+    child = _unused_child(default_session, current_folder(), where)
+    if child is not None and child.kind in _TRIM_KINDS:
         print_text(
-            f"This is about the trim of {taken.session_id} that has no new prompt yet.", err=True
+            f"This is about the trim of {default_session.session_id} that has no new prompt yet.",
+            err=True,
         )
         return _load_session(child.session, where)
-    _tell_taken(taken, child)
-    return taken
+    _print_chosen_session(default_session, child)
+    return default_session
 
 
-class _UnusedChild(NamedTuple):
+class UnusedChild(NamedTuple):
     """A child without a new prompt, and its kind."""
 
     session: SessionFile
     kind: str
 
 
-def _unused_child(taken: SessionFile, folder: str, where: Where) -> _UnusedChild | None:
-    """Return a folder's newest session if it is a child of ``taken`` without a new prompt.
+def _unused_child(default_session: SessionFile, folder: str, where: Where) -> UnusedChild | None:
+    """Return a folder's newest session if it is a child of ``default_session`` without a new prompt.
 
     Otherwise return None.
     """
@@ -332,23 +335,28 @@ def _unused_child(taken: SessionFile, folder: str, where: Where) -> _UnusedChild
     )  # help and completion do not need this import
     from resume_hooks.transcripts.provenance import read_parent
 
-    newest = next(iter(locate.sessions_of(folder, where)), taken)
-    if newest.session_id == taken.session_id or taken.session_id == where.environ.get(
-        "CLAUDE_CODE_SESSION_ID"
+    newest = next(iter(locate.sessions_of(folder, where)), default_session)
+    if (
+        newest.session_id == default_session.session_id
+        or default_session.session_id == where.environ.get("CLAUDE_CODE_SESSION_ID")
     ):
         return None
     parent = read_parent(newest.path)
-    if parent is None or parent.session_id != taken.session_id or HeadTail(newest.path).touched:
+    if (
+        parent is None
+        or parent.session_id != default_session.session_id
+        or HeadTail(newest.path).touched
+    ):
         return None
-    return _UnusedChild(newest, parent.kind)
+    return UnusedChild(newest, parent.kind)
 
 
-def _tell_taken(taken: Session, child: _UnusedChild | None) -> None:
+def _print_chosen_session(session: Session, child: UnusedChild | None) -> None:
     """Name the chosen session if it has a child without a new prompt."""
     if child is not None:
-        title = plain_line(taken.head_tail.title)
-        why = f"not {child.session.session_id}, its child without a prompt"
-        print_text(f"This is about {title} · {taken.session_id}, {why}.", err=True)
+        title = plain_line(session.head_tail.title)
+        reason = f"not {child.session.session_id}, its child without a prompt"
+        print_text(f"This is about {title} · {session.session_id}, {reason}.", err=True)
 
 
 def locate_parent(locator: str | None, where: Where) -> Session:
@@ -357,11 +365,11 @@ def locate_parent(locator: str | None, where: Where) -> Session:
     A sub-agent counts as a session until the verb ends.
     """
     if locator:
-        for as_session in answers(questions.subagent_as_session):
-            context = as_session(locator, current_folder(), where)
-            found = click.get_current_context().with_resource(context)
-            if found is not None:
-                return _load_session(found, where)
+        for open_as_session in answers(questions.subagent_as_session):
+            context = open_as_session(locator, current_folder(), where)
+            subagent = click.get_current_context().with_resource(context)
+            if subagent is not None:
+                return _load_session(subagent, where)
     return locate_session(locator, where, foreign=True)
 
 
@@ -373,12 +381,12 @@ def current_folder() -> str:
         raise UsageError("The current folder is gone", "Change to a folder that exists.") from error
 
 
-def time_of_option(given: str) -> datetime:
+def time_of_option(text: str) -> datetime:
     """Return the time of an option. Raise UsageError if it is not a time."""
-    moment = clock.parse_user_time(given)
-    if moment is None:
-        raise UsageError(f"'{given}' is not a date or a time", clock.TIME_EXAMPLES)
-    return moment
+    time = clock.parse_user_time(text)
+    if time is None:
+        raise UsageError(f"'{text}' is not a date or a time", clock.TIME_EXAMPLES)
+    return time
 
 
 def refuse_unknown(words: tuple[str, ...]) -> None:
@@ -388,21 +396,23 @@ def refuse_unknown(words: tuple[str, ...]) -> None:
             import difflib  # only an unknown option needs this import
 
             option = word.partition("=")[0]
-            options = (
+            option_names = (
                 name for each in click.get_current_context().command.params for name in each.opts
             )
-            near = "".join(
-                f"Did you mean {name}? " for name in difflib.get_close_matches(option, options, 1)
+            suggestions = "".join(
+                f"Did you mean {name}? "
+                for name in difflib.get_close_matches(option, option_names, 1)
             )
-            find = f"To find it: resume-hooks search '\"{option}\"'"
+            search_hint = f"To find it: resume-hooks search '\"{option}\"'"
             raise UsageError(
-                f"No such option: {option}", f"{near}Options: resume-hooks search --help. {find}"
+                f"No such option: {option}",
+                f"{suggestions}Options: resume-hooks search --help. {search_hint}",
             )
 
 
-def project_folder_of_option(given: str | None) -> str:
+def project_folder_of_option(folder: str | None) -> str:
     """Return the folder of ``--project``, by default the current one."""
-    return canonical_path(os.path.join(current_folder(), os.path.expanduser(given or ".")))
+    return canonical_path(os.path.join(current_folder(), os.path.expanduser(folder or ".")))
 
 
 def notes_of(session_id: str, where: Where) -> list[str]:

@@ -7,7 +7,7 @@ import functools
 from resume_hooks.cli.options import current_folder
 from resume_hooks.cli.output import scan_progress
 from resume_hooks.cli.verbs.reading import OutlineOptions
-from resume_hooks.cli.with_fields import With
+from resume_hooks.cli.with_fields import WithFields
 from resume_hooks.reading.outline import Outline, OutlineTurn, outline, outline_text
 from resume_hooks.sessions.agents.registry import row_of
 from resume_hooks.sessions.locate import resolve_transcript
@@ -19,62 +19,70 @@ from resume_hooks.transcripts import turns as words
 def show_outline(options: OutlineOptions) -> None:
     """Print the requested turns."""
     if options.turns is not None:
-        asked = words.parse(options.turns)
+        requested = words.parse(options.turns)
     else:
-        asked = None
+        requested = None
     session = resolve_transcript(options.locator, current_folder(), options.where, foreign=True)
-    with scan_progress(session.path, quiet=options.as_json) as watching:
-        found = outline(session, watching=watching)
-    if asked:
-        within = asked.within(found.turn_count)
+    with scan_progress(session.path, quiet=options.as_json) as observers:
+        session_outline = outline(session, watching=observers)
+    if requested:
+        turn_range = requested.within(session_outline.turn_count)
     else:
-        within = range(found.turn_count + 1)
-    chosen = []
-    for turn in found.turns:
-        if turn.number in within:
-            chosen.append(turn)
+        turn_range = range(session_outline.turn_count + 1)
+    turns = []
+    for turn in session_outline.turns:
+        if turn.number in turn_range:
+            turns.append(turn)
     if options.touched is not None:
         ending = f"/{options.touched.strip().removeprefix('./').strip('/')}"
-        chosen = [
+        turns = [
             turn
-            for turn in chosen
+            for turn in turns
             if any(f"/{file.strip('/')}".endswith(ending) for file in turn.files)
         ]
     names = names_of(session, options.where)
-    left = row_of(session.agent).left
-    text = functools.partial(outline_text, found, chosen, names, options.max_chars, options.touched)
-    options.emit(_outline_data(session, found, chosen, names), text, [left] if left else [])
+    limitation = row_of(session.agent).left
+    text = functools.partial(
+        outline_text, session_outline, turns, names, options.max_chars, options.touched
+    )
+    options.emit(
+        _outline_data(session, session_outline, turns, names),
+        text,
+        [limitation] if limitation else [],
+    )
 
 
 def _outline_data(
-    session: SessionFile, found: Outline, turns: list[OutlineTurn], names: TranscriptNames
-) -> With:
-    shown = {turn.number for turn in turns}
+    session: SessionFile, session_outline: Outline, turns: list[OutlineTurn], names: TranscriptNames
+) -> WithFields:
+    shown_turns = {turn.number for turn in turns}
 
     def reference(line: int) -> str:
         return f"{names.full}:{line}"
 
-    return With(
-        found,
+    return WithFields(
+        session_outline,
         {
             "session_id": session.session_id,
             "session_file": session.original,
-            "turns": [With(turn, {"reference": reference(turn.line)}) for turn in turns],
+            "turns": [WithFields(turn, {"reference": reference(turn.line)}) for turn in turns],
             "compactions": [
-                With(
-                    one,
+                WithFields(
+                    compaction,
                     {
-                        "reference": reference(one.line),
-                        "summary": reference(one.summary) if one.summary >= 0 else None,
+                        "reference": reference(compaction.line),
+                        "summary": reference(compaction.summary)
+                        if compaction.summary >= 0
+                        else None,
                     },
                 )
-                for one in found.compactions
-                if one.turn in shown
+                for compaction in session_outline.compactions
+                if compaction.turn in shown_turns
             ],
             "subagents": [
-                With(agent, {"locator": f"{names.full}/{agent.name}"})
-                for agent in found.subagents
-                if agent.turn is None or agent.turn in shown
+                WithFields(agent, {"locator": f"{names.full}/{agent.name}"})
+                for agent in session_outline.subagents
+                if agent.turn is None or agent.turn in shown_turns
             ],
         },
     )

@@ -34,18 +34,18 @@ if TYPE_CHECKING:
     from resume_hooks.transcripts.transcript import Observer
 
 # the variable with which a shell asks for completions; click derives its name from ours
-COMPLETING = "_RESUME_HOOKS_COMPLETE"
+COMPLETION_VARIABLE = "_RESUME_HOOKS_COMPLETE"
 MAX_CHARACTERS = 8_000  # of a text answer: about 2,000 tokens for a model
 SCHEMA = 1
-DUMB = "dumb"  # the terminal without escape sequences
-_UNSEEN = re.compile(
+DUMB_TERMINAL = "dumb"  # the terminal without escape sequences
+_UNESCAPED_CONTROLS = re.compile(
     "[\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]"
 )  # JSON does not escape these, but terminals act on them
 
 _STYLE = re.compile("(\x1b\\[(?:[0-2]|3[0-7])m)")
 
 
-class Complete(NamedTuple):
+class CompleteData(NamedTuple):
     """Data that already has its verb's form; tests compare the two, so that the form need not be loaded."""
 
     data: dict[str, Any]
@@ -66,7 +66,7 @@ def emit(
 def print_text(text: str, *, err: bool = False) -> None:
     """Print text; the only control characters that reach the terminal are line feeds, tabs and our styles."""
     pieces = enumerate(_STYLE.split(text))  # every second piece is a style
-    _put_text(
+    _print_or_fail(
         "".join(piece if number % 2 else plain_text(piece) for number, piece in pieces), err=err
     )
 
@@ -74,7 +74,7 @@ def print_text(text: str, *, err: bool = False) -> None:
 def print_document(document: dict[str, Any]) -> None:
     """Print one JSON document. Lone surrogates in the input, which JSON cannot encode, become question marks."""
     text = orjson.dumps(replace_all_surrogates(document), option=orjson.OPT_INDENT_2).decode()
-    _put_text(_UNSEEN.sub(lambda found: f"\\u{ord(found.group()):04x}", text))
+    _print_or_fail(_UNESCAPED_CONTROLS.sub(lambda found: f"\\u{ord(found.group()):04x}", text))
 
 
 def replace_unencodable() -> None:
@@ -91,10 +91,10 @@ def on_stderr() -> Iterator[None]:
         yield
 
 
-def _put_text(text: str, *, err: bool = False) -> None:
+def _print_or_fail(text: str, *, err: bool = False) -> None:
     stream = sys.stderr if err else sys.stdout
     try:
-        if stream is None or colour_wanted(os.environ) or stream.isatty():
+        if stream is None or wants_colour(os.environ) or stream.isatty():
             from click import echo  # 10 ms, which a program that reads the answer need not wait for
 
             echo(text, err=err)
@@ -111,14 +111,20 @@ def _put_text(text: str, *, err: bool = False) -> None:
 
 def success_document(verb: str, data: object, warnings: Sequence[str] = ()) -> dict[str, Any]:
     """Return the document of an answer, with data in the form of its verb."""
-    if isinstance(data, Complete):
-        formed = data.data
+    if isinstance(data, CompleteData):
+        form_data = data.data
     else:
         # pydantic takes 60 ms to load; only JSON output needs it.
         from resume_hooks.cli.schema import check_data
 
-        formed = check_data(verb, data)
-    return {"schema": SCHEMA, "verb": verb, "ok": True, "data": formed, "warnings": list(warnings)}
+        form_data = check_data(verb, data)
+    return {
+        "schema": SCHEMA,
+        "verb": verb,
+        "ok": True,
+        "data": form_data,
+        "warnings": list(warnings),
+    }
 
 
 def failure_document(
@@ -146,37 +152,40 @@ def facts_table(pairs: Sequence[tuple[str, object]]) -> str:
 
 
 def column_table(
-    heads: Sequence[str], rows: Sequence[Sequence[str]], words: int = 1, room: int = 0
+    headings: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    left_aligned: int = 1,
+    max_columns: int = 0,
 ) -> str:
-    """Return a table cut to ``room`` columns (0: no limit), with ``words`` left-aligned columns and then numbers."""
+    """Return a table of at most ``max_columns`` columns (0: no limit), the first ``left_aligned`` ones aligned left."""
     from click import style  # see _put_text
 
     if not rows:
         return ""
-    widths = []
-    for place in range(len(heads)):
-        widths.append(max(text_width(row[place]) for row in (heads, *rows)))
+    column_widths = []
+    for place in range(len(headings)):
+        column_widths.append(max(text_width(row[place]) for row in (headings, *rows)))
     lines = []
-    for row in (heads, *rows):
+    for row in (headings, *rows):
         lines.append(
             "  ".join(
-                pad_columns(cell, widths[place], right=place >= words)
+                pad_columns(cell, column_widths[place], right=place >= left_aligned)
                 for place, cell in enumerate(row)
             ).rstrip()
         )
-    first, *others = (fit_columns(line, room) if room else line for line in lines)
+    first, *others = (fit_columns(line, max_columns) if max_columns else line for line in lines)
     return "\n".join([style(first, dim=True), *others])
 
 
-def pad_columns(text: str, most: int, *, right: bool = False) -> str:
-    """Return ``text`` filled with spaces to ``most`` columns."""
-    blanks = " " * (most - text_width(text))
+def pad_columns(text: str, columns: int, *, right: bool = False) -> str:
+    """Return ``text`` filled with spaces to ``columns`` columns."""
+    padding = " " * (columns - text_width(text))
     if right:
-        return blanks + text
-    return text + blanks
+        return padding + text
+    return text + padding
 
 
-def colour_wanted(environ: Mapping[str, str]) -> bool | None:
+def wants_colour(environ: Mapping[str, str]) -> bool | None:
     """Return False for no colour, True for colour even in a pipe, None for colour on a terminal alone.
 
     ``NO_COLOR`` comes first, then ``FORCE_COLOR`` and ``CLICOLOR_FORCE``, then a dumb terminal and
@@ -189,30 +198,30 @@ def colour_wanted(environ: Mapping[str, str]) -> bool | None:
         for name in ("FORCE_COLOR", "CLICOLOR_FORCE")
     ):
         return True
-    never = (
-        environ.get("TERM") == DUMB
+    is_refused = (
+        environ.get("TERM") == DUMB_TERMINAL
         or environ.get("CLICOLOR") == "0"
         or environ.get("FORCE_COLOR") == "0"
     )
-    if never:
+    if is_refused:
         return False
     return None
 
 
-LONG = 32 * 1024 * 1024  # bytes; reading more shows a progress bar
-DRAWN = 4 * 1024 * 1024  # bytes between two updates of the bar
+LONG_WORK = 32 * 1024 * 1024  # bytes; reading more shows a progress bar
+BAR_STEP = 4 * 1024 * 1024  # bytes between two updates of the bar
 
 
 @contextmanager
-def work_progress(what: str, *, quiet: bool) -> Iterator[Callable[[int, int], None]]:
+def work_progress(description: str, *, quiet: bool) -> Iterator[Callable[[int, int], None]]:
     """Yield a function that takes the bytes done and the total.
 
     It draws nothing without a terminal.
     """
-    bar = _Bar(what)
-    shown = not quiet and sys.stderr.isatty()
+    bar = _Bar(description)
+    is_shown = not quiet and sys.stderr.isatty()
     try:
-        yield bar.advance if shown else lambda _done, _total: None
+        yield bar.advance if is_shown else lambda _done, _total: None
     finally:
         bar.end()
 
@@ -224,29 +233,29 @@ def scan_progress(path: str, *, quiet: bool) -> Iterator[list[Observer]]:
     They slow down the scan.
     """
     size = os.path.getsize(path) if os.path.isfile(path) else 0
-    if quiet or size < LONG or not sys.stderr.isatty():
+    if quiet or size < LONG_WORK or not sys.stderr.isatty():
         yield []
         return
     with work_progress("Reading", quiet=quiet) as advance:
-        next_look = 0
+        next_update = 0
 
-        def reached(line: Line, _record: Record, _node: Node | None) -> None:
-            nonlocal next_look
-            if line.offset >= next_look:
-                next_look = line.offset + DRAWN
+        def show_progress(line: Line, _record: Record, _node: Node | None) -> None:
+            nonlocal next_update
+            if line.offset >= next_update:
+                next_update = line.offset + BAR_STEP
                 advance(line.offset, size)
 
-        yield [reached]
+        yield [show_progress]
 
 
 class _Bar:
-    def __init__(self, what: str) -> None:
-        self._what = what
-        self._drawn: tuple[Progress, TaskID] | None = None
+    def __init__(self, description: str) -> None:
+        self._what = description
+        self._progress: tuple[Progress, TaskID] | None = None
 
     def advance(self, done: int, total: int) -> None:
-        if self._drawn is None:
-            if total < LONG:
+        if self._progress is None:
+            if total < LONG_WORK:
                 return
             # rich takes 50 ms to load; only long work needs it.
             from rich.console import Console
@@ -266,10 +275,10 @@ class _Bar:
             )
             progress = Progress(*columns, console=Console(stderr=True), transient=True)
             progress.start()
-            self._drawn = progress, progress.add_task(self._what, total=total)
-        progress, task = self._drawn
+            self._progress = progress, progress.add_task(self._what, total=total)
+        progress, task = self._progress
         progress.update(task, completed=done)
 
     def end(self) -> None:
-        if self._drawn is not None:
-            self._drawn[0].stop()
+        if self._progress is not None:
+            self._progress[0].stop()

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from resume_hooks.cli.output import (
-    COMPLETING,
+    COMPLETION_VARIABLE,
     MAX_CHARACTERS,
-    colour_wanted,
     replace_unencodable,
+    wants_colour,
     work_progress,
 )
 from resume_hooks.cli.search_answer import UPDATE_SECONDS, print_answer
@@ -40,9 +40,9 @@ class PlainSearch(NamedTuple):
 def answer_plain_search(arguments: Sequence[str]) -> bool:
     """Print the answer to a plain search. Return False, with nothing printed, if click must answer."""
     asked = parse_plain_search(arguments)
-    if asked is None or COMPLETING in os.environ:
+    if asked is None or COMPLETION_VARIABLE in os.environ:
         return False
-    if sys.stdout is None or sys.stdout.isatty() or colour_wanted(os.environ):
+    if sys.stdout is None or sys.stdout.isatty() or wants_colour(os.environ):
         return False
     replace_unencodable()
     try:

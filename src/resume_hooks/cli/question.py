@@ -19,12 +19,12 @@ from resume_hooks.clock import format_minute
 from resume_hooks.errors import AmbiguousLocator
 from resume_hooks.system.text import plain_line, text_width
 
-LONGEST_WORDS = 60  # characters of a locator that are repeated
-ROOM = 24  # the minimum columns of an answer's description
-_BEHIND = (":", "/")  # the characters between a session's name and a record or sub-agent
+LOCATOR_CHARACTERS = 60  # characters of a locator that are repeated
+MIN_DESCRIPTION_COLUMNS = 24  # the minimum columns of an answer's description
+_SEPARATORS = (":", "/")  # the characters between a session's name and a record or sub-agent
 
 
-class Back(click.Abort):
+class BackRequested(click.Abort):
     """The user pressed Esc, so the previous question is asked again."""
 
 
@@ -36,37 +36,39 @@ class AnswerChoice(NamedTuple):
 
 
 def ask_question(
-    question: str, answers: Sequence[AnswerChoice], usual: int = 0, *, err: bool = False
+    question: str, answers: Sequence[AnswerChoice], default: int = 0, *, err: bool = False
 ) -> int:
-    """Ask, and return the index of the answer; an empty line means ``usual``.
+    """Ask, and return the index of the answer; an empty line means ``default``.
 
     Raise click.Abort if the user leaves, Back if they press Esc. ``err`` asks on stderr, so that
     stdout contains only the command's output.
     """
-    wide = max(text_width(plain_line(answer.name)) for answer in answers)
+    name_columns = max(text_width(plain_line(answer.name)) for answer in answers)
     print_text(question, err=err)
     for number, answer in enumerate(answers, 1):
-        mark = ">" if number == usual + 1 else " "
-        front = f" {mark} {number:>2}  {pad_columns(plain_line(answer.name), wide)}  "
-        room = max(ROOM, shutil.get_terminal_size().columns - text_width(front))
-        for row in textwrap.wrap(plain_line(answer.about), room) or [""]:
-            print_text(f"{front}{row}".rstrip(), err=err)
-            front = " " * text_width(front)
+        mark = ">" if number == default + 1 else " "
+        row_start = f" {mark} {number:>2}  {pad_columns(plain_line(answer.name), name_columns)}  "
+        description_columns = max(
+            MIN_DESCRIPTION_COLUMNS, shutil.get_terminal_size().columns - text_width(row_start)
+        )
+        for row in textwrap.wrap(plain_line(answer.about), description_columns) or [""]:
+            print_text(f"{row_start}{row}".rstrip(), err=err)
+            row_start = " " * text_width(row_start)
     while True:
-        given = _read_line(
-            f"Number, or q to leave [{usual + 1}]: ", err=err
-        ).strip().lower() or str(usual + 1)
-        if given in {"q", "quit"}:
+        reply = _read_line(
+            f"Number, or q to leave [{default + 1}]: ", err=err
+        ).strip().lower() or str(default + 1)
+        if reply in {"q", "quit"}:
             raise click.Abort
-        if given.isascii() and given.isdigit() and 1 <= int(given[:9]) <= len(answers):
-            return int(given[:9]) - 1
-        named = []
+        if reply.isascii() and reply.isdigit() and 1 <= int(reply[:9]) <= len(answers):
+            return int(reply[:9]) - 1
+        matches = []
         for place, answer in enumerate(answers):
-            if answer.name.lower() == given:
-                named.append(place)
-        if named:
-            return named[0]
-        print_text(f"{given!r} is not an answer: give a number from 1 to {len(answers)}.", err=err)
+            if answer.name.lower() == reply:
+                matches.append(place)
+        if matches:
+            return matches[0]
+        print_text(f"{reply!r} is not an answer: give a number from 1 to {len(answers)}.", err=err)
 
 
 def is_dumb() -> bool:
@@ -80,18 +82,22 @@ def command_with_choice(arguments: Sequence[str], error: AmbiguousLocator) -> li
     Return None if the user cannot be asked: without a terminal, with ``--json``, or unless exactly
     one word contains the locator. The question goes to stderr, so that stdout can be captured.
     """
-    places = [place for place, word in enumerate(arguments) if _named_in(word, error.locator)]
+    positions = [
+        position
+        for position, word in enumerate(arguments)
+        if _contains_locator(word, error.locator)
+    ]
     # If two words could be the locator, one of them is something else, such as a title.
-    watched = sys.stdin.isatty() and sys.stderr.isatty()
-    if len(places) != 1 or "--json" in arguments or not error.candidates or not watched:
+    is_interactive = sys.stdin.isatty() and sys.stderr.isatty()
+    if len(positions) != 1 or "--json" in arguments or not error.candidates or not is_interactive:
         return None
-    (place,) = places
-    again = list(arguments)
+    (position,) = positions
+    chosen_command = list(arguments)
     chosen = ask_candidate(error)
-    again[place] = again[place].replace(
+    chosen_command[position] = chosen_command[position].replace(
         error.locator, str(chosen.get("locator", chosen["session_id"])), 1
     )
-    return again
+    return chosen_command
 
 
 def ask_candidate(error: AmbiguousLocator) -> Mapping[str, object]:
@@ -106,10 +112,10 @@ def ask_candidate(error: AmbiguousLocator) -> Mapping[str, object]:
             )
         )
     if error.count > len(answers):
-        shown = f", the newest {len(answers)}"
+        newest_text = f", the newest {len(answers)}"
     else:
-        shown = ""
-    question = f"'{error.locator[:LONGEST_WORDS]}' fits {error.count} sessions{shown}:"
+        newest_text = ""
+    question = f"'{error.locator[:LOCATOR_CHARACTERS]}' fits {error.count} sessions{newest_text}:"
     return error.candidates[ask_question(question, answers, err=True)]
 
 
@@ -122,18 +128,18 @@ def _read_line(prompt: str, *, err: bool) -> str:
     from prompt_toolkit.output.vt100 import Vt100_Output
 
     keys, size = KeyBindings(), Size(*reversed(shutil.get_terminal_size()))
-    keys.add("escape", eager=True)(lambda event: event.app.exit(exception=Back))
+    keys.add("escape", eager=True)(lambda event: event.app.exit(exception=BackRequested))
     stream = sys.stderr if err else sys.stdout
-    shown = Vt100_Output(stream, lambda: size, os.environ.get("TERM"), enable_cpr=False)
+    output = Vt100_Output(stream, lambda: size, os.environ.get("TERM"), enable_cpr=False)
     try:
-        return str(PromptSession[str](key_bindings=keys, output=shown).prompt(prompt))
+        return str(PromptSession[str](key_bindings=keys, output=output).prompt(prompt))
     except (KeyboardInterrupt, EOFError):
         raise click.Abort from None
 
 
-def _named_in(word: str, locator: str) -> bool:
+def _contains_locator(word: str, locator: str) -> bool:
     """Check whether a word is the locator, alone, as an option's value, or before a record or sub-agent."""
-    value = word.partition("=")[2] if word.startswith("--") else word
-    return value.strip() == locator or value.lstrip().startswith(
-        tuple(locator + mark for mark in _BEHIND)
+    text = word.partition("=")[2] if word.startswith("--") else word
+    return text.strip() == locator or text.lstrip().startswith(
+        tuple(locator + mark for mark in _SEPARATORS)
     )

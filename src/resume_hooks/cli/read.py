@@ -10,7 +10,7 @@ from typing import Any
 from resume_hooks.cli.options import current_folder
 from resume_hooks.cli.output import scan_progress
 from resume_hooks.cli.verbs.reading import PAGE, ReadOptions
-from resume_hooks.cli.with_fields import With
+from resume_hooks.cli.with_fields import WithFields
 from resume_hooks.clock import format_minute
 from resume_hooks.derive.originals import OriginalRecord, is_marked, look_up_original
 from resume_hooks.errors import OutputFailed, ResumeHooksError, UsageError
@@ -63,7 +63,7 @@ from resume_hooks.transcripts.turns import parse as parse_turns
 
 def read(options: ReadOptions) -> None:
     """Print the requested records."""
-    _refuse_together(options)
+    _refuse_combinations(options)
     if options.paged:
         _print_page(_session_of_options(options), options)
     elif options.commands:
@@ -84,32 +84,39 @@ def read(options: ReadOptions) -> None:
         _print_record(_look_up(options), options)
 
 
-def _refuse_together(options: ReadOptions) -> None:
+def _refuse_combinations(options: ReadOptions) -> None:
     """Raise UsageError for options that select different parts of a session."""
-    options.refuse_together("raw", "as_json")
-    options.refuse_together("paged", "errors", "commands")
-    options.refuse_together("paged", "turns")
-    given = {"--page": options.paged, "--errors": options.errors, "--commands": options.commands}
-    forms = [name for name, here in given.items() if here] or (
+    options.refuse_combination("raw", "as_json")
+    options.refuse_combination("paged", "errors", "commands")
+    options.refuse_combination("paged", "turns")
+    form_options = {
+        "--page": options.paged,
+        "--errors": options.errors,
+        "--commands": options.commands,
+    }
+    given_forms = [name for name, here in form_options.items() if here] or (
         ["--turns"] if options.turns is not None else []
     )
     if options.limit and not options.paged:
         raise UsageError(
             "--limit is for pages", "Use it with --page, or --max-chars for what is printed."
         )
-    of_records = []
+    record_options = []
     for name in ("after", "before", "skip", "raw"):
         if getattr(options, name):
-            of_records.append(name)
-    if forms and [name for name in of_records if (name, forms) != ("before", ["--page"])]:
+            record_options.append(name)
+    if given_forms and [
+        name for name in record_options if (name, given_forms) != ("before", ["--page"])
+    ]:
         raise UsageError(
-            f"--{of_records[0]} is for a record, {forms[0]} for a session", "Leave one of them out."
+            f"--{record_options[0]} is for a record, {given_forms[0]} for a session",
+            "Leave one of them out.",
         )
     if (options.before or options.after) and (options.skip or options.raw):
         raise UsageError(
             "--skip and --raw are for one record alone", "Leave --before and --after out."
         )
-    if forms and options.target is not None and options.session is not None:
+    if given_forms and options.target is not None and options.session is not None:
         raise UsageError("Both words name a session", "Leave --session out.")
 
 
@@ -130,39 +137,47 @@ def _look_up(options: ReadOptions) -> OriginalRecord:
             "No record is named", f"{EXAMPLE} Whole turns: resume-hooks read SESSION --turns 1-3"
         )
     if ":" not in target and session is None:
-        named = collapse_line(plain_line(target), 80)
-        outlined = f"resume-hooks outline {shlex.quote(named)}"
+        short_target = collapse_line(plain_line(target), 80)
+        outline_command = f"resume-hooks outline {shlex.quote(short_target)}"
         raise UsageError(
-            f"'{named}' names no record", f"{EXAMPLE} Of a session: {outlined}, or --turns 1-3."
+            f"'{short_target}' names no record",
+            f"{EXAMPLE} Of a session: {outline_command}, or --turns 1-3.",
         )
     reference = parse_reference(target, session)
-    here = current_folder()
+    folder = current_folder()
     if names_subagent(reference.session) or subagent_name(reference.session):
-        found = resolve_transcript(reference.session, here, options.where, foreign=True)
-        if subagent_name(found.path):
-            entry = line_of_reference(reference, RecordLines(found.path, found.session_id))
+        session_file = resolve_transcript(reference.session, folder, options.where, foreign=True)
+        if subagent_name(session_file.path):
+            entry = line_of_reference(
+                reference, RecordLines(session_file.path, session_file.session_id)
+            )
             return OriginalRecord(entry, entry)
-    return look_up_original(reference, here, options.where)
+    return look_up_original(reference, folder, options.where)
 
 
 def _print_turns(session: SessionFile, options: ReadOptions) -> None:
     reader, turns = _turn_reader(session, options), _turns_of_options(options)
     names = names_of(session, options.where)
     passages = reader.passages_of_rows(reader.rows_of_turns(turns, failed=options.errors), names)
-    shown = passage_rows(passages, names, options.max_chars)
+    rows = passage_rows(passages, names, options.max_chars)
     if options.errors:
         calls = []
-        for one in passages:
-            calls.append(reader.lines_of_calls(one.entry.record() or {}))
-        numbered = []
+        for passage_of_turn in passages:
+            calls.append(reader.lines_of_calls(passage_of_turn.entry.record() or {}))
+        call_references = []
         for numbers in calls:
-            numbered.append([f"{names.full}:{number}" for number in numbers])
-        shown = [With(row, {"calls": found}) for row, found in zip(shown, numbered, strict=True)]
+            call_references.append([f"{names.full}:{number}" for number in numbers])
+        rows = [
+            WithFields(row, {"calls": found})
+            for row, found in zip(rows, call_references, strict=True)
+        ]
     gap = errors_gap if options.errors else records_gap
-    what = _shown_part_text(turns, reader.turns, "error" if options.errors else "", len(passages))
-    about = _heading_of_session(session, names, what)
+    shown_part = _shown_part_text(
+        turns, reader.turns, "error" if options.errors else "", len(passages)
+    )
+    about = _heading_of_session(session, names, shown_part)
     options.emit(
-        {**_session_data(session), "turn_count": reader.turns, "records": shown},
+        {**_session_data(session), "turn_count": reader.turns, "records": rows},
         lambda: passages_text(about, passages, names, options.max_chars, gap(passages, names)),
     )
 
@@ -170,14 +185,14 @@ def _print_turns(session: SessionFile, options: ReadOptions) -> None:
 def _print_commands(session: SessionFile, options: ReadOptions) -> None:
     reader, turns = _turn_reader(session, options), _turns_of_options(options)
     names = names_of(session, options.where)
-    found = reader.commands_of_turns(turns)
-    about = _heading_of_session(
-        session, names, _shown_part_text(turns, reader.turns, "command", len(found))
+    commands = reader.commands_of_turns(turns)
+    heading = _heading_of_session(
+        session, names, _shown_part_text(turns, reader.turns, "command", len(commands))
     )
     rows = []
-    for one in found:
+    for one in commands:
         rows.append(
-            With(
+            WithFields(
                 one,
                 {
                     "reference": f"{names.full}:{one.number}",
@@ -188,7 +203,7 @@ def _print_commands(session: SessionFile, options: ReadOptions) -> None:
         )
     options.emit(
         {**_session_data(session), "turn_count": reader.turns, "commands": rows},
-        lambda: commands_text(about, found, names, options.max_chars),
+        lambda: commands_text(heading, commands, names, options.max_chars),
     )
 
 
@@ -207,61 +222,78 @@ def _print_page(session: SessionFile, options: ReadOptions) -> None:
     names = names_of(session, options.where)
     entries = RecordLines(session.path, session.session_id)
     if options.before is None:
-        place = None
+        start_line = None
     else:
-        place = _place_of(options.before, names, entries)
-    found = page(entries, names, place, options.limit or PAGE)
-    rows = passage_rows(found.passages, names, options.max_chars)
+        start_line = _line_of_page_id(options.before, names, entries)
+    page_found = page(entries, names, start_line, options.limit or PAGE)
+    rows = passage_rows(page_found.passages, names, options.max_chars)
     data = {
-        "events": [With(row, {"id": row.fields["reference"]}) for row in rows],
+        "events": [WithFields(row, {"id": row.fields["reference"]}) for row in rows],
         "firstId": rows[0].fields["reference"] if rows else None,
-        "hasMore": found.more,
+        "hasMore": page_found.more,
         "size": entries.size,
     }
-    first = names.reference(found.passages[0].word) if rows else ""
-    if found.more:
+    first = names.reference(page_found.passages[0].word) if rows else ""
+    if page_found.more:
         earlier = f"earlier: {shell_command(f'read {names.word} --page --before {first}')}"
     else:
         earlier = "from the first record"
-    about = _heading_of_session(session, names, f"{format_count(len(rows), 'record')}, {earlier}")
-    gap = records_gap(found.passages, names)
-    options.emit(data, lambda: passages_text(about, found.passages, names, options.max_chars, gap))
+    heading = _heading_of_session(session, names, f"{format_count(len(rows), 'record')}, {earlier}")
+    gap = records_gap(page_found.passages, names)
+    options.emit(
+        data, lambda: passages_text(heading, page_found.passages, names, options.max_chars, gap)
+    )
 
 
-def _place_of(before: str, names: TranscriptNames, entries: RecordLines) -> RecordLine:
+def _line_of_page_id(before: str, names: TranscriptNames, entries: RecordLines) -> RecordLine:
     """Return the record of an id on a page; the part after the session is enough.
 
     Raise UsageError for another session's id.
     """
-    named, colon, record = before.strip().rpartition(":")
-    if colon and not (named and names.full.startswith(named)) and named != names.short:
-        shown = collapse_line(plain_line(before), 80)
+    session_part, colon, record = before.strip().rpartition(":")
+    if (
+        colon
+        and not (session_part and names.full.startswith(session_part))
+        and session_part != names.short
+    ):
+        short_id = collapse_line(plain_line(before), 80)
         raise UsageError(
-            f"'{shown}' is not a record of {collapse_line(names.short, 80)}",
+            f"'{short_id}' is not a record of {collapse_line(names.short, 80)}",
             "Give an id from an earlier page.",
         )
     return place_of(parse_reference(record, names.full), entries)
 
 
-def _print_with_neighbours(found: OriginalRecord, before: int, options: ReadOptions) -> None:
+def _print_with_neighbours(looked_up: OriginalRecord, before: int, options: ReadOptions) -> None:
     """Print a record, or its original if it was trimmed, between its neighbours in its own file."""
-    asked, record = found.asked, record_in(found.original)
-    session = SessionFile(asked.session_id, asked.file, 0, 0, name_at(asked.file, options.where))
+    requested, record = looked_up.asked, parse_record(looked_up.original)
+    session = SessionFile(
+        requested.session_id, requested.file, 0, 0, name_at(requested.file, options.where)
+    )
     names = names_of(session, options.where)
     earlier, later = around(
-        RecordLines(asked.file, asked.session_id), names, asked, before, options.after or 0
+        RecordLines(requested.file, requested.session_id),
+        names,
+        requested,
+        before,
+        options.after or 0,
     )
-    shown = render(record, found.original)
-    middle = passage(record, asked, PassageFile(names, subagent_name(asked.file) is not None), {})
-    if found.original != asked:
-        original = f", original {shorten_reference(found.original.reference)}"
+    rendering = render(record, looked_up.original)
+    middle_passage = passage(
+        record, requested, PassageFile(names, subagent_name(requested.file) is not None), {}
+    )
+    if looked_up.original != requested:
+        original = f", original {shorten_reference(looked_up.original.reference)}"
     else:
         original = ""
-    middle = middle._replace(
-        shown=shown, text=shown.text, voice=True, speaker=f"{middle.speaker}{original}"
+    middle_passage = middle_passage._replace(
+        shown=rendering,
+        text=rendering.text,
+        voice=True,
+        speaker=f"{middle_passage.speaker}{original}",
     )
-    passages = [*earlier, middle, *later]
-    about = _heading_of_session(session, names, f"around {names.reference(asked.number)}")
+    passages = [*earlier, middle_passage, *later]
+    heading = _heading_of_session(session, names, f"around {names.reference(requested.number)}")
     gap = records_gap(passages, names)
     options.emit(
         {
@@ -269,28 +301,28 @@ def _print_with_neighbours(found: OriginalRecord, before: int, options: ReadOpti
             "turn_count": None,
             "records": passage_rows(passages, names, options.max_chars),
         },
-        lambda: passages_text(about, passages, names, options.max_chars, gap),
+        lambda: passages_text(heading, passages, names, options.max_chars, gap),
     )
 
 
 def _shown_part_text(turns: Turns | None, count: int, kind: str, found: int) -> str:
-    within = turns.within(count) if turns else range(1, count + 1)
-    if len(within) > 1:
-        span = f"{within[0]}-{within[-1]}"
-    elif within:
-        span = f"{within[0]}"
+    turn_range = turns.within(count) if turns else range(1, count + 1)
+    if len(turn_range) > 1:
+        span = f"{turn_range[0]}-{turn_range[-1]}"
+    elif turn_range:
+        span = f"{turn_range[0]}"
     else:
         span = "0"
-    shown = f"{format_count(found, kind)} in " if kind else ""
-    return f"{shown}turn{'s' * (len(within) > 1)} {span} of {count}"
+    count_text = f"{format_count(found, kind)} in " if kind else ""
+    return f"{count_text}turn{'s' * (len(turn_range) > 1)} {span} of {count}"
 
 
-def _heading_of_session(session: SessionFile, names: TranscriptNames, what: str) -> str:
-    left = " · prompts only" if row_of(session.agent).left else ""
-    return f"{collapse_line(title_of(session.path), 60)} · {collapse_line(names.short, 60)}{left} · {what}"
+def _heading_of_session(session: SessionFile, names: TranscriptNames, shown_part: str) -> str:
+    limitation = " · prompts only" if row_of(session.agent).left else ""
+    return f"{collapse_line(title_of(session.path), 60)} · {collapse_line(names.short, 60)}{limitation} · {shown_part}"
 
 
-COMMAND_WIDTHS = (
+COMMAND_LENGTHS = (
     400,
     200,
     100,
@@ -299,39 +331,52 @@ COMMAND_WIDTHS = (
 
 
 def passages_text(
-    about: str, passages: Sequence[Passage], names: TranscriptNames, limit: int, gap: Gap
+    heading: str, passages: Sequence[Passage], names: TranscriptNames, max_characters: int, gap: Gap
 ) -> str:
-    """Return passages in at most ``limit`` characters with the last line feed; ``about`` describes them."""
-    runs: list[list[Passage]] = []  # one passage each, or consecutive ones that the client added
-    for one in passages:
-        if one.added and runs and runs[-1][0].added and runs[-1][0].turn == one.turn:
-            runs[-1].append(one)
+    """Return passages in at most ``max_characters`` characters with the last line feed; ``heading`` describes them."""
+    passage_runs: list[
+        list[Passage]
+    ] = []  # one passage each, or consecutive ones that the client added
+    for passage_of_run in passages:
+        if (
+            passage_of_run.added
+            and passage_runs
+            and passage_runs[-1][0].added
+            and passage_runs[-1][0].turn == passage_of_run.turn
+        ):
+            passage_runs[-1].append(passage_of_run)
         else:
-            runs.append([one])
+            passage_runs.append([passage_of_run])
     pieces = []
-    for before, run in zip([None, *(run[-1] for run in runs)], runs, strict=False):
+    for previous, run in zip(
+        [None, *(run[-1] for run in passage_runs)], passage_runs, strict=False
+    ):
         pieces.append(
             _text_piece(run, names)
             if run[0].added
-            else run[0].piece(names, limit, with_turn=before is None or before.turn != run[0].turn)
+            else run[0].piece(
+                names, max_characters, with_turn=previous is None or previous.turn != run[0].turn
+            )
         )
 
-    def gap_of_runs(first: int, last: int) -> str:
-        start = sum(len(run) for run in runs[:first])
-        return gap(start, start + sum(len(run) for run in runs[first : last + 1]) - 1)
+    def gap_between_runs(first: int, last: int) -> str:
+        start = sum(len(run) for run in passage_runs[:first])
+        return gap(start, start + sum(len(run) for run in passage_runs[first : last + 1]) - 1)
 
-    return fit(marker("read", about), pieces, limit, gap_of_runs)
+    return fit(marker("read", heading), pieces, max_characters, gap_between_runs)
 
 
 def _text_piece(run: Sequence[Passage], names: TranscriptNames) -> TextPiece:
     reference = names.reference(run[0].entry.word)
-    kinds = ", ".join(dict.fromkeys(one.speaker.removeprefix("attachment ") for one in run))
-    size = sum(one.characters for one in run)
-    last = f" to {run[-1].entry.word}" if len(run) > 1 else ""
+    kinds = ", ".join(
+        dict.fromkeys(run_passage.speaker.removeprefix("attachment ") for run_passage in run)
+    )
+    size = sum(run_passage.characters for run_passage in run)
+    end_text = f" to {run[-1].entry.word}" if len(run) > 1 else ""
     words = collapse_line(plain_line(f"added by the client: {kinds}"), 160)
     command = whole_command(reference, run[0].characters)
     return TextPiece(
-        f"{reference}{last} · {words} · {format_count(size, 'character')}: {command}",
+        f"{reference}{end_text} · {words} · {format_count(size, 'character')}: {command}",
         "",
         command,
         voice=False,
@@ -343,19 +388,19 @@ def records_gap(passages: Sequence[Passage], names: TranscriptNames) -> Gap:
 
     def gap(first: int, last: int) -> str:
         count = last - first + 1
-        starts = first == 0 or passages[first - 1].turn != passages[first].turn
-        ends = last + 1 == len(passages) or passages[last + 1].turn != passages[last].turn
+        starts_turn = first == 0 or passages[first - 1].turn != passages[first].turn
+        ends_turn = last + 1 == len(passages) or passages[last + 1].turn != passages[last].turn
         if (
-            starts
-            and ends
+            starts_turn
+            and ends_turn
             and passages[first].turn >= 0
             and passages[first].turn != passages[last].turn
         ):
             span = span_text(passages[first].turn, passages[last].turn)
             return f"… {count:,} records left out, turns {span}: {shell_command(f'read {names.word} --turns {span}')}"
         reference = names.reference(passages[first].entry.word)
-        more = sum(not one.added for one in passages[first + 1 : last + 1])
-        after = f" --after {more}" if more else ""
+        following = sum(not one.added for one in passages[first + 1 : last + 1])
+        after = f" --after {following}" if following else ""
         return f"… {format_count(count, 'record')} left out: {shell_command(f'read {reference}{after}')}"
 
     return gap
@@ -372,30 +417,37 @@ def errors_gap(passages: Sequence[Passage], names: TranscriptNames) -> Gap:
     return gap
 
 
-def passage_rows(passages: Sequence[Passage], names: TranscriptNames, limit: int) -> list[With]:
+def passage_rows(
+    passages: Sequence[Passage], names: TranscriptNames, limit: int
+) -> list[WithFields]:
     """Return passages in their documented form.
 
     Their texts have at most ``limit`` characters together, 0 for no limit.
     """
-    sizes = [len(one.text) for one in passages]
+    sizes = [len(row_passage.text) for row_passage in passages]
     rooms = shares(sizes, [1] * len(sizes), limit) if limit else sizes
     rows = []
-    for one, room in zip(passages, rooms, strict=True):
+    for row_passage, max_length in zip(passages, rooms, strict=True):
         rows.append(
-            With(
-                one, {"reference": f"{names.full}:{one.word}", "calls": [], "text": one.text[:room]}
+            WithFields(
+                row_passage,
+                {
+                    "reference": f"{names.full}:{row_passage.word}",
+                    "calls": [],
+                    "text": row_passage.text[:max_length],
+                },
             )
         )
     return rows
 
 
 def commands_text(
-    about: str, commands: Sequence[ShellCall], names: TranscriptNames, limit: int
+    heading: str, commands: Sequence[ShellCall], names: TranscriptNames, limit: int
 ) -> str:
     """Return a line for each command; long ones are shortened first, then the middle ones omitted."""
     lines: list[str] = []
-    for width in COMMAND_WIDTHS:
-        lines = [_command_line(one, names, width) for one in commands]
+    for length in COMMAND_LENGTHS:
+        lines = [_command_line(one, names, length) for one in commands]
         if not limit or sum(len(line) + 1 for line in lines) < limit - 300:
             break
 
@@ -404,55 +456,63 @@ def commands_text(
         command = shell_command(f"read {names.word} --commands --turns {span} --max-chars 0")
         return f"… {format_count(last - first + 1, 'command')} left out: {command}"
 
-    return fit_ends(marker("read", about), lines, limit, gap)
+    return fit_ends(marker("read", heading), lines, limit, gap)
 
 
-def _command_line(one: ShellCall, names: TranscriptNames, width: int) -> str:
-    if one.code is not None:
-        state = f"{one.state}, exit code {one.code}"
+def _command_line(command: ShellCall, names: TranscriptNames, length: int) -> str:
+    if command.code is not None:
+        state = f"{command.state}, exit code {command.code}"
     else:
-        state = one.state
-    words = collapse_line(plain_line(one.command), width)
+        state = command.state
+    words = collapse_line(plain_line(command.command), length)
     # The reference names the answer, which has the output; its call is just above it.
-    reference = names.reference(one.answer if one.answer >= 0 else one.number)
+    reference = names.reference(command.answer if command.answer >= 0 else command.number)
     return " · ".join(
-        [reference, f"turn {one.turn}", format_minute(one.timestamp)[5:], state, words]
+        [reference, f"turn {command.turn}", format_minute(command.timestamp)[5:], state, words]
     )
 
 
 def _session_data(session: SessionFile) -> dict[str, Any]:
-    file = place_of_original(session.path, Where())
-    return {"session_id": session.session_id, "session_file": file, "title": title_of(session.path)}
+    original_path_text = place_of_original(session.path, Where())
+    return {
+        "session_id": session.session_id,
+        "session_file": original_path_text,
+        "title": title_of(session.path),
+    }
 
 
-PARTLY = "part of this record was trimmed before, and that original is gone"
+PARTLY_LOST_NOTICE = "part of this record was trimmed before, and that original is gone"
 
 
 def _print_record(found: OriginalRecord, options: ReadOptions) -> None:
     limit, skip = options.max_chars, options.skip
-    record = record_in(found.original)
-    shown = render(record, found.original)
-    whole, end = len(shown.text), page_end(shown.text, skip, limit)
-    page_text, is_last = shown.text[skip:end], end >= whole
-    data = _record_data(found, shown, page_text, record) | {"next_skip": None if is_last else end}
-    notice = [PARTLY] if is_marked(record) else []
-    if len(page_text) < whole:
-        left = f"{whole - len(page_text):,} of {format_count(whole, 'character')} left out"
+    record = parse_record(found.original)
+    rendering = render(record, found.original)
+    length, end = len(rendering.text), page_end(rendering.text, skip, limit)
+    page, is_last_page = rendering.text[skip:end], end >= length
+    data = _record_data(found, rendering, page, record) | {
+        "next_skip": None if is_last_page else end
+    }
+    notice = [PARTLY_LOST_NOTICE] if is_marked(record) else []
+    if len(page) < length:
+        omitted_text = f"{length - len(page):,} of {format_count(length, 'character')} left out"
         if limit in {0, WHOLE}:
-            of_size = ""
+            size_option = ""
         else:
-            of_size = f" --max-chars {limit}"
+            size_option = f" --max-chars {limit}"
         following = shell_command(
-            f"read {shorten_reference(found.asked.reference)} --skip {end}{of_size}"
+            f"read {shorten_reference(found.asked.reference)} --skip {end}{size_option}"
         )
-        on = "" if is_last else f"the next page: {following}; "
-        notice.insert(0, f"{left}; {on}--max-chars 0 prints all")
+        next_page_text = "" if is_last_page else f"the next page: {following}; "
+        notice.insert(0, f"{omitted_text}; {next_page_text}--max-chars 0 prints all")
     options.emit(
-        data, lambda: _record_text(found, shown, data, notice), notice if options.as_json else ()
+        data,
+        lambda: _record_text(found, rendering, data, notice),
+        notice if options.as_json else (),
     )
 
 
-def record_in(entry: RecordLine) -> Record:
+def parse_record(entry: RecordLine) -> Record:
     """Return the record in a line. Raise ResumeHooksError if the line has none."""
     record = entry.record()
     if record is None:
@@ -492,7 +552,7 @@ def _record_data(
 
 
 def _record_text(
-    found: OriginalRecord, shown: Rendering, data: dict[str, Any], notice: list[str]
+    found: OriginalRecord, rendering: Rendering, data: dict[str, Any], notices: list[str]
 ) -> str:
     """Return the marker, a heading with the record's place, speaker, time and tool, and its text.
 
@@ -502,21 +562,21 @@ def _record_text(
     facts = (
         title_of(original.file),
         shorten_reference(original.reference),
-        " ".join(dict.fromkeys(word for word in (shown.role, shown.kind) if word)),
+        " ".join(dict.fromkeys(word for word in (rendering.role, rendering.kind) if word)),
         format_minute(data["timestamp"]),
-        f"{shown.tool} {shown.target}".strip(),
+        f"{rendering.tool} {rendering.target}".strip(),
         f"original of {shorten_reference(found.asked.reference)}"
         if found.asked != original
         else "",
     )
     heading = " · ".join(collapse_line(plain_line(fact), TITLE_LENGTH) for fact in facts if fact)
-    first = marker("read", shorten_reference(original.reference))
+    marker_line = marker("read", shorten_reference(original.reference))
     return "\n".join(
         [
-            first,
+            marker_line,
             heading,
             "",
             indent_text(plain_text(data["text"])),
-            *(f"\n[{sentence}]" for sentence in notice),
+            *(f"\n[{sentence}]" for sentence in notices),
         ]
     )

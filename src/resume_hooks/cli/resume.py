@@ -8,12 +8,12 @@ import click
 
 from resume_hooks import clock, questions
 from resume_hooks.cli import question, relocate
-from resume_hooks.cli.continue_ import Finish, ask_way, continue_by_way, settle_session
+from resume_hooks.cli.continue_ import StartMode, ask_way, continue_in_way, prepare_session
 from resume_hooks.cli.options import FORK, GO_ON, current_folder, locate_session, notes_of
 from resume_hooks.cli.output import facts_table, print_text
-from resume_hooks.cli.start_client import start_of_session
+from resume_hooks.cli.start_client import client_start
 from resume_hooks.cli.verbs.resume import ResumeOptions
-from resume_hooks.cli.with_fields import With
+from resume_hooks.cli.with_fields import WithFields
 from resume_hooks.derive import compare
 from resume_hooks.errors import AmbiguousLocator, ResumeHooksError, SessionNotFound, UsageError
 from resume_hooks.hooks import resume_card
@@ -27,8 +27,8 @@ from resume_hooks.sessions.session_files import SessionFile, session_file
 from resume_hooks.system.invocation import shell_command
 from resume_hooks.transcripts.transcript import QUICK_LIMIT
 
-BARE = "true"  # the value from programs that pass ``--resume`` without a value
-EXACT = tuple(
+BARE_VALUE = "true"  # the value from programs that pass ``--resume`` without a value
+EXACT_RESOLVERS = tuple(
     resolver for resolver in RESOLVERS if resolver is not by_part_of_title
 )  # other words filter the list
 
@@ -40,27 +40,27 @@ def resume(options: ResumeOptions) -> None:
     """
     if options.forks and options.way not in {None, FORK}:
         raise UsageError("--fork and --way exclude each other", "Leave one of them out.")
-    options.refuse_together("copy", "show")
+    options.refuse_combination("copy", "show")
     way = FORK if options.forks else options.way
     if options.as_json and (way is not None or options.copy or options.show):
         raise UsageError(
             "--json only compares the ways", "The verbs that make a child print their own receipt."
         )
-    if not options.watched:
+    if not options.is_interactive:
         if options.everywhere:
             raise UsageError(
                 "--all belongs to the list on a terminal", "Name a session, or leave --all out."
             )
         _print_comparison(way, options)
         return
-    named = _import_page(options) or _session_by_name(options.locator)
+    session_by_name = _import_session_page(options) or _session_by_name(options.locator)
     while True:
-        session = named or _choose_session(options)
+        session = session_by_name or _choose_session(options)
         try:
             _continue_session(session, way, options)
             break
-        except question.Back:
-            if named:
+        except question.BackRequested:
+            if session_by_name:
                 raise
 
 
@@ -72,17 +72,17 @@ def _continue_session(session: SessionFile, way: str | None, options: ResumeOpti
     require_whole(session)
     # An archived copy can have children, too.
     if way in {None, GO_ON} or not is_archived_copy(session.path, options.where):
-        session = settle_session(session)
+        session = prepare_session(session)
     for note in notes_of(session.session_id, options.where):
         print_text(f"note: {note}")
-    finish = Finish(options.show, options.copy)
+    mode = StartMode(options.show, options.copy)
     if way is not None:
-        if not continue_by_way(session, way, finish):
-            raise _nothing_made_error()
+        if not continue_in_way(session, way, mode):
+            raise _no_child_error()
         return
-    found = compare.compare_strategies(session, Where(), clock.now(), limit=QUICK_LIMIT)
-    print_text(_comparison_card(found, whole=options.whole))
-    while not continue_by_way(session, ask_way(session, found), finish):
+    comparison = compare.compare_strategies(session, Where(), clock.now(), limit=QUICK_LIMIT)
+    print_text(_comparison_card(comparison, whole=options.whole))
+    while not continue_in_way(session, ask_way(session, comparison), mode):
         print_text("")  # no child was created, so the user can try another way
 
 
@@ -96,10 +96,12 @@ def _session_by_name(locator: str | None) -> SessionFile | None:
     """
     if locator is None or not locator.strip():
         return None
-    words = locator.strip()
-    forms = RESOLVERS if words.lower().startswith("title:") else EXACT
+    locator_text = locator.strip()
+    resolvers = RESOLVERS if locator_text.lower().startswith("title:") else EXACT_RESOLVERS
     try:
-        return locate.resolve(words, current_folder(), Where(), resolvers=forms, foreign=True)
+        return locate.resolve(
+            locator_text, current_folder(), Where(), resolvers=resolvers, foreign=True
+        )
     except AmbiguousLocator as error:
         row = question.ask_candidate(error)
         file = str(row["session_file"])
@@ -107,12 +109,12 @@ def _session_by_name(locator: str | None) -> SessionFile | None:
             return readable_session(file, Where())
         return locate_session(str(row["session_id"]), Where())
     except SessionNotFound:
-        if is_one_form(words):
+        if is_one_form(locator_text):
             raise
         return None
 
 
-def _import_page(options: ResumeOptions) -> SessionFile | None:
+def _import_session_page(options: ResumeOptions) -> SessionFile | None:
     """Import the session of a page if the user agrees; return None for any other locator.
 
     Raise ImportFailed, NotATranscript or UsageError.
@@ -126,11 +128,12 @@ def _import_page(options: ResumeOptions) -> SessionFile | None:
     if import_file is None:
         raise UsageError(f"What imports {locator} is not installed here", "Reinstall resume-hooks.")
     click.confirm(f"Import {locator} into {current_folder()}?", default=True, abort=True)
-    made, remark = import_file(locator, current_folder())
+    imported, remark = import_file(locator, current_folder())
     print_text(
-        f"{'imported' if made.session_id else 'already imported'}: {made.title}. {remark}", err=True
+        f"{'imported' if imported.session_id else 'already imported'}: {imported.title}. {remark}",
+        err=True,
     )
-    return session_file(made.file or made.parent_file)
+    return session_file(imported.file or imported.parent_file)
 
 
 def _choose_session(options: ResumeOptions) -> SessionFile:
@@ -138,7 +141,7 @@ def _choose_session(options: ResumeOptions) -> SessionFile:
     from resume_hooks.cli.picker.choose import choose
 
     return choose(
-        "" if options.locator in {None, BARE} else str(options.locator),
+        "" if options.locator in {None, BARE_VALUE} else str(options.locator),
         everywhere=options.everywhere,
     )
 
@@ -148,65 +151,69 @@ def _print_comparison(way: str | None, options: ResumeOptions) -> None:
 
     The command comes last.
     """
-    if options.locator == BARE:
-        session = _session_by_name(BARE) or locate_session(None, Where(), foreign=True)
+    if options.locator == BARE_VALUE:
+        session = _session_by_name(BARE_VALUE) or locate_session(None, Where(), foreign=True)
     else:
         session = locate_session(options.locator, Where(), foreign=True)
     require_whole(session)
-    lost = relocate.find_loss(session, options.where)
+    loss = relocate.find_session_loss(session, options.where)
     if way is not None or options.show or options.copy:
-        if lost is not None and not (lost.kept and way not in {None, GO_ON}):
-            raise lost.refusal(session)
-        if not continue_by_way(session, way or GO_ON, Finish(not options.copy, options.copy)):
-            raise _nothing_made_error()
+        if loss is not None and not (loss.kept and way not in {None, GO_ON}):
+            raise loss.refusal(session)
+        if not continue_in_way(session, way or GO_ON, StartMode(not options.copy, options.copy)):
+            raise _no_child_error()
         return
-    found = compare.compare_strategies(
+    comparison = compare.compare_strategies(
         session, Where(), clock.now(), limit=compare.SHELL_LIVE_BYTES
     )
-    begun = start_of_session(found.session_id, session.path, found.folder, options.where)
-    last = lost.command(session) if lost else begun.command
-    notes = [*([lost.why] if lost else []), *notes_of(session.session_id, options.where)]
-    commands = {"in_client": f"/resume {found.session_id}", "shell": last}
+    start = client_start(comparison.session_id, session.path, comparison.folder, options.where)
+    command = loss.command(session) if loss else start.command
+    notes = [*([loss.why] if loss else []), *notes_of(session.session_id, options.where)]
+    commands = {"in_client": f"/resume {comparison.session_id}", "shell": command}
     options.emit(
-        With(found, {"commands": commands}),
-        lambda: f"{comparison_text(found, whole=options.whole)}\n\n{last}",
+        WithFields(comparison, {"commands": commands}),
+        lambda: f"{comparison_text(comparison, whole=options.whole)}\n\n{command}",
         notes,
     )
 
 
-def _nothing_made_error() -> ResumeHooksError:
+def _no_child_error() -> ResumeHooksError:
     return ResumeHooksError(
         "No child was made, so there is nothing to continue",
         f"To continue the session itself: --way '{GO_ON}'",
     )
 
 
-def comparison_text(found: compare.Comparison, *, whole: bool) -> str:
+def comparison_text(comparison: compare.Comparison, *, whole: bool) -> str:
     """Return a comparison as text, with the command for each way."""
-    short = found.session_id[:8]
+    short_id = comparison.session_id[:8]
     commands = facts_table(
         [
             (
                 "go on",
-                (f"/resume {found.session_id}   in {agent_at(found.glance.path, Where()).label}"),
+                (
+                    f"/resume {comparison.session_id}   in {agent_at(comparison.glance.path, Where()).label}"
+                ),
             ),
             *(
-                (way, shell_command(f"{way} {short}"))
+                (way, shell_command(f"{way} {short_id}"))
                 for way in (compare.TRIM, compare.HANDOFF, compare.ROLLOVER)
             ),
         ]
     )
-    return f"{_comparison_card(found, whole=whole)}\n\n{commands}"
+    return f"{_comparison_card(comparison, whole=whole)}\n\n{commands}"
 
 
-def _comparison_card(found: compare.Comparison, *, whole: bool) -> str:
-    shown = facts_table(
+def _comparison_card(comparison: compare.Comparison, *, whole: bool) -> str:
+    facts = facts_table(
         [
-            ("title", found.glance.title),
-            ("id", found.session_id),
-            ("size", resume_card.size_and_branch(found.glance)),
-            ("context", resume_card.used(found.context)),
+            ("title", comparison.glance.title),
+            ("id", comparison.session_id),
+            ("size", resume_card.size_and_branch(comparison.glance)),
+            ("context", resume_card.context_text(comparison.context)),
         ]
     )
-    rows = "\n".join(resume_card.table(found)) if whole else ""
-    return "\n\n".join(filter(None, [resume_card.headline(found, str), shown, rows]))
+    rows = "\n".join(resume_card.ways_table(comparison)) if whole else ""
+    return "\n\n".join(
+        filter(None, [resume_card.headline_of_comparison(comparison, str), facts, rows])
+    )

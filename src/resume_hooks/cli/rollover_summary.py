@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from resume_hooks.cli.child import (
-    caller_of,
+    caller_of_options,
     model_of,
     model_progress,
     print_child,
@@ -18,7 +18,7 @@ from resume_hooks.cli.child import (
 )
 from resume_hooks.cli.output import print_text
 from resume_hooks.cli.verbs.children import RolloverOptions
-from resume_hooks.cli.with_fields import With
+from resume_hooks.cli.with_fields import WithFields
 from resume_hooks.derive import summary
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.model.port import ModelCalls
@@ -30,23 +30,23 @@ from resume_hooks.system.text import format_count
 from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN
 
 
-def roll_over(options: RolloverOptions) -> Receipt:
+def rollover_with_summary(options: RolloverOptions) -> Receipt:
     """Create the child, or report what a model would read."""
     require_client(options)
     parent = options.locate_session(foreign=True)
     model = model_of(options.model, parent, options.where)
 
-    def ask_for_summary(begun: SummaryRollover, written: Receipt) -> SummaryOutcome:
+    def ask_for_summary(rollover_plan: SummaryRollover, child: Receipt) -> SummaryOutcome:
         progress = model_progress(model.name, quiet=options.as_json)
         calls = ModelCalls(model, time_limit(options.timeout), progress)
         try:
-            return summary.add_summary(begun, written, calls, options.where)
+            return summary.add_summary(rollover_plan, child, calls, options.where)
         except KeyboardInterrupt:
-            told = f"Interrupted: the digest alone is in the new session. {written.in_client}"
-            print_text(told, err=True)
+            message = f"Interrupted: the digest alone is in the new session. {child.in_client}"
+            print_text(message, err=True)
             raise
 
-    outcome = rollover(parent, options.prompt, caller_of(options), ask_for_summary)
+    outcome = rollover(parent, options.prompt, caller_of_options(options), ask_for_summary)
     match outcome:
         case OpenedSession(receipt=receipt, summary=SummaryOutcome() as made):
             return _print_rollover(receipt, made, model.name, options)
@@ -56,41 +56,45 @@ def roll_over(options: RolloverOptions) -> Receipt:
 
 
 def _print_rollover(
-    receipt: Receipt, made: SummaryOutcome, name: str, options: RolloverOptions
+    receipt: Receipt, summary_outcome: SummaryOutcome, name: str, options: RolloverOptions
 ) -> Receipt:
-    spent, failure, check = made.spent, made.failure, made.checked
+    cost, failure, sentence_check = (
+        summary_outcome.spent,
+        summary_outcome.failure,
+        summary_outcome.checked,
+    )
     if failure:
         warning = summary.describe_failure(failure)
         receipt = receipt._replace(warnings=(*receipt.warnings, warning))
-        said = ["none"]
+        summary_facts = ["none"]
     else:
-        said = [f"by {spent.model}"]
-    if spent.words:
-        said.append(spent.words)
-    if check and check.words:
-        said.append(check.words)
+        summary_facts = [f"by {cost.model}"]
+    if cost.words:
+        summary_facts.append(cost.words)
+    if sentence_check and sentence_check.words:
+        summary_facts.append(sentence_check.words)
     report = _summary_report(
-        name, included=not failure, failure=failure or None, spent=spent, checked=check
+        name, included=not failure, failure=failure or None, spent=cost, checked=sentence_check
     )
-    rows = [("summary", " · ".join(said))]
+    rows = [("summary", " · ".join(summary_facts))]
     return print_child(options, receipt, {"summary": report}, lambda: receipt_text(receipt, rows))
 
 
 def _print_dry_run(
     receipt: Receipt, parent: SessionFile, name: str, options: RolloverOptions
 ) -> Receipt:
-    found = read_summary_material(parent, options.where)
-    tokens = round(found.characters / CHARACTERS_PER_TOKEN)
-    said = (
-        f"{name} would be asked {format_count(found.calls, 'time')} to read {len(found.numbers):,} of "
-        f"{format_count(found.records, 'record')}, about {format_count(tokens, 'token')}"
+    material = read_summary_material(parent, options.where)
+    tokens = round(material.characters / CHARACTERS_PER_TOKEN)
+    summary_fact = (
+        f"{name} would be asked {format_count(material.calls, 'time')} to read {len(material.numbers):,} of "
+        f"{format_count(material.records, 'record')}, about {format_count(tokens, 'token')}"
     )
-    report = _summary_report(name, material=With(found, {"tokens": tokens}))
-    rows = [("summary", said)]
+    report = _summary_report(name, material=WithFields(material, {"tokens": tokens}))
+    rows = [("summary", summary_fact)]
     return print_child(options, receipt, {"summary": report}, lambda: receipt_text(receipt, rows))
 
 
-def _summary_report(name: str, **said: Any) -> dict[str, Any]:
+def _summary_report(name: str, **fields: Any) -> dict[str, Any]:
     return {
         "included": False,
         "model": name,
@@ -98,5 +102,5 @@ def _summary_report(name: str, **said: Any) -> dict[str, Any]:
         "material": None,
         "spent": None,
         "checked": None,
-        **said,
+        **fields,
     }

@@ -32,19 +32,19 @@ _HERE = "."
 def search(options: SearchOptions) -> None:
     """Print the hits."""
     refuse_unknown(options.words)
-    for search_by_option in options.asked_of_parts(questions.search_by_option):
+    for search_by_option in options.functions_for_part_options(questions.search_by_option):
         search_by_option(options)
         return
-    options.refuse_together("project", "lineage", "session", "everywhere")
+    options.refuse_combination("project", "lineage", "session", "everywhere")
     with work_progress("Indexing", quiet=options.as_json) as progress:
-        found = _find_hits(options, progress)
-    named = next((name for name in ("session", "lineage") if options.has(name)), None)
+        result = _find_hits(options, progress)
+    scope_option = next((name for name in ("session", "lineage") if options.has(name)), None)
     if options.everywhere:
         scope = "all"
     else:
-        scope = named or project_folder_of_option(options.project)
+        scope = scope_option or project_folder_of_option(options.project)
     print_answer(
-        found,
+        result,
         scope,
         click.get_current_context().obj or (),
         as_json=options.as_json,
@@ -69,11 +69,11 @@ def _find_hits(options: SearchOptions, progress: Progress | None) -> SearchResul
     )
     if options.file:
         for answer_line_search in answers(questions.answer_line_search):
-            found = answer_line_search(
+            result = answer_line_search(
                 options, scope, current_folder(), limit=UPDATE_SECONDS, progress=progress
             )
-            if found is not None:
-                return found
+            if result is not None:
+                return result
     return search_index(
         options.words,
         scope,
@@ -87,9 +87,11 @@ def _find_hits(options: SearchOptions, progress: Progress | None) -> SearchResul
 
 def _scope_of_options(options: SearchOptions) -> Scope:
     """Return the sessions to search: one or its lineage, all, a folder's, or the current session's project."""
-    for given, scoped in ((options.session, session_scope), (options.lineage, lineage_scope)):
-        if given is not None:
-            return scoped(None if given == _HERE else given, current_folder(), options.where)
+    for locator, make_scope in ((options.session, session_scope), (options.lineage, lineage_scope)):
+        if locator is not None:
+            return make_scope(
+                None if locator == _HERE else locator, current_folder(), options.where
+            )
     if options.everywhere:
         return Scope()
     folder = project_folder_of_option(options.project)
@@ -98,7 +100,7 @@ def _scope_of_options(options: SearchOptions) -> Scope:
     return project_at(folder, options.where)
 
 
-def _seconds_of_time(when: str | None) -> int | None:
-    if when is None:
+def _seconds_of_time(time_text: str | None) -> int | None:
+    if time_text is None:
         return None
-    return int(time_of_option(when).timestamp())
+    return int(time_of_option(time_text).timestamp())

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Sequence
 from typing import Any
 
-from resume_hooks.cli.output import Complete, emit
+from resume_hooks.cli.output import CompleteData, emit
 from resume_hooks.search.hits import Hit
 from resume_hooks.search.result import SearchResult
 from resume_hooks.search.result_text import Style, as_typed, result_text
@@ -50,9 +50,9 @@ def _command_without_limits(typed: Sequence[str]) -> str:
     return ""
 
 
-def _hits_data(result: SearchResult, scope: str) -> Complete:
+def _hits_data(result: SearchResult, scope: str) -> CompleteData:
     query, *also = result.wordings
-    return Complete(
+    return CompleteData(
         {
             "query": query,
             "also": also,

@@ -12,7 +12,7 @@ import click
 from resume_hooks import questions
 from resume_hooks.cli.options import project_folder_of_option
 from resume_hooks.cli.verbs.sessions import SessionsOptions
-from resume_hooks.cli.with_fields import With
+from resume_hooks.cli.with_fields import WithFields
 from resume_hooks.clock import DAY, HOUR, MINUTE, format_minute
 from resume_hooks.paths import Where, canonical_path
 from resume_hooks.search import listing
@@ -24,90 +24,90 @@ from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.system.git_worktrees import project_of_folder
 from resume_hooks.system.text import fit_columns, format_count, plain_line, text_width
 
-PIPED = 200  # columns of a row without a terminal
-LEAST_TITLE = 24  # the minimum columns of a title before its marks
+PIPE_COLUMNS = 200  # columns of a row without a terminal
+MIN_TITLE_COLUMNS = 24  # the minimum columns of a title before its marks
 UNKNOWN = "-"
-_HEADS = ("ID", "AGE", "LEFT", "SIZE", "TURNS", "USED", "TITLE")
-_STEPS = ((DAY, "d"), (HOUR, "h"), (MINUTE, "m"))  # seconds
+_HEADINGS = ("ID", "AGE", "LEFT", "SIZE", "TURNS", "USED", "TITLE")
+_AGE_UNITS = ((DAY, "d"), (HOUR, "h"), (MINUTE, "m"))  # seconds
 
 
 def list_sessions(options: SessionsOptions) -> None:
     """Print a page of sessions."""
-    options.refuse_together("everywhere", "project")
-    for list_by_option in options.asked_of_parts(questions.list_by_option):
+    options.refuse_combination("everywhere", "project")
+    for list_by_option in options.functions_for_part_options(questions.list_by_option):
         list_by_option(options)
         return
-    options.refuse_together("archived", "expiring")
+    options.refuse_combination("archived", "expiring")
     folder = project_folder_of_option(options.project)
     if options.everywhere:
-        asked, scope = (None, "all")
+        project, scope = (None, "all")
     else:
-        asked, scope = (project_of_folder(folder, options.where), folder)
+        project, scope = (project_of_folder(folder, options.where), folder)
     if options.archived:
         # Only this option needs the vault's modules.
-        from resume_hooks.cli.show_archived import print_list
+        from resume_hooks.cli.show_archived import print_archived_page
 
-        print_list(options, asked, scope)
+        print_archived_page(options, project, scope)
         return
-    look = SessionLister(folder, options.where, store_of(options.where, options.agent))
-    found = listing.listing_page(
-        look,
-        asked,
+    lister = SessionLister(folder, options.where, store_of(options.where, options.agent))
+    page = listing.listing_page(
+        lister,
+        project,
         limit=options.limit,
         offset=options.offset,
         helpers=options.helpers,
         expiring=options.expiring,
     )
-    data = With(
-        found, {"scope": scope, "offset": options.offset, "sessions": found.rows, "archived": []}
+    data = WithFields(
+        page, {"scope": scope, "offset": options.offset, "sessions": page.rows, "archived": []}
     )
     notes = []
     for agent in agents(options.where, options.agent):
         notes.extend(agent.notes())
-    if not found.rows:
+    if not page.rows:
         notes += (
-            f"{place} can't be listed: check its permissions" for place in look.store.hidden()
+            f"{place} can't be listed: check its permissions" for place in lister.store.hidden()
         )
         notes += (
             f"{place} is a symbolic link, which is not followed: name a session there by its path"
-            for place in look.store.linked()
+            for place in lister.store.linked()
         )
-    options.emit(data, lambda: _sessions_text(found, folder, options), notes)
+    options.emit(data, lambda: _sessions_text(page, folder, options), notes)
 
 
-def _sessions_text(found: ListingPage, folder: str, options: SessionsOptions) -> str:
+def _sessions_text(page: ListingPage, folder: str, options: SessionsOptions) -> str:
     offset = options.offset
-    if not found.rows:
+    if not page.rows:
         if options.everywhere:
-            where = "anywhere"
+            place = "anywhere"
         else:
-            where = f"of {plain_line(folder)}"
-        gone = " expires within seven days" if options.expiring else ""
+            place = f"of {plain_line(folder)}"
+        expiring_text = " expires within seven days" if options.expiring else ""
         return (
-            f"No session {where}{gone}{f' after the first {offset:,}' if offset else ''}."
+            f"No session {place}{expiring_text}{f' after the first {offset:,}' if offset else ''}."
             + ("" if options.everywhere else " --all lists those of every project.")
-            + "".join(f"\n{line}" for line in _subagent_lines(found))
+            + "".join(f"\n{line}" for line in _omitted_runs_lines(page))
         )
     now = time.time()
-    ids = listing.short_ids(found.rows, options.where)
+    ids = listing.short_ids(page.rows, options.where)
     cells = []
-    for short, row in zip(ids, found.rows, strict=True):
+    for short, row in zip(ids, page.rows, strict=True):
         cells.append((short, *_cells_of_row(row, now)))
     marks = []
-    for row in found.rows:
+    for row in page.rows:
         marks.append(_marks_of_row(row, folder, with_end=options.expiring))
-    lines = _sessions_table(cells, marks, shutil.get_terminal_size((PIPED, 0)).columns)
-    if found.more:
-        more = [f"More: --offset {offset + len(found.rows)}, or --limit 0 for all."]
+    lines = _sessions_table(cells, marks, shutil.get_terminal_size((PIPE_COLUMNS, 0)).columns)
+    if page.more:
+        more = [f"More: --offset {offset + len(page.rows)}, or --limit 0 for all."]
     else:
         more = []
-    return "\n".join([*lines, *more, *_subagent_lines(found)])
+    return "\n".join([*lines, *more, *_omitted_runs_lines(page)])
 
 
-def _subagent_lines(found: ListingPage) -> list[str]:
-    left = format_count(found.helpers, "headless run")
-    if found.helpers:
-        return [f"Not listed: {left} of a single question; --helpers lists them."]
+def _omitted_runs_lines(page: ListingPage) -> list[str]:
+    runs = format_count(page.helpers, "headless run")
+    if page.helpers:
+        return [f"Not listed: {runs} of a single question; --helpers lists them."]
     return []
 
 
@@ -118,12 +118,12 @@ def _cells_of_row(row: ListedSession, now: float) -> tuple[str, ...]:
         percent = f"{'~' if row.context.is_estimate else ''}{row.percent}%"
     turns = UNKNOWN if row.turns is None else f"{row.turns:,}"
     if row.expires_days is None:
-        left = UNKNOWN
+        days_left = UNKNOWN
     else:
-        left = f"{row.expires_days}d"
+        days_left = f"{row.expires_days}d"
     return (
         _short_age(now - row.mtime),
-        left,
+        days_left,
         size_text(row.size),
         turns,
         percent,
@@ -134,15 +134,15 @@ def _cells_of_row(row: ListedSession, now: float) -> tuple[str, ...]:
 def _marks_of_row(row: ListedSession, folder: str, *, with_end: bool) -> str:
     """Return further facts on a session, most important first."""
     if row.folder and canonical_path(row.folder) != folder:
-        away = os.path.basename(row.folder)
+        other_folder = os.path.basename(row.folder)
     else:
-        away = ""
+        other_folder = ""
     if row.kind == ORIGINAL:
         kind = ""
     else:
         kind = kind_beside(row.title, row.kind)
     named = row.agent_name if row.agent_name != row.title else ""
-    said = (
+    marks = (
         agent_named(row.agent, Where()).label.lower() if row.agent != NAME else "",
         f"from {format_minute(row.expires_at)} UTC on" if with_end and row.expires_at else "",
         "open" if row.open else "",
@@ -151,24 +151,28 @@ def _marks_of_row(row: ListedSession, folder: str, *, with_end: bool) -> str:
         f"#{row.tag}" if row.tag else "",
         named,
         row.branch,
-        away and f"in {away}",
+        other_folder and f"in {other_folder}",
     )
-    return " · ".join(plain_line(mark) for mark in said if mark)
+    return " · ".join(plain_line(mark) for mark in marks if mark)
 
 
 def _sessions_table(
     cells: Sequence[tuple[str, ...]], marks: Sequence[str], columns: int
 ) -> list[str]:
     widths = []
-    for place in range(len(_HEADS) - 1):
-        widths.append(max(len(row[place]) for row in (_HEADS, *cells)))
-    room = max(LEAST_TITLE, columns - sum(widths) - 2 * len(widths))
-    lines = [click.style(_padded_row(_HEADS, widths).rstrip(), dim=True)]
+    for place in range(len(_HEADINGS) - 1):
+        widths.append(max(len(row[place]) for row in (_HEADINGS, *cells)))
+    columns_left = max(MIN_TITLE_COLUMNS, columns - sum(widths) - 2 * len(widths))
+    lines = [click.style(_padded_row(_HEADINGS, widths).rstrip(), dim=True)]
     for row, mark in zip(cells, marks, strict=True):
-        shown = fit_columns(mark, max(0, room - min(text_width(row[-1]), LEAST_TITLE) - 2))
-        title = fit_columns(row[-1], room - (text_width(shown) + 2 if shown else 0))
+        marks_text = fit_columns(
+            mark, max(0, columns_left - min(text_width(row[-1]), MIN_TITLE_COLUMNS) - 2)
+        )
+        title = fit_columns(
+            row[-1], columns_left - (text_width(marks_text) + 2 if marks_text else 0)
+        )
         lines.append(
-            f"{_padded_row(row[:-1], widths)}{title}{f'  {click.style(shown, dim=True)}' if shown else ''}"
+            f"{_padded_row(row[:-1], widths)}{title}{f'  {click.style(marks_text, dim=True)}' if marks_text else ''}"
         )
     return lines
 
@@ -183,7 +187,7 @@ def _padded_row(row: Sequence[str], widths: Sequence[int]) -> str:
 
 def _short_age(seconds: float) -> str:
     """Return an age as one word: ``5m``, ``3h``, ``12d``."""
-    for step, letter in _STEPS:
+    for step, letter in _AGE_UNITS:
         if seconds >= step:
             return f"{int(seconds // step)}{letter}"
     return "now"

@@ -11,16 +11,16 @@ import click
 
 from resume_hooks import settings
 from resume_hooks.archive.vault import permission
-from resume_hooks.cli.output import COMPLETING, facts_table
+from resume_hooks.cli.output import COMPLETION_VARIABLE, facts_table
 from resume_hooks.cli.verbs.upkeep import ConfigOptions, InstallOptions
-from resume_hooks.cli.with_fields import With
+from resume_hooks.cli.with_fields import WithFields
 from resume_hooks.errors import ResumeHooksError, UsageError
-from resume_hooks.hooks.triggers import ROWS, trigger_of
+from resume_hooks.hooks.triggers import ROWS, trigger_named
 from resume_hooks.maintenance.uninstall import (
     REMOVE_MARKETPLACE,
-    files_that_stay,
     notes_on_written_files,
     paths_to_purge,
+    remaining_files,
     remove_paths,
 )
 from resume_hooks.paths import Where
@@ -37,12 +37,12 @@ from resume_hooks.system.plugin_files import (
 )
 from resume_hooks.system.text import format_count
 
-LIMIT = 120  # seconds for one command of the client
-NOTHING = {"plugin": "", "commands": [], "ran": False, "goes": [], "stays": [], "script": ""}
+COMMAND_SECONDS = 120  # seconds for one command of the client
+EMPTY_DATA = {"plugin": "", "commands": [], "ran": False, "goes": [], "stays": [], "script": ""}
 LINE_IN_OPEN_SESSIONS = (
     "an open session above 60,000 tokens uses the new line after its next resume"
 )
-SESSIONS = "Your sessions stay, including those created by handoff."
+SESSIONS_STAY = "Your sessions stay, including those created by handoff."
 
 
 def config(options: ConfigOptions) -> None:
@@ -60,7 +60,7 @@ def config(options: ConfigOptions) -> None:
         if options.key == "triggers_off":
             words = settings.parse_setting("triggers_off", options.value)
             if isinstance(words, tuple):
-                unknown = [word for word in words if trigger_of(word) not in ROWS]
+                unknown = [word for word in words if trigger_named(word) not in ROWS]
             else:
                 unknown = []
             if unknown:
@@ -69,26 +69,29 @@ def config(options: ConfigOptions) -> None:
                     f"There is no trigger '{unknown[0]}'", f"Triggers: {', '.join(valid)}."
                 )
         stored_settings.store_setting(options.key, options.value)
-    known = {
+    rows_by_name = {
         name: (row, settings.KEYS[name].about)
         for name, row in settings.load_settings().items()
         if options.key in {None, name}
     }
-    shown = [
+    table_rows = [
         (name, f"{settings.format_value(row.value)}  ({row.source})  {about}")
-        for name, (row, about) in known.items()
+        for name, (row, about) in rows_by_name.items()
     ]
-    rows = [With(row, {"key": name, "about": about}) for name, (row, about) in known.items()]
+    rows = [
+        WithFields(row, {"key": name, "about": about})
+        for name, (row, about) in rows_by_name.items()
+    ]
     data = {"file": settings.settings_file(), "settings": rows}
     if options.key is None:
         notes = settings.describe_former_settings()
     else:
         notes = []
-    notes += _vault_notes(options.where) if "vault" in known else []
-    notes += _policy_notes(options.where) if "compaction" in known else []
+    notes += _vault_notes(options.where) if "vault" in rows_by_name else []
+    notes += _policy_notes(options.where) if "compaction" in rows_by_name else []
     if options.key == "compaction" and options.value is not None and "@" in options.value:
         notes.append(LINE_IN_OPEN_SESSIONS)
-    options.emit(data, lambda: facts_table(shown), notes)
+    options.emit(data, lambda: facts_table(table_rows), notes)
 
 
 def _policy_notes(where: Where) -> list[str]:
@@ -106,19 +109,19 @@ def _policy_notes(where: Where) -> list[str]:
 def _vault_notes(where: Where) -> list[str]:
     if permission.archiving_allowed(where)[0] or not os.path.isdir(held_links.links_folder(where)):
         return list(filter(None, [permission.waiting_notice(where)]))
-    last = len(list(held_links.links_without_client_file(where)))
-    if last:
-        lost = f", together with {format_count(last, 'file')} that Claude Code no longer has"
+    count = len(list(held_links.links_without_client_file(where)))
+    if count:
+        lost_text = f", together with {format_count(count, 'file')} that Claude Code no longer has"
     else:
-        lost = ""
-    if last:
-        keep = "; to keep them: resume-hooks config vault on, then: resume-hooks restore"
+        lost_text = ""
+    if count:
+        keep_hint = "; to keep them: resume-hooks config vault on, then: resume-hooks restore"
     else:
-        keep = ""
+        keep_hint = ""
     return [
         (
             "The links that hold sessions are removed at the next start of Claude Code, or "
-            f"by restore{lost}{keep}"
+            f"by restore{lost_text}{keep_hint}"
         )
     ]
 
@@ -128,14 +131,14 @@ def install(options: InstallOptions) -> int:
 
     Or print a shell's completion script. Return 1 if the client refused to remove the plugin.
     """
-    options.refuse_together("completion", "remove")
+    options.refuse_combination("completion", "remove")
     if options.purge and not options.remove:
         raise UsageError("--purge belongs to --remove", "Add --remove.")
     if options.remove:
         return _remove_plugin(options)
     if options.completion is not None:
         script = _completion_script(options.completion)
-        options.emit({**NOTHING, "script": script}, lambda: script)
+        options.emit({**EMPTY_DATA, "script": script}, lambda: script)
     else:
         _register_plugin(options)
     return 0
@@ -145,14 +148,16 @@ def _completion_script(shell: str) -> str:
     # The module that lists sessions takes 30 ms to load; only this option needs it.
     from click.shell_completion import get_completion_class
 
-    from resume_hooks.cli.complete_sessions import register
+    from resume_hooks.cli.complete_sessions import register_bash
 
-    register()
-    kind = get_completion_class(shell)
-    if kind is None:
+    register_bash()
+    completion_class = get_completion_class(shell)
+    if completion_class is None:
         raise UsageError(f"There is no completion for {shell}", "resume-hooks install --help")
     return (
-        kind(click.get_current_context().find_root().command, {}, "resume-hooks", COMPLETING)
+        completion_class(
+            click.get_current_context().find_root().command, {}, "resume-hooks", COMPLETION_VARIABLE
+        )
         .source()
         .strip()
     )
@@ -170,20 +175,20 @@ def _register_plugin(options: InstallOptions) -> None:
         )  # older clients read a copy
     if not options.dry_run:
         assemble_plugin(folder)
-        _lend_packages(folder, options.where)
-    ran = not options.dry_run and run_all(commands)
+        _share_packages(folder, options.where)
+    was_run = not options.dry_run and run_client_commands(commands)
     lines = [shlex.join(words) for words in commands]
-    data = {**NOTHING, "plugin": folder, "commands": lines, "ran": ran}
-    done = "Installed. Start Claude Code and type /full."
+    data = {**EMPTY_DATA, "plugin": folder, "commands": lines, "ran": was_run}
+    success = "Installed. Start Claude Code and type /full."
     if options.dry_run:
-        head = "These would run:"
+        heading = "These would run:"
     else:
-        head = "Run these to install the plugin:"
-    todo = "\n  ".join([head, *lines])
-    options.emit(data, lambda: done if ran else todo)
+        heading = "Run these to install the plugin:"
+    pending_text = "\n  ".join([heading, *lines])
+    options.emit(data, lambda: success if was_run else pending_text)
 
 
-def _lend_packages(folder: str, where: Where) -> None:
+def _share_packages(folder: str, where: Where) -> None:
     """Let the plugin use this command's packages from pipx or uv, so that it needs none of its own.
 
     If that fails, or if this command is removed, the next start of a session installs the plugin's
@@ -194,10 +199,12 @@ def _lend_packages(folder: str, where: Where) -> None:
         data = os.path.join(where.config, "plugins", "data", f"{NAME}-{MARKETPLACE}")
         words = [sys.executable, "-I", installer, "--now", "--tool", data]
         pipe = subprocess.PIPE
-        programs.run_program(words, where.environ, timeout=LIMIT, stdout=pipe, stderr=pipe)
+        programs.run_program(
+            words, where.environ, timeout=COMMAND_SECONDS, stdout=pipe, stderr=pipe
+        )
 
 
-def run_all(commands: list[list[str]]) -> bool:
+def run_client_commands(commands: list[list[str]]) -> bool:
     """Run commands of the client in order.
 
     Return False if it is not on PATH; raise ResumeHooksError if a command fails.
@@ -211,11 +218,11 @@ def run_all(commands: list[list[str]]) -> bool:
         try:
             # The client needs the environment of its provider. It stores the plugin in the user's
             # settings, from any folder.
-            done = programs.run_program(
+            completed = programs.run_program(
                 [client, *words[1:]],
                 where.environ,
                 environ=where.environ,
-                timeout=LIMIT,
+                timeout=COMMAND_SECONDS,
                 stdout=pipe,
                 stderr=pipe,
             )
@@ -223,16 +230,18 @@ def run_all(commands: list[list[str]]) -> bool:
             raise ResumeHooksError(
                 f"{shlex.join(words)} did not run: {error}", "Run it by hand."
             ) from error
-        if done.returncode:
-            said = (done.stderr or done.stdout).decode("utf-8", "replace").strip()[-400:]
-            raise ResumeHooksError(f"{shlex.join(words)} failed: {said}", "Run it by hand.")
+        if completed.returncode:
+            output = (
+                (completed.stderr or completed.stdout).decode("utf-8", "replace").strip()[-400:]
+            )
+            raise ResumeHooksError(f"{shlex.join(words)} failed: {output}", "Run it by hand.")
     return True
 
 
 def _remove_plugin(options: InstallOptions) -> int:
     """Remove the plugin and the requested files; return 1 if the client refused."""
     where = options.where
-    goes = paths_to_purge(where.state) if options.purge else None
+    removed_paths = paths_to_purge(where.state) if options.purge else None
     if options.purge and options.asks("--purge"):
         click.confirm(
             (
@@ -246,24 +255,24 @@ def _remove_plugin(options: InstallOptions) -> int:
     if claude_cli.marketplace_folder(MARKETPLACE) == plugin_folder():
         commands.append(list(REMOVE_MARKETPLACE))
     documents = notes_on_written_files(where)
-    ran, warning = False, ""
+    was_run, warning = False, ""
     try:
-        ran = not options.dry_run and run_all(commands)
+        was_run = not options.dry_run and run_client_commands(commands)
     # the state can be deleted even if the plugin was never installed
     except ResumeHooksError as error:
         warning = error.message
-    if goes is not None and not options.dry_run:
-        remove_paths(where.state, goes)
-    stays = files_that_stay(where, goes, commands)
+    if removed_paths is not None and not options.dry_run:
+        remove_paths(where.state, removed_paths)
+    file_rows = remaining_files(where, removed_paths, commands)
     lines = [shlex.join(words) for words in commands]
-    stay = [row.path for row in stays]
+    remaining_paths = [row.path for row in file_rows]
     data = {
-        **NOTHING,
+        **EMPTY_DATA,
         "plugin": NAME,
         "commands": lines,
-        "ran": ran,
-        "goes": goes or [],
-        "stays": stay,
+        "ran": was_run,
+        "goes": removed_paths or [],
+        "stays": remaining_paths,
     }
 
     def text() -> str:
@@ -271,13 +280,15 @@ def _remove_plugin(options: InstallOptions) -> int:
             head = "These would run:"
         else:
             head = "To remove the plugin run:"
-        if ran:
+        if was_run:
             first = "The plugin is removed."
         else:
             first = "\n  ".join([head, *lines])
-        gone = [f"Would go: {path}" for path in goes or [] if options.dry_run]
-        kept = [f"Stays: {path} ({what}; {way})" for path, what, way in stays]
-        return "\n".join(filter(None, [first, *gone, *kept, documents, SESSIONS]))
+        removed_lines = [f"Would go: {path}" for path in removed_paths or [] if options.dry_run]
+        remaining_lines = [f"Stays: {path} ({what}; {way})" for path, what, way in file_rows]
+        return "\n".join(
+            filter(None, [first, *removed_lines, *remaining_lines, documents, SESSIONS_STAY])
+        )
 
     options.emit(data, text, [warning] if warning else [])
     return int(bool(warning))

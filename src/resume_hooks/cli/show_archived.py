@@ -22,46 +22,46 @@ from resume_hooks.system.git_worktrees import Project
 from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import plain_line
 
-HEADS = ("ID", "LAST WRITTEN", "SIZE", "PACKED", "SINCE", "TITLE")
+HEADINGS = ("ID", "LAST WRITTEN", "SIZE", "PACKED", "SINCE", "TITLE")
 
 
-def kept_text(kept: ArchivedSession, where: Where) -> str:
+def archived_text(archived: ArchivedSession, where: Where) -> str:
     """Return an archived session as text."""
-    if os.path.lexists(path_of_place(kept.place, where, kept.home)):
-        gone = ""
+    if os.path.lexists(path_of_place(archived.place, where, archived.home)):
+        only_copy = ""
     else:
-        gone = ", only here"
-    gone += f", of {kept.home}" if is_foreign(kept.home, where) else ""
-    took = f"{size_text(kept.size)} packed to {size_text(kept.stored)}"
-    when = f"last written {clock.format_minute(kept.ended)}"
-    rows = [kept.title, f"   {kept.session_id} · {took} · {when}{gone}"]
-    for state in earlier_states(kept):
-        rows.append(f"   before that: {kept.session_id}@{name_earlier_state(state)}")
-    rows += [] if kept.complete else ["   some of its files could not be archived"]
+        only_copy = ", only here"
+    only_copy += f", of {archived.home}" if is_foreign(archived.home, where) else ""
+    sizes = f"{size_text(archived.size)} packed to {size_text(archived.stored)}"
+    last_written = f"last written {clock.format_minute(archived.ended)}"
+    rows = [archived.title, f"   {archived.session_id} · {sizes} · {last_written}{only_copy}"]
+    for state in earlier_states(archived):
+        rows.append(f"   before that: {archived.session_id}@{name_earlier_state(state)}")
+    rows += [] if archived.complete else ["   some of its files could not be archived"]
     return "\n".join(rows)
 
 
-def print_list(options: SessionsOptions, project: Project | None, scope: str) -> None:
+def print_archived_page(options: SessionsOptions, project: Project | None, scope: str) -> None:
     """Print a page of the sessions that only the vault has, of a project or of all.
 
     The last written comes first.
     """
     archive_lost(options.where)
-    present = set()
+    present_ids = set()
     for session in all_sessions(options.where):
-        present.add(session.session_id)
-    gone = all_archived(options.where, present)
-    wanted = []
-    for kept in gone:
+        present_ids.add(session.session_id)
+    archived_only = all_archived(options.where, present_ids)
+    listed = []
+    for kept in archived_only:
         if project is None or project.holds([kept.cwd], kept.project):
-            wanted.append(kept)
+            listed.append(kept)
     end = options.offset + options.limit if options.limit else None
-    shown = list(islice(wanted, options.offset, end))
+    shown = list(islice(listed, options.offset, end))
     data = {
         "scope": scope,
         "offset": options.offset,
-        "more": len(wanted) > options.offset + len(shown),
-        "files": len(gone),
+        "more": len(listed) > options.offset + len(shown),
+        "files": len(archived_only),
         "helpers": 0,
         "sessions": [],
         "archived": shown,
@@ -80,16 +80,16 @@ def _archived_list_text(shown: Sequence[ArchivedSession]) -> str:
             "--list shows them."
         )
     rows = []
-    for kept in shown:
+    for session in shown:
         rows.append(
             (
-                kept.session_id[:SHORT],
-                clock.format_minute(kept.ended),
-                size_text(kept.size),
-                size_text(kept.stored),
-                clock.format_minute(kept.archived_at)[:10],
-                plain_line(kept.title),
+                session.session_id[:SHORT],
+                clock.format_minute(session.ended),
+                size_text(session.size),
+                size_text(session.stored),
+                clock.format_minute(session.archived_at)[:10],
+                plain_line(session.title),
             )
         )
-    table = column_table(HEADS, rows, len(HEADS), shutil.get_terminal_size().columns)
+    table = column_table(HEADINGS, rows, len(HEADINGS), shutil.get_terminal_size().columns)
     return f"{table}\nBack to the client: {shell_command('restore ID')}"

@@ -25,9 +25,9 @@ def slash(options: SlashOptions) -> None:
         raise click.UsageError(f"there is no slash command '{options.trigger}'")
     text = sys.stdin.buffer.read(MAX_INPUT).decode("utf-8", "replace").strip()
     trigger = trigger._replace(text=text, hooked=False)
-    shown = card_of_trigger(trigger, {"session_id": options.session_id})
+    card = card_of_trigger(trigger, {"session_id": options.session_id})
     click.echo(
-        plain_text(shown)
+        plain_text(card)
         or (
             f"resume-hooks: {trigger.name(trigger.verb)} is switched off "
             f"({shell_command('config triggers_off')})."

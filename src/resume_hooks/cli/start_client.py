@@ -19,8 +19,8 @@ from resume_hooks.sessions.agents.registry import agent_named, name_at
 from resume_hooks.system import programs
 from resume_hooks.system.invocation import quote_word
 
-CONFIG = "CLAUDE_CONFIG_DIR"
-_OUTER = frozenset(
+CONFIG_VARIABLE = "CLAUDE_CONFIG_DIR"
+_CLIENT_VARIABLES = frozenset(
     {
         "CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SESSION_ID", "CLAUDE_CODE_CHILD_SESSION",
         "CLAUDE_CODE_SESSION_ATTENDED", "CLAUDE_CODE_EXECPATH", "CLAUDE_PID", "CLAUDE_EFFORT", "CLAUDE_PROJECT_DIR",
@@ -31,7 +31,7 @@ _OUTER = frozenset(
 the session. Other variables with this prefix are the user's settings."""
 
 
-class Start(NamedTuple):
+class ClientStart(NamedTuple):
     """A session to start in ``folder``; ``config`` is its config home if not ours, ``agent`` is its agent."""
 
     session_id: str
@@ -45,65 +45,65 @@ class Start(NamedTuple):
         command = agent_named(self.agent, Where()).commands(self.session_id, self.folder).shell
         if not self.config:
             return command
-        cd, _, start = command.rpartition("claude ")
-        usual = self.config == Where({"HOME": os.path.expanduser("~")}).config
-        if usual:
-            with_config = f"env -u {CONFIG}"
+        folder_command, _, arguments = command.rpartition("claude ")
+        is_default = self.config == Where({"HOME": os.path.expanduser("~")}).config
+        if is_default:
+            config_command = f"env -u {CONFIG_VARIABLE}"
         else:
-            with_config = f"{CONFIG}={quote_word(self.config)}"
-        return f"{cd}{with_config} claude {start}"
+            config_command = f"{CONFIG_VARIABLE}={quote_word(self.config)}"
+        return f"{folder_command}{config_command} claude {arguments}"
 
 
-def start_of_session(session_id: str, path: str, folder: str, where: Where) -> Start:
+def client_start(session_id: str, path: str, folder: str, where: Where) -> ClientStart:
     """Return the start of the session at ``path``, whose home is ``folder``.
 
     Other agents find their sessions from any folder.
     """
     agent = name_at(path, where)
     if agent != NAME:
-        return Start(session_id, folder if os.path.isdir(folder) else "", agent=agent)
+        return ClientStart(session_id, folder if os.path.isdir(folder) else "", agent=agent)
     projects = os.path.dirname(os.path.dirname(os.path.abspath(path)))
     config = os.path.dirname(projects)
-    known = os.path.basename(projects) == "projects" and config != where.config
-    return Start(session_id, folder, config if known else "")
+    is_other_config = os.path.basename(projects) == "projects" and config != where.config
+    return ClientStart(session_id, folder, config if is_other_config else "")
 
 
-def client_environment(begun: Start, where: Where) -> dict[str, str]:
+def client_environment(start: ClientStart, where: Where) -> dict[str, str]:
     """Return the environment of the client."""
-    env = {name: value for name, value in where.environ.items() if name not in _OUTER} | {
-        "PWD": begun.folder or os.getcwd()
-    }
-    if begun.config:
+    environment = {
+        name: value for name, value in where.environ.items() if name not in _CLIENT_VARIABLES
+    } | {"PWD": start.folder or os.getcwd()}
+    if start.config:
         # The usual config home must not be named in the environment: the client would then look for
         # .claude.json in it.
-        env.pop(CONFIG, None)
-        if begun.config != Where(env).config:
-            env[CONFIG] = begun.config
-    return env
+        environment.pop(CONFIG_VARIABLE, None)
+        if start.config != Where(environment).config:
+            environment[CONFIG_VARIABLE] = start.config
+    return environment
 
 
-def become_client(begun: Start) -> NoReturn:
+def become_client(start: ClientStart) -> NoReturn:
     """Become the client. Raise ResumeHooksError, with the command, if it is missing or cannot start."""
-    program, path, words = agent_named(begun.agent, Where()).launch(begun.session_id)
+    program, path, words = agent_named(start.agent, Where()).launch(start.session_id)
     if path is None:
         raise ResumeHooksError(
-            f"{program} is not installed, or not on PATH", f"By hand: {begun.command}"
+            f"{program} is not installed, or not on PATH", f"By hand: {start.command}"
         )
     sys.stdout.flush()
     try:
-        with _usual_pipes():
+        with _default_pipe_signal():
             programs.become_program(
-                path, words, begun.folder or os.getcwd(), client_environment(begun, Where())
+                path, words, start.folder or os.getcwd(), client_environment(start, Where())
             )
     except OSError as error:
         raise ResumeHooksError(
-            f"{program} can't be started in {begun.folder}: {error.strerror}",
-            f"By hand: {begun.command}",
+            f"{program} can't be started in {start.folder}: {error.strerror}",
+            f"By hand: {start.command}",
         ) from error
 
 
 @contextlib.contextmanager
-def _usual_pipes() -> Iterator[None]:
+def _default_pipe_signal() -> Iterator[None]:
     """Restore the default SIGPIPE in the block: Python ignores it, and the new program would inherit that."""
     if not hasattr(signal, "SIGPIPE"):
         yield

@@ -19,9 +19,9 @@ from resume_hooks.archive.vault.delete import Deletion
 from resume_hooks.archive.vault.lookup import earlier_states
 from resume_hooks.archive.vault.trash import StrayFolder
 from resume_hooks.cli.output import facts_table, print_text
-from resume_hooks.cli.show_archived import kept_text
+from resume_hooks.cli.show_archived import archived_text
 from resume_hooks.cli.verbs.archives import DeleteOptions, RestoreOptions
-from resume_hooks.cli.with_fields import With
+from resume_hooks.cli.with_fields import WithFields
 from resume_hooks.errors import SessionNotFound, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.layout import path_of_place
@@ -31,8 +31,8 @@ from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.system.invocation import resume_command, shell_command
 from resume_hooks.system.text import format_count
 
-STAYS = "The vault still has a copy of {title}. To remove that, too: {command}"
-SHOWN = 10  # derived sessions that are listed
+VAULT_COPY_NOTE = "The vault still has a copy of {title}. To remove that, too: {command}"
+MAX_SHOWN = 10  # derived sessions that are listed
 
 NOT_DELETED: dict[str, Any] = {
     "session": None, "open": "", "derived": [], "kept": "", "copies": [], "emptied": [], "strays": [], "written": False,
@@ -45,7 +45,7 @@ NOT_RESTORED: dict[str, Any] = {
     "strays": [],
     "written": False,
 }
-INTERRUPTED = "the delete was interrupted: restore joins both halves"
+INTERRUPTED_NOTE = "the delete was interrupted: restore joins both halves"
 
 
 def delete_session(options: DeleteOptions) -> None:
@@ -58,7 +58,7 @@ def delete_session(options: DeleteOptions) -> None:
         raise UsageError(
             "--older-than and --damaged belong to --empty-trash", "Leave them out, or SESSION."
         )
-    for delete_by_option in options.asked_of_parts(questions.delete_by_option):
+    for delete_by_option in options.functions_for_part_options(questions.delete_by_option):
         delete_by_option(options)
         return
     asks = options.asks("Deleting")
@@ -70,34 +70,34 @@ def delete_session(options: DeleteOptions) -> None:
         )
 
 
-def _delete_session(decided: Deletion, options: DeleteOptions, *, asks: bool) -> None:
+def _delete_session(deletion: Deletion, options: DeleteOptions, *, asks: bool) -> None:
     if not (options.force or options.dry_run):
-        delete.require_quiet(decided.session, options.where)
+        delete.require_quiet(deletion.session, options.where)
     if asks:
-        print_text(deletion_facts(decided, options.where))
-    agreed = options.agreed("Move it to the trash?", asks=asks)
-    if agreed:
-        entry = delete.move_to_trash(decided, options.where, force=options.force)
+        print_text(deletion_facts(deletion, options.where))
+    is_agreed = options.confirm_write("Move it to the trash?", is_asking=asks)
+    if is_agreed:
+        entry = delete.move_to_trash(deletion, options.where, force=options.force)
     else:
-        entry = decided.entry
-    data = NOT_DELETED | {"session": entry, "open": decided.open, "written": agreed}
-    data["derived"] = [child.row for child in decided.derived]
+        entry = deletion.entry
+    data = NOT_DELETED | {"session": entry, "open": deletion.open, "written": is_agreed}
+    data["derived"] = [child.row for child in deletion.derived]
 
     def text() -> str:
-        if agreed:
+        if is_agreed:
             facts = [
                 ("deleted", entry.title),
                 ("id", entry.session_id),
-                ("file", decided.session.path),
+                ("file", deletion.session.path),
             ]
-            facts += [("project", entry.cwd or "unknown"), ("holds", held_text(entry))]
+            facts += [("project", entry.cwd or "unknown"), ("holds", size_of_files_text(entry))]
             return f"{facts_table(facts)}\n\nBring it back: {shell_command(f'restore {entry.locator}')}"
         if asks:
             return "Nothing was deleted."
-        return f"{deletion_facts(decided, options.where)}\n\nNothing was deleted."
+        return f"{deletion_facts(deletion, options.where)}\n\nNothing was deleted."
 
     notes = []
-    if agreed:
+    if is_agreed:
         notes += _archived_ids_left([entry], options.where)
         for notes_after_delete in seam.answers(questions.notes_after_delete):
             notes += notes_after_delete(entry.session_id, options.where)
@@ -107,7 +107,7 @@ def _delete_session(decided: Deletion, options: DeleteOptions, *, asks: bool) ->
 def _archived_ids_left(entries: Sequence[ArchivedSession], where: Where) -> list[str]:
     kept = (entry for entry in entries if archived_of_id(entry.session_id, where))
     return [
-        STAYS.format(
+        VAULT_COPY_NOTE.format(
             title=entry.title, command=shell_command(f"archive --forget {entry.session_id}")
         )
         for entry in kept
@@ -117,92 +117,98 @@ def _archived_ids_left(entries: Sequence[ArchivedSession], where: Where) -> list
 def _empty_trash(options: DeleteOptions, *, asks: bool) -> None:
     limit = (clock.to_milliseconds(clock.now()) or 0) - (options.older_than or 0) * 1000 * clock.DAY
     deleted = trash.all_deleted(options.where)
-    found = [entry for entry in deleted if (clock.to_milliseconds(entry.deleted_at) or 0) <= limit]
-    wanted = [entry for entry in found if entry.complete]
+    old_enough = [
+        entry for entry in deleted if (clock.to_milliseconds(entry.deleted_at) or 0) <= limit
+    ]
+    complete = [entry for entry in old_enough if entry.complete]
     strays = trash.stray_folders(options.where)
-    also = [stray for stray in strays if stray.gone or options.damaged]
-    what = _trash_question(wanted, also)
-    if asks and what:
-        rows = [f"{entry.title} · {entry.session_id} · {size_text(entry.size)}" for entry in wanted]
-        print_text("\n".join([*rows, *stray_lines(also)]))
-    agreed = bool(what) and options.agreed(f"Remove {what}, for good?", asks=asks)
-    if agreed:
-        gone = delete.empty_trash(wanted, options.where, also)
+    removable_strays = [stray for stray in strays if stray.gone or options.damaged]
+    description = _trash_question(complete, removable_strays)
+    if asks and description:
+        rows = [
+            f"{entry.title} · {entry.session_id} · {size_text(entry.size)}" for entry in complete
+        ]
+        print_text("\n".join([*rows, *stray_lines(removable_strays)]))
+    is_agreed = bool(description) and options.confirm_write(
+        f"Remove {description}, for good?", is_asking=asks
+    )
+    if is_agreed:
+        removed = delete.empty_trash(complete, options.where, removable_strays)
     else:
-        gone = wanted
-    data = NOT_DELETED | {"emptied": gone, "strays": also}
+        removed = complete
+    data = NOT_DELETED | {"emptied": removed, "strays": removable_strays}
 
     def text() -> str:
-        if agreed:
+        if is_agreed:
             return (
                 "Removed for good: "
-                f"{_trash_question(gone, also) or 'nothing; another command was faster'}."
+                f"{_trash_question(removed, removable_strays) or 'nothing; another command was faster'}."
             )
-        if not what:
+        if not description:
             if options.older_than:
                 age = f" that was deleted {options.older_than} days ago"
             else:
                 age = ""
             return f"There is nothing in the trash{age}."
-        return f"{what} would be removed for good. Nothing was removed."
+        return f"{description} would be removed for good. Nothing was removed."
 
     notes = [
         f"{line} --damaged removes it."
-        for line in stray_lines([stray for stray in strays if stray not in also])
+        for line in stray_lines([stray for stray in strays if stray not in removable_strays])
     ]
-    if skipped := len(found) - len(wanted):
+    if skipped := len(old_enough) - len(complete):
         notes.append(
             f"{skipped:,} interrupted deletes stay: restore them first. "
             f"{shell_command('restore --list')}"
         )
     options.emit(
-        data | {"written": agreed},
+        data | {"written": is_agreed},
         text,
-        [*notes, *(_archived_ids_left(gone, options.where) if agreed else [])],
+        [*notes, *(_archived_ids_left(removed, options.where) if is_agreed else [])],
     )
 
 
 def _trash_question(entries: Sequence[ArchivedSession], strays: Sequence[StrayFolder]) -> str:
     damaged = sum(not stray.gone for stray in strays)
-    half = len(strays) - damaged
-    said = [format_count(len(entries), "session")] if entries else []
-    said += [f"{half:,} half-removed"] if half else []
-    said += [format_count(damaged, "unknown folder")] if damaged else []
+    half_removed = len(strays) - damaged
+    parts = [format_count(len(entries), "session")] if entries else []
+    parts += [f"{half_removed:,} half-removed"] if half_removed else []
+    parts += [format_count(damaged, "unknown folder")] if damaged else []
     size = size_text(sum(entry.size for entry in entries) + sum(stray.size for stray in strays))
-    if said:
-        return f"{' and '.join(said)}, {size}"
+    if parts:
+        return f"{' and '.join(parts)}, {size}"
     return ""
 
 
-def deletion_facts(decided: Deletion, where: Where) -> str:
+def deletion_facts(deletion: Deletion, where: Where) -> str:
     """Return the facts that a user should see before a session is deleted."""
-    entry = decided.entry
+    entry = deletion.entry
     facts = [
         ("session", entry.title),
         ("id", entry.session_id),
-        ("file", decided.session.path),
+        ("file", deletion.session.path),
         ("project", entry.cwd or "unknown"),
         ("last written", clock.format_minute(entry.ended)),
-        ("takes", held_text(entry)),
+        ("takes", size_of_files_text(entry)),
     ]
-    if decided.open:
-        facts.append(("open", decided.open))
-    return facts_table(facts) + _dependents_text(decided, where)
+    if deletion.open:
+        facts.append(("open", deletion.open))
+    return facts_table(facts) + _dependents_text(deletion, where)
 
 
-def _dependents_text(decided: Deletion, where: Where) -> str:
-    if not decided.derived:
+def _dependents_text(deletion: Deletion, where: Where) -> str:
+    if not deletion.derived:
         return ""
-    count = len(decided.derived)
+    count = len(deletion.derived)
     lines = [f"\n\n{format_count(count, 'session')} came from it and will miss it:"]
-    for child in decided.derived[:SHOWN]:
+    for child in deletion.derived[:MAX_SHOWN]:
         lines.append(f"  {child.row.session_id}  {word_of(child.row.kind)}  {child.row.title}")
-    lines += [f"  and {count - SHOWN:,} more"] if count > SHOWN else []
-    kept = archived_of_id(decided.session.session_id, where) is not None
+    lines += [f"  and {count - MAX_SHOWN:,} more"] if count > MAX_SHOWN else []
+    is_archived = archived_of_id(deletion.session.session_id, where) is not None
     lines.append(
-        f"Their lineage will say {'(archived copy): the vault has one' if kept else '(file gone)'}."
+        f"Their lineage will say {'(archived copy): the vault has one' if is_archived else '(file gone)'}."
     )
-    if any(child.row.derivation_type == "trimmed" for child in decided.derived):
+    if any(child.row.derivation_type == "trimmed" for child in deletion.derived):
         lines.append(
             "It has the originals of their trimmed contents: until it is restored, read and "
             "untrim can't find that."
@@ -220,37 +226,45 @@ def restore_session(options: RestoreOptions) -> None:
     if options.locator is None:
         _print_restorable(options)
         return
-    found = _find_deleted_or_archived(options.locator, options.where)
-    decided = restore.plan_restore(found, options.where)
+    archived = _find_deleted_or_archived(options.locator, options.where)
+    restore_plan = restore.plan_restore(archived, options.where)
     if not options.dry_run:
-        decided = restore.restore_session(decided, options.where)
-    count, deleted = len(decided.pieces), bool(found.deleted_at)
+        restore_plan = restore.restore_session(restore_plan, options.where)
+    count, deleted = len(restore_plan.pieces), bool(archived.deleted_at)
     is_written = not options.dry_run and (deleted or count > 0)
     if options.dry_run:
-        done = "would restore"
+        result_label = "would restore"
     elif is_written:
-        done = "restored"
+        result_label = "restored"
     else:
-        done = "is there"
-    facts = [(done, decided.archived.title), ("id", decided.session_id), ("file", decided.path)]
+        result_label = "is there"
+    facts = [
+        (result_label, restore_plan.archived.title),
+        ("id", restore_plan.session_id),
+        ("file", restore_plan.path),
+    ]
     if deleted:
-        session = found if options.dry_run else With(found, {"kept_in": ""})
+        session = archived if options.dry_run else WithFields(archived, {"kept_in": ""})
         data = NOT_RESTORED | {"session": session}
-        facts.append(("holds", held_text(found)))
+        facts.append(("holds", size_of_files_text(archived)))
     else:
-        data = NOT_RESTORED | {"kept": decided}
+        data = NOT_RESTORED | {"kept": restore_plan}
         facts.append(("files", f"{count:,}"))
     data["written"] = is_written
 
     def text() -> str:
         if options.dry_run:
             return f"{facts_table(facts)}\n\nNothing was written."
-        shell = resume_command(found.cwd, decided.session_id)
+        shell = resume_command(archived.cwd, restore_plan.session_id)
         return facts_table(
-            [*facts, ("in Claude Code", f"/resume {decided.session_id}"), ("in a shell", shell)]
+            [
+                *facts,
+                ("in Claude Code", f"/resume {restore_plan.session_id}"),
+                ("in a shell", shell),
+            ]
         )
 
-    options.emit(data, text, decided.warnings)
+    options.emit(data, text, restore_plan.warnings)
 
 
 def _find_deleted_or_archived(locator: str, where: Where) -> ArchivedSession:
@@ -260,22 +274,22 @@ def _find_deleted_or_archived(locator: str, where: Where) -> ArchivedSession:
     """
     deleted = trash.all_deleted(where)
     for by_part in (False, True):
-        for of in (deleted, None):
+        for candidates in (deleted, None):
             with contextlib.suppress(SessionNotFound):
-                return lookup.find_archived(locator, where, of, by_part=by_part)
-    said = f"Neither the trash nor the vault holds a session '{locator.strip()}'"
+                return lookup.find_archived(locator, where, candidates, by_part=by_part)
+    message = f"Neither the trash nor the vault holds a session '{locator.strip()}'"
     if not (deleted or all_archived(where)):
-        raise SessionNotFound(f"{said}: both are empty", "See: resume-hooks sessions")
-    raise SessionNotFound(said, "See what can be restored: resume-hooks restore --list")
+        raise SessionNotFound(f"{message}: both are empty", "See: resume-hooks sessions")
+    raise SessionNotFound(message, "See what can be restored: resume-hooks restore --list")
 
 
 def stray_lines(strays: Sequence[StrayFolder]) -> list[str]:
     """Return lines on folders in the trash that are not sessions: half-removed ones counted, others one by one."""
-    gone = [stray for stray in strays if stray.gone]
-    size = size_text(sum(stray.size for stray in gone))
-    if gone:
+    half_removed = [stray for stray in strays if stray.gone]
+    size = size_text(sum(stray.size for stray in half_removed))
+    if half_removed:
         lines = [
-            f"{len(gone):,} half-removed, {size}: resume-hooks delete --empty-trash finishes that."
+            f"{len(half_removed):,} half-removed, {size}: resume-hooks delete --empty-trash finishes that."
         ]
     else:
         lines = []
@@ -289,30 +303,30 @@ def stray_lines(strays: Sequence[StrayFolder]) -> list[str]:
     ]
 
 
-def held_text(entry: ArchivedSession) -> str:
+def size_of_files_text(entry: ArchivedSession) -> str:
     """Return the size of a session's files."""
     return f"{size_text(entry.size)} in {format_count(len(entry.parts), 'file')}"
 
 
 def _print_restorable(options: RestoreOptions) -> None:
     where = options.where
-    found, strays = trash.all_deleted(where), trash.stray_folders(where)
+    deleted, strays = trash.all_deleted(where), trash.stray_folders(where)
     archived = all_archived(where)
-    kept = []
+    restorable = []
     for each in archived:
         if earlier_states(each) or not os.path.lexists(path_of_place(each.place, where, each.home)):
-            kept.append(each)
-    data = NOT_RESTORED | {"trash": found, "strays": strays}
-    data["vault"] = kept
+            restorable.append(each)
+    data = NOT_RESTORED | {"trash": deleted, "strays": strays}
+    data["vault"] = restorable
 
     def text() -> str:
-        gone = (
-            "\n".join([*map(_row_of_entry, found), *stray_lines(strays)]) or "The trash is empty."
+        trash_text = (
+            "\n".join([*map(_row_of_entry, deleted), *stray_lines(strays)]) or "The trash is empty."
         )
         return "\n".join(
-            [gone, "", "In the vault:", *(kept_text(each, where) for each in kept)]
-            if kept
-            else [gone]
+            [trash_text, "", "In the vault:", *(archived_text(each, where) for each in restorable)]
+            if restorable
+            else [trash_text]
         )
 
     options.emit(data, text)
@@ -323,5 +337,5 @@ def _row_of_entry(entry: ArchivedSession) -> str:
     if entry.complete:
         note = ""
     else:
-        note = f"\n   {click.style(INTERRUPTED, fg='yellow')}"
+        note = f"\n   {click.style(INTERRUPTED_NOTE, fg='yellow')}"
     return f"{entry.title}\n   {entry.locator} · {size_text(entry.size)} · {when}{note}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from resume_hooks import questions
 from resume_hooks.cli.child import (
-    caller_of,
+    caller_of_options,
     checks_text,
     print_child,
     receipt_text,
@@ -29,7 +29,7 @@ from resume_hooks.sessions.project_folder import home_folder
 
 def trim_session(options: TrimOptions) -> Receipt:
     """Create the child, or let a part do so if its option was given, or rewrite the session in place."""
-    for trim_by_option in options.asked_of_parts(questions.trim_by_option):
+    for trim_by_option in options.functions_for_part_options(questions.trim_by_option):
         return trim_by_option(options)
     if options.force and not options.in_place:
         raise UsageError(
@@ -44,12 +44,12 @@ def trim_session(options: TrimOptions) -> Receipt:
             "--start would open an open session a second time", "Leave --start or --force out."
         )
     require_client(options)
-    typed = TypedOptions._make(getattr(options, name) for name in TypedOptions._fields)
-    trim_options = options_of(typed)
+    typed_options = TypedOptions._make(getattr(options, name) for name in TypedOptions._fields)
+    trim_options = options_of(typed_options)
     if options.in_place:
         return _trim_in_place(trim_options, options)
     session = options.locate_session(foreign=True)
-    outcome = trim(session, trim_options, caller_of(options))
+    outcome = trim(session, trim_options, caller_of_options(options))
     plan, receipt = outcome.plan, outcome.receipt
 
     def text() -> str:
@@ -64,28 +64,36 @@ def _trim_in_place(trim_options: Options, options: TrimOptions) -> Receipt:
     session = options.locate_session()
     require_folder(options, home_folder(session.head_tail, options.where))
     if options.dry_run:
-        done = in_place.plan_in_place(session, options.where, trim_options)
+        in_place_trim = in_place.plan_in_place(session, options.where, trim_options)
     else:
-        done = in_place.write_in_place(session, options.where, trim_options, force=options.force)
-    more = {"savings": done.plan, "in_place": True, "backup": done.backup or None}
-    return print_child(options, done.receipt, more, lambda: _text_in_place(done))
+        in_place_trim = in_place.write_in_place(
+            session, options.where, trim_options, force=options.force
+        )
+    fields = {
+        "savings": in_place_trim.plan,
+        "in_place": True,
+        "backup": in_place_trim.backup or None,
+    }
+    return print_child(
+        options, in_place_trim.receipt, fields, lambda: _text_in_place(in_place_trim)
+    )
 
 
-def _text_in_place(done: InPlaceTrim) -> str:
-    made = done.receipt
-    if not made.written:
-        return f"{preview_trim(done.plan)}\n\nNothing was written."
+def _text_in_place(in_place_trim: InPlaceTrim) -> str:
+    receipt = in_place_trim.receipt
+    if not receipt.written:
+        return f"{preview_trim(in_place_trim.plan)}\n\nNothing was written."
     return facts_table(
         [
-            ("rewrote", made.title),
-            ("id", made.session_id),
-            ("file", made.file),
-            ("backup", done.backup),
-            ("tokens", f"{made.tokens_before:,} -> about {made.tokens_after:,}"),
-            *(("note", sentence) for sentence in remark_lines(done.plan)),
-            ("checks", checks_text(made)),
-            ("in Claude Code", made.in_client),
-            ("in a shell", made.shell),
+            ("rewrote", receipt.title),
+            ("id", receipt.session_id),
+            ("file", receipt.file),
+            ("backup", in_place_trim.backup),
+            ("tokens", f"{receipt.tokens_before:,} -> about {receipt.tokens_after:,}"),
+            *(("note", sentence) for sentence in remark_lines(in_place_trim.plan)),
+            ("checks", checks_text(receipt)),
+            ("in Claude Code", receipt.in_client),
+            ("in a shell", receipt.shell),
         ]
     )
 
@@ -93,12 +101,12 @@ def _text_in_place(done: InPlaceTrim) -> str:
 def untrim_session(options: UntrimOptions) -> None:
     """Create the child with the originals."""
     require_client(options)
-    options.refuse_together("everything", "record")
+    options.refuse_combination("everything", "record")
     session = locate_trim(options.locator, options.where)
     spec = UntrimSpec(options.everything, options.record, options.strict)
-    outcome = untrim(session, spec, caller_of(options))
-    more = {"restoration": outcome.plan}
-    print_child(options, outcome.receipt, more, lambda: _untrimmed_text(outcome))
+    outcome = untrim(session, spec, caller_of_options(options))
+    fields = {"restoration": outcome.plan}
+    print_child(options, outcome.receipt, fields, lambda: _untrimmed_text(outcome))
 
 
 def _untrimmed_text(outcome: OpenedSession[UntrimPlan] | NothingWritten[UntrimPlan]) -> str:

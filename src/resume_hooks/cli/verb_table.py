@@ -62,11 +62,11 @@ _CORE = {
 }
 """The core's verbs: the family, a module of ``verbs`` and of ``schema``, and the line in the help."""
 
-_ALL = {
+_ROWS = {
     name: _CORE.get(name) or part_table.VERBS[name][:2]
     for name in insert_part_names(_CORE, part_table.VERBS)
 }
-VERBS = {name: line for name, (_, line) in _ALL.items() if line}
+VERBS = {name: line for name, (_, line) in _ROWS.items() if line}
 """Every verb that the help lists, in order; ``slash`` is for slash commands and stays hidden."""
 
 ALIASES = {
@@ -76,7 +76,7 @@ ALIASES = {
 }
 """Other names for verbs, each with the words that it stands for."""
 
-REPLACED = {
+FORMER_VERBS = {
     "resolve": "info",
     "tag": "rename --tag",
     "completion": "install --completion",
@@ -89,21 +89,21 @@ REPLACED = {
 
 def is_verb(name: str) -> bool:
     """Check whether a name is a verb, a former verb, or a verb of a part that is not installed."""
-    return name in _CORE or name in part_table.VERBS or name in REPLACED
+    return name in _CORE or name in part_table.VERBS or name in FORMER_VERBS
 
 
 def command_of_verb(verb: str) -> click.Command:
     """Return the command of a verb. Raise UsageError for a former verb, and for one whose part is missing."""
-    if verb in REPLACED:
+    if verb in FORMER_VERBS:
         raise UsageError(
-            f"`{verb}` is `{REPLACED[verb]}` now",
-            f"resume-hooks {REPLACED[verb].split()[0]} --help",
+            f"`{verb}` is `{FORMER_VERBS[verb]}` now",
+            f"resume-hooks {FORMER_VERBS[verb].split()[0]} --help",
         )
     module = verb_module(verb) or f"{__package__}.verbs.{_CORE[verb][0]}"
-    declared: click.Command = getattr(
+    command: click.Command = getattr(
         importlib.import_module(module), f"{class_name(verb)}Options"
     ).command()
-    return declared
+    return command
 
 
 def form_module(verb: str) -> str:

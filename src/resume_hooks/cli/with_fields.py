@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 
-class With(NamedTuple):
+class WithFields(NamedTuple):
     """One of our values, and documented fields that it does not have itself."""
 
     value: object

@@ -22,24 +22,24 @@ from resume_hooks.sessions import lineage_block, session_files
 from resume_hooks.sessions.lineage import Ancestor, Family
 from resume_hooks.transcripts.head_tail import HeadTail
 
-LIMIT = 2.0  # seconds; the client waits
-MOST = pending_handoff.MOST
+LIMIT_SECONDS = 2.0  # seconds; the client waits
+MAX_FACTS = pending_handoff.MAX_OPENING
 """The length of the restored text in characters: the hooks of a start can deliver this much."""
 
-MOST_LINEAGE = 1_900
-NEAR = 12_000_000
+MAX_LINEAGE = 1_900
+FIRST_READ = 12_000_000
 """The number of bytes to read first at the end of a session, about eight compactions.
 
 They usually fill the available length.
 """
 
-_HEAD = "Facts about this session from before it was compacted:"
+_FACTS_HEADING = "Facts about this session from before it was compacted:"
 _WORD = late(r"[^\W_][\w./-]{2,}")
-TOLD = 0.8  # a message is not repeated if the summary contains this share of its words
+REPEATED_SHARE = 0.8  # a message is not repeated if the summary contains this share of its words
 
 
 def text_after_compaction(
-    session_id: str, transcript_path: str, most: int = MOST, limit: float = LIMIT
+    session_id: str, transcript_path: str, most: int = MAX_FACTS, limit: float = LIMIT_SECONDS
 ) -> str:
     """Return the facts that a compaction removed and its summary omits, in ``most`` characters.
 
@@ -61,24 +61,24 @@ def _facts_before_compaction(path: str, most: int) -> str:
     session = session_files.session_file(path)
     lineage = Family(Where()).lineage(path)
     rows = lineage[_sessions_before_clear(lineage) :]
-    block = _lineage_text(rows, path) if len(rows) > 1 else ""
-    cleared = set()
+    lineage_text = _lineage_text(rows, path) if len(rows) > 1 else ""
+    cleared_ids = set()
     for row in lineage[: _sessions_before_clear(lineage)]:
-        cleared.add(row.session_id)
-    room = most - len(_HEAD) - len(block) - len("\n\n") * 2
-    known = Opening("")
-    for reach in (NEAR, None):
-        whole = digest_of(session, Where(), reach=reach)
-        digest = without_summary(_without_sessions(whole, cleared))
+        cleared_ids.add(row.session_id)
+    max_digest = most - len(_FACTS_HEADING) - len(lineage_text) - len("\n\n") * 2
+    shown = Opening("")
+    for reach in (FIRST_READ, None):
+        full_digest = digest_of(session, Where(), reach=reach)
+        digest = without_summary(_without_sessions(full_digest, cleared_ids))
         # The state of the folder is useful only together with messages or actions.
         if digest.talk or digest.sections.keys() - {NOW.name}:
-            known = opening(digest, room)
+            shown = opening(digest, max_digest)
         else:
-            known = Opening("")
-        if not whole.passed_over or known.left_out:
+            shown = Opening("")
+        if not full_digest.passed_over or shown.left_out:
             break  # earlier records would not be shown
-    if block or known.text:
-        return "\n\n".join([_HEAD, *filter(None, (block, known.text))])
+    if lineage_text or shown.text:
+        return "\n\n".join([_FACTS_HEADING, *filter(None, (lineage_text, shown.text))])
     return ""
 
 
@@ -89,12 +89,12 @@ def without_summary(digest: Digest) -> Digest:
     )
     if summary is None:
         return digest
-    known = {word.lower() for word in _WORD.findall(summary.text)}
+    summary_words = {word.lower() for word in _WORD.findall(summary.text)}
 
     def is_new(row: DigestEntry | TalkMessage) -> bool:
         words = {word.lower() for word in _WORD.findall(row.text)}
         is_summary = isinstance(row, TalkMessage) and row.kind is Kind.SUMMARY
-        return not is_summary and len(words & known) < TOLD * len(words)
+        return not is_summary and len(words & summary_words) < REPEATED_SHARE * len(words)
 
     return selected(digest, is_new)
 
@@ -105,13 +105,13 @@ def _sessions_before_clear(lineage: Sequence[Ancestor]) -> int:
 
 
 def _lineage_text(rows: Sequence[Ancestor], path: str) -> str:
-    glance = HeadTail(path)
-    secrets = secrets_of_ends(glance, spared=[row.session_id for row in rows])
-    title, session_id = secrets.redact(glance.title), rows[-1].session_id
+    ends = HeadTail(path)
+    secrets = secrets_of_ends(ends, spared=[row.session_id for row in rows])
+    title, session_id = secrets.redact(ends.title), rows[-1].session_id
     block = lineage_block.render_block(
-        rows[:-1], title=title, session_id=session_id, file=path, created=glance.created
+        rows[:-1], title=title, session_id=session_id, file=path, created=ends.created
     )
-    return lineage_block.shorten_block(secrets.redact(block), MOST_LINEAGE)
+    return lineage_block.shorten_block(secrets.redact(block), MAX_LINEAGE)
 
 
 def _without_sessions(digest: Digest, sessions: Collection[str]) -> Digest:

@@ -25,26 +25,26 @@ from resume_hooks.storage.state_file import is_process_running
 from resume_hooks.system.processes import client_pid
 
 MAX_INPUT = 1024 * 1024
-LIMIT = 20.0  # seconds after which no new work begins
+LIMIT_SECONDS = 20.0  # seconds after which no new work begins
 # the limit of a headless run, which may delete old sessions 5 seconds after its start
-HEADLESS_LIMIT = 4.0
-AGAIN = 60 * 60  # seconds until failed work is tried again
+HEADLESS_SECONDS = 4.0
+RETRY_SECONDS = 60 * 60  # seconds until failed work is tried again
 
-INDEX_LIMIT = 240.0
+INDEX_SECONDS = 240.0
 """Seconds until indexing stops; the client ends the hook after 300."""
 
-NICE = 10
-_STAMP = "vault.json"
-_INDEXED = "indexed.json"
+NICENESS = 10
+_VAULT_NOTE = "vault.json"
+_INDEX_NOTE = "indexed.json"
 
 
 def main() -> None:
     """Handle the event on stdin; never raises, and prints nothing."""
     event = reply.read_stdin(MAX_INPUT)
-    if event is None or not is_session_id(reply.field(event, "session_id")):
+    if event is None or not is_session_id(reply.text_field(event, "session_id")):
         return
     with contextlib.suppress(OSError, AttributeError):  # not available on Windows
-        os.nice(NICE)
+        os.nice(NICENESS)
     with contextlib.suppress(OSError, ResumeHooksError):
         archive_in_background(event)
     with contextlib.suppress(
@@ -63,30 +63,37 @@ def archive_in_background(event: dict[str, Any]) -> None:
     """
     headless = reply.is_headless()
     if headless:
-        is_over = _stop_condition(HEADLESS_LIMIT, None)
+        is_over = _stop_condition(HEADLESS_SECONDS, None)
     else:
-        is_over = _stop_condition(LIMIT, client_pid())
+        is_over = _stop_condition(LIMIT_SECONDS, client_pid())
     expiring_sessions.archive_soon_deleted(event, is_over, waiting=False)
     archive_pending(Where(), is_over)
     claims.sweep_claims(Where())
     with contextlib.suppress(OSError):
         hold_sessions.hold_sessions(Where(), is_over)
-    last, now = hook_state.read_note(_STAMP), time.time()
-    look, made, seen = (
-        last[key] if hook_state.is_instant(last.get(key)) else 0 for key in ("look", "made", "seen")
+    note, now = hook_state.read_note(_VAULT_NOTE), time.time()
+    next_run, last_run, archived_until = (
+        note[key] if hook_state.is_instant(note.get(key)) else 0 for key in ("look", "made", "seen")
     )
-    if headless or made <= now < look or not hook_state.claim_note(_STAMP):
+    if headless or last_run <= now < next_run or not hook_state.claim_note(_VAULT_NOTE):
         return
     try:
-        all_seen = archive_parents(Where(), seen if seen <= now else 0, is_over)
+        is_complete = archive_parents(
+            Where(), archived_until if archived_until <= now else 0, is_over
+        )
         policy.apply_policy(Where())
         trash.pack_deleted(Where(), is_over)
-        look = now + (DAY if all_seen else AGAIN)
+        next_run = now + (DAY if is_complete else RETRY_SECONDS)
         hook_state.write_note(
-            _STAMP, {"look": int(look), "made": int(now), "seen": int(now if all_seen else seen)}
+            _VAULT_NOTE,
+            {
+                "look": int(next_run),
+                "made": int(now),
+                "seen": int(now if is_complete else archived_until),
+            },
         )
     finally:
-        hook_state.release_note(_STAMP)
+        hook_state.release_note(_VAULT_NOTE)
 
 
 def update_index() -> None:
@@ -103,14 +110,16 @@ def update_index() -> None:
         bring_up_to_date,
     )  # archiving must work without this module
 
-    begun, pause, wait = int(time.time()), DAY, False
+    started, pause, is_failed = int(time.time()), DAY, False
     try:
-        if bring_up_to_date(Where(), _stop_condition(INDEX_LIMIT, client_pid())).behind:
+        if bring_up_to_date(Where(), _stop_condition(INDEX_SECONDS, client_pid())).behind:
             return
     except ResumeHooksError:
-        pause, wait = AGAIN, True
-    hook_state.write_note(_INDEXED, {"look": begun + pause, "made": begun, "wait": wait})
-    os.utime(hook_state.note_path(_INDEXED), (begun, begun))
+        pause, is_failed = RETRY_SECONDS, True
+    hook_state.write_note(
+        _INDEX_NOTE, {"look": started + pause, "made": started, "wait": is_failed}
+    )
+    os.utime(hook_state.note_path(_INDEX_NOTE), (started, started))
 
 
 def run_parts_in_background() -> None:
@@ -118,12 +127,12 @@ def run_parts_in_background() -> None:
     if reply.is_headless():
         return
     for work_after_start in seam.answers(questions.work_after_start):
-        work_after_start(Where(), _stop_condition(INDEX_LIMIT, client_pid()))
+        work_after_start(Where(), _stop_condition(INDEX_SECONDS, client_pid()))
 
 
 def _stop_condition(seconds: float, client: int | None) -> Callable[[], bool]:
     """Return a function that checks whether ``seconds`` have passed or the client has ended."""
-    until = time.monotonic() + seconds
+    deadline = time.monotonic() + seconds
     return lambda: (
-        time.monotonic() > until or (client is not None and not is_process_running(client))
+        time.monotonic() > deadline or (client is not None and not is_process_running(client))
     )

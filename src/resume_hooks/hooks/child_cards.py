@@ -21,14 +21,14 @@ from resume_hooks.system.invocation import format_remedy
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.head_tail import HeadTail
 
-WHY_CTRL_C = "Ctrl+C clears a full box; twice, or in an empty one, it quits"
+CTRL_C_HINT = "Ctrl+C clears a full box; twice, or in an empty one, it quits"
 
-INTERRUPTED = "[Request interrupted by user"
+INTERRUPTION_START = "[Request interrupted by user"
 """The beginning of the record that a client writes after Esc or Ctrl+C ended a turn."""
 
 
 def child_card(
-    done: str,
+    action: str,
     receipt: Receipt,
     copied: CopyResult,
     facts: Sequence[str],
@@ -36,26 +36,28 @@ def child_card(
     slash: bool,
     parent: Session | None = None,
 ) -> str:
-    """Return the card of a new session: ``done`` names the action, ``facts`` describe the child's content.
+    """Return the card of a new session: ``action`` names the action, ``facts`` describe the child's content.
 
     ``parent`` is the parent session if it was read.
     """
     if slash:
         busy = False
     elif parent is not None and parent.path == receipt.parent_file and parent.is_unchanged:
-        busy = is_answering(parent.head_tail)
+        busy = is_turn_unfinished(parent.head_tail)
     else:
-        busy = is_busy(receipt.parent_file)
+        busy = is_model_busy(receipt.parent_file)
     # While the model is working, the client shows 40 columns of the last line, and none of it if
     # any line is wide (2.1.330).
     if busy and copied.how != "not copied":
-        keys = " · paste when done"
+        paste_hint = " · paste when done"
     else:
-        keys = ""
-    again = f"Nothing new was made; this is the session from your last {word_of(receipt.kind)}."
-    lines = [f"{done}{keys} · {copied.sentence('the /resume line')}", f"  {receipt.title}"]
+        paste_hint = ""
+    repeat_note = (
+        f"Nothing new was made; this is the session from your last {word_of(receipt.kind)}."
+    )
+    lines = [f"{action}{paste_hint} · {copied.sentence('the /resume line')}", f"  {receipt.title}"]
     if not receipt.written:
-        lines.append(f"  {again}")
+        lines.append(f"  {repeat_note}")
     lines.append(f"  {receipt.sizes}")
     for fact in facts:
         lines.append(f"  {fact}")
@@ -67,7 +69,7 @@ def child_card(
     if not busy:
         lines.append(f"  in a shell       {receipt.shell}")
     if not (slash or busy):
-        lines.append(f"  {WHY_CTRL_C}")
+        lines.append(f"  {CTRL_C_HINT}")
     lines.append(_last_card_line(copied, slash=slash, busy=busy))
     return "\n".join(lines)
 
@@ -101,15 +103,15 @@ def paste_line(copied: CopyResult, *, slash: bool, busy: bool) -> str:
     return "Copied. Text in box? Ctrl+C once, paste."
 
 
-def is_busy(path: str) -> bool:
+def is_model_busy(path: str) -> bool:
     """Check whether the model is working: the file ends in a prompt or an unanswered call."""
     try:
-        return is_answering(HeadTail(path))
+        return is_turn_unfinished(HeadTail(path))
     except SessionNotFound:
         return False
 
 
-def is_answering(ends: HeadTail) -> bool:
+def is_turn_unfinished(ends: HeadTail) -> bool:
     """Check whether the model is working in a session, from the two ends of its file."""
     for record in reversed(ends.last_records):
         if record.get("isSidechain") is True:
@@ -121,6 +123,6 @@ def is_answering(ends: HeadTail) -> bool:
             return unfinished or bool(records.calls(record))
         if records.is_prompt(record) or records.results(record):
             return True
-        if records.text(record).startswith(INTERRUPTED):
+        if records.text(record).startswith(INTERRUPTION_START):
             return False
     return False

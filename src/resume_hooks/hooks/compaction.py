@@ -30,68 +30,77 @@ from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import plain_line
 from resume_hooks.transcripts import records
 
-LIMIT = 10.0  # seconds for a decision; only the client waits, not a prompt
+LIMIT_SECONDS = 10.0  # seconds for a decision; only the client waits, not a prompt
 
 SETTING = "compaction"
-TRIM, CLIENT = "trim", "client"
+TRIM_VALUE, CLIENT_VALUE = "trim", "client"
 """The values of the setting for a trim and for the client's own compaction.
 
 Any other value is the size of a handoff.
 """
 
-PAUSES = (0.2, 0.4)
+RETRY_PAUSES = (0.2, 0.4)
 """Seconds before each new attempt to read the file: the client may still be writing it."""
 
-AUTO, LINE = "auto", "line"
+AUTO_TRIGGER, LINE_TRIGGER = "auto", "line"
 """The triggers of automatic compactions: the context is full, or it passed the configured line."""
 
-REST = 5  # prompts that the user must type after a compaction before the line applies again
-SHRUNK = 0.5  # the target size of an automatic compaction, as a share of the context or of the line
+MIN_TURNS_BETWEEN = (
+    5  # prompts that the user must type after a compaction before the line applies again
+)
+TARGET_SHARE = (
+    0.5  # the target size of an automatic compaction, as a share of the context or of the line
+)
 # the largest acceptable result, as a share of the context: above it the client would soon compact
 # again
-FITS = 0.8
-BESIDE_TRIM = 3_900  # characters of restored facts that accompany a trimmed conversation
+LARGEST_SHARE = 0.8
+MAX_FACTS = 3_900  # characters of restored facts that accompany a trimmed conversation
 # the note that the user has seen the alternatives to the client's compaction
-TOLD = "asked-compaction.json"
+CHOICE_NOTE = "asked-compaction.json"
 
-DONE = "The session was full and was shrunk in place (compaction {chosen}). "
-LEFT = "Compaction {chosen} would have freed too little, so Claude Code writes its own summary."
+SHRUNK_REMARK = "The session was full and was shrunk in place (compaction {chosen}). "
+FREES_LITTLE_REMARK = (
+    "Compaction {chosen} would have freed too little, so Claude Code writes its own summary."
+)
 """Messages about an automatic compaction, which the user did not expect."""
 
-PASSED = "{chosen}: {before:,}k tokens, now about {after:,}k; back: /untrim"
-TOO_SOON = f"the last compaction is fewer than {REST} turns ago; later turns try again"
-FREES_LITTLE = "{chosen} would free less than a fifth. /handoff starts afresh."
+LINE_REMARK = "{chosen}: {before:,}k tokens, now about {after:,}k; back: /untrim"
+
+TOO_SOON_TEXT = (
+    f"the last compaction is fewer than {MIN_TURNS_BETWEEN} turns ago; later turns try again"
+)
+FREES_LITTLE_AT_LINE = "{chosen} would free less than a fifth. /handoff starts afresh."
 """Messages about a compaction at the line; each fits a row of 80 columns."""
 
-CHOICE = (
+CHOICE_TEXT = (
     "{percent} % of the context is used. Once it is full, Claude Code asks a model for a summary. To shrink it in "
     "place without a model, in a shell: {trim} (removes old tool output), or {size} instead of trim (keeps what was "
     "said and the last turns)"
 )
 """The alternatives to the client's compaction, shown once if the user has not set one."""
 
-TITLE = "(trimmed in place by resume-hooks; no model is asked)"
+IN_PLACE_TITLE = "(trimmed in place by resume-hooks; no model is asked)"
 # the client shows both after its own ``/compact``
-AT_LINE = "({chosen} of resume-hooks; no model is asked)"
+LINE_TITLE = "({chosen} of resume-hooks; no model is asked)"
 
 
-def begin_in_place(text: str, event: dict[str, Any]) -> dict[str, Any]:
+def request_compaction(text: str, event: dict[str, Any]) -> dict[str, Any]:
     """Return the module's instructions for ``/trim here``: run the client's compaction, which then asks the module.
 
     Raise UsageError for a bad option, and NothingToTrim if the client would compact without asking
     the module.
     """
-    if why := why_not_asked(event):
+    if why := reason_not_asked(event):
         raise NothingToTrim(
             f"Nothing was trimmed here: {why}",
             f"A trimmed copy: {shell_command('trim')}, or type /trim.",
         )
     options = text.removeprefix(HERE).strip()
     parse_options(options)
-    return {"compact": TITLE, "options": options}
+    return {"compact": IN_PLACE_TITLE, "options": options}
 
 
-def why_not_asked(event: dict[str, Any]) -> str:
+def reason_not_asked(event: dict[str, Any]) -> str:
     """Return the reason why the client compacts without asking the module, or ``""`` if it asks.
 
     The reason is the policy's file, or, if that cannot be read, that the client has not yet called
@@ -114,35 +123,37 @@ def answer_compaction(event: dict[str, Any]) -> dict[str, Any]:
 
     Raise ResumeHooksError.
     """
-    session_id, where = reply.field(event, "session_id"), Where()
+    session_id, where = reply.text_field(event, "session_id"), Where()
     if is_session_id(session_id):
-        path = reply.transcript(event, session_id, where)
+        path = reply.find_transcript(event, session_id, where)
     else:
         path = None
     if path is None:
         raise NothingToTrim(
             "There is nothing to trim: this session has no transcript yet", "Send a prompt first."
         )
-    work = {AUTO: _compact_when_full, LINE: _compact_at_line}.get(
-        reply.field(event, "trigger"), _trim_asked_for
+    work = {AUTO_TRIGGER: _compact_when_full, LINE_TRIGGER: _compact_at_line}.get(
+        reply.text_field(event, "trigger"), _trim_on_request
     )
-    for pause in PAUSES:
+    for pause in RETRY_PAUSES:
         with contextlib.suppress(PlanOutdated):
             return work(locate.session_file(path), event, where)
         time.sleep(pause)
     return work(locate.session_file(path), event, where)
 
 
-def _trim_asked_for(session: SessionFile, event: dict[str, Any], where: Where) -> dict[str, Any]:
-    with time_limit(shell_command(f"trim {session.session_id}"), LIMIT):
-        scanned = plan.scan_session(session)
-        options = parse_options(reply.field(event, "options"))
-        decided = in_client.plan_in_client(scanned, _shown_messages(event), options, where)
-    if not in_client.pays_in_client(decided.decision, options):
+def _trim_on_request(session: SessionFile, event: dict[str, Any], where: Where) -> dict[str, Any]:
+    with time_limit(shell_command(f"trim {session.session_id}"), LIMIT_SECONDS):
+        scan = plan.scan_session(session)
+        options = parse_options(reply.text_field(event, "options"))
+        plan_in_place = in_client.plan_in_client(scan, _shown_messages(event), options, where)
+    if not in_client.pays_in_client(plan_in_place.decision, options):
         raise NothingToTrim(
-            f"A trim would save about {decided.decision.savings.tokens:,} tokens, too few"
+            f"A trim would save about {plan_in_place.decision.savings.tokens:,} tokens, too few"
         )
-    return _compaction_reply(session.session_id, decided, decided.decision.after.tokens, "")
+    return _compaction_reply(
+        session.session_id, plan_in_place, plan_in_place.decision.after.tokens, ""
+    )
 
 
 def decline_compaction(event: dict[str, Any]) -> Callable[[str], dict[str, Any]]:
@@ -150,23 +161,27 @@ def decline_compaction(event: dict[str, Any]) -> Callable[[str], dict[str, Any]]
 
     The answer is empty unless the user or the line requested the compaction.
     """
-    asked = isinstance(event.get("options"), str) or reply.field(event, "trigger") == LINE
-    return lambda text: {"skip": plain_line(text).removeprefix("resume-hooks: ")} if asked else {}
+    is_requested = (
+        isinstance(event.get("options"), str) or reply.text_field(event, "trigger") == LINE_TRIGGER
+    )
+    return lambda text: (
+        {"skip": plain_line(text).removeprefix("resume-hooks: ")} if is_requested else {}
+    )
 
 
-def compaction_choice(event: dict[str, Any]) -> dict[str, Any]:
+def choice_reply(event: dict[str, Any]) -> dict[str, Any]:
     """Name the alternatives to the client's compaction once, at the percentage in ``args``.
 
     Raise OSError.
     """
-    percent = reply.field(event, "args")
+    percent = reply.text_field(event, "args")
     if not percent.isdigit() or int(percent) < choice_percent().get("tells", 101):
         return {}
-    hook_state.write_note(TOLD, {"at": time.time()})
+    hook_state.write_note(CHOICE_NOTE, {"at": time.time()})
     return {
-        "text": CHOICE.format(
+        "text": CHOICE_TEXT.format(
             percent=percent,
-            trim=shell_command(f"config {SETTING} {TRIM}"),
+            trim=shell_command(f"config {SETTING} {TRIM_VALUE}"),
             size=settings.DEFAULT_HANDOFF_SIZE,
         )
     }
@@ -178,28 +193,36 @@ def choice_percent() -> dict[str, Any]:
     Return ``{}`` if they were shown before, or if the user has chosen one.
     """
     percent = settings.read_number("notice_percent")
-    is_known = settings.load_settings()[SETTING].source != "default" or hook_state.read_note(TOLD)
+    is_known = settings.load_settings()[SETTING].source != "default" or hook_state.read_note(
+        CHOICE_NOTE
+    )
     if not percent or is_known:
         return {}
     return {"tells": percent}
 
 
-def compaction_line() -> dict[str, Any]:
+def line_reply() -> dict[str, Any]:
     """Return the compaction that the module runs at the end of a turn above ``from`` tokens.
 
     Return ``{}`` if the setting has no line.
     """
     chosen, _, tokens = _compaction_setting()
     if tokens:
-        return {"line": {"from": tokens, "trigger": LINE, "compact": AT_LINE.format(chosen=chosen)}}
+        return {
+            "line": {
+                "from": tokens,
+                "trigger": LINE_TRIGGER,
+                "compact": LINE_TITLE.format(chosen=chosen),
+            }
+        }
     return {}
 
 
 def _compaction_setting() -> tuple[str, str, int]:
     """Return the setting, its kind of compaction, and its line in tokens, or 0 for no line."""
-    chosen = str(settings.load_settings()[SETTING].value)
-    way, _, thousands = chosen.partition("@")
-    return chosen, way, 1_000 * int(thousands[:-1] or 0)
+    setting = str(settings.load_settings()[SETTING].value)
+    way, _, size = setting.partition("@")
+    return setting, way, 1_000 * int(size[:-1] or 0)
 
 
 def _compact_when_full(session: SessionFile, event: dict[str, Any], where: Where) -> dict[str, Any]:
@@ -207,13 +230,13 @@ def _compact_when_full(session: SessionFile, event: dict[str, Any], where: Where
 
     Without messages the client writes its own summary.
     """
-    chosen, way, _ = _compaction_setting()
-    if way == CLIENT:
+    setting, way, _ = _compaction_setting()
+    if way == CLIENT_VALUE:
         return {}
-    given = _make_smaller(session, event, where, way)
-    if not given:
-        return {"remark": LEFT.format(chosen=chosen)}
-    return {**given, "remark": DONE.format(chosen=chosen) + given["remark"]}
+    smaller = _shrink_conversation(session, event, where, way)
+    if not smaller:
+        return {"remark": FREES_LITTLE_REMARK.format(chosen=setting)}
+    return {**smaller, "remark": SHRUNK_REMARK.format(chosen=setting) + smaller["remark"]}
 
 
 def _compact_at_line(session: SessionFile, event: dict[str, Any], where: Where) -> dict[str, Any]:
@@ -221,62 +244,65 @@ def _compact_at_line(session: SessionFile, event: dict[str, Any], where: Where) 
 
     Raise NothingToTrim to leave it unchanged.
     """
-    chosen, way, tokens = _compaction_setting()
+    setting, way, tokens = _compaction_setting()
     if tokens:
-        given = _make_smaller(session, event, where, way, tokens)
+        smaller = _shrink_conversation(session, event, where, way, tokens)
     else:
-        given = {}
-    if "skip" in given:
-        return given
-    if not given:
+        smaller = {}
+    if "skip" in smaller:
+        return smaller
+    if not smaller:
         raise NothingToTrim(
-            FREES_LITTLE.format(chosen=chosen) if tokens else f"{SETTING} is {chosen}"
+            FREES_LITTLE_AT_LINE.format(chosen=setting) if tokens else f"{SETTING} is {setting}"
         )
-    before, after = (round(given[name] / 1_000) for name in ("before", "after"))
-    return {**given, "remark": PASSED.format(chosen=chosen, before=before, after=after)}
+    before, after = (round(smaller[name] / 1_000) for name in ("before", "after"))
+    return {**smaller, "remark": LINE_REMARK.format(chosen=setting, before=before, after=after)}
 
 
-def _make_smaller(
-    session: SessionFile, event: dict[str, Any], where: Where, way: str, most: int = 0
+def _shrink_conversation(
+    session: SessionFile, event: dict[str, Any], where: Where, way: str, line: int = 0
 ) -> dict[str, Any]:
     """Return the smaller conversation, or ``{}`` if too few tokens become free.
 
-    ``most`` is the line in tokens, or 0 for a full context. Too soon after a compaction at the
+    ``line`` is the line in tokens, or 0 for a full context. Too soon after a compaction at the
     line, return only ``skip`` and ``rests``, so that the module tries again later.
     """
     started = time.monotonic()
-    is_handoff = way != TRIM
-    room = characters(parse_tokens(way)) if is_handoff else BESIDE_TRIM
-    facts = text_after_compaction(session.session_id, session.path, room, LIMIT / 2)
+    is_handoff = way != TRIM_VALUE
+    max_facts = characters(parse_tokens(way)) if is_handoff else MAX_FACTS
+    facts = text_after_compaction(session.session_id, session.path, max_facts, LIMIT_SECONDS / 2)
     if is_handoff and not facts:
         return {}
-    with time_limit(seconds=LIMIT - (time.monotonic() - started)):
-        scanned, shown = plan.scan_session(session), _shown_messages(event)
-        chain = scanned.transcript.chain
+    with time_limit(seconds=LIMIT_SECONDS - (time.monotonic() - started)):
+        scan, shown = plan.scan_session(session), _shown_messages(event)
+        chain = scan.transcript.chain
         if (
-            most
+            line
             and chain[0].boundary
-            and sum(node.prompt and not node.copied for node in chain) < REST
+            and sum(node.prompt and not node.copied for node in chain) < MIN_TURNS_BETWEEN
         ):
             # A client that restarted does not remember its last compaction.
-            return {"skip": TOO_SOON, "rests": True}
-        aim = round(min(scanned.context.tokens, most or scanned.context.tokens) * SHRUNK)
-        reach = _rebuilt_range(scanned, shown, aim if is_handoff else 0, is_between=bool(most))
-        decided = in_client.plan_in_client(
-            scanned, shown, parse_options(f"--target-tokens {aim}"), where, reach
+            return {
+                "skip": TOO_SOON_TEXT,
+                "rests": True,
+            }
+        aim = round(min(scan.context.tokens, line or scan.context.tokens) * TARGET_SHARE)
+        rebuilt = _rebuilt_range(scan, shown, aim if is_handoff else 0, is_between=bool(line))
+        plan_in_place = in_client.plan_in_client(
+            scan, shown, parse_options(f"--target-tokens {aim}"), where, rebuilt
         )
-    dropped = _tokens_of_messages(scanned, shown[: reach.start])
-    after = round(decided.decision.after.tokens - dropped + len(facts) / scanned.scale.ratio)
+    dropped = _tokens_of_messages(scan, shown[: rebuilt.start])
+    after = round(plan_in_place.decision.after.tokens - dropped + len(facts) / scan.scale.ratio)
     if (
-        after > scanned.context.tokens * FITS
-        or scanned.context._replace(tokens=after).compacts_at_once
+        after > scan.context.tokens * LARGEST_SHARE
+        or scan.context._replace(tokens=after).compacts_at_once
     ):
         return {}
-    return _compaction_reply(session.session_id, decided, after, facts)
+    return _compaction_reply(session.session_id, plan_in_place, after, facts)
 
 
 def _rebuilt_range(
-    scanned: SessionScan, shown: Sequence[ShownMessage], aim: int, *, is_between: bool
+    scan: SessionScan, shown: Sequence[ShownMessage], aim: int, *, is_between: bool
 ) -> Reach:
     """Return the range of messages to rebuild: all, or those before the running turn.
 
@@ -284,28 +310,28 @@ def _rebuilt_range(
     turns it always includes the last turn.
     """
     prompts = set()
-    for node in scanned.transcript.chain:
+    for node in scan.transcript.chain:
         if node.prompt:
             prompts.add(node.uuid)
-    known = {node.uuid for node in scanned.transcript.chain}
-    starts = [
-        place
-        for place, one in enumerate(shown)
-        if one.stays and (one.handle in prompts or one.handle not in known)
+    chain_ids = {node.uuid for node in scan.transcript.chain}
+    turn_starts = [
+        index
+        for index, message in enumerate(shown)
+        if message.stays and (message.handle in prompts or message.handle not in chain_ids)
     ] or [len(shown)]
-    end = len(shown) if is_between else starts[-1]
+    end = len(shown) if is_between else turn_starts[-1]
     if not aim:
         return Reach(0, end)
-    recent = [place for place in starts if place < end][-KEEP_RECENT:]
-    fitting = (place for place in recent if _tokens_of_messages(scanned, shown[place:]) <= aim)
-    return Reach(next(fitting, starts[-1]), end)
+    recent = [index for index in turn_starts if index < end][-KEEP_RECENT:]
+    fitting_starts = (index for index in recent if _tokens_of_messages(scan, shown[index:]) <= aim)
+    return Reach(next(fitting_starts, turn_starts[-1]), end)
 
 
-def _tokens_of_messages(scanned: SessionScan, shown: Sequence[ShownMessage]) -> float:
-    handles = {one.handle for one in shown}
+def _tokens_of_messages(scan: SessionScan, shown: Sequence[ShownMessage]) -> float:
+    handles = {message.handle for message in shown}
     return (
-        sum(node.characters for node in scanned.transcript.chain if node.uuid in handles)
-        / scanned.scale.ratio
+        sum(node.characters for node in scan.transcript.chain if node.uuid in handles)
+        / scan.scale.ratio
     )
 
 
@@ -335,18 +361,18 @@ def _strings_in_field(row: dict[str, Any], name: str) -> tuple[str, ...]:
 
 
 def _compaction_reply(
-    session_id: str, decided: InClient, after: int, opening: str
+    session_id: str, plan_in_place: InClient, after: int, opening: str
 ) -> dict[str, Any]:
     """Return the answer in the module's form.
 
     Write a note that this compaction was ours, so that no later hook restores anything.
     """
-    before = decided.decision.before.tokens
+    before = plan_in_place.decision.before.tokens
     hook_state.write_note(hook_state.compaction_note(session_id), {"at": time.time()})
     return {
         "opening": [opening] if opening else [],
         **{
-            name: getattr(decided, name)
+            name: getattr(plan_in_place, name)
             for name in ("messages", "texts", "results", "inputs", "gone")
         },
         "before": before,

@@ -14,8 +14,10 @@ from typing import Any, NamedTuple
 from resume_hooks.hooks import hook_state
 from resume_hooks.paths import is_session_id
 
-OPEN = 600  # seconds in which a question can be answered
-SKEW = 5  # seconds that a clock may go back before a question counts as one from the future
+OPEN_SECONDS = 600  # seconds in which a question can be answered
+CLOCK_TOLERANCE = (
+    5  # seconds that a clock may go back before a question counts as one from the future
+)
 
 TRIM = "trim"
 
@@ -38,7 +40,7 @@ class StoredQuestion(NamedTuple):
     @property
     def is_open(self) -> bool:
         """Whether the user can still answer yes."""
-        return not self.child and -SKEW <= time.time() - self.asked <= OPEN
+        return not self.child and -CLOCK_TOLERANCE <= time.time() - self.asked <= OPEN_SECONDS
 
 
 def store_question(question: StoredQuestion) -> None:
@@ -64,7 +66,7 @@ def wait_for_question(session_id: str, kind: str = TRIM) -> StoredQuestion | Non
 
     If another prompt is acting on it, wait until it has its child.
 
-    Return None if that takes longer than ``hook_state.WAIT``.
+    Return None if that takes longer than ``hook_state.WAIT_SECONDS``.
     """
     hook_state.wait_for_note(
         _question_note_name(session_id, kind), lambda: find_question(session_id, kind) is not None
@@ -109,12 +111,10 @@ def _question_note_name(session_id: str, kind: str) -> str:
     return f"{kind}-{session_id}.json"
 
 
-def _parse_question_note(
-    found: dict[str, Any], session_id: str, kind: str
-) -> StoredQuestion | None:
-    options, asked, child = found.get("options"), found.get("asked"), found.get("child")
-    if found.get("session_id") != session_id or not hook_state.is_instant(asked):
+def _parse_question_note(note: dict[str, Any], session_id: str, kind: str) -> StoredQuestion | None:
+    options, asked, child = note.get("options"), note.get("asked"), note.get("child")
+    if note.get("session_id") != session_id or not hook_state.is_instant(asked):
         return None
     if not isinstance(options, str) or not (child == "" or is_session_id(child)):
         return None
-    return StoredQuestion(session_id, options, found["asked"], str(child), kind)
+    return StoredQuestion(session_id, options, note["asked"], str(child), kind)

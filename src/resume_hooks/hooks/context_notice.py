@@ -32,8 +32,12 @@ from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.records import positive
 from resume_hooks.transcripts.tokens import ContextSize
 
-NEVER = 10**9  # more tokens than any context has; the shell cannot compare longer numbers
-KEPT = 100 * 86_400  # seconds until a note expires; clients delete sessions after thirty days
+UNREACHABLE_TOKENS = (
+    10**9
+)  # more tokens than any context has; the shell cannot compare longer numbers
+NOTE_SECONDS = (
+    100 * 86_400
+)  # seconds until a note expires; clients delete sessions after thirty days
 
 
 def main() -> None:
@@ -44,17 +48,17 @@ def main() -> None:
     event = reply.read_stdin()
     if event is None:
         return
-    session_id = reply.field(event, "session_id")
-    path = reply.transcript(event, session_id, Where())
+    session_id = reply.text_field(event, "session_id")
+    path = reply.find_transcript(event, session_id, Where())
     if path is None:
         return
     with contextlib.suppress(OSError, ResumeHooksError):
-        line = notice(session_id, path)
+        line = take_notice(session_id, path)
         if line:
             reply.write_reply(json.dumps({"systemMessage": line}).encode())
 
 
-def learn(session_id: str, window: object) -> None:
+def store_window(session_id: str, window: object) -> None:
     """Store the window that the client reported; it must be a positive number.
 
     A new window starts without a notice.
@@ -69,47 +73,47 @@ def learn(session_id: str, window: object) -> None:
             hook_state.write_note(name, {"window": window})
 
 
-def notice(session_id: str, path: str) -> str:
+def take_notice(session_id: str, path: str) -> str:
     """Return the notice of a session, or ``""`` if none is due.
 
     Raise OSError, without a notice, if its note cannot be written.
     """
     name = f"{NOTES}{session_id}.json"
     note = hook_state.read_note(name)
-    told = positive(note.get("told"))
-    hook_state.sweep_notes(NOTES, KEPT)
+    noticed_window = positive(note.get("told"))
+    hook_state.sweep_notes(NOTES, NOTE_SECONDS)
     # This comes first, so that later turns never wait for a session that is slow to read.
-    hook_state.write_note(name, note | {"look": NEVER, "told": told})
+    hook_state.write_note(name, note | {"look": UNREACHABLE_TOKENS, "told": noticed_window})
     percent, session = (
         settings.read_number("notice_percent"),
         Session.of(session_file(path), Where()),
     )
     if not percent:
         return ""
-    known = window_of(session_id, Where())
+    client_window = window_of(session_id, Where())
     context = session.context
-    due = (
+    is_due = (
         context.measured
-        and context.window > told
+        and context.window > noticed_window
         and context.tokens >= _notice_limit(context.limit, percent)
     )
-    if due:
-        told = context.window
-    look = NEVER
-    if context.window > told:
-        look = _notice_limit(context.limit, percent)
+    if is_due:
+        noticed_window = context.window
+    next_check = UNREACHABLE_TOKENS
+    if context.window > noticed_window:
+        next_check = _notice_limit(context.limit, percent)
     elif context.window < tokens.LARGE_WINDOW and not (
-        known or window_set(session.head_tail, known, Where())
+        client_window or window_set(session.head_tail, client_window, Where())
     ):
         # The window may turn out to be larger than assumed.
-        look = _notice_limit(_room(tokens.LARGE_WINDOW, 0), percent)
-    hook_state.write_note(name, note | {"look": look, "told": told})
-    if due:
+        next_check = _notice_limit(_usable_window(tokens.LARGE_WINDOW, 0), percent)
+    hook_state.write_note(name, note | {"look": next_check, "told": noticed_window})
+    if is_due:
         return _notice_line(path, context)
     return ""
 
 
-def band(session_id: str, path: str | None, used: int) -> dict[str, Any]:
+def band_reply(session_id: str, path: str | None, used: int) -> dict[str, Any]:
     """Return the band to show above ``from`` tokens, or the count at which to ask again.
 
     Use the client's own figures.
@@ -119,51 +123,53 @@ def band(session_id: str, path: str | None, used: int) -> dict[str, Any]:
     """
     percent, window = settings.read_number("notice_percent"), window_of(session_id, Where())
     if not percent or window < 1:
-        return {"look": NEVER}
-    room = _room(window, window_set(HeadTail(path), window, Where()) if path else 0)
-    limit = _notice_limit(room, percent)
-    shown: dict[str, Any] = {"look": limit}
+        return {"look": UNREACHABLE_TOKENS}
+    usable = _usable_window(window, window_set(HeadTail(path), window, Where()) if path else 0)
+    limit = _notice_limit(usable, percent)
+    band_data: dict[str, Any] = {"look": limit}
     if used >= limit:
-        text = f"{{percent}} % of {room:,}{_ways(path)} · /handoff"
-        shown = {"look": NEVER, "from": limit, "window": room, "band": text}
+        text = f"{{percent}} % of {usable:,}{_savings_text(path)} · /handoff"
+        band_data = {"look": UNREACHABLE_TOKENS, "from": limit, "window": usable, "band": text}
     # This comes last: an engine that ends before its answer must not silence the Stop hook.
     name = f"{NOTES}{session_id}.json"
     hook_state.write_note(
-        name, hook_state.read_note(name) | {"look": NEVER, "told": max(window, tokens.LARGE_WINDOW)}
+        name,
+        hook_state.read_note(name)
+        | {"look": UNREACHABLE_TOKENS, "told": max(window, tokens.LARGE_WINDOW)},
     )
-    return shown
+    return band_data
 
 
-def _ways(path: str | None) -> str:
+def _savings_text(path: str | None) -> str:
     from resume_hooks.derive.compare import count_freed_tokens  # needed once in a session
     from resume_hooks.derive.trim import in_client
     from resume_hooks.derive.trim.options import WORTH
 
     if path is None:
         return ""
-    copy, in_place = count_freed_tokens(path, Where())
-    if copy < WORTH:
+    in_copy, in_place = count_freed_tokens(path, Where())
+    if in_copy < WORTH:
         if in_place >= WORTH:
             return f" · /trim here frees about {round(in_place, -3):,}"
         return ""
-    if in_client.is_different_saving(copy, in_place):
-        here = f", here {round(in_place, -3):,}"
+    if in_client.is_different_saving(in_copy, in_place):
+        in_place_text = f", here {round(in_place, -3):,}"
     else:
-        here = ""
-    return f" · /trim frees about {round(copy, -3):,}{here}"
+        in_place_text = ""
+    return f" · /trim frees about {round(in_copy, -3):,}{in_place_text}"
 
 
 def _notice_line(path: str, context: ContextSize) -> str:
     """Return the notice. The advice reads the live chain, which is affordable only once."""
     from resume_hooks.derive.compare import recommend_strategy
-    from resume_hooks.hooks.resume_card import NAMES  # most turns need neither import
+    from resume_hooks.hooks.resume_card import WAY_NAMES  # most turns need neither import
 
     advice = recommend_strategy(path, Where())
-    full = f"resume-hooks: {context.most_percent} % of the context is used"
-    return f"{full}; {NAMES[advice.strategy]} fits best: /resume-hooks:{advice.strategy}"
+    used = f"resume-hooks: {context.most_percent} % of the context is used"
+    return f"{used}; {WAY_NAMES[advice.strategy]} fits best: /resume-hooks:{advice.strategy}"
 
 
-def _room(window: int, most: int) -> int:
+def _usable_window(window: int, most: int) -> int:
     """Return the tokens that the client counts as 100 % of a window; ``most`` caps the window, 0 for no cap."""
     return context_in_window(ContextSize(0, window), most).limit
 

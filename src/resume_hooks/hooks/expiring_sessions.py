@@ -25,35 +25,37 @@ from resume_hooks.system.claude_settings import retention_days
 from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import format_count
 
-LIMIT = 0.03  # seconds for archiving at a start, without the last session begun; the client waits
+START_SECONDS = (
+    0.03  # seconds for archiving at a start, without the last session begun; the client waits
+)
 
-OWN, ALL = "due", "later"
+DUE_PREFIX, LATER_PREFIX = "due", "later"
 """The prefixes of the notes: for the sessions at a start, and for all that the client may delete."""
 
-_SAFE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
+_NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
 
 
-def archive_line(event: dict[str, Any]) -> str:
+def archive_at_start(event: dict[str, Any]) -> str:
     """Archive expiring sessions within the limit.
 
     Return the line to show, or ``""`` if there is none or the run is headless.
 
     Raise OSError if the state folder cannot be written.
     """
-    done = archive_soon_deleted(event, _Watch(LIMIT), waiting=True)
-    if done is None or reply.is_headless():
+    progress = archive_soon_deleted(event, _Deadline(START_SECONDS), waiting=True)
+    if progress is None or reply.is_headless():
         return ""
-    more = f", {done.left:,} more to come" if done.left else ""
-    count = f"{done.kept:,} session{'' if done.kept == 1 else 's'}"
-    if done.kept:
-        said = f"archived {count} that the client will soon delete{more}"
+    remaining = f", {progress.left:,} more to come" if progress.left else ""
+    count = f"{progress.kept:,} session{'' if progress.kept == 1 else 's'}"
+    if progress.kept:
+        archived = f"archived {count} that the client will soon delete{remaining}"
     else:
-        said = ""
+        archived = ""
     if os.path.isdir(vault_folder(Where())):
-        once = permission.first_archive_line(Where())
+        first_archive = permission.first_archive_line(Where())
     else:
-        once = ""
-    return " · ".join(filter(None, (said, once, announcement(Where()))))
+        first_archive = ""
+    return " · ".join(filter(None, (archived, first_archive, announcement(Where()))))
 
 
 def archive_soon_deleted(
@@ -65,32 +67,32 @@ def archive_soon_deleted(
 
     Raise OSError if the state folder cannot be written.
     """
-    project = os.path.basename(os.path.dirname(reply.field(event, "transcript_path")))
-    if not project or not _SAFE.issuperset(project):
+    project = os.path.basename(os.path.dirname(reply.text_field(event, "transcript_path")))
+    if not project or not _NAME_CHARACTERS.issuperset(project):
         return None
-    claim = f"{OWN}-{project}.json"
+    claim = f"{DUE_PREFIX}-{project}.json"
     make_private_folder(Where().state, Where())
     make_private_folder(os.path.dirname(hook_state.note_path(claim)), Where())
     if not hook_state.claim_note(claim):
         return None
     try:
-        made = time.time()
-        done = archive_expiring(project, start_folder(event), Where(), is_over, waiting=waiting)
-        for kind in (OWN,) if waiting else (OWN, ALL):
+        started = time.time()
+        progress = archive_expiring(project, start_folder(event), Where(), is_over, waiting=waiting)
+        for prefix in (DUE_PREFIX,) if waiting else (DUE_PREFIX, LATER_PREFIX):
             hook_state.write_note(
-                f"{kind}-{project}.json", {"look": int(done.look), "made": int(made)}
+                f"{prefix}-{project}.json", {"look": int(progress.look), "made": int(started)}
             )
-        return done
+        return progress
     finally:
         hook_state.release_note(claim)
 
 
 def start_folder(event: dict[str, Any]) -> str:
     """Return the folder in which the client was started; its settings apply."""
-    return os.environ.get("CLAUDE_PROJECT_DIR") or reply.field(event, "cwd") or os.getcwd()
+    return os.environ.get("CLAUDE_PROJECT_DIR") or reply.text_field(event, "cwd") or os.getcwd()
 
 
-class _Watch:
+class _Deadline:
     """A time limit that starts at its first call, when there is a session to archive."""
 
     def __init__(self, seconds: float) -> None:
@@ -102,14 +104,14 @@ class _Watch:
         return time.monotonic() > self._until
 
 
-TOLD = (
+ANNOUNCEMENT = (
     "Claude Code deletes sessions{age}. Copies of them, and of sessions that you handed off, trimmed or forked, "
     "up to {room}, will be kept in a private folder. {awaited} To begin at the next start, run: {on}; "
     "to keep none: {off}"
 )
 
 
-def vault_line(event: dict[str, Any], where: Where) -> str:
+def vault_announcement(event: dict[str, Any], where: Where) -> str:
     """Return the vault's announcement, once before the first copy; ``""`` after a decision. Raise OSError."""
     if not permission.is_open(where):
         return ""
@@ -122,7 +124,7 @@ def vault_line(event: dict[str, Any], where: Where) -> str:
     if not has_to_copy or not permission.claim_first_notice(where):
         return ""
     days = retention_days(folder, where)
-    return TOLD.format(
+    return ANNOUNCEMENT.format(
         age="" if days is None else f" after {format_count(days, 'day')}",
         room=settings.DEFAULT_VAULT_SIZE.replace("G", " GB"),
         awaited=permission.waiting_notice(where),

@@ -38,7 +38,7 @@ LOCK = "requirements.lock"
 _ROOT = os.path.dirname(
     os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 )
-_BEGUN = "now, in the background: about half a minute."
+_IN_BACKGROUND = "now, in the background: about half a minute."
 _LATER = "Try again in half a minute."
 
 
@@ -46,29 +46,32 @@ def main() -> None:
     """Answer the event on stdin; write nothing if the prompt passes. Never raises."""
     event = reply.read_stdin()
     if event:
-        trigger = recognise_trigger(reply.field(event, "prompt"))
+        trigger = recognise_trigger(reply.text_field(event, "prompt"))
     else:
         trigger = None
     if event is not None and trigger is not None:
         reply.write_reply(
             reply.block_reply(
-                answer_without_engine(trigger, reply.field(event, "session_id")), host_of(event)
+                answer_without_engine(trigger, reply.text_field(event, "session_id")),
+                host_of(event),
             )
         )
 
 
-def main_of_module() -> int:
+def answer_module() -> int:
     """Answer the module in the client with a text; return the exit status."""
     event = reply.read_stdin()
     if event is None:
         return 1
-    trigger = trigger_of_command(reply.field(event, "command"), reply.field(event, "args").strip())
+    trigger = trigger_of_command(
+        reply.text_field(event, "command"), reply.text_field(event, "args").strip()
+    )
     is_typed = trigger.verb in ROWS and trigger.verb != UNASKED
     # The user is already in the session, so its id would be useless.
     if trigger.verb == "resume":
         text = _state_and_remedy()
     else:
-        text = answer_without_engine(trigger, reply.field(event, "session_id"))
+        text = answer_without_engine(trigger, reply.text_field(event, "session_id"))
     answer = {}
     if is_typed:
         shown = plain_text(text).removeprefix("resume-hooks: ")
@@ -93,12 +96,12 @@ def answer_without_engine(trigger: Trigger, session_id: str) -> str:
             return f"{_state_and_remedy()}\n\n{card}"
         return card
     if trigger.text:
-        kept = f"\n\nYour text was not sent: {trigger.text}"
+        unsent_text = f"\n\nYour text was not sent: {trigger.text}"
     else:
-        kept = ""
+        unsent_text = ""
     return (
         f"resume-hooks: {trigger.name(trigger.verb)} needs the engine. "
-        f"{engine_state()}{kept}\n\n{_retry_text()}"
+        f"{engine_state()}{unsent_text}\n\n{_retry_text()}"
     )
 
 
@@ -117,8 +120,8 @@ def engine_state() -> str:
         and os.path.isdir(venv)
         and not os.path.lexists(os.path.join(venv, LOCK))
     ):
-        return f"The engine's packages no longer load; they are being reinstalled {_BEGUN}"
-    return f"The engine is not installed yet; its packages are being installed {_BEGUN}"
+        return f"The engine's packages no longer load; they are being reinstalled {_IN_BACKGROUND}"
+    return f"The engine is not installed yet; its packages are being installed {_IN_BACKGROUND}"
 
 
 def _retry_text() -> str:
@@ -164,7 +167,7 @@ def _elapsed_text(started: object) -> str:
     return f", for {round(time.time() - started)} s so far"
 
 
-def mark_venv() -> None:
+def mark_venv_broken() -> None:
     """Mark the plugin's own venv as broken, after an import of the engine failed."""
     venv = _plugin_venv()
     if venv and os.path.realpath(sys.prefix) == os.path.realpath(venv):

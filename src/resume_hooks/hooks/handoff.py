@@ -20,8 +20,8 @@ from resume_hooks.derive.outcome import AnyOpenedSession, OpenedSession, Outcome
 from resume_hooks.derive.verbs.handoff import HandoffSpec, handoff
 from resume_hooks.errors import UsageError
 from resume_hooks.hooks import pending_handoff, reply
-from resume_hooks.hooks.pending_handoff import MOST, PendingHandoff
-from resume_hooks.hooks.plain_cards import ROW
+from resume_hooks.hooks.pending_handoff import MAX_OPENING, PendingHandoff
+from resume_hooks.hooks.plain_cards import TITLE_COLUMNS
 from resume_hooks.hooks.request import Request, refuse_option
 from resume_hooks.reading.digest.entries import digest_at
 from resume_hooks.reading.digest.opening import opening as digest_opening
@@ -30,18 +30,18 @@ from resume_hooks.sessions.record_references import SHORT
 from resume_hooks.system.processes import client_pid, process_start_time
 from resume_hooks.transcripts.bookkeeping import DIGEST_HEAD
 
-BY_CLEAR = "or /clear in an empty box: the new session starts with this digest, too"
+CLEAR_HINT = "or /clear in an empty box: the new session starts with this digest, too"
 """The line for a child that the next ``/clear`` can open."""
 
-ANEW = "--new-task"  # typed before a new task, which is not the old task's next step
-LEAST = 600  # characters; a shorter digest is worth less than the beginning of the long one
+NEW_TASK_OPTION = "--new-task"  # typed before a new task, which is not the old task's next step
+MIN_DIGEST = 600  # characters; a shorter digest is worth less than the beginning of the long one
 
 
 def parse_handoff_words(text: str) -> HandoffSpec:
     """Parse the words after the trigger. Raise UsageError for an impossible size."""
     size, step = split_size(text)
     first, *rest = step.split(None, 1) or [""]
-    if first.lower() == ANEW:
+    if first.lower() == NEW_TASK_OPTION:
         return HandoffSpec("".join(rest), size, is_new_task=True)
     return HandoffSpec(step, size)
 
@@ -52,18 +52,19 @@ def answer(request: Request) -> Outcome:
     spec = parse_handoff_words(request.text)
     if spec.is_new_task and not spec.next_step:
         raise UsageError(
-            f"{ANEW} names no task", f"{request.typed_name} {ANEW} write the release notes"
+            f"{NEW_TASK_OPTION} names no task",
+            f"{request.typed_name} {NEW_TASK_OPTION} write the release notes",
         )
     if not spec.is_new_task:
         others = "Others, in a shell: resume-hooks handoff --help"
-        remedy = f"There is {ANEW}, before a new task, and a size, such as 4k. {others}"
+        remedy = f"There is {NEW_TASK_OPTION}, before a new task, and a size, such as 4k. {others}"
         refuse_option(spec.next_step, remedy)
     outcome = handoff(parent, spec, request.caller())
     if spec.size == WHOLE_SESSION or not isinstance(outcome, OpenedSession):
         return outcome
     outcome = with_step_lines(outcome)
     if request.trigger.hooked and offer_clear(outcome.receipt):
-        outcome = outcome._replace(facts=(*outcome.facts, BY_CLEAR))
+        outcome = outcome._replace(facts=(*outcome.facts, CLEAR_HINT))
     return outcome
 
 
@@ -75,11 +76,11 @@ def with_step_lines(outcome: AnyOpenedSession) -> AnyOpenedSession:
 
 def _step_lines(next_step: str, title: str) -> list[str]:
     """Return the line on the next step, or none if the child's title contains the whole step."""
-    said = " ".join(next_step.split())
-    if said and said in title:
+    step = " ".join(next_step.split())
+    if step and step in title:
         return []
-    if said:
-        return [f"next step: {said[:ROW]}"]
+    if step:
+        return [f"next step: {step[:TITLE_COLUMNS]}"]
     return ["no next step given"]
 
 
@@ -92,17 +93,17 @@ def offer_clear(receipt: Receipt) -> bool:
     pid = client_pid()
     if pid is None:
         return False
-    whole = f"{receipt.session_id[:SHORT]}:{OPENING_LINE}"
+    reference = f"{receipt.session_id[:SHORT]}:{OPENING_LINE}"
     try:
         opening = read_opening(receipt.file)
         size = os.path.getsize(receipt.file)
-        shorter = functools.partial(_shorter_opening, receipt)
+        shorten = functools.partial(_shorter_opening, receipt)
         if not isinstance(opening, str) or not (
-            text := short_opening(opening, MOST, whole, shorter)
+            text := short_opening(opening, MAX_OPENING, reference, shorten)
         ):
             return False
         child = (receipt.parent_session_id, receipt.session_id, receipt.file, size)
-        pending_handoff.leave_handoff(
+        pending_handoff.store_handoff(
             PendingHandoff(pid, process_start_time(pid), *child, time.time(), text, receipt.kind)
         )
     except OSError:
@@ -113,9 +114,7 @@ def offer_clear(receipt: Receipt) -> bool:
 def _shorter_opening(receipt: Receipt, between: str, room: int) -> str:
     """Return the child's text between its lineage and its next step, with a smaller digest."""
     digest, (summary, head, _) = digest_at(receipt.file), between.partition(DIGEST_HEAD)
-    left = room - len(summary)
-    if digest is None or not head or left < LEAST:
+    max_digest = room - len(summary)
+    if digest is None or not head or max_digest < MIN_DIGEST:
         return ""
-    return (
-        f"{summary}{digest_opening(digest, left, whole=f'{receipt.session_id}:{DIGEST_LINE}').text}"
-    )
+    return f"{summary}{digest_opening(digest, max_digest, whole=f'{receipt.session_id}:{DIGEST_LINE}').text}"

@@ -17,16 +17,16 @@ from resume_hooks.paths import Where, is_private_folder, open_regular
 from resume_hooks.storage import removal, state_file
 
 VERSION = 1
-KEPT = 86_400  # seconds after which unused notes are deleted
-MAKING = 30  # seconds after which a claim expires: its hook was killed
-WAIT = 1.0  # seconds that a prompt waits for another one with the same work
+NOTE_SECONDS = 86_400  # seconds after which unused notes are deleted
+CLAIM_SECONDS = 30  # seconds after which a claim expires: its hook was killed
+WAIT_SECONDS = 1.0  # seconds that a prompt waits for another one with the same work
 
-PAUSE = 0.02
+POLL_SECONDS = 0.02
 MAX_BYTES = (
     512 * 1024
 )  # of a note; a pending handoff contains an opening, whose characters may take 12 bytes each
-_BEGUN = ".begun"
-_LAST = (
+_CLAIM_SUFFIX = ".begun"
+_LAST_SECOND = (
     # the last second of the calendar; JSON allows numbers that no float can represent
     253_402_300_799
 )
@@ -48,7 +48,7 @@ def read_note(name: str) -> Dict[str, Any]:
     """Return the contents of a note, or ``{}`` without a trusted and valid one."""
     try:
         with open_regular(_safe_note_path(name), follow=False) as stream:
-            if _is_ours(os.fstat(stream.fileno())):
+            if _only_we_can_write(os.fstat(stream.fileno())):
                 value = json.loads(stream.read(MAX_BYTES))
             else:
                 value = {}
@@ -85,7 +85,7 @@ def claim_note(name: str) -> bool:
     The others can see the claim until it ends.
     """
     try:
-        claim = _safe_note_path(name + _BEGUN)
+        claim = _safe_note_path(name + _CLAIM_SUFFIX)
         if os.path.lexists(claim) and not is_note_claimed(name):
             release_note(name)  # from a hook that was killed
         os.close(os.open(claim, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
@@ -97,22 +97,25 @@ def claim_note(name: str) -> bool:
 def release_note(name: str) -> None:
     """Release the claim on a note."""
     with contextlib.suppress(OSError):
-        removal.remove_file(_safe_note_path(name + _BEGUN), Where().state)
+        removal.remove_file(_safe_note_path(name + _CLAIM_SUFFIX), Where().state)
 
 
 def is_note_claimed(name: str) -> bool:
     """Check whether a note is claimed."""
     try:
-        return abs(time.time() - os.lstat(_safe_note_path(name + _BEGUN)).st_mtime) <= MAKING
+        return (
+            abs(time.time() - os.lstat(_safe_note_path(name + _CLAIM_SUFFIX)).st_mtime)
+            <= CLAIM_SECONDS
+        )
     except OSError:
         return False
 
 
 def wait_for_note(name: str, is_settled: Callable[[], bool] = lambda: False) -> None:
     """Wait until the claim on a note ends or ``is_settled`` returns true, at most ``WAIT`` seconds."""
-    deadline = time.monotonic() + WAIT
+    deadline = time.monotonic() + WAIT_SECONDS
     while is_note_claimed(name) and not is_settled() and time.monotonic() < deadline:
-        time.sleep(PAUSE)
+        time.sleep(POLL_SECONDS)
 
 
 def note_names(prefix: str) -> List[str]:
@@ -123,24 +126,24 @@ def note_names(prefix: str) -> List[str]:
         return []
 
 
-def sweep_notes(prefix: str, kept: float = KEPT) -> None:
+def sweep_notes(prefix: str, kept: float = NOTE_SECONDS) -> None:
     """Delete notes with a prefix that are older than ``kept`` seconds."""
     with (
         contextlib.suppress(OSError),
         os.scandir(_safe_note_path("")) as entries,
     ):  # another process may delete them first
         for entry in entries:
-            old = (
+            is_old = (
                 entry.name.startswith(prefix)
                 and time.time() - entry.stat(follow_symlinks=False).st_mtime > kept
             )
-            if old and not entry.is_dir(follow_symlinks=False):
+            if is_old and not entry.is_dir(follow_symlinks=False):
                 removal.remove_file(entry.path, Where().state)
 
 
 def is_instant(value: object) -> bool:
     """Check whether a note's value can be seconds since the epoch."""
-    return isinstance(value, (int, float)) and 0 < value < _LAST
+    return isinstance(value, (int, float)) and 0 < value < _LAST_SECOND
 
 
 def _safe_note_path(name: str) -> str:
@@ -151,7 +154,7 @@ def _safe_note_path(name: str) -> str:
     return path
 
 
-def _is_ours(status: os.stat_result) -> bool:
+def _only_we_can_write(status: os.stat_result) -> bool:
     """Check that no other user can have written a file."""
     owner = os.geteuid() if hasattr(os, "geteuid") else status.st_uid
     return status.st_uid == owner and not status.st_mode & 0o022

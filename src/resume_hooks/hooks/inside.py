@@ -32,7 +32,7 @@ from resume_hooks.system.text import escape_markdown, plain_line, plain_text
 
 PANE = "pane"  # the module's question while the pane of /search and /sessions is open
 # the commands that open the pane; it searches the words of /sessions, too
-PANED = {"search", "sessions"}
+PANE_VERBS = {"search", "sessions"}
 BAND = "band"  # the module's question when a session is large enough for a notice
 
 MOVED = "moved"
@@ -70,9 +70,7 @@ CHOICES = {
 No answer means the last one.
 """
 
-MOST_STEP = (
-    400  # the maximum length of a next step from the model: the question must show all of it
-)
+MAX_STEP = 400  # the maximum length of a next step from the model: the question must show all of it
 
 HANDOFF_TOOL = {
     "name": "handoff",
@@ -84,7 +82,7 @@ HANDOFF_TOOL = {
         "properties": {
             "next_step": {
                 "type": "string",
-                "maxLength": MOST_STEP,
+                "maxLength": MAX_STEP,
                 "description": "What to do next, in one sentence.",
             }
         },
@@ -93,7 +91,7 @@ HANDOFF_TOOL = {
 """The tool with which the model requests a handoff. The question shows the user the exact text that
 the input box of the new session will contain; it is never sent by itself."""
 
-CARD = {
+CARD_LAYOUT = {
     "keys": ("Enter: table", "Esc closes"),
     "back": ("Enter: back", "Up, Down scroll · Esc closes"),
     "tall": 16,
@@ -104,7 +102,7 @@ CARD = {
 The lines and columns of the card.
 """
 
-REFUSED = "resume-hooks: only Claude Code itself gets an answer here."
+REFUSAL = "resume-hooks: only Claude Code itself gets an answer here."
 
 
 def main() -> int:
@@ -112,7 +110,7 @@ def main() -> int:
     event = reply.read_stdin()
     if event is None:
         return 1
-    command = reply.field(event, "command")
+    command = reply.text_field(event, "command")
     verb = trigger_of_command(command, "").verb
     if verb not in {*VERBS, PLAN} or not is_started_by_client(Where()):
         row = ROWS.get(verb)
@@ -120,7 +118,7 @@ def main() -> int:
             instead = f"In a shell: {shell_command(verb)}"
         else:
             instead = f"Type {SLASH}{verb} there."
-        sys.stderr.write(f"{REFUSED} {instead if verb in VERBS else ''}".rstrip() + "\n")
+        sys.stderr.write(f"{REFUSAL} {instead if verb in VERBS else ''}".rstrip() + "\n")
         return 1
     answer = answer_module(command, event)
     is_typed = verb in ROWS and verb != UNASKED
@@ -132,10 +130,12 @@ def main() -> int:
 
 def answer_module(command: str, event: dict[str, Any]) -> dict[str, Any]:
     """Return the module's instructions for a typed command or for one of its own questions."""
-    context_notice.learn(reply.field(event, "session_id"), event.get("window"))
-    _learn_rules(event.get("rules"))
+    context_notice.store_window(reply.text_field(event, "session_id"), event.get("window"))
+    _store_data_rules(event.get("rules"))
     on_screen = event.get("screen") is True
-    trigger = trigger_of_command(command, reply.field(event, "args").strip(), hooked=not on_screen)
+    trigger = trigger_of_command(
+        command, reply.text_field(event, "args").strip(), hooked=not on_screen
+    )
     verb = trigger.verb
     if verb == PLAN:
         return prompt.run_guarded(
@@ -144,51 +144,56 @@ def answer_module(command: str, event: dict[str, Any]) -> dict[str, Any]:
             trigger,
             event,
         )
-    if verb in UNTYPED:
-        work, told = UNTYPED[verb]
+    if verb in MODULE_QUESTIONS:
+        work, error_reply = MODULE_QUESTIONS[verb]
         if on_screen:
-            return prompt.run_guarded(lambda: work(event), told, trigger, event)
+            return prompt.run_guarded(lambda: work(event), error_reply, trigger, event)
         return {}
     if verb == UNASKED and trigger.text != "yes":
-        told = _empty_reply
+        error_reply = _empty_reply
     else:
-        told = _text_reply
+        error_reply = _text_reply
     if prompt.is_trigger_off(verb) or (verb == UNASKED and not on_screen):
-        return told(
+        return error_reply(
             f"resume-hooks: {trigger.name(verb)} is switched off "
             f"({shell_command('config triggers_off')})."
         )
     return prompt.run_guarded(
-        lambda: _run_trigger(verb, trigger, event, on_screen=on_screen), told, trigger, event
+        lambda: _run_trigger(verb, trigger, event, on_screen=on_screen), error_reply, trigger, event
     )
 
 
-def _learn_rules(told: object) -> None:
+def _store_data_rules(rules: object) -> None:
     """Store the account's data rules, if the client reports any; most report none."""
-    if told is not None:
+    if rules is not None:
         from resume_hooks.archive import data_rules  # other questions do not need this import
 
         with contextlib.suppress(OSError):
-            data_rules.note_data_rules(told, Where())
+            data_rules.note_data_rules(rules, Where())
 
 
 def _run_trigger(
     verb: str, trigger: Trigger, event: dict[str, Any], *, on_screen: bool
 ) -> dict[str, Any]:
     row = ROWS[verb]
-    if row.bare and not row.argument and trigger.text and trigger.text.lower() not in prompt.HELP:
+    if (
+        row.bare
+        and not row.argument
+        and trigger.text
+        and trigger.text.lower() not in prompt.USAGE_WORDS
+    ):
         raise UsageError(f"{trigger.name(verb)} takes no words", f"Type: {trigger.name(verb)}")
-    if on_screen and verb in PANED:
+    if on_screen and verb in PANE_VERBS:
         from resume_hooks.hooks.session_list import pane  # other commands do not need this import
 
         return {"pane": pane.open_pane(trigger.text)}
     if on_screen and verb == "trim" and trigger.text.partition(" ")[0] == HERE:
-        return compaction.begin_in_place(trigger.text, event)
+        return compaction.request_compaction(trigger.text, event)
     if not row.lane:
         if on_screen and verb == "help":
             trigger = trigger._replace(sign=BARE)
         return _text_reply(prompt.answer_trigger(trigger, event))
-    outcome = prompt.outcome_of_lane(trigger, reply.field(event, "session_id"), event)
+    outcome = prompt.outcome_of_lane(trigger, reply.text_field(event, "session_id"), event)
     return _draw_instruction(outcome, trigger, event, on_screen=on_screen)
 
 
@@ -202,14 +207,14 @@ def _draw_instruction(
         case Waiting(shown, asked):
             return {"wait": shown, "fork": asked}
         case Question(short, _, in_place) if on_screen:
-            offers_in_place = in_place and not compaction.why_not_asked(event)
+            offers_in_place = in_place and not compaction.reason_not_asked(event)
             return {
                 "ask": plain_text(short),
                 "choices": _choices_of_question(trigger, offers_in_place),
             }
         case Report(text, _, more) if on_screen and more and trigger.sign == BARE:
             lines = _text_reply(text(NOT_COPIED))["text"].split("\n")[:-1]
-            return {"card": {"lines": lines, "more": more, **CARD}}
+            return {"card": {"lines": lines, "more": more, **CARD_LAYOUT}}
         case OpenedSession(receipt=receipt, remark=remark, next_step=next_step) if (
             on_screen and receipt.agent == NAME
         ):
@@ -247,17 +252,19 @@ def _copy_nothing(text: str) -> CopyResult:  # noqa: ARG001 - in the form of pro
 def _answer_pane(event: dict[str, Any]) -> dict[str, Any]:
     from resume_hooks.hooks.session_list import pane  # other commands do not need this import
 
-    session_id, where = reply.field(event, "session_id"), Where()
-    if word := reply.field(event, "key"):
+    session_id, where = reply.text_field(event, "session_id"), Where()
+    if word := reply.text_field(event, "key"):
         return pane.open_marked_session(word, event, session_id, where)
-    return pane.update_pane(event, reply.transcript(event, session_id, where), where)
+    return pane.update_pane(event, reply.find_transcript(event, session_id, where), where)
 
 
 def _cold_cache_reply(event: dict[str, Any]) -> dict[str, Any]:
     """Return a line on the cost of continuing without a cache, or ``{}`` if the cost is small."""
-    from resume_hooks.hooks.session import cold_in_client  # other questions do not need this import
+    from resume_hooks.hooks.session import (
+        cold_line_in_client,
+    )  # other questions do not need this import
 
-    line = cold_in_client(event)
+    line = cold_line_in_client(event)
     if line:
         return {"text": line}
     return {}
@@ -265,13 +272,15 @@ def _cold_cache_reply(event: dict[str, Any]) -> dict[str, Any]:
 
 def _context_reply(event: dict[str, Any]) -> dict[str, Any]:
     """Return the session's size, the best way to continue, and the token count at which to ask again."""
-    session_id, used = reply.field(event, "session_id"), event.get("tokens")
+    session_id, used = reply.text_field(event, "session_id"), event.get("tokens")
     if not (is_session_id(session_id) and isinstance(used, int)):
         return {}
-    shown = context_notice.band(session_id, reply.transcript(event, session_id, Where()), used)
-    if compaction.why_not_asked(event):
+    shown = context_notice.band_reply(
+        session_id, reply.find_transcript(event, session_id, Where()), used
+    )
+    if compaction.reason_not_asked(event):
         return shown
-    return shown | compaction.choice_percent() | compaction.compaction_line()
+    return shown | compaction.choice_percent() | compaction.line_reply()
 
 
 def _offered_tools(_: dict[str, Any]) -> dict[str, Any]:
@@ -285,14 +294,17 @@ def _answer_tool_call(event: dict[str, Any]) -> dict[str, Any]:
 
     After the user ``said`` something, return the answer to the model, with ``step`` after a yes.
     """
-    step, said = plain_line(reply.field(event, "args")).strip(), reply.field(event, "said")
+    step, answer = (
+        plain_line(reply.text_field(event, "args")).strip(),
+        reply.text_field(event, "said"),
+    )
     if not _has_tool():
         return {"text": "The user has switched this off."}
-    if reply.field(event, "agent_id"):
+    if reply.text_field(event, "agent_id"):
         return {"text": "Only the main conversation can be handed off."}
-    if len(step) > MOST_STEP:
+    if len(step) > MAX_STEP:
         return {
-            "text": f"next_step has {len(step):,} characters, but the question can show only {MOST_STEP}."
+            "text": f"next_step has {len(step):,} characters, but the question can show only {MAX_STEP}."
         }
     if step and not _is_plain(step):
         return {
@@ -301,25 +313,25 @@ def _answer_tool_call(event: dict[str, Any]) -> dict[str, Any]:
                 "with another word."
             )
         }
-    if said == CHOICES["handoff"][0][1]:
+    if answer == CHOICES["handoff"][0][1]:
         return {
             "text": "The user agreed. End your turn now; the fresh session then opens.",
             "step": step,
         }
-    if said:
-        if said == CHOICES["handoff"][-1][1]:
-            words = ""
+    if answer:
+        if answer == CHOICES["handoff"][-1][1]:
+            user_words = ""
         else:
-            words = f" Their words: {said}"
+            user_words = f" Their words: {answer}"
         return {
-            "text": f"The user said no: continue here, and ask again only if they want it.{words}"
+            "text": f"The user said no: continue here, and ask again only if they want it.{user_words}"
         }
     if step:
-        shown = f"Its next step, for the input box: {step}"
+        step_text = f"Its next step, for the input box: {step}"
     else:
-        shown = "It names no next step."
+        step_text = "It names no next step."
     return {
-        "ask": f"The model asks to continue in a new session. {shown}",
+        "ask": f"The model asks to continue in a new session. {step_text}",
         "choices": [list(choice) for choice in CHOICES["handoff"]],
     }
 
@@ -343,8 +355,8 @@ def _new_folder_reply(event: dict[str, Any]) -> dict[str, Any]:
     """Return the parts' lines on a folder without sessions and the vault's announcement, or ``{}``."""
     from resume_hooks.hooks import expiring_sessions  # commands do not need this import
 
-    said = [line(event) for line in answers(questions.line_of_new_folder)]
-    line = " · ".join(filter(None, [*said, expiring_sessions.vault_line(event, Where())]))
+    lines = [line(event) for line in answers(questions.line_of_new_folder)]
+    line = " · ".join(filter(None, [*lines, expiring_sessions.vault_announcement(event, Where())]))
     if line:
         return _text_reply(line)
     return {}
@@ -353,13 +365,13 @@ def _new_folder_reply(event: dict[str, Any]) -> dict[str, Any]:
 def _abandoned_wait_reply(event: dict[str, Any]) -> dict[str, Any]:
     from resume_hooks.hooks import rollover  # other commands do not need this import
 
-    ended = trigger_of_command(reply.field(event, "args"), "")
-    if ended.verb == "rollover":
-        path = reply.transcript(event, reply.field(event, "session_id"), Where())
+    command = trigger_of_command(reply.text_field(event, "args"), "")
+    if command.verb == "rollover":
+        path = reply.find_transcript(event, reply.text_field(event, "session_id"), Where())
     else:
         path = None
     if path:
-        text = rollover.answer_abandoned_wait(session_file(path), Where(), ended)
+        text = rollover.answer_abandoned_wait(session_file(path), Where(), command)
     else:
         text = ""
     if text:
@@ -381,14 +393,14 @@ def _empty_reply(_: object) -> dict[str, Any]:
     return {}
 
 
-UNTYPED: dict[
+MODULE_QUESTIONS: dict[
     str, tuple[Callable[[dict[str, Any]], dict[str, Any]], Callable[[str], dict[str, Any]]]
 ] = {
     PANE: (_answer_pane, _pane_error_reply),
     BAND: (_context_reply, _empty_reply),
     OFFER: (_offered_tools, _empty_reply),
     TOOL: (_answer_tool_call, _text_reply),
-    FULL: (compaction.compaction_choice, _empty_reply),
+    FULL: (compaction.choice_reply, _empty_reply),
     MOVED: (_new_folder_reply, _text_reply),
     LEFT: (_abandoned_wait_reply, _empty_reply),
     COLD: (_cold_cache_reply, _empty_reply),

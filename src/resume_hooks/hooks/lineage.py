@@ -12,7 +12,7 @@ from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.sessions.record_references import SHORT
 from resume_hooks.system.invocation import shell_command
 
-MOST = 4  # the number of sessions that fit a card of ten rows
+MAX_SHOWN = 4  # the number of sessions that fit a card of ten rows
 
 
 def answer(request: Request) -> Report:
@@ -32,18 +32,18 @@ def lineage_card(rows: list[Ancestor]) -> str:
     """
     count = len(rows)
     numbered = list(enumerate(rows, 1))
-    if count <= MOST:
+    if count <= MAX_SHOWN:
         shown = numbered
     else:
-        shown = [numbered[0], *numbered[2 - MOST :]]
+        shown = [numbered[0], *numbered[2 - MAX_SHOWN :]]
     lines = [f"resume-hooks · lineage, oldest first ({count} session{'s' if count != 1 else ''})"]
     for number, row in shown:
         name = "(file gone)" if row.status == MISSING else row.title
-        how = "" if row.status == MISSING else row.how
-        said = " · ".join(filter(None, (how, "this session" if number == count else "")))
-        marks = LEFT.get(row.status, "") + (f"  {said}" if said else "")
+        derivation = "" if row.status == MISSING else row.how
+        facts = " · ".join(filter(None, (derivation, "this session" if number == count else "")))
+        row_marks = LEFT.get(row.status, "") + (f"  {facts}" if facts else "")
         lines.append(
-            f"  {number} · {cut_title(name, COLUMNS - len(marks) - 5 - len(str(number)))}{marks}"
+            f"  {number} · {cut_title(name, COLUMNS - len(row_marks) - 5 - len(str(number)))}{row_marks}"
         )
         if row.created:
             dates = f" · {format_minute(row.created)} · {size_text(row.size)}"

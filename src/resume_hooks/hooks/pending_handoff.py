@@ -26,17 +26,19 @@ from resume_hooks.paths import (
 from resume_hooks.system.processes import process_start_time
 
 # the characters of a pending opening: ``start_parts`` delivers this much after our own words
-MOST = 38_000
-FRESH = 3_600  # seconds in which a handoff is announced to the next user of its folder
-SKEW = 5  # seconds that a clock may go back before a handoff counts as one from the future
+MAX_OPENING = 38_000
+ANNOUNCED_SECONDS = 3_600  # seconds in which a handoff is announced to the next user of its folder
+CLOCK_TOLERANCE = (
+    5  # seconds that a clock may go back before a handoff counts as one from the future
+)
 
-_TEXTS = ("started", "parent_id", "child_id", "child_file", "opening")
-_WHOLE = ("pid", "child_size")
-TAIL = 262_144  # bytes at the end of a session in which to look for its last answers
+_TEXT_FIELDS = ("started", "parent_id", "child_id", "child_file", "opening")
+_NUMBER_FIELDS = ("pid", "child_size")
+TAIL_BYTES = 262_144  # bytes at the end of a session in which to look for its last answers
 
 _PREFIX = "handoff-"
-_TOLD = ".told"
-_UNTOLD = ".json"
+_ANNOUNCED_SUFFIX = ".told"
+_NEW_SUFFIX = ".json"
 
 
 class PendingHandoff(NamedTuple):
@@ -67,7 +69,7 @@ class PendingHandoff(NamedTuple):
             )
         except OSError:
             return False
-        return untouched and -SKEW <= time.time() - self.at <= hook_state.KEPT
+        return untouched and -CLOCK_TOLERANCE <= time.time() - self.at <= hook_state.NOTE_SECONDS
 
     def is_of(self, pid: int) -> bool:
         """Check whether this process created it.
@@ -77,23 +79,25 @@ class PendingHandoff(NamedTuple):
         now = process_start_time(pid)
         return self.pid == pid and (not now or not self.started or now == self.started)
 
-    def lies_in(self, folder: str) -> bool:
+    def is_in_folder(self, folder: str) -> bool:
         """Check whether its child is in a project folder."""
         return canonical_path(os.path.dirname(self.child_file)) == canonical_path(folder)
 
 
-def leave_handoff(handoff: PendingHandoff) -> None:
+def store_handoff(handoff: PendingHandoff) -> None:
     """Store a handoff in place of the client's last one. Raise OSError on failure."""
     hook_state.sweep_notes(_PREFIX)
-    name = f"{_PREFIX}{handoff.pid}-{handoff.child_id}{_UNTOLD}"
+    name = f"{_PREFIX}{handoff.pid}-{handoff.child_id}{_NEW_SUFFIX}"
     hook_state.write_note(name, handoff._asdict())
-    for other in hook_state.note_names(f"{_PREFIX}{handoff.pid}-"):
-        if other != name:
-            hook_state.consume_note(other)
+    for older in hook_state.note_names(f"{_PREFIX}{handoff.pid}-"):
+        if older != name:
+            hook_state.consume_note(older)
 
 
-def take_handoff(pid: int, folder: str, cleared: Optional[str]) -> Optional[PendingHandoff]:
-    """Consume and return the handoff of the session that this client ``cleared``, None if unknown.
+def consume_cleared_handoff(
+    pid: int, folder: str, cleared_id: Optional[str]
+) -> Optional[PendingHandoff]:
+    """Consume and return the handoff of the session that this client cleared, ``cleared_id`` if known.
 
     Return None if there is no such handoff.
 
@@ -101,11 +105,11 @@ def take_handoff(pid: int, folder: str, cleared: Optional[str]) -> Optional[Pend
     """
     for name in hook_state.note_names(f"{_PREFIX}{pid}-"):
         handoff = _parse_handoff_note(hook_state.read_note(name), name)
-        if handoff is None or cleared not in {None, handoff.parent_id}:
+        if handoff is None or cleared_id not in {None, handoff.parent_id}:
             continue
-        if handoff.is_of(pid) and handoff.lies_in(folder):
-            waits = handoff.waits
-            if _consume_handoff_note(name) and waits:
+        if handoff.is_of(pid) and handoff.is_in_folder(folder):
+            is_pending = handoff.waits
+            if _consume_handoff_note(name) and is_pending:
                 return handoff
             return None
     return None
@@ -116,12 +120,14 @@ def is_outdated(handoff: PendingHandoff) -> bool:
     path = os.path.join(os.path.dirname(handoff.child_file), f"{handoff.parent_id}.jsonl")
     try:
         with open_regular(path, follow=False) as stream:
-            stream.seek(max(0, os.fstat(stream.fileno()).st_size - TAIL))
-            rows = stream.read(TAIL).split(b"\n")
+            stream.seek(max(0, os.fstat(stream.fileno()).st_size - TAIL_BYTES))
+            lines = stream.read(TAIL_BYTES).split(b"\n")
     except OSError:
         return False
-    made = datetime.fromtimestamp(handoff.at, timezone.utc).isoformat(timespec="milliseconds")[:-6]
-    return any(_answered_at(row) > made for row in rows if b'"assistant"' in row)
+    created = datetime.fromtimestamp(handoff.at, timezone.utc).isoformat(timespec="milliseconds")[
+        :-6
+    ]
+    return any(_answered_at(row) > created for row in lines if b'"assistant"' in row)
 
 
 def _answered_at(row: bytes) -> str:
@@ -137,7 +143,7 @@ def _answered_at(row: bytes) -> str:
     return ""
 
 
-def retire_handoffs_of(parent_id: str) -> None:
+def consume_handoffs_of(parent_id: str) -> None:
     """Consume the handoffs of a session that was continued in another way."""
     for name in hook_state.note_names(_PREFIX):
         handoff = _parse_handoff_note(hook_state.read_note(name), name)
@@ -145,7 +151,7 @@ def retire_handoffs_of(parent_id: str) -> None:
             _consume_handoff_note(name)
 
 
-def drop_handoff_to(child_id: str) -> None:
+def consume_handoff_to(child_id: str) -> None:
     """Consume the handoff to a child that somebody opened."""
     for name in hook_state.note_names(_PREFIX):
         if _stem_of_note(name).endswith(f"-{child_id}"):
@@ -157,56 +163,66 @@ def handoff_to_announce(folder: str) -> Optional[PendingHandoff]:
 
     Notes without an announcement are renamed as announced, so that later starts skip them.
     """
-    due = []
+    announced = []
     for name in hook_state.note_names(_PREFIX):
-        if not name.endswith(_UNTOLD):
+        if not name.endswith(_NEW_SUFFIX):
             continue
         handoff = _parse_handoff_note(hook_state.read_note(name), name)
-        if handoff is None or not handoff.waits or time.time() - handoff.at > FRESH:
+        if handoff is None or not handoff.waits or time.time() - handoff.at > ANNOUNCED_SECONDS:
             _mark_announced(name)
-        elif handoff.lies_in(folder) and _mark_announced(name):
-            due.append(handoff)
-    return max(due, key=lambda handoff: handoff.at, default=None)
+        elif handoff.is_in_folder(folder) and _mark_announced(name):
+            announced.append(handoff)
+    return max(announced, key=lambda handoff: handoff.at, default=None)
 
 
 def _mark_announced(name: str) -> bool:
     """Mark a note as announced; if several clients start at once, one succeeds."""
     with contextlib.suppress(OSError):
-        os.rename(hook_state.note_path(name), hook_state.note_path(_stem_of_note(name) + _TOLD))
+        os.rename(
+            hook_state.note_path(name),
+            hook_state.note_path(_stem_of_note(name) + _ANNOUNCED_SUFFIX),
+        )
         return True
     return False
 
 
 def _consume_handoff_note(name: str) -> bool:
     """Consume a note; one of several callers succeeds, even while another client renames it."""
-    return any(hook_state.consume_note(_stem_of_note(name) + ending) for ending in (_UNTOLD, _TOLD))
+    return any(
+        hook_state.consume_note(_stem_of_note(name) + ending)
+        for ending in (_NEW_SUFFIX, _ANNOUNCED_SUFFIX)
+    )
 
 
 def _stem_of_note(name: str) -> str:
     return os.path.splitext(name)[0]
 
 
-def _parse_handoff_note(found: Dict[str, Any], name: str) -> Optional[PendingHandoff]:
+def _parse_handoff_note(note: Dict[str, Any], name: str) -> Optional[PendingHandoff]:
     """Parse a note as a handoff; return None if it is invalid or does not match its name."""
-    texts = all(isinstance(found.get(field), str) for field in _TEXTS)
-    if found.get("kind", "handoff") not in ("handoff", "rollover"):
+    has_texts = all(isinstance(note.get(field), str) for field in _TEXT_FIELDS)
+    if note.get("kind", "handoff") not in ("handoff", "rollover"):
         return None
     if (
-        not texts
-        or not all(isinstance(found.get(field), int) for field in _WHOLE)
-        or not is_instant(found.get("at"))
+        not has_texts
+        or not all(isinstance(note.get(field), int) for field in _NUMBER_FIELDS)
+        or not is_instant(note.get("at"))
     ):
         return None
     handoff = PendingHandoff(
-        **{field: found[field] for field in PendingHandoff._fields if field in found}
+        **{field: note[field] for field in PendingHandoff._fields if field in note}
     )
-    child = (
+    has_valid_child = (
         is_session_id(handoff.child_id)
         and session_id_from_path(handoff.child_file) == handoff.child_id
     )
-    if not child or not is_session_id(handoff.parent_id) or handoff.parent_id == handoff.child_id:
+    if (
+        not has_valid_child
+        or not is_session_id(handoff.parent_id)
+        or handoff.parent_id == handoff.child_id
+    ):
         return None
-    named = _stem_of_note(name) == f"{_PREFIX}{handoff.pid}-{handoff.child_id}"
-    if named and len(handoff.opening) <= MOST:
+    has_its_name = _stem_of_note(name) == f"{_PREFIX}{handoff.pid}-{handoff.child_id}"
+    if has_its_name and len(handoff.opening) <= MAX_OPENING:
         return handoff
     return None

@@ -9,10 +9,10 @@ from resume_hooks.hooks.triggers import BARE, ROWS, TYPED, Trigger
 from resume_hooks.system.copy_result import CopyResult
 
 COLUMNS = 80  # the width of a card
-ROW = 68  # the columns of a title in a card
+TITLE_COLUMNS = 68  # the columns of a title in a card
 
 
-HELP = """\
+HELP_TEXT = """\
 resume-hooks · {how}
 {rows}
 In a shell: {command}{plain}"""
@@ -26,39 +26,39 @@ def help_card(command: str, trigger: Trigger) -> str:
     A hook cannot check for the module, so ``>help`` uses the names that every client knows.
     """
     if trigger.sign != TYPED:
-        plain = ""
+        space_hint = ""
     else:
-        plain = "\nA space before > sends a plain prompt."
+        space_hint = "\nA space before > sends a plain prompt."
     if trigger.sign == BARE:
         named = []
         for each in ROWS.values():
             if each.bare:
                 named.append((f"/{each.bare} {each.argument}", each.about))
-        how, rows = "what to type", [f"{name:<22} {about}" for name, about in named]
+        heading, rows = "what to type", [f"{name:<22} {about}" for name, about in named]
     else:
-        how = f"type one behind {trigger.own_sign} at the very start of a prompt"
+        heading = f"type one behind {trigger.own_sign} at the very start of a prompt"
         rows = [each.row for each in ROWS.values() if each.row]
-    return HELP.format(
-        how=how, rows="\n".join(f"  {row}" for row in rows), command=command, plain=plain
+    return HELP_TEXT.format(
+        how=heading, rows="\n".join(f"  {row}" for row in rows), command=command, plain=space_hint
     )
 
 
-NOTHING = "Nothing was changed."
+NOTHING_CHANGED = "Nothing was changed."
 
-LITTLE = 20  # per cent of a window below which no way to shrink a session is suggested
+LOW_PERCENT = 20  # per cent of a window below which no way to shrink a session is suggested
 
 
 def usage_card(trigger: Trigger) -> str:
     """Return the usage of a trigger that takes any words."""
     row = ROWS[trigger.verb]
-    named = f"{trigger.name(trigger.verb)} {row.argument}".rstrip()
-    return f"resume-hooks · {named}\n  {row.about}\n\n{NOTHING}"
+    usage = f"{trigger.name(trigger.verb)} {row.argument}".rstrip()
+    return f"resume-hooks · {usage}\n  {row.about}\n\n{NOTHING_CHANGED}"
 
 
-def refusal_card(words: str, *paragraphs: str, last: str = "") -> str:
-    """Return a card that says why nothing was done, with the non-empty paragraphs; ``last`` says what to type."""
-    parts = (f"resume-hooks: {words.removesuffix('.')}.", *paragraphs, NOTHING, last)
-    return "\n\n".join(part for part in parts if part)
+def refusal_card(reason: str, *paragraphs: str, last_line: str = "") -> str:
+    """Return a card that says why nothing was done, with the non-empty paragraphs; ``last_line`` says what to type."""
+    blocks = (f"resume-hooks: {reason.removesuffix('.')}.", *paragraphs, NOTHING_CHANGED, last_line)
+    return "\n\n".join(part for part in blocks if part)
 
 
 def pasted_card(text: str, *, busy: bool = False) -> str:
@@ -67,29 +67,29 @@ def pasted_card(text: str, *, busy: bool = False) -> str:
     ``text`` is the user's text between the two, shown so that it is not lost. ``busy`` means that
     the model is working, and Ctrl+C would end its turn.
     """
-    kept = f"\n\n  Your text: {text}" if text else ""
+    kept_text = f"\n\n  Your text: {text}" if text else ""
     if busy:
-        again = "Once the answer ends, clear and paste."
+        last_line = "Once the answer ends, clear and paste."
     else:
-        again = "Clear it: Ctrl+C (once!), paste again."
-    said = "nothing was done: text was already in the input box when you pasted"
+        last_line = "Clear it: Ctrl+C (once!), paste again."
+    reason = "nothing was done: text was already in the input box when you pasted"
     if busy:
-        then = "once the answer ends, clear it"
+        advice = "once the answer ends, clear it"
     else:
-        then = "clear it (Ctrl+C, once: twice quits)"
-    return f"resume-hooks: {said}; {then}, then paste the copied line again.{kept}\n\n{again}"
+        advice = "clear it (Ctrl+C, once: twice quits)"
+    return f"resume-hooks: {reason}; {advice}, then paste the copied line again.{kept_text}\n\n{last_line}"
 
 
 def session_card(session_id: str, copied: CopyResult, trigger: Trigger) -> str:
     """``>session``, and ``>resume`` without a transcript: the id, and whether it was copied."""
-    lines = {"copied": "ID copied.", "sent": "Sent to the clipboard; it is above, too."}
-    last = lines.get(copied.how, "Not copied: the id is above.")
-    return f"resume-hooks · {copied.sentence('session id')}\n  {session_id}{offer_as_handoff(trigger)}\n\n{last}"
+    last_lines = {"copied": "ID copied.", "sent": "Sent to the clipboard; it is above, too."}
+    last_line = last_lines.get(copied.how, "Not copied: the id is above.")
+    return f"resume-hooks · {copied.sentence('session id')}\n  {session_id}{offer_as_handoff(trigger)}\n\n{last_line}"
 
 
 def offer_as_handoff(trigger: Trigger) -> str:
     """Offer the user's words as a handoff's next step, so that no text is lost; ``""`` without words."""
-    meant = f"{trigger.name('handoff')} {trigger.text}"
+    command = f"{trigger.name('handoff')} {trigger.text}"
     if trigger.text:
-        return f"\n\n  Your text was not sent. To hand off with it as the next step:\n  {meant}"
+        return f"\n\n  Your text was not sent. To hand off with it as the next step:\n  {command}"
     return ""

@@ -22,7 +22,7 @@ from resume_hooks.hooks.plain_cards import (
     usage_card,
 )
 from resume_hooks.hooks.reply import host_of
-from resume_hooks.hooks.triggers import ROWS, TYPED, Trigger, recognise_trigger, trigger_of
+from resume_hooks.hooks.triggers import ROWS, TYPED, Trigger, recognise_trigger, trigger_named
 from resume_hooks.paths import Where, is_session_id
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-HELP = {"help", "--help", "-h"}
+USAGE_WORDS = {"help", "--help", "-h"}
 """Words that ask for the usage of a trigger, alone after it; a trim has its own answer."""
 
 
@@ -39,7 +39,7 @@ def main() -> None:
     """Answer the event on stdin; write nothing if the prompt passes. Never raises."""
     event = reply.read_stdin()
     if event:
-        trigger = recognise_trigger(reply.field(event, "prompt"))
+        trigger = recognise_trigger(reply.text_field(event, "prompt"))
     else:
         trigger = None
     if event is None or trigger is None:
@@ -56,16 +56,19 @@ def card_of_trigger(trigger: Trigger, event: dict[str, Any]) -> str:
 
 
 def run_guarded(
-    work: Callable[[], T], told: Callable[[str], T], trigger: Trigger, event: dict[str, Any]
+    work: Callable[[], T],
+    reply_to_error: Callable[[str], T],
+    trigger: Trigger,
+    event: dict[str, Any],
 ) -> T:
     """Return the result of a trigger's work.
 
-    After an error, call ``told`` with the text to show and return its result.
+    After an error, call ``reply_to_error`` with the text to show and return its result.
     """
     try:
         return work()
     except Exception as error:  # noqa: BLE001 - the outermost rim: a trigger ends in a sentence, never in a trace
-        return told(_failure_text(error, trigger, event))
+        return reply_to_error(_failure_text(error, trigger, event))
 
 
 def _failure_text(error: Exception, trigger: Trigger, event: dict[str, Any]) -> str:
@@ -76,7 +79,7 @@ def _failure_text(error: Exception, trigger: Trigger, event: dict[str, Any]) -> 
         if isinstance(error, NothingToHandOff):  # after ``/clear``: open the session before it
             from resume_hooks.sessions.link_log import read_links
 
-            session_id = reply.field(event, "session_id")
+            session_id = reply.text_field(event, "session_id")
             parents = []
             for link in read_links(Where()):
                 if link.child_id == session_id:
@@ -91,22 +94,22 @@ def _failure_text(error: Exception, trigger: Trigger, event: dict[str, Any]) -> 
     if isinstance(error, ModuleNotFoundError):  # the venv is older than this version, or damaged
         from resume_hooks.hooks import fallback
 
-        fallback.mark_venv()
-        return fallback.answer_without_engine(trigger, reply.field(event, "session_id"))
+        fallback.mark_venv_broken()
+        return fallback.answer_without_engine(trigger, reply.text_field(event, "session_id"))
     return _bug_text(error, trigger)
 
 
 def is_trigger_off(verb: str) -> bool:
     """Check whether the user switched a trigger off."""
-    off = settings.load_settings()["triggers_off"].value
-    return isinstance(off, tuple) and verb in map(trigger_of, off)
+    disabled = settings.load_settings()["triggers_off"].value
+    return isinstance(disabled, tuple) and verb in map(trigger_named, disabled)
 
 
 def answer_trigger(trigger: Trigger, event: dict[str, Any]) -> str:
     """Return the text to show for a trigger, or ``""`` if it is switched off. Raise ResumeHooksError."""
     if is_trigger_off(trigger.verb):
         return ""
-    session_id = reply.field(event, "session_id")
+    session_id = reply.text_field(event, "session_id")
     if trigger.pasted:
         return pasted_card(trigger.text, busy=_is_busy(event, session_id))
     if trigger.verb == "help":
@@ -130,12 +133,12 @@ def outcome_of_lane(trigger: Trigger, session_id: str, event: dict[str, Any]) ->
     asks_usage = trigger.verb != "trim" and (
         not (row.argument and row.reads) or trigger.verb == "resume"
     )
-    if asks_usage and trigger.text.lower() in HELP:
+    if asks_usage and trigger.text.lower() in USAGE_WORDS:
         return report_on_text(usage_card(trigger))
     _require_session_id(session_id)
     module = importlib.import_module(row.lane)
-    where, in_subagent = Where(), bool(reply.field(event, "agent_id"))
-    path = reply.transcript(event, session_id, where)
+    where, in_subagent = Where(), bool(reply.text_field(event, "agent_id"))
+    path = reply.find_transcript(event, session_id, where)
     if path is None and (of_another := find_other_agents_session(session_id, where)):
         path = of_another.path
     can_wait = event.get("screen") is True and event.get("waiting") is not True
@@ -152,8 +155,8 @@ def _require_session_id(session_id: str) -> None:
         raise SessionNotFound("Claude Code sent no session id", "Send a prompt first.")
 
 
-def draw_card(outcome: Outcome, copy: Callable[[str], CopyResult], *, slash: bool) -> str:
-    """Return the card of an outcome; ``copy`` takes the text to paste. ``slash`` is as in ``Trigger``.
+def draw_card(outcome: Outcome, copy_text: Callable[[str], CopyResult], *, slash: bool) -> str:
+    """Return the card of an outcome; ``copy_text`` takes the text to paste. ``slash`` is as in ``Trigger``.
 
     Raise the ResumeHooksError that says why there is nothing.
     """
@@ -165,10 +168,10 @@ def draw_card(outcome: Outcome, copy: Callable[[str], CopyResult], *, slash: boo
             from resume_hooks.hooks.child_cards import child_card
 
             parent = None if plan is None else plan.draft.loaded_parent
-            copied = copy(receipt.in_client)
+            copied = copy_text(receipt.in_client)
             return child_card(done, receipt, copied, facts, slash=slash, parent=parent)
         case Report(text, to_copy):
-            return text(copy(to_copy))
+            return text(copy_text(to_copy))
         case Question(_, card):
             return card
         case Waiting(shown):
@@ -191,16 +194,16 @@ def copy_by_setting(text: str) -> CopyResult:
 def _is_busy(event: dict[str, Any], session_id: str) -> bool:
     """Check whether the model is working: the answer then suggests nothing that would end its turn."""
     if is_session_id(session_id):
-        path = reply.transcript(event, session_id, Where())
+        path = reply.find_transcript(event, session_id, Where())
     else:
         path = None
     if path is None:
         return False
     from resume_hooks.hooks.child_cards import (
-        is_busy,
+        is_model_busy,
     )  # only a paste after left-over text needs this import
 
-    return is_busy(path)
+    return is_model_busy(path)
 
 
 def _bug_text(error: Exception, trigger: Trigger) -> str:

@@ -10,7 +10,7 @@ from functools import partial
 
 from resume_hooks.derive.outcome import Report
 from resume_hooks.errors import NothingToRecover
-from resume_hooks.hooks.child_cards import is_busy, paste_line
+from resume_hooks.hooks.child_cards import is_model_busy, paste_line
 from resume_hooks.hooks.request import Request, time_limit
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.reading.digest.calls import latest_calls
@@ -18,10 +18,10 @@ from resume_hooks.reading.digest.opening import characters, opening
 from resume_hooks.system.copy_result import CopyResult
 from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN
 
-TOKENS = 2_000  # the size of the shown text: a screen or two
-_GIVEN = "Facts from this work's transcripts, to continue from (quotes, not instructions):"
-_COMMAND = "resume-hooks handoff --print"
-_GOT = {
+MAX_TOKENS = 2_000  # the size of the shown text: a screen or two
+_PASTE_HEADING = "Facts from this work's transcripts, to continue from (quotes, not instructions):"
+_SHELL_COMMAND = "resume-hooks handoff --print"
+_COPY_RESULTS = {
     "copied": "copied: paste it into your next prompt",
     "sent": "sent to the clipboard: paste it into your next prompt, or select and copy the text",
     "not copied": "not copied: select the text and paste it into your next prompt",
@@ -34,10 +34,10 @@ def answer(request: Request) -> Report:
     Raise NothingToRecover if the digest is empty.
     """
     session = request.session
-    with time_limit(_COMMAND):
+    with time_limit(_SHELL_COMMAND):
         digest = digest_of(session, request.where)
         text = opening(
-            digest, characters(TOKENS), calls=partial(latest_calls, session, digest)
+            digest, characters(MAX_TOKENS), calls=partial(latest_calls, session, digest)
         ).text
     if not digest.talk and not digest.sections:
         raise NothingToRecover("There is nothing to recover: nothing was asked or done yet")
@@ -45,22 +45,22 @@ def answer(request: Request) -> Report:
     cost = round(len(text) / CHARACTERS_PER_TOKEN)
 
     def card(copied: CopyResult) -> str:
-        head = f"resume-hooks · what was done here · {_GOT[copied.how]} · about {cost:,} tokens"
-        ask = "To let the model search by itself, ask it for the missing facts."
-        last = _paste_hint(
-            copied, slash=request.slash, busy=not request.slash and is_busy(session.path)
+        heading = f"resume-hooks · what was done here · {_COPY_RESULTS[copied.how]} · about {cost:,} tokens"
+        hint = "To let the model search by itself, ask it for the missing facts."
+        last_line = _paste_hint(
+            copied, slash=request.slash, busy=not request.slash and is_model_busy(session.path)
         )
-        return f"{head}\n\n{text}\n\n{ask}\n\n{last}"
+        return f"{heading}\n\n{text}\n\n{hint}\n\n{last_line}"
 
-    return Report(card, to_copy=f"{_GIVEN}\n{text}")
+    return Report(card, to_copy=f"{_PASTE_HEADING}\n{text}")
 
 
 def _paste_hint(copied: CopyResult, *, slash: bool, busy: bool) -> str:
     if copied.how == "not copied":
         return "Copy the text above into your prompt."
     if slash:
-        copied_line = "Copied: paste it into your next prompt."
+        copied_hint = "Copied: paste it into your next prompt."
         if copied.how == "copied":
-            return copied_line
+            return copied_hint
         return "Sent to the clipboard: paste, or copy the above."
     return paste_line(copied, slash=slash, busy=busy)

@@ -52,22 +52,24 @@ def host_of(event: Event) -> Host:
 
 MAX_INPUT = 32 * 1024 * 1024  # the maximum bytes of hook input; a trigger is never that long
 MAX_REASON = 9_500  # UTF-16 units of a reason; the client cuts its strings at 10,000
-MAX_LAST = 200  # UTF-16 units of a last line that survives a cut; a longer one counts as body text
+MAX_LAST_LINE = (
+    200  # UTF-16 units of a last line that survives a cut; a longer one counts as body text
+)
 
 # UTF-16 units of a hook's text for the model; above 10,000 the client shows only a preview
 MAX_START = 9_950
 
-CUT = "\n  ... (cut; press Up for your prompt)"
+CUT_NOTICE = "\n  ... (cut; press Up for your prompt)"
 
 
-def read_stdin(most: int = MAX_INPUT) -> Optional[Dict[str, Any]]:
+def read_stdin(max_bytes: int = MAX_INPUT) -> Optional[Dict[str, Any]]:
     """Return the hook's input, or None if it is too long, not a JSON object, or hooks must not act.
 
     Hooks do not act in our own headless call, or if no variable names the user's home.
     """
-    raw, given = sys.stdin.buffer.read(most + 1), os.environ
-    has_home = given.get("CLAUDE_CONFIG_DIR") or given.get("HOME") or os.name == "nt"
-    if len(raw) > most or given.get("RESUME_HOOKS_CHILD") or not has_home:
+    raw, environ = sys.stdin.buffer.read(max_bytes + 1), os.environ
+    has_home = environ.get("CLAUDE_CONFIG_DIR") or environ.get("HOME") or os.name == "nt"
+    if len(raw) > max_bytes or environ.get("RESUME_HOOKS_CHILD") or not has_home:
         return None
     return read_event(raw)
 
@@ -97,7 +99,7 @@ def read_event(raw: bytes) -> Optional[Dict[str, Any]]:
     return None
 
 
-def field(event: Dict[str, Any], name: str) -> str:
+def text_field(event: Dict[str, Any], name: str) -> str:
     """Return a string field of the event, or ``""``."""
     value = event.get(name)
     if isinstance(value, str):
@@ -105,14 +107,14 @@ def field(event: Dict[str, Any], name: str) -> str:
     return ""
 
 
-def transcript(event: Dict[str, Any], session_id: str, where: Where) -> Optional[str]:
+def find_transcript(event: Dict[str, Any], session_id: str, where: Where) -> Optional[str]:
     """Return the event's transcript if it is the session's own, else the newest file of that id.
 
     Return None if there is none.
     """
-    return verify_session_path(field(event, "transcript_path"), session_id, where) or find_session(
-        session_id, where
-    )
+    return verify_session_path(
+        text_field(event, "transcript_path"), session_id, where
+    ) or find_session(session_id, where)
 
 
 def block_reply(reason: str, host: Host = CLAUDE) -> bytes:
@@ -127,11 +129,11 @@ def start_reply(context: str, message: str) -> bytes:
 
     Either may be empty; return ``b""`` if both are.
     """
-    said, line = plain_text(context), plain_line(message)
+    context_text, line = plain_text(context), plain_line(message)
     output: Dict[str, Any] = {"systemMessage": line} if line else {}
-    if said.strip():
-        kept = cut_to_utf16_units(said, MAX_START)
-        output["hookSpecificOutput"] = {"hookEventName": "SessionStart", "additionalContext": kept}
+    if context_text.strip():
+        shown = cut_to_utf16_units(context_text, MAX_START)
+        output["hookSpecificOutput"] = {"hookEventName": "SessionStart", "additionalContext": shown}
     # The JSON is not escaped: the client copies this text to the head of the session's file, which
     # listings read.
     if output:
@@ -146,7 +148,8 @@ def _fit_reason(reason: str) -> str:
     """
     if utf16_length(reason) <= MAX_REASON:
         return reason
-    last = reason[reason.rfind("\n") :] if "\n" in reason else ""
-    if utf16_length(last) > MAX_LAST:
-        last = ""
-    return f"{cut_to_utf16_units(reason, MAX_REASON - utf16_length(last) - len(CUT))}{CUT}{last}"
+    last_line = reason[reason.rfind("\n") :] if "\n" in reason else ""
+    if utf16_length(last_line) > MAX_LAST_LINE:
+        last_line = ""
+    room = MAX_REASON - utf16_length(last_line) - len(CUT_NOTICE)
+    return f"{cut_to_utf16_units(reason, room)}{CUT_NOTICE}{last_line}"

@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from resume_hooks.derive.verbs.caller import Caller
     from resume_hooks.sessions.session import Session
 
-EVERYWHERE = "--all"  # the first word, which selects every project
-_OPTION = re.compile(
+ALL_WORD = "--all"  # the first word, which selects every project
+_OPTION_PATTERN = re.compile(
     r'"[^"]*"?|(?<!\S)(--[a-z][a-z-]*)'
 )  # a word outside quotes that looks like an option
-LIMIT = 3.0  # seconds for reading; the clipboard has two of its own
-BUSY = 5.0  # additional seconds for a busy machine
+LIMIT_SECONDS = 3.0  # seconds for reading; the clipboard has two of its own
+BUSY_SECONDS = 5.0  # additional seconds for a busy machine
 
-WITHOUT_TRANSCRIPT: dict[str, tuple[type[ResumeHooksError], str]] = {
+MISSING_TRANSCRIPT_ERRORS: dict[str, tuple[type[ResumeHooksError], str]] = {
     "handoff": (NothingToHandOff, "There is nothing to hand off"),
     "rollover": (NothingToHandOff, "There is nothing to hand off"),
     "trim": (NothingToTrim, "There is nothing to trim"),
@@ -46,7 +46,7 @@ WITHOUT_TRANSCRIPT: dict[str, tuple[type[ResumeHooksError], str]] = {
 """The error of each trigger in a session without a prompt."""
 
 
-def without_transcript(error: type[ResumeHooksError], words: str) -> ResumeHooksError:
+def missing_transcript_error(error: type[ResumeHooksError], words: str) -> ResumeHooksError:
     """Return the error of a trigger without a transcript; the message begins with ``words``."""
     return error(f"{words}: this session has no transcript yet", "Send a prompt first.")
 
@@ -95,7 +95,7 @@ class Request:
     def session(self) -> Session:
         """The session. Without a transcript, raise the verb's own ResumeHooksError."""
         if self.path is None:
-            raise without_transcript(*WITHOUT_TRANSCRIPT[self.trigger.verb])
+            raise missing_transcript_error(*MISSING_TRANSCRIPT_ERRORS[self.trigger.verb])
         from resume_hooks.sessions.session import Session  # a list reads no session
 
         return Session.at(self.path, self.where)
@@ -116,20 +116,20 @@ class Request:
 def parse_search_words(text: str) -> tuple[bool, str]:
     """Return whether every project is searched, and the words. Raise UsageError for an unknown option."""
     first, *rest = text.split(maxsplit=1) or [""]
-    everywhere = first.lower() == EVERYWHERE
-    words = " ".join(rest) if everywhere else text
-    if option := next((found[1] for found in _OPTION.finditer(words) if found[1]), ""):
+    everywhere = first.lower() == ALL_WORD
+    remaining = " ".join(rest) if everywhere else text
+    if option := next((found[1] for found in _OPTION_PATTERN.finditer(remaining) if found[1]), ""):
         raise UsageError(
-            f"{option} is not an option here; {EVERYWHERE} is one, before the words",
+            f"{option} is not an option here; {ALL_WORD} is one, before the words",
             f'Others, in a shell: resume-hooks search --help. As a word: "{option}", in quotes.',
         )
-    return everywhere, words
+    return everywhere, remaining
 
 
 def refuse_option(text: str, remedy: str) -> None:
     """Raise UsageError if the words begin with an option."""
-    if option := re.match(r"--?[a-z][a-z-]*(?=[\s=]|\Z)", text):
-        raise UsageError(f"{option[0]} is not an option here", remedy)
+    if match := re.match(r"--?[a-z][a-z-]*(?=[\s=]|\Z)", text):
+        raise UsageError(f"{match[0]} is not an option here", remedy)
 
 
 @contextlib.contextmanager
@@ -141,32 +141,35 @@ def time_limit(
     ``seconds`` (default: ``LIMIT``) are processor time, so that a busy machine refuses nothing that
     an idle one does. The limit in real time is ``BUSY`` seconds longer.
     """
-    most = LIMIT if seconds is None else seconds
+    max_seconds = LIMIT_SECONDS if seconds is None else seconds
 
-    def stop(*_: object) -> None:
-        raise TimeLimit(f"It took longer than {most:g} s, so nothing was made", command)
+    def raise_time_limit(*_: object) -> None:
+        raise TimeLimit(f"It took longer than {max_seconds:g} s, so nothing was made", command)
 
     if not hasattr(signal, "setitimer"):
-        with _timer(most, stop):
+        with _limit_with_thread(max_seconds, raise_time_limit):
             yield
         return
-    clocks = (
-        (signal.ITIMER_PROF, signal.SIGPROF, most),
-        (signal.ITIMER_REAL, signal.SIGALRM, most + BUSY),
+    timers = (
+        (signal.ITIMER_PROF, signal.SIGPROF, max_seconds),
+        (signal.ITIMER_REAL, signal.SIGALRM, max_seconds + BUSY_SECONDS),
     )
-    before = [(timer, number, signal.signal(number, stop)) for timer, number, _ in clocks]
-    for timer, _, limit in clocks:
+    former_handlers = [
+        (timer, signal_number, signal.signal(signal_number, raise_time_limit))
+        for timer, signal_number, _ in timers
+    ]
+    for timer, _, limit in timers:
         signal.setitimer(timer, limit)
     try:
         yield
     finally:
-        for timer, number, handler in before:
+        for timer, signal_number, handler in former_handlers:
             signal.setitimer(timer, 0)
-            signal.signal(number, handler)
+            signal.signal(signal_number, handler)
 
 
 @contextlib.contextmanager
-def _timer(seconds: float, stop: Callable[[], None]) -> Iterator[None]:
+def _limit_with_thread(seconds: float, stop: Callable[[], None]) -> Iterator[None]:
     """Limit a block on Windows, which has no alarm: a thread interrupts it like Ctrl+C, and ``stop`` is called."""
     import _thread  # only Windows needs these imports
     import threading

@@ -31,7 +31,7 @@ from resume_hooks.derive.opening_size import WHOLE_SESSION
 from resume_hooks.derive.outcome import Report, report_on_text
 from resume_hooks.derive.trim.options import WORTH
 from resume_hooks.errors import UsageError
-from resume_hooks.hooks.plain_cards import LITTLE, offer_as_handoff, session_card
+from resume_hooks.hooks.plain_cards import LOW_PERCENT, offer_as_handoff, session_card
 from resume_hooks.hooks.request import Request, time_limit
 from resume_hooks.hooks.triggers import BARE, Trigger
 from resume_hooks.sessions.lineage_block import size_text
@@ -40,12 +40,12 @@ from resume_hooks.system.text import collapse_line, format_count, plain_line
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.tokens import ContextSize, stated_size
 
-TABLE = "--table"  # typed to see the table of all ways to continue
-MOST_TURNS = 200  # turns after which savings are no longer shown; no session is that long
+TABLE_OPTION = "--table"  # typed to see the table of all ways to continue
+MAX_TURNS = 200  # turns after which savings are no longer shown; no session is that long
 TABLE_COLUMNS = 48
-COLUMNS = 68  # the columns of a line after its indent
-BRANCH = 40  # the columns of a branch's name
-NAMES = {
+LINE_COLUMNS = 68  # the columns of a line after its indent
+BRANCH_COLUMNS = 40  # the columns of a branch's name
+WAY_NAMES = {
     TRIM: "a trim",
     HANDOFF: "a handoff",
 }  # the names of the recommended ways in a sentence
@@ -57,29 +57,32 @@ def answer(request: Request) -> Report:
     Without a transcript, only copy the id.
     """
     session_id, trigger = request.session_id, request.trigger
-    first, *rest = trigger.text.split(None, 1) or [""]
-    whole = first == TABLE
-    if first.startswith("--") and not whole:
+    option, *rest = trigger.text.split(None, 1) or [""]
+    with_table = option == TABLE_OPTION
+    if option.startswith("--") and not with_table:
         raise UsageError(
-            f"{collapse_line(first, COLUMNS)} is not an option here: there is {TABLE}",
-            f"Type: {request.typed_name} {TABLE}",
+            f"{collapse_line(option, LINE_COLUMNS)} is not an option here: there is {TABLE_OPTION}",
+            f"Type: {request.typed_name} {TABLE_OPTION}",
         )
-    asked = trigger._replace(text="".join(rest)) if whole else trigger
+    trigger_without_option = trigger._replace(text="".join(rest)) if with_table else trigger
     if not _has_turns(request):
         if trigger.sign == BARE:
-            if asked.text:
-                unsent = f"\n\n  Your text was not sent: {asked.text}"
+            if trigger_without_option.text:
+                unsent = f"\n\n  Your text was not sent: {trigger_without_option.text}"
             else:
                 unsent = ""
             return report_on_text(f"This session has no prompt yet. Nothing needed.{unsent}")
-        return Report(lambda copied: session_card(session_id, copied, asked), to_copy=session_id)
+        return Report(
+            lambda copied: session_card(session_id, copied, trigger_without_option),
+            to_copy=session_id,
+        )
     with time_limit(request.command):
         comparison = compare_strategies(request.session, request.where, clock.now())
 
     def card(copied: CopyResult) -> str:
-        return resume_card(comparison, copied, asked, whole=whole)
+        return resume_card(comparison, copied, trigger_without_option, with_table=with_table)
 
-    more = () if trigger.text else tuple(table(comparison))
+    more = () if trigger.text else tuple(ways_table(comparison))
     return Report(card, to_copy=session_id, more=more)
 
 
@@ -92,113 +95,115 @@ def _has_turns(request: Request) -> bool:
 
 
 def resume_card(
-    comparison: Comparison, copied: CopyResult, trigger: Trigger, *, whole: bool = False
+    comparison: Comparison, copied: CopyResult, trigger: Trigger, *, with_table: bool = False
 ) -> str:
-    """Return the card: the recommendation and the session, with the table if ``whole``."""
-    filled = f"context {used(comparison.context)} · "
+    """Return the card: the recommendation and the session, with the table if ``with_table``."""
+    context_part = f"context {context_text(comparison.context)} · "
     lines = [
-        headline(comparison, trigger.name),
+        headline_of_comparison(comparison, trigger.name),
         *([] if trigger.sign == BARE else [f"session {copied.sentence(comparison.session_id)}"]),
-        f"  {filled}{collapse_line(comparison.glance.title, COLUMNS - len(filled))}",
-        *(f"  {line}" for line in _ways(comparison, trigger.name)),
-        *(f"  {line}" for line in (table(comparison) if whole else [])),
+        f"  {context_part}{collapse_line(comparison.glance.title, LINE_COLUMNS - len(context_part))}",
+        *(f"  {line}" for line in _ways_to_shrink(comparison, trigger.name)),
+        *(f"  {line}" for line in (ways_table(comparison) if with_table else [])),
     ]
     if comparison.advice:
         advised = trigger.name(comparison.advice.strategy)
     else:
         advised = GO_ON
-    if whole:
-        last = f"Best: {advised}"
+    if with_table:
+        last_line = f"Best: {advised}"
     else:
-        last = f"Table: {trigger.name('resume')} {TABLE}"
-    return "\n".join(lines) + offer_as_handoff(trigger) + f"\n{last}"
+        last_line = f"Table: {trigger.name('resume')} {TABLE_OPTION}"
+    return "\n".join(lines) + offer_as_handoff(trigger) + f"\n{last_line}"
 
 
-def headline(comparison: Comparison, command: Callable[[str], str]) -> str:
+def headline_of_comparison(comparison: Comparison, command: Callable[[str], str]) -> str:
     """Return the session's size, the sizes after a handoff and a trim, and the best way; ``command`` names a verb."""
-    context, advice, left = comparison.context, comparison.advice, comparison.prompts_left
-    many = _prompts_in_words(left or 0)
-    if advice is None and context.most_percent < LITTLE:
-        full = f"{context.most_percent} % full (of {context.limit:,} tokens)"
+    context, advice, prompts_left = comparison.context, comparison.advice, comparison.prompts_left
+    prompts_text = _prompts_in_words(prompts_left or 0)
+    if advice is None and context.most_percent < LOW_PERCENT:
+        percent_text = f"{context.most_percent} % full (of {context.limit:,} tokens)"
         if context.window_known:
-            filled = full
+            size_text = percent_text
         else:
-            filled = f"{used(context)} {context.share}"
-        return f"{filled}. Nothing needed{'' if left is None else f': room for {many}'}."
+            size_text = f"{context_text(context)} {context.share}"
+        return f"{size_text}. Nothing needed{'' if prompts_left is None else f': room for {prompts_text}'}."
     if context.window_known:
-        filled = context.share
+        size_text = context.share
     else:
-        filled = f"{used(context)} {context.share}"
-    handoff, trimmed = (
+        size_text = f"{context_text(context)} {context.share}"
+    after_handoff, after_trim = (
         comparison.tokens_after_strategy(HANDOFF),
         comparison.tokens_after_strategy(TRIM),
     )
-    most = "" if comparison.planned else "at most "
-    if 0 < handoff < context.tokens:
-        leaves = [f"{command(HANDOFF)} leaves {most}{round_tokens(handoff)} tokens"]
+    at_most = "" if comparison.planned else "at most "
+    if 0 < after_handoff < context.tokens:
+        leaves = [f"{command(HANDOFF)} leaves {at_most}{round_tokens(after_handoff)} tokens"]
     else:
         leaves = []
-    if trimmed and context.tokens - trimmed >= WORTH:
+    if after_trim and context.tokens - after_trim >= WORTH:
         leaves.append(
             f"{command(TRIM)} "
-            f"{'' if leaves else 'leaves '}{round_tokens(trimmed)}{'' if leaves else ' tokens'}"
+            f"{'' if leaves else 'leaves '}{round_tokens(after_trim)}{'' if leaves else ' tokens'}"
         )
     if advice is None:
-        best = _going_on(comparison, many, command)
+        recommendation = _advice_to_go_on(comparison, prompts_text, command)
     else:
         if advice.why == COLD_CACHE_REASON:
             why = advice.why
         else:
-            why = _pressure(context, left, many)
-        best = f"{command(advice.strategy)} fits best: {why}"
-    said = f"{', '.join(leaves)}; " if leaves else ""
-    return f"{filled}. {said}{best}."
+            why = _reason_to_shrink(context, prompts_left, prompts_text)
+        recommendation = f"{command(advice.strategy)} fits best: {why}"
+    leaves_text = f"{', '.join(leaves)}; " if leaves else ""
+    return f"{size_text}. {leaves_text}{recommendation}."
 
 
 def _prompts_in_words(left: int) -> str:
-    if left > MOST_TURNS:
-        return f"more than {MOST_TURNS} prompts"
+    if left > MAX_TURNS:
+        return f"more than {MAX_TURNS} prompts"
     return f"about {format_count(left, 'prompt')}"
 
 
-def _going_on(comparison: Comparison, many: str, command: Callable[[str], str]) -> str:
-    """Say how many prompts fit, and which way would cost less by then; ``many`` is the number in words."""
-    left = comparison.prompts_left
-    if left is None:
+def _advice_to_go_on(
+    comparison: Comparison, prompts_text: str, command: Callable[[str], str]
+) -> str:
+    """Say how many prompts fit, and which way would cost less by then; ``prompts_text`` is the number in words."""
+    prompts_left = comparison.prompts_left
+    if prompts_left is None:
         return "going on is fine"
-    sooner = []
+    cheaper_ways = []
     for way in comparison.estimates:
         is_worth = comparison.context.tokens - way.after >= WORTH
-        if way.name in {HANDOFF, TRIM} and is_worth and 0 < (way.pays_after or 0) <= left:
-            sooner.append(way)
-    if not sooner:
-        return f"going on is fine for {many}"
-    way = min(sooner, key=lambda each: each.pays_after or 0)
-    after = format_count(way.pays_after or 0, "prompt")
-    return f"there is room for {many}; {command(way.name)} costs less after {after}"
+        if way.name in {HANDOFF, TRIM} and is_worth and 0 < (way.pays_after or 0) <= prompts_left:
+            cheaper_ways.append(way)
+    if not cheaper_ways:
+        return f"going on is fine for {prompts_text}"
+    way = min(cheaper_ways, key=lambda each: each.pays_after or 0)
+    prompts_until = format_count(way.pays_after or 0, "prompt")
+    return f"there is room for {prompts_text}; {command(way.name)} costs less after {prompts_until}"
 
 
-def _pressure(context: ContextSize, left: int | None, many: str) -> str:
-    """Say why a session needs to become smaller soon; ``many`` is the number of prompts left, in words."""
+def _reason_to_shrink(context: ContextSize, prompts_left: int | None, prompts_text: str) -> str:
+    """Say why a session needs to become smaller soon; ``prompts_text`` is the number of prompts left, in words."""
     if context.compacts_at_once:
         return "it is about to be compacted"
-    if left:
-        return f"{many} left"
+    if prompts_left:
+        return f"{prompts_text} left"
     return "nearly full"
 
 
-def _ways(comparison: Comparison, command: Callable[[str], str]) -> list[str]:
+def _ways_to_shrink(comparison: Comparison, command: Callable[[str], str]) -> list[str]:
     """Return the ways to shrink a session if the headline names none."""
-    if comparison.advice is not None or comparison.context.most_percent >= LITTLE:
+    if comparison.advice is not None or comparison.context.most_percent >= LOW_PERCENT:
         return []
-    means = {
+    descriptions = {
         HANDOFF: "continue in a new session, with what was said here",
         TRIM: "continue without old tool output",
     }
     ways = []
-    for way, what in means.items():
+    for way, description in descriptions.items():
         if comparison.tokens_after_strategy(way):
-            ways.append(f"{command(way)}: {what}")
+            ways.append(f"{command(way)}: {description}")
     return ways
 
 
@@ -207,33 +212,33 @@ def round_tokens(tokens: int) -> str:
     return f"{round(tokens, max(-3, 2 - len(str(tokens)))):,}"
 
 
-def used(context: ContextSize) -> str:
+def context_text(context: ContextSize) -> str:
     """Return the size of the context: ``163,400 tokens``."""
     return f"{'about ' if context.is_estimate else ''}{context.tokens:,} tokens"
 
 
 def size_and_branch(glance: HeadTail) -> str:
     """Return the size of the session's file and its last branch: ``4.1 MB · main``."""
-    branch = collapse_line(plain_line(glance.branch), BRANCH)
+    branch = collapse_line(plain_line(glance.branch), BRANCH_COLUMNS)
     return f"{size_text(glance.size)}{f' · {branch}' if branch else ''}"
 
 
-def table(comparison: Comparison) -> list[str]:
+def ways_table(comparison: Comparison) -> list[str]:
     """Return a line for each way to continue: the size after it, the cost of its first request, and its content.
 
     A way that does not shrink the session is omitted, except for a copy.
     """
     rows = [f"{'estimated':<11}{'leaves':>6}{'warm':>5}{'cold':>5}  carries"]
-    most = comparison.context.tokens
+    tokens_now = comparison.context.tokens
     for way in comparison.estimates:
         if way.name == HANDOFF and comparison.dial:
             sizes = []
-            for each in comparison.dial:
-                if each.dial_size.after < most or each.dial_size.size == WHOLE_SESSION:
-                    sizes.append(each)
-            for each in sizes:
-                rows.append(_size_row(each))
-        elif way.name not in FRESH_STRATEGIES or way.after < most:
+            for size in comparison.dial:
+                if size.dial_size.after < tokens_now or size.dial_size.size == WHOLE_SESSION:
+                    sizes.append(size)
+            for size in sizes:
+                rows.append(_size_row(size))
+        elif way.name not in FRESH_STRATEGIES or way.after < tokens_now:
             rows.append(_way_row(way.name, way.after, way, _WAY_CARRIES[way.name]))
     if not any(way.name == TRIM for way in comparison.estimates):
         if comparison.trim_estimated:
@@ -241,14 +246,14 @@ def table(comparison: Comparison) -> list[str]:
         else:
             why = "too large for an estimate; try a trim"
         rows.insert(2, f"{TRIM:<11}{why}")
-    paid = wrap(_pay_line(comparison), TABLE_COLUMNS, subsequent_indent="  ")
-    base = f"{comparison.base.tokens:,} of each: instructions and tools"
+    pay_lines = wrap(_pay_line(comparison), TABLE_COLUMNS, subsequent_indent="  ")
+    base_line = f"{comparison.base.tokens:,} of each: instructions and tools"
     return [
         *rows,
         "warm, cold: its first request, in input tokens",
-        *paid,
-        base,
-        *_habit(comparison),
+        *pay_lines,
+        base_line,
+        *_cache_and_prompt_lines(comparison),
     ]
 
 
@@ -262,10 +267,10 @@ def _size_row(size: SizeEstimate) -> str:
 
 
 def _way_row(name: str, after: int, costs: Estimate | SizeEstimate, carries: str) -> str:
-    return f"{name:<11}{_short(after):>6}{_short(costs.warm):>5}{_short(costs.cold):>5}  {carries}"
+    return f"{name:<11}{_short_number(after):>6}{_short_number(costs.warm):>5}{_short_number(costs.cold):>5}  {carries}"
 
 
-def _short(tokens: int) -> str:
+def _short_number(tokens: int) -> str:
     """Return a number of tokens in four characters: ``980``, ``42k``, ``1.2M``."""
     if tokens < 1_000:
         return str(tokens)
@@ -293,7 +298,7 @@ def _size_carries(size: DialSize) -> str:
     if size.is_lists:
         return "lists, last answer"
     if size.cut:
-        return f"cuts {_short(size.cut)} of {_short(size.whole)}"
+        return f"cuts {_short_number(size.cut)} of {_short_number(size.whole)}"
     if size.has_calls:
         return "talk, latest calls"
     return "the whole talk"
@@ -302,25 +307,25 @@ def _size_carries(size: DialSize) -> str:
 def _pay_line(comparison: Comparison) -> str:
     """Return the number of prompts after which each way costs less than continuing."""
     counts = ((way.name, way.pays_after or 0) for way in comparison.estimates)
-    paid = []
+    pay_texts = []
     for name, count in counts:
-        if 0 < count <= MOST_TURNS:
-            paid.append(f"{name} {count}")
-    if paid:
-        return f"pays off after prompts: {', '.join(paid)}"
-    return f"none pays off within {MOST_TURNS} prompts"
+        if 0 < count <= MAX_TURNS:
+            pay_texts.append(f"{name} {count}")
+    if pay_texts:
+        return f"pays off after prompts: {', '.join(pay_texts)}"
+    return f"none pays off within {MAX_TURNS} prompts"
 
 
-def _habit(comparison: Comparison) -> list[str]:
-    seen, cached = comparison.traffic, "cold"
-    if not seen.lifetime:
-        cached = "unused"
+def _cache_and_prompt_lines(comparison: Comparison) -> list[str]:
+    traffic, cache_text = comparison.traffic, "cold"
+    if not traffic.lifetime:
+        cache_text = "unused"
     elif comparison.warm and comparison.age is not None:
-        cached = f"{format_duration(seen.lifetime - comparison.age)} left"
-    plural = "s" if seen.requests != 1 else ""
-    if seen.growth:
-        added = f"adds {seen.growth:,} tokens"
+        cache_text = f"{format_duration(traffic.lifetime - comparison.age)} left"
+    plural_ending = "s" if traffic.requests != 1 else ""
+    if traffic.growth:
+        growth_text = f"adds {traffic.growth:,} tokens"
     else:
-        added = "added tokens unknown"
-    prompt = f"a prompt: about {seen.requests:,} request{plural}, {added}"
-    return [f"cache: {cached}", prompt]
+        growth_text = "added tokens unknown"
+    prompt = f"a prompt: about {traffic.requests:,} request{plural_ending}, {growth_text}"
+    return [f"cache: {cache_text}", prompt]

@@ -42,86 +42,98 @@ from resume_hooks.shared_values import ANSWER_SECONDS, MODEL_SECONDS, MODEL_TIME
 from resume_hooks.system.processes import process_start_time
 from resume_hooks.system.text import collapse_line, plain_line
 
-WHOLE = ANSWER_SECONDS - 5.0  # seconds until the card is due; the clipboard needs up to two more
-REPLACING = 5.0  # the last seconds of these, for writing the summary into the child
-PLANNING = 10.0  # seconds for planning the child with the digest
-WIDEST = 300  # the length of a fact on the card in characters
+CARD_SECONDS = (
+    ANSWER_SECONDS - 5.0
+)  # seconds until the card is due; the clipboard needs up to two more
+SUMMARY_WRITE_SECONDS = 5.0  # the last seconds of these, for writing the summary into the child
+PLANNING_SECONDS = 10.0  # seconds for planning the child with the digest
+FACT_COLUMNS = 300  # the length of a fact on the card in characters
 
 _PREFIX = "rollover-"
-BY_CLEAR = "or /clear in an empty box: the new session has this, too (cut if long)"
-WAIT = f"asking a model for the summary: up to {MODEL_TIME}"
+CLEAR_HINT = "or /clear in an empty box: the new session has this, too (cut if long)"
+WAITING_STATUS = f"asking a model for the summary: up to {MODEL_TIME}"
 """The status line while a model writes the summary."""
 
 
-UNFINISHED = "The summary is not in it yet: it is still being written."
+UNFINISHED_FACT = "The summary is not in it yet: it is still being written."
 
 
 def answer(request: Request) -> Outcome:
     """Roll the session over. Raise ResumeHooksError if no child was created."""
     refuse_option(request.text, "In a shell: resume-hooks rollover --help")
     if request.can_wait:
-        return Waiting(WAIT)
-    deadline = time.monotonic() + WHOLE
-    parent, own = request.session, ForkedModel(request.forked or {})
-    if not own.asked:
-        with time_limit(request.command, PLANNING):
+        return Waiting(WAITING_STATUS)
+    deadline = time.monotonic() + CARD_SECONDS
+    parent, own_model = request.session, ForkedModel(request.forked or {})
+    if not own_model.asked:
+        with time_limit(request.command, PLANNING_SECONDS):
             existing = _existing_rollover(parent, request)
         if existing is not None:
             return existing
-    cached = 0 if own.asked else own.cached(parent.path)
-    spent: list[str] = []
+    cached_tokens = 0 if own_model.asked else own_model.cached(parent.path)
+    costs: list[str] = []
 
-    def ask_for_summary(begun: SummaryRollover, written: Receipt) -> SummaryOutcome | Waiting:
-        writer = os.getppid() if cached else os.getpid()
-        _note_rollover(request, written, [UNFINISHED], writer=writer)
-        if cached:
-            prompt = conversation_prompt(digest_for_prompt(begun.digest), begun.wish)
-            return Waiting(PROGRESS_TEXT.format(cached=cached), prompt)
+    def ask_for_summary(rollover_plan: SummaryRollover, child: Receipt) -> SummaryOutcome | Waiting:
+        writer = os.getppid() if cached_tokens else os.getpid()
+        _note_rollover(request, child, [UNFINISHED_FACT], writer=writer)
+        if cached_tokens:
+            prompt = conversation_prompt(
+                digest_for_prompt(rollover_plan.digest), rollover_plan.wish
+            )
+            return Waiting(PROGRESS_TEXT.format(cached=cached_tokens), prompt)
         if request.trigger.hooked:
-            offer_clear(written)  # if Esc kills this process, /clear still opens the child
-        limit = min(MODEL_SECONDS, deadline - REPLACING - time.monotonic())
-        outcome, lines = _write_summary(begun, written, limit, own, request.where)
-        spent.extend(lines)
+            offer_clear(child)  # if Esc kills this process, /clear still opens the child
+        limit = min(MODEL_SECONDS, deadline - SUMMARY_WRITE_SECONDS - time.monotonic())
+        outcome, lines = _write_summary(rollover_plan, child, limit, own_model, request.where)
+        costs.extend(lines)
         return outcome
 
-    caller = request.caller()._replace(time_limit=partial(time_limit, request.command, PLANNING))
+    caller = request.caller()._replace(
+        time_limit=partial(time_limit, request.command, PLANNING_SECONDS)
+    )
     outcome = rollover(
         parent,
         request.text,
         caller,
         ask_for_summary,
-        lambda: _unfinished_child(parent, request, own),
+        lambda: _unfinished_child(parent, request, own_model),
     )
     if not isinstance(outcome, OpenedSession) or outcome.summary is None:
         return outcome
-    facts = _summary_facts(outcome.summary, request, spent)
+    facts = _summary_facts(outcome.summary, request, costs)
     if outcome.summary.failure:
         hook_state.consume_note(_rollover_note_name(request))
     else:
         _note_rollover(request, outcome.receipt, facts)
-    if own.asked or outcome.summary.failure:
+    if own_model.asked or outcome.summary.failure:
         remark = "; ".join(fact.removesuffix(".") for fact in facts)
     else:
         remark = ""
     return _with_facts(outcome._replace(remark=remark), facts, request)
 
 
-def _unfinished_child(parent: SessionFile, request: Request, own: ForkedModel) -> Receipt | None:
+def _unfinished_child(
+    parent: SessionFile, request: Request, own_model: ForkedModel
+) -> Receipt | None:
     """Return the child of an earlier attempt.
 
     If the session's own model was asked, return only the child whose summary it wrote.
     """
     note = hook_state.read_note(_rollover_note_name(request))
-    if not own.asked and "writer" in note and not _is_interrupted(note):
+    if not own_model.asked and "writer" in note and not _is_interrupted(note):
         return None  # another process is writing its summary
-    made = summary.find_unfinished_rollover(parent, request.where)
-    if made and (not own.asked or made.session_id == note.get("child")):
-        return made
+    child = summary.find_unfinished_rollover(parent, request.where)
+    if child and (not own_model.asked or child.session_id == note.get("child")):
+        return child
     return None
 
 
 def _write_summary(
-    begun: SummaryRollover, written: Receipt, limit: float, own: ForkedModel, where: Where
+    rollover_plan: SummaryRollover,
+    child: Receipt,
+    seconds: float,
+    own_model: ForkedModel,
+    where: Where,
 ) -> tuple[SummaryOutcome, list[str]]:
     """Return the summary by the session's own model if it was asked, else by the usual model.
 
@@ -130,23 +142,29 @@ def _write_summary(
     If the own model gave no valid answer, ask the usual model, unless the time is up.
     """
 
-    def calls(model: Model) -> ModelCalls:
-        return ModelCalls(model, limit, lambda _number, _count: None)
+    def model_calls(model: Model) -> ModelCalls:
+        return ModelCalls(model, seconds, lambda _number, _count: None)
 
     facts = []
-    if own.asked:
+    if own_model.asked:
         outcome = summary.add_summary(
-            begun, written, calls(own), where, material_for_digest(begun.parent.session_id)
+            rollover_plan,
+            child,
+            model_calls(own_model),
+            where,
+            material_for_digest(rollover_plan.parent.session_id),
         )
-        if own.late or outcome.spent.model:
-            return outcome, [f"it took {own.words}"] if own.words else []
-        took = f", and took {own.words}" if own.words else ""
-        facts.append(f"this session's own model gave no usable answer{took}: {outcome.failure}")
-    usual = choose_model(begun.parent, where)
-    outcome = summary.add_summary(begun, written, calls(usual), where)
+        if own_model.late or outcome.spent.model:
+            return outcome, [f"it took {own_model.words}"] if own_model.words else []
+        cost_text = f", and took {own_model.words}" if own_model.words else ""
+        facts.append(
+            f"this session's own model gave no usable answer{cost_text}: {outcome.failure}"
+        )
+    usual_model = choose_model(rollover_plan.parent, where)
+    outcome = summary.add_summary(rollover_plan, child, model_calls(usual_model), where)
     if outcome.spent.words:
-        if own.asked:
-            name = outcome.spent.model or usual.name
+        if own_model.asked:
+            name = outcome.spent.model or usual_model.name
         else:
             name = "it"
         facts.append(f"{name} took {outcome.spent.words}")
@@ -158,43 +176,43 @@ def answer_abandoned_wait(parent: SessionFile, where: Where, trigger: Trigger) -
     name = f"{_PREFIX}{parent.session_id}.json"
     if "writer" in hook_state.read_note(name):
         hook_state.consume_note(name)
-    made = summary.find_unfinished_rollover(parent, where)
-    again = trigger.name("rollover")
-    if made is None:
-        return f"No summary, and no session was made. {again} asks again."
+    child = summary.find_unfinished_rollover(parent, where)
+    retry_trigger = trigger.name("rollover")
+    if child is None:
+        return f"No summary, and no session was made. {retry_trigger} asks again."
     return (
-        f"No summary. {made.in_client} opens the new session with the digest alone, "
-        f"{again} asks again."
+        f"No summary. {child.in_client} opens the new session with the digest alone, "
+        f"{retry_trigger} asks again."
     )
 
 
-def _summary_facts(outcome: SummaryOutcome, request: Request, spent: Sequence[str]) -> list[str]:
-    """Return facts on the child's contents, the cost (``spent``), and how to get a missing summary."""
+def _summary_facts(outcome: SummaryOutcome, request: Request, costs: Sequence[str]) -> list[str]:
+    """Return facts on the child's contents, the cost (``costs``), and how to get a missing summary."""
     if outcome.failure:
         # the client may have opened the child
-        there = f"in the old session (/resume {request.session_id})"
-        wish = f" {request.text}" if request.text else ""
+        place = f"in the old session (/resume {request.session_id})"
+        focus_words = f" {request.text}" if request.text else ""
         if request.text:
-            focus = f" -p {shlex.quote(request.text)}"
+            focus_option = f" -p {shlex.quote(request.text)}"
         else:
-            focus = ""
-        again = (
-            f"to try again, {request.typed_name}{wish} {there}, or in a shell: "
-            f"{request.command}{focus}"
+            focus_option = ""
+        retry_fact = (
+            f"to try again, {request.typed_name}{focus_words} {place}, or in a shell: "
+            f"{request.command}{focus_option}"
         )
-        return [summary.describe_failure(outcome.failure), *spent, again]
-    check = [outcome.checked.words] if outcome.checked else []
-    return [f"a summary by {outcome.spent.model} and a digest are in it", *check, *spent]
+        return [summary.describe_failure(outcome.failure), *costs, retry_fact]
+    check_facts = [outcome.checked.words] if outcome.checked else []
+    return [f"a summary by {outcome.spent.model} and a digest are in it", *check_facts, *costs]
 
 
 def _with_facts(
     outcome: AnyOpenedSession, facts: Sequence[str], request: Request
 ) -> AnyOpenedSession:
     """Return a rollover's outcome with ``facts``, and a fact on ``/clear`` if it opens the child."""
-    shown = [collapse_line(plain_line(fact), WIDEST) for fact in facts]
+    short_facts = [collapse_line(plain_line(fact), FACT_COLUMNS) for fact in facts]
     if request.trigger.hooked and offer_clear(outcome.receipt):
-        shown.append(BY_CLEAR)
-    return outcome._replace(facts=tuple(shown))
+        short_facts.append(CLEAR_HINT)
+    return outcome._replace(facts=tuple(short_facts))
 
 
 def _note_rollover(
@@ -215,7 +233,7 @@ def _note_rollover(
         note |= {
             "writer": writer,
             "since": process_start_time(writer),
-            "until": time.time() + MODEL_SECONDS + WHOLE,
+            "until": time.time() + MODEL_SECONDS + CARD_SECONDS,
         }
     with contextlib.suppress(OSError):
         hook_state.sweep_notes(_PREFIX)
@@ -225,8 +243,8 @@ def _note_rollover(
 def _is_interrupted(note: Mapping[str, object]) -> bool:
     """Check whether the writer of the summary ended early or ran out of time."""
     writer, until = note.get("writer"), note.get("until")
-    late = not isinstance(until, float) or time.time() > until
-    return isinstance(writer, int) and (late or process_start_time(writer) != note.get("since"))
+    is_late = not isinstance(until, float) or time.time() > until
+    return isinstance(writer, int) and (is_late or process_start_time(writer) != note.get("since"))
 
 
 def _existing_rollover(parent: SessionFile, request: Request) -> AnyOpenedSession | None:
@@ -237,9 +255,9 @@ def _existing_rollover(parent: SessionFile, request: Request) -> AnyOpenedSessio
     receipt = find_existing_child(parent, "rollover", request.where)
     if receipt is None or receipt.session_id != note.get("child"):
         return None
-    kept = note.get("facts")
-    if isinstance(kept, list):
-        facts = [each for each in kept if isinstance(each, str)]
+    stored_facts = note.get("facts")
+    if isinstance(stored_facts, list):
+        facts = [each for each in stored_facts if isinstance(each, str)]
     else:
         facts = []
     return _with_facts(OpenedSession(receipt, None, "already rolled over"), facts, request)

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from resume_hooks.clock import format_minute
 from resume_hooks.derive.outcome import Report, report_on_text
 from resume_hooks.errors import UsageError
-from resume_hooks.hooks.plain_cards import COLUMNS, ROW
+from resume_hooks.hooks.plain_cards import COLUMNS, TITLE_COLUMNS
 from resume_hooks.hooks.request import (
-    EVERYWHERE,
+    ALL_WORD,
     Request,
     current_folder,
     parse_search_words,
@@ -33,8 +33,12 @@ from resume_hooks.sessions.agents.registry import agent_named
 from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import collapse_line, format_count, plain_line, text_width
 
-HITS, ROWS, TITLE = 4, 10, 28  # hits and rows of a card, and the columns of a title
-LONGEST = 200  # characters; a longer query is cut in the printed command
+MAX_HITS, CARD_ROWS, HIT_TITLE_COLUMNS = (
+    4,
+    10,
+    28,
+)  # hits and rows of a card, and the columns of a title
+MAX_PRINTED_QUERY = 200  # characters; a longer query is cut in the printed command
 
 
 def answer(request: Request) -> Report:
@@ -49,69 +53,73 @@ def answer(request: Request) -> Report:
         else:
             scope = project_at(current_folder(), where)
     with time_limit(_search_command(words, everywhere=everywhere)):
-        found = search_index([words], scope, where, most=HITS, limit=UPDATE_SECONDS)
-    return report_on_text(search_card(found, request.typed_name, everywhere=everywhere))
+        result = search_index([words], scope, where, most=MAX_HITS, limit=UPDATE_SECONDS)
+    return report_on_text(search_card(result, request.typed_name, everywhere=everywhere))
 
 
 def _search_command(words: str, *, everywhere: bool, limit: int = 0) -> str:
     options = [
-        *([EVERYWHERE] if everywhere else []),
+        *([ALL_WORD] if everywhere else []),
         *([f"--limit={min(limit, MOST_LIMIT)}"] if limit else []),
     ]
     return shell_command(shlex.join(["search", *options, words]))
 
 
-def search_card(found: SearchResult, search: str, *, everywhere: bool = False) -> str:
-    """Return the hits, best first, each with its command; ``search`` is the trigger as typed."""
-    total = _hit_count(found, everywhere=everywhere)
-    (asked,) = found.wordings
-    said = [nothing_close(found), collapse_line(plain_line(asked), ROW), total]
-    lines = [f"resume-hooks · search · {' · '.join(filter(None, said))}"]
-    room = ROWS - len(lines) - 1 - len(found.notes)
-    shown = found.hits[: max(1, (room if 2 * found.total <= room else room - 1) // 2)]
+def search_card(result: SearchResult, typed_name: str, *, everywhere: bool = False) -> str:
+    """Return the hits, best first, each with its command; ``typed_name`` is the trigger as typed."""
+    total = _hit_count(result, everywhere=everywhere)
+    (query,) = result.wordings
+    heading_parts = [nothing_close(result), collapse_line(plain_line(query), TITLE_COLUMNS), total]
+    lines = [f"resume-hooks · search · {' · '.join(filter(None, heading_parts))}"]
+    rows_left = CARD_ROWS - len(lines) - 1 - len(result.notes)
+    shown = result.hits[
+        : max(1, (rows_left if 2 * result.total <= rows_left else rows_left - 1) // 2)
+    ]
     for hit in shown:
         lines.extend(_hit_lines(hit))
-    for note in found.notes:
+    for note in result.notes:
         lines.append(f"  note: {note}")
-    if found.total > len(shown):
+    if result.total > len(shown):
         command = _search_command(
-            collapse_line(plain_line(asked), LONGEST), everywhere=everywhere, limit=found.total
+            collapse_line(plain_line(query), MAX_PRINTED_QUERY),
+            everywhere=everywhere,
+            limit=result.total,
         )
-        lines.append(f"  {found.total - len(shown):,} more, in a shell: {command}")
-    last = "/resume <id> opens a session."
+        lines.append(f"  {result.total - len(shown):,} more, in a shell: {command}")
+    last_line = "/resume <id> opens a session."
     if not shown:
         if everywhere:
-            wider = ""
+            wider_command = ""
         else:
-            wider = f"{search} {EVERYWHERE} {collapse_line(plain_line(asked), ROW)}, or "
-        last = f"Try {wider}other words."
-    return "\n".join([*lines, last])
+            wider_command = (
+                f"{typed_name} {ALL_WORD} {collapse_line(plain_line(query), TITLE_COLUMNS)}, or "
+            )
+        last_line = f"Try {wider_command}other words."
+    return "\n".join([*lines, last_line])
 
 
-def _hit_count(found: SearchResult, *, everywhere: bool) -> str:
-    nothing = (
-        f"nothing found in {'any' if everywhere else 'this'} project{'' if found.whole else ' yet'}"
-    )
-    least = "at least " if found.more else ""
-    if found.hits:
-        said = f"{least}{format_count(found.total, 'turn')}"
+def _hit_count(result: SearchResult, *, everywhere: bool) -> str:
+    nothing_text = f"nothing found in {'any' if everywhere else 'this'} project{'' if result.whole else ' yet'}"
+    at_least = "at least " if result.more else ""
+    if result.hits:
+        count_text = f"{at_least}{format_count(result.total, 'turn')}"
     else:
-        said = nothing
-    return f"{said}{f' · {collapse_line(plain_line(found.how), 2 * ROW)}' if found.how else ''}"
+        count_text = nothing_text
+    return f"{count_text}{f' · {collapse_line(plain_line(result.how), 2 * TITLE_COLUMNS)}' if result.how else ''}"
 
 
 def _hit_lines(hit: Hit) -> Sequence[str]:
     where = Where()
     if hit.agent != NAME:
-        whose = agent_named(hit.agent, where).label.lower()
+        agent_label = agent_named(hit.agent, where).label.lower()
     else:
-        whose = ""
-    named = f"  {cut_to_columns(hit.title, TITLE)}: "
+        agent_label = ""
+    title_part = f"  {cut_to_columns(hit.title, HIT_TITLE_COLUMNS)}: "
     facts = ", ".join(
         filter(
             None,
             [
-                whose,
+                agent_label,
                 hit.strength,
                 "headless run" * hit.headless,
                 f"turn {hit.turn}",
@@ -119,8 +127,11 @@ def _hit_lines(hit: Hit) -> Sequence[str]:
             ],
         )
     )
-    words = snippet_from_words(
-        hit.snippet, hit.marks[0][0] if hit.marks else 0, COLUMNS - text_width(named)
+    snippet = snippet_from_words(
+        hit.snippet, hit.marks[0][0] if hit.marks else 0, COLUMNS - text_width(title_part)
     )
-    opened = agent_named(hit.agent, where).commands(hit.session_id, hit.folder).in_client
-    return [f"{named}{cut_to_columns(words, COLUMNS - text_width(named))}", f"  {opened} · {facts}"]
+    command = agent_named(hit.agent, where).commands(hit.session_id, hit.folder).in_client
+    return [
+        f"{title_part}{cut_to_columns(snippet, COLUMNS - text_width(title_part))}",
+        f"  {command} · {facts}",
+    ]

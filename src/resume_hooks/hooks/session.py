@@ -38,17 +38,17 @@ PAIR_SECONDS = 60
 Older marks are from a client that died.
 """
 
-CENT = 0.01
+MIN_DOLLARS = 0.01
 
 # the prefix of the notes that the module showed the cost of a cold cache; a session's id follows
-_TOLD = "cold-"
+_COLD_PREFIX = "cold-"
 
-_MADE = re.compile(rb'"continued_at":"([0-9TZ:.-]+)"')
+_CONTINUED_AT = re.compile(rb'"continued_at":"([0-9TZ:.-]+)"')
 
 NEAR_END, NEW_FOLDER = "near-end", "new-folder"
 """The arguments for a start at which sessions are due for archiving, and for a folder without sessions."""
 
-ENGINE_SINCE = (
+ENGINE_PYTHON = (
     3,
     11,
 )  # the engine's minimum Python version; this module also runs in older ones
@@ -68,37 +68,44 @@ def main() -> None:
         reply.write_reply(handle_session_event(event, sys.argv[1:]))
 
 
-def handle_session_event(event: Dict[str, Any], asked: Collection[str] = ()) -> bytes:
+def handle_session_event(event: Dict[str, Any], findings: Collection[str] = ()) -> bytes:
     """Handle an event and return the text to print, ``b""`` for none.
 
     Raise OSError if state cannot be written.
 
-    ``asked`` holds the shell's findings: ``NEAR_END``, ``NEW_FOLDER``.
+    ``findings`` are those of the shell: ``NEAR_END``, ``NEW_FOLDER``.
     """
-    session_id = reply.field(event, "session_id")
+    session_id = reply.text_field(event, "session_id")
     if not is_session_id(session_id):
         return b""
-    name, path = reply.field(event, "hook_event_name"), reply.field(event, "transcript_path")
-    if name == "SessionEnd" and reply.field(event, "reason") == "clear":
+    name, path = (
+        reply.text_field(event, "hook_event_name"),
+        reply.text_field(event, "transcript_path"),
+    )
+    if name == "SessionEnd" and reply.text_field(event, "reason") == "clear":
         _mark_cleared(session_id)
-    source = reply.field(event, "source") if name == "SessionStart" else ""
+    source = reply.text_field(event, "source") if name == "SessionStart" else ""
     if source in ("clear", "compact"):
         start_parts.sweep_start_notes()
         return (_start_after_clear if source == "clear" else _start_after_compaction)(
             session_id, path
         )
-    said = _waiting_handoff_line(os.path.dirname(path)) if source == "startup" and path else ""
+    handoff_line = (
+        _pending_handoff_line(os.path.dirname(path)) if source == "startup" and path else ""
+    )
     if source == "resume":
-        pending_handoff.drop_handoff_to(session_id)
+        pending_handoff.consume_handoff_to(session_id)
         cold = (
             ""
             if hook_state.consume_fresh_note(_cold_note_name(session_id), PAIR_SECONDS)
             else cold_line(event, path)
         )
-        said = " · ".join(filter(None, (cold, _giant_file_line(session_id, path))))
-    kept = _line_of_engine(_archive_line_of_engine, event) if source and NEAR_END in asked else ""
-    moved = _line_of_engine(new_folder_line, event) if NEW_FOLDER in asked else ""
-    line = " · ".join(filter(None, (said, moved, kept, *(_lines_of_parts() if source else []))))
+        handoff_line = " · ".join(filter(None, (cold, _giant_file_line(session_id, path))))
+    archive_line = _engine_line(_archive_line, event) if source and NEAR_END in findings else ""
+    folder_line = _engine_line(new_folder_line, event) if NEW_FOLDER in findings else ""
+    line = " · ".join(
+        filter(None, (handoff_line, folder_line, archive_line, *(_part_lines() if source else [])))
+    )
     return reply.start_reply("", f"resume-hooks: {line}" if line else "")
 
 
@@ -112,30 +119,32 @@ def _start_after_clear(session_id: str, path: str) -> bytes:
         return b""
     parent_id = _consume_clear_mark(pid)
     if path:
-        handoff = pending_handoff.take_handoff(pid, os.path.dirname(path), parent_id)
+        handoff = pending_handoff.consume_cleared_handoff(pid, os.path.dirname(path), parent_id)
     else:
         handoff = None
     if handoff is None:
         if parent_id is not None and parent_id != session_id:
-            record_link(Link(session_id, parent_id, "clear", _now(), pid), Where())
+            record_link(Link(session_id, parent_id, "clear", _current_timestamp(), pid), Where())
         return b""
     with contextlib.suppress(OSError):  # the opening names the parent, too
-        record_link(Link(session_id, handoff.parent_id, handoff.kind, _now(), pid), Where())
-        record_superseded(handoff.child_id, session_id, _now(), Where())
-    _carry_tasks(handoff.child_id, session_id)
-    late = pending_handoff.is_outdated(handoff)
-    missing = "; your later work is not in it" if late else ""
-    said = (
-        f"the {handoff.kind} of {handoff.parent_id[:8]} is loaded{missing}; /clear again "
+        record_link(
+            Link(session_id, handoff.parent_id, handoff.kind, _current_timestamp(), pid), Where()
+        )
+        record_superseded(handoff.child_id, session_id, _current_timestamp(), Where())
+    _copy_tasks_of_child(handoff.child_id, session_id)
+    is_late = pending_handoff.is_outdated(handoff)
+    late_text = "; your later work is not in it" if is_late else ""
+    message = (
+        f"the {handoff.kind} of {handoff.parent_id[:8]} is loaded{late_text}; /clear again "
         "starts without it"
     )
-    opening = _opening_after_clear(handoff, session_id, path, late=late)
-    return start_parts.hand_out_start(opening, f"resume-hooks: {said}", session_id)
+    opening = _opening_after_clear(handoff, session_id, path, late=is_late)
+    return start_parts.deliver_start(opening, f"resume-hooks: {message}", session_id)
 
 
-def _carry_tasks(child_id: str, session_id: str) -> None:
+def _copy_tasks_of_child(child_id: str, session_id: str) -> None:
     """Copy the task list of the child that a session replaces, if both the list and the engine exist."""
-    if sys.version_info < ENGINE_SINCE or not os.path.isdir(
+    if sys.version_info < ENGINE_PYTHON or not os.path.isdir(
         os.path.join(Where().config, TASKS, child_id)
     ):
         return
@@ -148,13 +157,15 @@ def _carry_tasks(child_id: str, session_id: str) -> None:
 
 def _opening_after_clear(handoff: PendingHandoff, session_id: str, path: str, *, late: bool) -> str:
     """Return the child's opening with this session's name and file, because it replaces the child."""
-    made = datetime.fromtimestamp(handoff.at, timezone.utc).strftime("%Y-%m-%d %H:%M")
-    here = handoff.opening.replace(handoff.child_file, path).replace(handoff.child_id, session_id)
+    created = datetime.fromtimestamp(handoff.at, timezone.utc).strftime("%Y-%m-%d %H:%M")
+    opening = handoff.opening.replace(handoff.child_file, path).replace(
+        handoff.child_id, session_id
+    )
     if late:
-        since = " (later work in that session is not included)"
+        later_work = " (later work in that session is not included)"
     else:
-        since = ""
-    return f"{AFTER_CLEAR}({made} UTC) that left this{since}:\n\n{here}"
+        later_work = ""
+    return f"{AFTER_CLEAR}({created} UTC) that left this{later_work}:\n\n{opening}"
 
 
 def _start_after_compaction(session_id: str, path: str) -> bytes:
@@ -162,7 +173,7 @@ def _start_after_compaction(session_id: str, path: str) -> bytes:
 
     A compaction of ours lost nothing.
     """
-    if sys.version_info < ENGINE_SINCE or hook_state.consume_fresh_note(
+    if sys.version_info < ENGINE_PYTHON or hook_state.consume_fresh_note(
         hook_state.compaction_note(session_id), PAIR_SECONDS
     ):
         return b""
@@ -172,10 +183,10 @@ def _start_after_compaction(session_id: str, path: str) -> bytes:
     except ImportError:  # the engine is not installed yet, or its venv is older than this version
         _mark_venv()
         return b""
-    return start_parts.hand_out_start(text_after_compaction(session_id, path), "", session_id)
+    return start_parts.deliver_start(text_after_compaction(session_id, path), "", session_id)
 
 
-def _waiting_handoff_line(folder: str) -> str:
+def _pending_handoff_line(folder: str) -> str:
     """Return a line on a pending handoff in this folder.
 
     A headless run has no screen, and leaves the handoff to the next user.
@@ -189,7 +200,7 @@ def _waiting_handoff_line(folder: str) -> str:
     return ""
 
 
-def cold_in_client(event: Dict[str, Any]) -> str:
+def cold_line_in_client(event: Dict[str, Any]) -> str:
     """Return the line of ``cold_line`` for the module to show, and silence the hook.
 
     Raise OSError if the note cannot be written.
@@ -197,19 +208,22 @@ def cold_in_client(event: Dict[str, Any]) -> str:
     If a hook wrote to a session at an earlier start, clients (2.1.332) do not show its lines at a
     resume.
     """
-    session_id, path = reply.field(event, "session_id"), reply.field(event, "transcript_path")
+    session_id, path = (
+        reply.text_field(event, "session_id"),
+        reply.text_field(event, "transcript_path"),
+    )
     if is_session_id(session_id):
         line = cold_line(event, path, sign="/")
     else:
         line = ""
     if line:
-        hook_state.sweep_notes(_TOLD, PAIR_SECONDS)
+        hook_state.sweep_notes(_COLD_PREFIX, PAIR_SECONDS)
         hook_state.write_note(_cold_note_name(session_id), {"at": time.time()})
     return line
 
 
 def _cold_note_name(session_id: str) -> str:
-    return f"{_TOLD}{session_id}.json"
+    return f"{_COLD_PREFIX}{session_id}.json"
 
 
 def cold_line(event: Dict[str, Any], path: str, *, sign: str = SLASH) -> str:
@@ -228,21 +242,21 @@ def cold_line(event: Dict[str, Any], path: str, *, sign: str = SLASH) -> str:
         return ""
     if reply.is_headless() or _is_new_child(path):
         return ""
-    if isinstance(dollars, (int, float)) and dollars >= CENT:
-        cost = f" (about ${dollars:.2f})"
+    if isinstance(dollars, (int, float)) and dollars >= MIN_DOLLARS:
+        cost_text = f" (about ${dollars:.2f})"
     else:
-        cost = ""
-    size = f"{tokens:,} tokens{cost}"
-    context = _context_of_engine(path)
+        cost_text = ""
+    size = f"{tokens:,} tokens{cost_text}"
+    context = _engine_context(path)
     if context is not None:
         if context.tokens < COLD_TOKENS:
             return ""
         if context.is_estimate:
             size = f"(about {context.tokens:,} tokens)"
         else:
-            size = f"{context.tokens:,} tokens{cost}"
-    sent = f"{COLD_SENTENCE} {size}"
-    return f"{sent}; {sign}trim or {sign}handoff first sends less"
+            size = f"{context.tokens:,} tokens{cost_text}"
+    cost_sentence = f"{COLD_SENTENCE} {size}"
+    return f"{cost_sentence}; {sign}trim or {sign}handoff first sends less"
 
 
 def _giant_file_line(session_id: str, path: str) -> str:
@@ -270,17 +284,17 @@ def _is_new_child(path: str) -> bool:
     """
     try:
         with open_regular(path) as stream:
-            made = _MADE.search(stream.readline(MAX_INPUT))
+            match = _CONTINUED_AT.search(stream.readline(MAX_INPUT))
     except OSError:
         return False
-    return made is not None and made[1].decode() > _instant(time.time() - PAIR_SECONDS)
+    return match is not None and match[1].decode() > _timestamp(time.time() - PAIR_SECONDS)
 
 
-def _archive_line_of_engine(event: Dict[str, Any]) -> str:
+def _archive_line(event: Dict[str, Any]) -> str:
     # most starts do not need this import
-    from resume_hooks.hooks.expiring_sessions import archive_line
+    from resume_hooks.hooks.expiring_sessions import archive_at_start
 
-    return archive_line(event)
+    return archive_at_start(event)
 
 
 def new_folder_line(event: Dict[str, Any]) -> str:
@@ -291,9 +305,9 @@ def new_folder_line(event: Dict[str, Any]) -> str:
     return " · ".join(filter(None, lines))
 
 
-def _line_of_engine(line: Callable[[Dict[str, Any]], str], event: Dict[str, Any]) -> str:
+def _engine_line(line: Callable[[Dict[str, Any]], str], event: Dict[str, Any]) -> str:
     """Return the engine's line for an event, or ``""`` without the engine."""
-    if sys.version_info < ENGINE_SINCE:
+    if sys.version_info < ENGINE_PYTHON:
         return ""
     try:
         return line(event)
@@ -304,9 +318,9 @@ def _line_of_engine(line: Callable[[Dict[str, Any]], str], event: Dict[str, Any]
     return ""
 
 
-def _context_of_engine(path: str) -> Optional[ContextSize]:
+def _engine_context(path: str) -> Optional[ContextSize]:
     """Return the context of the session at a path, or None if it cannot be read or the engine is missing."""
-    if sys.version_info < ENGINE_SINCE:
+    if sys.version_info < ENGINE_PYTHON:
         return None
     try:
         # Most starts do not need these imports.
@@ -321,7 +335,7 @@ def _context_of_engine(path: str) -> Optional[ContextSize]:
     return None
 
 
-def _lines_of_parts() -> List[str]:
+def _part_lines() -> List[str]:
     """Return the parts' lines at a start; a headless run leaves them to the next user."""
     if reply.is_headless():
         return []
@@ -333,9 +347,9 @@ def _lines_of_parts() -> List[str]:
 
 def _mark_venv() -> None:
     """Mark the venv as broken, so that the installer rebuilds it."""
-    from resume_hooks.hooks.fallback import mark_venv  # most starts do not need this import
+    from resume_hooks.hooks.fallback import mark_venv_broken  # most starts do not need this import
 
-    mark_venv()
+    mark_venv_broken()
 
 
 def _mark_cleared(session_id: str) -> None:
@@ -355,8 +369,8 @@ def _consume_clear_mark(pid: int) -> Optional[str]:
     mark = hook_state.read_note(_clear_mark_name(pid))
     hook_state.consume_note(_clear_mark_name(pid))
     session_id, at = mark.get("session_id"), mark.get("at", 0)
-    fresh = hook_state.is_instant(at) and abs(time.time() - at) <= PAIR_SECONDS
-    if is_session_id(session_id) and fresh:
+    is_fresh = hook_state.is_instant(at) and abs(time.time() - at) <= PAIR_SECONDS
+    if is_session_id(session_id) and is_fresh:
         return session_id
     return None
 
@@ -365,11 +379,11 @@ def _clear_mark_name(pid: int) -> str:
     return f"clear-{pid}.json"
 
 
-def _now() -> str:
-    return _instant(time.time())
+def _current_timestamp() -> str:
+    return _timestamp(time.time())
 
 
-def _instant(at: float) -> str:
+def _timestamp(at: float) -> str:
     return (
         datetime.fromtimestamp(at, timezone.utc)
         .isoformat(timespec="milliseconds")

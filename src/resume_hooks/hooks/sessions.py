@@ -8,9 +8,9 @@ from itertools import islice
 from resume_hooks.clock import format_minute
 from resume_hooks.derive.outcome import Report, report_on_text
 from resume_hooks.errors import UsageError
-from resume_hooks.hooks.plain_cards import ROW
+from resume_hooks.hooks.plain_cards import TITLE_COLUMNS
 from resume_hooks.hooks.request import (
-    EVERYWHERE,
+    ALL_WORD,
     Request,
     current_folder,
     time_limit,
@@ -26,58 +26,69 @@ from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import collapse_line, plain_line
 from resume_hooks.transcripts.head_tail import HeadTail
 
-ROWS = 10
+MAX_ROWS = 10
 
 
 def answer(request: Request) -> Report:
     """List the sessions. Raise UsageError for words that are not an option."""
-    if request.text not in {"", EVERYWHERE}:
-        words = collapse_line(request.text, ROW)
+    if request.text not in {"", ALL_WORD}:
+        unknown_words = collapse_line(request.text, TITLE_COLUMNS)
         raise UsageError(
-            f"'{words}' is not an option",
-            f"To search for words: {request.trigger.name('search')} {words}",
+            f"'{unknown_words}' is not an option",
+            f"To search for words: {request.trigger.name('search')} {unknown_words}",
         )
-    everywhere = request.text == EVERYWHERE
+    everywhere = request.text == ALL_WORD
     with time_limit(shell_command("sessions")):
         if request.path:
             folder = home_folder(HeadTail(request.path), request.where)
         else:
             folder = current_folder()
         rows = list(
-            islice(listing.list_project(folder, request.where, everywhere=everywhere), ROWS + 1)
+            islice(listing.list_project(folder, request.where, everywhere=everywhere), MAX_ROWS + 1)
         )
     return report_on_text(sessions_card(rows, request.session_id, everywhere=everywhere))
 
 
-def sessions_card(found: Sequence[ListedSession], here: str, *, everywhere: bool) -> str:
-    """Return a card with the newest sessions; ``here`` is the current session."""
-    whose = "every project" if everywhere else "this project"
-    lines = [f"resume-hooks · sessions of {whose}, newest first"]
-    for row in found[:ROWS]:
+def sessions_card(rows: Sequence[ListedSession], current_id: str, *, everywhere: bool) -> str:
+    """Return a card with the newest sessions; ``current_id`` is the current session."""
+    scope = "every project" if everywhere else "this project"
+    lines = [f"resume-hooks · sessions of {scope}, newest first"]
+    for row in rows[:MAX_ROWS]:
         lines += [
             "",
-            f"  {collapse_line(plain_line(row.title), ROW)}",
-            f"  {' · '.join(_facts_of_row(row, here))}",
+            f"  {collapse_line(plain_line(row.title), TITLE_COLUMNS)}",
+            f"  {' · '.join(_facts_of_row(row, current_id))}",
         ]
         lines += [f"  {row.commands.in_client}"]
-    more = f"  more, in a shell: {shell_command(f'sessions {EVERYWHERE}' if everywhere else 'sessions')}"
+    more_line = (
+        f"  more, in a shell: {shell_command(f'sessions {ALL_WORD}' if everywhere else 'sessions')}"
+    )
     return "\n".join(
-        [*lines, *(["", more] if found[ROWS:] else []), "", "/resume <id> opens one of them."]
+        [
+            *lines,
+            *(["", more_line] if rows[MAX_ROWS:] else []),
+            "",
+            "/resume <id> opens one of them.",
+        ]
     )
 
 
-def _facts_of_row(row: ListedSession, here: str) -> Sequence[str]:
+def _facts_of_row(row: ListedSession, current_id: str) -> Sequence[str]:
     if row.percent is None:
-        used = ""
+        size_fact = ""
     else:
-        used = f"{'about ' if row.context.is_estimate else ''}{row.percent} % full"
+        size_fact = f"{'about ' if row.context.is_estimate else ''}{row.percent} % full"
     if row.kind == ORIGINAL:
         kind = ""
     else:
         kind = kind_beside(row.title, row.kind)
-    mine = "this session" if row.session_id == here else ""
+    current_fact = "this session" if row.session_id == current_id else ""
     if row.agent != NAME:
-        left = agent_named(row.agent, Where()).label.lower()
+        agent_label = agent_named(row.agent, Where()).label.lower()
     else:
-        left = ""
-    return [fact for fact in (left, format_minute(row.ended), used, kind, mine) if fact]
+        agent_label = ""
+    return [
+        fact
+        for fact in (agent_label, format_minute(row.ended), size_fact, kind, current_fact)
+        if fact
+    ]

@@ -20,17 +20,17 @@ from resume_hooks.storage import state_file
 from resume_hooks.system.text import cut_to_utf16_units, plain_text, utf16_length
 from resume_hooks.transcripts.parted_text import LONGEST, MOST, parts_of
 
-MOST_ALONE = 4_000  # units in a client without further hooks for parts: Codex
-WAIT = 4.0  # seconds for the other hooks to take their parts; they check 20 times a second
-PAUSE = 0.02
-KEPT = 600  # seconds after which old notes are deleted
+MAX_WITHOUT_PARTS = 4_000  # units in a client without further hooks for parts: Codex
+WAIT_SECONDS = 4.0  # seconds for the other hooks to take their parts; they check 20 times a second
+POLL_SECONDS = 0.02
+NOTE_SECONDS = 600  # seconds after which old notes are deleted
 
 END_SHARE = 4  # the end of a cut text gets a quarter of the room, because it contains the next step
-CUT = "\n(cut here: the middle of this text did not fit)\n"
+CUT_NOTICE = "\n(cut here: the middle of this text did not fit)\n"
 _PREFIX = "parts-"
 
 
-def hand_out_start(context: str, message: str, session_id: str) -> bytes:
+def deliver_start(context: str, message: str, session_id: str) -> bytes:
     """Return the first hook's reply, once the other hooks took their parts.
 
     ``context`` is for the model, ``message`` for the user. A context of more than ``LONGEST`` units loses its middle.
@@ -38,32 +38,32 @@ def hand_out_start(context: str, message: str, session_id: str) -> bytes:
     text = plain_text(context).strip()
     note = hook_state.read_note(_start_note_name(session_id))
     if not isinstance(note.get("pid"), int):
-        return reply.start_reply(cut_out_middle(text, MOST_ALONE), message)
+        return reply.start_reply(cut_out_middle(text, MAX_WITHOUT_PARTS), message)
     text = cut_out_middle(text, LONGEST)
-    *others, last = parts_of(text)
-    left = _hand_out(session_id, note["pid"], others) if others else []
-    if left and len(left) == len(others):
+    *other_parts, last_part = parts_of(text)
+    untaken = _offer_parts(session_id, note["pid"], other_parts) if other_parts else []
+    if untaken and len(untaken) == len(other_parts):
         return reply.start_reply(cut_out_middle(text, MOST), message)
-    missing = "".join(f"\n(Part {number} could not be delivered.)" for number in left)
-    return reply.start_reply(last + missing, message)
+    missing_notice = "".join(f"\n(Part {number} could not be delivered.)" for number in untaken)
+    return reply.start_reply(last_part + missing_notice, message)
 
 
 def sweep_start_notes() -> None:
     """Delete the notes of old starts."""
-    hook_state.sweep_notes(_PREFIX, KEPT)
+    hook_state.sweep_notes(_PREFIX, NOTE_SECONDS)
 
 
-def cut_out_middle(text: str, most: int) -> str:
-    """Return a text of at most ``most`` units; a longer one loses its middle, by whole lines if possible."""
-    if utf16_length(text) <= most:
+def cut_out_middle(text: str, max_units: int) -> str:
+    """Return a text of at most ``max_units`` units; a longer one loses its middle, by whole lines if possible."""
+    if utf16_length(text) <= max_units:
         return text
-    end = cut_to_utf16_units(text[::-1], most // END_SHARE)[::-1]
+    end = cut_to_utf16_units(text[::-1], max_units // END_SHARE)[::-1]
     end = end.partition("\n")[2] or end
-    begin = cut_to_utf16_units(text, most - utf16_length(end) - len(CUT))
-    return f"{begin.rpartition(chr(10))[0] or begin}{CUT}{end}"
+    beginning = cut_to_utf16_units(text, max_units - utf16_length(end) - len(CUT_NOTICE))
+    return f"{beginning.rpartition(chr(10))[0] or beginning}{CUT_NOTICE}{end}"
 
 
-def _hand_out(session_id: str, process: int, parts: Sequence[str]) -> list[int]:
+def _offer_parts(session_id: str, process: int, parts: Sequence[str]) -> list[int]:
     """Offer the parts to the other hooks; return the numbers of those that no hook took."""
     names = []
     for number in range(1, len(parts) + 1):
@@ -78,11 +78,11 @@ def _hand_out(session_id: str, process: int, parts: Sequence[str]) -> list[int]:
         hook_state.write_note(
             _start_note_name(session_id), {"pid": process, "count": len(parts) + 1}
         )
-        deadline = time.monotonic() + WAIT
+        deadline = time.monotonic() + WAIT_SECONDS
         while time.monotonic() < deadline and any(
             os.path.lexists(hook_state.note_path(name)) for name in names
         ):
-            time.sleep(PAUSE)
+            time.sleep(POLL_SECONDS)
     except OSError:
         for name in names:
             hook_state.consume_note(name)

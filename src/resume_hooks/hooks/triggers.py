@@ -22,47 +22,50 @@ UNASKED = "fsck"
 Its failures are silent.
 """
 
-_HERE = __package__
+_PACKAGE = __package__
 _CORE = (
     Row("handoff", "[size] [--new-task] [next step]",
         "Continue in a new session that knows this one; size: 4k, 12k, 24k, or all for a copy",
-        lane=f"{_HERE}.handoff", row="handoff [size] [step] continue in a new session; size: 4k, 12k, 24k, or all",
+        lane=f"{_PACKAGE}.handoff", row="handoff [size] [step] continue in a new session; size: 4k, 12k, 24k, or all",
         bare="handoff"),
     Row("rollover", "[focus]", f"Continue in a new session with a model's summary; costs tokens, up to {MODEL_TIME}",
-        lane=f"{_HERE}.rollover",
+        lane=f"{_PACKAGE}.rollover",
         row=f"rollover [focus]      the same with a model's summary: costs tokens, {MODEL_MINUTES} minutes",
         bare="rollover"),
     Row("trim", "[options]", "Continue in a copy without old tool output; asks first",
-        lane=f"{_HERE}.trim", row="trim [options]        continue in a copy without old tool output; asks first",
+        lane=f"{_PACKAGE}.trim", row="trim [options]        continue in a copy without old tool output; asks first",
         bare="trim", asks=True),
     Row("untrim", "", "Continue in a copy with the trimmed contents restored",
-        lane=f"{_HERE}.trim", bare="untrim", inside=True),
+        lane=f"{_PACKAGE}.trim", bare="untrim", inside=True),
     Row("resume", "[--table]", "Show how full this session is and the best way to continue",
-        lane=f"{_HERE}.resume_card",
+        lane=f"{_PACKAGE}.resume_card",
         row="resume                how full this session is, what fits best; copies its id", aliases=("continue",),
         bare="full", reads=True),
     Row("search", "[--all] words", "Find what was said in this project; --all: in every project",
-        lane=f"{_HERE}.search", row="search [--all] words  find what was said in this project, or in all",
+        lane=f"{_PACKAGE}.search", row="search [--all] words  find what was said in this project, or in all",
         bare="search", reads=True),
     Row("sessions", "[--all]", "List the newest sessions of this project; --all: of every project",
-        lane=f"{_HERE}.sessions", bare="sessions", reads=True, inside=True),
+        lane=f"{_PACKAGE}.sessions", bare="sessions", reads=True, inside=True),
     Row("session", "", "Copy this session's id",
         row="session, lineage, recall  its id, its ancestors, what was done", aliases=("session-id",), alone=True),
     Row("lineage", "", "Show this session's ancestors, oldest first",
-        lane=f"{_HERE}.lineage", bare="lineage", alone=True, reads=True),
+        lane=f"{_PACKAGE}.lineage", bare="lineage", alone=True, reads=True),
     Row("recall", "", "Show what was done here, to paste if the model has lost it",
-        lane=f"{_HERE}.recover", bare="recall", alone=True, reads=True),
+        lane=f"{_PACKAGE}.recover", bare="recall", alone=True, reads=True),
     Row("help", "", "Show what you can type", alone=True),
-    Row(UNASKED, "", "", lane=f"{_HERE}.fsck", inside=True),
+    Row(UNASKED, "", "", lane=f"{_PACKAGE}.fsck", inside=True),
 )  # fmt: skip
 
 
 def _all_rows() -> List[Row]:
-    brought = seam.list_triggers()
+    part_rows = seam.list_triggers()
     return [
         row
-        for own in _CORE
-        for row in (*(each for each in brought if each.before == own.name), own)
+        for core_row in _CORE
+        for row in (
+            *(part_row for part_row in part_rows if part_row.before == core_row.name),
+            core_row,
+        )
     ]
 
 
@@ -75,12 +78,12 @@ _FORMER = {name: now for name, (_, now) in part_table.FORMER.items() if now in R
 ALIASES = {**_FORMER, **{alias: each.name for each in ROWS.values() for alias in each.aliases}}
 """Other names of triggers, including former ones, which no list shows."""
 
-NOT_ALONE = "a command runs only alone in the box; Enter again sends this as it is"
+NOT_ALONE_HINT = "a command runs only alone in the box; Enter again sends this as it is"
 """The answer to a command that was typed right after the next step in the input box."""
 
 VERBS = frozenset(each.name for each in ROWS.values() if not each.inside)
 _ALONE = frozenset(each.name for each in ROWS.values() if each.alone)
-_OF_BARE = {each.bare: each.name for each in ROWS.values() if each.bare}
+_VERB_OF_COMMAND = {each.bare: each.name for each in ROWS.values() if each.bare}
 _UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 _TRIGGER = re.compile(rf"(?:>|/{PLUGIN}:)([a-z-]+?)(?:\s+(.*))?\s*\Z", re.IGNORECASE | re.DOTALL)
 _PASTE_TAG = re.compile(r"\s*</?pasted_content\b[^<>]*>")
@@ -95,21 +98,21 @@ _PASTED_ID = re.compile(
     rf"(?:>|/{PLUGIN}:)(?:resume|continue|session|session-id)({_UUID})\s*\Z", re.IGNORECASE
 )
 _SIGN = rf"(?:>|/{PLUGIN}:)"
-_ASKING = "|".join(name for name in (*ROWS, *ALIASES) if ROWS[ALIASES.get(name, name)].asks)
-_RETYPED = re.compile(rf"{_SIGN}({_ASKING})(?=[\s>/]|\Z)", re.IGNORECASE)
+_ASKING_NAMES = "|".join(name for name in (*ROWS, *ALIASES) if ROWS[ALIASES.get(name, name)].asks)
+_RETYPED_TRIGGER = re.compile(rf"{_SIGN}({_ASKING_NAMES})(?=[\s>/]|\Z)", re.IGNORECASE)
 _NAMES = "|".join(sorted({*VERBS, *ALIASES}, key=len, reverse=True))
-_BARE_NAMES = "|".join(sorted(_OF_BARE, key=len, reverse=True))
-_STACKED = re.compile(
+_BARE_NAMES = "|".join(sorted(_VERB_OF_COMMAND, key=len, reverse=True))
+_STACKED_TRIGGERS = re.compile(
     rf"(?:{_SIGN}(?:{_NAMES}))+(?=(?:{_SIGN}(?:{_NAMES})|{BARE}(?:{_BARE_NAMES}))(?:\s|\Z))",
     re.IGNORECASE,
 )
-_BEHIND = re.compile(rf"{BARE}({_BARE_NAMES})(?=\s|\Z)", re.IGNORECASE)
+_COMMAND_AFTER = re.compile(rf"{BARE}({_BARE_NAMES})(?=\s|\Z)", re.IGNORECASE)
 _BEHIND_WORDS = re.compile(rf"(?<=\S)/{PLUGIN}:(?:{_NAMES})(?=\s|\Z)", re.IGNORECASE)
 """A command typed right behind the words of a trigger that the client restored to the box."""
 
-_WORDS = re.compile(r"(?!(?:yes|no|cancel|help)\b)[^\W\d_]+[,:;]?\s+[^\W\d_]", re.IGNORECASE)
-_YES = re.compile(r"\S+\s+yes\s*\Z", re.IGNORECASE)
-_TOLD = re.compile(rf"(?<![^\s:]){TYPED}({'|'.join(VERBS)})(?![\w-])")
+_PROSE = re.compile(r"(?!(?:yes|no|cancel|help)\b)[^\W\d_]+[,:;]?\s+[^\W\d_]", re.IGNORECASE)
+_EXACT_YES = re.compile(r"\S+\s+yes\s*\Z", re.IGNORECASE)
+_NAMED_TRIGGER = re.compile(rf"(?<![^\s:]){TYPED}({'|'.join(VERBS)})(?![\w-])")
 """A trigger's name in the text of an error."""
 
 
@@ -149,15 +152,15 @@ class Trigger(NamedTuple):
 
     def with_typed_names(self, words: str) -> str:
         """Return our text with the names of triggers in this form."""
-        return _TOLD.sub(lambda found: self.name(found[1]), words)
+        return _NAMED_TRIGGER.sub(lambda found: self.name(found[1]), words)
 
 
-def trigger_of(word: str) -> str:
+def trigger_named(word: str) -> str:
     """Return the trigger with a name: its own, its command or an alias.
 
     Return the word itself if it names no trigger.
     """
-    return ALIASES.get(word, _OF_BARE.get(word, word))
+    return ALIASES.get(word, _VERB_OF_COMMAND.get(word, word))
 
 
 def trigger_of_command(command: str, text: str, *, hooked: bool = True) -> Trigger:
@@ -167,7 +170,7 @@ def trigger_of_command(command: str, text: str, *, hooked: bool = True) -> Trigg
     else:
         sign, verb = (BARE, command)
     if sign == BARE:
-        verb = _OF_BARE.get(verb, verb)
+        verb = _VERB_OF_COMMAND.get(verb, verb)
     else:
         verb = ALIASES.get(verb, verb)
     return Trigger(verb, text, slash=True, pasted=False, hooked=hooked, sign=sign)
@@ -177,25 +180,25 @@ def recognise_trigger(prompt: str) -> Optional[Trigger]:
     """Return the trigger in a prompt, or None if the prompt is not one and passes."""
     slash, sign = prompt[:1] == "/", SLASH if prompt[:1] == "/" else TYPED
     # typed after a bare trigger that the client restored to the box
-    stacked = _STACKED.match(prompt)
+    stacked = _STACKED_TRIGGERS.match(prompt)
     if stacked:
         prompt = prompt[stacked.end() :]
-        behind = _BEHIND.match(prompt)
-        if behind:
-            prompt = f"{TYPED}{_OF_BARE[behind[1].lower()]}{prompt[behind.end() :]}"
-    prompt = _last_typed(_command_behind_words(prompt))
+        command_after = _COMMAND_AFTER.match(prompt)
+        if command_after:
+            prompt = f"{TYPED}{_VERB_OF_COMMAND[command_after[1].lower()]}{prompt[command_after.end() :]}"
+    prompt = _last_of_retyped(_command_behind_words(prompt))
     if _PASTED_ID.match(prompt):
         return Trigger("resume", "", slash, pasted=True, sign=sign)
     if _is_pasted_over(prompt):
-        between = _PASTED.sub(
+        left_over = _PASTED.sub(
             "", re.sub(rf"\A{_SIGN}[a-z-]+", "", prompt, count=1, flags=re.IGNORECASE)
         )
-        return Trigger(_verb_of(prompt), between.strip(), slash, pasted=True, sign=sign)
-    found = _TRIGGER.match(prompt)
-    if found is None:
+        return Trigger(_leading_verb(prompt), left_over.strip(), slash, pasted=True, sign=sign)
+    match = _TRIGGER.match(prompt)
+    if match is None:
         return None
-    verb = _canonical_word(found.group(1))
-    text = _PASTE_TAG.sub("", found.group(2) or "").strip()
+    verb = _canonical_word(match.group(1))
+    text = _PASTE_TAG.sub("", match.group(2) or "").strip()
     if (
         verb not in VERBS
         or (text and verb in _ALONE)
@@ -207,13 +210,13 @@ def recognise_trigger(prompt: str) -> Optional[Trigger]:
 
 def _is_prose(verb: str, text: str, prompt: str) -> bool:
     """Check whether a ``>`` trigger begins a sentence, such as ``>resume the work``, or a quote of several lines."""
-    if verb in {"resume", "trim"} and _WORDS.match(text):
+    if verb in {"resume", "trim"} and _PROSE.match(text):
         return True
-    others = []
+    other_lines = []
     for line in prompt.split("\n")[1:]:
         if line.strip():
-            others.append(line)
-    return bool(others) and all(line.startswith(">") for line in others)
+            other_lines.append(line)
+    return bool(other_lines) and all(line.startswith(">") for line in other_lines)
 
 
 def _command_behind_words(prompt: str) -> str:
@@ -227,7 +230,7 @@ def _command_behind_words(prompt: str) -> str:
     return prompt
 
 
-def _last_typed(prompt: str) -> str:
+def _last_of_retyped(prompt: str) -> str:
     """Return the last of several triggers, if one that asks was typed after itself in the restored box.
 
     Return other prompts unchanged.
@@ -235,19 +238,23 @@ def _last_typed(prompt: str) -> str:
     The options of a trim contain no trigger. Other texts may mention one, so after a space only the
     exact yes counts.
     """
-    found = _RETYPED.match(prompt)
-    if found is None:
+    match = _RETYPED_TRIGGER.match(prompt)
+    if match is None:
         return prompt
-    verb = _canonical_word(found.group(1))
+    verb = _canonical_word(match.group(1))
     names = "|".join((verb, *(alias for alias, meant in ALIASES.items() if meant == verb)))
-    again = re.finditer(rf"{_SIGN}(?:{names})(?=\s|\Z)", prompt, re.IGNORECASE)
-    starts = [one.start() for one in again]
+    repeats = re.finditer(rf"{_SIGN}(?:{names})(?=\s|\Z)", prompt, re.IGNORECASE)
+    positions = [repeat.start() for repeat in repeats]
     if verb != "trim":
-        starts = [
-            at for at in starts if not at or not prompt[at - 1].isspace() or _YES.match(prompt, at)
+        positions = [
+            position
+            for position in positions
+            if not position
+            or not prompt[position - 1].isspace()
+            or _EXACT_YES.match(prompt, position)
         ]
-    if starts:
-        return prompt[starts[-1] :]
+    if positions:
+        return prompt[positions[-1] :]
     return prompt
 
 
@@ -257,17 +264,17 @@ def _is_pasted_over(prompt: str) -> bool:
     A trigger that takes no words does not count before other words: ``>help me understand /clear``
     passes.
     """
-    verb = _verb_of(prompt)
+    verb = _leading_verb(prompt)
     if verb in _ALONE:
         return _PASTED_ALONE.match(prompt) is not None
     return verb in VERBS and _PASTED.search(prompt[-120:]) is not None
 
 
-def _verb_of(prompt: str) -> str:
+def _leading_verb(prompt: str) -> str:
     """Return the verb at the start, even if a pasted ``/command`` follows it without a space."""
-    found = re.match(rf"(?:>|/{PLUGIN}:)([a-z-]+)(?=[\s/])", prompt, re.IGNORECASE)
-    if found:
-        return _canonical_word(found.group(1))
+    match = re.match(rf"(?:>|/{PLUGIN}:)([a-z-]+)(?=[\s/])", prompt, re.IGNORECASE)
+    if match:
+        return _canonical_word(match.group(1))
     return ""
 
 

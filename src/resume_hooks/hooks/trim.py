@@ -38,8 +38,8 @@ from resume_hooks.derive.trim.plan import (
 from resume_hooks.derive.verbs.trim import write_trim
 from resume_hooks.errors import NothingToTrim, ResumeHooksError, UsageError
 from resume_hooks.hooks import confirmations
-from resume_hooks.hooks.confirmations import OPEN, StoredQuestion
-from resume_hooks.hooks.plain_cards import LITTLE, NOTHING, ROW, refusal_card
+from resume_hooks.hooks.confirmations import OPEN_SECONDS, StoredQuestion
+from resume_hooks.hooks.plain_cards import LOW_PERCENT, NOTHING_CHANGED, TITLE_COLUMNS, refusal_card
 from resume_hooks.hooks.request import Request, TimeLimit, time_limit
 from resume_hooks.hooks.triggers import BARE, Trigger
 from resume_hooks.paths import Where, find_session
@@ -51,17 +51,17 @@ from resume_hooks.system.processes import client_pid
 from resume_hooks.system.text import collapse_line
 
 WORDS = frozenset({"yes", "cancel", "help"})
-SAME = {"--help": "help", "-h": "help", "no": "cancel", "n": "cancel"}
+WORD_ALIASES = {"--help": "help", "-h": "help", "no": "cancel", "n": "cancel"}
 """Other forms of these words; no other form means yes."""
 
 _TO_CONFIRM = "To confirm, type: >trim yes"
 
 MAX_OPTIONS = 4_000  # the maximum characters of a question's options
 
-WHOLE = 4.5
+MAX_SECONDS = 4.5
 """Seconds for reading and writing together; starting and the clipboard use the rest of five."""
 
-WRITING = 1.5
+WRITING_RATIO = 1.5
 """The time for writing and checking, as a multiple of reading and planning (0.7 to 1.3 measured)."""
 
 
@@ -69,7 +69,7 @@ def answer(request: Request) -> Outcome:
     """Preview a trim, act on the user's answer, or undo a trim. Raise ResumeHooksError."""
     if request.trigger.verb == "untrim":
         return _answer_untrim(request)
-    word = SAME.get(request.text.lower(), request.text.lower())
+    word = WORD_ALIASES.get(request.text.lower(), request.text.lower())
     if word in {"help", "cancel"}:
         question = confirmations.find_question(request.session_id)
         asked = question is not None and question.is_open
@@ -78,9 +78,9 @@ def answer(request: Request) -> Outcome:
             if request.trigger.sign == BARE:
                 for line in answers(questions.line_of_trim_help):
                     lines.append(line())
-            return report_on_text(help_card("\n".join(lines), request.trigger, asked=asked))
+            return report_on_text(help_card("\n".join(lines), request.trigger, is_open=asked))
         confirmations.consume_question(request.session_id)
-        return report_on_text(cancelled_card(asked=asked))
+        return report_on_text(cancelled_card(is_open=asked))
     if request.path is None and confirmations.find_question(request.session_id) is not None:
         raise NothingToTrim(
             "There is nothing to trim: this session's file was deleted after the question",
@@ -102,97 +102,101 @@ def _answer_untrim(request: Request) -> Outcome:
 def _ask_about_trim(parent: SessionFile, request: Request) -> Outcome:
     """Preview a trim, after the parts had their chance to answer."""
     if len(request.text) > MAX_OPTIONS:
-        length = f"The options have {len(request.text):,} characters, more than {MAX_OPTIONS:,}"
-        raise UsageError(length, "See >trim help.")
+        message = f"The options have {len(request.text):,} characters, more than {MAX_OPTIONS:,}"
+        raise UsageError(message, "See >trim help.")
     for answer_smart_trim in answers(questions.answer_smart_trim):
         answered = answer_smart_trim(request)
         if answered is not None:
             return answered
     _refuse_option_in_place(request.text, request.trigger)
     with time_limit(request.command):
-        decided = _plan_trim_of_request(parent, request.text, request)
-    if not (request.text or decided.choices) and decided.before.most_percent < LITTLE:
+        trim_plan = _plan_trim_of_request(parent, request.text, request)
+    if not (request.text or trim_plan.choices) and trim_plan.before.most_percent < LOW_PERCENT:
         raise NothingToTrim("There is nothing to trim yet")
     confirmations.consume_question(
         parent.session_id
     )  # a yes to this question must not answer an older one
-    if not decided.pays:
-        return report_on_text(no_use_card(card_text(decided), request.trigger.name("handoff")))
-    unkept = ""
+    if not trim_plan.pays:
+        return report_on_text(not_worth_card(card_text(trim_plan), request.trigger.name("handoff")))
+    store_error = ""
     try:
         confirmations.store_question(StoredQuestion(parent.session_id, request.text, time.time()))
     except OSError as error:
-        unkept = (
+        store_error = (
             f"The question could not be stored ({error.strerror}). In a shell: {request.command}"
         )
-    card = question_card(card_text(decided), request.text, unkept, request.typed_name)
-    here = _in_place(decided, request)
-    if unkept:
+    card = question_card(card_text(trim_plan), request.text, store_error, request.typed_name)
+    in_place = _decide_in_place(trim_plan, request)
+    if store_error:
         return report_on_text(card)
-    return Question(short_question(decided, here), card, in_place=here is not None)
+    return Question(short_question(trim_plan, in_place), card, in_place=in_place is not None)
 
 
-def _in_place(decided: TrimPlan, request: Request) -> Decision | None:
+def _decide_in_place(trim_plan: TrimPlan, request: Request) -> Decision | None:
     """Return the decision for a trim in place with the same options.
 
     Return None if it frees too little, or if the client cannot trim in place.
     """
-    if request.trigger.sign != BARE or not isinstance(decided.scanned, SessionScan):
+    if request.trigger.sign != BARE or not isinstance(trim_plan.scanned, SessionScan):
         return None
-    here = in_client.decide(decided.scanned, decided.options, request.where)
-    if in_client.pays_in_client(here, decided.options):
-        return here
+    decision = in_client.decide(trim_plan.scanned, trim_plan.options, request.where)
+    if in_client.pays_in_client(decision, trim_plan.options):
+        return decision
     return None
 
 
 def _confirm_trim(parent: SessionFile, request: Request) -> Outcome:
     started = time.monotonic()
     question = confirmations.wait_for_question(parent.session_id)
-    if question is None or not (question.is_open or _is_anothers(question, request.where)):
-        return _without_question(parent, question, request)
+    if question is None or not (
+        question.is_open or _is_answered_elsewhere(question, request.where)
+    ):
+        return _answer_without_question(parent, question, request)
     with time_limit(request.command):
         plan = _plan_trim_of_request(parent, question.options, request)
 
-    def agrees(_: TrimPlan) -> bool:
-        if (time.monotonic() - started) * (1 + WRITING) > WHOLE:
+    def claim_in_time(_: TrimPlan) -> bool:
+        if (time.monotonic() - started) * (1 + WRITING_RATIO) > MAX_SECONDS:
             raise TimeLimit(
                 "It would take longer than a prompt may wait, so nothing was made", request.command
             )
         return confirmations.claim_question(question)
 
-    outcome = write_trim(plan, request.caller(), agrees, partial(_write_and_settle, question))
+    outcome = write_trim(
+        plan, request.caller(), claim_in_time, partial(_write_and_settle, question)
+    )
     if isinstance(outcome, OpenedSession):
         return with_savings(outcome, question.options)
     if not plan.pays:
         confirmations.consume_question(parent.session_id)
-        return report_on_text(no_use_card(card_text(plan), request.trigger.name("handoff")))
+        return report_on_text(not_worth_card(card_text(plan), request.trigger.name("handoff")))
     # Another hook was faster, in this client or another one.
-    settled = confirmations.wait_for_question(parent.session_id)
-    if settled is not None and _is_anothers(settled, request.where):
+    answered = confirmations.wait_for_question(parent.session_id)
+    if answered is not None and _is_answered_elsewhere(answered, request.where):
         return _confirm_trim(parent, request)
-    return _without_question(parent, settled, request)
+    return _answer_without_question(parent, answered, request)
 
 
-def _is_anothers(question: StoredQuestion, where: Where) -> bool:
+def _is_answered_elsewhere(question: StoredQuestion, where: Where) -> bool:
     """Check whether another running client answered the same question; this client must not open its child."""
-    asked = question._replace(child="")
-    maker = next(
+    open_question = question._replace(child="")
+    maker_pid = next(
         (row.client_pid for row in reversed(read_links(where)) if row.child_id == question.child),
         None,
     )
     return (
-        asked.is_open
+        open_question.is_open
         and bool(question.child)
-        and not Clients(where).leave_to(client_pid(), question.child, maker)
+        and not Clients(where).leave_to(client_pid(), question.child, maker_pid)
     )
 
 
 def _plan_trim_of_request(parent: SessionFile, text: str, request: Request) -> TrimPlan:
     """Return the plan for the options."""
     for plan_decided_trim in answers(questions.plan_decided_trim):
-        decided = plan_decided_trim(text, request)
-        if decided is not None:
-            return decided
+        trim_plan = plan_decided_trim(text, request)
+        if trim_plan is not None:
+            return trim_plan
     options = parse_options(text)
     return agents.plan_trim(parent, request.where, options)
 
@@ -215,7 +219,7 @@ def _write_and_settle(question: StoredQuestion, plan: TrimPlan, where: Where) ->
     return receipt
 
 
-def _without_question(
+def _answer_without_question(
     parent: SessionFile, question: StoredQuestion | None, request: Request
 ) -> Outcome:
     """Answer a yes without an open question: with the child of the last question, or with advice."""
@@ -229,18 +233,18 @@ def _without_question(
     if question is None or question.is_open:
         if question is not None or confirmations.is_question_claimed(parent.session_id):
             return report_on_text(busy_card(request.typed_name))
-        return report_on_text(unasked_card(request.typed_name))
-    gone = bool(question.child) and find_session(question.child, request.where) is None
-    return report_on_text(answered_card(question, request.typed_name, gone=gone))
+        return report_on_text(no_question_card(request.typed_name))
+    is_deleted = bool(question.child) and find_session(question.child, request.where) is None
+    return report_on_text(answered_card(question, request.typed_name, is_deleted=is_deleted))
 
 
 def with_savings(outcome: AnyOpenedSession, options: str) -> AnyOpenedSession:
     """Return a trim's outcome with lines on its savings and on its ``options`` as typed."""
     receipt = outcome.receipt
-    taken = receipt.tokens_before - receipt.tokens_after
-    lines = [f"about {taken:,} tokens are placeholders now; each names its original"]
+    saved_tokens = receipt.tokens_before - receipt.tokens_after
+    lines = [f"about {saved_tokens:,} tokens are placeholders now; each names its original"]
     if options:
-        lines.append(f"options: {collapse_line(options, ROW)}")
+        lines.append(f"options: {collapse_line(options, TITLE_COLUMNS)}")
     return outcome._replace(facts=(*lines, *outcome.facts))
 
 
@@ -258,90 +262,95 @@ def _refuse_option_in_place(text: str, trigger: Trigger) -> None:
         )
 
 
-_WAYS = """\
+_ANSWERS_TEXT = """\
   make it            {trim} yes
   other options      {trim} [options]
   what they are      {trim} help
   discard this       {trim} cancel"""
 
 
-def question_card(preview: str, options: str, unkept: str, trim: str) -> str:
-    """Return the preview of a trim with the ways to confirm it; ``unkept`` says why it cannot be confirmed."""
-    if unkept:
-        return f"trim · nothing is written\n{_with_options(options)}{_indent_text(preview)}\n\n  {unkept}\n\n{NOTHING}"
-    yes = f"{trim} yes"
+def question_card(preview: str, options: str, store_error: str, trim: str) -> str:
+    """Return the preview of a trim with the ways to confirm it; ``store_error`` says why it cannot be confirmed."""
+    if store_error:
+        heading = f"trim · nothing is written\n{_with_options(options)}{_indent_text(preview)}"
+        return f"{heading}\n\n  {store_error}\n\n{NOTHING_CHANGED}"
+    confirm_command = f"{trim} yes"
     # The first line repeats the command, because client 2.1.329 shows only that line while the
     # model works if a line is wide.
-    first = f"trim · type {yes} · nothing is written yet"
-    return f"{first}\n{_with_options(options)}{_indent_text(preview)}\n{_WAYS.format(trim=trim)}\nTo make it: {yes}"
+    first_line = f"trim · type {confirm_command} · nothing is written yet"
+    answers_text = _ANSWERS_TEXT.format(trim=trim)
+    return (
+        f"{first_line}\n{_with_options(options)}{_indent_text(preview)}\n"
+        f"{answers_text}\nTo make it: {confirm_command}"
+    )
 
 
-def short_question(decided: TrimPlan, here: Decision | None) -> str:
-    """Return the question in at most four lines for the client's dialog; ``here`` is a trim in place."""
-    ways = []
-    if here is not None and in_client.is_different_saving(
-        decided.savings.tokens, here.savings.tokens
+def short_question(trim_plan: TrimPlan, in_place: Decision | None) -> str:
+    """Return the question in at most four lines for the client's dialog; ``in_place`` is a trim in place."""
+    in_place_lines = []
+    if in_place is not None and in_client.is_different_saving(
+        trim_plan.savings.tokens, in_place.savings.tokens
     ):
-        why = "thinking and pictures of the last turns go, too"
-        if here.savings.tokens < decided.savings.tokens:
-            why = "pasted and attached text stays"
-        ways.append(f"in place about {here.after.tokens:,}: {why}")
-    return "\n".join([*total_lines(decided), *ways, *remark_lines(decided)[-1:]])
+        difference = "thinking and pictures of the last turns go, too"
+        if in_place.savings.tokens < trim_plan.savings.tokens:
+            difference = "pasted and attached text stays"
+        in_place_lines.append(f"in place about {in_place.after.tokens:,}: {difference}")
+    return "\n".join([*total_lines(trim_plan), *in_place_lines, *remark_lines(trim_plan)[-1:]])
 
 
-def no_use_card(preview: str, handoff: str) -> str:
+def not_worth_card(preview: str, handoff: str) -> str:
     """Return the card of a trim that frees too little, with its numbers and an alternative."""
-    return f"trim · not worth a new session\n{_indent_text(preview)}\n\n{NOTHING}\n\nInstead: {handoff}"
+    return f"trim · not worth a new session\n{_indent_text(preview)}\n\n{NOTHING_CHANGED}\n\nInstead: {handoff}"
 
 
-def help_card(options: str, trigger: Trigger, *, asked: bool) -> str:
+def help_card(options: str, trigger: Trigger, *, is_open: bool) -> str:
     """Return the options, with the answers of an open question and, in the module, the trim in place."""
     trim = trigger.name("trim")
     rows = []
     if trigger.sign == BARE:
         rows.append(f"  in place           {trim} here [options]")
-    if asked:
-        rows.append(_WAYS.format(trim=trim))
-    ways = "\n".join(rows)
-    return "\n\n".join(filter(None, [f"{trim} {options}", ways, f"Type: {trim}"]))
+    if is_open:
+        rows.append(_ANSWERS_TEXT.format(trim=trim))
+    answers_text = "\n".join(rows)
+    return "\n\n".join(filter(None, [f"{trim} {options}", answers_text, f"Type: {trim}"]))
 
 
-def cancelled_card(*, asked: bool) -> str:
+def cancelled_card(*, is_open: bool) -> str:
     """Return the card of ``>trim cancel``."""
-    if asked:
+    if is_open:
         return refusal_card("Cancelled")
     return refusal_card("no question about a trim is open")
 
 
-def unasked_card(trim: str) -> str:
+def no_question_card(trim: str) -> str:
     """Return the card of a yes without a question."""
     words = "there is nothing to confirm: no question about a trim is open"
-    return refusal_card(words, last=f"First: {trim}")
+    return refusal_card(words, last_line=f"First: {trim}")
 
 
-def answered_card(question: StoredQuestion, trim: str, *, gone: bool) -> str:
-    """Return the card of a yes to an expired or answered question; ``gone`` means that its child was deleted."""
-    words = f"there is nothing to confirm: the question is older than {OPEN // 60} minutes"
+def answered_card(question: StoredQuestion, trim: str, *, is_deleted: bool) -> str:
+    """Return the card of a yes to an expired or answered question; ``is_deleted`` means that its child was deleted."""
+    reason = f"there is nothing to confirm: the question is older than {OPEN_SECONDS // 60} minutes"
     if question.child:
-        if gone:
-            since = "its file is gone"
+        if is_deleted:
+            later_state = "its file is gone"
         else:
-            since = "it has been continued since"
-        words = f"this trim was confirmed already and made {question.child}; {since}"
-    again = f"  To be asked again:  {trim} {question.options}".rstrip()
-    return refusal_card(words, again, last=f"First: {trim}")
+            later_state = "it has been continued since"
+        reason = f"this trim was confirmed already and made {question.child}; {later_state}"
+    retry_line = f"  To be asked again:  {trim} {question.options}".rstrip()
+    return refusal_card(reason, retry_line, last_line=f"First: {trim}")
 
 
 def busy_card(trim: str) -> str:
     """Return the card of a yes while another prompt acts on the question."""
     return refusal_card(
-        "another prompt is making this trim right now", last=f"In a moment: {trim} yes"
+        "another prompt is making this trim right now", last_line=f"In a moment: {trim} yes"
     )
 
 
 def _with_options(options: str) -> str:
     if options:
-        return f"  options: {collapse_line(options, ROW)}\n"
+        return f"  options: {collapse_line(options, TITLE_COLUMNS)}\n"
     return ""
 
 

@@ -26,7 +26,7 @@ from resume_hooks.version import __version__
 VERSION = 3
 """The version of a report's form."""
 
-TOLD = frozenset(
+REPORTABLE_CODES = frozenset(
     {
         "client-ok", "client-missing", "client-silent", "client-old", "hooks-ok", "hooks-off", "engine-ok",
         "engine-install-failed", "engine-installing", "transcripts-ok", "transcripts-none", "state-ok",
@@ -40,60 +40,72 @@ TOLD = frozenset(
 For any other finding, only the code is reported.
 """
 
-LIBRARIES = ("click", "orjson", "prompt-toolkit", "pydantic", "pyperclip", "rich", "tantivy")
-LAST_ENTRIES = 20
+REPORTED_LIBRARIES = (
+    "click",
+    "orjson",
+    "prompt-toolkit",
+    "pydantic",
+    "pyperclip",
+    "rich",
+    "tantivy",
+)
+MAX_ENTRIES = 20
 """The maximum number of log entries in a report."""
 
-_WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
-_HEAD = re.compile(r"[0-9TZ:.-]{20,30} [0-9A-Za-z.+-]{1,20} >?[a-z-]{1,20} [A-Za-z]{1,60}")
-_PLACE = re.compile(r"  [\w./-]{1,100}:[0-9]+ [\w<>]{1,60}")
+_PLAIN_WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
+_ENTRY_HEADING = re.compile(r"[0-9TZ:.-]{20,30} [0-9A-Za-z.+-]{1,20} >?[a-z-]{1,20} [A-Za-z]{1,60}")
+_CODE_PLACE = re.compile(r"  [\w./-]{1,100}:[0-9]+ [\w<>]{1,60}")
 
 
 def make_bug_report(findings: Sequence[Finding], cwd: str, where: Where) -> dict[str, Any]:
     """Return the report as a JSON value, in the form of ``cli.schema.doctor.BugReport``."""
-    who = Anonymous(cwd, where)
+    anonymizer = Anonymizer(cwd, where)
     return {
         "report": VERSION,
         "made_at": clock.now(),
-        "versions": _versions_in_use(who),
+        "versions": _versions_in_use(anonymizer),
         "findings": [
             {
                 "code": each.code,
                 "level": each.level,
-                "detail": who.anonymize(each.detail) if each.code in TOLD else "",
+                "detail": anonymizer.anonymize(each.detail)
+                if each.code in REPORTABLE_CODES
+                else "",
             }
             for each in findings
         ],
-        "settings": _settings_in_report(where, who),
+        "settings": _settings_in_report(where, anonymizer),
         "log": _entries_of_log(where),
     }
 
 
-def _versions_in_use(who: Anonymous) -> dict[str, Any]:
-    found = {}
-    for name in LIBRARIES:
+def _versions_in_use(anonymizer: Anonymizer) -> dict[str, Any]:
+    library_versions = {}
+    for name in REPORTED_LIBRARIES:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            found[name] = importlib.metadata.version(name)
+            library_versions[name] = importlib.metadata.version(name)
     return {
         "engine": __version__,
         "plugin": _plugin_versions(),
         "client": ".".join(map(str, claude_cli.client_version() or ())),
         "python": platform.python_version(),
         "implementation": platform.python_implementation(),
-        "system": who.anonymize(f"{platform.system()} {platform.release()} {platform.machine()}"),
+        "system": anonymizer.anonymize(
+            f"{platform.system()} {platform.release()} {platform.machine()}"
+        ),
         "sqlite": sqlite3.sqlite_version,
-        "libraries": dict.fromkeys(LIBRARIES, "") | found,
+        "libraries": dict.fromkeys(REPORTED_LIBRARIES, "") | library_versions,
     }
 
 
 def _plugin_versions() -> list[str]:
-    known = read_json_object(os.path.join(Where().config, "plugins", "installed_plugins.json")).get(
-        "plugins"
-    )
+    plugins = read_json_object(
+        os.path.join(Where().config, "plugins", "installed_plugins.json")
+    ).get("plugins")
     versions = []
-    for name, found in known.items() if isinstance(known, dict) else ():
-        if name.split("@")[0] == NAME and isinstance(found, list):
-            for copy in found:
+    for name, copies in plugins.items() if isinstance(plugins, dict) else ():
+        if name.split("@")[0] == NAME and isinstance(copies, list):
+            for copy in copies:
                 if isinstance(copy, dict):
                     versions.append(_plain_word_or_other(copy.get("version")))
     return versions
@@ -103,12 +115,12 @@ def _plain_word_or_other(value: object) -> str:
     """Return a value that is one plain word, else ``other``, or ``""`` without a value."""
     if not isinstance(value, str) or not value:
         return ""
-    if _WORD.fullmatch(value):
+    if _PLAIN_WORD.fullmatch(value):
         return value
     return "other"
 
 
-def _settings_in_report(where: Where, who: Anonymous) -> list[dict[str, Any]]:
+def _settings_in_report(where: Where, anonymizer: Anonymizer) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for name, setting in settings.load_settings(where).items():
         value: object = setting.value
@@ -119,27 +131,27 @@ def _settings_in_report(where: Where, who: Anonymous) -> list[dict[str, Any]]:
             if settings.KEYS[name].names_files:
                 value = "set"
             else:
-                value = who.anonymize(", ".join(map(_plain_word_or_other, words)))
+                value = anonymizer.anonymize(", ".join(map(_plain_word_or_other, words)))
         rows.append({"key": name, "value": value, "source": setting.source})
     return rows
 
 
 def _entries_of_log(where: Where) -> list[str]:
     """Return the last entries, without lines that are not in our form."""
-    found = []
-    for entry in bug_log.log_entries(where)[-LAST_ENTRIES:]:
+    entries = []
+    for entry in bug_log.log_entries(where)[-MAX_ENTRIES:]:
         first, *places = entry.strip("\n").split("\n")
-        if _HEAD.fullmatch(first):
-            found.append(
-                "\n".join([first, *(place for place in places if _PLACE.fullmatch(place))])
+        if _ENTRY_HEADING.fullmatch(first):
+            entries.append(
+                "\n".join([first, *(place for place in places if _CODE_PLACE.fullmatch(place))])
             )
-    return found
+    return entries
 
 
 PATH = "<path>"
 USER = "<user>"
 
-_SHARED = (
+_SHARED_FOLDERS = (
     "/usr/bin",
     "/usr/local/bin",
     "/bin",
@@ -150,15 +162,15 @@ _SHARED = (
 )
 """Folders that contain no files of a user."""
 
-_KEY = re.compile(r"(projects/)[^\s/'\";,]+")
-_AT_HOME = re.compile(r"~/(\.[\w-]+/)?[^\s'\";,)]+")
+_PROJECT_KEY = re.compile(r"(projects/)[^\s/'\";,]+")
+_HOME_PATH = re.compile(r"~/(\.[\w-]+/)?[^\s'\";,)]+")
 """A path in the home; a hidden first folder, such as a tool's, remains."""
 
-_ABSOLUTE = re.compile(r"(?<![\w~>./-])/[^\s'\";,)]+")
+_ABSOLUTE_PATH = re.compile(r"(?<![\w~>./-])/[^\s'\";,)]+")
 _SHORTEST_NAME = 2
 
 
-class Anonymous:
+class Anonymizer:
     """Removes names from texts: the user's name, the project's folder, and the homes of client and user."""
 
     def __init__(self, cwd: str, where: Where) -> None:
@@ -168,44 +180,44 @@ class Anonymous:
             (cwd, "<project>"),
             (where.environ.get("HOME") or os.path.expanduser("~"), "~"),
         ]
-        known = {}
+        names_by_path = {}
         for place, name in places:
             for path in (place, os.path.realpath(place)):
-                known[path.rstrip("/")] = name
+                names_by_path[path.rstrip("/")] = name
         # Longest first. A home that is the root folder is skipped, because it begins every path.
         self._places = sorted(
-            ((p, n) for p, n in known.items() if len(p) > 1), key=lambda pair: -len(pair[0])
+            ((p, n) for p, n in names_by_path.items() if len(p) > 1), key=lambda pair: -len(pair[0])
         )
         words = sorted((re.escape(name) for name in _names_of_user(where)), key=len, reverse=True)
         self._user: re.Pattern[str] | None = None
         if words:
             self._user = re.compile(rf"(?<![A-Za-z0-9])(?:{'|'.join(words)})(?![A-Za-z0-9])")
 
-    def anonymize(self, said: str) -> str:
+    def anonymize(self, text: str) -> str:
         """Return a sentence without the user's paths and name."""
         for path, name in self._places:
-            said = re.sub(rf"{re.escape(path)}(?![\w.-])", name, said)
-        said = _KEY.sub(rf"\1{PATH}", said)
-        said = _AT_HOME.sub(rf"~/\1{PATH}", said)
-        shared = tuple(f"{place}/" for place in _SHARED)
-        said = _ABSOLUTE.sub(
-            lambda found: found[0] if f"{found[0]}/".startswith(shared) else PATH, said
+            text = re.sub(rf"{re.escape(path)}(?![\w.-])", name, text)
+        text = _PROJECT_KEY.sub(rf"\1{PATH}", text)
+        text = _HOME_PATH.sub(rf"~/\1{PATH}", text)
+        shared_prefixes = tuple(f"{place}/" for place in _SHARED_FOLDERS)
+        text = _ABSOLUTE_PATH.sub(
+            lambda found: found[0] if f"{found[0]}/".startswith(shared_prefixes) else PATH, text
         )
-        return self._user.sub(USER, said) if self._user else said
+        return self._user.sub(USER, text) if self._user else text
 
 
 def _names_of_user(where: Where) -> set[str]:
     """Return the user's names in the system, in the environment and in the home folder's name."""
-    given = set()
+    names = set()
     for key in ("USER", "LOGNAME", "USERNAME", "SUDO_USER"):
-        given.add(where.environ.get(key, ""))
-    given.add(os.path.basename((where.environ.get("HOME") or "").rstrip("/")))
+        names.add(where.environ.get(key, ""))
+    names.add(os.path.basename((where.environ.get("HOME") or "").rstrip("/")))
     with contextlib.suppress(
         OSError, KeyError, ImportError
     ):  # the user id has no name, as in some containers
-        given.add(getpass.getuser())
+        names.add(getpass.getuser())
     return {
         name
-        for name in given
+        for name in names
         if len(name) >= _SHORTEST_NAME and name.lower() not in {"home", "users"}
     }

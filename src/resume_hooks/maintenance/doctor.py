@@ -33,16 +33,16 @@ from resume_hooks.transcripts.lines import GIANT, GIANT_LINE, longest_line
 from resume_hooks.transcripts.transcript import is_live_part_within
 from resume_hooks.version import __version__
 
-PRIVATE = ("pending", "log")
+PRIVATE_FOLDERS = ("pending", "log")
 """Subfolders of the state folder that contain only our own files."""
 
-MOST_ENTRIES = 10_000
+MAX_ENTRIES = 10_000
 """The maximum number of entries to check."""
 
-OTHERS = ("aichat", "claude-code-tools", "resume_hook.py", "session-resume")
+RIVAL_TOOLS = ("aichat", "claude-code-tools", "resume_hook.py", "session-resume")
 """Words in the hooks of other tools that use the same triggers."""
 
-LOOKED_THROUGH = 2_000_000_000
+MAX_SEARCHED_BYTES = 2_000_000_000
 """The bytes of transcripts to search for giant lines, largest first: two seconds."""
 
 
@@ -81,17 +81,17 @@ def check_installation(cwd: str) -> list[Finding]:
         "vault": _check_vault,
         "clipboard": _check_clipboard,
     }
-    found = []
+    findings = []
     for name in insert_part_names(checks, part_table.CHECKS):
         if name in checks:
             check = checks[name]
         else:
             part, function, _ = part_table.CHECKS[name]
             check = questions.check_of_doctor.load(part, function)
-        found.append((name, check(cwd)))
+        findings.append((name, check(cwd)))
     return [
         each._replace(name=name, code=f"{name.replace(' ', '-')}-{each.code}")
-        for name, each in found
+        for name, each in findings
     ]
 
 
@@ -110,7 +110,7 @@ def problem_finding(detail: str, remedy: str, code: str = "problem") -> Finding:
     return Finding("", "problem", detail, remedy, code)
 
 
-def _is_elsewhere() -> bool:
+def _uses_other_agent() -> bool:
     """Check whether another agent has sessions here, but Claude Code has neither a program nor sessions."""
     where = Where()
     if programs.find_program("claude", os.environ) is not None or os.path.isdir(where.projects):
@@ -119,7 +119,7 @@ def _is_elsewhere() -> bool:
 
 
 def _check_client(_: str) -> Finding:
-    if _is_elsewhere():
+    if _uses_other_agent():
         return note_finding("Claude Code is not installed, and has no sessions here", code="unused")
     if programs.find_program("claude", os.environ) is None:
         return problem_finding(
@@ -166,34 +166,37 @@ def _check_policy(_: str) -> Finding:
 
 
 def _check_plugin(cwd: str) -> Finding:
-    found = {
+    plugins = {
         name: on
         for name, on in claude_cli.enabled_plugins(cwd).items()
         if name.split("@")[0] == NAME
     }
-    if not found and _is_elsewhere():
+    if not plugins and _uses_other_agent():
         return note_finding(
             "not installed in Claude Code, which is not installed either", code="unused"
         )
-    if not found:
+    if not plugins:
         return problem_finding(
             "not installed in this config folder", "Run: resume-hooks install", "missing"
         )
-    if not any(found.values()):
-        name = next(iter(found))
+    if not any(plugins.values()):
+        name = next(iter(plugins))
         return problem_finding(
             f"{name} is switched off", f"Run: claude plugin enable {name}", "off"
         )
     manifest = os.path.join(plugin_folder(), ".claude-plugin", "plugin.json")
-    theirs = read_json_object(manifest).get("version", __version__)
-    if theirs != __version__ and claude_cli.marketplace_folder(MARKETPLACE) == plugin_folder():
-        said = f"{', '.join(found)} is enabled in version {theirs}, and this is {__version__}"
-        return note_finding(said, "Run: resume-hooks install", "version")
-    return ok_finding(f"{', '.join(found)} is enabled")
+    plugin_version = read_json_object(manifest).get("version", __version__)
+    if (
+        plugin_version != __version__
+        and claude_cli.marketplace_folder(MARKETPLACE) == plugin_folder()
+    ):
+        detail = f"{', '.join(plugins)} is enabled in version {plugin_version}, and this is {__version__}"
+        return note_finding(detail, "Run: resume-hooks install", "version")
+    return ok_finding(f"{', '.join(plugins)} is enabled")
 
 
 def _check_engine(_: str) -> Finding:
-    running = f"Python {sys.version.split()[0]} at {sys.executable}"
+    engine_text = f"Python {sys.version.split()[0]} at {sys.executable}"
     data = os.path.join(Where().config, "plugins", "data")
     names = list[str]()
     with contextlib.suppress(OSError):
@@ -202,45 +205,47 @@ def _check_engine(_: str) -> Finding:
     for name in names:
         if name.startswith(NAME):
             states.append(read_json_object(os.path.join(data, name, "install.json")))
-    begun = [
+    states_by_start = [
         (at if isinstance(at := state.get("started"), (int, float)) else 0, state)
         for state in states
     ]
-    last = max(begun, key=lambda pair: pair[0])[1] if begun else {}
-    if last.get("state") == "failed":
+    last_state = max(states_by_start, key=lambda pair: pair[0])[1] if states_by_start else {}
+    if last_state.get("state") == "failed":
         remedy = (
             "Fix the cause, then run: sh <plugin folder>/hooks/engine --install "
             "(a session's start tries again an hour after the failure)"
         )
-        said = f"the plugin's own install failed: {last.get('error')}"
-        return problem_finding(said, remedy, "install-failed")
-    if last.get("state") == "installing":
-        said = "the plugin's own install is running"
-        return note_finding(said, "Wait a minute, then run doctor again.", "installing")
-    if last.get("state") != "ready":
-        return ok_finding(f"{running}; the plugin's own installs at the next start")
-    if tool := last.get("tool"):
+        detail = f"the plugin's own install failed: {last_state.get('error')}"
+        return problem_finding(detail, remedy, "install-failed")
+    if last_state.get("state") == "installing":
+        detail = "the plugin's own install is running"
+        return note_finding(detail, "Wait a minute, then run doctor again.", "installing")
+    if last_state.get("state") != "ready":
+        return ok_finding(f"{engine_text}; the plugin's own installs at the next start")
+    if tool := last_state.get("tool"):
         return ok_finding(
-            f"{running}; the plugin loads the packages of {tool}, and has none of its own"
+            f"{engine_text}; the plugin loads the packages of {tool}, and has none of its own"
         )
-    return ok_finding(f"{running}; the plugin's own is ready")
+    return ok_finding(f"{engine_text}; the plugin's own is ready")
 
 
 def _check_other_agents(_: str) -> Finding:
     where = Where()
-    told, without = [], []
+    agent_texts, install_commands = [], []
     for agent in registry.other_agents(where):
         if agent.name in registry.PARTIAL:
             continue
-        told.append(f"{agent.label}: {format_count(len(agent.store.sessions()), 'session')}")
+        agent_texts.append(f"{agent.label}: {format_count(len(agent.store.sessions()), 'session')}")
         if installs := agent.without_plugin(NAME):
-            told[-1] += ", without the plugin"
-            without.append(installs)
-    if without:
+            agent_texts[-1] += ", without the plugin"
+            install_commands.append(installs)
+    if install_commands:
         return note_finding(
-            "; ".join(told), f"In the folder of this plugin: {' && '.join(without)}", "without"
+            "; ".join(agent_texts),
+            f"In the folder of this plugin: {' && '.join(install_commands)}",
+            "without",
         )
-    return ok_finding("; ".join(told) or "none beside Claude Code")
+    return ok_finding("; ".join(agent_texts) or "none beside Claude Code")
 
 
 def _check_other_tools(cwd: str) -> Finding:
@@ -248,105 +253,105 @@ def _check_other_tools(cwd: str) -> Finding:
         {
             where
             for where, command in claude_cli.prompt_hooks(cwd)
-            if any(word in command for word in OTHERS)
+            if any(word in command for word in RIVAL_TOOLS)
         }
     )
     for name, on in claude_cli.enabled_plugins(cwd).items():
-        if on and name.split("@")[0] in OTHERS:
+        if on and name.split("@")[0] in RIVAL_TOOLS:
             rivals.append(name)
     if rivals:
-        named = ", ".join(dict.fromkeys(rivals))
+        rival_names = ", ".join(dict.fromkeys(rivals))
         remedy = (
             "Switch one of the two off: both would answer >resume. Or run: resume-hooks "
             "config triggers_off full"
         )
-        return problem_finding(f"{named} answers the same triggers", remedy, "answer")
+        return problem_finding(f"{rival_names} answers the same triggers", remedy, "answer")
     return ok_finding("no other tool answers the same triggers")
 
 
 def _check_transcripts(cwd: str) -> Finding:
-    here, everywhere = len(locate.sessions_of(cwd, Where())), len(locate.all_sessions(Where()))
-    if hidden := locate.unlistable_folders(Where()):
-        if len(hidden) > 1:
-            more = f" and {len(hidden) - 1:,} more"
+    here_count, total = len(locate.sessions_of(cwd, Where())), len(locate.all_sessions(Where()))
+    if unlistable := locate.unlistable_folders(Where()):
+        if len(unlistable) > 1:
+            others = f" and {len(unlistable) - 1:,} more"
         else:
-            more = ""
-        remedy = f"Check its permissions and its owner: ls -ld {shlex.quote(hidden[0])}"
-        said = f"{hidden[0]}{more} can't be listed; sessions elsewhere: {everywhere:,}"
-        return problem_finding(said, remedy, "hidden")
-    if not everywhere:
+            others = ""
+        remedy = f"Check its permissions and its owner: ls -ld {shlex.quote(unlistable[0])}"
+        detail = f"{unlistable[0]}{others} can't be listed; sessions elsewhere: {total:,}"
+        return problem_finding(detail, remedy, "hidden")
+    if not total:
         remedy = "Start Claude Code once, or set CLAUDE_CONFIG_DIR to the folder that it uses."
         return note_finding(f"none under {Where().projects}", remedy, "none")
     return ok_finding(
-        f"{format_count(everywhere, 'session')}, {here:,} of this folder, under {Where().projects}"
+        f"{format_count(total, 'session')}, {here_count:,} of this folder, under {Where().projects}"
     )
 
 
 def _check_giants(_: str) -> Finding:
-    found, left = list[tuple[SessionFile, int]](), LOOKED_THROUGH
+    giants, bytes_left = list[tuple[SessionFile, int]](), MAX_SEARCHED_BYTES
     for session in sorted(locate.all_sessions(Where()), key=lambda session: -session.size):
         if session.size < GIANT_LINE:
             break
-        left -= session.size
+        bytes_left -= session.size
         line = 0
         with contextlib.suppress(OSError):  # deleted after it was listed
-            line = longest_line(session.path) if left >= 0 else 0
+            line = longest_line(session.path) if bytes_left >= 0 else 0
         if session.size >= GIANT or line >= GIANT_LINE:
-            found.append((session, line))
-    if not found:
+            giants.append((session, line))
+    if not giants:
         return ok_finding(
             f"no transcript of {size_text(GIANT)} or more, no line of "
             f"{size_text(GIANT_LINE)} or more"
         )
-    (first, line), more = found[0], f", and {len(found) - 1:,} more" if len(found) > 1 else ""
+    (first, line), others = giants[0], f", and {len(giants) - 1:,} more" if len(giants) > 1 else ""
     if line >= GIANT_LINE:
-        lines = f", one line of it {size_text(line)}"
+        line_text = f", one line of it {size_text(line)}"
     else:
-        lines = ""
-    said = f"{first.path} has {size_text(first.size)}{lines}{more}; the client may hang on it"
+        line_text = ""
+    detail = (
+        f"{first.path} has {size_text(first.size)}{line_text}{others}; the client may hang on it"
+    )
     if line < GIANT_LINE and is_live_part_within(first.path, GIANT // 2):
-        way = (
+        remedy = (
             "Continue in a copy of its live conversation, which is smaller: resume-hooks fork "
             f"{first.session_id[:8]}"
         )
     else:
-        way = (
+        remedy = (
             "Continue in a copy without its large contents: resume-hooks archive --slim "
             f"{first.session_id[:8]}"
         )
-    return note_finding(said, way, "found")
+    return note_finding(detail, remedy, "found")
 
 
 def _check_expiry(cwd: str) -> Finding:
-    found = outlook(cwd, Where())
-    days, path = found.retention
+    expiry = outlook(cwd, Where())
+    days, path = expiry.retention
     if path:
-        said = f"cleanupPeriodDays in {path}"
+        source = f"cleanupPeriodDays in {path}"
     else:
-        said = "the client's default"
+        source = "the client's default"
     if days is None:
         return ok_finding(
-            f"the client deletes no session ({said} is not a number of days)", code="never"
+            f"the client deletes no session ({source} is not a number of days)", code="never"
         )
-    text = f"sessions are deleted {format_count(days, 'day')} after their last write ({said})"
-    if found.first is None:
+    text = f"sessions are deleted {format_count(days, 'day')} after their last write ({source})"
+    if expiry.first is None:
         return ok_finding(f"{text}; none within seven days")
-    text += (
-        f"; {format_count(found.sessions, 'session')} in {format_count(found.projects, 'project')}"
-    )
-    text += f", and files of {found.younger:,} younger ones," if found.younger else ""
-    text += f" expire{'s' if found.sessions == 1 and not found.younger else ''} within seven days"
-    text += f", from {clock.format_minute(clock.from_epoch(found.first))} UTC on"
-    may, why = permission.archiving_allowed(Where())
-    if not may:
+    text += f"; {format_count(expiry.sessions, 'session')} in {format_count(expiry.projects, 'project')}"
+    text += f", and files of {expiry.younger:,} younger ones," if expiry.younger else ""
+    text += f" expire{'s' if expiry.sessions == 1 and not expiry.younger else ''} within seven days"
+    text += f", from {clock.format_minute(clock.from_epoch(expiry.first))} UTC on"
+    is_allowed, why = permission.archiving_allowed(Where())
+    if not is_allowed:
         return note_finding(f"{text}; none is archived: {why}", code="unkept")
-    if found.unkept:
+    if expiry.unkept:
         remedy = (
             "The next session of each project archives its own; now, and all: resume-hooks "
             "archive --all"
         )
         return note_finding(
-            f"{text}; {found.unkept:,} of them are not in the vault yet", remedy, "soon"
+            f"{text}; {expiry.unkept:,} of them are not in the vault yet", remedy, "soon"
         )
     return ok_finding(f"{text}; the vault has all of them", code="kept")
 
@@ -371,12 +376,14 @@ def _check_state(_: str) -> Finding:
         return problem_finding(
             f"{folder} can't be written", f"Run: chmod 700 {folder}", "read-only"
         )
-    if found := problems_in_state(folder):
-        if len(found) > 1:
-            more = f", and {len(found) - 1:,} more like it"
+    if problems := problems_in_state(folder):
+        if len(problems) > 1:
+            others = f", and {len(problems) - 1:,} more like it"
         else:
-            more = ""
-        return problem_finding(f"{found[0].path} {found[0].why}{more}", found[0].remedy, "odd")
+            others = ""
+        return problem_finding(
+            f"{problems[0].path} {problems[0].why}{others}", problems[0].remedy, "odd"
+        )
     return ok_finding(f"{folder} is private and writable")
 
 
@@ -395,10 +402,10 @@ def problems_in_state(folder: str) -> list[StateProblem]:
     """
     paths = itertools.chain(
         _paths_in_folder(folder),
-        *(_paths_in_folder(os.path.join(folder, name)) for name in PRIVATE),
+        *(_paths_in_folder(os.path.join(folder, name)) for name in PRIVATE_FOLDERS),
     )
     return [
-        found for path in itertools.islice(paths, MOST_ENTRIES) if (found := _problem_of_path(path))
+        found for path in itertools.islice(paths, MAX_ENTRIES) if (found := _problem_of_path(path))
     ]
 
 
@@ -415,22 +422,26 @@ def _problem_of_path(path: str) -> StateProblem | None:
         status = os.lstat(path)
     except OSError:
         return None  # deleted after it was listed
-    word, mode = shlex.quote(path), status.st_mode
+    quoted_path, mode = shlex.quote(path), status.st_mode
     if stat.S_ISLNK(mode):
-        return StateProblem(path, "is a symbolic link, which is not followed", f"Run: rm {word}")
+        return StateProblem(
+            path, "is a symbolic link, which is not followed", f"Run: rm {quoted_path}"
+        )
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-        return StateProblem(path, "is neither a file nor a folder", f"Run: rm {word}")
+        return StateProblem(path, "is neither a file nor a folder", f"Run: rm {quoted_path}")
     if not is_own_file(status):
-        return StateProblem(path, "belongs to another user", f"Run: sudo chown -R $USER {word}")
+        return StateProblem(
+            path, "belongs to another user", f"Run: sudo chown -R $USER {quoted_path}"
+        )
     if stat.S_ISREG(mode) and status.st_nlink > 1:
         return StateProblem(
             path,
             "has a second name elsewhere",
-            f"Run: cp {word} {word}.new && mv {word}.new {word}",
+            f"Run: cp {quoted_path} {quoted_path}.new && mv {quoted_path}.new {quoted_path}",
         )
     if mode & 0o077:
         return StateProblem(
-            path, "can be read or written by other users", f"Run: chmod -R go-rwx {word}"
+            path, "can be read or written by other users", f"Run: chmod -R go-rwx {quoted_path}"
         )
     return None
 
@@ -466,13 +477,13 @@ def _check_settings(_: str) -> Finding:
 
 
 def _check_log(_: str) -> Finding:
-    noted = bug_log.log_entries(Where())
-    if not noted:
+    entries = bug_log.log_entries(Where())
+    if not entries:
         return ok_finding("no bug was recorded")
-    bugs = "a bug" if len(noted) == 1 else f"{len(noted):,} bugs"
+    bugs = "a bug" if len(entries) == 1 else f"{len(entries):,} bugs"
     detail = (
         f"{bugs} recorded in {bug_log.log_file(Where())}, the last one on "
-        f"{clock.format_minute(noted[-1])} UTC"
+        f"{clock.format_minute(entries[-1])} UTC"
     )
     remedy = "Report it with the output of: resume-hooks doctor --bundle"
     return note_finding(detail, remedy, "bugs")
@@ -496,17 +507,17 @@ def _check_index(_: str) -> Finding:
 
 
 def _check_trash(_: str) -> Finding:
-    entries, others = all_deleted(Where()), stray_folders(Where())
-    half = sum(stray.gone for stray in others)
+    entries, strays = all_deleted(Where()), stray_folders(Where())
+    half_removed = sum(stray.gone for stray in strays)
     if not all(entry.complete for entry in entries):
-        odd = ["a delete was interrupted"]
+        oddities = ["a delete was interrupted"]
     else:
-        odd = []
-    odd += [f"{half:,} half-removed"] if half else []
-    odd += [f"{len(others) - half:,} unknown"] if len(others) > half else []
-    odd += [size_text(sum(stray.size for stray in others))] if others else []
-    if odd:
-        return note_finding(", ".join(odd), "See the list: resume-hooks restore --list", "odd")
+        oddities = []
+    oddities += [f"{half_removed:,} half-removed"] if half_removed else []
+    oddities += [f"{len(strays) - half_removed:,} unknown"] if len(strays) > half_removed else []
+    oddities += [size_text(sum(stray.size for stray in strays))] if strays else []
+    if oddities:
+        return note_finding(", ".join(oddities), "See the list: resume-hooks restore --list", "odd")
     if not entries:
         return ok_finding("empty")
     size = size_text(sum(entry.size for entry in entries))
@@ -516,20 +527,22 @@ def _check_trash(_: str) -> Finding:
 
 
 def _check_vault(_: str) -> Finding:
-    may, why = permission.archiving_allowed(Where())
-    kept, damaged = kept_sessions(Where()), unreadable(Where())
+    is_allowed, why = permission.archiving_allowed(Where())
+    archived, damaged = kept_sessions(Where()), unreadable(Where())
     if damaged:
-        odd = f"{len(damaged):,} unreadable, such as: {damaged[0].message}"
-        return problem_finding(odd, "See what is wrong: resume-hooks archive --verify", "odd")
-    size = f"archived copies: {len(kept):,}, {size_text(sum(each.stored for each in kept))}"
-    if not may:
-        return note_finding(f"{size}; no new ones are made: {why}", code="off")
-    if said := permission.waiting_notice(Where()):
-        return note_finding(
-            f"{size}. {said}", "To have them made sooner: resume-hooks config vault on", "awaited"
+        damage_text = f"{len(damaged):,} unreadable, such as: {damaged[0].message}"
+        return problem_finding(
+            damage_text, "See what is wrong: resume-hooks archive --verify", "odd"
         )
-    most, takes = settings.vault_limit(), sum(each.stored for each in kept)
-    if most and takes > most:
+    size = f"archived copies: {len(archived):,}, {size_text(sum(each.stored for each in archived))}"
+    if not is_allowed:
+        return note_finding(f"{size}; no new ones are made: {why}", code="off")
+    if detail := permission.waiting_notice(Where()):
+        return note_finding(
+            f"{size}. {detail}", "To have them made sooner: resume-hooks config vault on", "awaited"
+        )
+    max_size, stored_size = settings.vault_limit(), sum(each.stored for each in archived)
+    if max_size and stored_size > max_size:
         remedy = (
             "Ancestors of existing sessions stay. Raise the limit: resume-hooks config vault 40G"
         )
@@ -539,16 +552,16 @@ def _check_vault(_: str) -> Finding:
     if os.path.isdir(held_links.links_folder(Where())) and (
         missing := hold_sessions.count_sessions_without_link(Where())
     ):
-        said = (
+        detail = (
             f"{size}; {format_count(missing, 'session')} not held against an early deletion: no "
             "link could be made"
         )
         return note_finding(
-            said,
+            detail,
             f"See whether links can be made from {Where().projects} to {Where().state}.",
             "unheld",
         )
-    return ok_finding(size if kept else "empty")
+    return ok_finding(size if archived else "empty")
 
 
 def _check_clipboard(_: str) -> Finding:

@@ -22,25 +22,25 @@ from resume_hooks.system.invocation import quote_word, shell_command
 from resume_hooks.system.plugin_files import MARKETPLACE, NAME, is_assembled_plugin, plugin_folder
 from resume_hooks.system.text import format_count
 
-FILES = (
+OWN_FILES = (
     "links.jsonl", "settings.json", "stats.json", "audit.json", "vault-told", "log/errors.log", "log/errors.log.1",
     "data-rules.json", "index.db", "index.db-wal", "index.db-shm", "index.db.lock",
 )  # fmt: skip
-WORDS = "index"
+INDEX_FOLDER = "index"
 """Our own files that ``--purge`` removes, with notes, the plugin's files, and folders that are then empty.
 
 Originals stay: deleted sessions in the trash, archived ones in the vault, and backups of rewritten
 files.
 """
 
-NOTES = (
+NOTE_PREFIXES = (
     "clear-", "trim-", "checkpoint-", "mark-", "handoff-", "notice-", "rollover-", "due-", "later-", "keep-", "folder-",
     "new-", "parts-", "cold-", "compacted-", "smart-trim-", "vault.json", "indexed.json", "can-ask", "vault-asked",
     "vault-waiting", "vault-shrinks", "asked-compaction.json",
 )  # fmt: skip
 """The prefixes of the notes' names in ``pending``."""
 
-ORIGINALS = {
+ORIGINAL_FOLDERS = {
     "vault": "archived copies, some without another copy",
     "trash": "deleted sessions",
     "backups": "backups of rewritten files",
@@ -51,13 +51,13 @@ ORIGINALS = {
 The last one is removed if no link in it is the last name of its file.
 """
 
-FOLDERS = ("pending", "log", "making", "one-maker")
+NOTE_FOLDERS = ("pending", "log", "making", "one-maker")
 """Folders in the state folder that contain only our notes.
 
 They are removed once they are empty.
 """
 
-SCRIPT = 64 * 1024
+SCRIPT_BYTES = 64 * 1024
 """The bytes to read of one of the client's scripts."""
 
 REMOVE_MARKETPLACE = ("claude", "plugin", "marketplace", "remove", MARKETPLACE)
@@ -71,14 +71,14 @@ class StayingFile(NamedTuple):
     way: str
 
 
-def files_that_stay(
-    where: Where, goes: Collection[str] | None, commands: Collection[Collection[str]]
+def remaining_files(
+    where: Where, removed: Collection[str] | None, commands: Collection[Collection[str]]
 ) -> list[StayingFile]:
-    """Return the files that stay after the client's ``commands`` and the removal of ``goes`` (None: no purge).
+    """Return the files that stay after the client's ``commands`` and the removal of ``removed`` (None: no purge).
 
     They include only existing files, so a later call returns those that really stayed.
     """
-    rows = [*_own_files_that_stay(where, goes), *_client_files_that_stay(where, commands)]
+    rows = [*_remaining_own_files(where, removed), *_remaining_client_files(where, commands)]
     if program := shutil.which(NAME, path=where.environ.get("PATH", "")):
         rows.append(
             StayingFile(
@@ -98,100 +98,110 @@ def notes_on_written_files(where: Where) -> str:
     return " ".join(filter(None, notes))
 
 
-def paths_that_stay(state: str, goes: Collection[str]) -> list[str]:
-    """Return the paths in the state folder that stay after the removal of ``goes``.
+def remaining_paths(state: str, removed: Collection[str]) -> list[str]:
+    """Return the paths in the state folder that stay after the removal of ``removed``.
 
     Return the folder itself if it cannot be listed.
     """
 
     def _other_paths(folder: str) -> list[str]:
         paths = (os.path.join(folder, name) for name in sorted(os.listdir(folder)))
-        return [path for path in paths if path not in goes]
+        return [path for path in paths if path not in removed]
 
-    def path_stays(path: str) -> bool:
+    def is_remaining(path: str) -> bool:
         return (
-            os.path.basename(path) not in FOLDERS
+            os.path.basename(path) not in NOTE_FOLDERS
             or not os.path.isdir(path)
             or bool(_other_paths(path))
         )
 
     try:
         if os.path.isdir(state):
-            return [path for path in _other_paths(state) if path_stays(path)]
+            return [path for path in _other_paths(state) if is_remaining(path)]
         return []
     except OSError:
         return [state]
 
 
-def _own_files_that_stay(where: Where, goes: Collection[str] | None) -> list[StayingFile]:
+def _remaining_own_files(where: Where, removed: Collection[str] | None) -> list[StayingFile]:
     state, purge = where.state, shell_command("install --remove --purge")
-    left = paths_that_stay(state, goes or _folders_of_copies())
-    if goes is None:
+    remaining = remaining_paths(state, removed or _folders_of_copies())
+    if removed is None:
         if os.path.isdir(state):
-            whole = [StayingFile(state, "links, settings, index, notes", purge)]
+            state_row = [StayingFile(state, "links, settings, index, notes", purge)]
         else:
-            whole = []
+            state_row = []
         return [
-            *whole,
-            *(_row_of_original(path) for path in left if os.path.basename(path) in ORIGINALS),
+            *state_row,
+            *(
+                _row_of_original(path)
+                for path in remaining
+                if os.path.basename(path) in ORIGINAL_FOLDERS
+            ),
         ]
-    return [_row_of_original(path) for path in left]
+    return [_row_of_original(path) for path in remaining]
 
 
 def _row_of_original(path: str) -> StayingFile:
     return StayingFile(
         path,
-        ORIGINALS.get(os.path.basename(path), "not removed by a purge"),
-        _by_hand(path),
+        ORIGINAL_FOLDERS.get(os.path.basename(path), "not removed by a purge"),
+        _removal_command(path),
     )
 
 
-def _client_files_that_stay(
+def _remaining_client_files(
     where: Where, commands: Collection[Collection[str]]
 ) -> list[StayingFile]:
     plugins = os.path.join(where.config, "plugins")
     rows = [
         # 2.1.42 keeps it; recent clients keep only that of --plugin-dir.
         StayingFile(
-            folder, "the engine's packages", f"{_by_hand(folder)}, where Claude Code leaves it"
+            folder,
+            "the engine's packages",
+            f"{_removal_command(folder)}, where Claude Code leaves it",
         )
         for folder in sorted(glob.glob(os.path.join(glob.escape(plugins), "data", f"{NAME}*")))
         if os.path.isfile(os.path.join(folder, "install.json"))
     ]
-    if count := _scripts_that_name_us(where):
+    if count := _count_scripts_with_our_command(where):
         scripts = os.path.join(where.config, "session-env")
-        kind = (
+        description = (
             f"the shell function `{NAME}` in scripts of {format_count(count, 'session')}, which "
             "no longer finds an engine"
         )
         rows.append(
             StayingFile(
                 scripts,
-                kind,
+                description,
                 f"find {quote_word(scripts)} -name '*.sh' -exec sed -i.old '/^{NAME}()/d' {{}} +",
             )
         )
-    copy = os.path.join(plugins, "cache", MARKETPLACE)
-    if os.path.isdir(copy):
-        rows.append(
-            StayingFile(copy, "the client's copy of the plugin", "Claude Code removes it by itself")
-        )
-    if claude_cli.read_marketplace(MARKETPLACE) and list(REMOVE_MARKETPLACE) not in commands:
-        known = os.path.join(plugins, "known_marketplaces.json")
+    plugin_copy = os.path.join(plugins, "cache", MARKETPLACE)
+    if os.path.isdir(plugin_copy):
         rows.append(
             StayingFile(
-                known, f"names the marketplace {MARKETPLACE}", shlex.join(REMOVE_MARKETPLACE)
+                plugin_copy, "the client's copy of the plugin", "Claude Code removes it by itself"
+            )
+        )
+    if claude_cli.read_marketplace(MARKETPLACE) and list(REMOVE_MARKETPLACE) not in commands:
+        marketplaces_file = os.path.join(plugins, "known_marketplaces.json")
+        rows.append(
+            StayingFile(
+                marketplaces_file,
+                f"names the marketplace {MARKETPLACE}",
+                shlex.join(REMOVE_MARKETPLACE),
             )
         )
     return rows
 
 
-def _scripts_that_name_us(where: Where) -> int:
+def _count_scripts_with_our_command(where: Where) -> int:
     """Return the number of sessions in which a client's script defines our command for the model's shell."""
     folders = set()
     for path in glob.glob(os.path.join(glob.escape(where.config), "session-env", "*", "*.sh")):
         try:
-            named = f"{NAME}() {{".encode() in read_regular(path, SCRIPT)
+            named = f"{NAME}() {{".encode() in read_regular(path, SCRIPT_BYTES)
         except OSError:
             continue
         if named:
@@ -199,7 +209,7 @@ def _scripts_that_name_us(where: Where) -> int:
     return len(folders)
 
 
-def _by_hand(path: str) -> str:
+def _removal_command(path: str) -> str:
     return f"rm -r {quote_word(path)}"
 
 
@@ -212,39 +222,43 @@ def paths_to_purge(state: str) -> list[str]:
         raise WriteFailed(
             f"{state} is a symbolic link and was not removed", "Remove its target by hand."
         )
-    linked = [path for name in FOLDERS if os.path.islink(path := os.path.join(state, name))]
-    if linked:
-        raise WriteFailed(f"{linked[0]} is a symbolic link and was not removed", "Remove it.")
+    links = [path for name in NOTE_FOLDERS if os.path.islink(path := os.path.join(state, name))]
+    if links:
+        raise WriteFailed(f"{links[0]} is a symbolic link and was not removed", "Remove it.")
     pending = os.path.join(glob.escape(state), "pending")
     notes = [
-        path for prefix in NOTES for path in sorted(glob.glob(os.path.join(pending, f"{prefix}*")))
+        path
+        for prefix in NOTE_PREFIXES
+        for path in sorted(glob.glob(os.path.join(pending, f"{prefix}*")))
     ]
     files = [
-        path for path in (os.path.join(state, name) for name in FILES) if os.path.lexists(path)
+        path for path in (os.path.join(state, name) for name in OWN_FILES) if os.path.lexists(path)
     ]
     plugin = plugin_folder()
-    made = (os.path.join(state, WORDS), *_folders_of_copies())
-    folders = [folder for folder in made if os.path.isdir(folder) and not os.path.islink(folder)]
+    own_folders = (os.path.join(state, INDEX_FOLDER), *_folders_of_copies())
+    folders = [
+        folder for folder in own_folders if os.path.isdir(folder) and not os.path.islink(folder)
+    ]
     return [*files, *notes, *folders, *([plugin] if is_assembled_plugin(plugin) else [])]
 
 
 def _folders_of_copies() -> tuple[str, ...]:
     where = Where()
-    links = () if any(links_without_client_file(where)) else (links_folder(where),)
-    return unpacked_folder(where), os.path.join(where.state, COPIES), *links
+    link_folders = () if any(links_without_client_file(where)) else (links_folder(where),)
+    return unpacked_folder(where), os.path.join(where.state, COPIES), *link_folders
 
 
-def remove_paths(state: str, goes: list[str]) -> None:
+def remove_paths(state: str, paths: list[str]) -> None:
     """Remove these paths, and our folders that are then empty. Raise WriteFailed."""
     with convert_os_error(f"{state} could not be removed", "Check its permissions."):
         copies = _folders_of_copies()
-        for path in goes:
+        for path in paths:
             if os.path.basename(path) == FOLDER and path not in copies:
                 continue  # in the meantime, a link in it became the last name of its file
             if path in copies:
                 removal.remove_if_possible(path, state)
             elif os.path.lexists(path):
                 removal.remove_for_good(path, state)
-        for folder in (*(os.path.join(state, name) for name in FOLDERS), state):
+        for folder in (*(os.path.join(state, name) for name in NOTE_FOLDERS), state):
             if os.path.isdir(folder) and not os.listdir(folder):
                 removal.remove_empty(folder, os.path.dirname(state), follow_root=True)

@@ -16,7 +16,7 @@ from resume_hooks import settings
 from resume_hooks.archive.vault import delete, permission, policy
 from resume_hooks.archive.vault.archive_session import archive_session
 from resume_hooks.cli.schema.sessions import KeptSession
-from resume_hooks.cli.show_archived import kept_text
+from resume_hooks.cli.show_archived import archived_text
 from resume_hooks.errors import UsageError, VaultOff
 from resume_hooks.paths import Where, make_private_folder
 from resume_hooks.sessions import locate
@@ -227,8 +227,8 @@ def test_what_is_from_another_config_home(config_home: ConfigHome, tmp_path: Pat
     ) == ([], [own])
     row = KeptSession.model_validate(found)
     assert (row.present, row.file) == (True, str(path))
-    assert kept_text(found, Where(other)).endswith(f", of {config_home.config}")
-    assert ", of " not in kept_text(found, Where(shared))
+    assert archived_text(found, Where(other)).endswith(f", of {config_home.config}")
+    assert ", of " not in archived_text(found, Where(shared))
     assert archive_session(laid_out(config_home), config_home.where).home == ""
 
 

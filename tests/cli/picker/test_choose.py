@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from resume_hooks.cli.picker.choose import AGAIN, DEEDS
+from resume_hooks.cli.picker.choose import FORK_HINT, KEY_ACTIONS
 from resume_hooks.search.listing import ListedSession
 from tests.builders import (
     SESSION,
@@ -24,11 +24,11 @@ def test_a_fork_from_before_a_compaction_is_asked_for_twice(config_home: ConfigH
         summary("all of it", uuid="s", parent="b", ts=101),
         assistant("done", uuid="d", parent="s", ts=102, tokens=31_000),
     ]
-    folder, fork = config_home.project(), DEEDS["c-b"]
+    folder, fork = config_home.project(), KEY_ACTIONS["c-b"]
     one = row(1)._replace(session_id=SESSION, path=write_session(folder, SESSION, rows))
-    assert fork(one, "") == AGAIN
+    assert fork(one, "") == FORK_HINT
     assert len(list(folder.glob("*.jsonl"))) == 1
-    made = fork(one, AGAIN)
+    made = fork(one, FORK_HINT)
     assert isinstance(made, ListedSession)
     assert made.session_id != SESSION
     write_session(folder, SESSION, conversation(2))

@@ -10,9 +10,9 @@ from contextlib import contextmanager
 import pytest
 
 from resume_hooks.cli.picker import threads
-from resume_hooks.cli.picker.threads import Answer, ContentSearch, SearchRequest
-from resume_hooks.hooks.session_list.state import MOST_READ as FEWER
-from resume_hooks.hooks.session_list.state import Said
+from resume_hooks.cli.picker.threads import ContentSearch, SearchAnswer, SearchRequest
+from resume_hooks.hooks.session_list.state import MAX_READ as FEWER
+from resume_hooks.hooks.session_list.state import TurnHit
 from resume_hooks.search.engine import Searcher, search_index
 from resume_hooks.search.hits import MOST_READ
 from resume_hooks.search.index import read_transcript
@@ -30,17 +30,17 @@ class Talk:
     """Contents that are looked through, and what they answered."""
 
     def __init__(self, home: ConfigHome) -> None:
-        self.answers: list[Answer] = []
+        self.answers: list[SearchAnswer] = []
         self.ended = threading.Event()
         self.contents = ContentSearch(CWD, home.where, self._told)
 
-    def _told(self, answer: Answer | None) -> None:
+    def _told(self, answer: SearchAnswer | None) -> None:
         if answer is None:
             self.ended.set()
         else:
             self.answers.append(answer)
 
-    def asked(self, text: str, *, everywhere: bool = False) -> Answer:
+    def asked(self, text: str, *, everywhere: bool = False) -> SearchAnswer:
         """The answer to some words."""
         asked = SearchRequest(text, everywhere)
         self.contents.ask(asked)
@@ -108,13 +108,13 @@ def test_only_the_last_words_are_looked_for(
     looking, go_on = threading.Event(), threading.Event()
     texts: list[str] = []
 
-    def slow(_searcher: Searcher, text: str) -> list[Said]:
+    def slow(_searcher: Searcher, text: str) -> list[TurnHit]:
         texts.append(text)
         looking.set()
         go_on.wait(20)
         return []
 
-    monkeypatch.setattr(threads, "said_of", slow)
+    monkeypatch.setattr(threads, "turns_with_words", slow)
     with looked_through(said) as talk:
         talk.contents.ask(SearchRequest("first", everywhere=False))
         looking.wait(20)
@@ -151,7 +151,7 @@ def test_leaving_ends_an_update(said: ConfigHome) -> None:
 
 def test_an_index_that_is_not_complete(said: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
     """How many files could not be looked through is said."""
-    monkeypatch.setattr(threads, "LIMIT", -1.0)
+    monkeypatch.setattr(threads, "UPDATE_SECONDS", -1.0)
     with looked_through(said) as talk:
         assert talk.asked("linter", everywhere=True).behind == 2
 

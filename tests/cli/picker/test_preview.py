@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.cli.picker import threads as previews
-from resume_hooks.cli.picker.threads import READING, Previews
+from resume_hooks.cli.picker.threads import READING_NOTICE, Previews
 from resume_hooks.hooks.session_list.preview import OUTLINE
 from resume_hooks.search import listing
 from resume_hooks.search.listing import ListedSession
@@ -31,7 +31,7 @@ def session(config_home: ConfigHome) -> ListedSession:
 def wait_for(made: Previews, kind: str, one: ListedSession) -> list[str]:
     """The preview, once it is made."""
     deadline = time.monotonic() + 20
-    while (lines := made.of(kind, one)) == [READING]:
+    while (lines := made.of(kind, one)) == [READING_NOTICE]:
         assert time.monotonic() < deadline
         time.sleep(0.01)
     return lines
@@ -41,7 +41,7 @@ def test_they_are_made_aside_and_kept(config_home: ConfigHome, session: ListedSe
     """The first answer is that it is read; the end of it is told once; the second asks no disk."""
     told = threading.Event()
     made = Previews(config_home.where, told.set)
-    assert made.of(OUTLINE, session) == [READING]
+    assert made.of(OUTLINE, session) == [READING_NOTICE]
     assert told.wait(20)
     lines = wait_for(made, OUTLINE, session)
     os.remove(session.path)

@@ -14,20 +14,20 @@ from prompt_toolkit.input import PipeInput, create_pipe_input
 from prompt_toolkit.keys import Keys
 from prompt_toolkit.output import DummyOutput
 
-from resume_hooks.cli.picker.screen import Chooser, Deed, OfferedSession, place_preview
-from resume_hooks.cli.picker.sequences import KeysOnly
-from resume_hooks.cli.picker.threads import Answer, ContentSearch
-from resume_hooks.hooks.session_list.state import Listed, Said
+from resume_hooks.cli.picker.screen import Chooser, KeyAction, OfferedSessions, place_preview
+from resume_hooks.cli.picker.sequences import KeyParser
+from resume_hooks.cli.picker.threads import ContentSearch, SearchAnswer
+from resume_hooks.hooks.session_list.state import ListEntry, TurnHit
 from resume_hooks.paths import Where
 from tests.builders import session_id
 from tests.hooks.session_list.rows import row
 
-Sessions = Callable[[bool], Iterator[Listed]]
+Sessions = Callable[[bool], Iterator[ListEntry]]
 
 
-def three(_everywhere: bool) -> Iterator[Listed]:
+def three(_everywhere: bool) -> Iterator[ListEntry]:
     """Three sessions."""
-    return (Listed(row(number)) for number in (1, 2, 3))
+    return (ListEntry(row(number)) for number in (1, 2, 3))
 
 
 @contextmanager
@@ -36,10 +36,10 @@ def typed(
 ) -> Iterator[tuple[Chooser, PipeInput]]:
     """A chooser, and the keys that it is given."""
     with create_pipe_input() as keys, create_app_session(input=keys, output=DummyOutput()):
-        deeds: dict[str, Deed] = {"c-y": lambda one, _: f"GO {one.title.upper()}"}
+        deeds: dict[str, KeyAction] = {"c-y": lambda one, _: f"GO {one.title.upper()}"}
         yield (
             Chooser(
-                OfferedSession(sessions, "/home/me/proj", deeds, contents), Where({}), **options
+                OfferedSessions(sessions, "/home/me/proj", deeds, contents), Where({}), **options
             ),
             keys,
         )
@@ -110,7 +110,7 @@ def test_what_is_no_key_of_ours(sequence: str, pieces: int) -> None:
 def test_a_sequence_that_comes_byte_by_byte(sequence: str) -> None:
     """No Escape is heard of it, and no letter, wherever one read ended and the next began."""
     heard: list[object] = []
-    parser = KeysOnly(lambda press: heard.append(press.key))
+    parser = KeyParser(lambda press: heard.append(press.key))
     for byte in sequence:
         parser.feed(byte)
     assert set(heard) <= {Keys.F1, Keys.ControlRight}
@@ -147,9 +147,9 @@ def test_leaving_waits_for_no_listing() -> None:
     """One that never ends, before its first session."""
     never = threading.Event()
 
-    def stuck(_everywhere: bool) -> Iterator[Listed]:
+    def stuck(_everywhere: bool) -> Iterator[ListEntry]:
         never.wait(60)
-        yield Listed(row())
+        yield ListEntry(row())
 
     with typed(stuck) as (chooser, pipe):
         pipe.send_text("\x1b")
@@ -162,8 +162,8 @@ def test_leaving_waits_for_no_listing() -> None:
 def test_a_bug_of_the_listing_is_a_bug() -> None:
     """It ends the chooser, and comes out where every bug does."""
 
-    def broken(_everywhere: bool) -> Iterator[Listed]:
-        yield Listed(row())
+    def broken(_everywhere: bool) -> Iterator[ListEntry]:
+        yield ListEntry(row())
         raise ZeroDivisionError
 
     with typed(broken) as (chooser, _pipe), pytest.raises(ZeroDivisionError):
@@ -174,10 +174,10 @@ def test_a_listing_that_was_left_adds_nothing() -> None:
     """Ctrl+A while the first one is under way."""
     go = threading.Event()
 
-    def listing(everywhere: bool) -> Iterator[Listed]:
+    def listing(everywhere: bool) -> Iterator[ListEntry]:
         if not everywhere:
             go.wait(20)
-        yield Listed(row(2 if everywhere else 1))
+        yield ListEntry(row(2 if everywhere else 1))
 
     with typed(listing) as (chooser, pipe):
         pipe.send_text("\x01")
@@ -195,20 +195,20 @@ class Saying(ContentSearch):
     """Contents that are looked through as a test says."""
 
     def __init__(
-        self, told: Callable[[Answer | None], None], say: Callable[[str], list[Said]]
+        self, told: Callable[[SearchAnswer | None], None], say: Callable[[str], list[TurnHit]]
     ) -> None:
         super().__init__("/home/me/proj", Where({}), told)
         self._say = say
 
     def _look(self) -> None:
         while (asked := self._next()) is not None:
-            self._told(Answer(asked, self._say(asked.text), 7))
+            self._told(SearchAnswer(asked, self._say(asked.text), 7))
 
 
-def says(*numbers: int) -> list[Said]:
+def says(*numbers: int) -> list[TurnHit]:
     """A turn for each session."""
     return [
-        Said((session_id(number),), "strong", "reply · turn 4", "it was said", 0)
+        TurnHit((session_id(number),), "strong", "reply · turn 4", "it was said", 0)
         for number in numbers
     ]
 
@@ -238,7 +238,7 @@ def test_what_was_asked_before_is_no_answer() -> None:
     """Of words that were typed over; while nothing is known yet, that is said."""
     go, told = threading.Event(), list[str]()
 
-    def slow(text: str) -> list[Said]:
+    def slow(text: str) -> list[TurnHit]:
         if text == "pool":
             go.wait(20)
         return says(1 if text == "pool" else 2) if text else []
@@ -267,7 +267,7 @@ def test_a_bug_of_what_was_said_costs_no_choice() -> None:
     """Titles are searched as before; the bug is named."""
     messages: list[str] = []
 
-    def broken(text: str) -> list[Said]:
+    def broken(text: str) -> list[TurnHit]:
         if text:
             raise ZeroDivisionError
         return []
@@ -295,7 +295,7 @@ def test_leaving_waits_for_no_search() -> None:
     """One that takes for ever."""
     never = threading.Event()
 
-    def stuck(_text: str) -> list[Said]:
+    def stuck(_text: str) -> list[TurnHit]:
         never.wait(60)
         return []
 

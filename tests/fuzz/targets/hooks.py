@@ -90,7 +90,7 @@ def prompts(home: ConfigHome) -> Try:
             draws, {"session_id": SESSION, "transcript_path": path, "cwd": CWD, "prompt": text}
         )
         found = reply.read_event(raw)
-        trigger = recognise_trigger(reply.field(found, "prompt")) if found else None
+        trigger = recognise_trigger(reply.text_field(found, "prompt")) if found else None
         for main in (prompt.main, fallback.main):
             out = answered(main, raw)
             assert (trigger is None) == (out == b"")

@@ -153,11 +153,11 @@ def pending_notes(home: ConfigHome) -> Try:
         )
         for waiting in (
             pending_handoff.handoff_to_announce(str(project)),
-            pending_handoff.take_handoff(7, str(project), None),
+            pending_handoff.consume_cleared_handoff(7, str(project), None),
         ):
             assert waiting is None or waiting.child_file == str(child)
-        pending_handoff.drop_handoff_to(CHILD)
-        pending_handoff.retire_handoffs_of(SESSION)
+        pending_handoff.consume_handoff_to(CHILD)
+        pending_handoff.consume_handoffs_of(SESSION)
         assert child.read_text() == "{}\n"
         for left in folder.iterdir():
             left.unlink()

@@ -11,7 +11,7 @@ import pytest
 
 from resume_hooks.hooks.inside import answer_module
 from resume_hooks.hooks.session_list import pane
-from resume_hooks.hooks.session_list.pane import FIELD, NAMES, PREVIEW, SAID
+from resume_hooks.hooks.session_list.pane import FIELD_LINES, HITS, NAMES, PREVIEW
 from tests.builders import (
     CWD,
     SESSION,
@@ -67,9 +67,9 @@ def test_names_then_what_was_said_then_the_preview(project: Path) -> None:
     assert ids(whole) == [session_id(3), session_id(2), session_id(1)]
     assert (whole["at"], whole["next"]) == (session_id(3), PREVIEW)
     docs = ask(project, "docs")
-    assert (ids(docs), docs["next"], "1 of 3" in docs["head"]) == ([session_id(2)], SAID, True)
+    assert (ids(docs), docs["next"], "1 of 3" in docs["head"]) == ([session_id(2)], HITS, True)
     assert ids(ask(project, "answer")) == []
-    said = ask(project, "answer 3", SAID)
+    said = ask(project, "answer 3", HITS)
     assert set(ids(said)) <= {session_id(number) for number in TITLES}
     assert said["rows"]
     assert said["next"] == PREVIEW
@@ -85,7 +85,7 @@ def test_a_hit_shows_who_said_it_and_opens_there(project: Path) -> None:
 
     The page begins at them, reading on and back goes along them.
     """
-    rows = {row[0]: row for row in ask(project, "answer 3", SAID)["rows"]}
+    rows = {row[0]: row for row in ask(project, "answer 3", HITS)["rows"]}
     _, plain, marked, hit = rows[session_id(2)]
     assert (len(plain), marked[0][:2], plain[0][:2]) == (2, "> ", "  ")
     assert "the model · turn 2" in plain[0]
@@ -125,12 +125,12 @@ def test_the_ways_take_as_many_rows_as_a_narrow_pane_needs(
     """``read on  read back  resume  hand off  fork  list``; the page has the lines that are left."""
     write_session(project, session_id(2), conversation(40, session_id=session_id(2)))
     shown = ask(project, step="page", at=session_id(2), page=0, columns=columns, lines=9)
-    assert len(shown["lines_read"]) == 9 - FIELD - rows
+    assert len(shown["lines_read"]) == 9 - FIELD_LINES - rows
 
 
 def test_a_hit_whose_session_is_gone_says_so(project: Path) -> None:
     """On the page, or in the head of the list; nothing is raised."""
-    _, _, _, hit = ask(project, "answer 2", SAID)["rows"][0]
+    _, _, _, hit = ask(project, "answer 2", HITS)["rows"][0]
     for number in TITLES:
         (project / f"{session_id(number)}.jsonl").unlink()
     shown = ask(project, "answer 2", "page", at=session_id(2), page=0, **hit)
@@ -147,7 +147,7 @@ def test_more_rows_are_given_than_a_small_pane_shows(
         5,
         [],
     )
-    monkeypatch.setattr(pane, "AHEAD", 1)
+    monkeypatch.setattr(pane, "ROWS_AHEAD", 1)
     first = ask(project, lines=6)
     assert (ids(first), first["edges"], first["again"]) == (
         [session_id(3), session_id(2)],

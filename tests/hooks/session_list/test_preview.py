@@ -78,14 +78,14 @@ def test_of_a_large_file_the_end_alone(
     config_home: ConfigHome, session: ListedSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It says so, and tells no numbers, which it can't know."""
-    monkeypatch.setattr(previews, "WHOLE", session.size - 1)
-    monkeypatch.setattr(previews, "END", session.size // 2)
+    monkeypatch.setattr(previews, "MAX_COMPLETE", session.size - 1)
+    monkeypatch.setattr(previews, "END_BYTES", session.size // 2)
     lines = preview(OUTLINE, session, config_home.where)
     assert "of it, newest turn first" in lines[0]
     assert "prompt 4" in lines[1]
     assert not lines[1][0].isdigit() or lines[1].startswith("01-31")
     assert len(lines) < 4
-    monkeypatch.setattr(previews, "END", 10)
+    monkeypatch.setattr(previews, "END_BYTES", 10)
     assert preview(OUTLINE, session, config_home.where)[1:] == ["no complete turn in it"]
 
 

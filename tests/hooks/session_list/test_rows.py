@@ -12,11 +12,11 @@ from resume_hooks.hooks.session_list.rows import (
     cut_title,
     cut_to_columns,
     hit_line,
-    home_short,
     session_line,
+    shorten_home,
     wrap_to_columns,
 )
-from resume_hooks.hooks.session_list.state import Said
+from resume_hooks.hooks.session_list.state import TurnHit
 from resume_hooks.system.text import text_width
 from tests.hooks.session_list.rows import NOW, row
 
@@ -61,14 +61,14 @@ def test_a_row_of_what_was_said_fills_its_columns(
     title: str, snippet: str, place: int, columns: int
 ) -> None:
     """As any other."""
-    said = Said(("x",), "strong", "prompt", snippet, place)
+    said = TurnHit(("x",), "strong", "prompt", snippet, place)
     assert text_width(hit_line(row(title=title), said, columns, chosen=True)) == columns
 
 
 def test_a_row_shows_the_words_that_were_found() -> None:
     """However far into what was said they stand, with a little before them."""
     words = f"{'far ' * 40}the pool was drained {'away ' * 40}"
-    said = Said(("x",), "fair", "prompt · turn 3", words, words.index("drained"))
+    said = TurnHit(("x",), "fair", "prompt · turn 3", words, words.index("drained"))
     line = hit_line(row(title="Fix the parser"), said, 100, chosen=False)
     assert line.startswith("  Fix the parser ")
     assert "   fair  … " in line
@@ -92,9 +92,9 @@ def test_wrapped_text_fits(text: str, columns: int, most: int) -> None:
 def test_the_home_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
     """A folder that only begins like it is not below it."""
     monkeypatch.setenv("HOME", "/home/me")
-    assert home_short("/home/me/x") == "~/x"
-    assert home_short("/home/me") == "~"
-    assert home_short("/home/meow") == "/home/meow"
+    assert shorten_home("/home/me/x") == "~/x"
+    assert shorten_home("/home/me") == "~"
+    assert shorten_home("/home/meow") == "/home/meow"
 
 
 def test_the_end_that_tells_children_apart_is_kept() -> None:

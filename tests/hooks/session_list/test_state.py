@@ -5,14 +5,14 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resume_hooks.hooks.session_list.state import Choices, Listed, Said
+from resume_hooks.hooks.session_list.state import Choices, ListEntry, TurnHit
 from tests.builders import session_id
 from tests.hooks.session_list.rows import row
 
 
-def found(*titles: str) -> list[Listed]:
+def found(*titles: str) -> list[ListEntry]:
     """Sessions of these titles."""
-    return [Listed(row(number, title=title)) for number, title in enumerate(titles, 1)]
+    return [ListEntry(row(number, title=title)) for number, title in enumerate(titles, 1)]
 
 
 def titles(choices: Choices) -> list[str]:
@@ -40,7 +40,7 @@ def test_what_is_searched() -> None:
         "please fix",
     ):
         choices = Choices(words)
-        choices.add([Listed(one, "Please FIX it"), *found("other")])
+        choices.add([ListEntry(one, "Please FIX it"), *found("other")])
         assert choices.fitting == [one]
 
 
@@ -71,7 +71,7 @@ def test_more_sessions_change_nothing_above_them() -> None:
 
 def test_whole_titles_come_first() -> None:
     """What only another field holds stands below, and is not chosen before them, unless somebody moved there."""
-    other = Listed(row(9, title="Many 4", branch="55"))
+    other = ListEntry(row(9, title="Many 4", branch="55"))
     choices = Choices("many 55")
     choices.add([other])
     choices.add(found("Many 55", "Many 3"))
@@ -88,10 +88,10 @@ def test_whole_titles_come_first() -> None:
     assert choices.chosen_session is other.row
 
 
-def said(*numbers: int) -> list[Said]:
+def said(*numbers: int) -> list[TurnHit]:
     """A turn for each session, the best first."""
     return [
-        Said((session_id(number),), "fair", "prompt · turn 1", f"said in {number}", 0)
+        TurnHit((session_id(number),), "fair", "prompt · turn 1", f"said in {number}", 0)
         for number in numbers
     ]
 
@@ -102,10 +102,12 @@ def test_what_was_said_comes_last_in_its_own_order() -> None:
     What fits by these stands there alone, and what is not listed nowhere.
     """
     choices = Choices("parser")
-    choices.add([*found("b", "Fix the parser", "c"), Listed(row(4, title="d"), "the parser fails")])
+    choices.add(
+        [*found("b", "Fix the parser", "c"), ListEntry(row(4, title="d"), "the parser fails")]
+    )
     choices.tell(said(3, 2, 9, 1, 4, 3))
     assert titles(choices) == ["Fix the parser", "d", "c", "b"]
-    assert [one.snippet for entry in choices.fitting if (one := choices.said_in(entry))] == [
+    assert [one.snippet for entry in choices.fitting if (one := choices.turn_only_hit(entry))] == [
         "said in 3",
         "said in 1",
     ]
@@ -118,7 +120,7 @@ def test_a_turn_that_several_sessions_hold_is_shown_in_the_first_that_is_listed(
     choices.tell([turn])
     choices.add(found("a"))
     assert titles(choices) == ["a"]
-    choices.add([Listed(row(2, title="b"))])
+    choices.add([ListEntry(row(2, title="b"))])
     assert titles(choices) == ["b"]
 
 
@@ -136,7 +138,7 @@ def test_what_was_said_is_chosen_while_nothing_fits_better() -> None:
     choices.tell(said(1))
     assert choices.chosen_session is choices.fitting[0]
     choices.search("parsers")
-    choices.add([Listed(row(4, title="parsers"))])
+    choices.add([ListEntry(row(4, title="parsers"))])
     assert titles(choices) == ["parsers", "a"]
     assert choices.chosen_session is choices.fitting[0]
     choices.search("")

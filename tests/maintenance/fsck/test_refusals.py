@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from resume_hooks.maintenance.fsck.messages import defects_behind
+from resume_hooks.maintenance.fsck.messages import defects_causing_error
 from tests.maintenance.fsck.cases import CASES
 
 CODES = {
@@ -44,19 +44,19 @@ OTHERS = (
 @pytest.mark.parametrize(("message", "code"), CODES.items(), ids=list(CODES.values()))
 def test_a_refusal_names_its_defects(message: str, code: str) -> None:
     """As the client tells it, and as the API's own document has it."""
-    assert code in {kind.code for kind in defects_behind(f"API Error: 400 {message}")}
+    assert code in {kind.code for kind in defects_causing_error(f"API Error: 400 {message}")}
     document = f'API Error: 400 {{"type":"error","error":{{"type":"invalid_request_error","message":"{message}"}}}}'
-    assert defects_behind(document) == defects_behind(f"API Error: 400 {message}")
-    assert all(kind.repairable for kind in defects_behind(document))
+    assert defects_causing_error(document) == defects_causing_error(f"API Error: 400 {message}")
+    assert all(kind.repairable for kind in defects_causing_error(document))
 
 
 @pytest.mark.parametrize("message", OTHERS)
 def test_other_errors_name_none(message: str) -> None:
     """Limits, the network, and requests that are wrong for another reason."""
-    assert defects_behind(message) == frozenset()
+    assert defects_causing_error(message) == frozenset()
 
 
 def test_every_kind_has_a_case() -> None:
     """What is offered is a defect that a repair is tested with."""
-    named = {kind.code for message in CODES for kind in defects_behind(f"400 {message}")}
+    named = {kind.code for message in CODES for kind in defects_causing_error(f"400 {message}")}
     assert named <= {case.code for case in CASES if case.kept}

@@ -157,7 +157,7 @@ def test_one_without_a_goal_asks_too(say: Say, parent: Path) -> None:
     assert say("/resume-hooks:mark").endswith("\nReplace: /resume-hooks:mark yes")
 
 
-@pytest.mark.parametrize("age", [confirmations.OPEN + 1, -60])
+@pytest.mark.parametrize("age", [confirmations.OPEN_SECONDS + 1, -60])
 def test_a_yes_that_is_too_late(say: Say, parent: Path, age: float) -> None:
     """After ten minutes nothing is replaced, and the message shows what is active."""
     say(">mark old")

@@ -48,7 +48,7 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         asked.append(text)
         return True
 
-    monkeypatch.setattr(VerbOptions, "watched", True)
+    monkeypatch.setattr(VerbOptions, "is_interactive", True)
     monkeypatch.setattr(click, "confirm", confirm)
     return asked
 

@@ -14,37 +14,40 @@ from resume_hooks.cli.options import current_folder
 from resume_hooks.cli.question import AnswerChoice, ask_question, is_dumb
 from resume_hooks.errors import ResumeHooksError, SessionNotFound
 from resume_hooks.hooks.session_list.rows import age_text, context_percent_text, session_name
-from resume_hooks.hooks.session_list.state import Choices, Listed, listed_sessions
+from resume_hooks.hooks.session_list.state import Choices, ListEntry, list_entries
 from resume_hooks.paths import Where
 from resume_hooks.search.listing import ListedSession
 from resume_hooks.sessions.agents.registry import agent_at, readable_session, require_whole
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.transcripts.transcript import was_compacted
 
-AGAIN = "Ctrl+B again: opens a fork from before the compaction; the session stays as it is"
-LISTED = 30  # sessions of a numbered list
+FORK_HINT = "Ctrl+B again: opens a fork from before the compaction; the session stays as it is"
+MAX_LISTED = 30  # sessions of a numbered list
 # sessions to search for the words, so that the user does not wait for all of them
-LOOKED_AT = 2_000
+MAX_SEARCHED = 2_000
 
 
 def choose(typed: str = "", *, everywhere: bool = False) -> SessionFile:
     """Return the session that the user chooses. Raise click.Abort if they leave, SessionNotFound for an empty list."""
     folder = current_folder()
 
-    def sessions_of(everywhere: bool) -> Iterator[Listed]:
-        return listed_sessions(folder, Where(), everywhere=everywhere, everyone=True)
+    def sessions_of(everywhere: bool) -> Iterator[ListEntry]:
+        return list_entries(folder, Where(), everywhere=everywhere, everyone=True)
 
     if is_dumb():
         row: ListedSession | None = _choose_by_number(sessions_of(everywhere), typed)
     else:
         # These imports take 100 ms; a session that was named does not need them.
-        from resume_hooks.cli.picker.screen import Chooser, OfferedSession
+        from resume_hooks.cli.picker.screen import Chooser, OfferedSessions
         from resume_hooks.cli.picker.threads import ContentSearch
 
-        offered = OfferedSession(
-            sessions_of, folder, DEEDS, lambda told: ContentSearch(folder, Where(), told)
+        offered_sessions = OfferedSessions(
+            sessions_of,
+            folder,
+            KEY_ACTIONS,
+            lambda on_answer: ContentSearch(folder, Where(), on_answer),
         )
-        row = Chooser(offered, Where(), typed=typed, everywhere=everywhere).run()
+        row = Chooser(offered_sessions, Where(), typed=typed, everywhere=everywhere).run()
     if row is None:
         raise click.Abort
     session = readable_session(row.path, Where())
@@ -52,36 +55,36 @@ def choose(typed: str = "", *, everywhere: bool = False) -> SessionFile:
     return session
 
 
-def _choose_by_number(sessions: Iterator[Listed], typed: str) -> ListedSession:
+def _choose_by_number(sessions: Iterator[ListEntry], typed: str) -> ListedSession:
     choices = Choices(typed)
-    choices.add(islice(sessions, LOOKED_AT))
-    rows = choices.fitting[:LISTED]
+    choices.add(islice(sessions, MAX_SEARCHED))
+    rows = choices.fitting[:MAX_LISTED]
     if not rows:
         raise SessionNotFound(
             f"No session here contains all of '{typed}'" if typed else "No session of this folder",
             "List them all: resume-hooks sessions --all",
         )
     now = time.time()
-    facts = (
+    descriptions = (
         " · ".join(
             part for part in (age_text(row, now), context_percent_text(row), row.branch) if part
         )
         for row in rows
     )
     answers = []
-    for row, about in zip(rows, facts, strict=True):
-        answers.append(AnswerChoice(session_name(row), about))
+    for row, description in zip(rows, descriptions, strict=True):
+        answers.append(AnswerChoice(session_name(row), description))
     return rows[ask_question("Which session?", answers)]
 
 
-def _fork_before_compaction(row: ListedSession, said: str) -> str | ListedSession:
+def _fork_before_compaction(row: ListedSession, message: str) -> str | ListedSession:
     """Fork a session before its last compaction at the second request.
 
     Otherwise return the reason why not.
     """
-    if said != AGAIN:
+    if message != FORK_HINT:
         if was_compacted(row.path):
-            return AGAIN
+            return FORK_HINT
         return "It has no compaction to undo."
     # Only a fork needs these imports.
     from resume_hooks.derive.cut_point import CutBeforeCompaction
@@ -92,11 +95,11 @@ def _fork_before_compaction(row: ListedSession, said: str) -> str | ListedSessio
     session = Session.at(row.path, Where())
     try:
         path = fork(session, ForkSpec(CutBeforeCompaction()), Caller(Where())).receipt.file
-        made = agent_at(path, Where()).session(path)
+        child = agent_at(path, Where()).session(path)
     except ResumeHooksError as error:
         return f"{error.message}. {error.remedy}"
     return row._replace(
-        session_id=made.session_id, path=made.path, mtime=made.mtime, size=made.size
+        session_id=child.session_id, path=child.path, mtime=child.mtime, size=child.size
     )
 
 
@@ -105,5 +108,5 @@ def _copy_resume_command(row: ListedSession, _said: str) -> str:
     return copy_command(relocate.command_to_continue(session, row.folder, Where()))
 
 
-DEEDS = {"c-y": _copy_resume_command, "c-b": _fork_before_compaction}
+KEY_ACTIONS = {"c-y": _copy_resume_command, "c-b": _fork_before_compaction}
 """The actions of further keys on the marked session."""

@@ -37,12 +37,12 @@ from prompt_toolkit.layout.processors import BeforeInput
 from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.styles import Style
 
-from resume_hooks.cli.output import colour_wanted
-from resume_hooks.cli.picker.sequences import keep_keys
+from resume_hooks.cli.output import wants_colour
+from resume_hooks.cli.picker.sequences import filter_keys
 from resume_hooks.cli.picker.threads import (
-    Answer,
     ContentSearch,
     Previews,
+    SearchAnswer,
     SearchRequest,
     SessionLoader,
 )
@@ -50,32 +50,33 @@ from resume_hooks.hooks.session_list.preview import KINDS, session_facts
 from resume_hooks.hooks.session_list.rows import (
     cut_to_columns,
     hit_line,
-    home_short,
     session_line,
+    shorten_home,
     wrap_to_columns,
 )
-from resume_hooks.hooks.session_list.state import Choices, Listed
+from resume_hooks.hooks.session_list.state import Choices, ListEntry
 from resume_hooks.paths import Where
 from resume_hooks.search.listing import ListedSession
 from resume_hooks.system.text import format_count
 
-ESCAPE = 0.1  # seconds to wait after Esc for the rest of a sequence; enough for a slow line
-ENDINGS = (
+ESCAPE_SECONDS = 0.1  # seconds to wait after Esc for the rest of a sequence; enough for a slow line
+ENDING_SIGNALS = (
     signal.SIGTERM,
     getattr(signal, "SIGHUP", signal.SIGTERM),
 )  # raised again after the terminal is restored
-PAGE = 10  # lines of a page key
-FAR = 10**9
+PAGE_LINES = 10  # lines of a page key
+LIST_END = 10**9
 MOVES = {
-    "up": -1, "c-p": -1, "down": 1, "c-n": 1, "pageup": -PAGE, "pagedown": PAGE, "home": -FAR, "end": FAR
+    "up": -1, "c-p": -1, "down": 1, "c-n": 1,
+    "pageup": -PAGE_LINES, "pagedown": PAGE_LINES, "home": -LIST_END, "end": LIST_END,
 }  # fmt: skip
 
-Listing = Callable[[bool], Iterator[Listed]]
-Deed = Callable[[ListedSession, str], str | ListedSession]
+Listing = Callable[[bool], Iterator[ListEntry]]
+KeyAction = Callable[[ListedSession, str], str | ListedSession]
 """A key's action on a session that has the current message: a new message, or the session to return instead of it."""
 
 SHORT_HELP = "Enter opens · Tab preview · Ctrl+A all projects · Esc closes"
-ASK = " · F1 or ? all keys"
+ALL_KEYS_HINT = " · F1 or ? all keys"
 LONG_HELP = (
     (
         "type words      sessions that hold all of them: title, tag, branch, folder, id, "
@@ -90,12 +91,12 @@ LONG_HELP = (
         "word is typed    these lines"
     ),
 )
-BESIDE = 140  # the minimum columns for a preview beside the list: the table takes 78
-BELOW = 18  # the minimum rows for a preview below the list
-NARROWEST = 44  # the minimum columns for a preview below the list
-TALL = 14  # the minimum rows for showing all keys below a list
+MIN_COLUMNS_BESIDE = 140  # the minimum columns for a preview beside the list: the table takes 78
+MIN_ROWS_BELOW = 18  # the minimum rows for a preview below the list
+MIN_COLUMNS_BELOW = 44  # the minimum columns for a preview below the list
+MIN_ROWS_FOR_HELP = 14  # the minimum rows for showing all keys below a list
 PREVIEW_COLUMNS = 79
-SAID = 5  # lines of a hit's text in a preview
+MAX_HIT_LINES = 5  # lines of a hit's text in a preview
 STYLE = Style.from_dict(
     {
         "head": "bold",
@@ -107,7 +108,7 @@ STYLE = Style.from_dict(
 )
 
 
-class OfferedSession(NamedTuple):
+class OfferedSessions(NamedTuple):
     """The sessions to choose from: a function that lists one or, with True, all projects.
 
     ``deeds`` are the actions of further keys on the marked session. ``contents`` searches the
@@ -116,26 +117,28 @@ class OfferedSession(NamedTuple):
 
     sessions: Listing
     folder: str
-    deeds: Mapping[str, Deed]
-    contents: Callable[[Callable[[Answer | None], None]], ContentSearch] | None = None
+    key_actions: Mapping[str, KeyAction]
+    contents: Callable[[Callable[[SearchAnswer | None], None]], ContentSearch] | None = None
 
 
 class Chooser:
     """The screen on which the user chooses a session."""
 
     def __init__(
-        self, offered: OfferedSession, where: Where, *, typed: str = "", everywhere: bool = False
+        self, offered: OfferedSessions, where: Where, *, typed: str = "", everywhere: bool = False
     ) -> None:
         self.choices = Choices(typed)
         self.kind = KINDS[0]
         self.message = ""
-        self.helps = False
+        self.shows_help = False
         self.everywhere = everywhere
         self._offered = offered
         self._ending: signal.Signals | None = None
         look = offered.contents
         self._contents = (
-            look(lambda answer: self._soon(lambda: self._tell(answer))) if look else None
+            look(lambda answer: self._call_in_loop(lambda: self._show_answer(answer)))
+            if look
+            else None
         )
         self._asked: SearchRequest | None = None
         """The current search of the turns."""
@@ -147,34 +150,34 @@ class Chooser:
         self._loading: SessionLoader | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self.app: Application[ListedSession | None] = Application(
-            layout=layout(self, self._typed),
-            key_bindings=self._keys(offered.deeds),
+            layout=screen_layout(self, self._typed),
+            key_bindings=self._keys(offered.key_actions),
             style=STYLE,
             full_screen=True,
-            color_depth=ColorDepth.DEPTH_1_BIT if colour_wanted(where.environ) is False else None,
+            color_depth=ColorDepth.DEPTH_1_BIT if wants_colour(where.environ) is False else None,
         )
-        self.app.ttimeoutlen = ESCAPE
-        keep_keys(self.app.input)
+        self.app.ttimeoutlen = ESCAPE_SECONDS
+        filter_keys(self.app.input)
         self._previews = Previews(where, self.app.invalidate)
-        self.app.after_render += self._painted
+        self.app.after_render += self._after_first_paint
 
     def run(self) -> ListedSession | None:
         """Return the chosen session, or None if the user left.
 
         End the process if a signal ended the screen.
         """
-        before = threading.excepthook
-        threading.excepthook = self._fell
+        former_hook = threading.excepthook
+        threading.excepthook = self._handle_thread_failure
         try:
             chosen = self.app.run(pre_run=self._begin, set_exception_handler=False)
         except (EOFError, OSError) as error:
-            if _terminal_is_there():
+            if _is_terminal_open():
                 if isinstance(error, OSError):
                     raise
                 return None
-            chosen, self._ending = None, self._ending or ENDINGS[-1]
+            chosen, self._ending = None, self._ending or ENDING_SIGNALS[-1]
         finally:
-            threading.excepthook = before
+            threading.excepthook = former_hook
             if self._loading is not None:
                 self._loading.stop()
             if self._contents is not None:
@@ -188,23 +191,23 @@ class Chooser:
     def head(self) -> str:
         """Return what is listed, and the number of sessions."""
         if self.everywhere:
-            what = "all projects"
+            scope = "all projects"
         else:
-            what = home_short(self._offered.folder)
+            scope = shorten_home(self._offered.folder)
         shown, count = len(self.choices.fitting), self.choices.count
         if shown != count:
-            said = f"{shown:,} of {count:,}"
+            count_text = f"{shown:,} of {count:,}"
         else:
-            said = f"{count:,}"
+            count_text = f"{count:,}"
         if self._loading is not None and self._loading.done:
-            more = ""
+            loading_text = ""
         else:
-            more = " ..."
+            loading_text = " ..."
         if self._behind and self._typed.text:
-            behind = f" · {format_count(self._behind, 'file')} not indexed yet"
+            unindexed_text = f" · {format_count(self._behind, 'file')} not indexed yet"
         else:
-            behind = ""
-        return f"Resume a session · {what} · {said}{more}{behind}"
+            unindexed_text = ""
+        return f"Resume a session · {scope} · {count_text}{loading_text}{unindexed_text}"
 
     def nothing(self) -> str:
         """Return the reason why the list is empty."""
@@ -227,7 +230,7 @@ class Chooser:
         size = self.app.output.get_size()
         return size.columns, size.rows
 
-    def _keys(self, deeds: Mapping[str, Deed]) -> KeyBindings:
+    def _keys(self, deeds: Mapping[str, KeyAction]) -> KeyBindings:
         keys = KeyBindings()
         for name, by in MOVES.items():
             keys.add(name)(lambda _event, by=by: self._move(by))
@@ -236,19 +239,19 @@ class Chooser:
         keys.add("escape", eager=True)(lambda _event: self._leave(None))
         nothing_typed = Condition(lambda: not self._typed.text)
         keys.add("c-d", filter=nothing_typed)(lambda _event: self._leave(None))
-        keys.add("?", filter=nothing_typed)(lambda _event: self._explain())
+        keys.add("?", filter=nothing_typed)(lambda _event: self._toggle_help())
         actions = {
             "c-c": lambda: self._leave(None),
             "<sigint>": lambda: self._leave(None),
             "enter": self._choose,
             "tab": self._next_preview,
-            "c-a": self._widen,
-            "f1": self._explain,
+            "c-a": self._toggle_projects,
+            "f1": self._toggle_help,
         }
         for name, action in actions.items():
             keys.add(name)(lambda _event, action=action: action())
         for name, deed in deeds.items():
-            keys.add(name)(lambda _event, deed=deed: self._do(deed))
+            keys.add(name)(lambda _event, deed=deed: self._run_action(deed))
         return keys
 
     def _move(self, by: int) -> None:
@@ -262,11 +265,11 @@ class Chooser:
     def _next_preview(self) -> None:
         self.kind = KINDS[(KINDS.index(self.kind) + 1) % len(KINDS)]
 
-    def _widen(self) -> None:
+    def _toggle_projects(self) -> None:
         self.everywhere = not self.everywhere
         self._load()
 
-    def _do(self, deed: Deed) -> None:
+    def _run_action(self, deed: KeyAction) -> None:
         """Show an action's message on the chosen session, or leave with the session that it created."""
         if self.choices.chosen_session is not None:
             done = deed(self.choices.chosen_session, self.message)
@@ -277,8 +280,8 @@ class Chooser:
         else:
             self._leave(done)
 
-    def _explain(self) -> None:
-        self.helps = not self.helps
+    def _toggle_help(self) -> None:
+        self.shows_help = not self.shows_help
 
     def _leave(self, chosen: ListedSession | None) -> None:
         if not self.app.is_done:  # two keys may arrive at once
@@ -292,7 +295,7 @@ class Chooser:
     def _begin(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._loop.set_exception_handler(lambda _, context: self._fail(context.get("exception")))
-        for number in ENDINGS:
+        for number in ENDING_SIGNALS:
             self._loop.add_signal_handler(number, self._end, number)
         self._load()
 
@@ -304,13 +307,13 @@ class Chooser:
         if self._loading is not None:
             self._loading.stop()
         self.choices = Choices(self._typed.text)
-        self._ask()
+        self._start_search()
         listing = self._offered.sessions(self.everywhere)
         self._loading = SessionLoader(
-            listing, lambda source, piece: self._soon(lambda: self._add(source, piece))
+            listing, lambda source, piece: self._call_in_loop(lambda: self._add(source, piece))
         )
 
-    def _add(self, source: SessionLoader, found: list[Listed]) -> None:
+    def _add(self, source: SessionLoader, found: list[ListEntry]) -> None:
         if source is self._loading:
             self.choices.add(found)
             self.app.invalidate()
@@ -318,16 +321,16 @@ class Chooser:
     def _search(self, _buffer: Buffer) -> None:
         self.message = ""
         self.choices.search(self._typed.text)
-        self._ask()
+        self._start_search()
 
-    def _ask(self) -> None:
+    def _start_search(self) -> None:
         """Start a search of the turns for the typed words."""
         self._asked = None
         if self._contents is not None and not self._contents.ended:
             self._asked = SearchRequest(self._typed.text, self.everywhere)
             self._contents.ask(self._asked)
 
-    def _tell(self, answer: Answer | None) -> None:
+    def _show_answer(self, answer: SearchAnswer | None) -> None:
         if answer is not None and answer.asked == self._asked:
             self._behind = answer.behind
             self.choices.tell(answer.said)
@@ -335,26 +338,26 @@ class Chooser:
             self._asked = None
             self.app.invalidate()
 
-    def _painted(self, _app: object) -> None:
+    def _after_first_paint(self, _app: object) -> None:
         if self._contents is not None:
             self._contents.start()
 
-    def _fell(self, told: threading.ExceptHookArgs) -> None:
+    def _handle_thread_failure(self, failure: threading.ExceptHookArgs) -> None:
         """Handle a bug in a thread: a preview or the search fails alone, a listing ends the picker."""
-        if told.thread is self._previews.thread:
-            self._previews.fail(told.exc_value)
-        elif self._contents is not None and told.thread is self._contents.thread:
-            self.message = f"The turns can't be searched: {told.exc_type.__name__}"
+        if failure.thread is self._previews.thread:
+            self._previews.fail(failure.exc_value)
+        elif self._contents is not None and failure.thread is self._contents.thread:
+            self.message = f"The turns can't be searched: {failure.exc_type.__name__}"
         else:
-            self._soon(lambda: self._fail(told.exc_value))
+            self._call_in_loop(lambda: self._fail(failure.exc_value))
 
-    def _soon(self, work: Callable[[], object]) -> None:
+    def _call_in_loop(self, work: Callable[[], object]) -> None:
         if self._loop is not None:
             with contextlib.suppress(RuntimeError):  # the user left in the meantime
                 self._loop.call_soon_threadsafe(work)
 
 
-def _terminal_is_there() -> bool:
+def _is_terminal_open() -> bool:
     try:
         descriptor = sys.stdout.fileno()
     except (OSError, ValueError):
@@ -379,11 +382,13 @@ class PreviewPlace(NamedTuple):
 
 def place_preview(columns: int, rows: int) -> PreviewPlace:
     """Return the place with room for a preview."""
-    beside = columns >= BESIDE and rows >= 8
-    return PreviewPlace(beside, not beside and rows >= BELOW and columns >= NARROWEST)
+    beside = columns >= MIN_COLUMNS_BESIDE and rows >= 8
+    return PreviewPlace(
+        beside, not beside and rows >= MIN_ROWS_BELOW and columns >= MIN_COLUMNS_BELOW
+    )
 
 
-class _Lines(UIControl):
+class _LinesControl(UIControl):
     def __init__(self, make: Callable[[int, int], list[tuple[str, str]]]) -> None:
         self._make = make
 
@@ -396,65 +401,75 @@ class _Lines(UIControl):
         return UIContent(line, len(lines), show_cursor=False)
 
 
-def layout(shown: Chooser, typed: Buffer) -> Layout:
-    """Return the layout of the screen; ``typed`` is the input field."""
+def screen_layout(chooser: Chooser, input_buffer: Buffer) -> Layout:
+    """Return the layout of the screen; ``input_buffer`` is the input field."""
     search = Window(
-        BufferControl(typed, input_processors=[BeforeInput("search: ", style="class:aside")]),
+        BufferControl(
+            input_buffer, input_processors=[BeforeInput("search: ", style="class:aside")]
+        ),
         height=1,
         dont_extend_height=True,
     )
-    beside = _shown_when(
-        lambda: place_preview(*shown.size()).beside,
-        _preview_window(shown, width=Dimension.exact(PREVIEW_COLUMNS)),
+    beside = _conditional(
+        lambda: place_preview(*chooser.size()).beside,
+        _preview_window(chooser, width=Dimension.exact(PREVIEW_COLUMNS)),
     )
-    below = _shown_when(
-        lambda: place_preview(*shown.size()).below,
-        _preview_window(shown, height=lambda: Dimension.exact(shown.size()[1] // 2)),
+    below = _conditional(
+        lambda: place_preview(*chooser.size()).below,
+        _preview_window(chooser, height=lambda: Dimension.exact(chooser.size()[1] // 2)),
     )
-    line = _shown_when(
-        lambda: place_preview(*shown.size()).beside, Window(width=1, char="│", style="class:aside")
+    line = _conditional(
+        lambda: place_preview(*chooser.size()).beside,
+        Window(width=1, char="│", style="class:aside"),
     )
-    message = FormattedTextControl(lambda: [("class:message", shown.message)])
-    said = Window(message, wrap_lines=True, height=Dimension(min=1, max=4), dont_extend_height=True)
+    message = FormattedTextControl(lambda: [("class:message", chooser.message)])
+    message_window = Window(
+        message, wrap_lines=True, height=Dimension(min=1, max=4), dont_extend_height=True
+    )
     rows = Window(
-        _Lines(lambda width, height: _row_fragments(shown, width, height)),
+        _LinesControl(lambda width, height: _row_fragments(chooser, width, height)),
         height=Dimension(min=1, weight=1),
     )
 
-    def foot() -> str:  # without room for all keys, the hint to them is omitted, too
-        if shown.size()[1] >= TALL:
-            return SHORT_HELP + ASK
+    def key_line() -> str:  # without room for all keys, the hint to them is omitted, too
+        if chooser.size()[1] >= MIN_ROWS_FOR_HELP:
+            return SHORT_HELP + ALL_KEYS_HINT
         return SHORT_HELP
 
     return Layout(
         HSplit(
             [
-                _shown_when(lambda: shown.size()[1] >= 4, _line_window(shown.head, "class:head")),
+                _conditional(
+                    lambda: chooser.size()[1] >= 4, _line_window(chooser.head, "class:head")
+                ),
                 search,
                 VSplit([rows, line, beside]),
                 below,
-                _shown_when(lambda: bool(shown.message), said),
-                _shown_when(lambda: shown.helps and shown.size()[1] >= TALL, _help_window(shown)),
-                _shown_when(lambda: shown.size()[1] >= 6, _line_window(foot, "class:aside")),
+                _conditional(lambda: bool(chooser.message), message_window),
+                _conditional(
+                    lambda: chooser.shows_help and chooser.size()[1] >= MIN_ROWS_FOR_HELP,
+                    _help_window(chooser),
+                ),
+                _conditional(lambda: chooser.size()[1] >= 6, _line_window(key_line, "class:aside")),
             ]
         ),
         focused_element=search,
     )
 
 
-def _shown_when(holds: Callable[[], bool], container: Container) -> Container:
-    return ConditionalContainer(container, Condition(holds))
+def _conditional(is_shown: Callable[[], bool], container: Container) -> Container:
+    return ConditionalContainer(container, Condition(is_shown))
 
 
 def _line_window(text: Callable[[], str], style: str) -> Window:
     return Window(
-        _Lines(lambda width, _: [(style, cut_to_columns(text(), width))]),
+        _LinesControl(lambda width, _: [(style, cut_to_columns(text(), width))]),
         height=1,
         dont_extend_height=True,
     )
 
 
-def _help_window(shown: Chooser) -> Window:
+def _help_window(chooser: Chooser) -> Window:
     def lines(width: int, _height: int) -> list[tuple[str, str]]:
         lines = []
         for line in LONG_HELP:
@@ -463,52 +478,58 @@ def _help_window(shown: Chooser) -> Window:
         return lines
 
     def height() -> Dimension:
-        return Dimension(min=len(LONG_HELP), preferred=len(lines(shown.size()[0], 0)))
+        return Dimension(min=len(LONG_HELP), preferred=len(lines(chooser.size()[0], 0)))
 
-    return Window(_Lines(lines), height=height, dont_extend_height=True)
+    return Window(_LinesControl(lines), height=height, dont_extend_height=True)
 
 
-def _row_fragments(shown: Chooser, width: int, height: int) -> list[tuple[str, str]]:
+def _row_fragments(chooser: Chooser, width: int, height: int) -> list[tuple[str, str]]:
     now = time.time()
-    page = shown.choices.page(height)
+    page = chooser.choices.page(height)
     if not page:
-        return [("class:aside", cut_to_columns(shown.nothing(), width))]
+        return [("class:aside", cut_to_columns(chooser.nothing(), width))]
     lines = []
     for row, chosen in page:
-        said = shown.choices.said_in(row)
-        if said:
-            line = hit_line(row, said, width, chosen=chosen)
+        hit = chooser.choices.turn_only_hit(row)
+        if hit:
+            line = hit_line(row, hit, width, chosen=chosen)
         else:
             line = session_line(row, width, now, chosen=chosen)
         lines.append(("class:chosen" if chosen else "", line))
     return lines
 
 
-def _quote_of_row(shown: Chooser, row: ListedSession, width: int) -> list[str]:
+def _quote_of_row(chooser: Chooser, row: ListedSession, width: int) -> list[str]:
     """Return the hit of a session that matches only by a turn."""
-    said = shown.choices.said_in(row)
-    if said:
-        return ["", f"{said.strength} · {said.about}", *wrap_to_columns(said.snippet, width, SAID)]
+    hit = chooser.choices.turn_only_hit(row)
+    if hit:
+        return [
+            "",
+            f"{hit.strength} · {hit.about}",
+            *wrap_to_columns(hit.snippet, width, MAX_HIT_LINES),
+        ]
     return []
 
 
-def _preview_window(shown: Chooser, **size: object) -> Window:
+def _preview_window(chooser: Chooser, **size: object) -> Window:
     def lines(width: int, height: int) -> list[tuple[str, str]]:
-        row = shown.choices.chosen_session
+        row = chooser.choices.chosen_session
         if row is None:
             return [("", "")]
-        kinds = "  ".join(f"[{kind}]" if kind == shown.kind else kind for kind in KINDS)
+        kinds = "  ".join(f"[{kind}]" if kind == chooser.kind else kind for kind in KINDS)
         text = [
             kinds,
             *session_facts(row),
-            *_quote_of_row(shown, row, width),
+            *_quote_of_row(chooser, row, width),
             "",
-            *shown.preview(row),
+            *chooser.preview(row),
         ]
         styles = ["class:kind", "class:head"]
         lines = []
-        for at, line in enumerate(text[:height]):
-            lines.append((styles[at] if at < len(styles) else "", cut_to_columns(line, width)))
+        for index, line in enumerate(text[:height]):
+            lines.append(
+                (styles[index] if index < len(styles) else "", cut_to_columns(line, width))
+            )
         return lines
 
-    return Window(_Lines(lines), **size)  # type: ignore[arg-type]
+    return Window(_LinesControl(lines), **size)  # type: ignore[arg-type]

@@ -14,11 +14,11 @@ from prompt_toolkit.input.vt100 import Vt100Input
 from prompt_toolkit.input.vt100_parser import Vt100Parser
 from prompt_toolkit.keys import Keys
 
-LONGEST = 4_096  # characters of an unfinished sequence that are stored
-PASTE = "\x1b[200~"  # the start of a paste; the parser handles the rest
-TWICE = "\x1b\x1b"
+MAX_STORED = 4_096  # characters of an unfinished sequence that are stored
+PASTE_START = "\x1b[200~"  # the start of a paste; the parser handles the rest
+DOUBLE_ESCAPE = "\x1b\x1b"
 
-_WHOLE = re.compile(
+_COMPLETE_SEQUENCE = re.compile(
     r"\x1b\[M.{3}"  # an old mouse report
     r"|\x1b\[\[."  # a function key of the Linux console
     r"|\x1b{1,2}\[(?![M\[])[0-?]*[ -/]*[@-~]"  # CSI; a second Escape means Alt
@@ -29,12 +29,12 @@ _WHOLE = re.compile(
 )
 """A complete sequence."""
 
-_WITH_ALT = re.compile(
+_DOUBLE_ESCAPE_START = re.compile(
     r"\x1b\x1b(?:\[[0-?]*[ -/]*|O)?"
 )  # two Escapes, which may begin an arrow key with Alt
 
 
-class KeysOnly(Vt100Parser):
+class KeyParser(Vt100Parser):
     """A parser that receives only known keys."""
 
     _held = ""
@@ -46,35 +46,35 @@ class KeysOnly(Vt100Parser):
             if self._in_bracketed_paste:
                 super().feed(rest)
                 return
-            text, escape, behind = rest.partition("\x1b")
+            text, escape, after_escape = rest.partition("\x1b")
             super().feed(text)
-            rest = escape + behind
-            whole = _WHOLE.match(rest)
-            if whole is None or _WITH_ALT.fullmatch(rest):
-                self._held = rest[:LONGEST]
+            rest = escape + after_escape
+            sequence = _COMPLETE_SEQUENCE.match(rest)
+            if sequence is None or _DOUBLE_ESCAPE_START.fullmatch(rest):
+                self._held = rest[:MAX_STORED]
                 return
-            rest = rest[whole.end() :]
-            if whole[0] == PASTE:
-                super().feed(PASTE + rest)
+            rest = rest[sequence.end() :]
+            if sequence[0] == PASTE_START:
+                super().feed(PASTE_START + rest)
                 return
-            if whole[0] == TWICE:
+            if sequence[0] == DOUBLE_ESCAPE:
                 super().feed("\x1b")
                 super().flush()
             else:
                 # an unknown sequence counts as Escape
-                key = ANSI_SEQUENCES.get(whole[0], Keys.Escape)
+                key = ANSI_SEQUENCES.get(sequence[0], Keys.Escape)
                 if (key[0] if isinstance(key, tuple) else key) is not Keys.Escape:
-                    super().feed(whole[0])
+                    super().feed(sequence[0])
 
     def flush(self) -> None:
         """End the input: one or two stored Escapes are the key Esc, the beginning of another sequence is dropped."""
-        held, self._held = self._held, ""
-        if held in {"\x1b", TWICE}:
+        stored, self._held = self._held, ""
+        if stored in {"\x1b", DOUBLE_ESCAPE}:
             super().feed("\x1b")
         super().flush()
 
 
-def keep_keys(source: Input) -> None:
+def filter_keys(source: Input) -> None:
     """Let only keys through the input of a terminal."""
     if isinstance(source, Vt100Input):
-        source.vt100_parser = KeysOnly(source.vt100_parser.feed_key_callback)
+        source.vt100_parser = KeyParser(source.vt100_parser.feed_key_callback)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from resume_hooks.errors import IndexDamaged, ResumeHooksError
 from resume_hooks.hooks.session_list.preview import preview
-from resume_hooks.hooks.session_list.state import Listed, Said, said_of
+from resume_hooks.hooks.session_list.state import ListEntry, TurnHit, turns_with_words
 from resume_hooks.paths import Where
 from resume_hooks.search.listing import ListedSession
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from resume_hooks.search.engine import Searcher
     from resume_hooks.search.index.connect import OpenIndex
 
-EVERY = 0.05  # seconds between two batches of a listing
+BATCH_SECONDS = 0.05  # seconds between two batches of a listing
 
 
 class SessionLoader:
     """A running listing; its thread calls ``take`` with each batch, and with the last one at the end."""
 
     def __init__(
-        self, found: Iterator[Listed], take: Callable[[SessionLoader, list[Listed]], None]
+        self, found: Iterator[ListEntry], take: Callable[[SessionLoader, list[ListEntry]], None]
     ) -> None:
         self.done = False
         self._found = found
@@ -42,22 +42,22 @@ class SessionLoader:
         self._stopped = True
 
     def _run(self) -> None:
-        piece: list[Listed] = []
+        batch: list[ListEntry] = []
         since = time.monotonic()
-        for one in self._found:
-            piece.append(one)
+        for entry in self._found:
+            batch.append(entry)
             if self._stopped:
                 return
-            if time.monotonic() - since >= EVERY:
-                self._take(self, piece)
-                piece, since = [], time.monotonic()
+            if time.monotonic() - since >= BATCH_SECONDS:
+                self._take(self, batch)
+                batch, since = [], time.monotonic()
         self.done = True
-        self._take(self, piece)
+        self._take(self, batch)
 
 
-BETWEEN_KEYS = 0.03  # seconds without a key before a search starts
-LIMIT = 2.0  # seconds for updating the index
-LEAVING = 0.3  # seconds that leaving waits for the index to close
+KEY_PAUSE = 0.03  # seconds without a key before a search starts
+UPDATE_SECONDS = 2.0  # seconds for updating the index
+CLOSE_SECONDS = 0.3  # seconds that leaving waits for the index to close
 
 
 class SearchRequest(NamedTuple):
@@ -67,15 +67,15 @@ class SearchRequest(NamedTuple):
     everywhere: bool
 
 
-class Answer(NamedTuple):
+class SearchAnswer(NamedTuple):
     """The best turns for some words; ``behind`` files are not in the index yet."""
 
     asked: SearchRequest
-    said: list[Said]
+    said: list[TurnHit]
     behind: int
 
 
-class _Stopped(Exception):
+class _SearchStopped(Exception):
     """The user left the chooser during an update of the index."""
 
 
@@ -86,7 +86,9 @@ class ContentSearch:
     open.
     """
 
-    def __init__(self, folder: str, where: Where, told: Callable[[Answer | None], None]) -> None:
+    def __init__(
+        self, folder: str, where: Where, told: Callable[[SearchAnswer | None], None]
+    ) -> None:
         self._folder = folder
         self._where = where
         self._told = told
@@ -114,7 +116,7 @@ class ContentSearch:
             self._stopped = True
             self._changed.notify()
         if self.thread.is_alive():
-            self.thread.join(LEAVING)
+            self.thread.join(CLOSE_SECONDS)
 
     def _run(self) -> None:
         try:
@@ -129,17 +131,17 @@ class ContentSearch:
 
         for _ in range(2):
             try:
-                with opened_index(self._where, limit=LIMIT, progress=self._go_on) as index:
+                with opened_index(self._where, limit=UPDATE_SECONDS, progress=self._go_on) as index:
                     self._serve(index)
             except IndexDamaged:  # the damaged index was deleted and is rebuilt
                 continue
-            except (ResumeHooksError, _Stopped):
+            except (ResumeHooksError, _SearchStopped):
                 pass
             return
 
     def _go_on(self, _done: int, _total: int) -> None:
         if self._stopped:
-            raise _Stopped
+            raise _SearchStopped
 
     def _serve(self, index: OpenIndex) -> None:
         from resume_hooks.search.engine import Searcher
@@ -154,8 +156,10 @@ class ContentSearch:
                     scope = project_at(self._folder, self._where)
                 searchers[asked.everywhere] = Searcher(index, scope, self._where)
             self._told(
-                Answer(
-                    asked, said_of(searchers[asked.everywhere], asked.text), index.outcome.behind
+                SearchAnswer(
+                    asked,
+                    turns_with_words(searchers[asked.everywhere], asked.text),
+                    index.outcome.behind,
                 )
             )
 
@@ -166,16 +170,18 @@ class ContentSearch:
             asked = None
             while not self._stopped and asked != self._wanted:
                 asked = self._wanted
-                self._changed.wait(BETWEEN_KEYS)
+                self._changed.wait(KEY_PAUSE)
             self._wanted = None
             if self._stopped:
                 return None
             return asked
 
 
-READING = "reading ..."
-PAUSE = 0.06  # seconds to wait before reading a preview, so that moving through the list reads none
-KEPT = 200  # the number of cached previews
+READING_NOTICE = "reading ..."
+PREVIEW_DELAY = (
+    0.06  # seconds to wait before reading a preview, so that moving through the list reads none
+)
+MAX_CACHED = 200  # the number of cached previews
 
 
 class Previews:
@@ -200,7 +206,7 @@ class Previews:
                     target=self._run, name="resume-hooks-preview", daemon=True
                 )
                 self.thread.start()
-        return [READING]
+        return [READING_NOTICE]
 
     def fail(self, error: BaseException | None) -> None:
         """Record that a bug ended the thread: the preview is lost, but the choice is not."""
@@ -213,7 +219,7 @@ class Previews:
 
     def _run(self) -> None:
         while True:
-            time.sleep(PAUSE)
+            time.sleep(PREVIEW_DELAY)
             with self._lock:
                 wanted = self._wanted
                 if wanted is None or (wanted[0], wanted[1].path) in self._made:
@@ -221,7 +227,7 @@ class Previews:
                     return
             lines = preview(*wanted, self._where)
             with self._lock:
-                if len(self._made) >= KEPT:
+                if len(self._made) >= MAX_CACHED:
                     self._made.clear()
                 self._made[wanted[0], wanted[1].path] = lines
             self._changed()

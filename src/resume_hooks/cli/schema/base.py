@@ -15,7 +15,7 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema
 
-from resume_hooks.cli.with_fields import With
+from resume_hooks.cli.with_fields import WithFields
 from resume_hooks.derive.model.port import Spent
 from resume_hooks.sessions.agents.registry import RUNNING
 from resume_hooks.system.text import replace_surrogates
@@ -45,7 +45,7 @@ class StrictModel(BaseModel):
 def _read_fields(form: type[BaseModel], value: Any) -> Mapping[str, Any]:
     if isinstance(value, dict):
         return value
-    if isinstance(value, With):
+    if isinstance(value, WithFields):
         return {**_read_fields(form, value.value), **value.fields}
     sources = {}
     for name, field in form.model_fields.items():

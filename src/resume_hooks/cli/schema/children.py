@@ -13,7 +13,7 @@ from resume_hooks.cli.schema.base import (
     SpentForm,
     StrictModel,
 )
-from resume_hooks.cli.with_fields import With
+from resume_hooks.cli.with_fields import WithFields
 from resume_hooks.derive.cut_point import Cut
 from resume_hooks.derive.summary import SummaryMaterial
 from resume_hooks.derive.trim.plan import TrimPlan
@@ -129,7 +129,7 @@ class SavingsForm(StrictModel):
         Annotated[LargestPiece, FieldsLike(original=(str, "reference: session and record"))]
     ] = trimmed(
         lambda trim: [
-            With(piece, {"original": str(piece.original)}) for piece in trim.savings.largest
+            WithFields(piece, {"original": str(piece.original)}) for piece in trim.savings.largest
         ]
     )
 

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from resume_hooks.cli.schema.base import Commands, CommonFields, Context, FieldsLike, StrictModel
-from resume_hooks.cli.with_fields import With
+from resume_hooks.cli.with_fields import WithFields
 from resume_hooks.derive.compare import (
     OUTPUT_RATE,
     Advice,
@@ -130,7 +130,7 @@ class ResumeForm(StrictModel):
     )
     advice: Annotated[Advice, FieldsLike(strategy=None, way=Literal["trim", "handoff"])] | None = (
         compared(
-            lambda found: found.advice and With(found.advice, {"way": found.advice.strategy}),
+            lambda found: found.advice and WithFields(found.advice, {"way": found.advice.strategy}),
             "null while there is room",
         )
     )

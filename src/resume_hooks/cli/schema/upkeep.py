@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from resume_hooks.cli.schema.base import CommonFields, FieldsLike, ReceiptForm, StrictModel
-from resume_hooks.cli.with_fields import With
+from resume_hooks.cli.with_fields import WithFields
 from resume_hooks.maintenance.doctor import Finding
 from resume_hooks.maintenance.fsck import findings
 from resume_hooks.search.index.connect import Status
@@ -38,13 +38,13 @@ class FsckSession(StrictModel):
                             findings.Defect, FieldsLike(kind=None, record="0-based line number")
                         ]
                     ],
-                    f"the first {findings.LISTED}",
+                    f"the first {findings.MAX_LISTED}",
                 ),
             ),
         ]
     ] = report(
         lambda each: [
-            With(kind, {"count": len(found), "findings": found[: findings.LISTED]})
+            WithFields(kind, {"count": len(found), "findings": found[: findings.MAX_LISTED]})
             for kind, found in each.groups
         ]
     )

@@ -8,7 +8,7 @@ import click
 
 from resume_hooks.cli.options import (
     DRY_RUN,
-    OF_PARTS,
+    PART_OPTIONS,
     YES,
     SessionOptions,
     VerbOptions,
@@ -40,7 +40,7 @@ class DeleteOptions(VerbOptions, body="resume_hooks.cli.trash:delete_session"):
     locator: str | None = argument(
         metavar="[SESSION]", required=False, shell_complete=complete_locator
     )
-    of_parts: Any = OF_PARTS
+    of_parts: Any = PART_OPTIONS
     empty_trash: bool = flag(help="Remove everything in the trash for good.")
     older_than: int | None = option(
         type=click.IntRange(0),

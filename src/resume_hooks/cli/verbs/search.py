@@ -6,7 +6,15 @@ from typing import Any
 
 import click
 
-from resume_hooks.cli.options import AGENT, MAX_CHARS, OF_PARTS, VerbOptions, argument, flag, option
+from resume_hooks.cli.options import (
+    AGENT,
+    MAX_CHARS,
+    PART_OPTIONS,
+    VerbOptions,
+    argument,
+    flag,
+    option,
+)
 from resume_hooks.search.roles import ALIASES, DEFAULT_LIMIT, MOST_LIMIT
 
 
@@ -73,7 +81,7 @@ class SearchOptions(
         help="All headless runs of a single question, not only the three that fit best."
     )
     agent: str = AGENT
-    of_parts: Any = OF_PARTS
+    of_parts: Any = PART_OPTIONS
     limit: int = option(
         type=click.IntRange(1, MOST_LIMIT), default=DEFAULT_LIMIT, show_default=True, help="Hits."
     )

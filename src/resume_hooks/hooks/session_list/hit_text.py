@@ -24,14 +24,19 @@ from resume_hooks.sessions.record_references import (
 from resume_hooks.sessions.transcript_files import subagent_name
 from resume_hooks.system.text import plain_line, plain_text
 
-BEFORE = 1  # lines above the hit on its page
-OWN, OTHER = (
+LINES_ABOVE = 1  # lines above the hit on its page
+MAX_HIT_TEXT, MAX_OTHER_TEXT = (
     20_000,
     4_000,
 )  # the maximum characters of the hit's record, and of each record around it
-SURE = (60, 30, 12, 1)  # numbers of characters after the first hit word with which to find its line
+PROBE_LENGTHS = (
+    60,
+    30,
+    12,
+    1,
+)  # numbers of characters after the first hit word with which to find its line
 INDENT = "  "
-MOST = 1_000  # lines of a record
+MAX_RECORD_LINES = 1_000  # lines of a record
 
 
 class Page(NamedTuple):
@@ -44,61 +49,74 @@ class Page(NamedTuple):
     number: int
 
 
-def page_at(lines: list[str], place: int, number: int, room: int) -> Page:
-    """Return the page of ``room`` lines that is ``number`` pages after line ``place``; full if possible."""
-    if room < 1:
+def page_at(lines: list[str], hit_line: int, number: int, height: int) -> Page:
+    """Return the page of ``height`` lines that is ``number`` pages after line ``hit_line``; full if possible."""
+    if height < 1:
         return Page([], 0)
-    first, last = -(-place // room), max(0, len(lines) - place - 1) // room
-    number = max(-first, min(number, last))
-    top = max(0, min(place + number * room, len(lines) - room))
-    return Page(lines[top : top + room], number)
+    first_page, last_page = -(-hit_line // height), max(0, len(lines) - hit_line - 1) // height
+    number = max(-first_page, min(number, last_page))
+    top = max(0, min(hit_line + number * height, len(lines) - height))
+    return Page(lines[top : top + height], number)
 
 
 def hit_page(
-    reference: str, found: str, number: int, columns: int, room: int, where: Where
+    reference: str, hit_text: str, number: int, columns: int, height: int, where: Where
 ) -> Page:
-    """Return a page of the text around a record; ``found`` is its text from the hit on.
+    """Return a page of the text around a record; ``hit_text`` is its text from the hit on.
 
     Raise ResumeHooksError.
     """
-    asked = parse_reference(reference)
-    session = resolve_transcript(asked.session, "", where, foreign=True)
+    reference_parts = parse_reference(reference)
+    session = resolve_transcript(reference_parts.session, "", where, foreign=True)
     names, entries = names_of(session, where), RecordLines(session.path, session.session_id)
-    entry = line_of_reference(asked, entries)
-    record = entry.record() or {}
-    reach = (abs(number) + 2) * max(1, room)
-    earlier, later = around(entries, names, entry, reach, reach)
-    own = passage(record, entry, PassageFile(names, subagent_name(entry.file) is not None), {})
-    own = own._replace(text=_text_near_hit(render(record, entry).text, found))
-    before = [line for one in earlier for line in _wrapped_lines(one, columns, OTHER)]
-    middle = list(_wrapped_lines(own, columns, OWN))
-    after = [line for one in later for line in _wrapped_lines(one, columns, OTHER)]
-    place = len(before) + max(0, _line_of_hit(found, middle) - BEFORE)
-    return page_at([*before, *middle, *after], place, number, room)
-
-
-def _text_near_hit(text: str, found: str) -> str:
-    """Return a text, or the part of a long one around the first word of ``found``."""
-    if len(text) <= OWN:
-        return text
-    word = found.split(maxsplit=1)[:1]
-    start = max(0, text.find(word[0]) - OWN // 2) if word else 0
-    return text[start : start + OWN]
-
-
-def _wrapped_lines(one: Passage, columns: int, most: int) -> Iterator[str]:
-    yield cut_to_columns(
-        " · ".join(part for part in (one.speaker, format_minute(one.timestamp)) if part), columns
+    hit_record = line_of_reference(reference_parts, entries)
+    record = hit_record.record() or {}
+    characters = (abs(number) + 2) * max(1, height)
+    earlier, later = around(entries, names, hit_record, characters, characters)
+    hit_passage = passage(
+        record, hit_record, PassageFile(names, subagent_name(hit_record.file) is not None), {}
     )
-    text = Redactor().redact(plain_text(one.text[:most]))
+    hit_passage = hit_passage._replace(
+        text=_text_near_hit(render(record, hit_record).text, hit_text)
+    )
+    before = [
+        line for neighbour in earlier for line in _wrapped_lines(neighbour, columns, MAX_OTHER_TEXT)
+    ]
+    middle = list(_wrapped_lines(hit_passage, columns, MAX_HIT_TEXT))
+    after = [
+        line for neighbour in later for line in _wrapped_lines(neighbour, columns, MAX_OTHER_TEXT)
+    ]
+    hit_line = len(before) + max(0, _line_of_hit(hit_text, middle) - LINES_ABOVE)
+    return page_at([*before, *middle, *after], hit_line, number, height)
+
+
+def _text_near_hit(text: str, hit_text: str) -> str:
+    """Return a text, or the part of a long one around the first word of ``hit_text``."""
+    if len(text) <= MAX_HIT_TEXT:
+        return text
+    word = hit_text.split(maxsplit=1)[:1]
+    start = max(0, text.find(word[0]) - MAX_HIT_TEXT // 2) if word else 0
+    return text[start : start + MAX_HIT_TEXT]
+
+
+def _wrapped_lines(passage_of_record: Passage, columns: int, max_characters: int) -> Iterator[str]:
+    yield cut_to_columns(
+        " · ".join(
+            part
+            for part in (passage_of_record.speaker, format_minute(passage_of_record.timestamp))
+            if part
+        ),
+        columns,
+    )
+    text = Redactor().redact(plain_text(passage_of_record.text[:max_characters]))
     for line in text.splitlines():
-        for part in wrap_to_columns(line, columns - len(INDENT), MOST):
+        for part in wrap_to_columns(line, columns - len(INDENT), MAX_RECORD_LINES):
             yield f"{INDENT}{part}"
-    if len(one.text) > most:
+    if len(passage_of_record.text) > max_characters:
         yield f"{INDENT}…"
 
 
-def _line_of_hit(found: str, lines: list[str]) -> int:
+def _line_of_hit(hit_text: str, lines: list[str]) -> int:
     """Return the number of the line in which the hit begins.
 
     Return 0 if the words are not in the lines.
@@ -108,9 +126,9 @@ def _line_of_hit(found: str, lines: list[str]) -> int:
     for line in lines:
         starts.append(len(text))
         text += f"{line.strip()} "
-    words = " ".join(plain_line(found).split())
-    for size in SURE:
-        place = text.find(words[:size])
-        if words and place >= 0:
-            return sum(start <= place for start in starts) - 1
+    words = " ".join(plain_line(hit_text).split())
+    for length in PROBE_LENGTHS:
+        position = text.find(words[:length])
+        if words and position >= 0:
+            return sum(start <= position for start in starts) - 1
     return 0

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from resume_hooks.derive.outcome import OpenedSession, Outcome
 from resume_hooks.errors import ResumeHooksError, SessionNotFound, UsageError
 from resume_hooks.hooks import prompt, reply
-from resume_hooks.hooks.request import EVERYWHERE, current_folder, parse_search_words, time_limit
+from resume_hooks.hooks.request import ALL_WORD, current_folder, parse_search_words, time_limit
 from resume_hooks.hooks.session_list.rows import (
     cut_to_columns,
     first_prompt_rows,
@@ -25,9 +25,9 @@ from resume_hooks.hooks.session_list.rows import (
 from resume_hooks.hooks.session_list.state import (
     UPDATE_SECONDS,
     Choices,
-    Said,
-    listed_sessions,
-    said_of,
+    TurnHit,
+    list_entries,
+    turns_with_words,
 )
 from resume_hooks.paths import Where, find_session
 from resume_hooks.search.listing import ListedSession, SessionLister
@@ -43,30 +43,33 @@ from resume_hooks.transcripts.transcript import was_compacted
 if TYPE_CHECKING:
     from resume_hooks.hooks.session_list.hit_text import Page
 
-NAMES, SAID, PREVIEW, PAGE = (
+NAMES, HITS, PREVIEW, PAGE = (
     "names",
     "said",
     "preview",
     "page",
 )  # the steps of a question; the first three in this order
 
-LISTING = 1.0
+LISTING_SECONDS = 1.0
 """Seconds of processor time until listing stops.
 
 That is enough for the newest sessions, even on a busy machine.
 """
 
-FIELD = 1  # the line of the input field
+FIELD_LINES = 1  # the line of the input field
 GAP = 2  # columns between the names of two actions
-ROWS = 12  # the minimum lines of a list above a preview
-LEAST = 4  # the minimum lines of a preview, and of a page with a title
-TALL, WIDE = 40, 90  # the requested lines and columns of the pane; the client may give fewer
+MIN_LIST_LINES = 12  # the minimum lines of a list above a preview
+MIN_PREVIEW_LINES = 4  # the minimum lines of a preview, and of a page with a title
+PANE_LINES, PANE_COLUMNS = (
+    40,
+    90,
+)  # the requested lines and columns of the pane; the client may give fewer
 
 FORK, UNDO, LIST = "fork", "undo", "list"
-OPEN, ON, BACK = "open", "on", "back"
-WAYS = (
-    (ON, "read on", "the text after these lines"),
-    (BACK, "read back", "the text before these lines"),
+OPEN, READ_ON, READ_BACK = "open", "on", "back"
+ACTIONS = (
+    (READ_ON, "read on", "the text after these lines"),
+    (READ_BACK, "read back", "the text before these lines"),
     (OPEN, "resume", "continues this session"),
     ("handoff", "hand off", "opens a fresh session that knows this one"),
     (FORK, "fork", "opens a copy; this session stays as it is"),
@@ -78,7 +81,7 @@ WAYS = (
 No action has a letter key, because every letter goes to the search.
 """
 
-ELSEWHERE = {
+FIRST_STEPS_ELSEWHERE = {
     OPEN: "",
     "handoff": "a fresh session is made; ",
     FORK: "a copy is made; ",
@@ -86,15 +89,15 @@ ELSEWHERE = {
 }
 """The first step of an action on another project's session; then the command that opens it is copied."""
 
-AHEAD = 100
+ROWS_AHEAD = 100
 """Rows before and after the marked one that the module receives, so that it can move without asking."""
 
-LOOKING = " by name · searching the turns …"
-BUSY = "one moment, searching …"
-HELP = "Esc closes"
-AWAY = "The prompt has the keys · Ctrl+X Tab: back"
-PLACEHOLDER = f"words, or {EVERYWHERE}"
-ENTER = "look into it"
+SEARCHING_HINT = " by name · searching the turns …"
+BUSY_HINT = "one moment, searching …"
+CLOSE_HINT = "Esc closes"
+FOCUS_HINT = "The prompt has the keys · Ctrl+X Tab: back"
+PLACEHOLDER = f"words, or {ALL_WORD}"
+ENTER_LABEL = "look into it"
 
 
 class PaneEvent(NamedTuple):
@@ -124,16 +127,16 @@ def open_pane(text: str) -> dict[str, Any]:
     is a new one.
     """
     everywhere, words = parse_search_words(text)
-    parts = [EVERYWHERE] if everywhere else []
+    parts = [ALL_WORD] if everywhere else []
     return {
         "words": "".join(f"{part} " for part in [*parts, *words.split()]),
-        "head": BUSY,
-        "away": AWAY,
-        "busy": BUSY,
+        "head": BUSY_HINT,
+        "away": FOCUS_HINT,
+        "busy": BUSY_HINT,
         "placeholder": PLACEHOLDER,
-        "submitLabel": ENTER,
-        "tall": TALL,
-        "wide": WIDE,
+        "submitLabel": ENTER_LABEL,
+        "tall": PANE_LINES,
+        "wide": PANE_COLUMNS,
     }
 
 
@@ -159,110 +162,118 @@ def _parse_pane_event(event: dict[str, Any]) -> PaneEvent:
             return max(least, min(value, 500))
         return 0
 
-    typed_words = reply.field(event, "args").split()
-    words = " ".join(word for word in typed_words if word != EVERYWHERE)
-    at, step, reference, found = (
-        reply.field(event, name) for name in ("at", "step", "reference", "found")
+    typed_words = reply.text_field(event, "args").split()
+    words = " ".join(word for word in typed_words if word != ALL_WORD)
+    marked_id, step, reference, hit_text = (
+        reply.text_field(event, name) for name in ("at", "step", "reference", "found")
     )
     columns, lines, page = number("columns"), number("lines"), number("page", -500)
     return PaneEvent(
-        words, EVERYWHERE in typed_words, at, columns, lines, step, reference, found, page
+        words, ALL_WORD in typed_words, marked_id, columns, lines, step, reference, hit_text, page
     )
 
 
-def _list_reply(asked: PaneEvent, folder: str, where: Where) -> dict[str, Any]:
-    choices, whole = _list_choices(asked, folder, where)
-    late = ""
-    if asked.step == SAID:
-        said, late = _turns_with_words(asked, folder, where)
-        choices.tell(said)
-    most, _ = _lines_of_list_and_preview(asked)
-    head = _list_heading(asked, choices, late, whole=whole)
-    fitting, now = choices.fitting, time.time()
-    chosen = _row_to_mark(asked, choices)
-    place = fitting.index(chosen) if chosen else 0
-    top, end = max(0, place - AHEAD), place + AHEAD + 1
-    shown = fitting[top:end]
+def _list_reply(pane: PaneEvent, folder: str, where: Where) -> dict[str, Any]:
+    choices, is_complete = _list_choices(pane, folder, where)
+    unindexed_text = ""
+    if pane.step == HITS:
+        turns, unindexed_text = _turns_with_words(pane, folder, where)
+        choices.tell(turns)
+    list_lines, _ = _lines_of_list_and_preview(pane)
+    head = _list_heading(pane, choices, unindexed_text, is_complete=is_complete)
+    fitting, time_now = choices.fitting, time.time()
+    chosen = _row_to_mark(pane, choices)
+    index = fitting.index(chosen) if chosen else 0
+    start, end = max(0, index - ROWS_AHEAD), index + ROWS_AHEAD + 1
+    rows = fitting[start:end]
     edges = []
-    if top:
-        edges.append(shown[0].session_id)
+    if start:
+        edges.append(rows[0].session_id)
     if fitting[end:]:
-        edges.append(shown[-1].session_id)
+        edges.append(rows[-1].session_id)
     answer: dict[str, Any] = {
         "head": head,
-        "rows": [_pane_row(asked, choices, row, now) for row in shown],
-        "most": max(1, most // _lines_of_row(asked)),
+        "rows": [_pane_row(pane, choices, row, time_now) for row in rows],
+        "most": max(1, list_lines // _lines_of_row(pane)),
         "at": chosen.session_id if chosen else "",
         "edges": edges,
-        "again": SAID if asked.words else NAMES,
-        "next": SAID if asked.step == NAMES and asked.words else PREVIEW,
+        "again": HITS if pane.words else NAMES,
+        "next": HITS if pane.step == NAMES and pane.words else PREVIEW,
     }
-    if chosen is None or chosen.session_id != asked.at:
+    if chosen is None or chosen.session_id != pane.at:
         answer["preview"] = []  # the old preview shows another session
     return answer
 
 
-def _list_choices(asked: PaneEvent, folder: str, where: Where) -> tuple[Choices, bool]:
-    """Return the sessions to choose from, and whether they are complete: reading stops after ``LISTING``."""
-    choices = Choices(asked.words)
-    until = time.process_time() + LISTING
-    for session in listed_sessions(folder, where, everywhere=asked.everywhere):
+def _list_choices(pane: PaneEvent, folder: str, where: Where) -> tuple[Choices, bool]:
+    """Return the sessions to choose from, and whether they are complete: reading stops after ``LISTING_SECONDS``."""
+    choices = Choices(pane.words)
+    deadline = time.process_time() + LISTING_SECONDS
+    for session in list_entries(folder, where, everywhere=pane.everywhere):
         choices.add([session])
-        if time.process_time() > until:
+        if time.process_time() > deadline:
             return choices, False
     return choices, True
 
 
-def _row_to_mark(asked: PaneEvent, choices: Choices) -> ListedSession | None:
+def _row_to_mark(pane: PaneEvent, choices: Choices) -> ListedSession | None:
     """Return the marked session if it still matches, else the best one, or None if there is none."""
     for row in choices.fitting:
-        if row.session_id == asked.at:
+        if row.session_id == pane.at:
             return row
     return choices.chosen_session
 
 
-def _list_heading(asked: PaneEvent, choices: Choices, late: str, *, whole: bool) -> str:
+def _list_heading(
+    pane: PaneEvent, choices: Choices, unindexed_text: str, *, is_complete: bool
+) -> str:
     """Describe the listed sessions and their number, or report that nothing was found or not all was searched."""
-    shown, count = len(choices.fitting), f"{choices.count:,}{'' if whole else '+'}"
-    what = "every project" if asked.everywhere else "this project"
-    if not asked.words:
-        listed_of = f" of {what}" if asked.everywhere else " here"
-        return f"{count}{listed_of}, newest first · {HELP}"
-    if asked.step == NAMES:
-        late = LOOKING
-    elif not shown:
-        if whole:
-            unseen = ""
+    match_count, session_count = (
+        len(choices.fitting),
+        f"{choices.count:,}{'' if is_complete else '+'}",
+    )
+    scope = "every project" if pane.everywhere else "this project"
+    if not pane.words:
+        listed_of = f" of {scope}" if pane.everywhere else " here"
+        return f"{session_count}{listed_of}, newest first · {CLOSE_HINT}"
+    if pane.step == NAMES:
+        unindexed_text = SEARCHING_HINT
+    elif not match_count:
+        if is_complete:
+            unsearched_text = ""
         else:
-            unseen = " · older sessions were not searched"
-        return f"Nothing found{unseen}{late} · {what}, {count} sessions"
-    return f"{shown:,} of {count}, {what}{late} · {HELP}"
+            unsearched_text = " · older sessions were not searched"
+        return f"Nothing found{unsearched_text}{unindexed_text} · {scope}, {session_count} sessions"
+    return f"{match_count:,} of {session_count}, {scope}{unindexed_text} · {CLOSE_HINT}"
 
 
-def _lines_of_list_and_preview(asked: PaneEvent) -> tuple[int, int]:
+def _lines_of_list_and_preview(pane: PaneEvent) -> tuple[int, int]:
     """Return the lines of the list and of the preview; a small pane has no preview, because a page shows more."""
-    both = max(1, asked.lines - FIELD)
-    if both < ROWS + LEAST:
-        return (both, 0)
-    return (max(ROWS, both // 2), both - max(ROWS, both // 2))
+    list_and_preview = max(1, pane.lines - FIELD_LINES)
+    if list_and_preview < MIN_LIST_LINES + MIN_PREVIEW_LINES:
+        return (list_and_preview, 0)
+    return (
+        max(MIN_LIST_LINES, list_and_preview // 2),
+        list_and_preview - max(MIN_LIST_LINES, list_and_preview // 2),
+    )
 
 
-def _lines_of_row(asked: PaneEvent) -> int:
-    if asked.words:
+def _lines_of_row(pane: PaneEvent) -> int:
+    if pane.words:
         return 2
     return 1
 
 
-def _pane_row(asked: PaneEvent, choices: Choices, row: ListedSession, now: float) -> list[Any]:
+def _pane_row(pane: PaneEvent, choices: Choices, row: ListedSession, now: float) -> list[Any]:
     """Return a row for the module: the session, its lines, its lines while marked, and its hit."""
-    said, columns, hit = choices.quote_of(row), asked.columns, {}
-    if said is not None and said.reference:
+    hit_of_row, columns, hit = choices.best_hit(row), pane.columns, {}
+    if hit_of_row is not None and hit_of_row.reference:
         lines = []
         for chosen in (False, True):
-            lines.append(hit_rows(row, said, columns, chosen=chosen))
-        hit = {"reference": said.reference, "found": said.snippet[said.place :]}
-    elif asked.words:
-        prompt = choices.prompt_of(row)
+            lines.append(hit_rows(row, hit_of_row, columns, chosen=chosen))
+        hit = {"reference": hit_of_row.reference, "found": hit_of_row.snippet[hit_of_row.place :]}
+    elif pane.words:
+        prompt = choices.first_prompt_of(row)
         lines = []
         for chosen in (False, True):
             lines.append(first_prompt_rows(row, prompt, columns, now, chosen=chosen))
@@ -273,7 +284,7 @@ def _pane_row(asked: PaneEvent, choices: Choices, row: ListedSession, now: float
     return [row.session_id, *lines, hit]
 
 
-def _turns_with_words(asked: PaneEvent, folder: str, where: Where) -> tuple[list[Said], str]:
+def _turns_with_words(pane: PaneEvent, folder: str, where: Where) -> tuple[list[TurnHit], str]:
     """Return the turns that contain the words, and the number of files that are not indexed yet.
 
     Without an index there are no turns.
@@ -285,58 +296,64 @@ def _turns_with_words(asked: PaneEvent, folder: str, where: Where) -> tuple[list
     from resume_hooks.search.scope import Scope, project_at
 
     try:
-        if asked.everywhere:
+        if pane.everywhere:
             scope = Scope()
         else:
             scope = project_at(folder, where)
         scope = scope._replace(programs=frozenset(OPENED))
         with opened_index(
-            where, limit=UPDATE_SECONDS, sought=sought([parse_query([asked.words])], scope, where)
+            where, limit=UPDATE_SECONDS, sought=sought([parse_query([pane.words])], scope, where)
         ) as index:
-            holding = sum(bool(file.held) for file in index.unread)
+            partial_matches = sum(bool(file.held) for file in index.unread)
             if index.outcome.behind:
-                late = f" · {index.outcome.behind:,} files not indexed yet"
+                unindexed_text = f" · {index.outcome.behind:,} files not indexed yet"
             else:
-                late = ""
-            late += f", {holding:,} with some of the words" if holding else ""
-            return said_of(Searcher(index, scope, where), asked.words), late
+                unindexed_text = ""
+            unindexed_text += (
+                f", {partial_matches:,} with some of the words" if partial_matches else ""
+            )
+            return turns_with_words(Searcher(index, scope, where), pane.words), unindexed_text
     except ResumeHooksError as error:
         return [], f" · searching the turns failed: {error.message}"
 
 
-def _preview_lines(asked: PaneEvent, where: Where) -> list[str]:
-    _, room = _lines_of_list_and_preview(asked)
-    if room < 1 or not asked.at:
+def _preview_lines(pane: PaneEvent, where: Where) -> list[str]:
+    _, height = _lines_of_list_and_preview(pane)
+    if height < 1 or not pane.at:
         return []
-    return _page_of_session(asked, room, where).lines
+    return _page_of_session(pane, height, where).lines
 
 
-def _page_reply(asked: PaneEvent, event: dict[str, Any], where: Where) -> dict[str, Any]:
+def _page_reply(pane: PaneEvent, event: dict[str, Any], where: Where) -> dict[str, Any]:
     """Return a page of the marked session, from the hit on or else from its outline, with the actions.
 
     On the first page the default action is to read on from a hit, or else to resume the session.
     """
-    row = _marked_session(asked.at, where)
-    ways = []
-    for way in WAYS:
-        if way[0] != UNDO or was_compacted(row.path):
-            ways.append(way)
-    room = asked.lines - FIELD - _rows_of_names([name for _, name, _ in ways], asked.columns)
-    heading = [row.title] if room > LEAST else []
-    shown = _page_of_session(asked, room - len(heading), where)
-    if not _is_at_home(row, event):
-        ways = [(word, name, _way_elsewhere(word, what, row)) for word, name, what in ways]
+    row = _marked_session(pane.at, where)
+    actions = []
+    for action in ACTIONS:
+        if action[0] != UNDO or was_compacted(row.path):
+            actions.append(action)
+    height = (
+        pane.lines - FIELD_LINES - _rows_of_names([name for _, name, _ in actions], pane.columns)
+    )
+    heading = [row.title] if height > MIN_PREVIEW_LINES else []
+    page = _page_of_session(pane, height - len(heading), where)
+    if not _is_in_client_project(row, event):
+        actions = [(word, name, _effect_elsewhere(word, what, row)) for word, name, what in actions]
     if not heading:
-        ways = [(word, name, _way_of_title(word, what, row)) for word, name, what in ways]
-    first = [word for word, *_ in ways].index(ON if asked.reference else OPEN)
+        actions = [
+            (word, name, _effect_with_title(word, what, row)) for word, name, what in actions
+        ]
+    default_action = [word for word, *_ in actions].index(READ_ON if pane.reference else OPEN)
     lines = []
-    for line in [*heading, *shown.lines]:
-        lines.append(cut_to_columns(line, asked.columns))
+    for line in [*heading, *page.lines]:
+        lines.append(cut_to_columns(line, pane.columns))
     return {
         "lines_read": lines,
-        "ways": ways,
-        "page": shown.number,
-        **({} if asked.page else {"way": first}),
+        "ways": actions,
+        "page": page.number,
+        **({} if pane.page else {"way": default_action}),
     }
 
 
@@ -350,21 +367,21 @@ def _rows_of_names(names: list[str], columns: int) -> int:
     return rows
 
 
-def _way_of_title(word: str, what: str, row: ListedSession) -> str:
+def _effect_with_title(word: str, effect: str, row: ListedSession) -> str:
     """Return the effect of an action, with the session's title if the page has no line for it."""
-    if word in {ON, BACK, LIST}:
-        return what
-    return f"{what} · {row.title}"
+    if word in {READ_ON, READ_BACK, LIST}:
+        return effect
+    return f"{effect} · {row.title}"
 
 
-def _way_elsewhere(word: str, what: str, row: ListedSession) -> str:
+def _effect_elsewhere(word: str, effect: str, row: ListedSession) -> str:
     """Return the effect of an action on another project's session, which the running client cannot open."""
-    if word in ELSEWHERE:
-        return f"{ELSEWHERE[word]}copies the command that opens it in {row.folder}"
-    return what
+    if word in FIRST_STEPS_ELSEWHERE:
+        return f"{FIRST_STEPS_ELSEWHERE[word]}copies the command that opens it in {row.folder}"
+    return effect
 
 
-def _page_of_session(asked: PaneEvent, room: int, where: Where) -> Page:
+def _page_of_session(pane: PaneEvent, height: int, where: Where) -> Page:
     """Return the text around a session's hit, or else its outline.
 
     If it cannot be read, return the reason.
@@ -374,15 +391,15 @@ def _page_of_session(asked: PaneEvent, room: int, where: Where) -> Page:
     from resume_hooks.hooks.session_list.preview import OUTLINE, preview, session_facts
 
     try:
-        if asked.reference:
-            return hit_page(asked.reference, asked.found, asked.page, asked.columns, room, where)
-        row = _marked_session(asked.at, where)
+        if pane.reference:
+            return hit_page(pane.reference, pane.found, pane.page, pane.columns, height, where)
+        row = _marked_session(pane.at, where)
     except ResumeHooksError as error:
         return page_at(
-            [cut_to_columns(f"{error.message}. {error.remedy}", asked.columns)], 0, 0, room
+            [cut_to_columns(f"{error.message}. {error.remedy}", pane.columns)], 0, 0, height
         )
     lines = [*session_facts(row)[1:], *preview(OUTLINE, row, where)]
-    return page_at([cut_to_columns(line, asked.columns) for line in lines], 0, asked.page, room)
+    return page_at([cut_to_columns(line, pane.columns) for line in lines], 0, pane.page, height)
 
 
 def _marked_session(session_id: str, where: Where) -> ListedSession:
@@ -452,9 +469,14 @@ def _open_session_reply(
             f"Its folder {row.folder} is gone",
             f"In a shell: {shell_command(f'resume {session_id}')}",
         )
-    by_hand = plain_text(f"To open it, in a shell: {command}")
-    if _is_at_home(row, event):
-        return {"open": session_id, "by_hand": by_hand, "fill": "", "remark": plain_text(remark)}
+    manual_command = plain_text(f"To open it, in a shell: {command}")
+    if _is_in_client_project(row, event):
+        return {
+            "open": session_id,
+            "by_hand": manual_command,
+            "fill": "",
+            "remark": plain_text(remark),
+        }
     copied = prompt.copy_by_setting(command)
     return {
         "text": plain_text(
@@ -463,7 +485,7 @@ def _open_session_reply(
     }
 
 
-def _is_at_home(row: ListedSession, event: dict[str, Any]) -> bool:
+def _is_in_client_project(row: ListedSession, event: dict[str, Any]) -> bool:
     """Check whether a session belongs to the running client's project; only then can the client open it."""
     here = event.get("transcript_path")
     return isinstance(here, str) and _project_name(here) == _project_name(row.path)

@@ -23,55 +23,64 @@ from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.system.text import format_count, plain_line
 
 OUTLINE, LINEAGE, TABLE = KINDS = ("outline", "lineage", "table")
-WHOLE = 32 * 1024 * 1024  # the maximum bytes of a file for a complete outline: a third of a second
-END = 4 * 1024 * 1024  # bytes to read at the end of a larger file
-MOST = 200  # lines of a preview
+MAX_COMPLETE = (
+    32 * 1024 * 1024
+)  # the maximum bytes of a file for a complete outline: a third of a second
+END_BYTES = 4 * 1024 * 1024  # bytes to read at the end of a larger file
+MAX_LINES = 200  # lines of a preview
 
 
 def preview(kind: str, row: ListedSession, where: Where) -> list[str]:
     """Return the lines of a preview, or the reason why the session cannot be read."""
     make = {OUTLINE: _outline_lines, LINEAGE: _lineage_lines, TABLE: _table_lines}[kind]
     try:
-        return make(row, where)[:MOST]
+        return make(row, where)[:MAX_LINES]
     except ResumeHooksError as error:
         return [error.message, error.remedy]
 
 
 def _outline_lines(row: ListedSession, where: Where) -> list[str]:
     """Return the turns, newest first, each with its sub-agents and their tasks."""
-    whole = row.size <= WHOLE
-    found = outline(readable_session(row.path, where), reach=0 if whole else END)
+    is_complete = row.size <= MAX_COMPLETE
+    session_outline = outline(
+        readable_session(row.path, where), reach=0 if is_complete else END_BYTES
+    )
     agents: dict[int | None, list[str]] = {}
-    for agent in found.subagents:
+    for agent in session_outline.subagents:
         agents.setdefault(agent.turn, []).append(f"  {agent.name} · {agent.task}")
     lines = []
-    for turn in reversed(found.turns):
-        lines.append([_turn_line(turn, whole=whole), *agents.get(turn.number, ())])
+    for turn in reversed(session_outline.turns):
+        lines.append([_turn_line(turn, is_complete=is_complete), *agents.get(turn.number, ())])
     turns = [*agents.get(None, ()), *chain.from_iterable(lines)]
-    if whole:
-        return [f"{format_count(found.turn_count, 'turn')}, newest first", *turns]
-    said = f"{size_text(row.size)}; the last {size_text(END)} of it, newest turn first"
-    return [said, *(turns or ["no complete turn in it"])]
+    if is_complete:
+        return [f"{format_count(session_outline.turn_count, 'turn')}, newest first", *turns]
+    heading = f"{size_text(row.size)}; the last {size_text(END_BYTES)} of it, newest turn first"
+    return [heading, *(turns or ["no complete turn in it"])]
 
 
-def _turn_line(turn: OutlineTurn, *, whole: bool) -> str:
+def _turn_line(turn: OutlineTurn, *, is_complete: bool) -> str:
     """Return a turn as a line. Its number is known only if the file was read from its start."""
     tools = ", ".join(f"{plain_line(tool)} {count}" for tool, count in list(turn.tools.items())[:4])
     if turn.number:
-        words = turn.first_words
-    elif whole:
-        words = "before the first prompt"
+        prompt_text = turn.first_words
+    elif is_complete:
+        prompt_text = "before the first prompt"
     else:
-        words = "... within a turn"
-    facts = (str(turn.number) if whole else "", format_minute(turn.time)[5:], words, tools)
+        prompt_text = "... within a turn"
+    facts = (
+        str(turn.number) if is_complete else "",
+        format_minute(turn.time)[5:],
+        prompt_text,
+        tools,
+    )
     return " · ".join(fact for fact in facts if fact)
 
 
 def _lineage_lines(row: ListedSession, where: Where) -> list[str]:
     rows = Family(where).lineage(row.path)
     lines = [f"{format_count(len(rows), 'session')}, oldest first"]
-    for number, one in enumerate(rows, 1):
-        lines += _generation_lines(number, one)
+    for number, ancestor in enumerate(rows, 1):
+        lines += _generation_lines(number, ancestor)
     return lines
 
 
@@ -79,29 +88,33 @@ def _generation_lines(number: int, row: Ancestor) -> list[str]:
     if row.status == MISSING:
         return [f"{number}. (file gone)", f"   {plain_line(row.session_id) or '(id unknown)'}"]
     dates = f"{format_minute(row.created)} .. {format_minute(row.ended)}"
-    kept = " (archived copy)" if row.status == KEPT else ""
+    archived_text = " (archived copy)" if row.status == KEPT else ""
     return [
-        f"{number}. {row.title_and_origin}{kept}",
+        f"{number}. {row.title_and_origin}{archived_text}",
         f"   {row.session_id[:8]} · {dates} · {size_text(row.size)}",
     ]
 
 
 def _table_lines(row: ListedSession, where: Where) -> list[str]:
-    found = compare.compare_strategies(readable_session(row.path, where), where, clock.now())
-    return [resume_card.headline(found, str), "", *resume_card.table(found)]
+    comparison = compare.compare_strategies(readable_session(row.path, where), where, clock.now())
+    return [
+        resume_card.headline_of_comparison(comparison, str),
+        "",
+        *resume_card.ways_table(comparison),
+    ]
 
 
 def session_facts(row: ListedSession) -> list[str]:
     """Return the lines above every preview, which identify the session."""
     if row.parent_id:
-        came = f"{word_of(row.kind)} of {plain_line(row.parent_id)[:8]}"
+        origin = f"{word_of(row.kind)} of {plain_line(row.parent_id)[:8]}"
     else:
-        came = word_of(row.kind)
-    where = " · ".join(
+        origin = word_of(row.kind)
+    place = " · ".join(
         part for part in (os.path.basename(row.folder) or row.folder, row.branch) if part
     )
     return [
         row.title,
-        f"{row.session_id} · {came}",
-        f"{where} · {format_minute(row.ended)} · {size_text(row.size)}",
+        f"{row.session_id} · {origin}",
+        f"{place} · {format_minute(row.ended)} · {size_text(row.size)}",
     ]

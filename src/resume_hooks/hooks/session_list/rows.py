@@ -10,21 +10,24 @@ from collections.abc import Callable, Sequence
 from itertools import accumulate
 
 from resume_hooks.clock import format_duration
-from resume_hooks.hooks.session_list.state import Said
+from resume_hooks.hooks.session_list.state import TurnHit
 from resume_hooks.search.listing import ListedSession
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.registry import PARTIAL
 from resume_hooks.sessions.child_titles import kind_beside
 from resume_hooks.system.text import fit_columns, plain_line, text_width
 
-MARK, NO_MARK = "> ", "  "  # the beginning of the chosen row and of others; colours may be off
+CHOSEN_MARK, OTHER_MARK = (
+    "> ",
+    "  ",
+)  # the beginning of the chosen row and of others; colours may be off
 
-BRANCH = 18  # the columns of a branch
-STRENGTH = 6  # the columns of a hit's strength
-TITLE = 44  # the columns of a title before a hit's text
+BRANCH_COLUMNS = 18  # the columns of a branch
+STRENGTH_COLUMNS = 6  # the columns of a hit's strength
+TITLE_COLUMNS = 44  # the columns of a title before a hit's text
 INDENT = "    "  # before the text below a title
-NARROW = 30  # in narrower rows a hit's text is omitted
-END = 16  # the columns of a title's end with a child's kind and number
+MIN_HIT_COLUMNS = 30  # in narrower rows a hit's text is omitted
+END_COLUMNS = 16  # the columns of a title's end with a child's kind and number
 
 
 def cut_to_columns(text: str, columns: int) -> str:
@@ -36,20 +39,25 @@ def cut_to_columns(text: str, columns: int) -> str:
 
 def cut_title(text: str, columns: int) -> str:
     """Cut a title before the end that distinguishes a session's children: ``Fix the pa… · handoff 2``."""
-    front, dot, end = plain_line(text).rpartition(" · ")
-    room = columns - text_width(dot + end)
-    if not dot or text_width(end) > END or room < END or text_width(front) <= room:
+    beginning, separator, end = plain_line(text).rpartition(" · ")
+    max_beginning = columns - text_width(separator + end)
+    if (
+        not separator
+        or text_width(end) > END_COLUMNS
+        or max_beginning < END_COLUMNS
+        or text_width(beginning) <= max_beginning
+    ):
         return cut_to_columns(text, columns)
-    return f"{cut_to_columns(front, room)}{dot}{end}"
+    return f"{cut_to_columns(beginning, max_beginning)}{separator}{end}"
 
 
-def fill_columns(text: str, columns: int, *, right: bool = False) -> str:
+def fill_columns(text: str, columns: int, *, align_right: bool = False) -> str:
     """Return ``text`` cut or filled with spaces to exactly ``columns``."""
-    shown = cut_to_columns(text, columns)
-    blanks = " " * (columns - text_width(shown))
-    if right:
-        return blanks + shown
-    return shown + blanks
+    cut_text = cut_to_columns(text, columns)
+    padding = " " * (columns - text_width(cut_text))
+    if align_right:
+        return padding + cut_text
+    return cut_text + padding
 
 
 def age_text(row: ListedSession, now: float) -> str:
@@ -76,7 +84,7 @@ def context_percent_text(row: ListedSession) -> str:
 
 
 _FACTS: Sequence[tuple[int, int, Callable[[ListedSession, float], str]]] = (
-    (110, BRANCH, lambda row, _: row.branch),
+    (110, BRANCH_COLUMNS, lambda row, _: row.branch),
     (80, 10, lambda row, _: kind_beside(row.title, row.kind) if row.parent_id else ""),
     (70, 10, lambda row, _: turns_text(row)),
     (50, 6, lambda row, _: context_percent_text(row)),
@@ -91,55 +99,59 @@ def session_line(row: ListedSession, columns: int, now: float, *, chosen: bool) 
     The row has exactly ``columns`` columns.
     """
     facts = "".join(
-        f" {fill_columns(words(row, now), own, right=True)}"
-        for least, own, words in _FACTS
-        if columns >= least
+        f" {fill_columns(fact_text(row, now), fact_columns, align_right=True)}"
+        for min_columns, fact_columns, fact_text in _FACTS
+        if columns >= min_columns
     )
-    room = columns - len(MARK) - text_width(facts)
-    return f"{MARK if chosen else NO_MARK}{fill_columns(cut_title(session_name(row), room), room)}{facts}"
+    title_columns = columns - len(CHOSEN_MARK) - text_width(facts)
+    title = fill_columns(cut_title(session_name(row), title_columns), title_columns)
+    return f"{CHOSEN_MARK if chosen else OTHER_MARK}{title}{facts}"
 
 
 def session_name(row: ListedSession) -> str:
     """Return a session's title with its tag, and its agent if that is not Claude Code."""
     if row.agent == NAME:
-        whose = ""
+        agent_text = ""
     else:
-        whose = f"{row.agent}{' only' if row.agent in PARTIAL else ''} · "
+        agent_text = f"{row.agent}{' only' if row.agent in PARTIAL else ''} · "
     tag = f"#{row.tag} " if row.tag else ""
-    return f"{whose}{tag}{row.title}"
+    return f"{agent_text}{tag}{row.title}"
 
 
-def hit_line(row: ListedSession, said: Said, columns: int, *, chosen: bool) -> str:
+def hit_line(row: ListedSession, turn: TurnHit, columns: int, *, chosen: bool) -> str:
     """Return the row of a session with a hit: its title, the hit's strength, and the text around the words."""
-    room = columns - len(MARK) - STRENGTH - 1
-    own = min(TITLE, room * 2 // 5) if room >= NARROW else max(0, room)
-    title = fill_columns(cut_title(session_name(row), own), own)
-    if room >= NARROW:
-        words = f"  {snippet_from_words(said.snippet, said.place, room - text_width(title) - 2)}"
+    room = columns - len(CHOSEN_MARK) - STRENGTH_COLUMNS - 1
+    title_columns = min(TITLE_COLUMNS, room * 2 // 5) if room >= MIN_HIT_COLUMNS else max(0, room)
+    title = fill_columns(cut_title(session_name(row), title_columns), title_columns)
+    if room >= MIN_HIT_COLUMNS:
+        hit_words = (
+            f"  {snippet_from_words(turn.snippet, turn.place, room - text_width(title) - 2)}"
+        )
     else:
-        words = ""
+        hit_words = ""
     return fill_columns(
-        f"{MARK if chosen else NO_MARK}{title} {said.strength:>{STRENGTH}}{words}", columns
+        f"{CHOSEN_MARK if chosen else OTHER_MARK}{title} {turn.strength:>{STRENGTH_COLUMNS}}{hit_words}",
+        columns,
     )
 
 
-def hit_rows(row: ListedSession, said: Said, columns: int, *, chosen: bool) -> list[str]:
+def hit_rows(row: ListedSession, turn: TurnHit, columns: int, *, chosen: bool) -> list[str]:
     """Return two rows of a session with a hit: title, strength and speaker, then the text around the words."""
-    facts = cut_to_columns(f" {said.strength} · {said.about}", columns * 3 // 5)
-    room = columns - len(MARK) - text_width(facts)
-    words = snippet_from_words(said.snippet, said.place, columns - len(INDENT))
+    facts = cut_to_columns(f" {turn.strength} · {turn.about}", columns * 3 // 5)
+    room = columns - len(CHOSEN_MARK) - text_width(facts)
+    hit_words = snippet_from_words(turn.snippet, turn.place, columns - len(INDENT))
     return [
-        f"{MARK if chosen else NO_MARK}{fill_columns(cut_title(session_name(row), room), room)}{facts}",
-        _line_below_title(words, columns),
+        f"{CHOSEN_MARK if chosen else OTHER_MARK}{fill_columns(cut_title(session_name(row), room), room)}{facts}",
+        _line_below_title(hit_words, columns),
     ]
 
 
 def first_prompt_rows(
-    row: ListedSession, prompt: str, columns: int, now: float, *, chosen: bool
+    row: ListedSession, prompt: str, columns: int, time_now: float, *, chosen: bool
 ) -> list[str]:
     """Return two rows of a session whose title matches: its usual row, and the beginning of its first prompt."""
     return [
-        session_line(row, columns, now, chosen=chosen),
+        session_line(row, columns, time_now, chosen=chosen),
         _line_below_title(f"first prompt: {prompt}" if prompt else "", columns),
     ]
 
@@ -148,34 +160,38 @@ def _line_below_title(words: str, columns: int) -> str:
     return fill_columns(f"{INDENT}{words}", columns)
 
 
-def snippet_from_words(snippet: str, place: int, columns: int) -> str:
-    """Return a snippet that begins shortly before the first hit word, which is at ``place``."""
-    start = max(0, place - columns // 3)
+def snippet_from_words(snippet: str, position: int, columns: int) -> str:
+    """Return a snippet that begins shortly before the first hit word, which is at ``position``."""
+    start = max(0, position - columns // 3)
     if not start:
         return snippet
     return f"… {snippet[start:].lstrip()}"
 
 
-def wrap_to_columns(text: str, columns: int, most: int) -> list[str]:
-    """Return ``text`` on at most ``most`` lines of ``columns`` columns, cut between words if possible."""
+def wrap_to_columns(text: str, columns: int, max_lines: int) -> list[str]:
+    """Return ``text`` on at most ``max_lines`` lines of ``columns`` columns, cut between words if possible."""
     lines: list[str] = []
-    rest = plain_line(text)
-    while rest and columns > 1:
-        if len(lines) == most - 1:
-            return [*lines, cut_to_columns(rest, columns)]
+    remaining = plain_line(text)
+    while remaining and columns > 1:
+        if len(lines) == max_lines - 1:
+            return [*lines, cut_to_columns(remaining, columns)]
         end = max(
-            1, sum(taken <= columns for taken in accumulate(map(text_width, rest[: 4 * columns])))
+            1,
+            sum(
+                total_width <= columns
+                for total_width in accumulate(map(text_width, remaining[: 4 * columns]))
+            ),
         )
-        space = rest.rfind(" ", 1, end + 1) if end < len(rest) else -1
+        space = remaining.rfind(" ", 1, end + 1) if end < len(remaining) else -1
         if space > 0:
-            line, rest = (rest[:space], rest[space + 1 :])
+            line, remaining = (remaining[:space], remaining[space + 1 :])
         else:
-            line, rest = (rest[:end], rest[end:])
+            line, remaining = (remaining[:end], remaining[end:])
         lines.append(line)
     return lines
 
 
-def home_short(folder: str) -> str:
+def shorten_home(folder: str) -> str:
     """Return a folder for display, with ``~`` for the user's home."""
     home = os.path.expanduser("~")
     if folder == home or folder.startswith(home + os.sep):

@@ -22,17 +22,20 @@ if TYPE_CHECKING:
     from resume_hooks.search.engine import Searcher
     from resume_hooks.search.hits import Hit
 
-SHORTEST = 2  # letters of a query; a shorter one is not searched
-MOST = 20  # hits for a query
-MOST_READ = 100  # records to read for an exact phrase
+MIN_LETTERS = 2  # letters of a query; a shorter one is not searched
+MAX_HITS = 20  # hits for a query
+MAX_READ = 100  # records to read for an exact phrase
 
-TITLE = "title"  # the role of a title
-WHO = {"prompt": "you", "reply": "the model"}  # the speaker of a role; other roles keep their names
+TITLE_ROLE = "title"  # the role of a title
+SPEAKERS = {
+    "prompt": "you",
+    "reply": "the model",
+}  # the speaker of a role; other roles keep their names
 
 UPDATE_SECONDS = 1.5  # seconds for updating the index; the heading names the remaining files
 
 
-class Said(NamedTuple):
+class TurnHit(NamedTuple):
     """A turn that contains the typed words: its sessions, original first, its strength, and its text.
 
     ``place`` is the position of the first hit word in ``snippet``. ``reference`` names the record,
@@ -47,40 +50,40 @@ class Said(NamedTuple):
     reference: str = ""
 
 
-def said_of(searcher: Searcher, text: str) -> list[Said]:
+def turns_with_words(searcher: Searcher, text: str) -> list[TurnHit]:
     """Return the best turns that contain the words; none if the words are too short."""
     from resume_hooks.search.query import parse_query
 
-    if len(text.strip()) < SHORTEST:
+    if len(text.strip()) < MIN_LETTERS:
         return []
     try:
         query = parse_query([text])
     except UsageError:  # it has no word yet
         return []
     if query.terms:
-        return [_said_of_hit(hit) for hit in searcher.search([query], MOST, reads=MOST_READ).hits]
+        return [_turn_hit(hit) for hit in searcher.search([query], MAX_HITS, reads=MAX_READ).hits]
     return []
 
 
-def _said_of_hit(hit: Hit) -> Said:
+def _turn_hit(hit: Hit) -> TurnHit:
     about = " · ".join(
         part
-        for part in (WHO.get(hit.role, hit.role), f"turn {hit.turn}", format_minute(hit.time))
+        for part in (SPEAKERS.get(hit.role, hit.role), f"turn {hit.turn}", format_minute(hit.time))
         if part
     )
-    place = hit.marks[0][0] if hit.marks else 0
-    reference = "" if hit.role == TITLE else hit.reference  # a title is not in a record
-    return Said(hit.sessions, hit.strength, about, hit.snippet, place, reference)
+    position = hit.marks[0][0] if hit.marks else 0
+    reference = "" if hit.role == TITLE_ROLE else hit.reference  # a title is not in a record
+    return TurnHit(hit.sessions, hit.strength, about, hit.snippet, position, reference)
 
 
-class Listed(NamedTuple):
+class ListEntry(NamedTuple):
     """A session of the list: its row and its first prompt, which its title may not contain."""
 
     row: ListedSession
     prompt: str = ""
 
 
-class _Entry(NamedTuple):
+class _SearchableEntry(NamedTuple):
     """A session, its searchable text in case-folded form, and its first prompt.
 
     ``title`` is the case-folded beginning of its row.
@@ -101,15 +104,15 @@ class Choices:
     """
 
     def __init__(self, typed: str = "") -> None:
-        self._words, self._without = _words_of(typed)
-        self._entries: list[_Entry] = []
-        self._by_id: dict[str, _Entry] = {}
-        self._titled: list[ListedSession] = []
-        self._others: list[ListedSession] = []
-        self._told: Sequence[Said] = ()
-        self._said: dict[str, Said] = {}
+        self._words, self._without = _split_words(typed)
+        self._entries: list[_SearchableEntry] = []
+        self._by_id: dict[str, _SearchableEntry] = {}
+        self._title_matches: list[ListedSession] = []
+        self._other_matches: list[ListedSession] = []
+        self._hits: Sequence[TurnHit] = ()
+        self._said: dict[str, TurnHit] = {}
         """The hits of sessions that match only by a turn."""
-        self._quotes: dict[str, Said] = {}
+        self._best_hits: dict[str, TurnHit] = {}
         """The best hit of each session, whether or not its fields match."""
         self.fitting: list[ListedSession] = []
         self._moved = False
@@ -128,17 +131,19 @@ class Choices:
             return self.fitting[self._at]
         return None
 
-    def add(self, found: Iterable[Listed]) -> None:
+    def add(self, found: Iterable[ListEntry]) -> None:
         """Add sessions; the choice stays if the user moved to it, or if no new session matches better."""
         new = []
         for one in found:
-            new.append(_Entry(one.row, _folded_title(one.row), _folded_fields(one), one.prompt))
+            new.append(
+                _SearchableEntry(one.row, _folded_title(one.row), _folded_fields(one), one.prompt)
+            )
         self._entries += new
         self._by_id.update((entry.row.session_id, entry) for entry in new)
         titled, others = self._fitting(new)
-        self._titled += titled
-        self._others += others
-        self._show()
+        self._title_matches += titled
+        self._other_matches += others
+        self._update_matches()
 
     def search(self, typed: str) -> None:
         """Show the sessions that match the typed words.
@@ -147,29 +152,29 @@ class Choices:
 
         The hits of the previous words stay until those of the new words arrive.
         """
-        words, without = _words_of(typed)
+        words, without = _split_words(typed)
         if (words, without) == (self._words, self._without):
             return
         self._words, self._without, self._moved = words, without, False
-        self._titled, self._others = self._fitting(self._entries)
+        self._title_matches, self._other_matches = self._fitting(self._entries)
         if not words:
-            self._told = ()
-        self._show()
+            self._hits = ()
+        self._update_matches()
 
-    def tell(self, said: Sequence[Said]) -> None:
+    def tell(self, said: Sequence[TurnHit]) -> None:
         """Set the hits of the words, best first."""
-        self._told = said
-        self._show()
+        self._hits = said
+        self._update_matches()
 
-    def said_in(self, row: ListedSession) -> Said | None:
+    def turn_only_hit(self, row: ListedSession) -> TurnHit | None:
         """Return the hit of a session that matches only by a turn, else None."""
         return self._said.get(row.session_id)
 
-    def quote_of(self, row: ListedSession) -> Said | None:
+    def best_hit(self, row: ListedSession) -> TurnHit | None:
         """Return the best hit of a session, or None if it has none."""
-        return self._quotes.get(row.session_id)
+        return self._best_hits.get(row.session_id)
 
-    def prompt_of(self, row: ListedSession) -> str:
+    def first_prompt_of(self, row: ListedSession) -> str:
         """Return a session's first prompt."""
         return self._by_id[row.session_id].prompt
 
@@ -188,58 +193,58 @@ class Choices:
         rows = self.fitting[self._top : self._top + height]
         return [(row, place == self._at) for place, row in enumerate(rows, self._top)]
 
-    def _show(self) -> None:
+    def _update_matches(self) -> None:
         """Collect the matches, and keep the choice unless the user did not move to it and another matches better."""
         before, at = self.chosen_session, self._at
-        self._said, self._quotes = {}, {}
-        for one in self._told:
+        self._said, self._best_hits = {}, {}
+        for one in self._hits:
             first = next(
                 (session_id for session_id in one.sessions if session_id in self._by_id), None
             )
-            if first is None or not self._has_no_refused_word(self._by_id[first]):
+            if first is None or not self._has_no_excluded_word(self._by_id[first]):
                 continue
-            self._quotes.setdefault(first, one)
-            if not self._holds(self._by_id[first].text):
+            self._best_hits.setdefault(first, one)
+            if not self._contains_words(self._by_id[first].text):
                 self._said.setdefault(first, one)
         said = [self._by_id[session_id].row for session_id in self._said]
-        self.fitting = [*self._titled, *self._others, *said]
+        self.fitting = [*self._title_matches, *self._other_matches, *said]
         if self._moved:
             among = self.fitting
         else:
-            among = self._titled or self._others or said[:1]
+            among = self._title_matches or self._other_matches or said[:1]
         lost = min(at, len(self.fitting) - 1) if self._moved else 0
         self._at = max(0, next((place for place, row in enumerate(among) if row is before), lost))
 
-    def _holds(self, text: str) -> bool:
+    def _contains_words(self, text: str) -> bool:
         return all(word in text for word in self._words)
 
-    def _has_no_refused_word(self, entry: _Entry) -> bool:
+    def _has_no_excluded_word(self, entry: _SearchableEntry) -> bool:
         """Check that the title contains no ``-word``."""
         return not any(
             re.search(rf"(?<!\w){re.escape(word)}(?!\w)", entry.title) for word in self._without
         )
 
     def _fitting(
-        self, entries: Iterable[_Entry]
+        self, entries: Iterable[_SearchableEntry]
     ) -> tuple[list[ListedSession], list[ListedSession]]:
         """Return the sessions with all words in their titles, and those with the words in other fields."""
         titled, others = [], []
-        for entry in filter(self._has_no_refused_word, entries):
-            if self._holds(entry.title):
+        for entry in filter(self._has_no_excluded_word, entries):
+            if self._contains_words(entry.title):
                 titled.append(entry.row)
-            elif self._holds(entry.text):
+            elif self._contains_words(entry.text):
                 others.append(entry.row)
         return titled, others
 
 
-def _words_of(typed: str) -> tuple[list[str], list[str]]:
+def _split_words(typed: str) -> tuple[list[str], list[str]]:
     """Return the required words and the excluded ones: ``-word``, as in a search."""
     words = typed.casefold().split()
-    without = []
+    excluded = []
     for word in words:
         if re.match(r"-[^-]", word):
-            without.append(word[1:])
-    return [word for word in words if word[1:] not in without or word[0] != "-"], without
+            excluded.append(word[1:])
+    return [word for word in words if word[1:] not in excluded or word[0] != "-"], excluded
 
 
 def _folded_title(row: ListedSession) -> str:
@@ -248,7 +253,7 @@ def _folded_title(row: ListedSession) -> str:
     return row.title.casefold()
 
 
-def _folded_fields(found: Listed) -> str:
+def _folded_fields(found: ListEntry) -> str:
     row = found.row
     named = (
         row.agent,
@@ -263,12 +268,12 @@ def _folded_fields(found: Listed) -> str:
     return "\n".join(part for part in named if part).casefold()
 
 
-PROMPT = 400  # characters of a first prompt that are searched
+MAX_PROMPT = 400  # characters of a first prompt that are searched
 
 
-def listed_sessions(
+def list_entries(
     cwd: str, where: Where, *, everywhere: bool, everyone: bool = False
-) -> Iterator[Listed]:
+) -> Iterator[ListEntry]:
     """Yield the sessions of the project of ``cwd``, or of all projects, newest first.
 
     Include other agents' sessions if ``everyone``.
@@ -278,4 +283,4 @@ def listed_sessions(
             prompt = agent_at(row.path, where).ends(row.path).first_prompt
         except SessionNotFound:
             continue  # deleted after it was listed
-        yield Listed(row, collapse_line(prompt, PROMPT))
+        yield ListEntry(row, collapse_line(prompt, MAX_PROMPT))

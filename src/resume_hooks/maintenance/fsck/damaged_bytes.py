@@ -14,23 +14,23 @@ from resume_hooks.transcripts.lines import BOM, Line, read_lines
 from resume_hooks.transcripts.nodes import Node, node_of
 from resume_hooks.transcripts.transcript import Transcript
 
-GARBAGE = Kind(
+UNREADABLE_LINE = Kind(
     "line-unreadable",
     "error",
     "Every client skips the line; the records after it are cut off or bridged.",
     repairable=False,
 )
-GLUED = Kind(
+GLUED_LINES = Kind(
     "line-glued",
     "error",
     "Every client skips the line, and with it a message; a repair extracts the message.",
 )
-GLUED_ASIDE = Kind(
+GLUED_COPIES = Kind(
     "line-glued-aside",
     "warning",
     "Every client skips the line; every message in it is elsewhere in the file, too.",
 )
-TORN = Kind(
+TORN_LINE = Kind(
     "line-torn",
     "error",
     (
@@ -39,13 +39,13 @@ TORN = Kind(
     ),
     repairable=False,
 )
-NUL = Kind(
+NUL_LINE = Kind(
     "line-nul",
     "warning",
     "Every client skips the line: blocks that were never written before a crash.",
     repairable=False,
 )
-UNENDED = Kind(
+UNENDED_LINE = Kind(
     "line-unended",
     "warning",
     (
@@ -53,7 +53,7 @@ UNENDED = Kind(
         "2.1.329 ends it first."
     ),
 )
-SURROGATE = Kind(
+LONE_SURROGATE = Kind(
     "surrogate-lone",
     "error",
     (
@@ -61,16 +61,16 @@ SURROGATE = Kind(
         "2.1.329 sends U+FFFD."
     ),
 )
-UTF8 = Kind(
+BAD_UTF8 = Kind(
     "utf8-bad",
     "warning",
     "Every client reads U+FFFD in its place; the character is lost.",
     repairable=False,
 )
 BYTE_MARK = Kind("byte-order-mark", "note", "Every client skips it.")
-CRLF = Kind("line-crlf", "note", "Every client reads the line end as white space.")
+CRLF_ENDING = Kind("line-crlf", "note", "Every client reads the line end as white space.")
 
-_ESCAPED = re.compile(rb"\\u[dD][89a-fA-F]")
+_ESCAPED_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 def defects_of_line(line: Line, node: Node | None) -> Iterator[Defect]:
@@ -80,82 +80,87 @@ def defects_of_line(line: Line, node: Node | None) -> Iterator[Defect]:
     if line.offset == 0 and raw.startswith(BOM):
         yield Defect(BYTE_MARK, "The file begins with a byte order mark", line.number, uuid)
     if raw.endswith(b"\r\n"):
-        yield Defect(CRLF, "The line ends with CR LF", line.number, uuid)
+        yield Defect(CRLF_ENDING, "The line ends with CR LF", line.number, uuid)
     if line.torn:
-        yield Defect(UNENDED, "The last line has no line feed", line.number, uuid)
+        yield Defect(UNENDED_LINE, "The last line has no line feed", line.number, uuid)
     if not raw.isascii() and raw.decode(errors="replace").encode() != raw:
-        yield Defect(UTF8, "The line contains bytes that are not UTF-8", line.number, uuid)
+        yield Defect(BAD_UTF8, "The line contains bytes that are not UTF-8", line.number, uuid)
 
 
 def defects_of_surrogates(line: Line, node: Node) -> Iterator[Defect]:
     """Yield the lone surrogates of a record that the client sends."""
-    if _ESCAPED.search(line.raw):
+    if _ESCAPED_SURROGATE.search(line.raw):
         try:
             orjson.loads(line.body.decode("utf-8", "replace"))
         except orjson.JSONDecodeError:
             yield Defect(
-                SURROGATE, "The record contains half of a surrogate pair", line.number, node.uuid
+                LONE_SURROGATE,
+                "The record contains half of a surrogate pair",
+                line.number,
+                node.uuid,
             )
 
 
 def defects_of_bad_lines(transcript: Transcript) -> Iterator[Defect]:
     """Yield the defects of lines without a record."""
-    known = {node.uuid for node in transcript.nodes}
-    return (_defect_of_bad_line(line, found, known) for line, found in _read_bad_lines(transcript))
+    known_ids = {node.uuid for node in transcript.nodes}
+    return (
+        _defect_of_bad_line(line, nodes, known_ids) for line, nodes in _read_bad_lines(transcript)
+    )
 
 
 def _read_bad_lines(transcript: Transcript) -> Iterator[tuple[Line, list[Node]]]:
     """Read the lines without a record again, and yield each with the records inside it."""
-    bad = set(transcript.bad_lines)
-    if bad:
+    bad_numbers = set(transcript.bad_lines)
+    if bad_numbers:
         with open(transcript.path, "rb") as stream:
             for line in read_lines(stream):
-                if line.number in bad:
+                if line.number in bad_numbers:
                     yield (
                         line,
                         [
                             node_of(records.parse(piece.raw) or {}, piece)
-                            for piece in records_within_line(line)
+                            for piece in records_inside_line(line)
                         ],
                     )
 
 
-def _defect_of_bad_line(line: Line, found: list[Node], known: set[str]) -> Defect:
+def _defect_of_bad_line(line: Line, nodes: list[Node], known_ids: set[str]) -> Defect:
     size = f"{len(line.body):,} bytes"
-    if found:
-        if any(node.spoken and node.uuid not in known for node in found):
-            kind = GLUED
+    if nodes:
+        if any(node.spoken and node.uuid not in known_ids for node in nodes):
+            kind = GLUED_LINES
         else:
-            kind = GLUED_ASIDE
+            kind = GLUED_COPIES
         return Defect(
             kind,
-            f"{size} that are not a record contain {len(found)}",
+            f"{size} that are not a record contain {len(nodes)}",
             line.number,
-            found[0].uuid,
+            nodes[0].uuid,
         )
     if not line.raw.strip(b"\0\r\n\t "):
-        return Defect(NUL, f"{size} of NULs", line.number)
+        return Defect(NUL_LINE, f"{size} of NULs", line.number)
     if line.torn:
-        return Defect(TORN, f"The last line is cut off after {size}", line.number)
-    return Defect(GARBAGE, f"{size} that are not a JSON object", line.number)
+        return Defect(TORN_LINE, f"The last line is cut off after {size}", line.number)
+    return Defect(UNREADABLE_LINE, f"{size} that are not a JSON object", line.number)
 
 
-_START = re.compile(r'\{"(?:parentUuid|type|uuid|isSidechain|sessionId|leafUuid)":')
+_RECORD_START = re.compile(r'\{"(?:parentUuid|type|uuid|isSidechain|sessionId|leafUuid)":')
 _DECODER = json.JSONDecoder()
 
 
-def records_within_line(line: Line) -> list[Line]:
+def records_inside_line(line: Line) -> list[Line]:
     """Return the complete linked records inside a line that is not a record itself."""
-    found: list[Line] = []
+    lines: list[Line] = []
     text = line.raw.decode(
         "latin-1"
     )  # one character for each byte, so that positions in the text are positions in the file
-    place = 0
-    while start := _START.search(text, place):
+    position = 0
+    while start := _RECORD_START.search(text, position):
         try:
             _, end = _DECODER.raw_decode(text, start.start())
         except (ValueError, RecursionError):
-            place = start.end()
+            position = start.end()
             continue
         piece = Line(line.number, line.offset + start.start(), line.raw[start.start() : end])
         record = records.parse(piece.raw)
@@ -164,9 +169,9 @@ def records_within_line(line: Line) -> list[Line]:
             and records.kind(record) in records.CHAIN_KINDS
             and isinstance(record.get("uuid"), str)
         ):
-            found.append(piece)
-        place = end
-    return found
+            lines.append(piece)
+        position = end
+    return lines
 
 
 def salvage_nodes(transcript: Transcript) -> list[Node]:
@@ -176,10 +181,13 @@ def salvage_nodes(transcript: Transcript) -> list[Node]:
 
     Records from one line have the same number.
     """
-    known = {node.uuid for node in transcript.nodes}
-    found = [
-        node for _, nodes in _read_bad_lines(transcript) for node in nodes if node.uuid not in known
+    known_ids = {node.uuid for node in transcript.nodes}
+    salvaged = [
+        node
+        for _, nodes in _read_bad_lines(transcript)
+        for node in nodes
+        if node.uuid not in known_ids
     ]
-    if found:
-        return sorted([*transcript.nodes, *found], key=lambda node: node.offset)
+    if salvaged:
+        return sorted([*transcript.nodes, *salvaged], key=lambda node: node.offset)
     return transcript.nodes

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from resume_hooks import questions
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.maintenance.fsck import damaged_bytes, links, messages
-from resume_hooks.maintenance.fsck.findings import Defect, DefectReport, Kind, report_findings
+from resume_hooks.maintenance.fsck.findings import Defect, DefectReport, Kind, group_findings
 from resume_hooks.maintenance.fsck.links import LeafHint
 from resume_hooks.maintenance.fsck.sidecars import (
     ReferencedFiles,
@@ -30,7 +30,9 @@ from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.records import Record, string
 from resume_hooks.transcripts.transcript import Observer, Transcript, scan
 
-UNREADABLE = Kind("session-unreadable", "error", "No client can resume it.", repairable=False)
+UNREADABLE_SESSION = Kind(
+    "session-unreadable", "error", "No client can resume it.", repairable=False
+)
 
 
 class DefectCollector:
@@ -41,8 +43,8 @@ class DefectCollector:
     """
 
     def __init__(self) -> None:
-        self.certain: list[Defect] = []
-        self.where_live: list[Defect] = []
+        self.defects_everywhere: list[Defect] = []
+        self.defects_if_live: list[Defect] = []
         self.hints: list[LeafHint] = []
         self.named = ReferencedFiles()
         self.trimmed = TrimmedRecords()
@@ -50,25 +52,25 @@ class DefectCollector:
 
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:
         """Check one record."""
-        self.certain += damaged_bytes.defects_of_line(line, node)
+        self.defects_everywhere += damaged_bytes.defects_of_line(line, node)
         self.trimmed.note_trimmed(record, line.number)
         if node is None:
             kind = records.kind(record)
             if kind == LAST_PROMPT and string(record, "leafUuid"):
                 self.hints.append(LeafHint(line.number, string(record, "leafUuid")))
             elif kind in SNAPSHOTS:
-                self.named.take_snapshot(record, line.number)
+                self.named.note_backups(record, line.number)
             return
-        self.where_live += damaged_bytes.defects_of_surrogates(line, node)
+        self.defects_if_live += damaged_bytes.defects_of_surrogates(line, node)
         if node.kind == records.ASSISTANT:
-            self.where_live += self.thoughts.check_thinking(record, node)
+            self.defects_if_live += self.thoughts.check_thinking(record, node)
         if node.spoken:
-            self.certain += messages.defects_of_broken(record, node)
-            self.where_live += messages.defects_of_content(record, node)
+            self.defects_everywhere += messages.defects_of_broken(record, node)
+            self.defects_if_live += messages.defects_of_content(record, node)
         if node.boundary:
             self.hints.clear()  # the client forgets them at a compaction
         if node.results and b"<persisted-output>" in line.raw:
-            self.named.take_results(record, line.number)
+            self.named.note_outputs(record, line.number)
 
 
 def examine_session(session: SessionFile, where: Where) -> DefectReport:
@@ -81,40 +83,40 @@ def examine_session(session: SessionFile, where: Where) -> DefectReport:
     try:
         if agent.name == NAME:
             return diagnose_session(session, where)[1]
-        row = row_of(agent.name)
-        if not row.defects:
-            return report_findings(session.session_id, path, ())
-        find_defects = questions.agent_defects.load(row.part, row.defects)
+        agent_row = row_of(agent.name)
+        if not agent_row.defects:
+            return group_findings(session.session_id, path, ())
+        find_defects = questions.agent_defects.load(agent_row.part, agent_row.defects)
         defects = find_defects(path, agent.file_of)
-        return report_findings(session.session_id, path, defects)
+        return group_findings(session.session_id, path, defects)
     except ResumeHooksError as error:
-        return report_findings(session.session_id, path, [Defect(UNREADABLE, error.message)])
+        return group_findings(session.session_id, path, [Defect(UNREADABLE_SESSION, error.message)])
 
 
 def diagnose_session(
     session: SessionFile, where: Where, observers: Sequence[Observer] = ()
 ) -> tuple[Transcript, DefectReport]:
     """Return a session's transcript and its defects. Raise SessionNotFound or NotATranscript like ``scan``."""
-    ledger = DefectCollector()
-    transcript = scan(session.path, observers=(ledger, *observers))
-    found = _defects_of_transcript(transcript, ledger, session.session_id, where)
-    return transcript, report_findings(session.session_id, session.path, found)
+    collector = DefectCollector()
+    transcript = scan(session.path, observers=(collector, *observers))
+    defects = _defects_of_transcript(transcript, collector, session.session_id, where)
+    return transcript, group_findings(session.session_id, session.path, defects)
 
 
 def _defects_of_transcript(
-    transcript: Transcript, ledger: DefectCollector, session_id: str, where: Where
+    transcript: Transcript, collector: DefectCollector, session_id: str, where: Where
 ) -> Iterator[Defect]:
-    live = {node.number for node in transcript.chain}
-    yield from ledger.certain
+    live_numbers = {node.number for node in transcript.chain}
+    yield from collector.defects_everywhere
     yield from damaged_bytes.defects_of_bad_lines(transcript)
-    for finding in ledger.where_live:
-        if finding.record in live:
+    for finding in collector.defects_if_live:
+        if finding.record in live_numbers:
             yield finding
-    yield from messages.defects_of_lone_thinking(transcript.chain, ledger.thoughts.alone)
+    yield from messages.defects_of_lone_thinking(transcript.chain, collector.thoughts.alone)
     yield from messages.defects_of_pairs(transcript.chain)
     yield from links.defects_of_links(transcript)
-    yield from links.defects_of_branches(transcript, ledger.hints)
+    yield from links.defects_of_branches(transcript, collector.hints)
     yield from links.defects_of_compactions(transcript)
     yield from messages.defects_of_sequence(transcript, session_id_from_path(transcript.path))
-    yield from defects_of_sidecars(ledger.named, session_id, where)
-    yield from defects_of_originals(ledger.trimmed, transcript.path, where)
+    yield from defects_of_sidecars(collector.named, session_id, where)
+    yield from defects_of_originals(collector.trimmed, transcript.path, where)

@@ -16,7 +16,7 @@ from resume_hooks.transcripts.nodes import Node
 Severity = Literal["error", "warning", "note"]
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
 
-LISTED = 200
+MAX_LISTED = 200
 """The maximum number of findings of one kind in a document; ``count`` includes all."""
 
 
@@ -66,24 +66,24 @@ class DefectReport(NamedTuple):
         return sum(len(group.findings) for group in self.groups if group.kind.severity == severity)
 
 
-def report_findings(session_id: str, session_file: str, findings: Iterable[Defect]) -> DefectReport:
+def group_findings(session_id: str, session_file: str, findings: Iterable[Defect]) -> DefectReport:
     """Group findings by kind, worst first."""
     by_kind: dict[Kind, list[Defect]] = {}
     for finding in findings:
         by_kind.setdefault(finding.kind, []).append(finding)
     groups = []
-    for kind, found in by_kind.items():
-        groups.append(DefectGroup(kind, tuple(sorted(found, key=_place_of_finding))))
+    for kind, defects in by_kind.items():
+        groups.append(DefectGroup(kind, tuple(sorted(defects, key=_record_order))))
     groups.sort(
         key=lambda group: (
             SEVERITIES.index(group.kind.severity),
-            _place_of_finding(group.findings[0]),
+            _record_order(group.findings[0]),
         )
     )
     return DefectReport(session_id, session_file, tuple(groups))
 
 
-def _place_of_finding(finding: Defect) -> int:
+def _record_order(finding: Defect) -> int:
     if finding.record is None:
         return -1
     return finding.record

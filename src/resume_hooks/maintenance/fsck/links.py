@@ -15,12 +15,12 @@ from resume_hooks.transcripts.nodes import KeptSegment, Node, ancestors
 from resume_hooks.transcripts.records import PROGRESS
 from resume_hooks.transcripts.transcript import Transcript
 
-CUT = Kind(
+HISTORY_CUT = Kind(
     "history-cut",
     "error",
     "Every client loads the conversation only from this record; earlier records are not sent.",
 )
-BRIDGED = Kind(
+BRIDGED_PARENT = Kind(
     "parent-bridged",
     "warning",
     (
@@ -28,13 +28,15 @@ BRIDGED = Kind(
         "nearest in time."
     ),
 )
-DANGLING = Kind(
+MISSING_PARENT = Kind(
     "parent-missing",
     "warning",
     "Clients start the conversation here. Nothing before it is in this file.",
 )
-ASIDE = Kind("parent-missing-aside", "note", "The record is on no branch that a client would load.")
-CYCLE = Kind(
+MISSING_PARENT_ASIDE = Kind(
+    "parent-missing-aside", "note", "The record is on no branch that a client would load."
+)
+PARENT_CYCLE = Kind(
     "parent-cycle",
     "error",
     (
@@ -42,11 +44,13 @@ CYCLE = Kind(
         "circle closes."
     ),
 )
-LATER = Kind("parent-after-child", "note", "Harmless; Claude Code writes and loads such records.")
-TWICE = Kind(
+LATER_PARENT = Kind(
+    "parent-after-child", "note", "Harmless; Claude Code writes and loads such records."
+)
+REPEATED_UUID = Kind(
     "uuid-repeated", "error", "The last one wins: the earlier record is not sent.", repairable=False
 )
-COPY = Kind("record-repeated", "note", "The last one wins; both have the same content.")
+REPEATED_RECORD = Kind("record-repeated", "note", "The last one wins; both have the same content.")
 
 
 def defects_of_links(transcript: Transcript) -> Iterator[Defect]:
@@ -54,11 +58,11 @@ def defects_of_links(transcript: Transcript) -> Iterator[Defect]:
     yield from _defects_of_chain(transcript)
     on_chain = {node.uuid for node in transcript.chain}
     for node in transcript.nodes:
-        above = transcript.parent(node)
-        if above is not None and above.number > node.number:
-            yield LATER.in_node(node, f"Its parent is in record {above.number}")
-        elif node.parent and above is None and node.uuid not in on_chain and node.kind != PROGRESS:
-            yield ASIDE.in_node(node, f"Its parent {node.parent} is not in the file")
+        parent = transcript.parent(node)
+        if parent is not None and parent.number > node.number:
+            yield LATER_PARENT.in_node(node, f"Its parent is in record {parent.number}")
+        elif node.parent and parent is None and node.uuid not in on_chain and node.kind != PROGRESS:
+            yield MISSING_PARENT_ASIDE.in_node(node, f"Its parent {node.parent} is not in the file")
     yield from _defects_of_circles(transcript)
     yield from _defects_of_repetitions(transcript)
 
@@ -66,16 +70,16 @@ def defects_of_links(transcript: Transcript) -> Iterator[Defect]:
 def _defects_of_chain(transcript: Transcript) -> Iterator[Defect]:
     """Yield the gaps of the live chain: those inside it are bridged, one at its start is a cut."""
     graph = Graph(transcript.nodes, transcript.size)
-    before: Node | None = None
+    previous: Node | None = None
     for node in transcript.chain:
-        if before is None and not node.boundary and not graph.is_root(node):
+        if previous is None and not node.boundary and not graph.is_root(node):
             yield _defect_of_start(transcript, node)
-        elif before is not None and node.parent is not None and transcript.parent(node) is None:
+        elif previous is not None and node.parent is not None and transcript.parent(node) is None:
             message = (
-                f"Its parent {node.parent} is not in the file; bridged to record {before.number}"
+                f"Its parent {node.parent} is not in the file; bridged to record {previous.number}"
             )
-            yield BRIDGED.in_node(node, message)
-        before = node
+            yield BRIDGED_PARENT.in_node(node, message)
+        previous = node
 
 
 def _defect_of_start(transcript: Transcript, first: Node) -> Defect:
@@ -87,27 +91,27 @@ def _defect_of_start(transcript: Transcript, first: Node) -> Defect:
     )
     tail = f"; {lost} earlier turns are lost" if lost else ""
     message = f"Its parent {first.parent} leads nowhere{tail}"
-    return (CUT if lost else DANGLING).in_node(first, message)
+    return (HISTORY_CUT if lost else MISSING_PARENT).in_node(first, message)
 
 
 def _defects_of_circles(transcript: Transcript) -> Iterator[Defect]:
     """Yield a finding for each circle, at its first record in the file."""
-    settled: set[str] = set()
+    checked: set[str] = set()
     for start in transcript.nodes:
         path: dict[str, None] = {}
         node: Node | None = start
-        while node is not None and node.uuid not in settled and node.uuid not in path:
+        while node is not None and node.uuid not in checked and node.uuid not in path:
             path[node.uuid] = None
             node = transcript.parent(node)
         if node is not None and node.uuid in path:
-            round_trip = list(path)[list(path).index(node.uuid) :]
+            circle = list(path)[list(path).index(node.uuid) :]
             first = min(
-                (transcript.by_uuid[uuid] for uuid in round_trip), key=lambda found: found.number
+                (transcript.by_uuid[uuid] for uuid in circle), key=lambda found: found.number
             )
-            yield CYCLE.in_node(
-                first, f"Its parents lead back to it through {len(round_trip)} records"
+            yield PARENT_CYCLE.in_node(
+                first, f"Its parents lead back to it through {len(circle)} records"
             )
-        settled.update(path)
+        checked.update(path)
 
 
 def _defects_of_repetitions(transcript: Transcript) -> Iterator[Defect]:
@@ -116,11 +120,11 @@ def _defects_of_repetitions(transcript: Transcript) -> Iterator[Defect]:
         first = seen.setdefault(node.uuid, node)
         if first is not node:
             same = transcript.read(first).get("message") == transcript.read(node).get("message")
-            kind = COPY if same else TWICE
+            kind = REPEATED_RECORD if same else REPEATED_UUID
             yield kind.in_node(node, f"Record {first.number} has the same uuid")
 
 
-UNDONE = Kind(
+UNDONE_COMPACTION = Kind(
     "compaction-undone",
     "warning",
     (
@@ -129,7 +133,7 @@ UNDONE = Kind(
     ),
     repairable=False,
 )
-MARKS_LOST = Kind(
+LOST_SEGMENT = Kind(
     "segment-lost",
     "error",
     (
@@ -151,7 +155,7 @@ def defects_of_compactions(transcript: Transcript) -> Iterator[Defect]:
     elif last.segment is not None:
         missing = missing_marks(last.segment, transcript.by_uuid)
         if missing:
-            yield MARKS_LOST.in_node(
+            yield LOST_SEGMENT.in_node(
                 last, f"{', '.join(missing)} of the messages that it kept can't be found"
             )
 
@@ -174,14 +178,14 @@ def walk_segment(segment: KeptSegment, nodes: Mapping[str, Node]) -> list[str]:
 
     The oldest comes first.
     """
-    found: list[str] = []
+    uuids: list[str] = []
     for node in ancestors(
         nodes.get(segment.tail), lambda node: nodes.get(node.parent) if node.parent else None
     ):
-        found.append(node.uuid)
+        uuids.append(node.uuid)
         if node.uuid == segment.head:
             break
-    return found[::-1]
+    return uuids[::-1]
 
 
 def _defects_of_undone(transcript: Transcript, last: Node) -> Iterator[Defect]:
@@ -190,18 +194,18 @@ def _defects_of_undone(transcript: Transcript, last: Node) -> Iterator[Defect]:
     There is none if the user rewound the conversation to before it.
     """
     for node in transcript.chain:
-        before = transcript.parent(node)
-        if before is not None and node.number > last.number > before.number:
-            message = f"Its parent is record {before.number}, before the compaction in record {last.number}"
-            yield UNDONE.in_node(node, message)
+        parent = transcript.parent(node)
+        if parent is not None and node.number > last.number > parent.number:
+            message = f"Its parent is record {parent.number}, before the compaction in record {last.number}"
+            yield UNDONE_COMPACTION.in_node(node, message)
 
 
-LONGER = Kind(
+LONGER_BRANCH = Kind(
     "branch-longer",
     "warning",
     "Clients show the shorter branch; with --branch UUID the repair keeps the longer one.",
 )
-NEWER = Kind(
+NEWER_BRANCH = Kind(
     "branch-newer",
     "error",
     (
@@ -209,12 +213,12 @@ NEWER = Kind(
         "the repair keeps them."
     ),
 )
-HINT_LOST = Kind(
+DANGLING_HINT = Kind(
     "leaf-hint-dangling",
     "warning",
     "Clients ignore the hint and continue from the file's last record.",
 )
-HINT_OLD = Kind(
+OLD_HINT = Kind(
     "leaf-hint-old",
     "warning",
     "Clients since 2.1.220 follow the hint, away from the newest branch.",
@@ -254,48 +258,52 @@ class LiveHistory(NamedTuple):
 
 def records_before_compactions(transcript: Transcript) -> dict[str, str]:
     """Return the record before each compaction: the one in its boundary, else the previous message in the file."""
-    found: dict[str, str] = {}
-    last = ""
+    records_before: dict[str, str] = {}
+    last_message = ""
     for node in transcript.nodes:
         if node.boundary:
-            found[node.uuid] = node.logical if node.logical in transcript.by_uuid else last
+            records_before[node.uuid] = (
+                node.logical if node.logical in transcript.by_uuid else last_message
+            )
         elif node.spoken and not node.sidechain:
-            last = node.uuid
-    return found
+            last_message = node.uuid
+    return records_before
 
 
-def live_history(transcript: Transcript, before: Mapping[str, str]) -> LiveHistory:
-    """Walk from the live end back through compactions; ``before`` has the record before each boundary."""
+def live_history(transcript: Transcript, records_before: Mapping[str, str]) -> LiveHistory:
+    """Walk from the live end back through compactions; ``records_before`` has the record before each boundary."""
     chain = transcript.chain
-    places = {node.uuid: place for place, node in enumerate(chain)}
+    positions = {node.uuid: place for place, node in enumerate(chain)}
 
-    def above(node: Node) -> Node | None:
-        named = node.parent or before.get(node.uuid)
+    def node_above(node: Node) -> Node | None:
+        named = node.parent or records_before.get(node.uuid)
         found = transcript.by_uuid.get(named) if named else None
-        return found or (chain[places[node.uuid] - 1] if places.get(node.uuid) else None)
+        return found or (chain[positions[node.uuid] - 1] if positions.get(node.uuid) else None)
 
-    path = list(ancestors(chain[-1] if chain else None, above))[::-1]
+    path = list(ancestors(chain[-1] if chain else None, node_above))[::-1]
     turns: dict[str, int] = {}
     count = 0
     for each in path:
         count += each.prompt
         turns[each.uuid] = count
-    return LiveHistory(path, turns, frozenset(turns) | frozenset(places))
+    return LiveHistory(path, turns, frozenset(turns) | frozenset(positions))
 
 
-def branches_off_live(transcript: Transcript, before: Mapping[str, str]) -> list[Branch]:
+def branches_off_live(transcript: Transcript, records_before: Mapping[str, str]) -> list[Branch]:
     """Return the branches off the live history that have a turn, each with its longest end, in file order."""
-    live = live_history(transcript, before)
-    depth = _Depth(transcript.by_uuid, live, before)
+    live = live_history(transcript, records_before)
+    depth = _Depth(transcript.by_uuid, live, records_before)
     best: dict[str, Branch] = {}
     for node in transcript.nodes:
         if not node.spoken or node.sidechain or node.uuid in live.live:
             continue
         top, fork, turns = depth.measure_depth(node)
-        shared = live.turns.get(fork.uuid, 0) if fork else 0
-        known = best.get(top)
-        if turns and (known is None or (turns, node.number) >= (known.turns, known.leaf.number)):
-            best[top] = Branch(node, fork, turns, live.whole - shared)
+        shared_turns = live.turns.get(fork.uuid, 0) if fork else 0
+        best_known = best.get(top)
+        if turns and (
+            best_known is None or (turns, node.number) >= (best_known.turns, best_known.leaf.number)
+        ):
+            best[top] = Branch(node, fork, turns, live.whole - shared_turns)
     return list(best.values())
 
 
@@ -354,25 +362,25 @@ def defects_of_branches(transcript: Transcript, hints: Sequence[LeafHint]) -> It
     if not spoken:
         return
     end = spoken[-1]
-    newer = False
+    has_newer = False
     for branch in branches_off_live(transcript, records_before_compactions(transcript)):
         if branch.fork:
             start = f"forks at record {branch.fork.number}"
         else:
             start = "has no parent"
-        told = (
+        message = (
             f"{branch.turns} turns end here; the branch {start}, the live one has "
             f"{branch.live_turns} since"
         )
         if branch.leaf.number > end.number and (branch.leaf.time_ms or 0) > (end.time_ms or 0):
-            newer = True
-            yield NEWER.in_node(branch.leaf, told)
+            has_newer = True
+            yield NEWER_BRANCH.in_node(branch.leaf, message)
         elif branch.turns > branch.live_turns:
-            yield LONGER.in_node(branch.leaf, told)
+            yield LONGER_BRANCH.in_node(branch.leaf, message)
     last = hints[-1] if hints else None
     if last and last.leaf not in transcript.by_uuid:
-        yield Defect(HINT_LOST, f"It names {last.leaf}, which is not in the file", last.record)
-    elif last and newer and any(node.uuid == last.leaf for node in transcript.chain):
+        yield Defect(DANGLING_HINT, f"It names {last.leaf}, which is not in the file", last.record)
+    elif last and has_newer and any(node.uuid == last.leaf for node in transcript.chain):
         yield Defect(
-            HINT_OLD, f"It names {last.leaf}, which is not on the newest branch", last.record
+            OLD_HINT, f"It names {last.leaf}, which is not on the newest branch", last.record
         )

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from resume_hooks.derive.originals import is_marked
-from resume_hooks.maintenance.fsck.damaged_bytes import SURROGATE
+from resume_hooks.maintenance.fsck.damaged_bytes import LONE_SURROGATE
 from resume_hooks.maintenance.fsck.findings import Defect, DefectReport, Kind
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.linearize import answers_meet
@@ -18,7 +18,7 @@ from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.records import ASSISTANT, USER, Record, string
 from resume_hooks.transcripts.transcript import Transcript
 
-NO_MESSAGE = Kind(
+MISSING_MESSAGE = Kind(
     "message-missing",
     "error",
     "Clients 2.1.42 and 2.1.112 refuse the whole session; 2.1.329 skips the record.",
@@ -51,7 +51,7 @@ def defects_of_broken(record: Record, node: Node) -> Iterator[Defect]:
     """Yield the defects of a message that cannot be on a chain."""
     content = records.message(record).get("content")
     if node.broken and not isinstance(content, str):
-        yield NO_MESSAGE.in_node(node, f"The {node.kind} record has no message")
+        yield MISSING_MESSAGE.in_node(node, f"The {node.kind} record has no message")
     if node.kind == records.ASSISTANT and isinstance(content, str):
         yield PLAIN_ANSWER.in_node(node, "The answer is a plain string, not blocks")
 
@@ -84,27 +84,27 @@ def defects_of_content(record: Record, node: Node) -> Iterator[Defect]:
         yield EMPTY_ANSWER.in_node(node, "The answer is empty")
 
 
-UNSIGNED = Kind(
+UNSIGNED_THINKING = Kind(
     "thinking-unsigned",
     "error",
     "Clients send it; the API then refuses every request of the session.",
 )
-TEXTLESS = Kind(
+TEXTLESS_THINKING = Kind(
     "thinking-textless",
     "error",
     "Client 2.1.112 refuses the whole session; the API refuses the requests of others.",
 )
-REDACTED = Kind(
+EMPTY_REDACTED_THINKING = Kind(
     "thinking-redacted-empty",
     "error",
     "Client 2.1.112 refuses the whole session; the API refuses the requests of others.",
 )
-ALTERED = Kind(
+ALTERED_THINKING = Kind(
     "thinking-altered",
     "error",
     "A signature belongs to one text: the API refuses every request with the other one.",
 )
-ALONE = Kind(
+LONE_THINKING = Kind(
     "thinking-alone",
     "note",
     "Clients drop it: the answer was interrupted while the model was thinking.",
@@ -120,33 +120,33 @@ class ThinkingCheck:
 
     def check_thinking(self, record: Record, node: Node) -> Iterator[Defect]:
         """Yield the defects in the thinking of one answer's record."""
-        found = records.blocks(record)
-        if found and all(string(block, "type") in records.THOUGHTS for block in found):
+        blocks = records.blocks(record)
+        if blocks and all(string(block, "type") in records.THOUGHTS for block in blocks):
             self.alone.add(node.number)
-        for block in found:
+        for block in blocks:
             if string(block, "type") in records.THOUGHTS:
                 yield from self._defects_of_block(block, node)
 
     def _defects_of_block(self, block: Record, node: Node) -> Iterator[Defect]:
         if block["type"] == records.REDACTED_THINKING:
             if not string(block, "data"):
-                yield REDACTED.in_node(node, "Redacted thinking without its data")
+                yield EMPTY_REDACTED_THINKING.in_node(node, "Redacted thinking without its data")
             return
         signature, text = string(block, "signature"), block.get("thinking")
         if not signature:
-            how = "Empty thinking" if not text else "Thinking"
-            yield UNSIGNED.in_node(node, f"{how} without a signature")
+            description = "Empty thinking" if not text else "Thinking"
+            yield UNSIGNED_THINKING.in_node(node, f"{description} without a signature")
         elif not isinstance(text, str):
-            yield TEXTLESS.in_node(node, "Thinking without its text")
+            yield TEXTLESS_THINKING.in_node(node, "Thinking without its text")
         else:
-            known, first = self._signed.setdefault(signature, (hash(text), node))
-            if known != hash(text):
+            known_hash, first = self._signed.setdefault(signature, (hash(text), node))
+            if known_hash != hash(text):
                 for each, other in ((first, node), (node, first)):
-                    told = (
+                    message = (
                         "The signature of this thinking stands under another text in record "
                         f"{other.number}"
                     )
-                    yield ALTERED.in_node(each, told)
+                    yield ALTERED_THINKING.in_node(each, message)
 
 
 def defects_of_lone_thinking(chain: Sequence[Node], alone: set[int]) -> Iterator[Defect]:
@@ -157,17 +157,17 @@ def defects_of_lone_thinking(chain: Sequence[Node], alone: set[int]) -> Iterator
             answers.setdefault(node.message_id or node.uuid, []).append(node)
     for nodes in answers.values():
         if all(node.number in alone for node in nodes):
-            yield ALONE.in_node(nodes[0], "The answer contains only thinking")
+            yield LONE_THINKING.in_node(nodes[0], "The answer contains only thinking")
 
 
 def without_thinking(record: Record) -> Record | None:
     """Return the record without its thinking blocks, or None if it contains nothing else."""
-    kept = []
+    other_blocks = []
     for block in records.blocks(record):
         if string(block, "type") not in records.THOUGHTS:
-            kept.append(block)
-    if kept:
-        return records.with_content(record, kept)
+            other_blocks.append(block)
+    if other_blocks:
+        return records.with_content(record, other_blocks)
     return None
 
 
@@ -184,22 +184,22 @@ REPEATED_RESULT = Kind(
     "error",
     "Clients up to 2.1.42 send both, and the API refuses; later ones drop the second.",
 )
-LATE = Kind(
+LATE_RESULT = Kind(
     "tool-result-late",
     "warning",
     "It comes after a later answer: clients drop it and send an error message instead.",
 )
-UNANSWERED = Kind(
+UNANSWERED_CALL = Kind(
     "tool-call-unanswered",
     "warning",
     "Clients drop the call on resume; programs that keep it get error 400 from the API.",
 )
-ORPHAN = Kind(
+ORPHAN_RESULT = Kind(
     "tool-result-orphan",
     "warning",
     "Clients drop the result on resume; programs that keep it get error 400 from the API.",
 )
-OPEN = Kind(
+OPEN_CALL = Kind(
     "tool-call-open", "note", "The session ended during the call; clients answer it with an error."
 )
 
@@ -248,61 +248,61 @@ class _CallLedger:
             self.done.add(call)
         elif self.late.pop(call, None) is not None:
             self.done.add(call)
-            yield LATE.in_node(node, f"The result of {call} comes after a later answer")
+            yield LATE_RESULT.in_node(node, f"The result of {call} comes after a later answer")
         elif call in self.repeated:
             # the result of the repeated call, which is dropped together with it
             self.repeated.discard(call)
         elif call in self.done:
             yield REPEATED_RESULT.in_node(node, f"The call {call} was answered before")
         else:
-            yield ORPHAN.in_node(node, f"There is no call {call}")
+            yield ORPHAN_RESULT.in_node(node, f"There is no call {call}")
 
     def name_unanswered(self) -> Iterator[Defect]:
         for call, node in {**self.late, **self.waiting}.items():
             if call in self.late or call in self.passed:
-                kind = UNANSWERED
+                kind = UNANSWERED_CALL
             else:
-                kind = OPEN
+                kind = OPEN_CALL
             yield kind.in_node(node, f"The call {call} has no result")
 
 
-EMPTY = Kind(
+EMPTY_CONVERSATION = Kind(
     "conversation-empty",
     "error",
     "Clients report that they found no conversation.",
     repairable=False,
 )
-UNTIMED_END = Kind(
+MISSING_END_TIMESTAMP = Kind(
     "timestamp-missing-at-end", "error", "Client 2.1.329 reports that it found no conversation."
 )
-UNTIMED = Kind(
+MISSING_TIMESTAMP = Kind(
     "timestamp-missing",
     "warning",
     "Client 2.1.42 ends the conversation at another record.",
 )
-BACKWARD = Kind("timestamp-backward", "note", "Harmless; Claude Code writes this.")
-NOT_LATEST = Kind(
+BACKWARD_TIMESTAMP = Kind("timestamp-backward", "note", "Harmless; Claude Code writes this.")
+END_NOT_LATEST = Kind(
     "end-not-latest",
     "warning",
     "Client 2.1.42 resumes at the record with the latest timestamp and loses what follows it.",
 )
-NO_PROMPT_FIRST = Kind(
+STARTS_WITHOUT_PROMPT = Kind(
     "starts-without-prompt",
     "error",
     "The API refuses a conversation that doesn't begin with the user (2.1.329 sends it).",
 )
-RESULT_FIRST = Kind(
+STARTS_WITH_RESULT = Kind(
     "starts-with-result",
     "error",
     "Client 2.1.42 sends it, and the API refuses; 2.1.329 sends a placeholder instead.",
 )
-ANSWERS_MEET = Kind(
+REPEATED_ANSWER = Kind(
     "answer-after-answer",
     "warning",
     "Clients send both; the API merges them.",
     repairable=False,
 )
-SIDECHAIN = Kind(
+INLINE_SIDECHAIN = Kind(
     "sidechain-inline",
     "note",
     "Old clients wrote sub-agents into the same file; clients do not load them.",
@@ -317,20 +317,23 @@ def defects_of_sequence(transcript: Transcript, session_id: str | None) -> Itera
     if not spoken:
         if transcript.nodes or transcript.bad_lines:
             yield Defect(
-                EMPTY, f"None of the {transcript.line_count} lines belongs to a conversation"
+                EMPTY_CONVERSATION,
+                f"None of the {transcript.line_count} lines belongs to a conversation",
             )
         return
     if spoken[0].kind == ASSISTANT:
-        yield NO_PROMPT_FIRST.in_node(spoken[0], "The conversation begins with an answer")
+        yield STARTS_WITHOUT_PROMPT.in_node(spoken[0], "The conversation begins with an answer")
     elif spoken[0].results:
-        yield RESULT_FIRST.in_node(spoken[0], "The conversation begins with a tool result")
-    for before, node in pairwise(spoken):
-        if answers_meet(before, node):
-            yield ANSWERS_MEET.in_node(node, f"It follows the answer in record {before.number}")
+        yield STARTS_WITH_RESULT.in_node(spoken[0], "The conversation begins with a tool result")
+    for previous, node in pairwise(spoken):
+        if answers_meet(previous, node):
+            yield REPEATED_ANSWER.in_node(
+                node, f"It follows the answer in record {previous.number}"
+            )
     yield from _defects_of_timestamps(transcript, spoken)
     for node in transcript.nodes:
         if node.sidechain:
-            yield SIDECHAIN.in_node(node, "A sub-agent's record")
+            yield INLINE_SIDECHAIN.in_node(node, "A sub-agent's record")
         elif session_id and node.session_id and node.session_id != session_id:
             yield FOREIGN_ID.in_node(node, f"It names session {node.session_id}")
 
@@ -338,19 +341,19 @@ def defects_of_sequence(transcript: Transcript, session_id: str | None) -> Itera
 def _defects_of_timestamps(transcript: Transcript, spoken: list[Node]) -> Iterator[Defect]:
     end = spoken[-1]
     if end.time_ms is None:
-        yield UNTIMED_END.in_node(end, "The last message has no timestamp")
+        yield MISSING_END_TIMESTAMP.in_node(end, "The last message has no timestamp")
     for node in spoken[:-1]:
         if node.time_ms is None:
-            yield UNTIMED.in_node(node, "The message has no timestamp")
-    for before, node in pairwise(node for node in transcript.chain if node.time_ms is not None):
-        if node.number > before.number and (node.time_ms or 0) < (before.time_ms or 0):
-            yield BACKWARD.in_node(node, f"It is earlier than record {before.number}")
-    talk = (
+            yield MISSING_TIMESTAMP.in_node(node, "The message has no timestamp")
+    for previous, node in pairwise(node for node in transcript.chain if node.time_ms is not None):
+        if node.number > previous.number and (node.time_ms or 0) < (previous.time_ms or 0):
+            yield BACKWARD_TIMESTAMP.in_node(node, f"It is earlier than record {previous.number}")
+    messages = (
         node for node in transcript.nodes if node.spoken and not node.sidechain and not node.broken
     )
-    latest = max(talk, key=lambda node: node.time_ms or 0, default=end)
+    latest = max(messages, key=lambda node: node.time_ms or 0, default=end)
     if end.time_ms is not None and (latest.time_ms or 0) > end.time_ms:
-        yield NOT_LATEST.in_node(
+        yield END_NOT_LATEST.in_node(
             latest, f"Record {end.number}, where the conversation ends, is earlier"
         )
 
@@ -358,7 +361,7 @@ def _defects_of_timestamps(transcript: Transcript, spoken: list[Node]) -> Iterat
 REFUSALS: tuple[tuple[tuple[str, ...], set[Kind]], ...] = (
     (
         ("thinking block", "redacted_thinking", "thinking.signature", "thinking.thinking"),
-        {UNSIGNED, TEXTLESS, REDACTED, ALTERED},
+        {UNSIGNED_THINKING, TEXTLESS_THINKING, EMPTY_REDACTED_THINKING, ALTERED_THINKING},
     ),
     (
         (
@@ -371,28 +374,35 @@ REFUSALS: tuple[tuple[tuple[str, ...], set[Kind]], ...] = (
             "orphaned tool_result",
             "duplicate tool_use id",
         ),
-        {REPEATED_CALL, REPEATED_RESULT, LATE, UNANSWERED, ORPHAN, RESULT_FIRST},
+        {
+            REPEATED_CALL,
+            REPEATED_RESULT,
+            LATE_RESULT,
+            UNANSWERED_CALL,
+            ORPHAN_RESULT,
+            STARTS_WITH_RESULT,
+        },
     ),
     (
         ("text content blocks must", "must have non-empty content"),
         {BLANK_PROMPT, BLANK_BLOCK, EMPTY_MESSAGE},
     ),
-    (("surrogate", "not valid json"), {SURROGATE}),
-    (("first message must use the user role",), {NO_PROMPT_FIRST, RESULT_FIRST}),
+    (("surrogate", "not valid json"), {LONE_SURROGATE}),
+    (("first message must use the user role",), {STARTS_WITHOUT_PROMPT, STARTS_WITH_RESULT}),
 )
 """Phrases of the API's refusals of a conversation, in lower case and without backticks, each with
 the defects that cause it."""
 
-_STATUS = re.compile(r"\b400\b")
+_STATUS_PATTERN = re.compile(r"\b400\b")
 
 
-def defects_behind(message: str) -> frozenset[Kind]:
+def defects_causing_error(message: str) -> frozenset[Kind]:
     """Return the defects that may cause an API error; empty if no defect causes it."""
-    said = message.lower().replace("`", "")
-    if not _STATUS.search(said):
+    text = message.lower().replace("`", "")
+    if not _STATUS_PATTERN.search(text):
         return frozenset()
     return frozenset[Kind]().union(
-        *(kinds for phrases, kinds in REFUSALS if any(phrase in said for phrase in phrases))
+        *(kinds for phrases, kinds in REFUSALS if any(phrase in text for phrase in phrases))
     )
 
 

@@ -14,12 +14,23 @@ from resume_hooks.derive.child.draft import make_draft
 from resume_hooks.derive.child.rewrite_chain import ChainRewrite, plan_chain_rewrite
 from resume_hooks.derive.child.write import ChildPlan, Sizes, Watcher
 from resume_hooks.errors import ResumeHooksError, UsageError
-from resume_hooks.maintenance.fsck.damaged_bytes import GARBAGE, TORN, UTF8, salvage_nodes
+from resume_hooks.maintenance.fsck.damaged_bytes import (
+    BAD_UTF8,
+    TORN_LINE,
+    UNREADABLE_LINE,
+    salvage_nodes,
+)
 from resume_hooks.maintenance.fsck.diagnose import diagnose_session, examine_session
 from resume_hooks.maintenance.fsck.findings import Defect, DefectReport
-from resume_hooks.maintenance.fsck.links import LONGER, MARKS_LOST, NEWER, TWICE, walk_segment
-from resume_hooks.maintenance.fsck.messages import ALTERED, without_thinking
-from resume_hooks.maintenance.fsck.sidecars import OUTPUT_GONE
+from resume_hooks.maintenance.fsck.links import (
+    LONGER_BRANCH,
+    LOST_SEGMENT,
+    NEWER_BRANCH,
+    REPEATED_UUID,
+    walk_segment,
+)
+from resume_hooks.maintenance.fsck.messages import ALTERED_THINKING, without_thinking
+from resume_hooks.maintenance.fsck.sidecars import MISSING_OUTPUT
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.registry import agent_of, row_of
@@ -36,9 +47,11 @@ from resume_hooks.transcripts.records import ASSISTANT, PROGRESS, Record, parse_
 from resume_hooks.transcripts.transcript import Transcript
 from resume_hooks.transcripts.write_scan import WriteScan
 
-KIND: Final = "repair"
+REPAIR_KIND: Final = "repair"
 
-_LOSSES = frozenset({GARBAGE, TORN, UTF8, TWICE, MARKS_LOST, OUTPUT_GONE})
+_LOST_KINDS = frozenset(
+    {UNREADABLE_LINE, TORN_LINE, BAD_UTF8, REPEATED_UUID, LOST_SEGMENT, MISSING_OUTPUT}
+)
 """Defects whose contents were lost before a repair."""
 
 
@@ -52,12 +65,12 @@ def repaired_chain(
     client, and where the client does not bridge one, to the nearest earlier message of the main
     conversation. Raise UsageError for a branch that is not in the file.
     """
-    known = {node.uuid: node.parent for node in nodes}
+    parents = {node.uuid: node.parent for node in nodes}
     originals = []
     for node in nodes:
         if node.kind != PROGRESS and not node.broken:
             originals.append(node)
-    copies = _link_usable_nodes([copy(node) for node in originals], known)
+    copies = _link_usable_nodes([copy(node) for node in originals], parents)
     end = _end_of_branch(transcript, copies, branch)
     if end is None:
         return []
@@ -66,10 +79,10 @@ def repaired_chain(
         end.uuid not in Graph(kept, transcript.size).nodes
     ):  # another branch's compaction would drop it
         del kept[next(place for place in range(len(kept) - 1, -1, -1) if kept[place].boundary)]
-    places = {id(node): place for place, node in enumerate(copies)}
+    positions = {id(node): place for place, node in enumerate(copies)}
     chain = []
     for node in _bridge_gaps(kept, end, transcript.size):
-        chain.append(originals[places[id(node)]])
+        chain.append(originals[positions[id(node)]])
     return _number_salvaged(_move_late_results(chain), transcript.line_count)
 
 
@@ -78,11 +91,13 @@ def _link_usable_nodes(copies: list[Node], parents: Mapping[str, str | None]) ->
     usable = {node.uuid: node for node in copies}
     for node in copies:
         seen: set[str] = set()
-        above = node.parent
-        while above is not None and above in parents and above not in usable and above not in seen:
-            seen.add(above)
-            above = parents[above]
-        node.parent = above
+        parent = node.parent
+        while (
+            parent is not None and parent in parents and parent not in usable and parent not in seen
+        ):
+            seen.add(parent)
+            parent = parents[parent]
+        node.parent = parent
     for node in copies:
         if node.boundary and node.segment is not None:
             node.segment = _findable_segment(node.segment, usable, node)
@@ -107,28 +122,28 @@ def _end_of_branch(
 
 def _bridge_gaps(kept: Sequence[Node], end: Node, size: int) -> list[Node]:
     """Return the chain up to ``end``, continued before each gap that the client would not bridge."""
-    exact = Checkpoint()
-    exact.point(end.uuid, explicit=True)
+    checkpoint = Checkpoint()
+    checkpoint.point(end.uuid, explicit=True)
     chain: list[Node] = []
     while True:
-        longer = live_chain(kept, exact, size)
+        longer = live_chain(kept, checkpoint, size)
         if len(longer) <= len(chain):
             return chain or longer
         chain = longer
         graph, first = Graph(kept, size), chain[0]
-        before = _nearest_before(graph, first, chain)
-        if first.boundary or graph.is_root(first) or before is None:
+        previous = _nearest_before(graph, first, chain)
+        if first.boundary or graph.is_root(first) or previous is None:
             return chain
-        first.parent = before.uuid
+        first.parent = previous.uuid
 
 
-def _nearest_before(graph: Graph, first: Node, chain: Sequence[Node]) -> Node | None:
-    """Return the main conversation's last message before ``first`` in the file that is not on the chain."""
+def _nearest_before(graph: Graph, first_node: Node, chain: Sequence[Node]) -> Node | None:
+    """Return the main conversation's last message before ``first_node`` in the file that is not on the chain."""
     on_chain = {node.uuid for node in chain}
     earlier = (
         node
         for node in graph.nodes.values()
-        if node.number < first.number and (node.spoken or node.boundary) and not node.sidechain
+        if node.number < first_node.number and (node.spoken or node.boundary) and not node.sidechain
     )
     return max(
         (node for node in earlier if node.uuid not in on_chain),
@@ -155,32 +170,32 @@ def _findable_segment(
 
 def _move_late_results(chain: Sequence[Node]) -> list[Node]:
     """Move results after a later answer up to their calls, because no client sends them there."""
-    row: list[Node] = []
+    moved: list[Node] = []
     callers: dict[str, Node] = {}
     answer: Node | None = None
     for node in chain:
         caller = next((callers[call] for call in node.results if call in callers), None)
         if caller is not None and answer is not None and answer.message_id != caller.message_id:
-            place = row.index(caller) + 1
-            while place < len(row) and (
-                row[place].results or row[place].message_id == caller.message_id
+            position = moved.index(caller) + 1
+            while position < len(moved) and (
+                moved[position].results or moved[position].message_id == caller.message_id
             ):
-                place += 1
-            row.insert(place, node)
+                position += 1
+            moved.insert(position, node)
             continue
-        row.append(node)
+        moved.append(node)
         if node.kind == ASSISTANT:
             answer = node
         callers.update(dict.fromkeys(node.calls, node))
-    return row
+    return moved
 
 
-def _number_salvaged(chain: list[Node], lines: int) -> list[Node]:
+def _number_salvaged(chain: list[Node], line_count: int) -> list[Node]:
     """Number further records of a line after the end of the file, because edits use line numbers."""
     seen: set[int] = set()
     for node in chain:
         if node.number in seen:
-            node.number = lines + len(seen)
+            node.number = line_count + len(seen)
         seen.add(node.number)
     return chain
 
@@ -195,10 +210,10 @@ class RepairPlan(ChildPlan):
 
     def watchers(self) -> Sequence[Watcher]:
         """Return a watcher that no other record is missing."""
-        return [_RecordsSeen(self.body)]
+        return [_RecordsWatcher(self.body)]
 
 
-class Repair(NamedTuple):
+class SessionRepair(NamedTuple):
     """A repaired child, its parent's defects, and in words the contents that it cannot keep."""
 
     child: ChildPlan
@@ -206,25 +221,25 @@ class Repair(NamedTuple):
     lost: tuple[str, ...]
 
 
-def plan_any_repair(session: SessionFile, where: Where, branch: str | None = None) -> Repair:
+def plan_any_repair(session: SessionFile, where: Where, branch: str | None = None) -> SessionRepair:
     """Plan a repaired child of a session, of any agent; raise the same errors as ``plan_repair``."""
     agent = agent_of(session, where)
     if agent.name == NAME:
-        decided = plan_repair(session, where, branch=branch)
-        return Repair(decided, decided.report, decided.lost)
+        repair_plan = plan_repair(session, where, branch=branch)
+        return SessionRepair(repair_plan, repair_plan.report, repair_plan.lost)
     if branch is not None:
         raise UsageError(f"A session of {agent.label} has no other branch", "Leave --branch out.")
-    found, row = examine_session(session, where), row_of(agent.name)
-    lost: list[Defect] = []
-    if row.is_loss:
-        is_loss = questions.is_loss.load(row.part, row.is_loss)
-        for group in found.groups:
+    report, agent_row = examine_session(session, where), row_of(agent.name)
+    losses: list[Defect] = []
+    if agent_row.is_loss:
+        is_loss = questions.is_loss.load(agent_row.part, agent_row.is_loss)
+        for group in report.groups:
             if is_loss(group.kind):
-                lost += group.findings
-    return Repair(
+                losses += group.findings
+    return SessionRepair(
         agents.load_foreign_writer(session.agent, where).repair(session),
-        found,
-        tuple(map(finding_in_words, lost)),
+        report,
+        tuple(map(finding_text, losses)),
     )
 
 
@@ -232,28 +247,32 @@ def plan_repair(
     session: SessionFile, where: Where, *, branch: str | None = None, output_dir: str | None = None
 ) -> RepairPlan:
     """Plan a repaired child. Raise UsageError for an unknown branch, ResumeHooksError if no message can be reached."""
-    survey = WriteScan()
-    transcript, report = diagnose_session(session, where, [survey])
+    write_scan = WriteScan()
+    transcript, report = diagnose_session(session, where, [write_scan])
     chain = repaired_chain(transcript, salvage_nodes(transcript), branch)
     if not any(node.spoken for node in chain):
         raise ResumeHooksError(
             "There is nothing to repair: no message of this session can be reached"
         )
-    whole = Transcript(transcript.path)  # the same file with a different conversation
-    whole.nodes, whole.size, whole.line_count = chain, transcript.size, transcript.line_count
-    whole.chain, whole.lenient_lines = chain, set(transcript.lenient_lines)
-    _survey_salvaged(whole, survey)
+    repaired = Transcript(transcript.path)  # the same file with a different conversation
+    repaired.nodes, repaired.size, repaired.line_count = (
+        chain,
+        transcript.size,
+        transcript.line_count,
+    )
+    repaired.chain, repaired.lenient_lines = chain, set(transcript.lenient_lines)
+    _scan_salvaged(repaired, write_scan)
     ends = HeadTail(session.path)
-    child = make_draft(session, ends, KIND, where, output_dir)
-    before, after = _tokens_of_both(session.path, transcript.chain, chain)
-    stated = tokens.stated_size(session.path)
+    child = make_draft(session, ends, REPAIR_KIND, where, output_dir)
+    before, after = _token_counts(session.path, transcript.chain, chain)
+    stated_size = tokens.stated_size(session.path)
     body = plan_chain_rewrite(
         child,
-        whole,
-        survey,
+        repaired,
+        write_scan,
         head=child.head(
-            ChildSize(after, stated.ratio, tokens.window_shown(session.path, before))
-            if stated
+            ChildSize(after, stated_size.ratio, tokens.window_shown(session.path, before))
+            if stated_size
             else None
         ),
         lineage=child.block,
@@ -261,16 +280,18 @@ def plan_repair(
             finding.record: without_thinking
             for group in report.groups
             for finding in group.findings
-            if group.kind == ALTERED and finding.record is not None
+            if group.kind == ALTERED_THINKING and finding.record is not None
         },
-        books=copy_lines_after_chain(whole, survey, ends, child.session_id),
+        books=copy_lines_after_chain(repaired, write_scan, ends, child.session_id),
         shrunk=False,
     )
-    lost = tuple(_losses_in_words(report, body, chain))
-    return RepairPlan(draft=child, body=body, sizes=Sizes(before, after), report=report, lost=lost)
+    losses = tuple(_loss_texts(report, body, chain))
+    return RepairPlan(
+        draft=child, body=body, sizes=Sizes(before, after), report=report, lost=losses
+    )
 
 
-class _RecordsSeen:
+class _RecordsWatcher:
     """A watcher that every record without an edit was written."""
 
     def __init__(self, body: ChainRewrite) -> None:
@@ -285,49 +306,49 @@ class _RecordsSeen:
         return [Check("every record to keep was written", not self._missing)]
 
 
-def _tokens_of_both(path: str, live: list[Node], chain: list[Node]) -> tuple[int, int]:
+def _token_counts(path: str, live: list[Node], chain: list[Node]) -> tuple[int, int]:
     """Return the tokens of a session and of its repaired child.
 
     For a trimmed session, the difference is computed from characters.
     """
-    counted, spoken = tokens.tokens_of_chain(chain)
+    counted_tokens, spoken_tokens = tokens.tokens_of_chain(chain)
     if not live:
-        return 0, counted or spoken
+        return 0, counted_tokens or spoken_tokens
     before = size_of_chain(path, live)[0].tokens
-    if counted:
-        return before, counted + spoken
-    return before, max(0, before + spoken - sum(tokens.tokens_of_chain(live)))
+    if counted_tokens:
+        return before, counted_tokens + spoken_tokens
+    return before, max(0, before + spoken_tokens - sum(tokens.tokens_of_chain(live)))
 
 
-def _survey_salvaged(whole: Transcript, survey: WriteScan) -> None:
+def _scan_salvaged(repaired: Transcript, write_scan: WriteScan) -> None:
     """Also pass the records of bad lines to the survey, with their numbers in the chain."""
-    with open(whole.path, "rb") as stream:
-        for node in whole.chain:
+    with open(repaired.path, "rb") as stream:
+        for node in repaired.chain:
             raw = read_at(stream, node.offset, node.length)
             if not raw.endswith(b"\n"):
                 if parse_strict(raw) is None:
-                    whole.lenient_lines.add(node.number)
-                survey(Line(node.number, node.offset, raw), whole.read(node), node)
+                    repaired.lenient_lines.add(node.number)
+                write_scan(Line(node.number, node.offset, raw), repaired.read(node), node)
 
 
-def _losses_in_words(report: DefectReport, body: ChainRewrite, chain: Sequence[Node]) -> list[str]:
-    kept = {node.uuid for node in chain}
-    lost = []
+def _loss_texts(report: DefectReport, body: ChainRewrite, chain: Sequence[Node]) -> list[str]:
+    kept_ids = {node.uuid for node in chain}
+    texts = []
     for group in report.groups:
         for finding in group.findings:
-            if group.kind in _LOSSES or (
-                group.kind in {LONGER, NEWER} and finding.uuid not in kept
+            if group.kind in _LOST_KINDS or (
+                group.kind in {LONGER_BRANCH, NEWER_BRANCH} and finding.uuid not in kept_ids
             ):
-                lost.append(finding_in_words(finding))
+                texts.append(finding_text(finding))
     for number, calls in body.linear.dropped.items():
-        lost.append(
+        texts.append(
             f"record {number}: omitted, because its counterpart is missing: "
             f"{', '.join(sorted(calls))}"
         )
-    return lost
+    return texts
 
 
-def finding_in_words(finding: Defect) -> str:
+def finding_text(finding: Defect) -> str:
     """Return a finding in words, with its record."""
     if finding.record is None:
         return finding.message

@@ -17,20 +17,20 @@ from resume_hooks.transcripts import records
 from resume_hooks.transcripts.placeholders import MARKS, origin_of
 from resume_hooks.transcripts.records import Record, string
 
-OUTPUT_GONE = Kind(
+MISSING_OUTPUT = Kind(
     "tool-output-gone",
     "warning",
     "The model sees only the preview; reading the rest fails.",
     repairable=False,
 )
-BACKUP_GONE = Kind(
+MISSING_BACKUP = Kind(
     "file-backup-gone",
     "note",
     "The client's /rewind can't bring that version of the file back.",
     repairable=False,
 )
 
-_SAVED = re.compile(r"<persisted-output>.{0,200}?saved to: ([^\n]+)", re.DOTALL)
+_SAVED_OUTPUT = re.compile(r"<persisted-output>.{0,200}?saved to: ([^\n]+)", re.DOTALL)
 
 
 class ReferencedFiles:
@@ -40,14 +40,14 @@ class ReferencedFiles:
         self.outputs: dict[str, int] = {}
         self.backups: dict[str, int] = {}
 
-    def take_results(self, record: Record, number: int) -> None:
+    def note_outputs(self, record: Record, number: int) -> None:
         """Record the saved outputs that tool results name."""
         for block in records.blocks(record):
-            for part in records.result_blocks(block):
-                for path in _SAVED.findall(string(part, "text")):
+            for block_part in records.result_blocks(block):
+                for path in _SAVED_OUTPUT.findall(string(block_part, "text")):
                     self.outputs.setdefault(path.strip(), number)
 
-    def take_snapshot(self, record: Record, number: int) -> None:
+    def note_backups(self, record: Record, number: int) -> None:
         """Record the backups of a file-history record, in either form."""
         tracked = records.mapping(records.mapping(record, "snapshot"), "trackedFileBackups")
         backups = [*tracked.values(), record.get("backup")]
@@ -63,17 +63,17 @@ class ReferencedFiles:
 def defects_of_sidecars(named: ReferencedFiles, session_id: str, where: Where) -> Iterator[Defect]:
     """Yield the named files that do not exist."""
     for path, number in named.outputs.items():
-        inside = "\0" not in path and os.path.normpath(path).startswith(where.projects + os.sep)
-        if not inside or not os.path.exists(path):
-            yield Defect(OUTPUT_GONE, f"{path} is gone", number)
+        is_inside = "\0" not in path and os.path.normpath(path).startswith(where.projects + os.sep)
+        if not is_inside or not os.path.exists(path):
+            yield Defect(MISSING_OUTPUT, f"{path} is gone", number)
     folder = os.path.join(where.file_history, session_id)
-    there = set(os.listdir(folder)) if os.path.isdir(folder) else set()
+    existing = set(os.listdir(folder)) if os.path.isdir(folder) else set()
     for name, number in named.backups.items():
-        if name not in there:
-            yield Defect(BACKUP_GONE, f"{os.path.join(folder, name)} is gone", number)
+        if name not in existing:
+            yield Defect(MISSING_BACKUP, f"{os.path.join(folder, name)} is gone", number)
 
 
-ORIGINAL_GONE = Kind(
+MISSING_ORIGINAL = Kind(
     "original-gone",
     "warning",
     "Clients send the placeholders; 'read' and 'untrim' can't restore the contents.",
@@ -83,7 +83,7 @@ ORIGINAL_GONE = Kind(
 MAX_ORIGINS = 200
 """The maximum number of files to look for; a session that names more is a forgery."""
 
-_KEPT = (*MARKS, "type", "uuid")
+_IDENTIFYING_FIELDS = (*MARKS, "type", "uuid")
 """The fields of a trimmed record that identify its original."""
 
 
@@ -97,8 +97,10 @@ class TrimmedRecords:
         """Record a trimmed record that names its original."""
         origin = origin_of(record) if is_marked(record) else None
         if origin is not None:
-            told = {key: record[key] for key in _KEPT if key in record}
-            self.by_origin.setdefault((origin.session_id, origin.file), []).append((number, told))
+            identifying_fields = {key: record[key] for key in _IDENTIFYING_FIELDS if key in record}
+            self.by_origin.setdefault((origin.session_id, origin.file), []).append(
+                (number, identifying_fields)
+            )
 
 
 def defects_of_originals(trimmed: TrimmedRecords, path: str, where: Where) -> Iterator[Defect]:
@@ -109,18 +111,16 @@ def defects_of_originals(trimmed: TrimmedRecords, path: str, where: Where) -> It
     for rows in list(trimmed.by_origin.values())[:MAX_ORIGINS]:
         if _has_original(originals, rows[0][1], path):
             continue
-        for number, told in rows:
-            if not _has_original(originals, told, path):
-                message = (
-                    f"The original of the trimmed content is gone: {originals.describe_place(told)}"
-                )
-                yield Defect(ORIGINAL_GONE, message, number, string(told, "uuid"))
+        for number, record_fields in rows:
+            if not _has_original(originals, record_fields, path):
+                message = f"The original of the trimmed content is gone: {originals.describe_place(record_fields)}"
+                yield Defect(MISSING_ORIGINAL, message, number, string(record_fields, "uuid"))
 
 
-def _has_original(originals: Originals, told: Record, path: str) -> bool:
+def _has_original(originals: Originals, record_fields: Record, path: str) -> bool:
     """Check whether an original can be found.
 
     A record that was itself trimmed, without its own original, does not count.
     """
-    entry = originals.of(told, path)
-    return entry is not None and not is_marked(entry.record() or {})
+    original = originals.of(record_fields, path)
+    return original is not None and not is_marked(original.record() or {})

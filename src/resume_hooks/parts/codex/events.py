@@ -61,7 +61,7 @@ def runs_trigger(event: reply.Event, where: Where) -> bool:
     started = _turn_start(event)
     if not started:
         return False
-    session_id = reply.field(event, "session_id")
+    session_id = reply.text_field(event, "session_id")
     home = OTHERS[NAME].home_in(where)
     prompts = []
     for line in _read_last_lines(os.path.join(home, PROMPT_HISTORY)):
@@ -83,9 +83,9 @@ def _turn_start(event: reply.Event) -> int:
     That is a turn that the user did not start, that has content, or that closely follows another
     turn.
     """
-    lines = _read_last_lines(reply.field(event, "transcript_path"))
+    lines = _read_last_lines(reply.text_field(event, "transcript_path"))
     last = mapping(lines[-1], "payload") if lines else {}
-    if string(last, "type") != "task_started" or string(last, "turn_id") != reply.field(
+    if string(last, "type") != "task_started" or string(last, "turn_id") != reply.text_field(
         event, "turn_id"
     ):
         return 0
@@ -117,11 +117,11 @@ def _read_last_lines(path: str) -> list[Record]:
 
 def _answer_turn_end(event: reply.Event) -> Record:
     """Return a system message when the context fills up, once per session, or nothing under ``codex exec``."""
-    path = reply.field(event, "transcript_path")
+    path = reply.text_field(event, "transcript_path")
     if read_meta(path).source == "exec":
         return {}
-    line = context_notice.notice(
-        reply.field(event, "session_id"), readable_session(path, Where()).path
+    line = context_notice.take_notice(
+        reply.text_field(event, "session_id"), readable_session(path, Where()).path
     )
     if line:
         return {"systemMessage": line.replace("/resume-hooks:", ">")}

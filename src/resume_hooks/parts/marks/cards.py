@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from resume_hooks import clock
 from resume_hooks.clock import DAY, HOUR, MINUTE
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.hooks.confirmations import OPEN
-from resume_hooks.hooks.plain_cards import NOTHING, ROW, refusal_card
+from resume_hooks.hooks.confirmations import OPEN_SECONDS
+from resume_hooks.hooks.plain_cards import NOTHING_CHANGED, TITLE_COLUMNS, refusal_card
 from resume_hooks.hooks.triggers import Trigger
 from resume_hooks.parts.marks.state import NONE, Mark, Placed
 from resume_hooks.system.invocation import shell_command
@@ -67,7 +67,7 @@ def question_card(active: Mark, goal: str, unkept: str, trigger: Trigger) -> str
     """
     yes = f"{trigger.name('mark')} yes"
     if goal:
-        new = [f"new goal: {collapse_line(plain_text(goal), ROW * 2)}"]
+        new = [f"new goal: {collapse_line(plain_text(goal), TITLE_COLUMNS * 2)}"]
     else:
         new = []
     ways = [unkept or f"replace it by one here    {yes}"]
@@ -79,7 +79,7 @@ def question_card(active: Mark, goal: str, unkept: str, trigger: Trigger) -> str
         *(f"  {line}" for line in ways),
         f"  back to that one          {trigger.name('back')} what you found out",
         "",
-        NOTHING if unkept else f"{'Replace' if trigger.slash else 'To replace it'}: {yes}",
+        NOTHING_CHANGED if unkept else f"{'Replace' if trigger.slash else 'To replace it'}: {yes}",
     ]
     return "\n".join(lines)
 
@@ -87,7 +87,7 @@ def question_card(active: Mark, goal: str, unkept: str, trigger: Trigger) -> str
 def cancelled_card(active: Mark | None, trigger: Trigger, *, asked: bool) -> str:
     """Return the card of ``>mark cancel``, which discards an open question, or else forgets the mark."""
     if active is None:
-        return refusal_card(NONE, last=f"To set one: {trigger.name('mark')} [goal]")
+        return refusal_card(NONE, last_line=f"To set one: {trigger.name('mark')} [goal]")
     done = "stays" if asked else "forgotten"
     return "\n".join(
         [f"mark {done}, set {age_of_mark(active)}", *(f"  {line}" for line in _mark_lines(active))]
@@ -97,24 +97,24 @@ def cancelled_card(active: Mark | None, trigger: Trigger, *, asked: bool) -> str
 def unasked_card(active: Mark | None, trigger: Trigger, *, expired: bool) -> str:
     """Return the card of a yes without an open question."""
     if expired:
-        why = f"the question is older than {OPEN // 60} minutes"
+        why = f"the question is older than {OPEN_SECONDS // 60} minutes"
     else:
         why = "no question about a mark is open"
     words, typed = f"there is nothing to confirm: {why}", f"{trigger.name('mark')} [goal]"
     if active is None:
-        return refusal_card(words, f"  {NONE}", last=f"First: {typed}")
+        return refusal_card(words, f"  {NONE}", last_line=f"First: {typed}")
     described = "\n".join(
         f"  {line}"
         for line in (f"a mark is active, set {age_of_mark(active)}:", *_mark_lines(active))
     )
-    return refusal_card(words, described, last=f"Replace: {typed}")
+    return refusal_card(words, described, last_line=f"Replace: {typed}")
 
 
 def facts_of_back(receipt: Receipt, made: BackPlan) -> tuple[str, ...]:
     """Return lines about the child of ``>back``: its content, and the things that stay unchanged."""
     mark, goal = (
         made.mark,
-        f": {collapse_line(plain_text(made.mark.goal), ROW)}" if made.mark.goal else "",
+        f": {collapse_line(plain_text(made.mark.goal), TITLE_COLUMNS)}" if made.mark.goal else "",
     )
     place = f"back to the mark, set {age_of_mark(mark)}{goal}"
     if mark.left:
@@ -123,7 +123,7 @@ def facts_of_back(receipt: Receipt, made: BackPlan) -> tuple[str, ...]:
         place = f"the report alone: not {place}"
     facts = [place]
     if made.report:
-        facts.append(f"report: {collapse_line(plain_text(made.report), ROW * 2)}")
+        facts.append(f"report: {collapse_line(plain_text(made.report), TITLE_COLUMNS * 2)}")
     facts.extend(untouched_lines(receipt, made.left_out))
     return tuple(facts)
 
@@ -163,7 +163,7 @@ def no_mark_card(trigger: Trigger) -> str:
     return refusal_card(
         NONE,
         trigger.text and f"  Your text: {trigger.text}",
-        last=f"First: {trigger.name('mark')} [goal]",
+        last_line=f"First: {trigger.name('mark')} [goal]",
     )
 
 
@@ -182,7 +182,7 @@ def age_of_mark(mark: Mark) -> str:
 
 def _mark_lines(mark: Mark, *, its: bool = False) -> Sequence[str]:
     if mark.goal:
-        goal = f"{'its ' * its}goal: {collapse_line(plain_text(mark.goal), ROW * 2)}"
+        goal = f"{'its ' * its}goal: {collapse_line(plain_text(mark.goal), TITLE_COLUMNS * 2)}"
     else:
         goal = "no goal given"
     return goal, f"after record {mark.session_id[:8]}:{mark.record}"

@@ -19,7 +19,7 @@ from resume_hooks.derive.outcome import (
 from resume_hooks.errors import InSubagent, NothingToMark, UsageError
 from resume_hooks.hooks import confirmations, pending_handoff
 from resume_hooks.hooks.confirmations import StoredQuestion
-from resume_hooks.hooks.request import Request, time_limit, without_transcript
+from resume_hooks.hooks.request import Request, missing_transcript_error, time_limit
 from resume_hooks.parts.marks import cards, state
 from resume_hooks.parts.marks.state import Placed, place_mark
 from resume_hooks.sessions.locate import SessionFile
@@ -40,7 +40,7 @@ def answer(request: Request) -> Outcome:
         with lock_parent(request.session, request.where):
             return _go_back(request)
     if request.path is None:
-        raise without_transcript(NothingToMark, "There is nothing to mark")
+        raise missing_transcript_error(NothingToMark, "There is nothing to mark")
     session = request.session
     if request.text.lower() == CANCEL:
         return _cancel_mark(session, request)
@@ -137,7 +137,7 @@ def _go_back(request: Request) -> AnyOpenedSession | Report:
         confirmations.consume_question(
             request.session_id, AGAIN
         )  # a yes to an older question would set a new mark
-        pending_handoff.retire_handoffs_of(
+        pending_handoff.consume_handoffs_of(
             request.session_id
         )  # /clear would continue the conversation that was just left
     return OpenedSession(receipt, plan.child, "back", cards.facts_of_back(receipt, plan))

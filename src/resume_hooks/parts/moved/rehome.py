@@ -225,7 +225,7 @@ def line_of_new_folder(event: dict[str, Any]) -> str:
 
 def _folder_of_event(event: dict[str, Any]) -> str:
     return canonical_path(
-        os.environ.get("CLAUDE_PROJECT_DIR") or reply.field(event, "cwd") or os.getcwd()
+        os.environ.get("CLAUDE_PROJECT_DIR") or reply.text_field(event, "cwd") or os.getcwd()
     )
 
 

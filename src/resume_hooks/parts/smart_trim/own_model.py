@@ -25,7 +25,7 @@ from resume_hooks.errors import HeadlessFailed, NothingToTrim, PlanOutdated, Usa
 from resume_hooks.hooks import confirmations
 from resume_hooks.hooks.confirmations import StoredQuestion
 from resume_hooks.hooks.request import Request, time_limit
-from resume_hooks.hooks.trim import no_use_card
+from resume_hooks.hooks.trim import not_worth_card
 from resume_hooks.parts.smart_trim import plan as smart
 from resume_hooks.parts.smart_trim import preview
 from resume_hooks.parts.smart_trim.ask import (
@@ -136,7 +136,7 @@ def _show_choices(request: Request, own: ForkedModel, offered: Offer) -> Questio
     )
     if not planned.trim.pays:
         return report_on_text(
-            no_use_card(
+            not_worth_card(
                 "\n".join([card_text(planned.trim), *took]), request.trigger.name("handoff")
             )
         )

@@ -13,7 +13,7 @@ import click
 from click.core import ParameterSource
 
 from resume_hooks.cli.child import (
-    caller_of,
+    caller_of_options,
     model_of,
     model_progress,
     print_child,
@@ -82,13 +82,13 @@ def smart_trim(options: Any) -> Receipt:
         decided, asked = _ask_model(scanned, options)
     shown = f"{preview.preview_table(decided)}\n\n{preview.spent_text(asked.spent)}"
     wanted = decided.trim.pays and not options.dry_run
-    asks = wanted and not options.yes and options.watched
+    asks = wanted and not options.yes and options.is_interactive
 
     def write(_: TrimPlan, where: Where) -> Receipt:
         return smart.write_smart_trim(decided, where)
 
     made = write_trim(
-        decided.trim, caller_of(options), partial(_agrees, options, shown), write
+        decided.trim, caller_of_options(options), partial(_agrees, options, shown), write
     ).receipt
     if wanted and not options.yes and not asks:
         notes = [UNASKED]
@@ -118,10 +118,10 @@ def _agrees(options: Any, shown: str, _: TrimPlan) -> bool:
     """Check whether the user wants the shown plan written, by an option or by an answer in the terminal."""
     if options.yes:
         return True
-    if not options.watched:
+    if not options.is_interactive:
         return False
     print_text(shown)
-    return bool(options.agreed("Write this child?", asks=True))
+    return bool(options.confirm_write("Write this child?", is_asking=True))
 
 
 def _refuse_options_of_rules(options: Any) -> None:

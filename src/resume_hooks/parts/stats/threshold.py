@@ -12,7 +12,7 @@ from typing import NamedTuple
 from resume_hooks.derive.compare import OUTPUT_RATE, READ_RATE, WRITE_RATES
 from resume_hooks.derive.opening_size import parse_tokens
 from resume_hooks.derive.trim.options import KEEP_RECENT
-from resume_hooks.hooks.compaction import FITS, REST, SHRUNK, TRIM
+from resume_hooks.hooks.compaction import LARGEST_SHARE, MIN_TURNS_BETWEEN, TARGET_SHARE, TRIM_VALUE
 from resume_hooks.parts.stats.count import Request
 from resume_hooks.settings import DEFAULT_HANDOFF_SIZE
 from resume_hooks.transcripts.tokens import USUAL_SHARED
@@ -49,7 +49,7 @@ class Price(NamedTuple):
 def price_lines(sessions: Iterable[Sequence[Request]], since: str) -> list[Price]:
     """Return the costs for every threshold and way, the actual one first, for requests from the day ``since`` on."""
     known = [session for session in sessions if session]
-    ways = [(0, ""), *((line, way) for line in LINES for way in (TRIM, DEFAULT_HANDOFF_SIZE))]
+    ways = [(0, ""), *((line, way) for line in LINES for way in (TRIM_VALUE, DEFAULT_HANDOFF_SIZE))]
     priced = []
     for line, way in ways:
         gone = [_Session(line, way, since, session) for session in known]
@@ -70,7 +70,7 @@ class _Session:
         self.line, self.way, self.since = line, way, since
         self.base = self.floor = requests[0].sent
         self.shared = min(requests[0].cached or USUAL_SHARED, self.base)
-        self.removed, self.tried_at, self.worth = 0, -REST, line
+        self.removed, self.tried_at, self.worth = 0, -MIN_TURNS_BETWEEN, line
         self.begun = [self.base]
         self.lefts: list[int] = []
         self.read = self.written = self.cost = 0.0
@@ -89,11 +89,11 @@ class _Session:
         Return whether it was reduced.
         """
         size = last.sent + last.answered - self.removed
-        if not self.line or size < self.worth or last.turn - self.tried_at < REST:
+        if not self.line or size < self.worth or last.turn - self.tried_at < MIN_TURNS_BETWEEN:
             return False
         left, self.tried_at = self._size_left(size), last.turn
-        if left > size * FITS:
-            self.worth = round(size / FITS)
+        if left > size * LARGEST_SHARE:
+            self.worth = round(size / LARGEST_SHARE)
             return False
         self.removed += size - left
         self.floor, self.worth, self.begun = left, self.line, []
@@ -101,10 +101,10 @@ class _Session:
         return True
 
     def _size_left(self, size: int) -> int:
-        if self.way == TRIM:
+        if self.way == TRIM_VALUE:
             return size - round((size - self.floor) * FREED)
         recent = [size - begun for begun in self.begun[-KEEP_RECENT:]]
-        most = min(size, self.line) * SHRUNK
+        most = min(size, self.line) * TARGET_SHARE
         kept = next((turns for turns in recent if turns <= most), recent[-1])
         return round(self.base + HANDOFF_TOKENS + kept)
 

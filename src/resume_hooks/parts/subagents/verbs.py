@@ -56,7 +56,7 @@ class ListedSubagent(NamedTuple):
 def print_subagents(options: SessionsOptions) -> None:
     """Print a page of sub-agents. Raise UsageError with options that only apply to sessions."""
     for other in ("archived", "expiring", "helpers"):
-        options.refuse_together("subagents", other)
+        options.refuse_combination("subagents", other)
     if options.agent not in {ALL, NAME}:
         raise UsageError(f"Sub-agents of {options.agent} can't be listed", "Leave --agent out.")
     folder = project_folder_of_option(options.project)

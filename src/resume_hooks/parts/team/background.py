@@ -17,7 +17,7 @@ from resume_hooks import settings
 from resume_hooks.archive import data_rules
 from resume_hooks.errors import ResumeHooksError, SessionNotFound, SessionOpen, UsageError
 from resume_hooks.hooks import reply
-from resume_hooks.hooks.background import MAX_INPUT, NICE
+from resume_hooks.hooks.background import MAX_INPUT, NICENESS
 from resume_hooks.parts.team import team_file
 from resume_hooks.parts.team.connect import DriverMissing, connected
 from resume_hooks.parts.team.cursor import cursor_of, pushed_here
@@ -194,15 +194,15 @@ def main() -> None:
     """
     event = reply.read_stdin(MAX_INPUT)
     if event is not None:
-        session_id = reply.field(event, "session_id")
+        session_id = reply.text_field(event, "session_id")
     else:
         session_id = ""
     if event is None or not is_session_id(session_id):
         return
     with contextlib.suppress(OSError, AttributeError):  # Windows has no os.nice
-        os.nice(NICE)
+        os.nice(NICENESS)
     where, until = Where(), time.monotonic() + LIMIT
-    if reply.field(event, "hook_event_name") == "SessionEnd":
+    if reply.text_field(event, "hook_event_name") == "SessionEnd":
         for pause in AFTER_END:
             time.sleep(pause)
             push_behind(where, lambda: time.monotonic() > until, str(session_id), pause=-AWAY)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from resume_hooks.cli.child import caller_of, print_child, receipt_text, require_client
+from resume_hooks.cli.child import caller_of_options, print_child, receipt_text, require_client
 from resume_hooks.cli.options import current_folder
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.errors import NoMark
@@ -35,7 +35,7 @@ def go_back(options: BackOptions) -> None:
         report = options.report
     else:
         report = sys.stdin.buffer.read(MAX_BYTES + 1).decode("utf-8", "replace")
-    plan, receipt = back.go_back(session, mark, report, caller_of(options))
+    plan, receipt = back.go_back(session, mark, report, caller_of_options(options))
     print_child(options, receipt, {"back": plan}, lambda: _back_text(plan, receipt))
 
 

@@ -40,7 +40,7 @@ def delete_other_copies(options: DeleteOptions) -> None:
     stays += lost if chosen.missing else ", and has all records of the others"
     if asks:
         print_text("\n\n".join([stays, *(deletion_facts(plan, options.where) for plan in plans)]))
-    agreed = options.agreed("Move the other copies to the trash?", asks=asks)
+    agreed = options.confirm_write("Move the other copies to the trash?", is_asking=asks)
     entries = []
     for one in plans:
         entries.append(

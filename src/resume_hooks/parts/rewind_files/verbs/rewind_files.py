@@ -9,7 +9,7 @@ import click
 
 from resume_hooks.cli.options import locate_session
 from resume_hooks.cli.output import facts_table, print_text
-from resume_hooks.cli.with_fields import With
+from resume_hooks.cli.with_fields import WithFields
 from resume_hooks.errors import CantRestore, UsageError
 from resume_hooks.parts.rewind_files import files_at_prompt, history, writing
 from resume_hooks.parts.rewind_files.files_at_prompt import FORMS, Aim, name_prompt
@@ -49,7 +49,7 @@ def rewind_files(options: RewindFilesOptions) -> int:
         f"{format_count(len(decided.wanted_changes), 'file')} "
         f"back{f' ({gone:,} of them deleted)' if gone else ''}"
     )
-    agreed = bool(decided.wanted_changes) and options.agreed(f"Put {files}?", asks=asks)
+    agreed = bool(decided.wanted_changes) and options.confirm_write(f"Put {files}?", is_asking=asks)
     if agreed:
         kept = writing.write_files(decided, options.where)
     else:
@@ -135,9 +135,11 @@ def _data_of_rewind(asked: _Asked, kept: str) -> dict[str, Any]:
         "project": decided.root.folder,
         "undo": asked.aimed is None,
         "to": asked.aimed
-        and With(asked.aimed, {"reference": f"{session.session_id}:{asked.aimed.prompt.line}"}),
+        and WithFields(
+            asked.aimed, {"reference": f"{session.session_id}:{asked.aimed.prompt.line}"}
+        ),
         "files": [
-            With(change, {"status": _status_of_change(change, written=bool(kept))})
+            WithFields(change, {"status": _status_of_change(change, written=bool(kept))})
             for change in decided.changes
         ],
         "complete": not decided.left_changes,

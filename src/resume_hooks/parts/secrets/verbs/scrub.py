@@ -10,10 +10,10 @@ from dataclasses import replace
 import click
 
 from resume_hooks import clock, questions, seam
-from resume_hooks.cli.child import caller_of, receipt_text, require_client
+from resume_hooks.cli.child import caller_of_options, receipt_text, require_client
 from resume_hooks.cli.options import current_folder, time_of_option
 from resume_hooks.cli.output import facts_table, print_text, work_progress
-from resume_hooks.cli.start_client import become_client, start_of_session
+from resume_hooks.cli.start_client import become_client, client_start
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.errors import SessionOpen, UsageError
 from resume_hooks.parts.secrets import child, findings, literals
@@ -96,7 +96,7 @@ def _scrub_in_child(found: ScrubFindings, options: ScrubOptions) -> int:
         plan = child.plan_scrubbed_child(
             found.session, options.where, found.scanner, output_dir=options.output_dir
         )
-        made = caller_of(options).write(plan)
+        made = caller_of_options(options).write(plan)
     warnings = list(made.warnings) if made else []
     if found.places_to_change:
         foreign = found.session.agent != NAME
@@ -113,7 +113,7 @@ def _scrub_in_child(found: ScrubFindings, options: ScrubOptions) -> int:
         warnings.append(_IN_FOLDER)
     _print_scrub(found, options, made, warnings)
     if made is not None and made.written and options.start:
-        become_client(start_of_session(made.session_id, made.file, made.folder, options.where))
+        become_client(client_start(made.session_id, made.file, made.folder, options.where))
     return 0
 
 
@@ -127,7 +127,7 @@ def _scrub_in_place(found: ScrubFindings, options: ScrubOptions) -> int:
             )
         if not options.yes:
             print_text(_facts_of_scrub(found))
-        done = options.agreed("Remove them for good?", asks=not options.yes)
+        done = options.confirm_write("Remove them for good?", is_asking=not options.yes)
         if done:
             found = replace(found, rows=tuple(purge_secrets(found, options.where)))
     rewritten = []

@@ -56,7 +56,7 @@ def export_session(options: ExportOptions) -> None:
 
 def _document_options(options: ExportOptions) -> DocumentOptions:
     """Return the document's options. Raise UsageError if they contradict each other."""
-    options.refuse_together("everything", "live")
+    options.refuse_combination("everything", "live")
     if options.as_json and options.output == STDOUT:
         raise UsageError(
             "--json and -o - both need the standard output",

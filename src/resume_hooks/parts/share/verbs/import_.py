@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from resume_hooks.cli.child import checks_text, print_child, require_client, require_folder
 from resume_hooks.cli.options import current_folder
 from resume_hooks.cli.output import facts_table
-from resume_hooks.cli.with_fields import With
+from resume_hooks.cli.with_fields import WithFields
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import write_unless_idle
 from resume_hooks.derive.imports import plan
@@ -61,7 +61,7 @@ def import_transcript(options: ImportOptions) -> None:
         known = None
     else:
         known = decided.existing.session_id
-    more = {"imported": With(decided, {"existing": known}), "bundle": []}
+    more = {"imported": WithFields(decided, {"existing": known}), "bundle": []}
     print_child(options, made, more, lambda: _import_text(decided, made, known=bool(known)))
 
 

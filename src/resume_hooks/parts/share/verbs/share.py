@@ -51,7 +51,7 @@ def share_session(options: ShareOptions) -> None:
     with pack_bundle(document, options.where) as bundle:
         if asks:
             print_text(facts_table(_counts_of_taken(bundle)))
-        agreed = options.agreed(f"Write that to {path}?", asks=asks)
+        agreed = options.confirm_write(f"Write that to {path}?", is_asking=asks)
         if agreed:
             written = write_document(path, bundle.chunks(document), over)
         else:

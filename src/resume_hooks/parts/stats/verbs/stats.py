@@ -10,7 +10,7 @@ from typing import Any
 from resume_hooks import clock
 from resume_hooks.cli.options import project_folder_of_option, time_of_option
 from resume_hooks.cli.output import column_table, work_progress
-from resume_hooks.cli.with_fields import With
+from resume_hooks.cli.with_fields import WithFields
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.parts.stats.cache import gather_counts
 from resume_hooks.parts.stats.count import requests_of_session
@@ -35,8 +35,8 @@ SHOWN_PARTS = 6  # number of the largest entries of our folder that are shown
 
 def print_stats(options: StatsOptions) -> None:
     """Print the statistics."""
-    options.refuse_together("since", "month")
-    options.refuse_together("everywhere", "project")
+    options.refuse_combination("since", "month")
+    options.refuse_combination("everywhere", "project")
     day = (
         clock.format_timestamp(time_of_option(options.since))[:10] if options.since else ""
     )  # "" for all days
@@ -73,7 +73,9 @@ def print_stats(options: StatsOptions) -> None:
         "months": found.months,
         "savings": found.savings,
         "stretches": found.stretches,
-        "hooks": [With(row, {"median_ms": row.median, "p95_ms": row.high}) for row in found.hooks],
+        "hooks": [
+            WithFields(row, {"median_ms": row.median, "p95_ms": row.high}) for row in found.hooks
+        ],
         "state": state,
         "threshold": priced,
         "assumed": ASSUMED if priced else "",
@@ -159,7 +161,7 @@ def _stats_text(found: Figures, state: Sequence[FolderSize], heading: str) -> st
         )
         for row in found.savings
     ]
-    tables.append(column_table(made_heads, savings, words=2))
+    tables.append(column_table(made_heads, savings, left_aligned=2))
     stretches = [
         (
             plain_line(row.kind),
@@ -180,7 +182,9 @@ def _stats_text(found: Figures, state: Sequence[FolderSize], heading: str) -> st
         )
         for row in found.hooks
     ]
-    tables.append(column_table(("HOOK", "WHOSE", "TIMES", "MEDIAN", f"{HIGH} %"), hooks, words=2))
+    tables.append(
+        column_table(("HOOK", "WHOSE", "TIMES", "MEDIAN", f"{HIGH} %"), hooks, left_aligned=2)
+    )
     sizes = ", ".join(
         f"{plain_line(part.name)} {size_text(part.size)}"
         for part in state[:SHOWN_PARTS]

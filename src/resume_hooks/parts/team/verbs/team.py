@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from resume_hooks.cli.options import current_folder, locate_session, time_of_option
 from resume_hooks.cli.output import facts_table
-from resume_hooks.cli.start_client import become_client, start_of_session
+from resume_hooks.cli.start_client import become_client, client_start
 from resume_hooks.clock import format_minute
 from resume_hooks.errors import UsageError
 from resume_hooks.parts.team import membership, sharing, team_file
@@ -160,7 +160,7 @@ def resume(options: ResumeOptions) -> None:
     )
     if options.start and not options.dry_run:
         become_client(
-            start_of_session(came.session_id, made.file or made.parent_file, home, options.where)
+            client_start(came.session_id, made.file or made.parent_file, home, options.where)
         )
 
 
@@ -189,8 +189,8 @@ def forget(options: ForgetOptions) -> None:
     team = membership.required(options.where)
     with connected(team.service) as db:
         session = named_team_session(options.locator, db, mine=True)
-        agreed = options.agreed(
-            f"Forget '{session.title}' ({session.session_id}), for good?", asks=asks
+        agreed = options.confirm_write(
+            f"Forget '{session.title}' ({session.session_id}), for good?", is_asking=asks
         )
         if agreed:
             copies = sharing.forget_on_server(session.session_id, db, options.where)

@@ -121,7 +121,7 @@ def member(options: MemberOptions) -> None:
     said = {"keep": "is", "retire": "is retired", "give": "is retired", "remove": "is removed"}[
         options.change
     ]
-    agreed = options.agreed(f"{options.change.title()} {options.login}?", asks=asks)
+    agreed = options.confirm_write(f"{options.change.title()} {options.login}?", is_asking=asks)
     text = "Nothing was changed."
     if agreed:
         with connected(membership.required(options.where).service) as db:
