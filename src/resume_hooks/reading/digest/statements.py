@@ -329,13 +329,18 @@ def entries_of_todos(
 
 
 def entries_of_answers(facts: LineageFacts) -> Iterator[DigestEntry]:
-    """The user's answers to questions, the latest first."""
+    """The user's answers to questions, the latest first; an older one to the same question names the newer."""
+    newer: dict[str, RecordPlace] = {}
     for said in sorted(facts.answers, key=lambda said: -said.place.order):
         if said.place in facts.strangers:
             continue
-        chosen = said.text.rpartition(" -> ")[2]
+        asked, _, chosen = said.text.rpartition(" -> ")
+        place = newer.setdefault(asked, said.place)
+        note = ""
+        if place != said.place and place.session_id == said.place.session_id:
+            note = f"superseded at :{place.number}"
         if len(chosen) <= CHOICE and not _asks_back(chosen):  # else it is talk, and stands there
-            yield make_entry(said.text, said.place, most=ANSWER)
+            yield make_entry(said.text, said.place, note, most=ANSWER)
 
 
 def _asks_back(chosen: str) -> bool:
