@@ -39,9 +39,9 @@ def elsewhere(make: Callable[..., object], *arguments: object, **named: object) 
 
 
 class Bench:
-    """A throw-away home with one 50 MB session and 2,000 others, and the commands that are timed in it."""
+    """A throw-away home with one session of ``size`` bytes and others, and the commands that are timed in it."""
 
-    def __init__(self, scratch: Path) -> None:
+    def __init__(self, scratch: Path, *, files: int = FILES, size: int = BIG) -> None:
         self.work = scratch / "work"
         self.work.mkdir()
         self.plugin = scratch / "plugin"
@@ -59,12 +59,12 @@ class Bench:
         folder = scratch / ".claude" / "projects" / project_key(str(self.work))
         self.session = folder / f"{SESSION}.jsonl"
         self.compacted = folder / f"{COMPACTED}.jsonl"
-        elsewhere(generate_home, str(scratch / ".claude"), FILES, FILES * 100_000)
-        elsewhere(generate_session, str(self.session), BIG, cwd=str(self.work))
+        elsewhere(generate_home, str(scratch / ".claude"), files, files * 100_000)
+        elsewhere(generate_session, str(self.session), size, cwd=str(self.work))
         elsewhere(
             generate_session,
             str(self.compacted),
-            BIG,
+            size,
             cwd=str(self.work),
             compacted_bytes=FULL,
             days=1,
