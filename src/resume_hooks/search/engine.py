@@ -1,4 +1,4 @@
-"""Search as one call: the index is brought up to date, the words are looked up, the best turns are read."""
+"""Search as one call: update the index, look the words up, read the best turns."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ from resume_hooks.transcripts.head_tail import HeadTail
 if TYPE_CHECKING:
     from resume_hooks.search.index.update import Progress
 
-MOST_LATEST = 5_000  # records that are looked at where only their kind was asked for
-MOST_PROVISIONAL = 5  # sessions that are told of those that hold the words and are not indexed yet
-NAMED = 4  # words that an answer names of many
+MOST_LATEST = 5_000  # records to check if only their kind was requested
+MOST_PROVISIONAL = 5  # unindexed sessions with the words that an answer lists
+NAMED = 4  # the maximum number of words in a list
 
 
 class Searcher:
-    """Searches an open index within a scope, as often as asked.
+    """Searches of an open index in one scope.
 
-    What no word changes is looked up once.
+    Lookups that do not depend on the words are done once.
     """
 
     def __init__(self, index: OpenIndex, scope: Scope, where: Where) -> None:
@@ -55,11 +55,11 @@ class Searcher:
     def search(
         self, queries: Sequence[Query], most: int, *, reads: int = MOST_READ
     ) -> SearchResult:
-        """The ``most`` best hits for a question in one or several wordings.
+        """Return the ``most`` best hits for a question in one or several wordings.
 
-        For phrases ``reads`` records are read.
+        At most ``reads`` records are read for phrases.
         """
-        # What is not indexed yet, but for the session that asks: it holds its question.
+        # Files not indexed yet, except those of the asking session, which contain the question.
         late = []
         for file in self._index.unread:
             if _session_of(file) != self._scope.asking:
@@ -92,9 +92,9 @@ class Searcher:
     def _best_of_all(
         self, queries: Sequence[Query], most: int, reads: int, later: Collection[Term]
     ) -> tuple[Best, str]:
-        """The best hits in all files, and how the queries were taken there.
+        """Return the best hits in all files, and how the queries were interpreted.
 
-        Where so many headless runs fit that they hide the rest, the rest is searched once more.
+        If headless runs hide other hits, the other files are searched again alone.
         """
         ordinary_files = self._entered.files
         best, how = self._best(queries, most, reads, ordinary_files | self._entered.headless, later)
@@ -108,21 +108,21 @@ class Searcher:
     def _count_unread(
         self, late: Sequence[UnreadFile], terms: Sequence[Term], later: Collection[Term]
     ) -> int:
-        """How many files that are not indexed yet may hold what is meant, of which nobody can tell.
+        """Return the number of unindexed files that may contain a match, but could not be checked.
 
-        ``later`` are the ``terms`` that the ``late`` ones hold.
+        ``later`` are the ``terms`` in the ``late`` files.
         """
         looked = [file for file in late if file.held is not None]
         if looked and not all(
             term.exact or term in later or self._terms.strictly(term).known for term in terms
         ):
-            # Files without any of the terms may hold what a misspelled word means.
+            # A file without any of the terms may contain the word of a misspelled one.
             looked = [file for file in looked if file.held]
         return len(self._index.unread) - len(looked)
 
     def _suggestions(self, found: SearchResult) -> tuple[str, ...]:
-        """What a question may be asked with that nothing is close to."""
-        from resume_hooks.search.suggestions import suggested  # what is found well needs none
+        """Return words to add to a question without close hits."""
+        from resume_hooks.search.suggestions import suggested  # needed only without close hits
 
         lookups = []
         for query in found.queries:
@@ -142,9 +142,9 @@ class Searcher:
         files: frozenset[int],
         later: Collection[Term],
     ) -> tuple[Best, str]:
-        """The best hits in some files, and how the queries were taken there.
+        """Return the best hits in some files, and how the queries were interpreted.
 
-        Files not indexed yet hold ``later``.
+        ``later`` are the terms in files that are not indexed yet.
         """
         if files not in self._groups:
             within = limits(
@@ -190,12 +190,12 @@ def search_index(
     limit: float = float("inf"),
     progress: Progress | None = None,
 ) -> SearchResult:
-    """The ``most`` best hits for ``words`` in ``scope``, of an index brought up to date within ``limit`` seconds.
+    """Return the ``most`` best hits for ``words`` in ``scope``, after updating the index for up to ``limit`` seconds.
 
-    ``also`` are further wordings of the same question: what several of them find well comes first.
+    ``also`` are other wordings of the same question: turns that several of them find well come
+    first.
 
-    UsageError where nothing in the words can be looked up, or where there is neither a word nor a
-    narrow scope.
+    Raise UsageError if no word can be looked up, or without words in a scope that is not narrow.
     """
     queries = [parse_query(words), *(parse_query([text]) for text in also)]
     if not all(query.terms for query in queries) and not scope.narrow:
@@ -221,7 +221,7 @@ def in_index(
     limit: float,
     progress: Progress | None,
 ) -> SearchResult:
-    """What a search comes to in an index brought up to date within ``limit`` seconds, what is ``sought`` first."""
+    """Return the result of a search after updating the index for up to ``limit`` seconds, ``sought`` files first."""
 
     def search_opened() -> SearchResult:
         needed = needed_folders(scope, where)
@@ -232,14 +232,14 @@ def in_index(
 
     try:
         return search_opened()
-    except IndexDamaged:  # it is removed by now, and is made anew
+    except IndexDamaged:  # the damaged index was deleted and is rebuilt
         return search_opened()
 
 
 def sought(queries: Sequence[Query], scope: Scope, where: Where) -> Sought | None:
-    """What is looked for in files that are not indexed yet.
+    """Return the words to look for in files that are not indexed yet.
 
-    None where nothing but their kind was asked for.
+    Return None if only the kind of record was requested.
     """
     terms = []
     for query in queries:
@@ -255,7 +255,7 @@ def _session_of(unread: UnreadFile) -> str:
 
 
 def _terms_held(files: Sequence[UnreadFile], terms: Sequence[Term]) -> set[Term]:
-    """The terms that stand in some of these files."""
+    """Return the terms that are in some of these files."""
     held = set[int]()
     for file in files:
         held.update(file.held or ())
@@ -263,7 +263,7 @@ def _terms_held(files: Sequence[UnreadFile], terms: Sequence[Term]) -> set[Term]
 
 
 def _provisional(files: Sequence[UnreadFile], terms: Sequence[Term]) -> Iterator[Provisional]:
-    """The sessions that hold some of the words and are not indexed yet, what holds most first."""
+    """Yield the sessions that contain some of the words but are not indexed yet, most words first."""
     names = [term.name for term in terms]
     known = set[str]()
     for unread in files:
@@ -272,18 +272,18 @@ def _provisional(files: Sequence[UnreadFile], terms: Sequence[Term]) -> Iterator
             known.add(session_id)
             words = dict.fromkeys(name for number, name in enumerate(names) if number in held)
             missing = tuple(name for name in dict.fromkeys(names) if name not in words)
-            with contextlib.suppress(SessionNotFound):  # gone since
+            with contextlib.suppress(SessionNotFound):  # deleted in the meantime
                 yield Provisional(
                     session_id, file.path, HeadTail(file.path).title, tuple(words), missing
                 )
 
 
 def _how(wording: Wording, best: Best, later: Collection[Term]) -> Iterator[str]:
-    """How a query was taken: what stands for words that are nowhere, and what was left out."""
+    """Yield how a query was interpreted: the words that replace missing ones, and omitted words."""
     for lookup in wording.lookups:
         if lookup.how == "nowhere" or (
             not best.hits and lookup.how != "word"
-        ):  # other projects' words are no help
+        ):  # words from other projects do not help
             if lookup.term not in later:
                 yield f"no match for {lookup.term.name}"
         elif lookup.how != "word":

@@ -1,6 +1,6 @@
-"""Hits: turns as they are shown, each with its reference, its words in context, and the sessions that hold it.
+"""Hits: turns with a reference, their words in context, and the sessions that contain them.
 
-A record that can't be read any more makes no hit.
+A record that can no longer be read is not a hit.
 """
 
 from __future__ import annotations
@@ -29,31 +29,32 @@ from resume_hooks.search.roles import ROLES
 from resume_hooks.search.sources import Sources
 
 WIDTH = 260  # characters of a snippet
-LOOKED_AT = 20  # turns whose texts are read so that those with the words close together come first
-TRIED = 4  # records of a turn that are read until one is still there
+LOOKED_AT = 20  # turns whose texts are read to rank those with nearby words first
+TRIED = 4  # records of a turn to try until one can be read
 MOST_HEADLESS = (
-    3  # hits in headless runs of one question; a program may have asked the same a thousand times
+    3  # hits in headless runs of one question, because a program may ask the same a thousand times
 )
-MOST_READ = 2_000  # records that are read in search of an exact phrase
-MOST_BYTES = 128 * 1024 * 1024  # bytes of them
-STRONG, FAIR = 0.6, 0.25  # confidences from which on a hit is called so
-FIRST = 2.0  # the score of what stands first among turns and records; a phrase that is there is as sure as that
-SHORT_QUERY, LONG_QUERY = 5, 12  # terms below and above which their number tells no more
-NEARNESS = 0.5  # what standing close together adds to a turn's score, at most
-AS_TYPED = 0.5  # what having every word in the very form that was typed adds to it
+MOST_READ = 2_000  # records to read for an exact phrase
+MOST_BYTES = 128 * 1024 * 1024  # bytes of these records
+STRONG, FAIR = 0.6, 0.25  # the minimum confidence of a strong and of a fair hit
+# the score of the first place among turns and records; a turn with the phrase is as certain
+FIRST = 2.0
+SHORT_QUERY, LONG_QUERY = 5, 12  # a question's number of terms counts only between these limits
+NEARNESS = 0.5  # the maximum bonus of nearby words, as a share of a turn's score
+AS_TYPED = 0.5  # the bonus if every word has the typed form, as a share of the score
 
 
 class Hit(NamedTuple):
-    """A turn that answers a search, by its best record.
+    """A turn that answers a search, with its best record.
 
-    ``reference`` is ``<session>[/agent-<id>]:<line>``, ``short`` the same with as much of the id as
-    is needed; a sub-agent whose session is gone goes by its path. ``file`` holds the record,
-    ``session_file`` is its session's; ``agent`` is whose that is, ``resume`` the command that goes
-    on in it. ``sessions`` are all that hold the record, the first one first; ``same`` counts its
-    other turns with the same text. ``words`` were found in the turn, ``missing`` were not;
-    ``found_by`` are the numbers from 1 of the wordings that found it, where there were several.
-    ``confidence`` is the measured probability that it answers, 0 to 1; ``strength`` says that in a word.
-    ``headless``: of a run of one question.
+    ``reference`` is ``<session>[/agent-<id>]:<line>``; ``short`` has the shortest unique id. A
+    sub-agent whose session is gone is named by its path. ``file`` contains the record,
+    ``session_file`` is the file of its session, ``agent`` its agent, ``resume`` the command that
+    resumes it. ``sessions`` are all sessions with the record, original first. ``same`` is the
+    number of the session's other turns with the same text. ``words`` were found in the turn,
+    ``missing`` were not. If there were several wordings, ``found_by`` has the numbers, from 1, of
+    those that found it. ``confidence`` is the measured probability that it answers, 0 to 1;
+    ``strength`` is that as a word. ``headless`` means that its session is a run of one question.
     """
 
     reference: str
@@ -83,9 +84,9 @@ class Hit(NamedTuple):
 
 
 class _HitText(NamedTuple):
-    """The text of a turn's best record that can be read; ``copies`` are all that say the same, the oldest first.
+    """The text of a turn's best readable record; ``copies`` are all records with the same text, oldest first.
 
-    ``found`` are the wordings that found it, the one that it is shown by first.
+    ``found`` are the wordings that found the turn, the displayed one first.
     """
 
     found: list[Found]
@@ -96,9 +97,9 @@ class _HitText(NamedTuple):
 
 
 class Best(NamedTuple):
-    """The best hits; ``total`` turns fit, or more of them where ``more`` could not be read.
+    """The best hits of ``total`` matching turns; ``more`` if some could not be read.
 
-    ``passed_over`` are the headless runs of which turns fit that are not shown.
+    ``passed_over`` are the headless runs whose matching turns are not shown.
     """
 
     hits: list[Hit]
@@ -108,7 +109,7 @@ class Best(NamedTuple):
 
 
 class Wording:
-    """One way in which was asked: a query, what the index has of its terms, and how they are found in texts."""
+    """A wording of the question: its query, the lookups of its terms, and how to find them in texts."""
 
     def __init__(self, query: Query, lookups: Sequence[Lookup]) -> None:
         self.query = query
@@ -122,23 +123,23 @@ class Wording:
 
     @property
     def uncertain(self) -> bool:
-        """Whether only texts tell what it finds."""
+        """Whether a match must be verified in the text."""
         return bool(self.phrases or self.without)
 
     @property
     def is_capped(self) -> bool:
-        """Whether one of its phrases stands in more records than are read."""
+        """Whether one of its phrases may be in more records than are read."""
         return any(lookup.term.exact and lookup.rows > PHRASED for lookup in self.lookups)
 
     def part(self, terms: Collection[int]) -> float:
-        """The part of the query that some of its terms are, by what finding each tells; 0 to 1."""
+        """Return the share of the query that some of its terms make up by weight, 0 to 1."""
         whole = sum(lookup.weight for lookup in self.lookups)
         if whole:
             return sum(self.lookups[place].weight for place in terms) / whole
         return 1.0
 
     def as_typed(self, text: Text) -> float:
-        """The part of the query that a text has in the very form that was typed."""
+        """Return the share of the query that a text contains in the typed form."""
         low = text.low[:REACH]
         return self.part(
             [place for place, word in enumerate(self._typed) if word.place_in(low) >= 0]
@@ -146,11 +147,11 @@ class Wording:
 
 
 class Hits:
-    """Makes hits of the turns that were found in some wordings.
+    """The conversion of ranked turns into hits.
 
-    For phrases it reads ``most_read`` records.
+    It reads at most ``most_read`` records for phrases.
 
-    Of files of ``headless`` runs it shows a few turns.
+    It shows only a few turns from the files of ``headless`` runs.
     """
 
     def __init__(
@@ -167,7 +168,7 @@ class Hits:
         self._last_byte = sources.size + MOST_BYTES
 
     def best(self, turns: Sequence[Sequence[Found]], limit: int) -> Best:
-        """The ``limit`` best of ranked turns, those with the words close together first."""
+        """Return the ``limit`` best of ranked turns, those with nearby words first."""
         texts: dict[tuple[str, str], _HitText] = {}  # by session and snippet
         copies = Counter[tuple[str, str]]()
         places: set[tuple[int, int]] = set()
@@ -180,7 +181,7 @@ class Hits:
             if len(texts) >= enough or self._left <= 0 or self._sources.size > self._last_byte:
                 break
             if seen >= 2 * enough and not uncertain:
-                break  # the same over and over
+                break  # many turns with the same text
             seen += 1
             record = turn[0].turn.records[0]
             headless = record.file in self._headless
@@ -189,7 +190,7 @@ class Hits:
             elif (text := self._turn_text(turn)) is not None:
                 of_headless += headless
                 first = text.copies[0]
-                if (first.file, first.line) not in places:  # else a copy brought it before
+                if (first.file, first.line) not in places:  # else a copy of it was a hit before
                     places.add((first.file, first.line))
                     said = (self._sources.session_of(first), text.snippet.text)
                     texts.setdefault(said, text)
@@ -202,7 +203,7 @@ class Hits:
         return Best(hits, total, beyond or (uncertain and unread > 0), frozenset(passed_over))
 
     def _turn_text(self, turn: Sequence[Found]) -> _HitText | None:
-        """A turn by the first wording that its texts bear out; None where none is."""
+        """Return a turn's text for its best wording that the text confirms, or None if there is none."""
         shown: tuple[Posting, Text, int] | None = None
         found = []
         for way in turn:
@@ -225,9 +226,9 @@ class Hits:
         return _HitText(found, record, snippet, score, self._sources.copies(record))
 
     def _first_readable(self, way: Found) -> tuple[Posting, Text, int] | None:
-        """The first record of a turn that can be read, its text, and where in it a phrase is.
+        """Return a turn's first readable record, its text, and the position of a phrase in it.
 
-        It has one of the phrases if there are any; all must be in the turn.
+        The record contains at least one of the phrases, and the turn contains all of them.
         """
         best: tuple[Posting, Text, int] | None = None
         wording = self._wordings[way.wording]
@@ -253,10 +254,9 @@ class Hits:
         return best
 
     def _without_secrets(self, record: Posting, snippet: Snippet, wording: Wording) -> Snippet:
-        """The snippet of a record as it may be shown: secrets go before anything is cut, and its words are marked anew.
+        """Return a record's snippet without secrets, which are removed before the text is cut.
 
-        Of a record that is too large to be looked at whole, what is found in the snippet alone
-        goes.
+        In a record that is too large to check, only the snippet's own secrets are removed.
         """
         words = self._sources.words(record) or ""
         known = Redactor([words] if len(words) <= REACH else [])
@@ -269,7 +269,7 @@ class Hits:
         return snippet_of(shown_text(clean), wording.marker, WIDTH)
 
     def _hit(self, text: _HitText, same: int) -> Hit:
-        """The hit of a text; ``same`` further turns of its session say the very same."""
+        """Return the hit of a text; ``same`` is the number of the session's other turns with it."""
         first = self._sources.nearest(text.copies)
         file = self._sources.file(first)
         if file is None:
@@ -329,12 +329,12 @@ class Hits:
 def certainty(
     turn: float, record: float, near: float, terms: int, score: float, wordings: int
 ) -> float:
-    """How likely a hit answers, 0 to 1.
+    """Return the probability that a hit answers, 0 to 1.
 
-    By the parts of the query that its turn and its best record, or the title given there, have, how
-    near its words stand, how many ``terms`` were asked for, and the turn's ``score``, which grows
-    with the ``wordings`` that found it. Fitted by logistic regression to one half of the questions
-    in benchmarks/recall; the other half tells its worth.
+    It depends on the shares of the query in the turn and in its best record or title, on the
+    nearness of the words, on the number of ``terms``, and on the turn's ``score``, which grows with
+    the ``wordings`` that found it. The weights come from a logistic regression on half of the
+    questions in benchmarks/recall, and were tested on the other half.
     """
     telling = min(max(terms, SHORT_QUERY), LONG_QUERY) / LONG_QUERY
     away = (
@@ -350,7 +350,7 @@ def certainty(
 
 
 def strength(confidence: float) -> Literal["strong", "fair", "weak"]:
-    """A confidence in a word."""
+    """Return the word for a confidence."""
     if confidence >= STRONG:
         return "strong"
     if confidence >= FAIR:

@@ -1,7 +1,7 @@
-"""The sessions of a project, or of all, newest first: what their two ends tell, whatever their size.
+"""The sessions of a project, or of all, newest first, from the two ends of their files.
 
-Left out: stubs, sub-agents, files that nobody asked anything in, children that gave way to others,
-and (unless asked for) helpers: headless runs of one question. The middle of a file is never read.
+Omitted are stubs, sub-agents, files without a prompt, replaced children, and, by default, helpers:
+headless runs of one question. The middle of a file is never read.
 """
 
 from __future__ import annotations
@@ -76,16 +76,16 @@ class ListedSession(NamedTuple):
 
     @property
     def tokens(self) -> int | None:
-        """Tokens of context in use, None where nothing tells them."""
+        """The tokens of the context, or None if unknown."""
         if self.context.kind == UNKNOWN:
             return None
         return self.context.tokens
 
     @property
     def percent(self) -> int | None:
-        """Used share of the client's limit, 0 to 100 and more.
+        """The used share of the client's limit in per cent.
 
-        None where the tokens are not known.
+        None if the tokens are unknown.
         """
         if self.context.kind == UNKNOWN:
             return None
@@ -100,12 +100,12 @@ def list_project(
     helpers: bool = False,
     everyone: bool = False,
 ) -> Iterator[ListedSession]:
-    """The sessions of the project of ``cwd``, its repository's worktrees among them, or of all.
+    """Yield the sessions of the project of ``cwd``, with its repository's worktrees, or of all projects.
 
-    Newest first.
+    The newest come first.
 
-    Those of this client, or of ``everyone``; after them come those of which the prompts alone are
-    left. Lazy: what is not asked for is not read. ``helpers`` are runs of one question.
+    Include other agents' sessions if ``everyone``; sessions with only their prompts come last.
+    Files are read lazily. ``helpers`` are runs of one question.
     """
     project = None if everywhere else project_of_folder(cwd, where)
     stores = opened_stores(where, everyone=everyone)
@@ -114,9 +114,9 @@ def list_project(
 
 
 class ListingPage(NamedTuple):
-    """A part of a listing: ``more`` follows it; ``files`` were there to be looked at, before any was left out.
+    """A page of a listing: ``more`` if others follow; ``files`` is the number of candidate files.
 
-    ``helpers`` are the headless runs that were left out on the way to its last row.
+    ``helpers`` is the number of headless runs omitted before its last row.
     """
 
     rows: list[ListedSession]
@@ -134,11 +134,12 @@ def listing_page(
     helpers: bool = False,
     expiring: bool = False,
 ) -> ListingPage:
-    """``limit`` rows (0 for all) after the first ``offset`` ones, of a project or of all.
+    """Return ``limit`` rows (0 for all) after the first ``offset`` ones, of a project or of all.
 
-    Newest first.
+    The newest come first.
 
-    Only the ``expiring`` ones: what the client may delete within seven days, the first to go first.
+    With ``expiring``, return those that the client may delete within seven days, the earliest
+    first.
     """
     files = candidates(project, look.where, look.store)
     if expiring:
@@ -151,7 +152,7 @@ def listing_page(
 def candidates(
     project: Project | None, where: Where, store: SessionStore | None = None
 ) -> list[SessionFile]:
-    """The files that may be sessions of a project, None for all; newest first."""
+    """Return the files that may be sessions of a project, or of all if None; newest first."""
     sessions = store or LocalStore(where)
     return sessions.sessions(
         None if project is None else project.folder_names(where, sessions.projects)
@@ -159,9 +160,9 @@ def candidates(
 
 
 class SessionLister:
-    """What rows take from outside of their files, read once: links, running clients, settings, the index.
+    """The data for rows from outside of their files, read once: links, running clients, settings, the index.
 
-    ``helpers`` counts the headless runs that were left out so far.
+    ``helpers`` counts the headless runs omitted so far.
     """
 
     def __init__(self, cwd: str, where: Where, store: SessionStore | None = None) -> None:
@@ -177,23 +178,22 @@ class SessionLister:
 
     @functools.cached_property
     def _known_turns(self) -> dict[tuple[str, int, int], int]:
-        # SQLite takes 10 ms to load, which only a session that is longer than its ends has to wait
-        # for.
+        # SQLite takes 10 ms to load; only a session longer than its ends needs it.
         from resume_hooks.search.index.database import known_turns
 
         return known_turns(self.where)
 
     def _turns(self, path: str, ends: HeadTail) -> int | None:
-        """The turns of a session, by its ends if they are all of it.
+        """Return the turns of a session, from its ends if they contain all.
 
-        None where the index doesn't know it as it is.
+        Return None if the index does not have its current state.
         """
         if ends.whole is not None:
             return ends.prompts
         try:
             status = os.stat(path)
         except OSError:
-            return None  # gone since it was listed
+            return None  # deleted after it was listed
         return self._known_turns.get((path, status.st_size, status.st_mtime_ns))
 
     def along(
@@ -204,9 +204,9 @@ class SessionLister:
         helpers: bool = False,
         skip: int = 0,
     ) -> Iterator[ListedSession]:
-        """The rows of these files, in their order, of copies the first.
+        """Yield the rows of these files in order; of copies, only the first.
 
-        Those that are gone by now are left out.
+        Deleted files are omitted.
 
         The first ``skip`` ones are only counted, which takes a third of the time.
         """
@@ -225,9 +225,9 @@ class SessionLister:
                         yield row
 
     def at(self, session: SessionFile, project: Project | None) -> ListedSession | None:
-        """The row of a session; None where lists leave it out.
+        """Return the row of a session, or None if lists omit it.
 
-        SessionNotFound where it can't be read.
+        Raise SessionNotFound if it cannot be read.
         """
         found = self._listed_ends(session, project, helpers=False)
         if found is None:
@@ -237,7 +237,7 @@ class SessionLister:
     def _listed_ends(
         self, session: SessionFile, project: Project | None, *, helpers: bool
     ) -> tuple[HeadTail, Agent] | None:
-        """The ends of a session that is to be listed, and whose it is."""
+        """Return the ends of a session to list, and its agent."""
         agent = agent_of(session, self.where)
         ends = agent.ends(session.path)
         is_helper = ends.is_helper and ends.says_something
@@ -286,7 +286,7 @@ class SessionLister:
         )
 
     def _context(self, session: SessionFile, ends: HeadTail) -> ContextSize:
-        """How full a session is: by its ends, or as ``Session.context`` where these can't tell it."""
+        """Return a session's context from its ends, or like ``Session.context`` if they are not enough."""
         if ends.first_records:
             stated = tokens.stated_size_in(ends.first_records[0])
         else:
@@ -301,20 +301,20 @@ class SessionLister:
             return Session.of(session, self.where).context
         if context is None:
             context = ContextSize.of(0, window, UNKNOWN)
-        # The settings that name a window are read once for each folder and model.
+        # The settings that set a window are read once for each folder and model.
         key = ends.cwd, ends.model, known
         if key not in self._windows_set:
             self._windows_set[key] = window_set(ends, known, self.where)
         return in_window(context, ends, self._windows_set[key])
 
     def goes_soon(self, session: SessionFile) -> bool:
-        """Whether the client may delete a session within seven days."""
+        """Check whether the client may delete a session within seven days."""
         kept = self._kept_days if session.agent == NAME else None
         return kept is not None and session.mtime + kept * DAY < self._now + SOON
 
 
 def short_ids(rows: Sequence[ListedSession], where: Where) -> list[str]:
-    """The id of each row, as short as it can be among the sessions of this machine."""
+    """Return the shortest unique id of each row on this machine."""
     others = set()
     for row in rows:
         if row.agent != NAME:

@@ -1,7 +1,7 @@
-"""What was typed: words, "exact phrases", -what must not be there, and words about time ("in June", "last week").
+"""The typed question: words, "exact phrases", -excluded words, and words about time ("in June", "last week").
 
-Anything can be typed; what means nothing is searched as words. No part of it is ever taken for
-syntax of an index. Words about time are a hint about when something was said.
+Any text is valid; text without a meaning is searched as words. No part of it is read as an index's
+query syntax. Words about time only hint at the time of the turn.
 """
 
 from __future__ import annotations
@@ -66,14 +66,14 @@ _HINT = rf"""
     """
 
 MOST_TERMS = 32
-"""Terms of a query that are looked at.
+"""The maximum number of terms in a query.
 
-A pasted page has thousands, and its first words tell what it is about.
+A pasted page has thousands, and its first words tell its topic.
 """
 
-MOST_TOKENS = 24  # tokens of a term that are looked up; of a longer phrase the texts decide
-MOST_LETTERS = 1_000  # characters of a term that are cut into tokens
-LONGEST_NAME = 60  # characters of a term where it is named in an answer
+MOST_TOKENS = 24  # tokens of a term to look up; a longer phrase is verified in the texts
+MOST_LETTERS = 1_000  # characters of a term to split into tokens
+LONGEST_NAME = 60  # characters of a term in an answer
 COMMON = frozenset(
     """a about again all also am an and any are as at be because been before but by can conversation could day did
     discussed do does doing earlier find for from get got had has have he how i if in into is it its just last me month
@@ -81,34 +81,34 @@ COMMON = frozenset(
     something still talked tell than that the their them then there these they thing things this those time to today
     too up us very was we week were what when where which who why will with would yesterday you your""".split()  # noqa: SIM905
 )
-"""Words of questions that tell nothing of what is asked for.
+"""Words of questions that say nothing about their topic.
 
-They count only where nothing else was typed.
+They count only if there are no others.
 """
 
 _PIECE = re.compile(r'(?P<minus>-(?!-))?(?:"(?P<phrase>[^"]*)"?|(?P<word>[^\s"]+))')
-"""A piece of what was typed.
+"""A piece of the typed question.
 
-Two dashes begin an option of some program, which is a word like others.
+Two dashes begin a program's option, which is a word like others.
 """
 
 _QUOTES = str.maketrans("\u201c\u201d\u201e\u201f\u00ab\u00bb", '""""""')
-"""What keyboards and editors make of quotation marks."""
+"""Quotation marks of keyboards and editors, with their plain form."""
 
 
 class Period(NamedTuple):
-    """From ``start`` to before ``end``, seconds since the epoch."""
+    """The time from ``start`` to just before ``end``, in seconds since the epoch."""
 
     start: float
     end: float
 
     def holds(self, time: int) -> bool:
-        """Whether a time lies in it."""
+        """Check whether a time is in the period."""
         return self.start <= time < self.end
 
     @property
     def text(self) -> str:
-        """The days of it, as an answer names them."""
+        """The days of the period, for an answer."""
         if not self.start:
             return f"before {datetime.fromtimestamp(self.end, UTC).date()}"
         first, last = (
@@ -120,11 +120,11 @@ class Period(NamedTuple):
 
 
 def hint_in(text: str, now: float) -> tuple[str, Period | None]:
-    """A question without its words about time, and what they mean as of ``now``.
+    """Return a question without its words about time, and the period that they mean as of ``now``.
 
-    None without such words.
+    Return None as the period if there are no such words.
 
-    What is quoted, and dates that are parts of names, are not words about time.
+    Quoted words, and dates in names, are not words about time.
     """
     if not _may_hint(text):
         return text, None
@@ -136,7 +136,7 @@ def hint_in(text: str, now: float) -> tuple[str, Period | None]:
         span = _named_span(
             {name: words.lower() for name, words in found.groupdict().items() if words}, now
         )
-    except (ValueError, OverflowError):  # the 31st of February
+    except (ValueError, OverflowError):  # such as the 31st of February
         return text, None
     if span.end <= 0:
         return text, None
@@ -147,9 +147,9 @@ def hint_in(text: str, now: float) -> tuple[str, Period | None]:
 
 
 def _may_hint(text: str) -> bool:
-    """Whether there is a word about time, or a number.
+    """Check whether there is a word about time, or a number.
 
-    Else the expression, which takes 3 ms to make, is not needed.
+    Otherwise the pattern, which takes 3 ms to compile, is not needed.
     """
     low = text.casefold()
     is_dated = any(letter.isdigit() for letter in low) or any(name in low for name in _NAMED_TIMES)
@@ -177,14 +177,14 @@ def _named_period(told: dict[str, str], today: datetime) -> Period | None:
     if name := told.get("alone"):
         return _month(
             today.year - (_MONTH[name] > today.month), _MONTH[name]
-        )  # the last one that there was
+        )  # the most recent one
     if year := told.get("only"):
         return Period(_month(int(year), 1).start, _month(int(year), 12).end)
     return None
 
 
 def _counted_period(told: dict[str, str], today: datetime) -> Period:
-    """Some days, about as long ago as is told."""
+    """Return the days around a number of days or weeks ago."""
     if count := told.get("count") or told.get("count2"):
         days = _UNITS[told.get("unit") or told["unit2"]]
         return _days(
@@ -206,7 +206,7 @@ def _month(year: int, month: int) -> Period:
 
 
 class Term(NamedTuple):
-    """A word or phrase as it was typed, and its ``forms`` in the index: for each token the whole, then its parts."""
+    """A word or phrase as typed, and its ``forms`` in the index: for each token the whole, then its parts."""
 
     text: str
     forms: tuple[tuple[str, ...], ...]
@@ -214,7 +214,7 @@ class Term(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The term on a line, in quotes if it is a phrase, as answers name it."""
+        """The term for a line of an answer, in quotes if it is a phrase."""
         short = collapse_line(plain_line(self.text), LONGEST_NAME)
         if self.exact:
             return f'"{short}"'
@@ -222,7 +222,7 @@ class Term(NamedTuple):
 
 
 class Query(NamedTuple):
-    """What to look for, what must not be there, and when it may have been said."""
+    """The words to look for, the excluded ones, and the time that the question hints at."""
 
     text: str
     terms: tuple[Term, ...]
@@ -231,18 +231,18 @@ class Query(NamedTuple):
 
 
 def parse_query(words: Sequence[str], now: float | None = None) -> Query:
-    """The query that words of a command line make.
+    """Parse the words of a command line into a query.
 
     A word with spaces among others was quoted in the shell.
 
-    A single one with spaces is a whole question. UsageError where nothing in it can be looked up.
+    A single word with spaces is a whole question. Raise UsageError if no word can be looked up.
     """
     text = " ".join(
         _quote_typed(word.translate(_QUOTES), alone=len(words) == 1) for word in words
     ).strip()
     told, when = hint_in(text, time.time() if now is None else now)
     wanted, excluded = _terms(told)
-    if when and not wanted:  # then it is what is asked for, not a hint
+    if when and not wanted:  # then the time itself is the question, not a hint
         wanted, excluded = _terms(text)
     telling = []
     for term in wanted:
@@ -261,9 +261,10 @@ def parse_query(words: Sequence[str], now: float | None = None) -> Query:
 
 
 def _quote_typed(word: str, *, alone: bool) -> str:
-    """A word of the command line.
+    """Return a word of the command line.
 
-    One with spaces was quoted in the shell, unless it is the whole question.
+    Put one with spaces in quotes, because it was quoted in the shell, unless it is the whole
+    question.
     """
     if alone or '"' in word or len(word.split()) < 2:
         return word
@@ -273,7 +274,7 @@ def _quote_typed(word: str, *, alone: bool) -> str:
 
 
 def _terms(text: str) -> tuple[list[Term], list[Term]]:
-    """What is wanted and what must not be there, each once."""
+    """Return the wanted terms and the excluded ones, each once."""
     found: dict[bool, dict[tuple[bool, str], Term]] = {False: {}, True: {}}
     for piece in _PIECE.finditer(text):
         phrase, word = piece["phrase"], piece["word"]

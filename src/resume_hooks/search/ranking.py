@@ -1,12 +1,12 @@
-"""What the index has of each term, and which turns answer best: by a turn's best window and best record together.
+"""The lookups of terms in the index, and the ranking of turns by their best window and best record.
 
-A term is looked up as it was typed or inflected, else as a beginning or a likeness of words; where
-nothing is found at all, also as a part of words.
+A term is looked up as typed or inflected, else as the beginning or a misspelling of words. If
+nothing is found at all, it is also looked up as a part of words.
 
-A turn is the unit of a hit, since a question and its answer stand in different records of one turn.
-Windows and records each have their order (BM25); the reciprocal ranks of a turn in both are summed
-up. What a word of a prompt counts beside one of an output is decided when it is indexed, by
-``index.read_transcript.words_by_weight``.
+A hit is a turn, because a question and its answer are in different records of a turn. Windows and
+records have separate rankings (BM25), and a turn's reciprocal ranks in both are added.
+``index.read_transcript.words_by_weight`` sets the weight of a prompt's words against those of an
+output.
 """
 
 from __future__ import annotations
@@ -26,30 +26,30 @@ from resume_hooks.search.query import Period, Term
 from resume_hooks.search.roles import ROLES
 from resume_hooks.search.scope import Limits
 
-MOST_WORDS = 24  # words that a beginning or a part of a word is taken for; the commonest of them
-MOST_ALIKE = 6  # words that one which is nowhere is taken for since they look alike
-SHORTEST_PART = 3  # characters that a part of a word needs; shorter ones are in everything
+MOST_WORDS = 24  # words that a beginning or a part may mean, the most common ones
+MOST_ALIKE = 6  # words that a misspelled one may mean
+SHORTEST_PART = 3  # characters of a part of a word; shorter ones are in too many words
 SHORTEST_STEM = (
-    5  # characters of a typed word that may stand for it where nothing begins with the whole
+    5  # characters of a typed word's beginning that replaces the word if no word begins with it
 )
 SHORTEST_ALIKE = 4  # characters of a word that may be misspelled
-ALIKE = 0.75  # how like a word must be to one that is nowhere, 0 to 1
-IN_PARTS = 0.5  # what a part of an identifier counts beside the whole
+ALIKE = 0.75  # the minimum similarity of a misspelled word, 0 to 1
+IN_PARTS = 0.5  # the weight of a part of an identifier, relative to the whole
 
 
 class Token(NamedTuple):
-    """A word of a term: the stems that stand for it, and the parts of an identifier."""
+    """A word of a term: its possible stems, and the parts of an identifier."""
 
     stems: tuple[str, ...]
     parts: tuple[str, ...] = ()
 
 
 class Lookup(NamedTuple):
-    """A term as the index has it.
+    """A term's lookup in the index.
 
-    ``how`` is word, beginning, part, parts, alike or nowhere; ``tokens`` are what is searched for,
-    ``marks`` the stems to be marked in a text, ``names`` the words that it is taken for; ``rows``
-    how many records have it; ``weight`` what finding it tells.
+    ``how`` is word, beginning, part, parts, alike or nowhere. ``tokens`` are searched for,
+    ``marks`` are the stems to mark in a text, and ``names`` are the words that the term may mean.
+    ``rows`` is the number of records with it; ``weight`` grows with its rarity.
     """
 
     term: Term
@@ -62,12 +62,12 @@ class Lookup(NamedTuple):
 
     @property
     def known(self) -> bool:
-        """Whether the index has it in any way."""
+        """Whether the index has it in any form."""
         return self.how != "nowhere"
 
 
 class Terms:
-    """Looks terms up in one index."""
+    """Lookups of terms in one index."""
 
     def __init__(self, words: Postings) -> None:
         self._words = words
@@ -75,7 +75,7 @@ class Terms:
         self._known: dict[Term, Lookup] = {}
 
     def look_up(self, term: Term) -> Lookup:
-        """A term as it was typed; else, but for a phrase, what each of its words may stand for."""
+        """Look a term up as typed; if that fails and it is not a phrase, look up possible meanings of its words."""
         if term not in self._known:
             self._known[term] = self._looked_up(term)
         return self._known[term]
@@ -104,9 +104,9 @@ class Terms:
         return Lookup(term, "parts", tuple(tokens), tuple(marks), rows, weight, tuple(marks))
 
     def strictly(self, term: Term) -> Lookup:
-        """A term only as it was typed or inflected.
+        """Look a term up only as typed or inflected.
 
-        For what must not be there, where a guess would hide hits.
+        This is for excluded terms, for which a guess would hide hits.
         """
         wholes = tuple(stem(forms[0]) for forms in term.forms)
         rows = min(map(self._count_rows, wholes))
@@ -119,11 +119,11 @@ class Terms:
         return Lookup(term, "word", tokens, wholes, rows, self._weight(rows), wholes)
 
     def in_others(self, lookup: Lookup) -> Lookup:
-        """A word, or what stands for it, and all words that it is a part of.
+        """Add all words that contain a lookup's word.
 
-        The same lookup where no word has others.
+        Return the same lookup if no other word contains it.
 
-        It reads every word that there is, which takes longer than many searches.
+        This reads every word of the index, which takes longer than many searches.
         """
         if lookup.term.exact or [len(forms) for forms in lookup.term.forms] != [1]:
             return lookup
@@ -136,7 +136,7 @@ class Terms:
         return lookup
 
     def _token(self, forms: Sequence[str]) -> Token | None:
-        """A word of several by what there is of it, the whole or its parts."""
+        """Return the indexed forms of one word of several: the whole, or its parts."""
         whole, *parts = map(stem, forms)
         known = tuple(part for part in parts if self._count_rows(part))
         if known or self._count_rows(whole):
@@ -144,7 +144,7 @@ class Terms:
         return None
 
     def _with(self, lookup: Lookup, how: str, words: Sequence[tuple[str, int]]) -> Lookup:
-        """A word, if the index has it, and others that may be meant."""
+        """Return a lookup of a word, if the index has it, and of others that it may mean."""
         names = tuple(name for name, _ in words)
         known: list[str] = []
         for token in lookup.tokens:
@@ -154,7 +154,7 @@ class Terms:
         return Lookup(lookup.term, how, (Token(stems),), stems, rows, self._weight(rows), names)
 
     def _weight(self, rows: int) -> float:
-        """The usual inverse frequency; what is nowhere weighs as what is in one record."""
+        """Return the inverse document frequency; a missing word has the weight of one in a single record."""
         count = min(max(1, rows), self._all or 1)
         return math.log(1 + ((self._all or 1) - count + 0.5) / (count + 0.5))
 
@@ -162,7 +162,7 @@ class Terms:
         return self._words.frequency(WORDS, name)
 
     def _beginning(self, start: str) -> list[tuple[str, int]]:
-        """The words that begin so; where none does, the longest word that is a beginning of it."""
+        """Return the words with a prefix; if there are none, the longest word that is a prefix of it."""
         words = _commonest(self._words.beginning(WORDS, start, 500))
         for length in range(len(start) - 1, SHORTEST_STEM - 1, -1):
             if not words and (rows := self._count_rows(start[:length])):
@@ -171,30 +171,30 @@ class Terms:
 
     @functools.cached_property
     def _every(self) -> list[tuple[str, int]]:
-        """Every word that there is."""
+        """Every word of the index."""
         return self._words.beginning(WORDS, "")
 
     def _containing(self, part: str) -> list[tuple[str, int]]:
         if len(part) < SHORTEST_PART and part.isascii():
             return []
-        # What a stem lost of its word at the end, one of two letters or an e, may be in the part.
+        # The part may include the end that stemming removed: a doubled letter or an e.
         return _commonest(
             (word, rows) for word, rows in self._every if part in f"{word}{word[-1:]} {word}e"
         )
 
     def _alike(self, word: str) -> list[tuple[str, int]]:
-        """The words that are most like one, as a misspelled one is.
+        """Return the words most similar to a possibly misspelled one.
 
         They begin with the same letter.
         """
         if len(word) < SHORTEST_ALIKE:
             return []
-        import difflib  # 1 ms, which a word that is there does not need
+        import difflib  # takes 1 ms, and a known word does not need it
 
         near = {
             other: rows
             for other, rows in self._words.beginning(WORDS, word[0])
-            if abs(len(other) - len(word)) <= 2  # more letters are another word
+            if abs(len(other) - len(word)) <= 2  # a larger difference means another word
         }
         return [
             (other, near[other])
@@ -206,24 +206,24 @@ def _commonest(rows: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
     return sorted(rows, key=lambda row: -row[1])[:MOST_WORDS]
 
 
-LOOKED_AT = 300  # records, and windows, that are looked at
-CANDIDATES = 60  # turns that are weighed closely
-MOST_WINDOWS = 2_000  # windows of these turns that are looked at
+LOOKED_AT = 300  # the maximum number of records, and of windows, in a ranking
+CANDIDATES = 60  # turns whose terms are checked
+MOST_WINDOWS = 2_000  # windows of these turns to check
 PHRASED = 2_000
-"""Records with the words of a phrase that are looked at.
+"""The maximum number of records with the words of a phrase.
 
-Whether they have the phrase only their texts tell.
+Only their texts show whether they contain the phrase.
 """
 
 DAMPING = 5
-"""What is added to a rank before its reciprocal counts: the more, the less the first places matter."""
+"""The number added to a rank before taking its reciprocal; a larger one makes the first places matter less."""
 
-HINTED = 0.3  # what being said at the time that a question hints at adds to a turn's score
+HINTED = 0.3  # the bonus of a turn at the time that the question hints at, as a share of its score
 TITLE = ROLES.index("title")
 
 
 class TurnHit(NamedTuple):
-    """A turn with its fitting records, the best first; ``terms`` are the places in the query of those that it has."""
+    """A turn with its matching records, best first; ``terms`` are the positions in the query of its terms."""
 
     key: int
     records: list[Posting]
@@ -232,16 +232,16 @@ class TurnHit(NamedTuple):
 
 
 class Found(NamedTuple):
-    """A turn as one wording found it; ``wording`` is its number, from 0."""
+    """A turn that a wording found; ``wording`` is the wording's number, from 0."""
 
     wording: int
     turn: TurnHit
 
 
 class Ranking:
-    """Ranks the turns within some limits for looked-up terms.
+    """The ranking of turns within some limits for looked-up terms.
 
-    ``when`` is the time that was hinted at.
+    ``when`` is the time that the question hints at.
     """
 
     def __init__(
@@ -252,10 +252,10 @@ class Ranking:
         self._not = [(Occur.MustNot, _all_of(lookup)) for lookup in excluded if lookup.known]
         self._when = when
         self.capped = False
-        """Whether there were more records with the words than were looked at."""
+        """Whether more records have the words than were read."""
 
     def turns(self, lookups: Sequence[Lookup]) -> list[TurnHit]:
-        """The turns that hold some of the terms and every phrase, the best first."""
+        """Return the turns with some of the terms and every phrase, best first."""
         known = [lookup for lookup in lookups if lookup.known]
         phrases = []
         for lookup in lookups:
@@ -278,9 +278,9 @@ class Ranking:
         return [*self._add_terms(hits[:CANDIDATES], lookups), *hits[CANDIDATES:]]
 
     def latest(self, most: int) -> list[TurnHit]:
-        """The turns within the limits, the newest first, where no words were given.
+        """Return the turns within the limits, newest first, for a question without words.
 
-        Each by the first said in it.
+        Each has its first message as its record.
         """
         return [
             TurnHit(key, [min(records, key=lambda record: (record.role, record.line))], 0.0)
@@ -288,9 +288,9 @@ class Ranking:
         ]
 
     def records(self, most: int, having: Sequence[Lookup] = ()) -> list[Posting]:
-        """The records within the limits, of those with every word of some terms.
+        """Return the records within the limits that have every word of some terms.
 
-        The newest first.
+        The newest come first.
         """
         words = [(Occur.Must, _all_of(lookup)) for lookup in having]
         return self._search_records(
@@ -298,7 +298,7 @@ class Ranking:
         )
 
     def _phrased(self, phrases: Sequence[Lookup]) -> list[Posting]:
-        """The records that may hold a phrase, in turns that may hold all of them."""
+        """Return the records that may contain a phrase, in turns that may contain all phrases."""
         groups = []
         for phrase in phrases:
             groups.append(self._search_records(Occur.Must, _all_of(phrase), PHRASED))
@@ -322,7 +322,7 @@ class Ranking:
     def _fused(
         self, by_turn: Mapping[int, Sequence[Posting]], windows: Mapping[int, float]
     ) -> dict[int, float]:
-        """What each turn comes to by the places of its best record and of its best window."""
+        """Return each turn's score, from the ranks of its best record and of its best window."""
         records = _rank_shares({key: rows[0].score for key, rows in by_turn.items()})
         windows = _rank_shares(windows)
         scores = {}
@@ -334,7 +334,7 @@ class Ranking:
         return scores
 
     def _add_terms(self, hits: Sequence[TurnHit], lookups: Sequence[Lookup]) -> list[TurnHit]:
-        """The turns with the places of the terms that each has."""
+        """Return the turns with the positions of their terms in the query."""
         terms: dict[int, set[int]] = {hit.key: set() for hit in hits}
         keys = list(terms)
         if not keys:
@@ -349,7 +349,7 @@ class Ranking:
 
 
 def fused(rankings: Sequence[Sequence[TurnHit]]) -> list[list[Found]]:
-    """The turns that several wordings found, the best first; each by its best wording first."""
+    """Combine the turns of several wordings, best first; each turn's best wording comes first."""
     turns: dict[int, list[Found]] = defaultdict(list)
     for number, ranking in enumerate(rankings):
         for turn in ranking:
@@ -359,17 +359,17 @@ def fused(rankings: Sequence[Sequence[TurnHit]]) -> list[list[Found]]:
 
 
 def together(found: Iterable[Found]) -> float:
-    """What a turn comes to by all wordings that found it, as lengths at right angles do.
+    """Return a turn's score from all wordings that found it: the root of the sum of squares.
 
-    So what fits one of them well comes before what fits several a little.
+    A turn that matches one wording well thus ranks above one that matches several a little.
     """
     return math.hypot(*(way.turn.score for way in found))
 
 
 def _rank_shares(scores: Mapping[int, float]) -> dict[int, float]:
-    """What each place in the order of what is scored counts, the first one 1.
+    """Return the share of each key by its rank, 1 for the first.
 
-    What scores alike has the same one.
+    Equal scores have the same share.
     """
     places: dict[float, int] = {}
     for place, score in enumerate(sorted(scores.values(), reverse=True), 1):
@@ -381,7 +381,7 @@ def _rank_shares(scores: Mapping[int, float]) -> dict[int, float]:
 
 
 def _titles_last(records: list[Posting]) -> list[Posting]:
-    """Records, the best first, titles last: they say that something is there, not what."""
+    """Return records best first but titles last, because a title names the topic without the answer."""
     return sorted(records, key=lambda record: (record.role == TITLE, -record.score))
 
 
@@ -393,7 +393,7 @@ def _by_turn(records: Iterable[Posting]) -> dict[int, list[Posting]]:
 
 
 def _any_of(lookups: Iterable[Lookup]) -> Query:
-    """What scores documents by the terms that they have: the best of what stands for each, and identifiers' parts."""
+    """Return a query that scores documents by their terms: each by its best stem, and by identifiers' parts."""
     clauses: list[Query] = []
     for token in (token for lookup in lookups for token in lookup.tokens):
         ways = [_term(name) for name in token.stems]
@@ -404,7 +404,7 @@ def _any_of(lookups: Iterable[Lookup]) -> Query:
 
 
 def _all_of(lookup: Lookup) -> Query:
-    """What holds for documents that have every word of a term, an identifier whole or by its parts."""
+    """Return a query for documents with every word of a term, an identifier whole or by its parts."""
     words = []
     for token in lookup.tokens:
         ways = [_term(name) for name in token.stems]

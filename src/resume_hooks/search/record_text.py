@@ -1,7 +1,6 @@
-"""Texts of records, read from the transcripts as they were indexed, and the piece of one that shows a query's words.
+"""The texts of indexed records, read from the transcripts, and the snippet of a text around a query's words.
 
-What a file holds by now may not be what was indexed: a record that is no longer where it was has no
-text.
+A file may have changed since it was indexed: a record that is no longer at its place has no text.
 """
 
 from __future__ import annotations
@@ -24,27 +23,30 @@ from resume_hooks.transcripts import records
 from resume_hooks.transcripts.lines import Line
 
 LARGEST = 64 * 1024 * 1024
-"""Bytes of a record that is read to be shown.
+"""The maximum bytes of a record to display.
 
-The text of a larger one takes ten times as much memory.
+Its text takes ten times as much memory.
 """
 
-_FOREIGN = re.compile(r"[^\x00-\x7f]+")  # of most texts only these letters are looked at one by one
+# in most texts, only these letters are converted one by one
+_FOREIGN = re.compile(r"[^\x00-\x7f]+")
 
-REACH = 400_000  # characters of a text that are looked through; what was found beyond is shown by the text's start
-LEAD = 1_000  # characters before a phrase that are looked through as well
+# characters of a text to search; a match after that is shown by the text's beginning
+REACH = 400_000
+LEAD = 1_000  # characters before a phrase to search as well
 MOST_MARKS = 2_000
 MOST_SHOWN = 480
-"""Characters of three sentences that are shown of a text: ten hits of that fit what a model is given at once."""
+"""The characters of three sentences in a snippet: ten such hits fit a model's output limit."""
 
 _SENTENCE_END = re.compile(
     r"""(?:(?<=\w\w)|(?<=[^\w\s]))[.!?]+["'\u2019\u201d)\]*_`]*\s+(?=\S)|[\u3002\uff01\uff1f]+"""
 )
-"""What ends a sentence, the space behind it included; not a point behind one letter."""
+"""The end of a sentence with the space after it; not a point after a single letter."""
 
-ANYWHERE = 5  # characters of a stem that is marked inside of words, too; a shorter one only where a part begins
+# characters of a stem that is marked inside of words, too; a shorter one only at a part's beginning
+ANYWHERE = 5
 
-_REST = re.compile("[0-9a-z]*")  # of a word, behind its stem
+_REST = re.compile("[0-9a-z]*")  # the rest of a word after its stem
 _LETTERS = frozenset("0123456789abcdefghijklmnopqrstuvwxyz")
 _IN_WORDS = _LETTERS | {"_"}
 
@@ -52,14 +54,14 @@ Mark = tuple[int, int, int]  # start and end in a text, and the number of the te
 
 
 class Text(NamedTuple):
-    """A text on one line without controls; ``low`` is the same, letter by letter, without capitals and accents."""
+    """A text on one line without control characters; ``low`` is the same text without capitals and accents."""
 
     shown: str
     low: str
 
 
 class _Low(dict[int, str]):
-    """Each letter without its accent, where that is one letter too; worked out once."""
+    """A cache of letters without their accents, if that is a single letter."""
 
     def __missing__(self, code: int) -> str:
         letter = chr(code)
@@ -72,7 +74,7 @@ _low = _Low()
 
 
 def shown_text(words: str) -> Text:
-    """Words as they are shown and compared."""
+    """Return words in the form for display and in the form for comparison."""
     shown = " ".join(plain_text(words).split())
     if shown.isascii():
         return Text(shown, shown.lower())
@@ -81,9 +83,9 @@ def shown_text(words: str) -> Text:
 
 
 def words_at(path: str, inode: int, record: Posting, *, subagent: bool) -> tuple[str | None, int]:
-    """What a record in a file says, and how many bytes were read.
+    """Return the text of a record in a file, and the number of bytes read.
 
-    None where it is no longer what was indexed.
+    The text is None if the record was changed after it was indexed.
     """
     if record.length > LARGEST:
         return f"(a record of {size_text(record.length)}, too large to be shown here)", 0
@@ -97,9 +99,9 @@ def words_at(path: str, inode: int, record: Posting, *, subagent: bool) -> tuple
 
 
 def _raw(path: str, inode: int, offset: int, length: int) -> bytes:
-    """A line of a file, if it is still the file that was indexed and the line begins there.
+    """Return a line of a file, if the file is the indexed one and the line still begins there.
 
-    Else nothing.
+    Otherwise return nothing.
     """
     try:
         with open_regular(path, follow=False) as stream:
@@ -115,31 +117,31 @@ def _raw(path: str, inode: int, offset: int, length: int) -> bytes:
 
 
 def said_text(texts: RecordTexts) -> str:
-    """What a record says; files without the numbers of their lines, as they are indexed."""
+    """Return the text of a record; files without their line numbers, as they are indexed."""
     outer = (text for text in (texts.prompt, texts.reply) if text)
     inner = (without_line_numbers(text) for text in (texts.input, texts.result) if text)
     return "\n".join([*outer, *inner])
 
 
 class Phrase:
-    """A phrase: its words whole, whatever their case."""
+    """A phrase: its whole words, in any case."""
 
     def __init__(self, words: str) -> None:
         self.low = shown_text(words).low
 
     def place_in(self, low: str) -> int:
-        """Where a text has it first, -1 for nowhere."""
+        """Return its first position in a text, or -1."""
         return next(self.places_in(low), -1)
 
     def places_in(self, low: str) -> Iterator[int]:
-        """Where a text has it."""
+        """Yield its positions in a text."""
         for place in _places(self.low, low):
             if not (_joins(low, place) or _joins(low, place + len(self.low))):
                 yield place
 
 
 class Marker:
-    """Finds what was found for each term of a query in texts."""
+    """The positions of a query's terms in texts."""
 
     def __init__(self, lookups: Sequence[Lookup]) -> None:
         self._phrases: list[tuple[int, Phrase]] = []
@@ -152,7 +154,7 @@ class Marker:
                 self._stems.setdefault(stem, number)
 
     def marks(self, text: Text, begin: int = 0) -> list[Mark]:
-        """The words in a text from ``begin`` on, none in another, in order."""
+        """Return the words in a text from ``begin`` on, in order and without overlaps."""
         shown, low = text.shown[begin : begin + REACH], text.low[begin : begin + REACH]
         found = []
         for number, phrase in self._phrases:
@@ -168,10 +170,10 @@ class Marker:
 
 
 class Snippet(NamedTuple):
-    """A piece of a text on one line, with the spans of the words in it.
+    """A snippet of a text on one line, with the spans of the words in it.
 
-    ``near`` is how closely they stand, 0 to 1: one of several does not, one that was asked for
-    alone does. ``terms`` are the numbers of the terms that stand anywhere in the text.
+    ``near`` is the nearness of the words, 0 to 1: 0 for one of several words, up to 1 for a query's
+    only word. ``terms`` are the numbers of the terms anywhere in the text.
     """
 
     text: str
@@ -181,11 +183,11 @@ class Snippet(NamedTuple):
 
 
 def snippet_of(text: Text, marker: Marker, width: int, place: int = 0) -> Snippet:
-    """The sentences around the densest place of ``text``.
+    """Return the sentences around the part of ``text`` with the most terms.
 
-    The words are looked for from ``place`` on.
+    The search for words begins at ``place``.
 
-    Without sentences, or with overlong ones, about ``width`` characters.
+    Without sentences, or with overlong ones, return about ``width`` characters.
     """
     begin = max(0, place - LEAD) if place > REACH // 2 else 0
     flat = text.shown[begin : begin + REACH]
@@ -208,9 +210,9 @@ def snippet_of(text: Text, marker: Marker, width: int, place: int = 0) -> Snippe
 
 
 def _sentences_around(flat: str, first: int, last: int) -> tuple[int, int] | None:
-    """From where to where the sentence with a place goes, with one before and one behind it where there is room.
+    """Return the start and end of the sentence around a position, with the one before and after it if they fit.
 
-    None where it is too long.
+    Return None if it is too long.
     """
     low = max(0, first - MOST_SHOWN)
     region = flat[low : last + MOST_SHOWN]
@@ -230,7 +232,7 @@ def _sentences_around(flat: str, first: int, last: int) -> tuple[int, int] | Non
 
 
 def _cut_around(flat: str, first: int, last: int, width: int) -> tuple[int, int]:
-    """From where to where ``width`` characters around a place go; a word begins there."""
+    """Return the start and end of ``width`` characters around a position, from the beginning of a word."""
     start = max(0, min(first - max(0, width - (last - first)) // 3, len(flat) - width))
     space = flat.find(" ", start, start + 20) if start else -1
     start = space + 1 if space >= 0 else start
@@ -238,7 +240,7 @@ def _cut_around(flat: str, first: int, last: int, width: int) -> tuple[int, int]
 
 
 def _densest(marks: Sequence[Mark], width: int) -> tuple[int, int, int]:
-    """Where the most different words stand within ``width`` characters: start, end, and how many."""
+    """Return the start and end of ``width`` characters with the most different terms, and their number."""
     best = (0, 0, 0)
     left = 0
     for right in range(len(marks)):
@@ -251,9 +253,9 @@ def _densest(marks: Sequence[Mark], width: int) -> tuple[int, int, int]:
 
 
 def _stemmed(stem: str, number: int, shown: str, low: str) -> Iterator[Mark]:
-    """The words that have a stem, in a text and its letters without case.
+    """Yield the words with a stem, in a text and its folded form.
 
-    A short one where a word or part begins.
+    A short stem counts only at the beginning of a word or part.
     """
     for place in _places(stem, low):
         begins = not place or low[place - 1] not in _LETTERS
@@ -269,7 +271,7 @@ def _stemmed(stem: str, number: int, shown: str, low: str) -> Iterator[Mark]:
 
 
 def _joins(low: str, place: int) -> bool:
-    """Whether a word goes on over a place in a text."""
+    """Check whether a position in a text is inside a word."""
     return 0 < place < len(low) and {low[place - 1], low[place]} <= _IN_WORDS
 
 
@@ -281,9 +283,9 @@ def _places(words: str, low: str) -> Iterator[int]:
 
 
 def _stems(lookup: Lookup) -> Iterator[str]:
-    """What a term is in a text: any of the stems that were found for it.
+    """Yield the spellings of a term in a text: any of its stems.
 
-    Endings y and i are the same.
+    The endings y and i are equivalent.
     """
     whole = [] if lookup.term.text.isascii() else [lookup.term.text]
     for stem in map(shown_text, [*lookup.marks, *whole]):

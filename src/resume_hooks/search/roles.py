@@ -1,9 +1,9 @@
-"""What a search may be asked for; what its help names stands apart from all that makes one."""
+"""The roles of records, and the values of search options; the help needs only this module."""
 
 from __future__ import annotations
 
 ROLES = ("prompt", "reply", "title", "call", "result", "thinking", "summary", "task", "note")
-"""Who said something, by the number that stands for it in the index."""
+"""The roles of records; the index stores their positions in this tuple."""
 
 ALIASES = {
     "user": ("prompt",),
@@ -11,7 +11,7 @@ ALIASES = {
     "tool": ("call", "result"),
     **{role: (role,) for role in ROLES},
 }
-"""What ``--role`` takes: the roles of the index, and the words that people know them by."""
+"""The values of ``--role``: the index's roles, and more familiar words for them."""
 
 DEFAULT_LIMIT = 10  # hits of an answer
-MOST_LIMIT = 1_000  # hits that can be asked for
+MOST_LIMIT = 1_000  # the maximum number of hits

@@ -1,4 +1,4 @@
-"""Where to look: which files and which of their records, as conditions of a query."""
+"""The scope of a search: its files and records, as conditions of a query."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from resume_hooks.transcripts.head_tail import HeadTail
 
 
 class Scope(NamedTuple):
-    """What a search is limited to. The defaults mean no limit.
+    """The limits of a search. By default there are none.
 
     An empty set of ``sessions`` matches nothing.
 
-    ``sessions`` are ids, ``agent`` the name of one of their sub-agents; ``folders`` are working
-    directories, to which ``within`` adds what was started below a folder and ``projects`` names of
-    project folders; ``since`` and ``until`` are seconds since the epoch. ``asking`` is a session
-    whose last turn is left out: it holds the question. ``programs`` are the agents whose sessions
-    are meant.
+    ``sessions`` are ids, ``agent`` is the name of one of their sub-agents. ``folders`` are working
+    directories; ``within`` adds sessions started below a folder, and ``projects`` adds project
+    folders by name. ``since`` and ``until`` are seconds since the epoch. ``asking`` is a session
+    whose last turn is omitted, because it contains the question. ``programs`` are the agents whose
+    sessions are searched.
     """
 
     sessions: frozenset[str] | None = None
@@ -51,13 +51,13 @@ class Scope(NamedTuple):
 
     @property
     def narrow(self) -> bool:
-        """Whether it says what kind of record is wanted, so that words are not needed."""
+        """Whether it selects a kind of record, so that no words are needed."""
         timed = self.since is not None or self.until is not None
         return timed or bool(self.branch or self.tool or self.file or self.role)
 
 
 def session_scope(locator: str | None, cwd: str, where: Where) -> Scope:
-    """One session and its sub-agents, or one of these. Raises as ``locate.resolve``."""
+    """Return the scope of one session with its sub-agents, or of one of these. Raise like ``locate.resolve``."""
     from resume_hooks.sessions.locate import resolve_transcript  # 2 ms, which few searches need
 
     session_id, _, agent = resolve_transcript(
@@ -67,9 +67,9 @@ def session_scope(locator: str | None, cwd: str, where: Where) -> Scope:
 
 
 def lineage_scope(locator: str | None, cwd: str, where: Where) -> Scope:
-    """A session and its ancestors. Raises as ``locate.resolve``."""
+    """Return the scope of a session and its ancestors. Raise like ``locate.resolve``."""
     from resume_hooks.sessions import locate  # as above
-    from resume_hooks.sessions.lineage import Family  # 3 ms, which no other search needs
+    from resume_hooks.sessions.lineage import Family  # takes 3 ms, and no other search needs it
 
     rows = Family(where).lineage(locate.resolve(locator, cwd, where, foreign=True).path)
     return Scope(sessions=frozenset(row.session_id for row in rows))
@@ -84,10 +84,10 @@ def current_scope(cwd: str, where: Where) -> Scope:
 
 
 def project_of(path: str, where: Where) -> Scope:
-    """The project of the session at ``path``, the folder that its file lies in included."""
+    """Return the scope of the project of the session at ``path``, including the file's own folder."""
     scope = project_at(home_folder(HeadTail(path), where), where)
-    # A folder of another name holds it where it was moved; by name alone, other projects of the
-    # same key would come in.
+    # A moved session is in a folder with another name. A folder with the project's own key may also
+    # contain other projects with the same key.
     beside = {os.path.basename(os.path.dirname(path))} - {
         project_key(folder) for folder in scope.folders or ()
     }
@@ -95,15 +95,15 @@ def project_of(path: str, where: Where) -> Scope:
 
 
 def project_at(cwd: str, where: Where) -> Scope:
-    """The project of a folder: its repository with all that was started below it, and the other worktrees."""
+    """Return the scope of a folder's project: its repository with everything below it, and the other worktrees."""
     project = git_worktrees.project_of_folder(cwd, where)
     return Scope(folders=project.folders, within=project.within, projects=frozenset(project.names))
 
 
 class Entered(NamedTuple):
-    """The ``files`` in scope by their ids, of ``known`` ones.
+    """The ids of the ``files`` in scope; ``known`` is the number of all files.
 
-    Apart from these ``headless`` runs of one question.
+    ``headless`` are the runs of one question, separate from ``files``.
     """
 
     files: frozenset[int]
@@ -112,14 +112,14 @@ class Entered(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """What a scope asks of a record, and what of a turn or a part of a file, as parts of a query."""
+    """A scope's conditions on records, and on turns or parts of files, as parts of a query."""
 
     records: list[tuple[Occur, Query]]
     turns: list[tuple[Occur, Query]]
 
 
 def enter_scope(db: sqlite3.Connection, scope: Scope, where: Where) -> Entered:
-    """The files in scope."""
+    """Return the files in scope."""
     holds = Project(scope.folders or (), scope.within).holds
     if scope.helpers or scope.sessions is not None:
         helpers = set()
@@ -146,9 +146,9 @@ def enter_scope(db: sqlite3.Connection, scope: Scope, where: Where) -> Entered:
 
 
 def _helpers(db: sqlite3.Connection) -> set[str]:
-    """The sessions that are headless runs of one question in every copy.
+    """Return the sessions that are headless runs of one question in every copy.
 
-    Their sub-agents are left out with them.
+    Their sub-agents are omitted with them.
     """
     query = (
         "SELECT session FROM files WHERE agent='' GROUP BY session"
@@ -160,7 +160,7 @@ def _helpers(db: sqlite3.Connection) -> set[str]:
 def limits(
     db: sqlite3.Connection, words: Postings, scope: Scope, files: frozenset[int], known: int
 ) -> Limits:
-    """A scope as parts of a query, for some ``files`` in it, of ``known`` ones."""
+    """Return a scope as parts of a query for its ``files``; ``known`` is the number of all files."""
     clauses = []
     if len(files) < known:
         clauses.append((Occur.Must, _one_of("file", files)))
@@ -184,12 +184,12 @@ def limits(
 
 
 def _one_of(field: str, values: Collection[int] | Collection[str]) -> Query:
-    """What holds for documents that have one of the values in a field, and adds nothing to their scores."""
+    """Return a query for documents with one of the values in a field, without an effect on their scores."""
     return Query.const_score_query(Query.term_set_query(SCHEMA, field, list(values)), 0.0)
 
 
 def _between(since: int | None, until: int | None) -> Query:
-    """What holds for records said from ``since`` on, and before ``until``."""
+    """Return a query for records from ``since`` to just before ``until``."""
     if until is not None and until <= 0:
         return Query.empty_query()
     last = None if until is None else until - 1
@@ -199,7 +199,7 @@ def _between(since: int | None, until: int | None) -> Query:
 
 
 def unknown(words: Postings, scope: Scope) -> list[str]:
-    """What a scope names that nothing in the index has, a sentence each."""
+    """Return a sentence for each value of a scope that is not in the index."""
     rows = (
         (_branches(words, scope.branch), f"Nothing was said on a branch '{scope.branch}'"),
         (_tool_names(words, scope.tool), f"No tool '{scope.tool}' was ever called"),
@@ -209,14 +209,14 @@ def unknown(words: Postings, scope: Scope) -> list[str]:
 
 
 def needed_folders(scope: Scope, where: Where) -> list[str] | None:
-    """The names of the project folders that a scope may lead to; None for all."""
+    """Return the names of the project folders that a scope may include, or None for all."""
     if scope.folders is None:
         return None
     return [*Project(scope.folders, scope.within).folder_names(where), *scope.projects]
 
 
 def meant(scope: Scope, where: Where) -> Callable[[TranscriptFile], bool]:
-    """Tells whether a file may be in a scope that was never read: its working folder is then not known."""
+    """Return a function that checks whether an unread file may be in a scope; its working folder is unknown."""
     names = needed_folders(scope, where)
     folders = None if names is None else frozenset(names)
 
@@ -231,9 +231,9 @@ def meant(scope: Scope, where: Where) -> Callable[[TranscriptFile], bool]:
 
 
 def unseen(scope: Scope, where: Where) -> list[str]:
-    """The project folders that a scope may lead to and that can't be listed.
+    """Return the project folders that a scope may include but that cannot be listed.
 
-    None for sessions that were found.
+    Return none for a scope of known sessions.
     """
     if scope.sessions is not None:
         hidden = []
@@ -254,7 +254,7 @@ def _branches(words: Postings, name: str) -> list[str] | None:
 
 
 def _tool_names(words: Postings, tool: str) -> list[str] | None:
-    """The names that a tool goes by; capitals don't matter."""
+    """Return the names of a tool, ignoring case."""
     if not tool:
         return None
     names = []
@@ -265,7 +265,7 @@ def _tool_names(words: Postings, tool: str) -> list[str] | None:
 
 
 def _touched(words: Postings, path: str) -> list[str] | None:
-    """The files that a path names: it alone, or as the end of a longer one, or the folder that they lie in."""
+    """Return the files that a path names: the whole path, the end of a longer one, or their folder."""
     if not path:
         return None
     tail = replace_surrogates(path).replace("\\", "/").removeprefix("./").rstrip("/")

@@ -24,11 +24,11 @@ from resume_hooks.sessions.agents.registry import agent_at, original_path
 from resume_hooks.sessions.record_references import SHORT, ShortIds
 from resume_hooks.transcripts.head_tail import HeadTail
 
-FOREVER = 1_000_000  # what a file that is gone counts as in generations
+FOREVER = 1_000_000  # the generation of a file that no longer exists
 
 
 class IndexedFile(NamedTuple):
-    """A file as the index knows it; ``parent`` is the session that its own was made from, "" for none."""
+    """A file in the index; ``parent`` is the session from which its own was made, or ""."""
 
     path: str
     session_id: str
@@ -110,9 +110,9 @@ class Sources:
     def copies(self, record: Posting) -> list[Posting]:
         """Return this record and its copies in other sessions, the first one said first.
 
-        A fork that the client made tells which ids it copied, children of ours their parents; else
-        the file that was written to first is taken for the older one. What has the same id and says
-        something else is not a copy, but what a trim left of a record is.
+        The client's forks name the copied ids, and our children name their parents; otherwise the
+        file that was written first counts as older. A record with the same id and another text is
+        not a copy, unless it was trimmed.
         """
         if not record.key:
             return [record]
@@ -145,9 +145,9 @@ class Sources:
         return ""
 
     def nearest(self, copies: Sequence[Posting]) -> Posting:
-        """Where something was first said.
+        """Return the original of some copies.
 
-        Of files of that session the one that is searched, else the newest.
+        Among the files of its session, prefer one in scope, then the newest.
         """
 
         def source(other: Posting) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""Words to ask with again where a search found nothing close: such as stand near the words that it did find."""
+"""Words to add to a search without close hits: words near those that it found."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from resume_hooks.search.query import COMMON
 
 SUGGESTED = 2  # words
 SLIP, FILLER = 2, 10
-"""A word that fewer records have may be a slip, one that more have a filler, unless it is in a small part of all."""
+"""A word in fewer records may be a typo, one in more is a filler, unless it is in a small share of all records."""
 
 SMALL_PART = 0.05
 
 _WORD = re.compile(r"(?<![\w./-])[^\W\d_]{4,20}(?![\w/-])")
-"""A word of a sentence, no part of a path or a name."""
+"""A word of a sentence, not a part of a path or a name."""
 
 
 def suggested(hits: Sequence[Hit], known: Collection[str], words: Postings) -> tuple[str, ...]:
-    """The words that tell most of what stands in the snippets of hits, but for stems that are ``known`` already."""
+    """Return the most telling words in the snippets of hits, except stems that are ``known``."""
     shown: dict[str, str] = {}
     counts = Counter[str]()
     for hit in hits:
@@ -41,7 +41,7 @@ def suggested(hits: Sequence[Hit], known: Collection[str], words: Postings) -> t
 
 
 def _word_weight(root: str, words: Postings) -> float:
-    """What a word tells, by how few records have it; 0 for one that tells nothing."""
+    """Return a word's weight by its rarity, or 0 for a typo or a filler."""
     rows = words.frequency(WORDS, root)
     most = max(FILLER, SMALL_PART * words.records)
     if SLIP <= rows <= most:

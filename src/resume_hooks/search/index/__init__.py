@@ -1,8 +1,8 @@
-"""The index of everything that was ever said: in the state folder, made anew whenever it must be.
+"""The full-text index of all sessions, in the state folder; it is rebuilt when necessary.
 
-A SQLite table says which files were read, and how far; two indexes of tantivy's hold the words of
-each record and of windows in turns, and where they stand, but no texts, which keeps all of it at a
-tenth of the transcripts. A file is read on from the beginning of its last part if the bytes before
-that are the same, else from the start. Each file stands for itself; what several sessions hold is
-told apart only when hits are made.
+A SQLite table records how far each file was read. Two tantivy indexes contain the words of records
+and of windows in turns with their positions, but no texts, so that the index is about a tenth of
+the transcripts' size. A file is read again from the beginning of its last part if the bytes before
+it are unchanged, else from the start. Each file is indexed separately; copies in several sessions
+are recognised only in the hits.
 """

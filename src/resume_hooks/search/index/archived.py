@@ -1,8 +1,7 @@
-"""Vaulted sessions as the index has them: under the paths that the client had, read from the kept copies.
+"""Vaulted sessions in the index: listed under the client's paths, and read from the archived copies.
 
-Nothing is read again of what the index knew when a session's files went: they are told by path,
-size and time. After that the state of its manifest stands for all of its files, below zero where
-other files have their inode.
+A file that was indexed before it moved to the vault is not read again: path, size and time identify
+it. Its manifest's state then replaces the inode of each of its files, as a negative number.
 """
 
 from __future__ import annotations
@@ -35,9 +34,9 @@ from resume_hooks.system.text import replace_surrogates
 
 
 class ArchivedSessions:
-    """The vaulted sessions of a config home: ``states`` by id, as their manifests are now.
+    """The vaulted sessions of a config home: ``states`` by id, from their current manifests.
 
-    None is read for that.
+    No manifest is read for this.
     """
 
     def __init__(self, where: Where, files: Iterable[TranscriptFile]) -> None:
@@ -52,14 +51,14 @@ class ArchivedSessions:
         }
 
     def keep_to(self, folders: Collection[str]) -> None:
-        """Leave out what is not of these project folders."""
+        """Keep only the sessions of these project folders."""
         for session_id in tuple(self.states):
             archived = archived_of_id(session_id, self._where)
             if archived is None or archived.project not in folders:
                 del self.states[session_id]
 
     def files(self, session_id: str) -> list[TranscriptFile]:
-        """The transcripts of a vaulted session and of its sub-agents."""
+        """Return the transcripts of a vaulted session and of its sub-agents."""
         archived = archived_of_id(session_id, self._where)
         state = self.states[session_id]
         if archived:
@@ -72,14 +71,14 @@ class ArchivedSessions:
 
 
 class TranscriptPaths:
-    """Finds where a file that the index knows can be read: where it lies, else in the kept copy of its session."""
+    """The readable paths of indexed files: their own, or the archived copy of their session."""
 
     def __init__(self, where: Where) -> None:
         self._where = where
         self._folders: dict[str, str | None] = {}
 
     def path_of(self, path: str, session_id: str) -> str:
-        """A path that can be read, if there is one."""
+        """Return a readable path of a file if there is one."""
         if is_foreign(path, self._where):
             return self._copy(path)
         if os.path.lexists(path):
@@ -101,9 +100,10 @@ class TranscriptPaths:
 
 @contextlib.contextmanager
 def briefly_opened(archived: ArchivedSession, where: Where) -> Iterator[str | None]:
-    """The folder in which a kept session's transcript lies, None where it can't be opened.
+    """Yield the folder with an archived session's transcript, or None if it cannot be opened.
 
-    What had to be unpacked for it goes again after the block, so that one is there at a time.
+    Files that were unpacked for the block are deleted after it, so that only one session is
+    unpacked at a time.
     """
     home = os.path.join(unpacked_folder(where), archived.session_id)
     known = os.path.lexists(home)
@@ -112,12 +112,12 @@ def briefly_opened(archived: ArchivedSession, where: Where) -> Iterator[str | No
     try:
         yield folder
     finally:
-        if not known and _opened_at(folder) == opened_at:  # by nobody else since
+        if not known and _opened_at(folder) == opened_at:  # unless another process opened it since
             removal.remove_if_possible(home, where.state)
 
 
 def _opened_at(folder: str | None) -> int:
-    """When a folder of unpacked files was last asked for; 0 where it is not there."""
+    """Return the time at which a folder of unpacked files was last used, or 0 if it does not exist."""
     try:
         if folder:
             return os.lstat(folder).st_mtime_ns
@@ -127,7 +127,7 @@ def _opened_at(folder: str | None) -> int:
 
 
 def _state(session_id: str, where: Where) -> int:
-    """What tells a manifest from any other, below zero; 0 without one."""
+    """Return a negative number that identifies a version of a manifest, or 0 without one."""
     try:
         status = os.lstat(os.path.join(archive_folder(session_id, where), MANIFEST))
     except OSError:
@@ -139,7 +139,7 @@ def _state(session_id: str, where: Where) -> int:
 def _transcript_of_part(
     archived: ArchivedSession, part: ArchivedFile, state: int, where: Where
 ) -> TranscriptFile | None:
-    """A kept file as the index lists it; None for anything but a transcript."""
+    """Return an archived file as a transcript of the index, or None for any other file."""
     agent = subagent_name(part.place) or ""
     path = path_of_place(part.place, where)
     below = place_beside(part.place)
@@ -163,7 +163,7 @@ def _archive_folder(archived: ArchivedSession, where: Where) -> str | None:
 
 
 def path_within(folder: str, path: str, session_id: str) -> str:
-    """A file of a session below the folder that holds its transcript."""
+    """Return the path of a session's file inside the folder with its transcript."""
     name = os.path.basename(path)
     if name == f"{session_id}{TRANSCRIPT_SUFFIX}":
         return os.path.join(folder, name)

@@ -1,6 +1,6 @@
-"""What changed on disk since the index was brought up to date, file by file, and how each is to be read.
+"""The changes on disk since the last update, file by file, and how to read each file.
 
-A search in which nothing changed loads none of the modules that read and write.
+A search without changes does not load the modules that read and write.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from resume_hooks.sessions.transcript_files import TranscriptFile
 
 
 class ReadPosition(NamedTuple):
-    """Where a part begins: bytes, lines, turns and parts before it, the last time told (seconds), calls left open.
+    """The beginning of a part: the bytes, lines, turns and parts before it, the last time (seconds), open calls.
 
-    ``copied`` are the two instants of ``transcripts.transcript.Copies``.
+    ``copied`` are the two times of ``transcripts.transcript.Copies``.
     """
 
     offset: int = 0
@@ -31,7 +31,7 @@ class ReadPosition(NamedTuple):
 
 
 class ReadJob(NamedTuple):
-    """A file to be read on from a place, if its bytes before ``end`` still have the checksum ``check``.
+    """A file to read from a position, if its bytes before ``end`` still have the checksum ``check``.
 
     ``file`` is its number in the index.
     """
@@ -45,7 +45,7 @@ class ReadJob(NamedTuple):
 
 
 class UpdateOutcome(NamedTuple):
-    """What an update came to: files and bytes read, and files and bytes that it did not get to."""
+    """The result of an update: files and bytes read, and files and bytes not reached."""
 
     files: int = 0
     size: int = 0
@@ -54,10 +54,10 @@ class UpdateOutcome(NamedTuple):
 
 
 class FileWork(NamedTuple):
-    """A file to be read, and how; ``file_id`` is 0 for one that the index does not know yet.
+    """A file to read, and how; ``file_id`` is 0 for a file that is not in the index.
 
-    ``same``: it is the one that was read, which only lies elsewhere now, so that nothing of it is
-    read. What is of most ``worth`` is read first.
+    ``same`` means that only its path or place changed, so that it need not be read. Files with more
+    ``worth`` are read first.
     """
 
     file: TranscriptFile
@@ -68,14 +68,14 @@ class FileWork(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Bytes that are to be read."""
+        """The bytes to read."""
         return max(1, self.file.size - self.job.place.offset)
 
 
 class _Known(NamedTuple):
-    """What the index knows of a file.
+    """The index's entry for a file.
 
-    Of one in doubt neither the inode nor the place of its last part.
+    In an entry in doubt, the inode and the position of the last part are empty.
     """
 
     file_id: int
@@ -88,18 +88,18 @@ class _Known(NamedTuple):
 
 
 Forms = tuple[tuple[str, ...], ...]
-"""A term as the index has it: for each token in it the whole, then its parts."""
+"""A term in the index's form: for each of its tokens the whole, then its parts."""
 
 
 class Sought(NamedTuple):
-    """The words of a search, and which files it is meant for."""
+    """The words of a search, and a function that selects its files."""
 
     terms: tuple[Forms, ...]
     is_meant: Callable[[TranscriptFile], bool]
 
 
 class UnreadFile(NamedTuple):
-    """A file that the index has not as it is; ``held`` are the numbers of the terms in it, None if nobody can tell."""
+    """A file that the index lacks or has in an old state; ``held`` are the numbers of its terms, or None if unknown."""
 
     file: TranscriptFile
     held: frozenset[int] | None
@@ -108,7 +108,7 @@ class UnreadFile(NamedTuple):
 def changes(
     db: sqlite3.Connection, files: Iterable[TranscriptFile], shelf: ArchivedSessions | None = None
 ) -> tuple[list[FileWork], list[int]]:
-    """The files to be read, those of the vaulted sessions on the ``shelf`` too, and the ids of files that are gone."""
+    """Return the files to read, including vaulted ones from ``shelf``, and the ids of deleted files."""
     rows = db.execute(
         "SELECT path, id, iif(doubt, 0, inode), size, mtime, iif(doubt, '', place), end, "
         "checked FROM files"
@@ -116,7 +116,8 @@ def changes(
     unseen = {row[0]: row[1:] for row in rows}
     work: list[FileWork] = []
     present = set()
-    for file in files:  # thousands, at every search: one that is as it was costs no more than this
+    # thousands at every search, so an unchanged file must cost no more than this
+    for file in files:
         present.add(file.path)
         row = unseen.pop(file.path, None)
         if row is None:
@@ -132,7 +133,7 @@ def changes(
 def _shelved(
     db: sqlite3.Connection, known: dict[str, _Known], shelf: ArchivedSessions
 ) -> Iterator[FileWork]:
-    """The work on vaulted sessions; what is known of them is taken from ``known``."""
+    """Yield the work on vaulted sessions, and remove their files from ``known``."""
     paths: dict[str, list[str]] = {}
     for session_id, path in db.execute("SELECT session, path FROM files ORDER BY session"):
         if session_id in shelf.states and path in known:
@@ -148,11 +149,11 @@ def _shelved(
 
 
 def _work(file: TranscriptFile, known: _Known | None) -> Iterator[FileWork]:
-    """What is to be done with a file: nothing where it is as it was.
+    """Yield the work on a file, or nothing if it is unchanged.
 
-    One that was only put into the vault, renewed there or brought back has its size and time. Files
-    that are only appended to keep their inode and grow; rewrites in place keep the time, sometimes
-    the size and the last bytes too.
+    A file that moved to the vault, was renewed there or was restored keeps its size and time. A
+    file that only grew keeps its inode. A rewrite in place keeps its inode, and sometimes its size
+    and last bytes.
     """
     job = ReadJob(file.path, bool(file.agent))
     if known is None:
@@ -167,7 +168,7 @@ def _work(file: TranscriptFile, known: _Known | None) -> Iterator[FileWork]:
 
 
 def _read_position(text: str) -> ReadPosition:
-    """Where a file's last part begins, as it was noted."""
+    """Parse the stored position of a file's last part."""
     try:
         *numbers, calls, copied = json.loads(text)
         offset, lines, turns, part, seconds = map(int, numbers)

@@ -1,10 +1,10 @@
-"""The way into the index: opened, brought up to date, and made anew where it is damaged.
+"""Open the index, update it, and rebuild it if it is damaged.
 
-Or its state, told as it is.
+This module also reports the index's state.
 
-Where it can't be kept (a read-only or full disk, an index of a newer version) one in memory does
-the same work for once. Of several commands one writes; the others wait for it a little, and then
-search what there is.
+If the index cannot be stored (a read-only or full disk, an index of a newer version), a temporary
+one in memory is used. Only one command writes at a time; the others wait briefly, and then search
+the current state.
 """
 
 from __future__ import annotations
@@ -44,31 +44,31 @@ if TYPE_CHECKING:
     from resume_hooks.search.index.unread import FileWords
     from resume_hooks.search.index.update import IsOver, Progress
 
-PATIENCE = 10.0  # seconds that another command which is writing is waited for
+PATIENCE = 10.0  # seconds to wait for another command that is writing
 
 LARGE = 32 * 1024 * 1024
-"""Bytes to be read from which on they are looked through for what is sought first.
+"""Bytes to read; above this, files are searched for the words before they are indexed.
 
-Less is indexed as fast.
+Indexing less takes no longer than such a search.
 """
 
 _GO_ON = (
     "import sys; sys.path[:0] = sys.argv[1:]; from resume_hooks.search.index.connect import "
     "run_on; run_on()"
 )
-LONGEST = 240.0  # seconds for which another process goes on
+LONGEST = 240.0  # seconds of work for the background process
 NICE = 10
-LEAST = 0.3  # seconds for which is indexed after that
+LEAST = 0.3  # seconds of indexing after that
 
-Identity = tuple[int, int]  # what tells a file from the one that took its place
+Identity = tuple[int, int]  # identifies a file, even if another one replaces it
 
 
 class OpenIndex(NamedTuple):
-    """An index ready to be searched.
+    """An index that is ready for a search.
 
-    ``notes`` say what is not as it should be; ``rebuilt`` that it was made anew.
+    ``notes`` report problems with it; ``rebuilt`` means that it was rebuilt.
 
-    ``unread`` are the files that were sought in, and that it has not as they are.
+    ``unread`` are the files in scope that it lacks or has in an old state.
     """
 
     db: sqlite3.Connection
@@ -89,11 +89,11 @@ def opened_index(
     rebuild: bool = False,
     sought: Sought | None = None,
 ) -> Iterator[OpenIndex]:
-    """The index of this config home, up to date as far as ``limit`` seconds allow, closed at the end of the block.
+    """Yield the index of this config home, updated for up to ``limit`` seconds, and close it after the block.
 
-    ``needed`` names the project folders that must be in it where it can only be made for once; None
-    for all. What is ``sought`` is looked for in all files that it has not read: those that hold
-    most of it are read first, the rest by another process, for which nobody waits.
+    If only a temporary index is possible, it contains the project folders in ``needed``; None means
+    all. All unread files are searched for the ``sought`` words: the files with most of them are
+    indexed first, the others by a background process.
     """
     task = _Task(where, _Clock(limit), progress, min(PATIENCE, limit), sought)
     ready = _ready(task, needed, rebuild=rebuild)
@@ -101,7 +101,7 @@ def opened_index(
         with sqlite_errors():
             yield ready
     except IndexDamaged as error:
-        # Some pages are read by a search only. The next one makes it anew.
+        # Some pages are read only by a search. The next search rebuilds the index.
         with contextlib.suppress(IndexUnusable):
             forget_index(where)
         error.remedy = "Run it again: the index is then made anew."
@@ -113,11 +113,11 @@ def opened_index(
 
 
 def bring_up_to_date(where: Where, is_over: IsOver) -> UpdateOutcome:
-    """Index what was said, until it is over, so that a search need not.
+    """Index changed files until ``is_over``, so that a search need not do it.
 
-    Nothing where another command is at it.
+    Do nothing if another command is updating the index.
 
-    IndexUnusable where no index can be kept.
+    Raise IndexUnusable if the index cannot be stored.
     """
     task = _Task(where, is_over)
     if task.empty:
@@ -128,15 +128,15 @@ def bring_up_to_date(where: Where, is_over: IsOver) -> UpdateOutcome:
 
 
 def index_in_background(index: OpenIndex, where: Where) -> None:
-    """Have another process index what time did not allow.
+    """Start a background process that indexes the remaining files.
 
-    Nobody waits for it, and it ends by itself.
+    It ends by itself.
     """
     if not index.outcome.behind:
         return
-    import subprocess  # 4 ms, which nothing else here needs
+    import subprocess  # takes 4 ms, and nothing else here needs it
 
-    # By a shell that ends at once: who waits for a process of ours does not wait for that one.
+    # A shell starts it and ends at once, so that nobody who waits for our processes waits for it.
     words = [
         "/bin/sh",
         "-c",
@@ -147,8 +147,9 @@ def index_in_background(index: OpenIndex, where: Where) -> None:
         "-c",
         _GO_ON,
     ]
-    with contextlib.suppress(OSError, subprocess.TimeoutExpired):  # the next search goes on
-        programs.run_program(  # our own code, which needs to know all that we do
+    # the next search continues the work
+    with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+        programs.run_program(  # our own code, which needs our environment
             [*words, *filter(None, sys.path)],
             where.environ,
             environ=where.environ,
@@ -158,23 +159,23 @@ def index_in_background(index: OpenIndex, where: Where) -> None:
 
 
 def run_on() -> None:
-    """What that process does."""
-    with contextlib.suppress(OSError, AttributeError):  # Windows has no such call
+    """Run the background process."""
+    with contextlib.suppress(OSError, AttributeError):  # not available on Windows
         os.nice(NICE)
     with contextlib.suppress(ResumeHooksError):
         bring_up_to_date(Where(), _Clock(LONGEST))
 
 
 def forget_index(where: Where) -> None:
-    """Remove the index with every word in it; the next search rebuilds it.
+    """Delete the index with all its words; the next search rebuilds it.
 
-    IndexUnusable where it can't be.
+    Raise IndexUnusable on failure.
     """
     _remove(where, _identity(index_file(where)))
 
 
 class _Clock:
-    """Tells whether the time for an update is over."""
+    """The time limit of an update."""
 
     def __init__(self, limit: float) -> None:
         self._end = time.monotonic() + limit
@@ -187,7 +188,7 @@ class _Clock:
 
 
 class _Task:
-    """What is to be indexed, and how long that may take."""
+    """The files to index, and the time for it."""
 
     def __init__(
         self,
@@ -208,18 +209,18 @@ class _Task:
 
     @property
     def empty(self) -> bool:
-        """Whether there is nothing to keep, so that no folder need be made for it."""
+        """Whether there is nothing to index, so that no folder must be created."""
         return not self.files and not self.shelf.states and not os.path.lexists(self.path)
 
     def brought_up(self, index: OpenIndex, *, ours: bool = True) -> OpenIndex:
-        """An index with what changed, as far as time allows, and with what a search then doesn't look through said.
+        """Update an index as far as the time allows, and add a note on the files that a search does not cover.
 
-        One that is not ``ours`` stays as it is.
+        An index that is not ``ours`` to write stays unchanged.
         """
         from resume_hooks.search.index.unread import (
-            ranks,  # where nothing changed, nobody waits for
+            ranks,  # without changes, a search does not need
         )
-        from resume_hooks.search.index.update import update  # these two
+        from resume_hooks.search.index.update import update  # these two imports
 
         work, gone = changes(index.db, self.files, self.shelf)
         if sum(item.size for item in work) > LARGE:
@@ -253,10 +254,10 @@ class _Task:
         return index._replace(outcome=outcome, notes=[*index.notes, note], unread=unread)
 
     def _words_held(self, work: Iterable[FileWork]) -> dict[str, FileWords]:
-        """By path, what a file holds of the words that are sought, of those that can be looked through."""
+        """Return the sought words in each file by path, for files that can be searched."""
         if self.sought is None:
             return {}
-        from resume_hooks.search.index.unread import RawWords  # as above
+        from resume_hooks.search.index.unread import RawWords  # needed only with changes
 
         words = RawWords(self.sought.terms)
         found: dict[str, FileWords] = {}
@@ -270,8 +271,8 @@ class _Task:
     def _unread(
         self, work: Sequence[FileWork], held: Mapping[str, FileWords]
     ) -> Iterator[UnreadFile]:
-        """What was sought in and is not in the index, what is worth most first."""
-        from resume_hooks.search.index.unread import ranks  # as above
+        """Yield the files in scope that the index lacks, the most relevant first."""
+        from resume_hooks.search.index.unread import ranks  # needed only with changes
 
         held = {**held, **self._words_held(item for item in work if item.file.path not in held)}
         counts = ranks(held)
@@ -284,7 +285,7 @@ class _Task:
 
 
 def _ready(task: _Task, needed: Collection[str] | None, *, rebuild: bool) -> OpenIndex:
-    """The index that is kept, else one in memory of what is needed now."""
+    """Return the stored index, or a temporary one with the needed folders."""
     if task.empty:
         return OpenIndex(open_temporary(), Postings(None), UpdateOutcome(), [])
     try:
@@ -300,7 +301,7 @@ def _ready(task: _Task, needed: Collection[str] | None, *, rebuild: bool) -> Ope
 
 
 def _open_stored(task: _Task, *, rebuild: bool = False) -> OpenIndex:
-    """The index that is kept, made anew where it is damaged. IndexUnusable, IndexDamaged."""
+    """Return the stored index, rebuilt if it is damaged. Raise IndexUnusable or IndexDamaged."""
     seen = _identity(task.path)
     if rebuild:
         _remove(task.where, seen)
@@ -312,15 +313,15 @@ def _open_stored(task: _Task, *, rebuild: bool = False) -> OpenIndex:
 
 
 def _index_on_disk(task: _Task) -> OpenIndex:
-    """The index on disk, brought up to date by us, or as it is where another command is at it.
+    """Return the index on disk, updated unless another command is updating it.
 
-    Its words are opened at ``look``: of a table that was removed before that they would be those of
-    the next one.
+    Its words are opened by ``look``: if the table was deleted before that, they would belong to a
+    newer index.
     """
     seen = _identity(task.path)
     index = _open_stores(task.where, writing=False)
     with _closed_if_it_fails(index):
-        if not any(changes(index.db, task.files, task.shelf)):  # there is nothing to wait for
+        if not any(changes(index.db, task.files, task.shelf)):  # no work, so no need to wait
             index.words.look()
             if _identity(task.path) == seen:
                 return index
@@ -338,10 +339,10 @@ def _index_on_disk(task: _Task) -> OpenIndex:
 
 
 def _open_stores(where: Where, *, writing: bool) -> OpenIndex:
-    """The table and the words that belong to it; without a file in the table there are no words.
+    """Return the table and its words; a table without files has no words.
 
-    Who is ``writing`` alone makes them, and is alone. A table that was removed meanwhile has other
-    words than those that are there now, so it is opened once more.
+    Only a command that is ``writing`` creates them. If the table was deleted in the meantime, the
+    words belong to a newer index, so both are opened again.
     """
     while True:
         seen = _identity(index_file(where))
@@ -357,9 +358,9 @@ def _open_stores(where: Where, *, writing: bool) -> OpenIndex:
 
 
 def _open_postings(where: Where, *, fresh: bool) -> Postings:
-    """The words on disk; with ``fresh`` none at first, whatever is there.
+    """Return the words on disk; with ``fresh``, delete them first.
 
-    IndexUnusable where that is not our own.
+    Raise IndexUnusable if the folder is not ours.
     """
     folder = words_folder(where)
     try:
@@ -394,12 +395,11 @@ def _identity(path: str) -> Identity | None:
 
 
 def _remove(where: Where, seen: Identity | None) -> None:
-    """Remove the index that was seen, not one that another command put there since.
+    """Delete the index with this identity, but not a newer one from another command.
 
-    IndexUnusable if it can't be.
+    Raise IndexUnusable on failure.
 
-    Not while another command writes it, either, whose words would come to lie among those of the
-    next one.
+    Wait while another command writes it: its words would mix with those of the next index.
     """
     path = index_file(where)
     if seen is None and not os.path.lexists(words_folder(where)):
@@ -424,17 +424,17 @@ def _remove(where: Where, seen: Identity | None) -> None:
 
 @contextlib.contextmanager
 def _only_one(path: str, patience: float) -> Iterator[bool]:
-    """Whether nobody else writes the index while the block runs."""
+    """Yield whether no other command writes the index during the block."""
     flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
     try:
         descriptor = os.open(f"{path}.lock", flags, MODE)
     except OSError:
-        yield True  # then there is nothing that could be written either
+        yield True  # without a lock file, nothing can be written either
         return
     try:
         yield (
             lock_descriptor(descriptor, patience) is not False
-        )  # a volume without locks: SQLite's own must do
+        )  # on a volume without locks, SQLite's own must be enough
     finally:
         os.close(descriptor)
 
@@ -446,12 +446,12 @@ _COUNTS = (
 
 
 class Status(NamedTuple):
-    """``state`` is ready, missing, damaged or newer; ``behind`` counts files to be read or dropped.
+    """``state`` is ready, missing, damaged or newer; ``behind`` is the number of files to read or drop.
 
-    Sizes in bytes.
+    Sizes are in bytes.
 
-    ``vaulted`` are those of its sessions of which the vault alone has a copy; ``transcripts`` are
-    the client's.
+    ``vaulted`` is the number of its sessions that only the vault has; ``transcripts`` are the
+    client's.
     """
 
     file: str
@@ -466,7 +466,7 @@ class Status(NamedTuple):
 
 
 def status_of(where: Where) -> Status:
-    """The state of the index of this config home."""
+    """Return the state of this config home's index."""
     path, files = index_file(where), all_files(where)
     there = (len(files), sum(file.size for file in files))
     shelf = ArchivedSessions(where, files)
@@ -501,7 +501,7 @@ def status_of(where: Where) -> Status:
 
 
 def count_records(where: Where) -> int:
-    """How many records there are, all of them looked at. IndexDamaged or IndexUnusable."""
+    """Return the number of records after verifying all files. Raise IndexDamaged or IndexUnusable."""
     folder = words_folder(where)
     if not is_private_folder(folder, where):
         raise IndexDamaged(f"{folder} is not a resume-hooks folder")
@@ -511,7 +511,7 @@ def count_records(where: Where) -> int:
 
 
 def index_size(where: Where) -> int:
-    """Bytes of the index: its table, and what SQLite keeps beside it, and its words."""
+    """Return the size of the index in bytes: its table with SQLite's files, and its words."""
     path = index_file(where)
     files = [path, f"{path}-wal"]
     for folder, _, names in os.walk(words_folder(where)):

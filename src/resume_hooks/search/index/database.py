@@ -1,9 +1,8 @@
-"""The index on disk: a table of the files that were read, a folder of their words, and when both are made anew.
+"""The index on disk: a table of the indexed files, a folder of their words, and the conditions for a rebuild.
 
-Rebuilding costs seconds and loses nothing, so nothing here is repaired or migrated. The texts
-themselves are not kept: results are read from the transcripts. Words are made to last before the
-table says that they were read, so that whatever interrupts an update, the next one reads again what
-it can't be sure of.
+A rebuild takes seconds and loses nothing, so nothing here is repaired or migrated. The index
+contains no texts: results are read from the transcripts. Words are stored durably before the table
+records them as read, so that after an interruption the next update reads all doubtful files again.
 """
 
 from __future__ import annotations
@@ -19,15 +18,15 @@ from resume_hooks.paths import Where, is_own_file, is_private_folder, make_priva
 from resume_hooks.storage import removal
 from resume_hooks.storage.state_file import MODE
 
-VERSION = 9  # the form of the table and of the words; an index of another version is built anew
+VERSION = 9  # the format of the table and of the words; an index of another version is rebuilt
 FILE_NAME = "index.db"
-FOLDER = "index"  # beside it: the words
+FOLDER = "index"  # in the same folder: the words
 BESIDE = (
     "-wal",
     "-shm",
     "-journal",
-)  # how the names of SQLite's own files end, which lie beside it
-BUSY = 5.0  # seconds that another writer is waited for within SQLite
+)  # the endings of SQLite's own files in the same folder
+BUSY = 5.0  # seconds that SQLite waits for another writer
 _TABLES = f"""
 CREATE TABLE about(version INTEGER NOT NULL);
 CREATE TABLE files(
@@ -43,7 +42,7 @@ INSERT INTO about VALUES({VERSION})
 
 
 _WRONG = ("no such", "has no column", "decode to UTF-8")
-"""What SQLite says of a file that it can read, but that isn't our index."""
+"""SQLite's messages about a readable file that is not our index."""
 
 
 _TURNS = (
@@ -52,29 +51,27 @@ _TURNS = (
 
 
 def index_file(where: Where) -> str:
-    """The path of the index of this config home: of its table."""
+    """Return the path of this config home's index table."""
     return os.path.join(where.state, FILE_NAME)
 
 
 def words_folder(where: Where) -> str:
-    """The folder of its words."""
+    """Return the folder of its words."""
     return os.path.join(where.state, FOLDER)
 
 
 def open_index(where: Where) -> sqlite3.Connection:
-    """Open the index to be written, made where it is missing. IndexDamaged or IndexUnusable."""
+    """Open the index for writing, and create it if it is missing. Raise IndexDamaged or IndexUnusable."""
     path = index_file(where)
     with sqlite_errors():
         try:
             make_private_folder(os.path.dirname(path), where)
-            if os.path.isdir(
-                path
-            ):  # nothing of ours makes one there; one that holds something is somebody's
+            if os.path.isdir(path):  # we never create a folder here; only an empty one is removed
                 removal.remove_empty(path, where.state)
             flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
             os.close(
                 os.open(path, flags, MODE)
-            )  # private from the first byte; SQLite's own files take its mode
+            )  # private from the first byte; SQLite's own files copy its mode
             _require_own(path)
         except OSError as error:
             raise IndexUnusable(
@@ -84,21 +81,21 @@ def open_index(where: Where) -> sqlite3.Connection:
 
 
 def open_temporary() -> sqlite3.Connection:
-    """An index in memory, for a state folder that can't be written."""
+    """Open an index in memory, for a state folder that cannot be written."""
     return _ready(sqlite3.connect(":memory:", isolation_level=None))
 
 
 def open_read_only(path: str, timeout: float = BUSY) -> sqlite3.Connection:
-    """Open an index that is there, as it is; nothing is made, and its version is not looked at."""
-    from urllib.parse import quote  # 2 ms, which a search does not need
+    """Open an existing index without changing or checking it."""
+    from urllib.parse import quote  # takes 2 ms, and a search does not need it
 
     return sqlite3.connect(f"file:{quote(path)}?mode=ro", uri=True, timeout=timeout)
 
 
 def remove_index(where: Where) -> None:
-    """Remove an index, its words, and what SQLite keeps beside it.
+    """Delete an index, its words and SQLite's files.
 
-    Who has it open still reads the old one.
+    A command that has it open still reads the old one.
     """
     folder = words_folder(where)
     with contextlib.suppress(FileNotFoundError):
@@ -110,7 +107,7 @@ def remove_index(where: Where) -> None:
 
 @contextlib.contextmanager
 def sqlite_errors() -> Iterator[None]:
-    """What SQLite says in the block, as one of our own errors."""
+    """Convert SQLite's errors in the block to our own."""
     try:
         yield
     except sqlite3.OperationalError as error:
@@ -124,10 +121,10 @@ def sqlite_errors() -> Iterator[None]:
 
 
 def _require_own(path: str) -> None:
-    """Refuse what SQLite would write into although it may be another's: it writes in place, and into names beside.
+    """Refuse a file that may belong to somebody else, because SQLite writes in place and to related names.
 
-    A pipe, another user's file, or one that has a second name, which may be of anything.
-    IndexDamaged: what goes then is the name here. OSError where it can't be looked at.
+    That is a pipe, another user's file, or a file with a second name. Raise IndexDamaged, which
+    removes only our name, or OSError if the file cannot be read.
     """
     for name in (path, *(path + ending for ending in BESIDE)):
         try:
@@ -144,7 +141,7 @@ def _ready(db: sqlite3.Connection) -> sqlite3.Connection:
         db.execute("PRAGMA journal_mode=WAL")
         db.execute(
             "PRAGMA synchronous=FULL"
-        )  # what is noted must last before the words are touched, which do
+        )  # the notes must be durable before the words change, which are durable at once
         if not db.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
             _create(db)
         (version,) = db.execute("SELECT version FROM about").fetchone() or (0,)
@@ -163,18 +160,16 @@ def _create(db: sqlite3.Connection) -> None:
         db.execute("BEGIN IMMEDIATE")
         if not db.execute("SELECT count(*) FROM sqlite_schema").fetchone()[
             0
-        ]:  # another one may have been faster
+        ]:  # another command may have been faster
             for statement in _TABLES.split(";"):
                 db.execute(statement)
-    db.execute(
-        "PRAGMA wal_checkpoint(TRUNCATE)"
-    )  # should the disk be full later, there is nothing left to be moved
+    db.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # a later full disk then leaves nothing to move
 
 
 def known_turns(where: Where) -> dict[tuple[str, int, int], int]:
-    """The turns that the index counted, by path, size and time of files.
+    """Return the number of turns in the index, by path, size and time of files.
 
-    None without a usable index.
+    Return nothing without a usable index.
     """
     path = index_file(where)
     if not os.path.isfile(path) or not is_private_folder(os.path.dirname(path), where):

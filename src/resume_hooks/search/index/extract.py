@@ -1,10 +1,10 @@
-"""What a record says, by role: prompts, replies, inputs of tools, outputs.
+"""The texts of a record by role: prompts, replies, tool inputs, outputs.
 
-What each counts is in ``read_transcript``.
+``read_transcript`` decides how much each counts.
 
-Not taken in: what the client adds to every session alike (listings, its own logs), placeholders and
-lineage blocks, which stand for what is indexed elsewhere, and our own output, which would find
-itself.
+Omitted are texts that the client adds to every session (listings, its own logs), placeholders and
+lineage blocks, whose originals are indexed elsewhere, and our own output, which would otherwise
+find itself.
 """
 
 from __future__ import annotations
@@ -20,38 +20,39 @@ from resume_hooks.transcripts.attachments import BULK, QUEUED, hook_texts, kind_
 from resume_hooks.transcripts.placeholders import is_placeholder
 from resume_hooks.transcripts.records import Record, string
 
-ENGINE = "resume-hooks"  # stands for the tool of a call that asked our own engine
+ENGINE = "resume-hooks"  # replaces the tool of a call to our own engine
 MOST_PATH = 4_096  # characters of a path; no system opens a longer one
 HELPERS = frozenset({"resume-hooks:session-searcher", "session-searcher"})
-"""Agents that only search: what they are asked and say repeats what they found."""
+"""Agents that only search: their tasks and answers repeat the texts that they found."""
 
 _OWN_CALL = re.compile(
     r"""\s*(?:cd \S+ && )?"""
     r"""(?:"[^"]*/hooks/engine"|'[^']*/hooks/engine'|\S*/hooks/engine|(?:\S*python\S* -m )?resume[-_]hooks)"""
     r"""\s+(?:search|outline|read|lineage|sessions|info|find-\w+)\b[^;&|<>`$\n]*\Z"""
 )
-"""A command that asks our engine and does nothing else."""
+"""A command that calls our engine and does nothing else."""
 
 _OWN_TEXT = re.compile(
     r'resume-hooks (?:search|outline|read|sessions)[:·]|\s*\{\s*"schema":\s*1,\s*"verb":'
 )
-_LEGEND = r"(?:\nText such as \[[^\n]*)?"  # what explains the placeholders of a trimmed child, right after its lineage
+# the explanation of a trimmed child's placeholders, after its lineage
+_LEGEND = r"(?:\nText such as \[[^\n]*)?"
 _DIGEST = rf"^{re.escape(bookkeeping.DIGEST_HEAD)}[^\n]*(?:\n[^\n]+)*"
-"""What the opening of a child of ours quotes: it is indexed where it was said."""
+"""A child's quotes of its parent, which are indexed in the parent."""
 
 _INSIDE = rf"(?:[^\[]++|\[(?!{re.escape(OPENING[1:])}|{re.escape(CLOSING[1:])}))*+"
-"""What a block holds: no marker, so that a text full of openings is gone through once."""
+"""The content of a block, which has no marker, so that a text full of openings is scanned once."""
 
 _BLOCK = re.compile(
     f"{re.escape(OPENING)}{_INSIDE}{re.escape(CLOSING)}{_LEGEND}|{_DIGEST}", re.MULTILINE
 )
 _SHOWN = ("<local-command-stdout>resume-hooks", "resume-hooks: ")
-"""What a system record begins with that holds a card or a remark of ours."""
+"""The beginnings of a system record with one of our cards or remarks."""
 _BLOCKED = "operation blocked by hook"
 
 
 class RecordTexts(NamedTuple):
-    """The texts of a record by column, who said them, the ``tool`` called or answered, the ``files`` it worked on."""
+    """The texts of a record by column, its role, the called or answered ``tool``, and the ``files`` that it used."""
 
     role: str
     tool: str = ""
@@ -63,16 +64,16 @@ class RecordTexts(NamedTuple):
 
     @property
     def empty(self) -> bool:
-        """Whether nothing of it can be found."""
+        """Whether it has nothing to index."""
         return not (self.prompt or self.reply or self.input or self.result or self.files)
 
 
 class TextExtractor:
-    """Takes in the records of one file in order.
+    """The texts of one file's records, in order.
 
-    ``calls`` are tools by the ids of calls that have no answer yet.
+    ``calls`` maps the ids of unanswered calls to their tools.
 
-    Of a record that is known to be in the index nothing is our own output: then ``sifting`` is off.
+    A record from the index has no output of ours, so ``sifting`` is off for it.
     """
 
     def __init__(
@@ -83,18 +84,18 @@ class TextExtractor:
         self._sifting = sifting
         self._titles: set[str] = set()
         self._is_imported = False
-        """Whether the file is an imported session, whose answers name no model."""
+        """Whether the file is an imported session, whose answers have no model."""
 
     def texts_of(self, record: Record) -> RecordTexts | None:
-        """What a record says; None for nothing."""
+        """Return the texts of a record, or None without any."""
         self._is_imported = self._is_imported or bookkeeping.IMPORTED in record
         kind = records.kind(record)
         if kind in bookkeeping.SILENT:
             return None
         texts: RecordTexts | None
         if kind == records.ASSISTANT:
-            # No model said the card of a fresh session of ours, or what the client puts where an
-            # answer must be.
+            # No model wrote the opening of our fresh session, or the client's replacement of a
+            # missing answer.
             written = string(records.message(record), "model") == records.SYNTHETIC_MODEL
             told = record.get("isApiErrorMessage") is True or script_calls.is_made_by_script(record)
             is_ours = written and self._sifting and not (told or self._is_imported)
@@ -103,7 +104,7 @@ class TextExtractor:
             records.USER,
             records.RESULT,
             records.CALL,
-        }:  # the latter two of plain exports
+        }:  # the latter two come from plain exports
             if script_calls.is_copy_of_error(record):
                 texts = None
             else:
@@ -174,7 +175,7 @@ class TextExtractor:
                 called = self.calls.pop(string(block, "tool_use_id"), "")
                 tool = tool or called
                 if called != ENGINE:
-                    # Only a shell prints what our engine does; of other tools it is somebody's own
+                    # Only a shell prints our engine's output; in other tools it is somebody's own
                     # text.
                     results += _answer_texts(
                         block, sifting=self._sifting and called in ("", "Bash")
@@ -192,7 +193,7 @@ class TextExtractor:
         return self._spoken(record, _own_words(spoken))
 
     def _spoken(self, record: Record, text: str) -> RecordTexts:
-        """User text that answers no tool: a prompt, a sub-agent's task, a summary, what the client inserted."""
+        """Return the text of a user record that is not a tool's answer: a prompt, a task, a summary, an insertion."""
         if record.get("isCompactSummary"):
             return RecordTexts("summary", input=text)
         if self._subagent and not record.get("isMeta"):
@@ -205,9 +206,9 @@ class TextExtractor:
         return RecordTexts("note", result=text)
 
     def _title(self, title: str) -> RecordTexts | None:
-        """A name of the session, once: clients write it again and again."""
+        """Return a title of the session once, because clients repeat it."""
         if title in self._titles or root_of(title) != title:
-            return None  # a derived session's title says nothing that its root's does not
+            return None  # a derived session's title only repeats its root's
         self._titles.add(title)
         return RecordTexts("title", prompt=title)
 
@@ -219,15 +220,13 @@ def _other(record: Record, kind: str) -> RecordTexts | None:
             return None
         sent = [text for _, text in sent_texts(record)]
         if any(bookkeeping.FURTHER_PART in text for text in sent):
-            sent = hook_texts(
-                record
-            )  # what is quoted in it is told by what stands around it, in another part
+            sent = hook_texts(record)  # its quotes are in another part, with the text around them
         text = _own_words(sent)
         if named == QUEUED:
             return RecordTexts("prompt", prompt=text)
         return RecordTexts("note", result=text)
     if kind == records.PROGRESS:
-        # What a sub-agent of old clients said, whose records stand inside the parent's.
+        # The records of a sub-agent in old clients are inside the parent's.
         blocks = records.blocks(records.mapping(records.mapping(record, "data"), "message"))
         return RecordTexts(
             "note",
@@ -242,7 +241,7 @@ def _other(record: Record, kind: str) -> RecordTexts | None:
 
 
 def _answer_texts(block: Record, *, sifting: bool = True) -> Iterator[str]:
-    """The texts of a tool's answer, but for our own."""
+    """Yield the texts of a tool's answer, except our own output."""
     for part in records.result_blocks(block):
         text = string(part, "text")
         if text and not (sifting and _OWN_TEXT.match(text)):
@@ -250,6 +249,6 @@ def _answer_texts(block: Record, *, sifting: bool = True) -> Iterator[str]:
 
 
 def _own_words(texts: list[str]) -> str:
-    """The texts that are somebody's own words."""
+    """Return the texts without placeholders and blocks of ours."""
     own = (text for text in texts if text and not is_placeholder(text))
     return "\n".join(_BLOCK.sub(" ", text) if OPENING in text else text for text in own)

@@ -1,14 +1,12 @@
-"""The words of all transcripts in inverted indexes of tantivy's: of records, and of windows in turns.
+"""The words of all transcripts in two tantivy indexes: of records, and of windows in turns.
 
-Two, since each needs statistics of its own: how many documents there are, and how long. How often a
-word stands in a document is what it is worth: once in each record that has it, twice where a person
-or the model said it. A part is a stretch of a file that is read, and replaced, as a whole.
+There are two because each needs its own statistics: the number and the length of documents. A
+word's frequency in a document is its weight: once in each record, twice if a person or the model
+said it. A part is a section of a file that is read and replaced as a whole.
 
-Tantivy's files never change, and have a checksum at their end, at which it never looks: ``check``
-does.
+Tantivy's files never change. They end in a checksum, which tantivy never reads, but ``check`` does.
 
-Nothing of tantivy's is known outside of this package, ``ranking`` and ``scope``; its errors leave
-as our own.
+Only this package, ``ranking`` and ``scope`` use tantivy; its errors are converted to our own.
 """
 
 from __future__ import annotations
@@ -34,13 +32,13 @@ META = "meta.json"
 _PARTS = ("fast", "fieldnorm", "idx", "pos", "store", "term")
 _TAIL = struct.Struct(
     "<II"
-)  # how many bytes of JSON are before it, and a number that is the same in every file
+)  # the length of the JSON before it, and a number that is the same in every file
 _MAGIC = 1337
 _AT_A_TIME = 1024 * 1024  # bytes
 
 
 class Segment(NamedTuple):
-    """A segment by its files' common name: its documents, how many of them are gone, the mark of the list of these."""
+    """A segment of an index: its files' common name, its documents, and the number and mark of deleted ones."""
 
     name: str
     documents: int
@@ -57,7 +55,7 @@ class Segment(NamedTuple):
 
 
 def segments(folder: str) -> list[Segment]:
-    """The segments of an index. IndexDamaged where nothing tells what they are."""
+    """Return the segments of an index. Raise IndexDamaged if they cannot be read."""
     try:
         with open_regular(os.path.join(folder, META), follow=False) as stream:
             return [_segment(told) for told in json.load(stream)["segments"]]
@@ -74,9 +72,9 @@ def _segment(told: dict[str, Any]) -> Segment:
 
 
 def _is_whole(path: str) -> bool:
-    """Whether a file has the checksum at its end.
+    """Check the checksum at the end of a file.
 
-    As many errors as there are ways not to have one.
+    A file without a valid end raises various errors.
     """
     with open_regular(path, follow=False) as stream:
         end = stream.seek(-_TAIL.size, os.SEEK_END)
@@ -93,10 +91,10 @@ def _is_whole(path: str) -> bool:
 
 
 def make_private(folder: str) -> None:
-    """Take from others what the umask left them: tantivy asks for no mode of its own."""
+    """Make files private whose mode depends on the umask, because tantivy sets none."""
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
-            with contextlib.suppress(FileNotFoundError):  # another command tidied up
+            with contextlib.suppress(FileNotFoundError):  # another command deleted it
                 if (
                     entry.is_file(follow_symlinks=False)
                     and entry.stat(follow_symlinks=False).st_mode & 0o077
@@ -105,43 +103,43 @@ def make_private(folder: str) -> None:
 
 
 RECORDS, WINDOWS = LEVELS = "records", "windows"
-"""What there is an index of; each lies in a folder of that name."""
+"""The two indexes, each in a folder of its name."""
 
 WORDS = "words"
-"""The field that holds the words."""
+"""The field with the words."""
 
 LABELS = ("tool", "branch", "path")
-"""Fields that hold names as they are, not words."""
+"""Fields with unchanged names instead of words."""
 
 _IDS = ("key", "own")
 _INDEXED = ("file", "turn_key", "part_key", "role", *_IDS, "turn_number")
 _OF_ROW = ("line", "offset", "length", "time", "role", *_IDS, "digest")
 _NUMBERS = dict.fromkeys((*_INDEXED, *_OF_ROW))
 _ANALYZER = "spaced"
-WINDOW = 200  # words of a window: what stands together, whichever of a turn's records say it
-MOST_COPIES = 5_000  # records that are looked at as copies of those that are shown
-_SHIFT = 24  # bits of a number of turns or parts within the key that it makes with its file's
+WINDOW = 200  # words of a window: nearby words, from any of a turn's records
+MOST_COPIES = 5_000  # records to check as copies of the displayed ones
+_SHIFT = 24  # bits for the number of a turn or part in a key with its file's number
 SMALL, LARGE = 15_000_000, 80_000_000
-"""Bytes of memory in which tantivy gathers what it writes.
+"""Bytes of memory that tantivy uses for writing.
 
-The least that it takes, and what a whole index is worth.
+The first is its minimum, the second is enough for a whole index.
 """
 
-MOSTLY_GONE = 20_000  # records from which on an index that is mostly of what is gone is built anew
+MOSTLY_GONE = 20_000  # deleted records above which a mostly deleted index is rebuilt
 _OF_SYSTEM = re.compile(r"os error \d|\bOs \{|Lock")
-"""In what tantivy says where it can't write, or open one file more.
+"""Parts of tantivy's messages about a failed write, or too many open files.
 
-All else tells of an index that can't be read.
+All other messages mean an unreadable index.
 """
 
 
 def turn_key(file: int, turn: int) -> int:
-    """The number that stands for a turn of a file."""
+    """Return the key of a turn of a file."""
     return file << _SHIFT | min(turn, (1 << _SHIFT) - 1)
 
 
 class Posting(NamedTuple):
-    """A record that has some of the words: where it stands, who said it, and how well it fits."""
+    """A record with some of the words: its position, its role and its score."""
 
     address: tantivy.DocAddress
     score: float
@@ -178,9 +176,9 @@ _analyzer = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.whitespace()).build()
 
 
 class _Silence:
-    """Nothing written to the standard error stream below Python, where Rust tells of its panics.
+    """Discards the standard error stream below Python, to which Rust prints its panics.
 
-    For many threads.
+    Several threads may use it at once.
     """
 
     def __init__(self) -> None:
@@ -193,7 +191,7 @@ class _Silence:
             self._lock,
             contextlib.suppress(OSError),
             open(os.devnull, "wb") as null,
-        ):  # there may be no such stream
+        ):  # the stream may be closed
             if not self._depth:
                 self._saved = os.dup(2)
                 os.dup2(null.fileno(), 2)
@@ -213,7 +211,7 @@ _silence = _Silence()
 
 @contextlib.contextmanager
 def tantivy_errors() -> Iterator[None]:
-    """What tantivy says in the block, as one of our own errors, and only so."""
+    """Convert tantivy's errors in the block to our own, and print nothing."""
     try:
         with _silence:
             yield
@@ -222,7 +220,7 @@ def tantivy_errors() -> Iterator[None]:
             raise _unusable(error) from error
         raise IndexDamaged(f"The index is damaged: {error}") from error
     except BaseException as error:
-        if type(error).__name__ != "PanicException":  # what Rust makes of what it did not expect
+        if type(error).__name__ != "PanicException":  # a panic in Rust
             raise
         raise IndexDamaged(f"The index is damaged: {error}") from error
 
@@ -234,34 +232,31 @@ def _unusable(error: Exception) -> IndexUnusable:
 
 
 class Postings:
-    """The inverted indexes in ``folder``, which are made if they are to be ``fresh``.
+    """The inverted indexes in ``folder``, created if ``fresh``.
 
-    In memory without one.
+    Without a folder they are in memory.
 
-    They are opened when they are first needed: tantivy's threads must not be there while processes
-    are forked.
+    They are opened at first use, because tantivy's threads must not run while processes are forked.
     """
 
     def __init__(self, folder: str | None, *, fresh: bool = True) -> None:
         self._folders = {level: os.path.join(folder, level) if folder else None for level in LEVELS}
         self._fresh = fresh
         self._heap = SMALL
-        self._pending = False  # whether something was written that is not committed
+        self._pending = False  # whether there are uncommitted changes
         self._indexes: dict[str, tantivy.Index] = {}
         self._writers: dict[str, tantivy.IndexWriter] = {}
         self._latest: dict[str, tantivy.Searcher] = {}
 
     def look(self) -> None:
-        """Search what was committed last. IndexDamaged where there is nothing that could be."""
+        """Search the latest commit from now on. Raise IndexDamaged if there is none."""
         with tantivy_errors():
             indexes: dict[str, tantivy.Index] = {}
             for level, folder in self._folders.items() if not self._indexes else ():
                 if folder and not self._fresh and not tantivy.Index.exists(folder):
                     raise IndexDamaged(f"{folder} holds no words")
                 index = tantivy.Index(SCHEMA, path=folder)
-                index.config_reader(
-                    "manual"
-                )  # else a thread of tantivy's reads what is committed whenever it likes
+                index.config_reader("manual")  # otherwise a tantivy thread reloads it at any time
                 index.register_tokenizer(_ANALYZER, _analyzer)
                 indexes[level] = index
             self._indexes = self._indexes or indexes
@@ -270,7 +265,7 @@ class Postings:
             self._latest = {level: index.searcher() for level, index in self._indexes.items()}
 
     def check(self) -> None:
-        """Read all that is on disk. IndexDamaged where it is not as it was written."""
+        """Verify all files on disk. Raise IndexDamaged if one is not as written."""
         for folder in filter(None, self._folders.values()):
             for name in (name for segment in segments(folder) for name in segment.files):
                 try:
@@ -282,18 +277,18 @@ class Postings:
 
     @property
     def worn(self) -> bool:
-        """Whether most of what is on disk is gone, which tantivy keeps as long as something else is beside it."""
+        """Whether most records on disk are deleted; tantivy keeps them until their whole segment is deleted."""
         folder = self._folders[RECORDS]
         found = segments(folder) if folder and not self._fresh else []
         gone = sum(segment.gone for segment in found)
         return gone > MOSTLY_GONE and gone * 2 > sum(segment.documents for segment in found)
 
     def begin(self, *, large: bool) -> None:
-        """Get ready to be written to, for many parts or few."""
+        """Prepare for writing many or few parts."""
         self._heap = LARGE if large else SMALL
 
     def replace(self, file: int, part: int, documents: Mapping[str, list[str]]) -> None:
-        """Put the documents of a part, by level, in the place of what is known of it."""
+        """Replace all documents of a part with new ones, by level."""
         self._take_out(_number_query("part_key", turn_key(file, part)))
         writers = self._writing()
         with self._telling():
@@ -306,23 +301,23 @@ class Postings:
         self._take_out(_number_query("file", file))
 
     def commit(self) -> None:
-        """Make what was written last."""
+        """Commit all changes."""
         with self._telling():
             for writer in self._writers.values():
                 writer.commit()
         self._pending = False
 
     def end(self) -> None:
-        """End writing; what was not committed is dropped, from the disk too.
+        """End writing, and discard uncommitted changes, also from disk.
 
-        Waits for what tantivy tidies up.
+        Wait until tantivy has cleaned up.
         """
         writers, self._writers, self._latest = self._writers, {}, {}
         for writer in writers.values():
             with (
                 contextlib.suppress(IndexDamaged, IndexUnusable),
                 tantivy_errors(),
-            ):  # what it can't tidy up it leaves
+            ):  # tantivy keeps the files that it cannot delete
                 if self._pending:
                     writer.rollback()
                     writer.garbage_collect_files()
@@ -343,14 +338,14 @@ class Postings:
         writers = self._writing()
         with self._telling():
             for level, writer in writers.items():
-                # What can't be read is to show here: in a thread of its own it makes tantivy end
-                # the process.
+                # An unreadable index must fail here: in its own thread, tantivy would end the
+                # process.
                 self._searcher(level).search(query, limit=1)
                 writer.delete_documents_by_query(query)
 
     @contextlib.contextmanager
     def _telling(self) -> Iterator[None]:
-        """What tantivy says while it writes; of what its threads met it names no cause."""
+        """Convert tantivy's errors during a write; its threads report no cause."""
         try:
             with tantivy_errors():
                 yield
@@ -365,28 +360,28 @@ class Postings:
 
     @property
     def records(self) -> int:
-        """How many records it holds."""
+        """The number of records."""
         return self._searcher(RECORDS).num_docs
 
     def frequency(self, field: str, word: str) -> int:
-        """How many records have a stemmed word, or a name in another field.
+        """Return the number of records with a stemmed word, or with a name in another field.
 
-        Lately replaced ones may be among them.
+        Recently replaced ones may be included.
         """
         with tantivy_errors():
             return self._searcher(RECORDS).doc_freq(field, word)
 
     def beginning(self, field: str, start: str, limit: int | None = None) -> list[tuple[str, int]]:
-        """The words or names of a field that begin so, each with how many documents have it."""
+        """Return a field's words or names with a prefix, each with its number of documents."""
         with tantivy_errors():
             return self._searcher(RECORDS).terms_with_prefix(field, start, limit=limit)
 
     def search(
         self, query: tantivy.Query, limit: int, order_by: str | None = None
     ) -> list[Posting]:
-        """The records that fit best, or with ``order_by`` those of the highest value.
+        """Return the records that match best, or with ``order_by`` those with the highest value.
 
-        The best first.
+        The best come first.
         """
         searcher = self._searcher(RECORDS)
         with tantivy_errors():
@@ -402,9 +397,9 @@ class Postings:
         return postings
 
     def turns(self, query: tantivy.Query, limit: int) -> dict[int, float]:
-        """The keys of the turns with the windows that fit best, each with its best score.
+        """Return the keys of the turns whose windows match best, each with its best score.
 
-        The best first.
+        The best come first.
         """
         searcher = self._searcher(WINDOWS)
         with tantivy_errors():
@@ -416,7 +411,7 @@ class Postings:
         return found
 
     def copies(self, keys: Collection[int]) -> dict[int, list[Posting]]:
-        """All records of each key, and those that forks made of them, and forks of these."""
+        """Return all records of each key, with their copies in forks, and the copies of those."""
         records: dict[tuple[int, int], Posting] = {}
         known: set[int] = {0}
         new = set(keys)
@@ -444,15 +439,15 @@ class Postings:
         return {key: groups[_first_origin(key, origins)] for key in keys}
 
     def tools(self, record: Posting) -> str:
-        """The tools that a record calls or answers, as they are shown."""
+        """Return the names of the tools that a record calls or answers."""
         with tantivy_errors():
             return ", ".join(self._searcher(RECORDS).doc(record.address).get_all("tool"))
 
 
 def _first_origin(key: int, origins: Mapping[int, int]) -> int:
-    """The id that one was copied from in the end.
+    """Return the original id from which an id was copied.
 
-    The least of those that name each other in a circle.
+    In a circle, return the lowest id.
     """
     seen: set[int] = set()
     while key in origins and key not in seen:
@@ -464,12 +459,12 @@ def _first_origin(key: int, origins: Mapping[int, int]) -> int:
 
 
 def _number_query(field: str, number: int) -> tantivy.Query:
-    """What has a number. ``delete_documents_by_term`` takes it for one with a sign, which no field of ours has."""
+    """Return a query for a number. ``delete_documents_by_term`` expects signed numbers, which our fields are not."""
     return tantivy.Query.term_query(SCHEMA, field, number)
 
 
 class Documents:
-    """The JSON documents of a part of a file, whose records are added in their order: for each level, in ``told``."""
+    """The JSON documents of a part of a file, by level in ``told``; its records are added in order."""
 
     def __init__(self, file: int, part: int) -> None:
         self.told: dict[str, list[str]] = {level: [] for level in LEVELS}

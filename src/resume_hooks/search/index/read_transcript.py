@@ -1,15 +1,15 @@
-"""Transcripts as parts for the index, with what each word counts.
+"""Transcripts as parts for the index, with the weight of each word.
 
-Only what was added, where a file only grew.
+Of a file that only grew, only the new bytes are read.
 
-Read in this process, or in several if there is enough to read and they can be forked: what goes in
-and comes out are plain values. A last line that is not whole is left for the next time, unless
-nobody has been writing for a while.
+Files are read in this process, or in several if there is enough to read and processes can be
+forked: only plain values are passed between them. An unfinished last line is left for the next
+update, unless the file has been unchanged for a while.
 
-Other processes never touch the index, and end with this one, however that ends. If one of them ends
-early (out of memory, killed), or can't be started, its files are read here. Each has a pipe of its
-own, which ends with it: in a ``ProcessPoolExecutor`` one that is killed while it answers leaves the
-parent waiting for the rest for ever.
+Worker processes never touch the index, and end with this process. If a worker ends early (out of
+memory, killed) or cannot start, this process reads its files. Each worker has its own pipe, which
+closes with it: with a ``ProcessPoolExecutor``, a worker that is killed during an answer would make
+the parent wait forever.
 """
 
 from __future__ import annotations
@@ -41,28 +41,28 @@ from resume_hooks.transcripts.turns import opens_turn
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
-MOST_CALLS = 50  # calls without an answer that are kept in mind until the next part
-MOST_LABEL = 255  # characters of the name of a branch or of a tool that are kept; anything longer is not a name
-SETTLED = 60.0  # seconds after which nobody is expected to finish a torn line
+MOST_CALLS = 50  # unanswered calls to carry over to the next part
+MOST_LABEL = 255  # characters of a branch or tool name; a longer text is not a name
+SETTLED = 60.0  # seconds after which a torn line is not expected to be finished
 PART_BYTES = 2 * 1024 * 1024
-"""Bytes of a part, but for its last line.
+"""Bytes of a part, without its last line.
 
-An appended line costs reading what its part holds so far.
+Adding a line requires reading its part again.
 """
 
-PART_WORDS = 200_000  # bytes of words of a part
+PART_WORDS = 200_000  # bytes of a part's words
 
 _PRIME = 2**61 - 1
-"""Ids are kept as what is left of them when divided by it: they fit a column, and differ if they differ anywhere."""
+"""Ids are stored modulo this prime, which fits a column and keeps ids that differ anywhere apart."""
 
 
 class Part(NamedTuple):
-    """A part of a file, from ``start`` to byte ``end``: ``turns`` began before it, ``check`` is of its last bytes.
+    """A part of a file from ``start`` to byte ``end``; ``turns`` is its last turn, ``check`` a checksum of its end.
 
-    ``documents`` are those of each level of the index. ``next`` is where to read on when the file
-    has grown: the same start, unless the part is full. ``more`` says that the file goes on,
-    ``torn`` that its last line may still be written. What was not seen is ``""``; ``parent``, the
-    session that this one was made from, is told by the first part.
+    ``documents`` are for each level of the index. ``next`` is the position to read from after the
+    file has grown: the same start, unless the part is full. ``more`` means that the file continues,
+    ``torn`` that its last line may still be written. Unknown values are ``""``. Only the first part
+    has the ``parent`` session.
     """
 
     documents: dict[str, list[str]]
@@ -79,16 +79,16 @@ class Part(NamedTuple):
 
     @property
     def number(self) -> int:
-        """Which part of the file it is, from 0."""
+        """The number of the part in the file, from 0."""
         return self.start.part
 
 
 def read_parts(job: ReadJob) -> Iterator[Part | None]:
-    """The parts of a file from where it is read on.
+    """Yield the parts of a file from its stored position.
 
-    From its start if what was read is no longer there.
+    Start at the beginning if the bytes before it have changed.
 
-    None if it is gone.
+    Yield None if the file was deleted.
     """
     try:
         with open_regular(job.path, follow=False, buffering=SEARCHED_BYTES) as stream:
@@ -115,7 +115,7 @@ def _read_part(stream: BinaryIO, job: ReadJob, start: ReadPosition) -> Part:
             break
         if (
             line.torn and records.parse(line.body) is None
-        ):  # what is whole as JSON can't be the beginning of more
+        ):  # complete JSON cannot be the beginning of a longer line
             torn = not settled
             break
         reader.take(line)
@@ -145,9 +145,9 @@ def _read_part(stream: BinaryIO, job: ReadJob, start: ReadPosition) -> Part:
 
 
 def _goes_on(stream: BinaryIO, job: ReadJob) -> bool:
-    """Whether what was read is still there.
+    """Check whether the bytes that were read are unchanged.
 
-    A torn line that was taken in may have been finished since.
+    A torn line that was read may be finished now.
     """
     if not job.end:
         return False
@@ -166,7 +166,7 @@ class _RowReader:
         self.extractor = TextExtractor(dict(start.calls), subagent=job.subagent)
         from resume_hooks.transcripts.transcript import (
             Copies,
-        )  # 4 ms, which a search does not need that reads nothing
+        )  # takes 4 ms, and a search without changes does not need it
 
         self.copies = Copies(*start.copied)
         self.time = start.time
@@ -176,7 +176,7 @@ class _RowReader:
     def take(self, line: Line) -> None:
         record = records.parse(
             line.raw if line.offset else line.body
-        )  # a copy of each line would be felt
+        )  # copying each line would be slow
         if record is None or self.copies.holds(record):
             return
         self.turn += opens_turn(record, subagent=self._subagent)
@@ -188,7 +188,7 @@ class _RowReader:
         stamp = clock.parse_timestamp(record.get("timestamp"))
         self.time = int(stamp.timestamp()) if stamp else self.time
         key, own = _ids(record)
-        if texts.role == "title":  # kept once in a session, however often it is written
+        if texts.role == "title":  # indexed once in a session, even if it is repeated
             key, own = (
                 int.from_bytes(f"{self._name}\n{texts.prompt}".encode(errors="replace")) % _PRIME,
                 0,
@@ -206,7 +206,7 @@ class _RowReader:
             "own": own,
             "digest": 0
             if record.get("truncated") is True
-            else 1 + zlib.crc32(said_bytes),  # 0: contents taken out
+            else 1 + zlib.crc32(said_bytes),  # 0: trimmed contents
             "tool": [name[:MOST_LABEL] for name in texts.tool.split(", ") if name],
             "branch": [branch[:MOST_LABEL]] if (branch := string(record, "gitBranch")) else [],
             "path": texts.files,
@@ -215,7 +215,7 @@ class _RowReader:
 
 
 def words_by_weight(texts: RecordTexts) -> bytes:
-    """The words of a record, each as often as it counts: what a person or the model said twice."""
+    """Return the words of a record as often as they count: twice for words of a person or the model."""
     said = []
     for text in (texts.prompt, texts.reply):
         if text:
@@ -228,7 +228,7 @@ def words_by_weight(texts: RecordTexts) -> bytes:
 
 
 def _ids(record: Record) -> tuple[int, int]:
-    """What a record and its copies have in common, and the id that a fork gave it in the place of that; 0 for none."""
+    """Return the id that a record shares with its copies, and its new id in a fork, or 0."""
     own, named = _uuid_number(string(record, "uuid")), _uuid_number(records.copied_from(record))
     if named and named != own:
         return (named, own)
@@ -236,7 +236,7 @@ def _ids(record: Record) -> tuple[int, int]:
 
 
 def _uuid_number(uuid: str) -> int:
-    """A UUID as 61 bits; 0 for anything else."""
+    """Return a UUID as 61 bits, or 0 for any other text."""
     digits = uuid.replace("-", "")
     try:
         if len(digits) == 32:
@@ -246,26 +246,27 @@ def _uuid_number(uuid: str) -> int:
         return 0
 
 
-PARALLEL = 24 * 1024 * 1024  # bytes to be read from which on starting other processes pays
+PARALLEL = 24 * 1024 * 1024  # bytes above which starting worker processes pays
 MOST_PROCESSES = 8
 PIPE = (
     1024 * 1024
-)  # bytes that a pipe may hold: what a user may ask for, so that a process reads on while we write
+    # the capacity of a pipe in bytes, the most that a user may set, so that a worker reads on while we
+    # write
+)
 AHEAD, AHEAD_BYTES = 64, 64 * 1024 * 1024
-"""Parts that wait here for those of a file before them, and bytes of transcripts that they are of, about."""
+"""The parts that may wait for earlier ones of a file, and their bytes of transcripts, approximately."""
 
-PATIENCE = 1.0  # seconds that a process which was told to end is waited for
+PATIENCE = 1.0  # seconds to wait for a terminated process
 
-Sized = tuple[ReadJob, int]  # a job, and the bytes of it that are to be read
+Sized = tuple[ReadJob, int]  # a job, and its bytes to read
 
 Result = tuple[ReadJob, Part | None]
 
 
 def readings(jobs: Sequence[Sized]) -> Generator[Result]:
-    """Each job with the parts that were read of it, None for a file that is gone."""
+    """Yield each job with the parts of its file, or None if the file was deleted."""
     processes = min(_cpus(), MOST_PROCESSES)
-    # Beside other threads a process that was forked might wait for ever for what one of them had
-    # locked.
+    # A process forked beside other threads might wait forever for a lock that one of them held.
     can_fork = (
         sys.platform.startswith("linux") and threading.current_thread() is threading.main_thread()
     )
@@ -286,7 +287,7 @@ def readings(jobs: Sequence[Sized]) -> Generator[Result]:
 
 
 def _share_jobs(jobs: Sequence[Sized], processes: int) -> list[int]:
-    """Which process reads each job: the one that has the least to read of those before it."""
+    """Return the process for each job: the one with the least to read so far."""
     shares, loads = [], [0] * max(1, processes)
     for _, size in jobs:
         shares.append(loads.index(min(loads)))
@@ -295,7 +296,7 @@ def _share_jobs(jobs: Sequence[Sized], processes: int) -> list[int]:
 
 
 def _parts(job: ReadJob, share: int, workers: Sequence[_Worker]) -> Iterator[Result]:
-    """What the process that has a ``share``, or this one, reads of a job."""
+    """Yield the parts of a job, from the process of its ``share`` or from this one."""
     while workers and _gather(workers, workers[share]):
         part = workers[share].answers.popleft()
         yield job, part
@@ -306,12 +307,11 @@ def _parts(job: ReadJob, share: int, workers: Sequence[_Worker]) -> Iterator[Res
 
 
 def _gather(workers: Sequence[_Worker], wanted: _Worker) -> bool:
-    """Wait until one of the processes has answered, and take what others say meanwhile.
+    """Wait for an answer of one worker, and collect the others' answers meanwhile.
 
-    False if it ended instead.
+    Return False if it ended without an answer.
 
-    Files are of very unequal size: who had to wait for the reader of a large one would leave a
-    processor idle.
+    File sizes differ greatly, so waiting for one reader alone would leave processors idle.
     """
     from multiprocessing.connection import wait  # loaded with the first worker
 
@@ -329,10 +329,10 @@ def _gather(workers: Sequence[_Worker], wanted: _Worker) -> bool:
 
 
 class _Worker:
-    """Another process, which reads its jobs one after the other; ``ended`` if it does so no more."""
+    """Another process, which reads its jobs in order; ``ended`` when it has stopped."""
 
     def __init__(self, jobs: Sequence[ReadJob], others: Sequence[_Worker]) -> None:
-        # Loading it takes 20 ms, which a small update would feel.
+        # The import takes 20 ms, which would slow down a small update.
         from multiprocessing import get_context
 
         context = get_context("fork")
@@ -346,9 +346,9 @@ class _Worker:
         self.ended = False
         try:
             self._process.start()
-        except OSError:  # no room for one more
+        except OSError:  # too many processes
             self.ended = True
-        answering.close()  # so that the pipe ends when the process does
+        answering.close()  # so that the pipe closes when the process ends
 
     def receive(self) -> None:
         try:
@@ -370,8 +370,8 @@ class _Worker:
 def _widen(pipe: Connection) -> None:
     with contextlib.suppress(
         OSError, AttributeError, ImportError
-    ):  # Linux alone can; without, it only waits
-        import fcntl  # not on every platform
+    ):  # only Linux can; without it, the worker waits more often
+        import fcntl  # not available on every platform
 
         fcntl.fcntl(pipe.fileno(), fcntl.F_SETPIPE_SZ, PIPE)
 
@@ -384,7 +384,7 @@ def _cpus() -> int:
 
 @contextlib.contextmanager
 def _undisturbed() -> Iterator[None]:
-    """Let an interruption wait while processes are made: each must have made itself ready for one."""
+    """Delay an interruption while workers start, because each must first prepare for one."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -393,13 +393,13 @@ def _undisturbed() -> Iterator[None]:
 
 
 def _serve(jobs: Sequence[ReadJob], answers: Connection, inherited: Sequence[Connection]) -> None:
-    """The life of such a process: it leaves interruptions to its parent, and ends with it."""
+    """Run a worker: leave interruptions to the parent, and end with it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     for pipe in inherited:
-        pipe.close()  # so that only the parent can read what is answered
-    with contextlib.suppress(OSError):  # the parent is gone
+        pipe.close()  # so that only the parent can read the answers
+    with contextlib.suppress(OSError):  # the parent has ended
         for job in jobs:
             for part in read_parts(job):
                 answers.send(part)

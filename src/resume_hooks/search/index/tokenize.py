@@ -1,8 +1,8 @@
-"""Words as the index holds them: what a text is cut into, and what a typed word is looked up as.
+"""Words in the form of the index: the words of a text, and the forms of a typed word.
 
-Both go through the same functions, so that what is indexed can be found; tantivy then only splits
-at spaces. English endings are taken off; identifiers are kept whole and by part, long tokens by
-their parts or not at all.
+Both use the same functions, so that indexed words can be found; tantivy only splits at spaces.
+English endings are removed. Identifiers are indexed whole and by part, long tokens only by part or
+not at all.
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ import tantivy
 
 from resume_hooks.system.text import remove_escape_sequences
 
-LONGEST = 64  # bytes of a token that is kept whole; longer ones are data (hashes, base64, minified code), not words
-LONGEST_NAME = 256  # bytes of an identifier that is still cut into its parts
+LONGEST = 64  # bytes of a whole token; longer ones are data (hashes, base64, minified code)
+LONGEST_NAME = 256  # bytes of an identifier that is split into parts
 MOST_TOKENS = 100_000
-"""Distinct tokens of a text that are looked at, from its start: what has more is data. 60 MB of them take a minute."""
+"""The distinct tokens to index from the start of a text; a text with more is data. 60 MB of them take a minute."""
 
-MOST_PARTS = 16  # parts of an identifier; what has more is random
+MOST_PARTS = 16  # parts of an identifier; one with more is random
 REMEMBERED = 200_000
-"""Distinct tokens whose form is kept in memory while many texts are read: some 30 MB.
+"""Tokens whose forms are cached while texts are read: about 30 MB.
 
-Long ones are not.
+Long ones are not cached.
 """
 
 _KEPT = frozenset(b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_")
 _TO_WORDS = bytes(byte if byte in _KEPT or byte >= 0x80 else 0x20 for byte in range(256))
 _SYMBOLS = re.compile(rb"\xe2[\x80-\xaf][\x80-\xbf]|\xf0\x9f[\x80-\xbf][\x80-\xbf]|\xef\xbf\xbd")
-"""Punctuation, arrows, frames, emoji, and what was no character: U+2000 to U+2BFF, U+1F000 on, U+FFFD."""
+"""Punctuation, arrows, frames, emoji, and the replacement character: U+2000 to U+2BFF, from U+1F000, U+FFFD."""
 
 _LINE_NUMBER = " *[0-9]+[→\t]"
-"""What the client puts before each line of a file that it shows to the model."""
+"""The line number that the client writes before each line of a file."""
 
 _NUMBERED, _LINE_NUMBERS = re.compile(_LINE_NUMBER), re.compile(f"\n{_LINE_NUMBER}")
 
@@ -41,14 +41,14 @@ _PARTS = re.compile(rb"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _WORD = re.compile(r"\w+")
 _UNSPACED = "\u0e00-\u0e7f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
 _RUNS = f"[{_UNSPACED}]+|[^{_UNSPACED}]+"
-"""Scripts that put no spaces between words (and Korean, whose words take endings) apart from all others."""
+"""Scripts without spaces between words (and Korean, whose words take endings), separated from all others."""
 
 _DOTLESS = str.maketrans({"\u0131": "i", "ø": "o", "ł": "l", "đ": "d"})
-"""Letters that no decomposition brings down to their plain form."""
+"""Letters that normalization does not reduce to their plain form."""
 
 
 class _Forms(dict[bytes, bytes]):
-    """Each token's words, worked out once."""
+    """A cache of each token's words."""
 
     def __missing__(self, token: bytes) -> bytes:
         if len(self) >= REMEMBERED:
@@ -75,14 +75,14 @@ _stemmer = (
 
 
 def stem(form: str) -> str:
-    """A word without its English ending, as the index has it."""
+    """Return a word without its English ending, as in the index."""
     return next(iter(_stemmer.analyze(form)), form)
 
 
 def without_line_numbers(text: str) -> str:
-    """A file as the client shows it to the model, without the numbers of its lines.
+    """Return a file in the client's form without its line numbers.
 
-    Any other text as it is.
+    Return other texts unchanged.
     """
     if _NUMBERED.match(text):
         return _LINE_NUMBERS.sub("\n", f"\n{text}")
@@ -90,7 +90,7 @@ def without_line_numbers(text: str) -> str:
 
 
 def words_of(text: str, *, numbered: bool = False) -> bytes:
-    """The distinct words of a text, separated by spaces, in their order; ``numbered``: it may be a file as shown."""
+    """Return the distinct words of a text in order, separated by spaces; ``numbered`` if it may have line numbers."""
     if not text:
         return b""
     plain = remove_escape_sequences(text)
@@ -100,7 +100,7 @@ def words_of(text: str, *, numbered: bool = False) -> bytes:
 
 
 def forms_of(word: str) -> list[list[str]]:
-    """What a typed word is looked up as: for each token in it, its forms, the whole first and then its parts."""
+    """Return the forms of a typed word: for each of its tokens the whole, then its parts."""
     raw = word.encode("utf-8", "replace")
     tokens: list[list[str]] = []
     for token in _SYMBOLS.sub(b" ", raw).translate(_TO_WORDS).split():
@@ -110,14 +110,15 @@ def forms_of(word: str) -> list[list[str]]:
 
 
 def folded(text: str) -> str:
-    """``text`` without case, accents and Turkish dots: the form in which letters are compared."""
+    """Return ``text`` without case, accents and Turkish dots, for comparing letters."""
     if text.isascii():
         return text.lower()
     apart = unicodedata.normalize("NFKD", text.casefold())
     plain = "".join(letter for letter in apart if unicodedata.category(letter) != "Mn").translate(
         _DOTLESS
     )
-    return unicodedata.normalize("NFC", plain)  # Korean syllables, which came apart into letters
+    # joins Korean syllables, which were split into letters
+    return unicodedata.normalize("NFC", plain)
 
 
 def _forms(token: bytes) -> list[bytes]:
@@ -146,7 +147,7 @@ def _forms(token: bytes) -> list[bytes]:
 
 
 def _foreign(token: str) -> list[str]:
-    """The words in a token beyond ASCII; scripts without spaces by every two characters."""
+    """Return the words of a non-ASCII token; scripts without spaces are split into pairs of characters."""
     words: list[str] = []
     for word in _WORD.findall(folded(token)):
         for run in re.findall(_RUNS, word):

@@ -1,12 +1,12 @@
-"""Files that the index has not read yet: which of them hold the words of a search, told from their bytes alone.
+"""Files that are not indexed yet: find those with the words of a search from their bytes alone.
 
-400 MB take about two seconds, far less than to index them. A file is worth what its best lines are:
-many of the words in one short record, the rare ones above all; a large file holds most words
+400 MB take about two seconds, far less than indexing them. A file's worth is that of its best
+lines: many of the words in one short record, above all rare ones. A large file contains most words
 somewhere.
 
-Whatever a full index finds in a file is found here, too: in capitals, with an ending, in an
-identifier, with accents or without, escaped as JSON may have it. What is found here may be less: a
-piece of a longer word, or a name of a key.
+Every match that the index would find is found here, too: with capitals, endings or accents, in an
+identifier, or escaped in JSON. Some matches here are false: a part of a longer word, or a key's
+name.
 """
 
 from __future__ import annotations
@@ -24,29 +24,31 @@ from resume_hooks.paths import open_regular
 from resume_hooks.search.index.changes import Forms
 from resume_hooks.search.index.tokenize import folded, stem
 
-CHUNK = 8 * 1024 * 1024  # bytes of a file that are looked through at a time
-OVERLAP = 256  # bytes of one that are looked through with the next, so that no word is cut
-SHORTEST = 3  # letters that a stem keeps where its last one may be another in the text
+CHUNK = 8 * 1024 * 1024  # bytes of a file to search at a time
+OVERLAP = 256  # bytes to search again with the next chunk, so that no word is cut
+# the minimum letters of a stem after dropping a last letter that may change in the text
+SHORTEST = 3
 
-AROUND = 64  # bytes before and behind a letter beyond ASCII that are looked at with it
+AROUND = 64  # bytes before and after a non-ASCII letter to decode with it
 
 _LIKE_ASCII = (
     re.compile(rb"[\xc3-\xc9\xcc\xcd\xe1\xef]"),
     re.compile(rb"\\u(?:00[89a-f]|0[1-3]|1[de]|3[23]|a7f|d8|f[bf])"),
 )
-"""What begins a letter of which ``folded`` may make one of ASCII: accented, apart from its accent, full width; and its
-escape."""
+"""The first bytes of a letter that ``folded`` may convert to ASCII: accented, a separate accent,
+full width; and its escape."""
 
 _ANY_LETTER = re.compile(rb"[\xc3-\xe1\xe3-\xef]"), re.compile(rb"\\u(?!00[0-7]|2)")
-"""The same of any letter beyond ASCII; arrows, frames and other symbols are not letters."""
+"""The same for any non-ASCII letter; arrows, frames and other symbols are not letters."""
 
 _RARE = re.compile(
     rb"\xc2[\xaa\xb2\xb3\xb9\xba\xbc-\xbe]|[\xca\xcb]|\xe3[\x89-\x8f]|\xea\x9f|\xf0[\x90\x9d]"
 )
-"""Raised letters, units and typefaces, in both cases: looked for apart, since a set of bytes is found twice as fast."""
+"""Superscript letters, units and typefaces, in both cases; a separate pattern, because two are
+twice as fast as one."""
 
 _SEQUENCE = re.compile(rb"\\u001b(?:\[[0-?]*[ -/]*[@-~]|\][^\n]{0,4096}?(?:\\u0007|\\u001b\\\\))")
-"""An escape sequence of a terminal, as JSON has it: colours stand within words."""
+"""A terminal's escape sequence in JSON: colours may be inside words."""
 
 _ASCII = bytes(range(128))
 _NOT_WORDS = bytes(
@@ -57,23 +59,23 @@ _IRREGULAR = {
     "die": "dying",
     "lie": "lying",
     "tie": "tying",
-}  # stems that no inflected form begins with
+}  # stems whose inflected forms begin differently
 
 
 PLAIN = 1024
-"""Bytes of a line up to which its length takes nothing from what it is worth."""
+"""The bytes of a line whose length does not reduce its worth."""
 
 _LENGTH, _OTHERS, _BEST = 0.2, 0.1, 5
-"""What each doubling of the length beyond takes.
+"""The reduction for each doubling of the length.
 
-What the lines behind the best one count, and how many lines do.
+The weight of the lines after the best one, and the number of lines that count.
 """
 
 
 class FileWords(NamedTuple):
-    """The numbers of the terms that a file holds.
+    """The numbers of the terms in a file.
 
-    And for those of a line together the shortest lengths, in bytes.
+    Also the shortest lengths, in bytes, of lines with the same terms.
     """
 
     held: frozenset[int]
@@ -81,7 +83,7 @@ class FileWords(NamedTuple):
 
 
 class RawWords:
-    """Finds terms in the bytes of files."""
+    """A search for terms in the bytes of files."""
 
     def __init__(self, terms: Sequence[Forms]) -> None:
         self._ways = []
@@ -96,7 +98,7 @@ class RawWords:
         self._needles = sorted(every, key=len, reverse=True)
 
     def words_of_file(self, path: str, offset: int = 0) -> FileWords | None:
-        """What a file holds of the terms from an offset on; None where it can't be read."""
+        """Return the terms in a file from an offset on, or None if it cannot be read."""
         lengths = defaultdict[int, list[int]](list)
         apart = 0
         try:
@@ -117,12 +119,12 @@ class RawWords:
         return FileWords(self._terms_of(held), lines)
 
     def _look_through(self, low: bytes, lengths: dict[int, list[int]], known: int) -> int:
-        """Note the needles of each line in lower-case text, with its length.
+        """Add the needles in each line of lower-case text to ``lengths``, with the line's length.
 
-        Those that stand in no line as they are.
+        Return the needles that are only in other letters.
 
-        Needles are the bits of a number. What is ``known`` to stand somewhere in other letters is
-        not looked for so.
+        Needles are the bits of a number. Needles in ``known`` were found in other letters before,
+        and are not searched there again.
         """
         if b"\\u001b" in low:
             low = _SEQUENCE.sub(b"", low)
@@ -148,7 +150,7 @@ class RawWords:
         return known | sum(1 << number for number in left if self._needles[number] in others)
 
     def _terms_of(self, needles: int) -> frozenset[int]:
-        """The numbers of the terms that some needles make up."""
+        """Return the numbers of the terms that some needles complete."""
         have = set()
         for number, needle in enumerate(self._needles):
             if needles >> number & 1:
@@ -161,7 +163,7 @@ class RawWords:
 
 
 def _lines_with(needle: bytes, low: bytes, ends: dict[int, int]) -> Iterator[int]:
-    """Where the lines with a needle begin; where each ends is added to ``ends``."""
+    """Yield the starts of the lines with a needle, and add their ends to ``ends``."""
     place = low.find(needle)
     while place >= 0:
         start = low.rfind(b"\n", 0, place) + 1
@@ -174,17 +176,15 @@ def _lines_with(needle: bytes, low: bytes, ends: dict[int, int]) -> Iterator[int
 
 
 def _whole_lines(text: bytes) -> tuple[bytes, bytes]:
-    """The whole lines of a text, and what is to be looked through with what follows it."""
+    """Return the complete lines of a text, and the rest to search with the next chunk."""
     end = text.rfind(b"\n") + 1
     if end:
         return text[:end], text[end:]
-    return text, text[
-        -OVERLAP:
-    ]  # a line that is longer than what is read at a time: its pieces count as lines
+    return text, text[-OVERLAP:]  # a line longer than a chunk: its pieces count as lines
 
 
 def _in_other_letters(low: bytes, needles: Sequence[bytes]) -> set[bytes]:
-    """The needles that stand in a text in letters beyond ASCII: accented, full width, in capitals, or escaped."""
+    """Return the needles in non-ASCII letters of a text: accented, full width, in capitals, or escaped."""
     if all(needle.isascii() for needle in needles):
         begins = _LIKE_ASCII
     else:
@@ -201,9 +201,9 @@ def _in_other_letters(low: bytes, needles: Sequence[bytes]) -> set[bytes]:
 
 
 def ranks(files: Mapping[str, FileWords]) -> dict[str, float]:
-    """What files are worth by their best lines.
+    """Return the worth of files by their best lines.
 
-    Of the words in a line those that few other files hold count most.
+    A word counts more if few other files contain it.
     """
     having = Counter[int]()
     for each in files.values():
@@ -215,7 +215,7 @@ def ranks(files: Mapping[str, FileWords]) -> dict[str, float]:
 
 
 def _worth(words: FileWords, weights: Mapping[int, float]) -> float:
-    """What a file is worth. A term that stands in no line in plain letters counts as one of the other lines does."""
+    """Return a file's worth. A term that is in no line in plain letters counts like one of the other lines."""
     worths = []
     for terms, lengths in words.lines.items():
         weight = sum(map(weights.__getitem__, terms))
@@ -227,14 +227,14 @@ def _worth(words: FileWords, weights: Mapping[int, float]) -> float:
 
 
 def _spellings(forms: Iterable[str]) -> list[tuple[bytes, ...]]:
-    """The ways in which a token may stand in a text: the whole, or all of its parts."""
+    """Return the spellings of a token: the whole, or all of its parts."""
     whole, *parts = forms
     ways = [(_needle(whole),), *([tuple(map(_needle, parts))] if parts else [])]
     return [*ways, *([(_IRREGULAR[whole].encode(),)] if whole in _IRREGULAR else [])]
 
 
 def _needle(word: str) -> bytes:
-    """The beginning that all words with one stem share."""
+    """Return the beginning that all words with the same stem share."""
     root = stem(word)
     shared = next(
         (word[:end] for end in range(len(word), 0, -1) if root.startswith(word[:end])), word
@@ -243,8 +243,8 @@ def _needle(word: str) -> bytes:
 
 
 def _words_with(low: bytes, letter: re.Pattern[bytes], escape: re.Pattern[bytes]) -> set[bytes]:
-    """The words of a text in which a letter of some kind stands."""
-    beyond = low.translate(None, _ASCII)  # ten times as fast as looking through the ASCII, too
+    """Return the words of a text with a letter of some kind."""
+    beyond = low.translate(None, _ASCII)  # ten times as fast as searching the ASCII, too
     ways = []
     for way in (letter, _RARE):
         if way.search(beyond):

@@ -1,13 +1,13 @@
-"""Bringing the index up to date: what changed on disk is read and written.
+"""Update the index: read the changed files and write their words.
 
-The cost grows with what changed.
+The cost grows with the changes.
 
-Each file stands for itself, so that they can be read in any order: the newest first, since that is
-what is asked for most when there is no time for all.
+Each file is independent, so they can be read in any order: the newest first, because searches are
+mostly about those if there is no time for all.
 
-The table says which files an update is about to touch before it does, and which it read once their
-words will last. What an update that was killed leaves in doubt is read from its start by the next
-one, so that no word of it stays.
+The table marks the files of an update before it begins, and records what was read once the words
+are durable. After a killed update, the next one reads the doubtful files from their start, so that
+none of their old words stay.
 """
 
 from __future__ import annotations
@@ -30,17 +30,15 @@ from resume_hooks.sessions.archived.manifest import archived_of_id
 from resume_hooks.sessions.transcript_files import TranscriptFile
 
 COMMIT = 192 * 1024 * 1024
-"""Bytes read after which what was found is made to last."""
+"""The bytes to read between two commits."""
 
-BATCH = 128 * 1024 * 1024  # bytes of other agents' sessions of which copies lie there at a time
+BATCH = 128 * 1024 * 1024  # bytes of other agents' sessions that are converted at a time
 
-LARGE = 8 * 1024 * 1024  # bytes to be read from which on the words are gathered in more memory
+LARGE = 8 * 1024 * 1024  # bytes above which an update uses more memory for writing
 
-IsOver = Callable[[], bool]  # tells whether the time for an update is over
+IsOver = Callable[[], bool]  # checks whether the time for an update is over
 
-Progress = Callable[
-    [int, int], None
-]  # called with the bytes that were read and those that there are to read
+Progress = Callable[[int, int], None]  # called with the bytes read and the bytes to read
 
 
 def update(
@@ -53,7 +51,7 @@ def update(
     is_over: IsOver = lambda: False,
     progress: Progress | None = None,
 ) -> UpdateOutcome:
-    """Read what changed and write it. Once time is over the rest is left for the next time."""
+    """Read the changed files and index them. Once the time is over, leave the rest to the next update."""
     with contextlib.closing(_Update(db, postings, where, progress)) as updating:
         return updating.run(work, gone, is_over)
 
@@ -108,12 +106,12 @@ class _Update:
     def _begun(
         self, work: Sequence[FileWork], gone: Collection[int]
     ) -> tuple[list[FileWork], list[int]]:
-        """Note what is going to be touched.
+        """Mark the files that will change.
 
-        The work, each with a number, and the numbers of files not in doubt before.
+        Return the work with a number for each file, and the numbers of files that were not in
+        doubt.
 
-        After an update that was killed, or that ended with its process, the words are looked
-        through, too.
+        After an update that was killed, also verify the words.
         """
         if self._postings.worn:
             raise IndexDamaged("Most of what the index holds is of files that are gone")
@@ -134,9 +132,9 @@ class _Update:
         return entered, [number for number in touched if number not in doubtful]
 
     def _finish(self, gone: Collection[int], sure: Iterable[int]) -> None:
-        """Drop what is gone, and be sure again of what was not reached.
+        """Delete removed files from the index, and unmark those that were not reached.
 
-        Files of which nothing is known go.
+        Files without any content in the index are deleted from the table.
         """
         for number in self._dropped:
             self._postings.forget(number)
@@ -147,11 +145,11 @@ class _Update:
         self._commit()
 
     def _readings(self, work: Sequence[FileWork]) -> Generator[tuple[FileWork, Part | None]]:
-        """What is read of each file.
+        """Yield the parts of each file.
 
-        Of one of which nothing is to be read, None, and its id is then 0.
+        For a file that is skipped, yield None and an id of 0.
 
-        Those of other agents come later, some at a time, packed sessions last, one at a time.
+        Other agents' files come later in batches, packed sessions last, one at a time.
         """
         packed: dict[str, list[FileWork]] = {}
         others, foreign = [], []
@@ -173,7 +171,7 @@ class _Update:
                 yield from self._read_files(list(zip(batch, paths, strict=True)))
         for session_id, items in packed.items():
             archived = archived_of_id(session_id, self._where)
-            if archived is None:  # it went just now, which shows there
+            if archived is None:  # deleted just now; reading it will show that
                 yield from self._read_files([(item, item.file.path) for item in items])
                 continue
             with briefly_opened(archived, self._where) as folder:
@@ -192,7 +190,7 @@ class _Update:
     def _read_files(
         self, work: Sequence[tuple[FileWork, str]]
     ) -> Generator[tuple[FileWork, Part | None]]:
-        """What is read of these files, each at the path that is given for it."""
+        """Yield the parts of these files, each read from its given path."""
         entered = [(self._entered(item, path), path) for item, path in work]
         for item, _ in entered:
             if not item.file_id:
@@ -209,13 +207,13 @@ class _Update:
                 yield known[job.path], part
 
     def _entered(self, item: FileWork, path: str) -> FileWork:
-        """A file as it is about to be read; the id is 0 for one of which nothing is read."""
+        """Return a file with its session recorded; the id is 0 if it is skipped."""
         file = item.file
         if not file.agent:
             return item
         session_id = file.session_id or transcript_files.owning_session(path)
         hidden = transcript_files.agent_type(path) in HELPERS
-        # Both may show only after a sub-agent's first record.
+        # Both may only be known after a sub-agent's first record.
         self._db.execute(
             "UPDATE files SET session=?, hidden=? WHERE id=?",
             (session_id, int(hidden), item.file_id),
@@ -237,7 +235,7 @@ class _Update:
         return row.lastrowid or 0
 
     def _write_part(self, item: FileWork, part: Part | None) -> int:
-        """Write what was read; returns the bytes."""
+        """Index a part, and return its bytes."""
         if part is None:
             self._forget_file(item.file_id)
             return 0
@@ -250,7 +248,7 @@ class _Update:
         size, mtime = file.size, file.mtime
         if (
             part.more or part.torn
-        ):  # to be looked at again; of what is packed the inode says that it is as it was
+        ):  # to be checked again; for packed files, the inode says that they are unchanged
             size, mtime = min(file.size - 1, part.end), 0 if part.more and file.inode < 0 else mtime
         self._db.execute(
             "UPDATE files SET doubt=?, inode=?, size=?, mtime=?, end=?, checked=?, place=?, turns=?,"
@@ -281,14 +279,14 @@ class _Update:
         self._db.execute("DELETE FROM files WHERE id=?", (file_id,))
 
     def _commit(self) -> None:
-        """Make what was written last: the words first, so that none is taken for read that is not there."""
+        """Commit the words first, so that the table never records a file whose words are missing."""
         self._postings.commit()
         self._db.execute("COMMIT")
         self._uncommitted = 0
 
 
 def _batches(work: Iterable[FileWork]) -> Iterator[list[FileWork]]:
-    """Files that are converted together: as many as are worth several processes."""
+    """Yield files to convert together: enough for several processes."""
     batch: list[FileWork] = []
     for item in work:
         batch.append(item)
