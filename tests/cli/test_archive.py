@@ -102,7 +102,7 @@ def test_verify_finds(path: Path, config_home: ConfigHome, cli: Cli, document: D
     assert document("restore", SESSION, code=1)["error"]["code"] == "write-failed"
     Path(kept.folder, "manifest.json").write_bytes(b"{}")
     assert {each["name"] for each in findings(cli)} == {"unreadable"}
-    assert "can't be read as a manifest" in document("archive", "--list")["warnings"][0]
+    assert "is not a readable manifest" in document("archive", "--list")["warnings"][0]
     doctor = {
         each["name"]: each
         for each in json.loads(cli("doctor", "--json").stdout)["data"]["findings"]

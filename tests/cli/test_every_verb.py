@@ -38,7 +38,7 @@ REFUSED = [
     ("delete --empty-trash --older-than x --yes", ""),
     ("delete '' --yes", ""),
     (f"restore {S} --list", "--list shows everything that can be restored"),
-    ("restore ''", "An empty locator does not name a session"),
+    ("restore ''", "The locator is empty"),
     (f"restore {S} more", ""),
     ("archive --all x", "Give either SESSIONs, --project or --all"),
     ("archive --all --project", "Give either SESSIONs, --project or --all"),

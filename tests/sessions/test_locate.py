@@ -177,7 +177,7 @@ def test_files_of_others(config_home: ConfigHome, tmp_path: Path) -> None:
     for name, content in others.items():
         path = tmp_path / f"{name}.jsonl"
         path.write_bytes(content)
-        with pytest.raises(NotATranscript, match="holds no record"):
+        with pytest.raises(NotATranscript, match="has no record"):
             resolved(config_home, str(path))
 
 

@@ -81,7 +81,7 @@ PARSERS = [
     one(1, custom_title("Parser")),
 ]
 NOT_FOUND = (SessionNotFound, "")
-NOT_YET_BROUGHT_IN = (UsageError, "An address names no session before it is brought in")
+NOT_YET_BROUGHT_IN = (UsageError, "An address must be imported first")
 CASES: dict[
     str, tuple[list[Talk], dict[str | tuple[str, str], int | tuple[type[ResumeHooksError], str]]]
 ] = {
@@ -100,7 +100,7 @@ CASES: dict[
     "counting back too far says how many there are": (
         [one(1)],
         {
-            "latest~1": (SessionNotFound, f"There is only 1 session of {CWD} to count back"),
+            "latest~1": (SessionNotFound, f"There is only 1 session of {CWD} to count back from"),
             ("latest~1", "/nowhere"): (SessionNotFound, "No session of /nowhere yet"),
         },
     ),

@@ -140,9 +140,9 @@ def test_what_clients_say_of_themselves(
 def test_what_cannot_be_told_is_live(config_home: ConfigHome, session: SessionFile) -> None:
     """Entries that can't be listed, and a file that can't be looked at."""
     (config_home.config / "sessions").write_text("no folder", encoding="utf-8")
-    assert "can't be told" in why_session_is_open(session, config_home.where)
+    assert "it is unknown" in why_session_is_open(session, config_home.where)
     gone = session._replace(path=f"{session.path}.gone")
-    assert "can't be told" in why_session_is_open(gone, config_home.where)
+    assert "it is unknown" in why_session_is_open(gone, config_home.where)
 
 
 @pytest.fixture

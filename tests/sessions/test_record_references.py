@@ -44,7 +44,7 @@ def test_what_names_a_record(text: str, reference: Reference) -> None:
     [
         ("1a2b3c4d", "'1a2b3c4d' has no colon between a session and a record"),
         ("", "'' has no colon between a session and a record"),
-        (":56", "':56' names no session before its colon"),
+        (":56", "':56' has no session before its colon"),
         ("1a2b:", "'' is neither a line number, nor a uuid, nor @ and a byte"),
         ("1a2b:-1", "'-1' is neither a line number, nor a uuid, nor @ and a byte"),
         ("1a2b:1.5", "'1.5' is neither a line number, nor a uuid, nor @ and a byte"),
@@ -71,7 +71,7 @@ def test_a_record_of_a_named_session() -> None:
     """With the session said elsewhere the record's part stands alone, and nothing may be said twice."""
     assert parse_reference("56", "a title") == Reference("a title", 56)
     assert parse_reference(UUID, SESSION) == Reference(SESSION, UUID)
-    with pytest.raises(UsageError, match="names a session, and so does --session"):
+    with pytest.raises(UsageError, match="contains a session, and --session is given as well"):
         parse_reference("1a2b:56", SESSION)
 
 

@@ -56,7 +56,7 @@ def _session_and_cut(options: ForkOptions) -> tuple[Session, CutSelector | None]
         session = locate_parent(place.session, options.where)
         if options.locator is not None and options.locate_parent().original != session.original:
             raise UsageError(
-                f"--at names another session than '{options.locator}'", "Leave one of them out."
+                f"--at names another session than '{options.locator}'", "Give only one of them."
             )
         return session, CutAtRecord(place.record)
     if options.before_compaction:

@@ -184,7 +184,7 @@ class VerbOptions:
         """Print the verb's answer."""
         emit(self.verb, data, text, as_json=self.as_json, warnings=warnings)
 
-    def refuse_combination(self, *names: str, remedy: str = "Leave one of them out.") -> None:
+    def refuse_combination(self, *names: str, remedy: str = "Give only one of them.") -> None:
         """Raise UsageError if more than one of these options was given."""
         given_names = [name for name in names if self.has(name)]
         if len(given_names) > 1:

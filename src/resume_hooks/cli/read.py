@@ -110,7 +110,7 @@ def _refuse_combinations(options: ReadOptions) -> None:
     ]:
         raise UsageError(
             f"--{record_options[0]} is for a record, {given_forms[0]} for a session",
-            "Leave one of them out.",
+            "Give only one of them.",
         )
     if (options.before or options.after) and (options.skip or options.raw):
         raise UsageError(

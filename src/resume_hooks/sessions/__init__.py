@@ -1,4 +1,4 @@
-"""Which sessions there are and how to name one: project folders, locators, references, lineage, archived copies.
+"""Finding and naming sessions: project folders, locators, references, lineage, archived copies.
 
 May import the ground, system, storage and transcripts. Must not render, make children, or change an
 archive.

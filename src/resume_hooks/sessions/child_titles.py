@@ -1,4 +1,4 @@
-"""Titles of child sessions: the next step or the root's title, what made them, a number where two would be equal."""
+"""Titles of child sessions: the next step or the root's title, the kind of child, and a number if necessary."""
 
 from __future__ import annotations
 
@@ -16,34 +16,36 @@ from resume_hooks.storage.locks import lock_descriptor
 from resume_hooks.system.text import collapse_line
 from resume_hooks.transcripts.head_tail import REACH, TITLE_LENGTH, HeadTail
 
-MAX_DIGITS = 4  # most digits of a counter; a longer number is part of the user's own title
-LONGEST = 1_000  # characters of a title that may be one of ours; longer ones are somebody's own
-PATIENCE = 10.0  # seconds to wait for another process that holds a folder's titles; a large child is checked in a few
+MAX_DIGITS = 4  # the most digits of a counter; a longer number belongs to the user's own title
+LONGEST = 1_000  # the most characters of a title that may be ours; longer titles are the user's own
+# seconds to wait for another process's lock on a folder's titles; checking a large child takes a
+# few
+PATIENCE = 10.0
 Kind = Literal[
     "back", "fork", "handoff", "import", "rehome", "repair", "rollover", "scrub", "smart-trim", "trim", "untrim"
 ]  # fmt: skip
-"""What is done to a session that makes a child."""
+"""The operation that makes a child."""
 
 _TYPED = {"rewind": "back", "smart-trim": "trim --smart"}
-"""Kinds that are shown as they are typed now; titles have both."""
+"""Kinds with another current name; titles may have either."""
 
 _KINDS = "|".join(map(re.escape, (*get_args(Kind), "clear", *itertools.chain(*_TYPED.items()))))
 _OURS = re.compile(rf"(?: · (?:{_KINDS})(?: \d{{1,{MAX_DIGITS}}})?)+\Z")
 _END = re.compile(rf" · ({_KINDS})(?: \d{{1,{MAX_DIGITS}}})?\Z")
 _FORMER = re.compile(
     rf"\A(?:(?:{_KINDS}) \d+ · )+"
-)  # what children were called in 0.1.0: ``handoff 2 · <root title>``
+)  # the form of child titles in 0.1.0: ``handoff 2 · <root title>``
 
 
 def word_of(kind: str) -> str:
-    """How a kind is shown."""
+    """Return the displayed name of a kind."""
     if kind == "original":
         return "first session"
     return _TYPED.get(kind, kind)
 
 
 def kind_beside(title: str, kind: str) -> str:
-    """The word for a kind, ``""`` beside a title that ends in it."""
+    """Return the displayed name of a kind, or ``""`` if the title already ends in it."""
     end = _END.search(title[-LONGEST:])
     if end and word_of(end[1]) == word_of(kind):
         return ""
@@ -51,16 +53,16 @@ def kind_beside(title: str, kind: str) -> str:
 
 
 def child_title(root_title: str, kind: Kind, number: int = 1) -> str:
-    """``<root title> · handoff 2``, the first without a number: at most 80 characters."""
+    """Return ``<root title> · handoff 2``, without a number for the first, in at most 80 characters."""
     word = word_of(kind)
     end = f" · {word}" if number == 1 else f" · {word} {number}"
     return f"{collapse_line(root_title, TITLE_LENGTH - len(f' · {word} ') - MAX_DIGITS)}{end}"
 
 
 def free_title(root_title: str, kind: Kind, folder: str, known: HeadTail | None = None) -> str:
-    """The title with the first number that no session of the folder has, for as long as ``lock_titles``.
+    """Return the title with the first number unused in the folder; it stays unused during ``lock_titles``.
 
-    ``known`` are the ends of one of them, as they are now.
+    ``known`` are the current ends of one of the sessions.
     """
     front = json.dumps(child_title(root_title, kind), ensure_ascii=False).encode(
         "utf-8", "replace"
@@ -69,7 +71,7 @@ def free_title(root_title: str, kind: Kind, folder: str, known: HeadTail | None 
     taken = set()
     for session in sessions_in(
         folder
-    ):  # all: the client gives a title on when it clears or branches a session
+    ):  # all sessions, because the client copies a title when it clears or branches a session
         if known is not None and known.path == session.path:
             tail = known.tail[-REACH:]
         else:
@@ -87,10 +89,11 @@ def free_title(root_title: str, kind: Kind, folder: str, known: HeadTail | None 
 
 @contextlib.contextmanager
 def lock_titles(folder: str) -> Iterator[None]:
-    """Hold a folder's lock from the choice of a title until the session that has it is there.
+    """Hold a folder's lock from the choice of a title until its session exists.
 
-    The folder itself is locked, so nothing is written. Without the lock after ``PATIENCE``, or on a
-    volume that has none, the block runs all the same: two sessions may have the same title then.
+    The folder itself is locked, so nothing is written. If the lock is not available within
+    ``PATIENCE``, or the volume has no locks, the block runs anyway, and two sessions may get the
+    same title.
     """
     descriptor = -1
     with contextlib.suppress(OSError):
@@ -104,18 +107,18 @@ def lock_titles(folder: str) -> Iterator[None]:
 
 
 def root_of(title: str) -> str:
-    """The root's title as the title of a derived session tells it: what stands before kind and number."""
+    """Return the root's title from a derived session's title, without kind and number."""
     if len(title) > LONGEST:
         return title
     return _OURS.sub("", _FORMER.sub("", title)) or title
 
 
 def _tail(session: SessionFile) -> bytes:
-    """The end of a file, by the fewest calls: a folder may hold thousands."""
+    """Return the end of a file with as few calls as possible, because a folder may have thousands of files."""
     try:
         descriptor = os.open(session.path, os.O_RDONLY)
     except OSError:
-        return b""  # gone since the folder was listed: its name is free
+        return b""  # deleted since the listing, so its title is free
     try:
         return read_bytes_at(descriptor, REACH, max(0, session.size - REACH))
     finally:

@@ -1,4 +1,4 @@
-"""The window that the client acts on: its model's, as last measured, or the smaller one that its settings name."""
+"""The client's effective window: its model's, as last measured, or a smaller one from its settings."""
 
 from __future__ import annotations
 
@@ -13,26 +13,29 @@ from resume_hooks.transcripts.records import positive
 from resume_hooks.transcripts.tokens import DEFAULT_WINDOW, LARGE_WINDOW, ContextSize
 
 NOTES = "notice-"
-"""What the notes of hooks begin with that know the window of a session's model, each by the session's id."""
+"""The prefix of the hooks' notes with the window of a session's model, each followed by the session's id."""
 
 _NATIVE = re.compile(r"claude-(?:opus|sonnet|haiku|fable|mythos)-5(?=\Z|[-@])")
 _BY_NEW_CLIENTS = re.compile(r"claude-opus-4-[78](?=\Z|[-@])")
 _ON_DEMAND = re.compile(r"claude-(?:opus-4-6|sonnet-4(?:-[56])?)(?=[@-]\d{8}|[-@]v\d|\Z)")
-"""In the names of models, as the catalog of 2.1.332 says: with a million tokens always; in clients that know them so,
-200,000 in older ones unless they were asked for; and only where they were asked for."""
+"""Model names in the catalog of 2.1.332. Native: always a million tokens.
+
+By new clients: a million in clients that know them as such, 200,000 in older ones unless requested.
+On demand: a million only if requested.
+"""
 
 NATIVE_SINCE = (2, 1, 329)
-"""The oldest client that is known to give ``_BY_NEW_CLIENTS`` a million; 2.1.112 gave them one on demand."""
+"""The oldest client that is known to give ``_BY_NEW_CLIENTS`` a million tokens; 2.1.112 did so on request."""
 
 _SMALL = re.compile(r"claude-(?:3-|(?:haiku-4-5|opus-4(?:-[015])?)(?=\Z|[@-]\d{8}))")
-"""In the names of models that have no window of a million, as the catalog of 2.1.330 says.
+"""Names of models without a window of a million tokens in the catalog of 2.1.330.
 
-All others may have one.
+All other models may have one.
 """
 
 
 def measured_window(session_id: str, where: Where) -> int:
-    """The window of a session's model as the module inside its client told it last; 0 where it never did."""
+    """Return the window last reported by the module inside the session's client; 0 if it never reported one."""
     return positive(
         read_json_object(os.path.join(where.state, "pending", f"{NOTES}{session_id}.json")).get(
             "window"
@@ -41,12 +44,12 @@ def measured_window(session_id: str, where: Where) -> int:
 
 
 def window_of(session_id: str, where: Where) -> int:
-    """The window of a session's model, by the setting, else as measured; 0 where only the transcript can show it."""
+    """Return the window of a session's model, by the setting or as measured; 0 if only the transcript can show it."""
     return settings.read_number("context_window", where) or measured_window(session_id, where)
 
 
 def window_set(ends: HeadTail, window: int, where: Where) -> int:
-    """The most that a session's window can be: the client's settings, its model's name unless ``window`` is known."""
+    """Return the limit of a session's window by the client's settings and, if ``window`` is 0, by the model's name."""
     if not window and _SMALL.search(ends.model):
         own = DEFAULT_WINDOW
     else:
@@ -55,7 +58,7 @@ def window_set(ends: HeadTail, window: int, where: Where) -> int:
 
 
 def window_of_model(ends: HeadTail) -> int:
-    """The window of the model that answered last, by its name and its client's version; 0 where these don't tell."""
+    """Return the window of the last model, from its name and its client's version; 0 if unknown."""
     if _NATIVE.search(ends.model) or (
         _BY_NEW_CLIENTS.search(ends.model) and version_numbers(ends.version) >= NATIVE_SINCE
     ):
@@ -66,9 +69,9 @@ def window_of_model(ends: HeadTail) -> int:
 
 
 def in_window(context: ContextSize, ends: HeadTail, most: int) -> ContextSize:
-    """A context whose window was not told, in that of its model, and of at most ``most`` tokens, 0 for any.
+    """Apply the model's window to a context with an unknown one, and the limit ``most`` (0: no limit) to any.
 
-    What does not fit into the window of its model shows that it has a larger one.
+    A context larger than its model's window shows that the window is larger.
     """
     own = 0 if context.window_known else window_of_model(ends)
     found = context_in_window(
@@ -84,9 +87,9 @@ def in_window(context: ContextSize, ends: HeadTail, most: int) -> ContextSize:
 
 
 def context_in_window(context: ContextSize, most: int) -> ContextSize:
-    """A context in a window of at most ``most`` tokens, 0 for any."""
+    """Limit a context's window to ``most`` tokens; 0 means no limit."""
     if not most:
         return context
-    # A limit that is below every window a model has is known whatever that window is.
+    # A limit below every model's window makes the window known.
     known = context.window_known or most <= DEFAULT_WINDOW
     return context._replace(window=min(context.window, most), window_known=known)

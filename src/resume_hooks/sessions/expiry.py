@@ -1,11 +1,11 @@
-"""What the client deletes, and from when on: a session by its last write, some of its files by their own.
+"""The time at which the client deletes a session, by its last write, and some of its files, by their own.
 
-Measured on 2.1.42 and 2.1.329: a sweep goes over all project folders, with the settings of the
-folder that the client was started in. 2.1.329 takes a transcript with all that belongs to it, and
-large tool outputs by their own time, out of sessions that are written to every day, too; both do so
-with the folder of a session's file backups.
+Measured with 2.1.42 and 2.1.329: a cleanup processes all project folders with the settings of the
+client's folder. 2.1.329 deletes a transcript together with its other files. It also deletes large
+tool outputs by their own times, even in sessions in daily use. Both versions do that with a
+session's folder of file backups.
 
-Loads next to nothing: a session's start waits for it.
+The imports are minimal, because a session's start waits for this module.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from resume_hooks.sessions.archived.layout import MANIFEST, archive_folder
 
 SOON = (
     7 * DAY
-)  # seconds before its end at which a session is archived, and told as one that goes soon
-AHEAD = 60  # seconds by which the clock of a file system may be ahead of ours
+)  # seconds before deletion from which a session is archived and reported as expiring soon
+AHEAD = 60  # seconds by which a file system's clock may be ahead of ours
 _EXACT = 0.001
 
 
 class DatedSession(NamedTuple):
-    """A session file: its last write in seconds since the epoch, its size in bytes."""
+    """A session file: its last write in seconds since the epoch, and its size in bytes."""
 
     session_id: str
     path: str
@@ -37,10 +37,10 @@ class DatedSession(NamedTuple):
 
 
 class Ending(NamedTuple):
-    """A session that loses something: ``at`` is when, in seconds since the epoch, the client may begin to delete it.
+    """A session that is about to lose files: ``at`` is the earliest deletion time, in seconds since the epoch.
 
-    ``written`` is the last write of all that goes until the moment that was asked for; ``whole`` if
-    the transcript does, else files that belong to it.
+    ``written`` is the last write of all files deleted before the requested time. ``whole`` is true
+    if the transcript is among them.
     """
 
     session: DatedSession
@@ -50,16 +50,16 @@ class Ending(NamedTuple):
 
 
 class Ends(NamedTuple):
-    """When a session's parts end, by the last writes of its transcript and ``files``, a ``period`` of seconds later."""
+    """The expiry times of a session's files: ``period`` seconds after the writes of its transcript and ``files``."""
 
     session: DatedSession
     period: float
     files: tuple[float, ...]
 
     def before(self, until: float) -> Ending | None:
-        """What the client may delete before ``until``, in seconds since the epoch.
+        """Return the files that the client may delete before ``until``, in seconds since the epoch.
 
-        None for nothing.
+        Return None if it may delete none of them.
         """
         last = until - self.period
         whole = self.session.mtime < last
@@ -71,13 +71,13 @@ class Ends(NamedTuple):
         return None
 
     def after(self, moment: float) -> float | None:
-        """When, not before ``moment``, the next of them ends; None where none does."""
+        """Return the next expiry time from ``moment`` on, or None."""
         ends = (mtime + self.period for mtime in (self.session.mtime, *self.files))
         return min((end for end in ends if end >= moment), default=None)
 
 
 class Endings:
-    """Tells of sessions when they end; backups of files are listed once."""
+    """Computes sessions' expiry times; the folder of file backups is listed only once."""
 
     def __init__(self, days: int, where: Where) -> None:
         self._period = float(days * DAY)
@@ -87,9 +87,9 @@ class Endings:
             self._with_backups = frozenset(os.listdir(self._history))
 
     def of(self, folder: str) -> list[Ends]:
-        """When the parts of each session in a project folder end.
+        """Return the expiry times of each session in a project folder.
 
-        None where it can't be listed, or is a link.
+        Return an empty list if the folder can't be listed or is a link.
         """
         if os.path.islink(folder):
             return []
@@ -118,12 +118,12 @@ class Endings:
 
 
 def is_archived(session_id: str, written: float, where: Where) -> bool:
-    """Whether the vault has a session as it was last ``written``; told by its manifest's time.
+    """Check whether the vault has a session as last ``written``, by its manifest's time.
 
-    That is not read.
+    Do not read the manifest.
 
-    A manifest that is dated in the future is: the clock was ahead then, or somebody gave it that
-    time.
+    Exception: read a manifest dated in the future, because the clock was ahead or its time was
+    changed.
     """
     try:
         noted = os.lstat(os.path.join(archive_folder(session_id, where), MANIFEST)).st_mtime

@@ -1,4 +1,4 @@
-"""Our hard links to sessions, and how one is given up; ``archive/hold_sessions`` makes them."""
+"""Our hard links to sessions and their removal; ``archive/hold_sessions`` creates them."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ FOLDER = "held"
 
 
 def links_folder(where: Where) -> str:
-    """Where the links lie; it is there where sessions are held."""
+    """Return the folder of the links, which exists if sessions are held."""
     return os.path.join(where.state, FOLDER)
 
 
 def links_without_client_file(where: Where) -> Iterator[str]:
-    """Every held file that the client has no longer, or another one in its place.
+    """Yield every held file that the client has deleted or replaced.
 
-    Sorted within folders.
+    Paths are sorted within folders.
     """
     top = links_folder(where)
     for root, _, names in os.walk(top) if is_private_folder(top, where) else ():
@@ -31,7 +31,7 @@ def links_without_client_file(where: Where) -> Iterator[str]:
 
 
 def is_same(one: str, other: str) -> bool:
-    """Whether two names lead to one file."""
+    """Check whether two paths lead to the same file."""
     try:
         return os.path.samestat(os.lstat(one), os.lstat(other))
     except OSError:
@@ -39,9 +39,9 @@ def is_same(one: str, other: str) -> bool:
 
 
 def remove_links(path: str, where: Where) -> None:
-    """Remove our link to a client's file, or to all in a session's folder, until the next look.
+    """Remove our link to a client's file, or all links to a session's folder.
 
-    WriteFailed.
+    Raise WriteFailed.
     """
     if not path.startswith(os.path.join(where.projects, "")):
         return

@@ -1,8 +1,8 @@
 """Lineage: a session's ancestors, oldest first, and its descendants.
 
-What a file says of its parent is untrusted: a path is followed only to a session in a project
-folder of this config home or beside the child; otherwise the parent is looked up by id, in all
-projects, then in the vault. Cycles are cut, gaps are shown.
+A file's information about its parent is untrusted: a path is followed only to a session in a
+project folder of this config home or beside the child. Otherwise the parent is looked up by id, in
+all projects, then in the vault. Cycles are cut, and gaps are shown.
 """
 
 from __future__ import annotations
@@ -39,24 +39,24 @@ from resume_hooks.transcripts.head_tail import TITLE_LENGTH, HeadTail
 from resume_hooks.transcripts.lines import OneOpen
 from resume_hooks.transcripts.provenance import Parent, kind_now, read_parent
 
-KEPT, TYPED, MISSING = "kept", "prompts", "missing"  # what a row's status is beside ``present``
+KEPT, TYPED, MISSING = "kept", "prompts", "missing"  # a row's status other than ``present``
 LEFT = {
     KEPT: " (archived copy)",
     TYPED: " (prompts only)",
-}  # what is said of a row whose transcript is gone
-MAX_DEPTH = 1_000  # generations followed; more can only be a forgery
+}  # the remark on a row without a transcript
+MAX_DEPTH = 1_000  # generations to follow; more can only be a forgery
 
 
 @dataclass(frozen=True, slots=True)
 class Ancestor:
-    """One row of a lineage.
+    """A session in a lineage.
 
-    ``derivation_type`` is how the session itself came to be: original, trimmed or continued;
-    ``kind`` says it finer (handoff, fork, clear...). ``status`` is present, kept (the vault has the
-    only copy; ``session_file`` is where the client had it), prompts (these alone are left) or
-    missing; a missing one keeps what links tell of it. Of one that a team's server told of,
-    ``owner`` and ``machine`` say whose it is and where. ``subagent`` is the one of its parent's
-    whose work it goes on with, ``""`` for the parent's own.
+    ``derivation_type`` is the origin of the session: original, trimmed or continued; ``kind`` is
+    more specific (handoff, fork, clear...). ``status`` is present, kept (only the vault has a copy;
+    ``session_file`` is the client's former path), prompts (only the prompts exist) or missing (with
+    the details from links). For a session from a team's server, ``owner`` and ``machine`` are its
+    user and computer. ``subagent`` is the parent's sub-agent that this session continues, ``""``
+    for the parent itself.
     """
 
     session_id: str
@@ -76,38 +76,38 @@ class Ancestor:
 
     @property
     def how(self) -> str:
-        """Its kind, unless its title ends in that, and the sub-agent that it is a child of."""
+        """The kind, unless the title ends in it, and the sub-agent that the session continues."""
         if self.subagent:
             return f"{word_of(self.kind)} of {plain_line(self.subagent)}"
         return kind_beside(self.title, self.kind)
 
     @property
     def title_and_origin(self) -> str:
-        """Its title, which is a locator, and apart from that how it came to be."""
+        """The title, which is a locator, and separately the session's origin."""
         return "  ".join(filter(None, (self.title, self.how)))
 
 
 class Descendant(NamedTuple):
-    """A session that came from another; ``parent_session_id`` may be a descendant itself."""
+    """A descendant of a session; ``parent_session_id`` may itself be a descendant."""
 
     row: Ancestor
     parent_session_id: str
 
 
 class Family:
-    """Answers about parents and children within one config home; links are read once."""
+    """Parents and children within one config home; links are read once."""
 
     def __init__(self, where: Where, known: Mapping[str, HeadTail] | None = None) -> None:
-        """``known`` are the two ends of sessions that were read already, by their paths."""
+        """``known`` maps paths of sessions that were already read to their ends."""
         self._where = where
         self._known = dict(known or {})
         self._links = {link.child_id: link for link in read_links(where)}
         self._found: dict[str, ArchivedSession | None] = {}
 
     def parent_of(self, path: str) -> Parent | None:
-        """The parent of the session at ``path``: as the file says, else our links.
+        """Return the parent of the session at ``path``, from the file or from our links.
 
-        SessionNotFound.
+        Raise SessionNotFound.
         """
         try:
             recorded = self._recorded_parent(path)
@@ -118,7 +118,7 @@ class Family:
         return self._or_linked(recorded, _id_at(path, self._where), path)
 
     def _recorded_parent(self, path: str) -> Parent | None:
-        """The parent that a session names. OSError, SessionNotFound."""
+        """Return the parent that a session names. Raise OSError or SessionNotFound."""
         known = self._known.get(path)
         if known is not None and isinstance(known.file, OneOpen):
             return read_parent(known.file)
@@ -132,25 +132,25 @@ class Family:
             linked = None
         if recorded is None or linked is None or recorded.session_id == linked.session_id:
             return recorded or linked
-        # The two disagree: the one whose session still exists is right.
+        # If the two disagree, prefer the one whose session still exists.
         if self._is_there(recorded, path) or not self._is_there(linked, path):
             return recorded
         return linked
 
     def locate(self, parent: Parent, child_path: str) -> str | None:
-        """A file of a parent that can be read, the client's or an archived copy.
+        """Return a readable file of a parent, the client's or an archived copy.
 
-        None where it is gone.
+        Return None if it is gone.
         """
         return self._present(parent, child_path) or self.readable(parent.session_id)
 
     def has(self, session_id: str) -> bool:
-        """Whether a session is here, any client's, or an archived copy of it."""
+        """Check whether a session of any client, or an archived copy of it, exists here."""
         here = find_session(session_id, self._where) or self._of_another(session_id)
         return bool(here or self._archived_session(session_id))
 
     def readable(self, session_id: str) -> str | None:
-        """The path of a session's archived copy; None without a readable one."""
+        """Return the path of a session's archived copy, or None if the archive has no readable one."""
         archived = self._archived_session(session_id)
         try:
             if archived:
@@ -160,7 +160,7 @@ class Family:
             return None
 
     def path_of(self, row: Ancestor) -> str | None:
-        """Where a row's transcript can be read; None where it is gone."""
+        """Return the readable transcript of a row, or None if it is gone."""
         if row.status == MISSING:
             return None
         if row.status == KEPT:
@@ -211,9 +211,9 @@ class Family:
         return (folder == here or in_project) and is_session_file(path)
 
     def lineage(self, path: str) -> list[Ancestor]:
-        """The session at ``path`` and its ancestors, oldest first.
+        """Return the session at ``path`` and its ancestors, oldest first.
 
-        SessionNotFound where it can't be read.
+        Raise SessionNotFound if it can't be read.
         """
         current = os.path.abspath(path)
         seen: set[str] = set()
@@ -228,10 +228,8 @@ class Family:
     def _ancestor(
         self, parent: Parent, located: str | None, child: str, seen: set[str]
     ) -> tuple[Ancestor, Parent | None, str]:
-        """A parent's row, its own parent, and the path that stands for it."""
-        with contextlib.suppress(
-            SessionNotFound
-        ):  # deleted since it was located, or not readable by us
+        """Return a parent's row, its own parent, and its path."""
+        with contextlib.suppress(SessionNotFound):  # deleted since the lookup, or unreadable
             if located:
                 return *self._generation(located, seen), located
         if archived := self._archived_session(parent.session_id):
@@ -244,7 +242,7 @@ class Family:
     def _generation(
         self, session: str | ArchivedSession, seen: set[str]
     ) -> tuple[Ancestor, Parent | None]:
-        """One session's row and its parent.
+        """Return one session's row and its parent.
 
         A parent in ``seen`` would close a cycle and is cut off.
         """
@@ -259,18 +257,18 @@ class Family:
         return self._row(session, parent), parent
 
     def _parent_of(self, session: str | ArchivedSession) -> Parent | None:
-        """The parent of the session at a path, or of an archived one, which is not opened for it."""
+        """Return the parent of the session at a path, or of an archived one without opening it."""
         if isinstance(session, str):
             return self.parent_of(session)
         noted = session.about.parent
         recorded = (
             Parent(*noted) if len(Parent._fields) - len(noted) in {0, 1} else None
-        )  # the last came later
+        )  # the last field was added later
         path = path_of_place(session.place, self._where)
         return self._or_linked(recorded, session.session_id, path)
 
     def _row(self, session: str | ArchivedSession, parent: Parent | None) -> Ancestor:
-        """The row of the session at a path, or of an archived one by what its manifest says."""
+        """Return the row of the session at a path, or of an archived one from its manifest."""
         known = self._known.get(session) if isinstance(session, str) else None
         return _ancestor_row(session, parent, self._where, known)
 
@@ -279,9 +277,9 @@ class Family:
         return read_superseded(self._where)
 
     def is_superseded(self, path: str) -> bool:
-        """Whether a child gave way to another session, in which somebody spoke, and to it alone.
+        """Check whether an unused child was superseded by another session, in which the user continued.
 
-        SessionNotFound.
+        Raise SessionNotFound.
         """
         by = self._superseded.get(session_id_from_path(path) or "", "")
         successor = find_session(by, self._where)
@@ -292,7 +290,7 @@ class Family:
         return is_there and not HeadTail(path).touched
 
     def is_given_up(self, row: Ancestor) -> bool:
-        """Whether a row's session is superseded, wherever its file lies."""
+        """Check whether a row's session is superseded, whatever its location."""
         if row.session_id in self._superseded:
             path = self.path_of(row)
         else:
@@ -300,7 +298,7 @@ class Family:
         return path is not None and self.is_superseded(path)
 
     def descendants(self, session_id: str) -> list[Descendant]:
-        """Every session that came from ``session_id``, directly or not, parents before children, oldest first."""
+        """Return every descendant of ``session_id``, parents before children, oldest first."""
         children = self._children()
         descendants: list[Descendant] = []
         seen = {session_id}
@@ -312,12 +310,12 @@ class Family:
                     continue
                 seen.add(child_id)
                 waiting.append(child_id)
-                with contextlib.suppress(SessionNotFound):  # deleted since it was listed
+                with contextlib.suppress(SessionNotFound):  # deleted since the listing
                     descendants.append(Descendant(self._row(session, parent), parent_id))
         return descendants
 
     def _children(self) -> dict[str, list[tuple[str, str | ArchivedSession, Parent]]]:
-        """The children of every session by its id, oldest first: id, path or archived copy, parent."""
+        """Return the children of every session by its id, oldest first: id, path or archived copy, parent."""
         children: dict[str, list[tuple[str, str | ArchivedSession, Parent]]] = {}
         present = store_of(self._where).sessions()
         archived = all_archived(self._where, {session.session_id for session in present})
@@ -328,14 +326,14 @@ class Family:
         for _, session_id, session in sorted(sessions, key=lambda row: row[0]):
             with contextlib.suppress(
                 SessionNotFound, NotATranscript
-            ):  # deleted since it was listed, or broken
+            ):  # deleted since the listing, or broken
                 if (parent := self._parent_of(session)) is not None:
                     children.setdefault(parent.session_id, []).append((session_id, session, parent))
         return children
 
 
 def without_trims(rows: list[Ancestor]) -> list[Ancestor]:
-    """The lineage without trimmed sessions; each row's parent is then the nearest one left."""
+    """Return the lineage without trimmed sessions; each row's parent is the nearest remaining one."""
     rows_left: list[Ancestor] = []
     for row in rows:
         if row.derivation_type != "trimmed":
@@ -383,7 +381,7 @@ def _ancestor_row(
         )
         made = clock.normalize_timestamp(
             parent.at
-        )  # what it holds of its parent is older than itself
+        )  # content from the parent is older than the child
         created, ended = max(created, made), max(ended, made)
     title, of = collapse_line(plain_text(title), TITLE_LENGTH), parent.subagent if parent else ""
     return Ancestor(session_id, place, title, *derived, status, created, ended, size, subagent=of)

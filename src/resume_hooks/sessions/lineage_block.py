@@ -1,4 +1,4 @@
-"""The lineage block, a fresh child's first words (``[SESSION LINEAGE]``): its ancestors and how to reach them."""
+"""The lineage block at the start of a fresh child (``[SESSION LINEAGE]``): its ancestors and how to read them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 OPENING = "[SESSION LINEAGE]"
 CLOSING = "[/SESSION LINEAGE]"
-FIRST, LAST = 2, 10  # ancestors that a long lineage names, from its two ends
+FIRST, LAST = 2, 10  # ancestors to name at the two ends of a long lineage
 _MARKER = re.compile(r"\[\s*(?:(/)\s*)?(SESSION\s+LINEAGE)\s*\]", re.IGNORECASE)
 _ROW = re.compile(r"\d+\. ")
 _FILE = "   "
@@ -47,11 +47,11 @@ def render_block(
     created: str,
     searcher: bool = True,
 ) -> str:
-    """The block for a child whose ``ancestors`` are given oldest first.
+    """Render the block for a child; ``ancestors`` are in order, oldest first.
 
     The child itself comes last.
 
-    ``searcher`` tells whether its client has the plugin's agents.
+    ``searcher`` is whether its client has the plugin's agents.
     """
     lines = [OPENING, "This session continues from previous work (oldest first):"]
     for number, ancestor in enumerate(ancestors, 1):
@@ -69,7 +69,7 @@ def render_block(
 
 
 def moved_note(old: str, new: str) -> str:
-    """What stands after the block of a session that got another home."""
+    """Return the note after the block of a session with a new project folder."""
     return (
         f"Its project was {_escape(old)} and is {_escape(new)} now: paths below the one are "
         "meant below the other."
@@ -77,7 +77,7 @@ def moved_note(old: str, new: str) -> str:
 
 
 def shorten_block(block: str, most: int) -> str:
-    """A block in ``most`` (1,000 or more) characters, without ancestors from its middle, then without files."""
+    """Shorten a block to ``most`` (at least 1,000) characters: omit middle ancestors, then the files."""
     lines = block.split("\n")
     rows = []
     for at, line in enumerate(lines):
@@ -88,13 +88,13 @@ def shorten_block(block: str, most: int) -> str:
             break
         more = int(lines[again].partition(".")[0]) - 2
         block = "\n".join([*lines[: rows[1]], f"... and {more} more", *lines[again:]])
-    if len(block) > most:  # a session is found by its id, too
+    if len(block) > most:  # the ids suffice to find the sessions
         block = "\n".join(line for line in block.split("\n") if not line.startswith(_FILE))
     return block
 
 
 def size_text(size: int) -> str:
-    """Bytes for people: ``812 B``, ``4.1 KB``, ``52.4 MB``."""
+    """Format bytes for people: ``812 B``, ``4.1 KB``, ``52.4 MB``."""
     if size < 1_000:
         return f"{size} B"
     if size < 1_000_000:
@@ -103,7 +103,8 @@ def size_text(size: int) -> str:
 
 
 def _describe(ancestor: Ancestor) -> str:
-    from resume_hooks.sessions.lineage import LEFT, MISSING  # 3 ms, which a search does not need
+    # takes 3 ms, which a search does not need
+    from resume_hooks.sessions.lineage import LEFT, MISSING
 
     session_id = _escape(ancestor.session_id) or "(id unknown)"
     if ancestor.status == MISSING:
@@ -121,11 +122,11 @@ def _block_title(text: str) -> str:
 
 
 def without_block_markers(text: str) -> str:
-    """``text`` without the block's own markers, and without tags that clients and models take for the client's.
+    """Remove the block's own markers from ``text``, and tags that clients and models take for the client's.
 
-    Foreign words must not end the block, or begin one; nor speak with another voice than that of a
-    quote. Markers and tags in letters of full width, or with spaces or what nobody sees in them,
-    are read as well: of such a text the plain letters stay.
+    Foreign text must not end or begin the block, or pass for anything but a quote. Markers and tags
+    with full-width letters, spaces or invisible characters are recognised as well; such a text is
+    reduced to its plain letters.
     """
     return replace_matches(text, ((_MARKER, r"(\1\2)"), (_TAG, TAG_BRACKET)))
 

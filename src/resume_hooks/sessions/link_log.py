@@ -1,7 +1,7 @@
-"""Links between sessions that no transcript holds, one JSON row a line in ``links.jsonl`` of our state folder.
+"""Links between sessions that no transcript contains, as JSON lines in ``links.jsonl`` of our state folder.
 
-Only appended to. Standard library and Python 3.9: the session hooks write here before the engine is
-installed.
+The file is only appended to. Standard library and Python 3.9: the session hooks write here before
+the engine is installed.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from resume_hooks.storage.atomic import append_line
 FILE_NAME = "links.jsonl"
 MAX_BYTES = (
     64 * 1024 * 1024
-)  # bytes of the file that are read: some 300,000 links. A larger one counts as missing.
+)  # the size limit in bytes, some 300,000 links; a larger file counts as missing
 
 
 class Link(NamedTuple):
-    """``child_id`` came from ``parent_id`` by ``kind`` (clear, handoff, rollover...) at an instant.
+    """``child_id`` was derived from ``parent_id`` by ``kind`` (clear, handoff, rollover...) at the time ``at``.
 
-    ``owner``: the login of whose session the parent is, where it is a colleague's.
+    ``owner`` is the login of the parent's owner if it is a colleague's session.
     """
 
     child_id: str
@@ -36,30 +36,30 @@ class Link(NamedTuple):
 
 
 def links_file(where: Where) -> str:
-    """The path of the links of this config home."""
+    """Return the path of this config home's links."""
     return os.path.join(where.state, FILE_NAME)
 
 
 def record_link(link: Link, where: Where) -> None:
-    """Append a link. OSError where the state folder can't be written."""
+    """Append a link. Raise OSError if the state folder can't be written."""
     _append_row({key: value for key, value in link._asdict().items() if value is not None}, where)
 
 
 def record_superseded(child_id: str, by: str, at: str, where: Where) -> None:
-    """Append, in a row that is not a link, that an unopened child gave way ``by`` another session.
+    """Append a row, not a link, that marks an unopened child as superseded ``by`` another session.
 
-    OSError.
+    Raise OSError.
     """
     _append_row({"superseded_id": child_id, "by": by, "at": at}, where)
 
 
 def read_links(where: Where) -> list[Link]:
-    """Every sound link, oldest first; torn, foreign and malformed rows are passed over."""
+    """Return every valid link, oldest first; skip partial, foreign and malformed rows."""
     return [link for row in _link_rows(where) if (link := _parse_link(row)) is not None]
 
 
 def read_superseded(where: Where) -> dict[str, str]:
-    """The children that gave way, each with the session it gave way to."""
+    """Return the superseded children, each with its successor."""
     pairs = []
     for row in _link_rows(where):
         pairs.append((row.get("superseded_id"), row.get("by")))

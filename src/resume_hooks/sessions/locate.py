@@ -1,7 +1,7 @@
-"""Find the session that a user's words name, and list those that a name could mean.
+"""Find the session for a user's words, and list the candidates for an ambiguous name.
 
-Where no session in the projects fits, the forms of a locator are asked of the vault's manifests
-alone. A session that lies in both is the one in the projects.
+If no session in the projects matches, the locator is matched against the vault's manifests. A
+session in both is the one in the projects.
 """
 
 from __future__ import annotations
@@ -55,11 +55,12 @@ from resume_hooks.system.text import collapse_line, plain_line
 
 
 def archived_copy(words: str, around: Surroundings, *, by_part: bool) -> SessionFile | None:
-    """The archived session that words name, opened; None for none.
+    """Return the archived session for a locator, opened, or None.
 
-    Exactly, unless ``by_part`` as ``archived_by_words`` has it.
+    Match exactly, unless ``by_part`` as in ``archived_by_words``.
 
-    AmbiguousLocator where they name several; SessionNotFound, WriteFailed where it can't be opened.
+    Raise AmbiguousLocator for several matches; SessionNotFound or WriteFailed if the session can't
+    be opened.
     """
     where, ids = around.where, archived_ids(around.where)
     if not ids:
@@ -95,11 +96,11 @@ def archived_by_words(
     by_part: bool,
     folded: bool = True,
 ) -> list[ArchivedSession]:
-    """Those of archived sessions that words name, in the first form that fits any.
+    """Return the archived sessions that match the words in the first form with any match.
 
-    An id or its beginning, a pull request, an exact title or the old path, a tag; where ``folded``
-    a title in other capitals, ``by_part`` a part of one, of titles that listings show before
-    others; a bare number.
+    The forms are an id or its beginning, a pull request, an exact title or the old path, a tag; if
+    ``folded`` a title in other capitals; if ``by_part`` a part of a title, listed sessions first;
+    and a bare number.
     """
     title, tag = text_after_prefix("title", words), text_after_prefix("tag", words).casefold()
     pull, number, part = pull_of(words), pull_of(f"#{words}"), title.casefold()
@@ -125,7 +126,7 @@ def archived_by_words(
 
 
 def candidate_row(archived: ArchivedSession, where: Where) -> dict[str, object]:
-    """A row that lets a person choose an archived session."""
+    """Return a row that helps a user to choose an archived session."""
     return {
         "session_id": archived.session_id,
         **({"locator": archived.locator} if archived.deleted_at else {}),
@@ -137,7 +138,7 @@ def candidate_row(archived: ArchivedSession, where: Where) -> dict[str, object]:
 
 
 def _by_old_path(words: str, around: Surroundings) -> SessionFile | None:
-    """What a path named as long as the client had it, or as long as it was unpacked: a transcript or a sub-agent's."""
+    """Return the session for a path in the client's folders or of an unpacked copy: a transcript or a sub-agent's."""
     path = typed_path(words, around)
     if path is None:
         return None
@@ -164,7 +165,7 @@ def _by_old_path(words: str, around: Surroundings) -> SessionFile | None:
 
 
 def _is_of_folder(archived: ArchivedSession, around: Surroundings) -> bool:
-    """Whether a session belongs to the working directory, not to another one with the same key."""
+    """Check whether a session belongs to the working directory, not to another one with the same key."""
     if archived.project not in project_folder_names(around.cwd, around.where, list):
         return False
     return project_key(archived.cwd) != archived.project or canonical_path(
@@ -197,16 +198,15 @@ def resolve(
     resolvers: Sequence[Resolver] = RESOLVERS,
     foreign: bool = False,
 ) -> SessionFile:
-    """The session that a locator names.
+    """Return the session for a locator.
 
-    None is the session that the client runs, else the latest of this project. Words go through the
-    resolvers in their order: latest and latest~2, a full id, a path, a pull request, a unique
-    prefix of an id, an exact title, a tag, a unique part of a title, the number of a pull request.
-    Of titles, tags and pull requests those of this project come before all others. What names no
-    session there may name one of which the vault alone has a copy: its path is then that of the
-    copy. So it is of a session of another agent, which only who takes ``foreign`` ones gets;
-    UsageError for anybody else. AmbiguousLocator lists its candidates, SessionNotFound says what
-    was tried.
+    None means the running client's session, or the latest of this project. Words are tried in the
+    order of the resolvers: latest and latest~2, a full id, a path, a pull request, a unique prefix
+    of an id, an exact title, a tag, a unique part of a title, the number of a pull request. For
+    titles, tags and pull requests, sessions of this project come before all others. Without a match
+    in the projects the vault is searched, and the result has the path of the archived copy. Another
+    agent's session is returned only with ``foreign``; otherwise raise UsageError. AmbiguousLocator
+    lists the candidates; SessionNotFound lists the attempts.
     """
     around = Surroundings(cwd, where)
     if locator is None:
@@ -217,9 +217,7 @@ def resolve(
         )
     words = locator.strip()
     if not words:
-        raise UsageError(
-            "An empty locator does not name a session", "Give an id, a title or a path."
-        )
+        raise UsageError("The locator is empty", "Give an id, a title or a path.")
     try:
         found = next(filter(None, (resolver(words, around) for resolver in resolvers)), None)
         if found is None:
@@ -238,8 +236,8 @@ def _handed_out(session: SessionFile, where: Where, *, foreign: bool) -> Session
         require_whole(session)
     if agent.name != NAME and not foreign:
         raise UsageError(
-            f"{session.session_id} is a session of {agent.label}, which this verb does not work on",
-            "These do: sessions, search, outline, read, info, lineage, stats, export, fsck, "
+            f"{session.session_id} is a session of {agent.label}, which this verb does not support",
+            "These verbs do: sessions, search, outline, read, info, lineage, stats, export, fsck, "
             "resume, continue, handoff, rollover, trim, untrim, "
             "fork, mark, back, scrub.",
         )
@@ -247,7 +245,7 @@ def _handed_out(session: SessionFile, where: Where, *, foreign: bool) -> Session
 
 
 def _latest_of_folder(around: Surroundings, *, foreign: bool) -> SessionFile:
-    """The latest session of a folder; another agent's only where the client has none there."""
+    """Return the latest session of a folder; another agent's only if the client has none there."""
     try:
         return latest_session(around.cwd, around.where)
     except SessionNotFound:
@@ -263,11 +261,11 @@ def _latest_of_folder(around: Surroundings, *, foreign: bool) -> SessionFile:
 def resolve_transcript(
     locator: str | None, cwd: str, where: Where, *, foreign: bool = False
 ) -> SessionFile:
-    """The transcript that a locator names: a session as ``resolve`` has it, or a sub-agent's.
+    """Return the transcript for a locator: a session, as in ``resolve``, or a sub-agent's.
 
     The ``session_id`` of a sub-agent's transcript is ``<session id>/agent-<id>``, so that
-    references name its records. What lies at a path, and what has a title, may hold ``/agent-`` as
-    well: the path comes first, the title last.
+    references work for its records. A path or a title may also contain ``/agent-``: a path is tried
+    first, a title last.
     """
     if locator is None:
         named = None
@@ -283,7 +281,7 @@ def resolve_transcript(
 
 
 def names_subagent(locator: str) -> bool:
-    """Whether the words of a locator have the form of a sub-agent's name."""
+    """Check whether a locator has the form of a sub-agent's name."""
     session, slash, name = locator.strip().rpartition("/")
     if not slash or not session or not name.startswith(PREFIX) or name.endswith(".jsonl"):
         return False
@@ -291,7 +289,7 @@ def names_subagent(locator: str) -> bool:
 
 
 def _resolve_subagent(locator: str, cwd: str, where: Where, *, foreign: bool) -> SessionFile | None:
-    """The sub-agent of a session that is found; None where the words must mean something else."""
+    """Return the sub-agent of an existing session; None if the words must mean something else."""
     if not names_subagent(locator) or os.path.exists(absolute_path(locator, cwd)):
         return None
     session_name, _, name = locator.rpartition("/")

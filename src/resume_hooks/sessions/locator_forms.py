@@ -1,11 +1,10 @@
 """The forms of a locator: an id, a path, a title, a tag, ``latest~2``, ``#72``.
 
-One resolver each, tried in order.
+Each form has a resolver; they are tried in order.
 
-A locator is data: it never reaches a path before it has the shape of an id, unless it was typed as
-a path. Of the sessions that it may mean, newest first, the names that each goes by are read once;
-they are sifted before any record is parsed: both ends of each file are searched as bytes, at a
-tenth of the cost.
+A locator is untrusted: it becomes part of a path only if it has the shape of an id, or was typed as
+a path. The names of the candidate sessions, newest first, are read once. They are filtered before
+any record is parsed, by searching both ends of each file as bytes, at a tenth of the cost.
 """
 
 from __future__ import annotations
@@ -52,20 +51,20 @@ from resume_hooks.system.text import collapse_line, plain_line
 from resume_hooks.transcripts.head_tail import REACH, HeadTail
 
 _KINDS = (b'-title"', b'"pr-link"', b'"tag"')
-"""What stands in the lines that a session can be named by, and hardly elsewhere: quotes within text are escaped."""
+"""Bytes in the lines that can name a session, and rarely elsewhere, because quotes within text are escaped."""
 
 _CUSTOM = re.compile(rb"""^\{.*"customTitle":\s?"[^"]""", re.MULTILINE)
 _ADDED = re.compile(
     r" · (?:clear|handoff)\Z"
-)  # what a title carried over by /clear has in no line of its file
+)  # the suffix of a title carried over by /clear, which is not in its file
 _CLEARED = re.compile(rb'"customTitle":\s?""')
 _TITLE = re.compile(rb"""^\{.*"(?:customTitle|aiTitle)":\s?"[^"]""", re.MULTILINE)
 
 
 class Facts(NamedTuple):
-    """What a session may be named by; ``listed`` is whether a listing shows it.
+    """The names of a session; ``listed`` is whether a listing shows it.
 
-    ``pulls`` are numbers and addresses.
+    ``pulls`` are pull requests by number and address.
     """
 
     titles: frozenset[str]
@@ -75,7 +74,7 @@ class Facts(NamedTuple):
 
 
 class Surroundings:
-    """Where words were typed, and what was already read there."""
+    """The folder where words were typed, with its sessions and their cached names."""
 
     def __init__(self, cwd: str, where: Where) -> None:
         self.cwd = cwd
@@ -87,24 +86,24 @@ class Surroundings:
 
     @cached_property
     def projects(self) -> list[str]:
-        """The names of the project folders of the working directory."""
+        """The names of the working directory's project folders."""
         return project_folder_names(self.cwd, self.where, self.store.projects)
 
     @property
     def hidden(self) -> str:
-        """A remedy's last sentences where something can't be looked into; ``""`` where all can."""
+        """The last sentences of a remedy about folders that can't be read; ``""`` if all can."""
         return where_hidden(self.store.hidden(), self.store.linked())
 
     @cached_property
     def near(self) -> list[SessionFile]:
-        """The sessions in the project folders of the working directory, newest first.
+        """The sessions in the working directory's project folders, newest first.
 
-        Keys collide.
+        Some may belong to another directory with the same key.
         """
         return self.store.sessions(self.projects)
 
     def nearest_copy(self, copies: Sequence[SessionFile]) -> SessionFile:
-        """Of one session's copies, newest first, the one that lies in this project, else the newest."""
+        """Return the copy of a session in this project, or the newest one; ``copies`` are newest first."""
         if len({copy.path for copy in copies}) == 1:
             return copies[0]
         near = (
@@ -121,7 +120,7 @@ class Surroundings:
     def nearest(
         self, pattern: re.Pattern[bytes], fits: Callable[[Facts], bool]
     ) -> list[SessionFile]:
-        """The sessions whose ends match ``pattern`` and that fit: those of this project, else those of all others."""
+        """Return the matching sessions (by ``pattern``, then ``fits``): those of this project, or else all others."""
         near = self._fitting(pattern, fits, near=True)
         here = []
         for session in near:
@@ -130,11 +129,11 @@ class Surroundings:
         return here or newest_first([*near, *self._fitting(pattern, fits, near=False)])
 
     def is_of_this_folder(self, session: SessionFile) -> bool:
-        """Whether a session is of the working directory, and not of one with the same key."""
+        """Check whether a session belongs to the working directory, not to one with the same key."""
         try:
             return ends_belong_to_folder(ends_of(session, self.where), self.cwd)
         except SessionNotFound:
-            return False  # deleted since it was listed
+            return False  # deleted since the listing
 
     def _naming(self, session: SessionFile) -> bytes:
         if session.agent == NAME:
@@ -159,7 +158,7 @@ class Surroundings:
     def _facts_of(self, session: SessionFile) -> Facts | None:
         if session.path not in self._facts:
             self._facts[session.path] = None
-            with contextlib.suppress(SessionNotFound):  # deleted since it was listed
+            with contextlib.suppress(SessionNotFound):  # deleted since the listing
                 ends = ends_of(session, self.where)
                 self._facts[session.path] = Facts(
                     titles_of(ends), ends.tag, ends.pull_requests, ends.is_listed
@@ -168,13 +167,13 @@ class Surroundings:
 
 
 def candidate_rows(sessions: Iterable[SessionFile], where: Where) -> list[dict[str, object]]:
-    """Rows that let a person choose between sessions, in the order given.
+    """Return rows that help a user to choose between sessions, in the given order.
 
-    Each title is a locator itself.
+    Each title is itself a locator.
     """
     rows: list[dict[str, object]] = []
     for session in sessions:
-        with contextlib.suppress(SessionNotFound):  # deleted since the folder was listed
+        with contextlib.suppress(SessionNotFound):  # deleted since the listing
             row = {"session_id": session.session_id, "title": ends_of(session, where).title}
             rows.append(
                 {**row, "ended": clock.from_epoch(session.mtime), "session_file": session.path}
@@ -188,10 +187,10 @@ def sessions_matching(
     read: dict[str, bytes],
     naming: Callable[[SessionFile], bytes] | None = None,
 ) -> list[SessionFile]:
-    """The sessions in whose ends a line that names them matches ``pattern``, which sees small letters alone.
+    """Return the sessions with a naming line at their ends that matches ``pattern``; the lines are in lower case.
 
-    Tags and pull requests are looked for in the last 64 KB, where clients keep them, titles at both
-    ends. What ``read`` holds by path is not read again, and what was read is added to it.
+    Tags and pull requests are searched in the last 64 KB, where clients keep them, titles at both
+    ends. ``read`` caches the lines by path.
     """
     sifted = []
     for session in sessions:
@@ -203,7 +202,7 @@ def sessions_matching(
 
 
 def sessions_titled(title: str, sessions: Iterable[SessionFile]) -> list[SessionFile]:
-    """The sessions whose custom, generated or derived title is exactly ``title``."""
+    """Return the sessions whose custom, generated or derived title is exactly ``title``."""
     return [
         session
         for session in sessions_matching(as_written(title), sessions, {})
@@ -212,7 +211,7 @@ def sessions_titled(title: str, sessions: Iterable[SessionFile]) -> list[Session
 
 
 def titles_of(ends: HeadTail) -> frozenset[str]:
-    """The titles that a session answers to: its own custom one as it is, and the line that listings show."""
+    """Return the titles that match a session: its own custom title, and the title that listings show."""
     return frozenset({"" if ends.is_carried_over else ends.custom_title, ends.title}) - {""}
 
 
@@ -220,11 +219,11 @@ def _titles_at(path: str) -> frozenset[str]:
     try:
         return titles_of(HeadTail(path))
     except SessionNotFound:
-        return frozenset()  # deleted since the folder was listed
+        return frozenset()  # deleted since the listing
 
 
 def as_written(words: str) -> re.Pattern[bytes]:
-    """What a file matches that holds these words in one string, however it was escaped: the plain ones in order."""
+    """Return a pattern that matches these words in a string, whatever its escapes: their plain letters in order."""
     plain = []
     for word in re.findall("[0-9A-Za-z]+", _ADDED.sub("", words)):
         plain.append(word.lower().encode())
@@ -235,14 +234,14 @@ def as_written(words: str) -> re.Pattern[bytes]:
 
 
 def naming_lines(session: SessionFile) -> bytes:
-    """The lines that may name a session, in small letters.
+    """Return the lines that may name a session, in lower case.
 
-    By the fewest calls, for there may be thousands.
+    Use as few calls as possible, because there may be thousands of sessions.
     """
     try:
         descriptor = os.open(session.path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
     except OSError:
-        return b""  # gone since it was listed
+        return b""  # deleted since the listing
     try:
         tail = read_bytes_at(descriptor, REACH, max(0, session.size - REACH))
         lines = _lines_with(_KINDS, tail)
@@ -253,7 +252,7 @@ def naming_lines(session: SessionFile) -> bytes:
             else:
                 head = tail
             lines += _lines_with(_KINDS[:1], head)
-            if cleared or not _TITLE.search(lines):  # then a summary or a prompt stands for one
+            if cleared or not _TITLE.search(lines):  # then a summary or a prompt serves as title
                 lines += orjson.dumps(HeadTail(session.path).title)
     except (OSError, SessionNotFound):
         return b""
@@ -274,14 +273,12 @@ def _lines_with(kinds: Iterable[bytes], region: bytes) -> bytes:
     return b"".join(lines)
 
 
-MIN_PREFIX = 4  # characters of an id that a prefix needs; fewer would fit by chance
-MIN_PART = (
-    3  # bytes of a title that a part of it needs: three letters, or one that writes a whole word
-)
+MIN_PREFIX = 4  # the length of an id's prefix; shorter ones would match by chance
+MIN_PART = 3  # bytes of a title's part: three letters, or one character that is a whole word
 
 SEEN = "See resume-hooks sessions for what there is."
 
-MOST_CANDIDATES = 20  # sessions that are shown of those that words fit
+MOST_CANDIDATES = 20  # the most candidates to show for an ambiguous locator
 _HEX = frozenset("0123456789abcdef-")
 _LATEST = re.compile(r"latest(?:~([0-9]{0,6}))?", re.IGNORECASE)
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
@@ -290,19 +287,20 @@ _PULL_ADDRESS = re.compile(
 )
 _PULL_NUMBER = re.compile(r"(?:#|pr:#?)([0-9]{1,9})", re.IGNORECASE)
 
-IMPORT_ADDRESS = "curl URL | resume-hooks import -"  # no verb fetches an address
+IMPORT_ADDRESS = "curl URL | resume-hooks import -"  # no verb downloads an address
 
 Resolver = Callable[[str, Surroundings], SessionFile | None]
-"""One form of a locator: the session that the words name in it; None if they don't.
+"""A form of a locator: a function that returns the session for the words, or None.
 
-AmbiguousLocator where they name several, another ResumeHooksError where no other form may be tried.
+It raises AmbiguousLocator for several sessions, or another ResumeHooksError if no other form may be
+tried.
 """
 
 
 def by_latest(words: str, around: Surroundings) -> SessionFile | None:
-    """``latest``, and ``latest~2`` for the second before it.
+    """Resolve ``latest``, and ``latest~2`` for the second session before it.
 
-    The word is never a title: ``title:latest`` is.
+    The word is never a title; ``title:latest`` is.
     """
     match = _LATEST.fullmatch(words)
     if match is None:
@@ -317,7 +315,7 @@ def by_latest(words: str, around: Surroundings) -> SessionFile | None:
 
 
 def by_id(words: str, around: Surroundings) -> SessionFile | None:
-    """A full id, in any project; of several copies the one in this project, else the newest."""
+    """Resolve a full id in any project; prefer the copy in this project, then the newest."""
     session_id = words.lower()
     if not is_session_id(session_id):
         return None
@@ -331,12 +329,12 @@ def by_id(words: str, around: Surroundings) -> SessionFile | None:
 
 
 def by_path(words: str, around: Surroundings) -> SessionFile | None:
-    """The path of a .jsonl file, or any with a slash.
+    """Resolve the path of a .jsonl file, or any path with a slash.
 
-    Titles may hold slashes too, so other words may still be a title.
+    Titles may also contain slashes, so a path without a file may still be a title.
 
-    In a model's shell, which runs our verbs unasked, only of a transcript: UsageError for other
-    files.
+    In a model's shell, where verbs run without the user's consent, only transcripts are allowed:
+    UsageError for other files.
     """
     path = typed_path(words, around)
     if path is None:
@@ -350,7 +348,7 @@ def by_path(words: str, around: Surroundings) -> SessionFile | None:
 
 
 def by_prefix(words: str, around: Surroundings) -> SessionFile | None:
-    """Four or more characters that one id alone begins with."""
+    """Resolve a unique prefix of an id, with at least four characters."""
     prefix = words.lower()
     if len(prefix) < MIN_PREFIX or not _HEX.issuperset(prefix):
         return None
@@ -358,7 +356,7 @@ def by_prefix(words: str, around: Surroundings) -> SessionFile | None:
 
 
 def by_title(words: str, around: Surroundings) -> SessionFile | None:
-    """An exact title, also as ``title:words``; one of this project before all others."""
+    """Resolve an exact title, also as ``title:words``; this project's sessions come first."""
     title = text_after_prefix("title", words)
     return _only_session(
         words, around.nearest(as_written(title), lambda facts: title in facts.titles), around
@@ -366,9 +364,9 @@ def by_title(words: str, around: Surroundings) -> SessionFile | None:
 
 
 def by_tag(words: str, around: Surroundings) -> SessionFile | None:
-    """A tag; capitals don't matter.
+    """Resolve a tag, ignoring case.
 
-    ``tag:words`` is that, or the whole of a title, and nothing else.
+    ``tag:words`` can only be a tag or a whole title.
     """
     tag = text_after_prefix("tag", words)
     sessions = around.nearest(
@@ -382,9 +380,9 @@ def by_tag(words: str, around: Surroundings) -> SessionFile | None:
 
 
 def by_part_of_title(words: str, around: Surroundings) -> SessionFile | None:
-    """A part of the title of one session that a listing shows.
+    """Resolve a part of a title that is unique among listed sessions.
 
-    Capitals don't matter, and a whole title comes first.
+    Ignore case; a whole title comes first.
     """
     title = text_after_prefix("title", words)
     part = title.casefold()
@@ -401,7 +399,7 @@ def by_part_of_title(words: str, around: Surroundings) -> SessionFile | None:
 
 
 def by_pull_request(words: str, around: Surroundings, named: str = "") -> SessionFile | None:
-    """A pull request that the client linked: ``#72``, ``pr:72`` or its address."""
+    """Resolve a pull request that the client linked: ``#72``, ``pr:72`` or its address."""
     if not (pull := pull_of(named or words)):
         return None
     linked = re.compile(rb'"prnumber":\s?%d\b' % int(pull.rpartition("/")[2]))
@@ -409,16 +407,16 @@ def by_pull_request(words: str, around: Surroundings, named: str = "") -> Sessio
 
 
 def by_address(words: str, around: Surroundings) -> SessionFile | None:  # noqa: ARG001 - as all resolvers
-    """An address names no session: UsageError says how to import what it leads to."""
+    """Reject an address: UsageError explains how to import its content."""
     if _PULL_ADDRESS.fullmatch(words):
         raise SessionNotFound("No session is linked to this pull request", SEEN)
     if is_address(words):
-        raise UsageError("An address names no session before it is brought in", IMPORT_ADDRESS)
+        raise UsageError("An address must be imported first", IMPORT_ADDRESS)
     return None
 
 
 def by_bare_number(words: str, around: Surroundings) -> SessionFile | None:
-    """The number of a pull request alone, where it is nothing else."""
+    """Resolve the bare number of a pull request, as the last form."""
     return by_pull_request(words, around, f"#{words}")
 
 
@@ -438,12 +436,12 @@ RESOLVERS: tuple[Resolver, ...] = (
 
 
 def is_address(words: str) -> bool:
-    """Whether words are an address, of whatever scheme, rather than a file or a title."""
+    """Check whether words are an address with any scheme, rather than a file or a title."""
     return _ADDRESS.match(words) is not None
 
 
 def is_one_form(words: str) -> bool:
-    """Whether words are of a form that is nothing else: an id, a path, an address, latest, a tag, a pull request."""
+    """Check whether words can have only one form: an id, a path, an address, latest, a tag, a pull request."""
     small = words.lower()
     named = (
         small.endswith(TRANSCRIPT_SUFFIX)
@@ -454,7 +452,7 @@ def is_one_form(words: str) -> bool:
 
 
 def current_session(around: Surroundings) -> SessionFile | None:
-    """The session of the client that runs us, or None outside of one."""
+    """Return the session of the client that runs us, or None outside any client."""
     session_id = around.where.environ.get("CLAUDE_CODE_SESSION_ID", "") or asking_session(
         around.where
     )
@@ -470,7 +468,7 @@ def current_session(around: Surroundings) -> SessionFile | None:
 
 
 def not_found_error(words: str, around: Surroundings) -> SessionNotFound:
-    """What to say of words that name nothing in any form."""
+    """Return the error for words without a match in any form."""
     path = typed_path(words, around)
     if path is not None:
         try:
@@ -504,15 +502,15 @@ def _only_session(
 
 
 def pull_of(words: str) -> str:
-    """The pull request that words name, its address or its number; ``""`` for none."""
+    """Return the address or number of the pull request in the words, or ``""``."""
     if address := _PULL_ADDRESS.fullmatch(words):
         return address[1].lower()
     number = _PULL_NUMBER.fullmatch(words)
-    return str(int(number[1])) if number else ""  # nothing is called #0072
+    return str(int(number[1])) if number else ""  # drops leading zeros, as in #0072
 
 
 def text_after_prefix(form: str, words: str) -> str:
-    """The text after the prefix ``<form>:``, such as ``tag:``; the whole text without one."""
+    """Return the text after the prefix ``<form>:``, such as ``tag:``; the whole text without one."""
     named, colon, rest = words.partition(":")
     if colon and named.lower() == form:
         return rest.strip()
@@ -520,22 +518,22 @@ def text_after_prefix(form: str, words: str) -> str:
 
 
 def typed_path(words: str, around: Surroundings) -> str | None:
-    """The path that words are; None where they have not the form of one."""
+    """Return the words as an absolute path, or None if they do not look like a path."""
     if not (words.endswith(TRANSCRIPT_SUFFIX) or os.sep in words):
         return None
     return absolute_path(words, around.cwd)
 
 
 def absolute_path(words: str, cwd: str) -> str:
-    """A path as it was typed in a folder, a home in it expanded."""
+    """Return the absolute path for a path typed in a folder; expand ``~``."""
     try:
         return os.path.join(cwd, os.path.expanduser(words))
-    except ValueError:  # ~ and a NUL, which is no user's name
+    except ValueError:  # ~ and a NUL
         return os.path.join(cwd, words)
 
 
 def _refuse_others_files(path: str, where: Where) -> None:
-    """UsageError for a path outside the transcripts: a model's shell runs our verbs unasked, so they open no more."""
+    """Raise UsageError for a path outside the transcripts, for a model's shell, where verbs run without consent."""
     homes = (where.projects, vault_folder(where), unpacked_folder(where), *homes_of_others(where))
     below = tuple(os.path.realpath(home) + os.sep for home in homes)
     inside = os.path.realpath(path).startswith(below) and path.endswith(TRANSCRIPT_SUFFIX)

@@ -1,11 +1,11 @@
-"""Whether a session is open: a client says that it has it open, or it was just written to.
+"""Whether a session is open: a client lists it as open, or it was just written to.
 
-A client that names another session, or none, makes none of its folder open; what can't be looked at
-counts as open.
+A client that lists another session, or none, does not make the sessions of its folder count as
+open. An unreadable state counts as open.
 
-Clients list themselves in ``sessions/<pid>.json`` of the config home (2.1.112 and later; measured):
-the file is gone after a clean end, stays after a kill, and names another session after ``/resume``,
-from 2.1.329 also after ``/clear``.
+Clients list themselves in ``sessions/<pid>.json`` of the config home (measured with 2.1.112 and
+later). The file is removed after a clean exit, stays after a kill, and names the new session after
+``/resume``, since 2.1.329 also after ``/clear``.
 """
 
 from __future__ import annotations
@@ -25,27 +25,27 @@ from resume_hooks.system import processes
 from resume_hooks.transcripts.head_tail import HeadTail
 
 FRESH = 60  # seconds after a write during which a session counts as open
-CLIENT = "claude"  # the name that clients give their process
+CLIENT = "claude"  # the name of a client's process
 PROC = "/proc"
 
 
 def why_session_is_open(session: SessionFile, where: Where) -> str:
-    """Why a session counts as open, as the end of a sentence; ``""`` where it is not."""
+    """Return why a session counts as open, as the end of a sentence, or ``""``."""
     return Clients(where).why_open(session)
 
 
 class Clients:
-    """The clients that run, looked up once, when first asked for, whatever number of sessions is asked about."""
+    """The running clients, looked up once on first use."""
 
     def __init__(self, where: Where) -> None:
         self._where = where
 
     def why_open(self, session: SessionFile) -> str:
-        """Why a session counts as open, as the end of a sentence; ``""`` where it is not."""
+        """Return why a session counts as open, as the end of a sentence, or ``""``."""
         try:
             age = time.time() - os.stat(session.path).st_mtime
             if age < FRESH and not _is_newborn(session):
-                ahead = "it was written later than this machine's clock says it is"
+                ahead = "its last write is later than this machine's clock"
                 if age < -FRESH:
                     return ahead
                 return f"it was written {max(0, round(age))} seconds ago"
@@ -61,14 +61,14 @@ class Clients:
                 return f"the running client {pid} has it open"
             return ""
         except OSError as error:
-            return f"it can't be told whether a client has it open ({error.strerror})"
+            return f"it is unknown whether a client has it open ({error.strerror})"
 
     def has_open(self, session: SessionFile) -> bool:
-        """Whether a list may call a session open: a running client says so.
+        """Check whether a list may call a session open: a running client lists it.
 
-        Where none does of any, by its last write.
+        If no client lists any session, use its last write.
 
-        A session that its client has just left was written a moment ago, too.
+        A recent write alone may come from a client that has just closed it.
         """
         said = {entry.get("sessionId") for _, entry in self._running} - {None}
         if said:
@@ -76,7 +76,7 @@ class Clients:
         return bool(self.why_open(session))
 
     def leave_to(self, pid: int | None, child_id: str, maker: int | None) -> bool:
-        """Whether a child may be opened by the client ``pid``: no other one that runs made it, or has it open."""
+        """Check whether the client ``pid`` may open a child: no other running client made it or has it open."""
         if any(
             other != pid and entry.get("sessionId") == child_id for other, entry in self._running
         ):
@@ -98,7 +98,7 @@ class Clients:
 
 
 def _is_newborn(session: SessionFile) -> bool:
-    """Whether only we have written to it so far: a child that nobody went on in yet."""
+    """Check whether only we have written to the session so far: a child that was never continued."""
     with contextlib.suppress(SessionNotFound):
         ends = HeadTail(session.path)
         return bool(ends.derived_at) and not ends.touched
@@ -118,9 +118,9 @@ def _clients_listed(where: Where) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def _runs(pid: int, entry: dict[str, Any]) -> bool:
-    """Whether a listed client runs.
+    """Check whether a listed client is running.
 
-    One of another machine or container can't be seen from here, and counts.
+    A client on another machine or in another container is not visible here and counts as running.
     """
     domain, started = entry.get("pidDomain"), entry.get("procStart")
     if isinstance(domain, str) and not _is_this_machine(domain):
@@ -131,25 +131,25 @@ def _runs(pid: int, entry: dict[str, Any]) -> bool:
         now = processes.process_start_time(pid)
     else:
         now = ""
-    return not now or now == started  # else the number went to another process since
+    return not now or now == started  # otherwise the id was reused
 
 
 def _is_client(pid: int) -> bool:
-    """Whether a process is a client, one that lists itself nowhere too.
+    """Check whether a process is a client, even one that does not list itself.
 
-    None is where processes can't be seen.
+    Return False if processes are not visible.
     """
     try:
         with open(f"{PROC}/{pid}/comm", "rb") as stream:
             return stream.read().rstrip(b"\n") == CLIENT.encode()
     except OSError:
-        return False  # ended since, or another user's: it could not write here
+        return False  # it has ended, or is another user's and can't write here
 
 
 def _is_this_machine(domain: str) -> bool:
-    """Whether a client's ``linux:<machine id>:pid:[<namespace>]`` is where we run.
+    """Check whether a client's ``linux:<machine id>:pid:[<namespace>]`` is our machine and namespace.
 
-    Another system's is taken for it.
+    On another system assume that it is.
     """
     try:
         namespace = os.readlink(f"{PROC}/self/ns/pid")

@@ -1,8 +1,8 @@
-"""The records that a fresh child opens with: lineage for the model, a short card for the screen.
+"""The records at the start of a fresh child: lineage for the model, a short card for the screen.
 
-The first words are those of ``lineage_block``; form and order are here, as measured on clients
-2.0.76 to 2.1.329: a summary record that only the transcript view shows, then a synthetic answer, so
-that nothing is inserted between them and the next prompt.
+``lineage_block`` writes the first words; this module defines the records' form and order, as
+measured with clients 2.0.76 to 2.1.329. A summary record, shown only in the transcript view, comes
+first, then a synthetic answer, so that the client inserts nothing between them and the next prompt.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ NEW_TASK = (
     "gone on with."
 )
 REPORT = "The user's report of what was done after the mark:"
-FORMER_REPORT = REPORT.replace("mark", "checkpoint")  # that of 0.2.0
+FORMER_REPORT = REPORT.replace("mark", "checkpoint")  # the wording of 0.2.0
 
-BLOCK_SHARE, STEP_SHARE = 2, 3  # a lineage has at most half of the room, a next step a third
+BLOCK_SHARE, STEP_SHARE = 2, 3  # a lineage gets at most half of the room, a next step a third
 Shorter = Callable[
     [str, int], str
-]  # fits what stands between lineage and next step; "" where it can't
+]  # shortens the text between lineage and next step to a length; "" if impossible
 
 
 class ChildSetting(NamedTuple):
-    """Where and when a child is created: its id, folder, branch, the client's version, the instant."""
+    """The attributes of a new child's records: its id, folder, branch, client version and time."""
 
     session_id: str
     cwd: str
@@ -51,21 +51,21 @@ class ChildSetting(NamedTuple):
 
 
 def opening_text(block: str, next_step: str = "", *, summary: str = "", digest: str = "") -> str:
-    """What the model reads first, of what is given.
+    """Join the texts that the model reads first; empty ones are left out.
 
-    No blank line in summary or digest hides the next step.
+    Blank lines in summary or digest must not hide the next step.
     """
     step = f"{NEXT_STEP}\n{next_step}" if next_step else ""
     return "\n\n".join(part for part in (block, summary, digest, step) if part)
 
 
 def task_step(task: str) -> str:
-    """The next step of a session that is to do something else with what is known."""
+    """Return the next step for a new task that uses the knowledge from earlier work."""
     return f"{NEW_TASK}\n{task.strip()}"
 
 
 def next_step_of(text: object) -> str | None:
-    """The next step in an opening of ours: ``""`` where none was given, None if ``text`` is not an opening."""
+    """Return the next step in an opening of ours, ``""`` if it has none, or None if ``text`` is not an opening."""
     if not isinstance(text, str) or not text.startswith(OPENING):
         return None
     _, _, after = text.partition(CLOSING)
@@ -73,7 +73,10 @@ def next_step_of(text: object) -> str | None:
 
 
 def short_opening(text: str, most: int, whole: str, shorter: Shorter | None = None) -> str:
-    """``text`` in ``most`` (1,000 or more) characters, ``whole`` prints the rest; ``""`` for no opening of ours."""
+    """Shorten an opening to ``most`` (at least 1,000) characters; ``whole`` is the reference of its full text.
+
+    Return ``""`` for other texts.
+    """
     step = next_step_of(text)
     if step is None or len(text) <= most:
         if step is None:
@@ -94,16 +97,16 @@ def short_opening(text: str, most: int, whole: str, shorter: Shorter | None = No
 
 
 def opening_lines(setting: ChildSetting, text: str, card: str) -> list[bytes]:
-    """The two chain records, user and assistant, as lines without endings."""
+    """Return the two chain records, user and assistant, as lines without endings."""
     return _context_lines(
         setting, None, text, card, {"isCompactSummary": True, "isVisibleInTranscriptOnly": True}
     )
 
 
 def closing_lines(setting: ChildSetting, parent: str | None, text: str, card: str) -> list[bytes]:
-    """What is told at the end of a kept conversation, as lines without endings.
+    """Return the records at the end of a copied conversation, as lines without endings.
 
-    Not marked as a summary: there clients would take it for a compaction, and leave it out of a
+    They are not marked as a summary: clients would treat that as a compaction and leave it out of a
     partial one.
     """
     return _context_lines(setting, parent, text, card, {"isVisibleInTranscriptOnly": True})
@@ -112,9 +115,8 @@ def closing_lines(setting: ChildSetting, parent: str | None, text: str, card: st
 def _context_lines(
     setting: ChildSetting, parent: str | None, text: str, card: str, marks: dict[str, bool]
 ) -> list[bytes]:
-    """A text for the model, which the transcript view alone shows, and the card that answers it."""
-    # The same child written anew keeps its ids, so that what a client may have appended meanwhile
-    # still hangs on them.
+    """Return a text for the model, shown only in the transcript view, and the card as its answer."""
+    # Rewriting a child keeps these ids, so that records appended by a client keep their parents.
     told = f"{setting.session_id}/{parent}"
     user_id, answer_id, message_id = (
         str(uuid.uuid5(uuid.NAMESPACE_OID, f"{told}/{part}")) for part in ("user", "answer", "id")
@@ -124,7 +126,7 @@ def _context_lines(
         "message": {"role": "user", "content": text},
         **marks,
     }
-    # Client 2.1.42 resumes at the latest record, and at the first of two that are equally late.
+    # Client 2.1.42 resumes at the latest record, and at the first of two with equal times.
     envelope = _envelope(
         setting._replace(at=clock.add_millisecond(setting.at)), user_id, "assistant", answer_id
     )
@@ -145,7 +147,7 @@ def _card_answer(message_id: str, text: str) -> dict[str, Any]:
 
 
 def spoken_line(setting: ChildSetting, parent: str, record_id: str, role: str, text: str) -> bytes:
-    """A message of a conversation that was held elsewhere."""
+    """Return a message from a conversation in another program, as a line."""
     if role == ASSISTANT:
         message = _card_answer(f"msg_{record_id}", text)
     else:
@@ -154,30 +156,30 @@ def spoken_line(setting: ChildSetting, parent: str, record_id: str, role: str, t
 
 
 def lineage_line(setting: ChildSetting, parent: str | None, record_id: str, block: str) -> bytes:
-    """The record that tells a child of many records where it comes from.
+    """Return the record that contains the lineage in a child with many records.
 
-    The screen doesn't show it.
+    It is not displayed.
     """
     content = {"message": {"role": "user", "content": block}, "isMeta": True}
     return _dump({**_envelope(setting, parent, "user", record_id), **content})
 
 
 def stub_line(setting: ChildSetting, parent: str | None, record_id: str, call: str) -> bytes:
-    """The answer to a tool call that was never answered: without one no API takes the conversation."""
+    """Return a result for a tool call without one, because no API accepts the conversation otherwise."""
     result = {"type": RESULT, "tool_use_id": call, "content": UNANSWERED, "is_error": True}
     message = {"role": "user", "content": [result]}
     return _dump({**_envelope(setting, parent, "user", record_id), "message": message})
 
 
 def title_line(session_id: str, title: str) -> bytes:
-    """The record that names a session; readers look for it at the start of a line."""
+    """Return the record that names a session; readers search for it at the start of a line."""
     return _dump(label(CUSTOM_TITLE, title, session_id))
 
 
 def _envelope(
     setting: ChildSetting, parent: str | None, kind: str, record_id: str
 ) -> dict[str, Any]:
-    """Fields of every chain record, ``parentUuid`` first, as the client's own readers expect."""
+    """Return the fields of every chain record, ``parentUuid`` first, as the client's own readers expect."""
     return {
         "parentUuid": parent,
         "isSidechain": False,
@@ -196,5 +198,5 @@ def _envelope(
 def _dump(record: dict[str, Any]) -> bytes:
     try:
         return orjson.dumps(record)
-    except orjson.JSONEncodeError:  # a lone surrogate in a folder or a branch of the parent
+    except orjson.JSONEncodeError:  # a lone surrogate in the parent's folder or branch
         return orjson.dumps(replace_all_surrogates(record))

@@ -1,4 +1,4 @@
-"""Where a session is at home: the folder that the client must be started in to find it."""
+"""The home folder of a session: the folder in which the client must be started to find it."""
 
 from __future__ import annotations
 
@@ -17,18 +17,19 @@ from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.records import mapping, string
 
 WORKTREE = "worktreeSession"
-"""What a client notes of a worktree that it made.
+"""The client's field about a worktree that it created.
 
-Once it is removed, the session lies with those of the original.
+After the worktree's removal, the session is stored with those of the original folder.
 """
 
-PATIENCE = 300.0  # seconds that another command is waited for which copies or imports sessions into the same folder
+# seconds to wait for another command that copies or imports sessions into the same folder
+PATIENCE = 300.0
 
-SHORT_COMMIT = 7  # digits of a commit's id as git prints it
+SHORT_COMMIT = 7  # digits of a commit's id, as in git's short form
 
 
 class MovedFolder(NamedTuple):
-    """A folder that a session's may have become, and what speaks for it."""
+    """A folder that a session's folder may have become, and the evidence."""
 
     folder: str
     commits: tuple[str, ...] = ()
@@ -38,7 +39,7 @@ class MovedFolder(NamedTuple):
 
     @property
     def why(self) -> str:
-        """What speaks for it, as the end of a sentence about the folder."""
+        """The evidence, as the end of a sentence about the folder."""
         said = []
         if self.commits:
             if len(self.commits) > 1:
@@ -58,12 +59,12 @@ class MovedFolder(NamedTuple):
 
 
 def home_folder(ends: HeadTail, where: Where) -> str:
-    """The folder that the client must be started in to find a session: the one its project folder is named after."""
+    """Return the folder in which the client must be started to find a session, by its project folder's name."""
     key = os.path.basename(project_folder_of(ends.path, where))
     records = (*ends.first_records, *ends.last_records)
     seen = [folder for r in records if (folder := string(r, "cwd"))]
     seen += [folder for r in records if (folder := string(mapping(r, WORKTREE), "originalCwd"))]
-    here = _here(where)  # where transcripts were moved, the folder that they were moved to
+    here = _here(where)  # for transcripts that were moved, the folder that they were moved to
     return (
         next((folder for folder in dict.fromkeys([*seen, here]) if is_keyed(folder, key)), ends.cwd)
         or here
@@ -71,23 +72,23 @@ def home_folder(ends: HeadTail, where: Where) -> str:
 
 
 def _here(where: Where) -> str:
-    """The current folder; ``""`` where it was deleted. What starts us need not tell it."""
+    """Return the current folder, or ``""`` if it was deleted. The starting program may not set PWD."""
     with contextlib.suppress(OSError):
         return where.environ.get("PWD") or os.getcwd()
     return ""
 
 
 def project_folder(home: str, where: Where) -> str:
-    """The folder in which today's client keeps new sessions of a working directory, whether it is there or not."""
+    """Return the project folder that current clients use for a working directory; it may not exist."""
     return os.path.join(where.projects, project_folder_names(home, where, list_names=list)[0])
 
 
 @contextlib.contextmanager
 def only_maker(home: str, where: Where) -> Iterator[None]:
-    """While the block runs no other command of ours looks for what it lacks in a working directory, and makes it.
+    """Keep other commands of ours from creating missing sessions in a working directory during the block.
 
-    Without the lock after ``PATIENCE`` seconds, or in a state folder that can't be written, the
-    block runs as well: there may be two of a copy then.
+    Without the lock after ``PATIENCE`` seconds, or with a read-only state folder, run the block
+    anyway. Then there may be two copies of a session.
     """
     place = os.path.join(where.state, "one-maker", project_key(home))
     with contextlib.ExitStack() as stack:
@@ -101,7 +102,8 @@ def only_maker(home: str, where: Where) -> Iterator[None]:
 
 
 def is_keyed(folder: str, key: str) -> bool:
-    """Whether a project folder's name is made of a working directory."""
-    with contextlib.suppress(ValueError):  # a NUL or a lone surrogate: no folder is called so
+    """Check whether a project folder's name is the key of a working directory."""
+    # a NUL or a lone surrogate, which no folder's name contains
+    with contextlib.suppress(ValueError):
         return project_key(folder) == key
     return False

@@ -1,8 +1,8 @@
-"""References to one record, ``<session>:<record>``, and the line of a file that they lead to.
+"""References to a record, ``<session>:<record>``, and the lines that they identify.
 
-What was typed is data: a session's part is a locator like any other; a record's part is a line
-number, a uuid, or the byte at which its line begins. Of a file is read what leads to the line,
-never all of it into memory.
+The input is untrusted. The session is a locator like any other; the record is a line number, a
+uuid, or the byte offset of its line. Only the necessary part of a file is read, never all of it
+into memory.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ from resume_hooks.transcripts.records import Record
 EXAMPLE = (
     "A reference is <session id or four of its characters>:<line, from 0>, such as 1a2b3c4d:56."
 )
-SHORT = 8  # characters of an id that people see, where no other session's id begins alike
+SHORT = 8  # displayed characters of an id, if they identify the session
 MAX_DIGITS = 9  # digits of a line number; no file has more lines
-MAX_PLACE_DIGITS = 15  # digits of a byte's place; no file is longer
+MAX_PLACE_DIGITS = 15  # digits of a byte offset; no file is longer
 
 
 class RecordOffset(NamedTuple):
-    """The line that begins at a byte, ``@<offset>``.
+    """The line at a byte offset, ``@<offset>``.
 
-    As ``<uuid>@<offset>`` that record, wherever it is by now.
+    ``<uuid>@<offset>`` is the record with that uuid, even if it has moved.
     """
 
     offset: int
@@ -55,29 +55,29 @@ class RecordOffset(NamedTuple):
 
     @property
     def word(self) -> str:
-        """What names it behind a session."""
+        """The record's part of a reference."""
         return f"{self.uuid}@{self.offset}"
 
 
 class Reference(NamedTuple):
-    """A record as it was named: ``session`` is a locator, ``record`` a 0-based line number, a uuid, or a place."""
+    """A parsed reference: ``session`` is a locator, ``record`` a 0-based line number, a uuid, or an offset."""
 
     session: str
     record: int | str | RecordOffset
 
 
 def parse_reference(text: str, session: str | None = None) -> Reference:
-    """The record that ``text`` names; with ``session`` it is the record's part alone.
+    """Parse a reference; with ``session``, ``text`` is the record's part alone.
 
-    UsageError says what is wrong.
+    UsageError explains the mistake.
     """
     wanted = text.strip()
     named, colon, record = wanted.rpartition(":")
     if session is not None:
         if colon:
             raise UsageError(
-                f"'{_shown_word(wanted)}' names a session, and so does --session",
-                "Leave one of them out.",
+                f"'{_shown_word(wanted)}' contains a session, and --session is given as well",
+                "Give only one of them.",
             )
         return Reference(session, _parse_record(wanted))
     if not colon:
@@ -85,21 +85,22 @@ def parse_reference(text: str, session: str | None = None) -> Reference:
             f"'{_shown_word(wanted)}' has no colon between a session and a record", EXAMPLE
         )
     if not named.strip():
-        raise UsageError(f"'{_shown_word(wanted)}' names no session before its colon", EXAMPLE)
+        raise UsageError(f"'{_shown_word(wanted)}' has no session before its colon", EXAMPLE)
     return Reference(named.strip(), _parse_record(record.strip()))
 
 
 class ShortIds:
-    """Ids as short as people can use them, among the ``known`` ones.
+    """Shortens ids for display, without ambiguity among the ``known`` ones.
 
-    That is the first ``SHORT`` characters where one known id alone begins so, else all of it.
+    The short form is the first ``SHORT`` characters if only one known id begins with them, else the
+    whole id.
     """
 
     def __init__(self, known: Iterable[str]) -> None:
         self._beginnings = Counter(session_id[:SHORT] for session_id in set(known))
 
     def shorten(self, session_id: str) -> str:
-        """The short form of an id."""
+        """Return the short form of an id."""
         beginning = session_id[:SHORT]
         if self._beginnings[beginning] == 1:
             return beginning
@@ -107,26 +108,26 @@ class ShortIds:
 
 
 class TranscriptNames(NamedTuple):
-    """How commands and references name one transcript: in ``full`` for programs, as ``short`` as it can be for people.
+    """The names of a transcript in commands and references: ``full`` for programs, ``short`` for people.
 
-    A file that no id leads to (it lies in no project folder) goes by its path in both.
+    For a file outside the project folders both are its path.
     """
 
     full: str
     short: str
 
     def reference(self, record: int | str) -> str:
-        """The short words for a record, by its line or the word of its entry, ready for a shell."""
+        """Return the short reference of a record, by line or by a line's ``word``, quoted for a shell."""
         return shlex.quote(f"{self.short}:{record}")
 
     @property
     def word(self) -> str:
-        """The short name, ready for a shell."""
+        """The short name, quoted for a shell."""
         return shlex.quote(self.short)
 
 
 def names_of(session: SessionFile, where: Where) -> TranscriptNames:
-    """The names of a transcript that ``resolve_transcript`` finds again."""
+    """Return the names of a transcript that ``resolve_transcript`` accepts."""
     session_id, slash, agent = session.session_id.partition("/")
     known = find_session(session_id, where)
     vaulted = known is None and (
@@ -143,9 +144,9 @@ def names_of(session: SessionFile, where: Where) -> TranscriptNames:
 
 
 class RecordLine(NamedTuple):
-    """A line of a session's file: its 0-based ``number``, -1 where it was not counted, and its bytes on disk.
+    """A line of a session's file: its 0-based ``number``, -1 if not counted, and its bytes on disk.
 
-    ``opened`` is the file where it is held open.
+    ``opened`` is the file if it is held open.
     """
 
     session_id: str
@@ -157,30 +158,30 @@ class RecordLine(NamedTuple):
 
     @property
     def word(self) -> str:
-        """What names it behind a session: its line, or the byte that it begins at."""
+        """The record's part of a reference to this line: its number or its byte offset."""
         if self.number >= 0:
             return str(self.number)
         return RecordOffset(self.offset).word
 
     @property
     def reference(self) -> str:
-        """The words that name it."""
+        """The reference to this line."""
         return f"{self.session_id}:{self.word}"
 
     def raw(self) -> bytes:
-        """The line with its ending. SessionNotFound where the file is gone, or shorter by now."""
+        """Return the line with its ending. Raise SessionNotFound if the file is gone or has become shorter."""
         with open_transcript(self.opened or self.file) as stream:
             return read_at(stream, self.offset, self.length)
 
     def record(self) -> Record | None:
-        """What the line says; None for one that holds no JSON object."""
+        """Parse the line; return None if it has no JSON object."""
         return records.parse(Line(self.number, self.offset, self.raw()).body)
 
 
 class RecordLines:
-    """The lines of one file as long as it is now, by number, uuid or offset.
+    """The lines of a file at its current length, by number, uuid or offset.
 
-    SessionNotFound if it can't be read.
+    Raises SessionNotFound if it can't be read.
     """
 
     def __init__(self, file: str, session_id: str) -> None:
@@ -195,7 +196,7 @@ class RecordLines:
             return self._counts.total(stream)
 
     def at(self, number: int) -> RecordLine | None:
-        """The line of that number, counted from 0."""
+        """Return the line with a number, counted from 0."""
         with open_transcript(self.file) as stream:
             start = self._counts.start(stream, number)
             if start >= 0:
@@ -203,9 +204,9 @@ class RecordLines:
             return None
 
     def of(self, uuid: str, near: int = -1) -> RecordLine | None:
-        """The record of a uuid, in line ``near`` or the last one.
+        """Return the record with a uuid, in line ``near`` or the last one.
 
-        Then all ids of the file are kept.
+        A full search caches all ids of the file.
         """
         entry = self.at(near)
         if entry is not None and uuid in records.uuids(entry.record() or {}):
@@ -216,9 +217,9 @@ class RecordLines:
         return self.at(number)
 
     def last_of(self, uuid: str) -> RecordLine | None:
-        """The last record of a uuid, not counted.
+        """Return the last record with a uuid, without its line number.
 
-        Only lines that hold these characters are parsed.
+        Parse only lines that contain its characters.
         """
         with open_transcript(self.file) as stream:
             offset = self.size
@@ -229,7 +230,7 @@ class RecordLines:
         return None
 
     def find(self, record: int | str | RecordOffset) -> RecordLine | None:
-        """The line that a reference's part names, counted only where its number was given."""
+        """Return the line for a reference's record part; its number is set only if it was given."""
         if isinstance(record, int):
             return self.at(record)
         if isinstance(record, RecordOffset):
@@ -253,7 +254,7 @@ class RecordLines:
         return next((entry for spelt in spellings if (entry := self.last_of(spelt))), None)
 
     def with_number(self, entry: RecordLine) -> RecordLine:
-        """A line with its number."""
+        """Return a line with its number."""
         if entry.number >= 0:
             return entry
         with open_transcript(self.file) as stream:
@@ -277,16 +278,16 @@ class RecordLines:
 
 
 def shorten_reference(reference: str) -> str:
-    """A reference with the first characters of its session's id."""
+    """Shorten the session id in a reference."""
     session, _, record = reference.rpartition(":")
     session_id, slash, agent = session.partition("/")
     return f"{session_id[:SHORT]}{slash}{agent}:{record}"
 
 
 def place_of(reference: Reference, entries: RecordLines) -> RecordLine:
-    """The line that a reference names in its session, counted where that costs nothing.
+    """Return the line for a reference in its session, numbered only if that is free.
 
-    UsageError for none.
+    Raise UsageError if it does not exist.
     """
     named = reference.record
     line = entries.find(named)
@@ -306,9 +307,9 @@ def place_of(reference: Reference, entries: RecordLines) -> RecordLine:
 
 
 def line_of_reference(reference: Reference, entries: RecordLines) -> RecordLine:
-    """The line that a reference names in its session, with its number.
+    """Return the line for a reference in its session, with its number.
 
-    UsageError if it does not exist.
+    Raise UsageError if it does not exist.
     """
     return entries.with_number(place_of(reference, entries))
 
@@ -332,7 +333,7 @@ def _is_number(text: str, digits: int) -> bool:
 
 
 def is_record_id(text: str) -> bool:
-    """Whether a reference can name a record by this uuid: those of clients have the shape of a session's id."""
+    """Check whether ``text`` can be a record's uuid; clients' uuids have the shape of a session's id."""
     return is_session_id(text.lower())
 
 

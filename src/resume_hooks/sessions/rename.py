@@ -1,7 +1,6 @@
-"""Titles and tags of sessions, appended as records, as ``/rename`` of the client and the official SDK append them.
+"""Titles and tags of sessions, appended as records like those of ``/rename`` in the client and of the official SDK.
 
-Nothing of a session is changed but for its end. Titles stay unique within a project: they are
-locators.
+Only the end of a session changes. Titles stay unique within a project, because they are locators.
 """
 
 from __future__ import annotations
@@ -27,10 +26,11 @@ from resume_hooks.transcripts.bookkeeping import AGENT_NAME, CUSTOM_TITLE, TAG, 
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.records import Record
 
-MAX_LENGTH = 200  # characters of a title or a tag: what is longer nobody types
-MAX_PASSES = 10  # how often the SDK cleans a tag: what it takes out may join what stood apart
+MAX_LENGTH = 200  # characters of a title or a tag; nobody types more
+# passes of the SDK's cleaning of a tag; a removal may join characters that need another pass
+MAX_PASSES = 10
 IS_OPEN = (
-    "A client may have it open ({why}), and may write what it knew again. In Claude Code, "
+    "A client may have it open ({why}), and may write the old value again. In Claude Code, "
     "type /rename instead."
 )
 
@@ -38,17 +38,17 @@ _LOCATORS = re.compile(
     r"latest(?:~\d*)?|[0-9a-f-]{4,36}|\d+|#\d+|pr:#?\d+|(?:tag|title):.*|https?://.*|.*\.jsonl|~?/.*|-.*",
     re.IGNORECASE | re.DOTALL,
 )
-"""Words that may name another session in another way: an id or its beginning, a path, a pull request; or an option."""
+"""Words that a locator would read as an id or its beginning, a path or a pull request, or click as an option."""
 
 _UNSEEN = frozenset(
     {"Cf", "Co", "Cn"}
-)  # the SDK takes these out of tags: format, private use, unassigned
+)  # the SDK removes these from tags: format, private use, unassigned
 
 
 class LabelChange(NamedTuple):
-    """What a session was and will be called, ``""`` for no tag.
+    """A session's old and new title or tag; ``""`` means no tag.
 
-    No ``records`` where it is called so already.
+    ``records`` is empty if nothing changes.
     """
 
     session: SessionFile
@@ -61,11 +61,11 @@ class LabelChange(NamedTuple):
 def plan_title(
     session: SessionFile, title: str, where: Where, *, force: bool = False
 ) -> LabelChange:
-    """Decide on a new title; nothing is written.
+    """Plan a new title without writing it.
 
-    Beside the title, the name that clients from 2.1.112 show above the input box. UsageError if it
-    can't be a title or be renamed; TitleTaken where another session of the project has it, unless
-    ``force``.
+    Also plan the agent name, which clients from 2.1.112 show above the input box. Raise UsageError
+    if the title is invalid or the session can't be renamed; TitleTaken if another session of the
+    project has it, unless ``force``.
     """
     new = _as_title(title)
     ends = _ends_of_own_session(session, where)
@@ -93,9 +93,9 @@ def plan_title(
 
 
 def plan_tag(session: SessionFile, tag: str, where: Where) -> LabelChange:
-    """Decide on a new tag, ``""`` for none; nothing is written.
+    """Plan a new tag, or ``""`` for none, without writing it.
 
-    UsageError if it can't be one, or be set.
+    Raise UsageError if it is invalid or can't be set.
     """
     new = _as_tag(tag) if tag else ""
     ends = _ends_of_own_session(session, where)
@@ -108,7 +108,7 @@ def plan_tag(session: SessionFile, tag: str, where: Where) -> LabelChange:
 def write_label(change: LabelChange) -> None:
     """Append the records of a change, if any.
 
-    WriteFailed where that can't be done, or was undone at once.
+    Raise WriteFailed if that fails or another program undid it at once.
     """
     path = change.session.path
     if not change.records:
@@ -118,7 +118,7 @@ def write_label(change: LabelChange) -> None:
     held = {CUSTOM_TITLE: now.custom_title, AGENT_NAME: now.agent_name, TAG: now.tag}
     if any(held[record["type"]] != change.new for record in change.records):
         raise WriteFailed(
-            f"Another program gave {path} another name at the same moment",
+            f"Another program renamed {path} at the same time",
             "Look at it, and run the command again.",
         )
 
@@ -132,9 +132,9 @@ def _label_change(
 
 
 def _ends_of_own_session(session: SessionFile, where: Where) -> HeadTail:
-    """The head and tail of a session that may be added to.
+    """Return the head and tail of a session that may be changed.
 
-    UsageError, OnlyKept, WriteFailed, SessionNotFound.
+    Raise UsageError, OnlyArchived, WriteFailed or SessionNotFound.
     """
     require_own(session, where)
     if not is_session_file(session.path):
@@ -164,9 +164,9 @@ def _as_title(text: str) -> str:
 
 
 def _as_tag(text: str) -> str:
-    """A tag as the SDK writes it: NFKC, and nothing in it that can't be seen.
+    """Normalise a tag as the SDK does: NFKC without invisible characters.
 
-    UsageError where nothing is left.
+    Raise UsageError if nothing remains.
     """
     tag = _utf8_text(text)
     for _ in range(MAX_PASSES):
@@ -186,9 +186,9 @@ def _utf8_text(text: str) -> str:
 
 
 def _usable_label(text: str, what: str) -> str:
-    """The text. UsageError where it is empty or too long, and where it may name another session in another way."""
+    """Return the text. Raise UsageError if it is empty, too long, or another form of locator."""
     if not text:
-        raise UsageError(f"An empty {what}", "Give at least one character that can be seen.")
+        raise UsageError(f"An empty {what}", "Give at least one visible character.")
     if len(text) > MAX_LENGTH:
         raise UsageError(f"A {what} of {len(text):,} characters", f"Give at most {MAX_LENGTH}.")
     if _LOCATORS.fullmatch(text):

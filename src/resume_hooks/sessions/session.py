@@ -1,6 +1,7 @@
-"""A session that is read once: each fact on its first use, then kept and passed down.
+"""A session whose facts are read once, on first use, then cached and passed on.
 
-A door (the prompt hook, the module, the command line, the API) makes it, and a verb is given it.
+An entry point (the prompt hook, the module, the command line, the API) creates it and passes it to
+a verb.
 """
 
 from __future__ import annotations
@@ -25,16 +26,16 @@ if TYPE_CHECKING:
 
 
 class Session(SessionFile):
-    """A session file, what is known of it, and its file held open, so that all read the same one.
+    """A session file with its cached facts, and its file held open, so that all readers see the same one.
 
-    What fails to be read raises SessionNotFound at the first use.
+    An unreadable fact raises SessionNotFound on first use.
     """
 
     where: Where
 
     @classmethod
     def of(cls, session: SessionFile, where: Where) -> Session:
-        """The session of a file; one that is loaded already is itself."""
+        """Return the session of a file; a loaded session is returned as is."""
         if isinstance(session, Session):
             return session
         loaded = cls(*session)
@@ -43,40 +44,40 @@ class Session(SessionFile):
 
     @classmethod
     def at(cls, path: str, where: Where) -> Session:
-        """The session at a path, whoever wrote it, in our form of record.
+        """Return any agent's session at a path, in the common record format.
 
-        SessionNotFound, NotATranscript, WriteFailed.
+        Raise SessionNotFound, NotATranscript or WriteFailed.
         """
         return cls.of(readable_session(path, where), where)
 
     def read_again(self) -> Session:
-        """The same session as its file is now, where time passed since it was read."""
+        """Return a fresh object for the same session, for a file that may have changed."""
         return Session.of(SessionFile(*self), self.where)
 
     def _replace(self, **fields: Any) -> SessionFile:  # type: ignore[override]
-        """A file that differs; nothing that was read of this one is told of it."""
+        """Return a different file, without this session's cached facts."""
         return SessionFile(*self)._replace(**fields)
 
     @cached_property
     def file(self) -> OneOpen:
-        """Its transcript, which is opened once."""
+        """The transcript, opened once."""
         return OneOpen(self.path)
 
     @cached_property
     def head_tail(self) -> HeadTail:
-        """The two ends of its transcript in our form of record."""
+        """The two ends of the transcript in the common record format."""
         return HeadTail(self.file)
 
     @cached_property
     def ends(self) -> HeadTail:
-        """The two ends as its agent has them."""
+        """The two ends of the agent's own transcript."""
         if self.agent == NAME:
             return self.head_tail
         return ends_of(self, self.where)
 
     @property
     def title(self) -> str:
-        """The title that lists show."""
+        """The title in lists."""
         return self.ends.title
 
     @cached_property
@@ -86,23 +87,23 @@ class Session(SessionFile):
 
     @cached_property
     def family(self) -> Family:
-        """What tells of its parents."""
+        """The lookup of its parents."""
         return Family(self.where, {os.path.abspath(self.path): self.ends})
 
     @cached_property
     def is_quick_to_read(self) -> bool:
-        """Whether its live part has no more bytes than a prompt may wait for."""
+        """Whether its live part is small enough to read while a prompt waits."""
         from resume_hooks.transcripts.transcript import QUICK_LIMIT, is_live_part_within
 
         return is_live_part_within(self.file, QUICK_LIMIT)
 
     @cached_property
     def context(self) -> ContextSize:
-        """How full it is: what a resume would send, in the window that its client acts on.
+        """The context size: the tokens of a resume, in the client's effective window.
 
-        Its live part is read for it; of one that is too long for a prompt to wait, its end.
+        Read the live part, or only its end if it is too long for a waiting prompt.
         """
-        # Not every verb asks.
+        # Imported late, because few verbs need it.
         from resume_hooks.sessions.client_window import window_of
         from resume_hooks.transcripts.context_size import size_of_tail
         from resume_hooks.transcripts.transcript import scan_live
@@ -115,7 +116,7 @@ class Session(SessionFile):
         return self._in_its_window(size_of_tail(self.file, window), window)
 
     def weigh(self, chain: list[Node], pieces: Pieces) -> tuple[ContextSize, Scale]:
-        """The same of its live chain, for who has read that, or of another one, and the scale of its pieces."""
+        """Return the context size of a chain that was already read, and the scale of its pieces."""
         from resume_hooks.sessions.client_window import window_of
         from resume_hooks.transcripts.context_size import size_of_chain
 
@@ -126,13 +127,13 @@ class Session(SessionFile):
     def _in_its_window(self, context: ContextSize, window: int) -> ContextSize:
         from resume_hooks.sessions.client_window import in_window, window_set
 
-        if self.agent != NAME:  # other agents' settings name none
+        if self.agent != NAME:  # other agents' settings have no window
             return context
         return in_window(context, self.head_tail, window_set(self.head_tail, window, self.where))
 
     @property
     def is_unchanged(self) -> bool:
-        """Whether its transcript is still as its ends were read: nobody appended to it or replaced it."""
+        """Whether the transcript has not changed since its ends were read."""
         try:
             status = os.stat(self.path)
         except OSError:

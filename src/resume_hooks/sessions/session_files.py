@@ -1,7 +1,7 @@
-"""Which files on this machine are sessions, which is the latest of a folder, and the protocol of what holds sessions.
+"""The session files on this machine, the latest session of a folder, and the protocol of session stores.
 
-A session file is strictly ``<uuid>.jsonl``, regular and not empty; everything else in a project
-folder is left alone.
+A session file is a regular, non-empty file named ``<uuid>.jsonl``. All other files in a project
+folder are ignored.
 """
 
 from __future__ import annotations
@@ -27,16 +27,14 @@ from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.lines import OneOpen
 from resume_hooks.transcripts.records import MESSAGES, kind, parse, refuse_foreign
 
-MAX_SEARCHED = (
-    8 * 1024 * 1024
-)  # bytes of a file of any name in which a session's records are looked for
-OWN_AGENT = "claude"  # the agent of a session that nothing else is said of: this client
+MAX_SEARCHED = 8 * 1024 * 1024  # bytes of a file with any name to search for a session's records
+OWN_AGENT = "claude"  # the default agent: Claude Code
 
 
 class SessionFile(NamedTuple):
-    """A session on disk. ``mtime`` is in seconds since the epoch, ``size`` in bytes, ``agent`` the one whose it is.
+    """A session on disk. ``mtime`` is in seconds since the epoch, ``size`` in bytes, ``agent`` the name of its agent.
 
-    ``source`` is the agent's own file where what lies at ``path`` is a copy in our form of record.
+    ``source`` is the agent's own file if ``path`` is a copy in the common record format.
     """
 
     session_id: str
@@ -48,19 +46,19 @@ class SessionFile(NamedTuple):
 
     @property
     def file(self) -> str | OneOpen:
-        """What its transcript is read from."""
+        """The file to read the transcript from."""
         return self.path
 
     @property
     def original(self) -> str:
-        """Where its agent has it."""
+        """The path of the agent's own file."""
         return self.source or self.path
 
 
 def sessions_in(folder: str, prefix: str = "") -> list[SessionFile]:
-    """The sessions of a project folder, newest first, whose ids start with ``prefix``.
+    """Return the sessions of a project folder whose ids start with ``prefix``, newest first.
 
-    None if it can't be read.
+    Return an empty list if the folder can't be read.
     """
     try:
         return newest_first(_listed_files(folder, prefix))
@@ -69,9 +67,9 @@ def sessions_in(folder: str, prefix: str = "") -> list[SessionFile]:
 
 
 def sessions_of(cwd: str, where: Where) -> list[SessionFile]:
-    """The sessions in a directory's project folders, newest first.
+    """Return the sessions in a directory's project folders, newest first.
 
-    Keys collide, see ``belongs_to_folder``.
+    Different directories may have the same key, see ``belongs_to_folder``.
     """
     return newest_first(
         session for folder in project_folders(cwd, where) for session in sessions_in(folder)
@@ -79,14 +77,14 @@ def sessions_of(cwd: str, where: Where) -> list[SessionFile]:
 
 
 def all_sessions(where: Where, prefix: str = "") -> list[SessionFile]:
-    """Every session of every project whose id starts with ``prefix``, newest first."""
+    """Return the sessions of all projects whose ids start with ``prefix``, newest first."""
     return newest_first(
         s for folder in paths.all_project_folders(where) for s in sessions_in(folder, prefix)
     )
 
 
 def known_ids(where: Where) -> set[str]:
-    """The ids in the names of all session files; no file is looked at."""
+    """Return the ids in the names of all session files, without opening a file."""
     ids = set()
     for folder in paths.all_project_folders(where):
         with contextlib.suppress(OSError):
@@ -99,9 +97,9 @@ def known_ids(where: Where) -> set[str]:
 
 
 def unlistable_folders(where: Where) -> list[str]:
-    """The project folders, or the folder of them all, that can't be listed or looked into.
+    """Return the project folders, or their parent folder, that can't be listed or entered.
 
-    Sorted.
+    The list is sorted.
     """
     home = where.projects
     if not _is_accessible(os.listdir, home):
@@ -114,9 +112,9 @@ def unlistable_folders(where: Where) -> list[str]:
 
 
 def linked_projects(where: Where, session_id: str = "") -> list[str]:
-    """The project folders that are symbolic links, sorted.
+    """Return the project folders that are symbolic links, sorted.
 
-    With an id the files of that name that lie behind links.
+    With an id return the session's files that are behind links.
     """
     try:
         with os.scandir(where.projects) as entries:
@@ -138,11 +136,11 @@ def linked_projects(where: Where, session_id: str = "") -> list[str]:
 
 
 def where_hidden(folders: Sequence[str], linked: Sequence[str] = ()) -> str:
-    """A remedy's last sentences where folders can't be listed, or are links; "" where all are looked into."""
+    """Return a remedy's last sentences about folders that can't be listed or are links, or ``""``."""
     remedy = ""
     if folders:
         remedy = (
-            " It may lie where nothing can be listed: check the permissions of "
+            " It may be in an unreadable folder: check the permissions of "
             f"{folders[0]}{_more(folders)}."
         )
     if linked:
@@ -151,7 +149,7 @@ def where_hidden(folders: Sequence[str], linked: Sequence[str] = ()) -> str:
 
 
 def where_linked(places: Sequence[str]) -> str:
-    """What to say of places behind symbolic links."""
+    """Return a sentence about paths behind symbolic links."""
     verb = "lie" if len(places) > 1 else "lies"
     return (
         f"{places[0]}{_more(places)} {verb} behind a symbolic link, which is not followed: name a session there by the "
@@ -166,14 +164,14 @@ def _more(places: Sequence[str]) -> str:
 
 
 def belongs_to_folder(path: str, cwd: str) -> bool:
-    """Whether a session is of ``cwd`` and not of a folder with the same key, by the folders named inside."""
-    with contextlib.suppress(SessionNotFound):  # deleted since it was listed
+    """Check whether a session belongs to ``cwd``, not to a folder with the same key, by the folders in its records."""
+    with contextlib.suppress(SessionNotFound):  # deleted since the listing
         return ends_belong_to_folder(HeadTail(path), cwd)
     return False
 
 
 def ends_belong_to_folder(ends: HeadTail, cwd: str) -> bool:
-    """The same of a session whose ends were read."""
+    """Check the same for a session whose ends were read."""
     key = ends.project[:MAX_KEY]
     fitting = []
     for folder in ends.folders:
@@ -185,10 +183,10 @@ def ends_belong_to_folder(ends: HeadTail, cwd: str) -> bool:
 
 
 def session_file(path: str) -> SessionFile:
-    """The session at a path the user named, whatever it is called.
+    """Return the session at a user's path, whatever the file's name.
 
-    The id comes from the name, else from the records inside. SessionNotFound where nothing can be
-    read there, NotATranscript where what is there is something else.
+    The id comes from the name, or from the records. Raise SessionNotFound if the path can't be
+    read, NotATranscript if it is another kind of file.
     """
     try:
         status = os.stat(path)
@@ -199,16 +197,15 @@ def session_file(path: str) -> SessionFile:
         raise SessionNotFound(
             f"{path} can't be read: {error.strerror}", "Check the path."
         ) from error
-    except ValueError as error:  # NULs, lone surrogates
+    except ValueError as error:  # NULs or lone surrogates
         raise SessionNotFound(f"{path!r} is not a path: {error}", "Check the path.") from error
     return SessionFile(session_id, os.path.abspath(path), status.st_mtime, status.st_size)
 
 
 def latest_session(cwd: str, where: Where, *, back: int = 0, but: str = "") -> SessionFile:
-    """The newest session of a working directory that somebody talked in, or the one ``back`` places before it.
+    """Return the newest session of a working directory with a conversation, or the one ``back`` places before it.
 
-    Passed over: sub-agents, headless runs, children of ours that nobody went on in yet, and the
-    session ``but``.
+    Skip sub-agents, headless runs, children of ours that nobody continued, and the session ``but``.
     """
     passed = 0
     for session in sessions_of(cwd, where):
@@ -222,7 +219,7 @@ def latest_session(cwd: str, where: Where, *, back: int = 0, but: str = "") -> S
     else:
         count = f"are only {passed} sessions"
     if passed:
-        missing = f"There {count} of {cwd} to count back"
+        missing = f"There {count} of {cwd} to count back from"
     else:
         missing = f"No session of {cwd} yet"
     raise SessionNotFound(
@@ -232,7 +229,7 @@ def latest_session(cwd: str, where: Where, *, back: int = 0, but: str = "") -> S
 
 
 def is_known(session: SessionFile, where: Where) -> bool:
-    """Whether the client can resume the session by its id: it lies in a project folder under its own name."""
+    """Check whether the client can resume the session by its id: it has its own name in a project folder."""
     folder = os.path.dirname(session.path)
     return is_session_file(session.path) and os.path.dirname(folder) == where.projects
 
@@ -247,7 +244,7 @@ def _listed_files(folder: str, prefix: str = "") -> list[SessionFile]:
                 session_id = None
             if session_id is None or not entry.is_file(follow_symlinks=False):
                 continue
-            with contextlib.suppress(FileNotFoundError):  # deleted since it was listed
+            with contextlib.suppress(FileNotFoundError):  # deleted since the listing
                 status = entry.stat(follow_symlinks=False)
                 if status.st_size:
                     sessions.append(
@@ -257,14 +254,14 @@ def _listed_files(folder: str, prefix: str = "") -> list[SessionFile]:
 
 
 def _check_first_entry(folder: str) -> None:
-    """Look at one entry of a folder: all of them can be looked at, or none. OSError."""
+    """Stat one entry of a folder, which fails if the folder can't be entered. Raise OSError."""
     with os.scandir(folder) as entries:
         for entry in islice(entries, 1):
             entry.stat(follow_symlinks=False)
 
 
 def _is_accessible(look: Callable[[str], object], folder: str) -> bool:
-    """Whether a folder can be looked into; one that is not there hides nothing."""
+    """Check whether a folder can be read; a missing folder hides nothing."""
     try:
         look(folder)
     except (FileNotFoundError, NotADirectoryError):
@@ -275,21 +272,21 @@ def _is_accessible(look: Callable[[str], object], folder: str) -> bool:
 
 
 def newest_first(sessions: Iterable[SessionFile]) -> list[SessionFile]:
-    """Sessions by the time of their last write."""
+    """Sort sessions by their last write, newest first."""
     return sorted(sessions, key=lambda session: session.mtime, reverse=True)
 
 
 def _is_talk(session: SessionFile) -> bool:
-    with contextlib.suppress(SessionNotFound):  # deleted since the folder was listed
+    with contextlib.suppress(SessionNotFound):  # deleted since the listing
         ends = HeadTail(session.path)
         return ends.touched and not ends.is_sidechain and not ends.entrypoint.startswith("sdk")
     return False
 
 
 def _inner_id(path: str) -> str:
-    """The session id that records inside name.
+    """Return the session id in the file's records.
 
-    The file's own name where they name none that could be one.
+    Return the file's own name if they have no valid id.
     """
     with open(path, "rb") as stream:
         head = stream.read(MAX_SEARCHED)
@@ -303,30 +300,30 @@ def _inner_id(path: str) -> str:
         if kind(record) in MESSAGES:
             return os.path.splitext(os.path.basename(path))[0]
     raise NotATranscript(
-        f"{path} holds no record of a session", "Give the path of a Claude Code transcript."
+        f"{path} has no record of a session", "Give the path of a Claude Code transcript."
     )
 
 
 class SessionStore(Protocol):
-    """Sessions by project: ``projects`` and session ids are the keys of the official SDK's ``SessionStore``, too."""
+    """Sessions by project. Project names and session ids are also the keys of the official SDK's ``SessionStore``."""
 
     def projects(self) -> list[str]:
-        """The names of the projects that are there, sorted."""
+        """Return the names of the existing projects, sorted."""
 
     def sessions(
         self, projects: Iterable[str] | None = None, prefix: str = ""
     ) -> list[SessionFile]:
-        """The sessions of these projects (None: of all) whose ids start with ``prefix``, newest first."""
+        """Return the sessions of these projects (None: of all) whose ids start with ``prefix``, newest first."""
 
     def find(self, session_id: str) -> SessionFile | None:
-        """The newest copy of a session in any project; None for an unknown id."""
+        """Return the newest copy of a session in any project, or None for an unknown id."""
 
     def hidden(self) -> list[str]:
-        """The places that are there and can't be looked into; none unless a store says so."""
+        """Return the existing folders that can't be read; an empty list by default."""
         return []
 
     def linked(self, session_id: str = "") -> list[str]:  # noqa: ARG002 - for those who follow no link
-        """The projects behind symbolic links, or the files of an id there: links are not followed."""
+        """Return the projects behind symbolic links, or an id's files there; links are not followed."""
         return []
 
 
@@ -337,7 +334,7 @@ class LocalStore:
         self._where = where
 
     def projects(self) -> list[str]:
-        """The names of the project folders, without links."""
+        """Return the names of the project folders, without links."""
         projects = []
         for folder in paths.all_project_folders(self._where):
             projects.append(os.path.basename(folder))
@@ -346,7 +343,7 @@ class LocalStore:
     def sessions(
         self, projects: Iterable[str] | None = None, prefix: str = ""
     ) -> list[SessionFile]:
-        """The session files of these project folders, newest first."""
+        """Return the session files of these project folders, newest first."""
         if projects is None:
             return all_sessions(self._where, prefix)
         home = self._where.projects
@@ -356,16 +353,16 @@ class LocalStore:
         return newest_first(s for folder in folders for s in sessions_in(folder, prefix))
 
     def find(self, session_id: str) -> SessionFile | None:
-        """The file of an id; only ids are looked up, whatever was typed."""
+        """Return the file of an id; anything but an id is not found."""
         path = paths.find_session(session_id, self._where)
         if path is None:
             return None
         return session_file(path)
 
     def hidden(self) -> list[str]:
-        """The folders that can't be listed."""
+        """Return the folders that can't be listed."""
         return unlistable_folders(self._where)
 
     def linked(self, session_id: str = "") -> list[str]:
-        """The project folders that are links, or the files of an id that lie behind links."""
+        """Return the project folders that are links, or the files of an id behind links."""
         return linked_projects(self._where, session_id)

@@ -1,6 +1,6 @@
-"""Transcripts on disk: those of sessions, and those of sub-agents with the session that each belongs to.
+"""The transcripts on disk: those of sessions, and those of sub-agents with their sessions.
 
-Sub-agents' transcripts lie under the session's own folder; clients before 2.1 left them beside the
+Sub-agents' transcripts are in the session's own folder; clients before 2.1 put them beside the
 session. Symbolic links are not followed.
 """
 
@@ -25,17 +25,15 @@ from resume_hooks.transcripts.head_tail import TITLE_LENGTH, HeadTail
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.turns import opens_turn
 
-PREFIX = "agent-"  # how the names of their files begin
+PREFIX = "agent-"  # the prefix of sub-agents' file names
 FOLDER = "subagents"
-_FARTHEST = 2**63 - 1  # what an index can hold: files may say to be of the year 2264
-MAX_DEPTH = (
-    4  # folders below a session's own in which sub-agents are looked for: workflows nest them
-)
+_FARTHEST = 2**63 - 1  # the largest integer in an index; a file's time may be in the year 2264
+MAX_DEPTH = 4  # levels of a session's folder to search for sub-agents, which workflows nest
 MAX_FIRST_LINE = 1024 * 1024
 
 _FROM_LEAD = re.compile(
     r"</?teammate-message\b[^>]*>"
-)  # what stands around the words of a team's lead to a member
+)  # the markup around a team lead's message to a member
 
 
 class Subagent(NamedTuple):
@@ -47,7 +45,7 @@ class Subagent(NamedTuple):
 
 
 def subagent_name(path: str) -> str | None:
-    """``agent-<id>`` of a sub-agent's file, None for any other name."""
+    """Return ``agent-<id>`` for a sub-agent's file, None for any other name."""
     stem, extension = os.path.splitext(os.path.basename(path))
     if extension == ".jsonl" and stem.startswith(PREFIX):
         return stem
@@ -55,7 +53,7 @@ def subagent_name(path: str) -> str | None:
 
 
 def subagents_of(session_file: str) -> list[Subagent]:
-    """The sub-agents that a session started, by name; none where their folders can't be read."""
+    """Return the sub-agents of a session by name, without those in unreadable folders."""
     folder, name = os.path.split(session_file)
     session_id = os.path.splitext(name)[0]
     inside = subagents_in(os.path.join(folder, session_id), session_id)
@@ -68,7 +66,7 @@ def subagents_of(session_file: str) -> list[Subagent]:
 
 
 def subagents_in(own_folder: str, session_id: str) -> Iterator[Subagent]:
-    """The sub-agents in a session's own folder, in no order."""
+    """Yield the sub-agents in a session's own folder, in no particular order."""
     top = os.path.join(own_folder, FOLDER)
     if os.path.islink(own_folder) or os.path.islink(top):
         waiting = []
@@ -86,11 +84,11 @@ def subagents_in(own_folder: str, session_id: str) -> Iterator[Subagent]:
                     ):
                         yield Subagent(session_id, name, entry.path)
         except OSError:
-            continue  # none, or gone since it was listed
+            continue  # missing, or deleted since the listing
 
 
 def owning_session(path: str) -> str:
-    """The session that a sub-agent's first record names; ``""`` for none."""
+    """Return the session in a sub-agent's first record, or ``""``."""
     try:
         with open(path, "rb") as stream:
             first = records.parse(Line(0, 0, stream.readline(MAX_FIRST_LINE)).body)
@@ -103,7 +101,7 @@ def owning_session(path: str) -> str:
 
 
 def file_of_owner(path: str, session_id: str) -> str:
-    """The file of the session of that id that a transcript is of: where it is a sub-agent's that of who started it."""
+    """Return the file of the session with an id: the transcript itself, or for a sub-agent its session's file."""
     if subagent_name(path) is None:
         return path
     folder, inside, _ = path.partition(os.path.join(os.sep, session_id, FOLDER, ""))
@@ -113,15 +111,15 @@ def file_of_owner(path: str, session_id: str) -> str:
 
 
 def agent_type(path: str) -> str:
-    """Which agent a file is of, by the note that the client keeps beside it; ``""`` without a note."""
+    """Return a sub-agent's type from the client's note beside its file, or ``""`` without a note."""
     note = read_json_object(os.path.splitext(path)[0] + ".meta.json")
     return records.string(note, "agentType")
 
 
 def title_of(path: str) -> str:
-    """The title of a transcript.
+    """Return the title of a transcript.
 
-    Of a sub-agent's the words that it was started with, by a team's lead, too.
+    For a sub-agent, return its first prompt, which may come from a team's lead.
     """
     ends = HeadTail(path)
     if subagent_name(path) is None:
@@ -132,7 +130,7 @@ def title_of(path: str) -> str:
 
 
 def subagents_by_session(folder: str) -> dict[str, list[str]]:
-    """The transcripts of sub-agents beside those of a folder's sessions, by session, each before its note."""
+    """Return the sub-agents' files beside a folder's sessions, by session, each followed by its note."""
     found: dict[str, list[str]] = {}
     for path in sorted(_folders_beside(folder)):
         note = f"{path.removesuffix('.jsonl')}.meta.json"
@@ -156,9 +154,9 @@ def _folders_beside(folder: str) -> Iterator[str]:
 class TranscriptFile(NamedTuple):
     """A transcript on disk.
 
-    ``session_id`` is the session it belongs to, "" for a sub-agent's file beside its session, which
-    must be opened to tell; ``agent`` is ``agent-<id>`` or "". ``mtime`` is in nanoseconds, ``size``
-    in bytes.
+    ``session_id`` is its session, or "" for a sub-agent's file beside its session, which must be
+    opened to find out. ``agent`` is ``agent-<id>`` or "". ``mtime`` is in nanoseconds, ``size`` in
+    bytes.
     """
 
     path: str
@@ -171,7 +169,7 @@ class TranscriptFile(NamedTuple):
 
 
 def all_files(where: Where) -> list[TranscriptFile]:
-    """Every transcript of the config home that can be looked at and has a UTF-8 name, as SQLite needs."""
+    """Return every readable transcript of the config home with a UTF-8 name, as SQLite requires."""
     files = [file for folder in all_project_folders(where) for file in files_in(folder)]
     return [
         file for file in files if file.path.isascii() or replace_surrogates(file.path) == file.path
@@ -179,14 +177,14 @@ def all_files(where: Where) -> list[TranscriptFile]:
 
 
 def files_in(folder: str) -> Iterator[TranscriptFile]:
-    """The transcripts in a project folder, none where it can't be listed."""
+    """Yield the transcripts in a project folder; nothing if it can't be listed."""
     name = os.path.basename(folder)
     try:
         with os.scandir(folder) as listed:
             entries = list(listed)
     except OSError:
         return
-    for entry in entries:  # thousands, at every search: each costs what it must
+    for entry in entries:  # keep this cheap: every search visits thousands of entries
         if not entry.name.endswith(TRANSCRIPT_SUFFIX):
             if is_session_id(entry.name) and not entry.is_symlink():  # a link could lead anywhere
                 for agent in subagents_in(entry.path, entry.name):
@@ -204,11 +202,11 @@ def files_in(folder: str) -> Iterator[TranscriptFile]:
 def _transcript_if_regular(
     file: os.DirEntry[str] | str, folder: str, session_id: str, agent: str
 ) -> Iterator[TranscriptFile]:
-    """The file, if it is a regular file and not empty; links are skipped."""
+    """Yield the file if it is regular and not empty; skip links."""
     try:
         status = os.stat(file, follow_symlinks=False)
     except OSError:
-        return  # deleted since it was listed
+        return  # deleted since the listing
     if status.st_size and stat.S_ISREG(status.st_mode):
         path = os.fspath(file)
         changed = max(-_FARTHEST, min(status.st_mtime_ns, _FARTHEST))

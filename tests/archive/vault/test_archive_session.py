@@ -243,7 +243,7 @@ def test_a_newer_note_is_left_alone(config_home: ConfigHome) -> None:
     note = Path(kept.folder, "manifest.json")
     for content, why in (
         (b'{"version":2}', "newer resume-hooks"),
-        (b"[]", "can't be read as a manifest"),
+        (b"[]", "is not a readable manifest"),
     ):
         note.write_bytes(content)
         with pytest.raises(WriteFailed, match=why):

@@ -91,7 +91,7 @@ def test_numbers_that_no_file_has(config_home: ConfigHome, field: int, number: i
     row["parts"][0][field] = number
     note.write_text(json.dumps(row))
     assert archived_of_id(SESSION, config_home.where) is None
-    assert "can't be read as a manifest" in why_unreadable(SESSION, config_home.where)
+    assert "is not a readable manifest" in why_unreadable(SESSION, config_home.where)
     assert unreadable(config_home.where) == [kept.folder]
 
 

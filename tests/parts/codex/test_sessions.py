@@ -143,7 +143,7 @@ def test_another_home(config_home: ConfigHome, tmp_path: Path) -> None:
         }
     )
     assert registry.original_path(resolve(None, CWD, where, foreign=True).path, where) == str(path)
-    with pytest.raises(UsageError, match="is a session of Codex, which this verb does not work on"):
+    with pytest.raises(UsageError, match="is a session of Codex, which this verb does not support"):
         resolve(None, CWD, where)
 
 

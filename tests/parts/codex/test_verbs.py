@@ -132,7 +132,7 @@ def test_what_cannot_be_done_is_refused(home: Path, cli: Cli, words: list[str]) 
     before = home.read_bytes()
     done = cli(words[0], THREAD, *words[1:])
     assert done.returncode == 2
-    assert b"is a session of Codex, which this verb does not work on" in done.stderr
+    assert b"is a session of Codex, which this verb does not support" in done.stderr
     assert home.read_bytes() == before
 
 
@@ -238,7 +238,7 @@ def test_the_verbs_that_make_children(home: Path, cli: Cli, document: Document) 
     (came, *_) = document("find-derived", THREAD)["data"]["rows"]
     assert (came["kind"], came["session_file"].startswith(str(home.parents[3]))) == ("fork", True)
     assert len(document("find-derived", THREAD, "--all")["data"]["rows"]) == 3
-    assert b"which this verb does not work on" in cli("trim", THREAD, "--in-place").stderr
+    assert b"which this verb does not support" in cli("trim", THREAD, "--in-place").stderr
     assert home.read_bytes() == before
 
 

@@ -104,7 +104,8 @@ def test_the_listing_of_what_only_the_vault_has(
     assert "Title 4" in text
     assert "resume-hooks restore ID" in text
     assert (
-        "no session here" in cli("sessions", "--archived", "--project", "/nowhere").stdout.decode()
+        "Every archived session here"
+        in cli("sessions", "--archived", "--project", "/nowhere").stdout.decode()
     )
 
 

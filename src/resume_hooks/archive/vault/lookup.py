@@ -33,7 +33,7 @@ def find_archived(
     """
     wanted = locator.strip()
     if not wanted:
-        raise UsageError("An empty locator does not name a session", "Give an id or a title.")
+        raise UsageError("The locator is empty", "Give an id or a title.")
     everything = all_archived(where) if deleted is None else deleted
     found = archived_by_words(wanted, everything, where, by_part=by_part)
     if not found and (state := _STATE.fullmatch(wanted)):

@@ -131,7 +131,7 @@ def _refuse_options_of_rules(options: Any) -> None:
         if sources(name) is ParameterSource.COMMANDLINE:
             raise UsageError(
                 f"--{name.replace('_', '-')} and --smart exclude each other",
-                "Leave one of them out.",
+                "Give only one of them.",
             )
     if options.timeout is not None and not re.fullmatch("[1-9][0-9]{0,5}", options.timeout):
         raise UsageError(

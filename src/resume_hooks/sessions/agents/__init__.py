@@ -1,6 +1,6 @@
-"""Whose sessions there are: an agent is a strategy, and everything above works on what it hands out.
+"""Agents: programs with sessions on this machine, each behind the same interface.
 
-``claude`` says what an agent must tell, and tells it of this client, ``registry`` which there are;
-each other agent is a part of ours. What is read of another agent's session is a copy of it in our
-form of record.
+``claude`` defines the interface and implements it for Claude Code; ``registry`` lists all agents.
+Every other agent is a part. Other agents' sessions are read through copies in Claude Code's record
+format.
 """

@@ -1,6 +1,6 @@
-"""What an agent tells of its sessions.
+"""The interface to an agent's sessions.
 
-And Claude Code, whose transcripts are our form of record.
+Also Claude Code's implementation, whose transcripts are the common record format.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from resume_hooks.transcripts.provenance import Parent
 
 
 class ResumeCommands(NamedTuple):
-    """How a session is gone on in: what to type inside the agent, and in a shell."""
+    """The commands that continue a session, inside the agent and in a shell."""
 
     in_client: str
     shell: str
 
 
 class Launch(NamedTuple):
-    """What opens a session: the program's name, where it is (None: not installed), and its words."""
+    """The command that opens a session: the program's name, its path (None: not installed), and its arguments."""
 
     program: str
     path: str | None
@@ -36,93 +36,93 @@ class Launch(NamedTuple):
 
 
 class Agent(Protocol):
-    """An agent whose sessions lie on this machine; what it does not say is as with Claude Code.
+    """An agent with sessions on this machine. The defaults are Claude Code's.
 
-    ``name`` is one word, ``label`` what people call it.
+    ``name`` is one word, ``label`` the name in texts.
     """
 
     @property
     def name(self) -> str:
-        """What ``--agent`` takes and lists show."""
+        """The name for ``--agent`` and in lists."""
 
     @property
     def label(self) -> str:
-        """What people call it."""
+        """The agent's name in texts."""
 
     @property
     def store(self) -> SessionStore:
-        """Its sessions by project and id."""
+        """The agent's sessions by project and id."""
 
     def ends(self, path: str) -> HeadTail:
-        """What the two ends of a session tell; nothing is converted.
+        """Return the two ends of a session without converting it.
 
-        SessionNotFound if it can't be read.
+        Raise SessionNotFound if it can't be read.
         """
         return HeadTail(path)
 
     def naming(self, path: str) -> bytes:
-        """The lines of a session that it may be named by, in small letters, by as little reading as it takes."""
+        """Return the lower-case lines by which a session may be named, reading as little as possible."""
         return self.ends(path).title.lower().encode()
 
     def session(self, path: str) -> SessionFile:
-        """The session at a path. SessionNotFound, NotATranscript."""
+        """Return the session at a path. Raise SessionNotFound or NotATranscript."""
         return session_files.session_file(path)
 
     def readable(self, session: SessionFile) -> SessionFile:
-        """The session in our form of record: itself, or a copy at another path.
+        """Return the session in the common record format: itself, or a copy at another path.
 
-        SessionNotFound, WriteFailed.
+        Raise SessionNotFound or WriteFailed.
         """
         return session
 
     def briefly(self, path: str) -> AbstractContextManager[str]:
-        """A path that can be read as long as the block lasts, for one that ``files`` lists.
+        """Return a context with a readable path for one that ``files`` lists.
 
-        Errors as ``readable``.
+        It raises the errors of ``readable``.
         """
         return contextlib.nullcontext(path)
 
     def original(self, path: str) -> str:
-        """Where the agent has what lies at a path that ``readable`` gave."""
+        """Return the agent's own path for a path from ``readable``."""
         return path
 
     def file_of(self, name: str) -> str | None:  # noqa: ARG002 - for those whose sessions are several files
-        """The file that another file of the agent's names, where one session goes on from several.
+        """Return the path of another file that a session continues from, by its name in the session.
 
-        None for none.
+        Return None if it is unknown.
         """
         return None
 
     def parent(self, path: str) -> Parent | None:
-        """The parent that a session names. OSError, or SessionNotFound."""
+        """Return the parent that a session names. Raise OSError or SessionNotFound."""
         return provenance.read_parent(path)
 
     def files(self) -> list[TranscriptFile]:
-        """Every transcript, for whoever goes through all of them."""
+        """Return every transcript."""
 
     def notes(self) -> list[str]:
-        """What can't be listed, a sentence each, unless the store tells what is hidden."""
+        """Return a sentence on each problem with listing, except for folders that the store reports as hidden."""
         return []
 
     def without_plugin(self, name: str) -> str:  # noqa: ARG002 - for those whose settings we don't look at elsewhere
-        """What installs the plugin of that name, typed in its folder; ``""`` where the agent has it switched on."""
+        """Return the command, for the plugin's folder, that installs a plugin; ``""`` if it is already enabled."""
         return ""
 
     def why_open(self, session: SessionFile) -> str:
-        """Why a session counts as open, as the end of a sentence; ``""`` where it is not."""
+        """Return the reason why a session counts as open, as the end of a sentence; ``""`` if it is closed."""
 
     def commands(self, session_id: str, folder: str) -> ResumeCommands:
-        """How to go on in a session of a working directory."""
+        """Return the commands that continue a session of a working directory."""
 
     def launch(self, session_id: str) -> Launch:
-        """What is executed to go on in a session, in its folder."""
+        """Return the command that continues a session, to be run in its folder."""
 
 
 NAME = OWN_AGENT
 
 
 class Claude(Agent):
-    """The sessions of a config home, which need no copies in our form of record."""
+    """The sessions of a config home, which are already in the common record format."""
 
     name = NAME
     label = "Claude Code"
@@ -136,25 +136,25 @@ class Claude(Agent):
         return LocalStore(self._where)
 
     def files(self) -> list[TranscriptFile]:
-        """Those of sub-agents, too."""
+        """Include the transcripts of sub-agents."""
         return transcript_files.all_files(self._where)
 
     def why_open(self, session: SessionFile) -> str:
-        """By the clients that run."""
+        """Check the running clients."""
         from resume_hooks.sessions.open_sessions import (
-            why_session_is_open,  # processes are looked at by few
+            why_session_is_open,  # few callers inspect processes
         )
 
         return why_session_is_open(session, self._where)
 
     def commands(self, session_id: str, folder: str) -> ResumeCommands:
-        """The client's own."""
+        """Return the client's own commands."""
         return ResumeCommands(f"/resume {session_id}", resume_command(folder, session_id))
 
     def launch(self, session_id: str) -> Launch:
-        """By its id."""
+        """Resume the session by its id."""
         from resume_hooks.system.claude_cli import (
             client_executable,
-        )  # programs are looked for by few
+        )  # few callers search for programs
 
         return Launch("claude", client_executable(self._where), ("--resume", session_id))

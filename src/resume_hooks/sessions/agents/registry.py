@@ -1,6 +1,6 @@
-"""Which agents there are: this client and those of parts, a row each.
+"""All agents, Claude Code and those of parts, as a table.
 
-One that is not installed costs a look at a folder, and nothing of it is loaded.
+For an agent that is not installed only its folder is checked, and its part is not loaded.
 """
 
 from __future__ import annotations
@@ -24,15 +24,16 @@ from resume_hooks.storage import removal
 from resume_hooks.transcripts.head_tail import HeadTail
 
 ALL = "all"
-COPIES = "mirrors"  # in the state folder: sessions of other agents in our form of record, a folder an agent
-READ = "read.json"  # beside the copies of what was typed: how far it was read
+# in the state folder: other agents' sessions in the common record format, one folder per agent
+COPIES = "mirrors"
+READ = "read.json"  # beside the copies of prompts: how far the history was read
 FIRST_READ = (
     8 * 1024 * 1024
-)  # bytes of what was typed for whose first reading a list waits: half a second
+)  # bytes of a prompt history that a list reads on first use: half a second
 
 
 class AgentRow(NamedTuple):
-    """An agent: the part that brings it, ``""`` for the core, and the fields of ``part.Agent``."""
+    """An agent: its part (``""`` for the core), and the fields of ``part.Agent``."""
 
     name: str
     part: str
@@ -49,7 +50,7 @@ class AgentRow(NamedTuple):
     model: str
 
     def home_in(self, where: Where) -> str:
-        """Its folder; it may not exist."""
+        """Return the agent's folder, which may not exist."""
         if not self.home:
             return where.config
         if not self.home_variable:
@@ -58,9 +59,9 @@ class AgentRow(NamedTuple):
         return os.path.abspath(where.environ.get(self.home_variable) or default)
 
     def is_there(self, where: Where) -> bool:
-        """Whether it has sessions on this machine, or we copies of what was typed.
+        """Check whether the agent has sessions here, or we have copies of its prompts.
 
-        This client counts without any.
+        Claude Code always counts.
         """
         if not self.home:
             return True
@@ -69,7 +70,7 @@ class AgentRow(NamedTuple):
         return os.path.isfile(self.home_in(where)) or os.path.isdir(self._copies(where))
 
     def is_quick(self, where: Where) -> bool:
-        """Whether it is there, and its prompts can be read in a moment, or were read before."""
+        """Check whether the agent has sessions, and its prompts are quick to read or were read before."""
         with contextlib.suppress(OSError):
             was_read = os.path.exists(os.path.join(self._copies(where), READ))
             return self.is_there(where) and (
@@ -78,7 +79,7 @@ class AgentRow(NamedTuple):
         return False
 
     def load(self, where: Where) -> Agent:
-        """The agent with its sessions: by its home, our copies of them and ``where``."""
+        """Return the agent with its home, our copies and ``where``."""
         return _load_strategy(
             self.part, self.strategy, self.home_in(where), self._copies(where), where
         )
@@ -88,7 +89,7 @@ class AgentRow(NamedTuple):
 
 
 def copies_folder(where: Where) -> str:
-    """The folder of copies; for a model in a sandbox, in which nothing is written to our state, one of this run."""
+    """Return the folder of copies; in a model's sandbox, which can't write to our state folder, a temporary one."""
     own = os.path.join(where.state, COPIES)
     if not asking_session(where) or _takes_files(own):
         return own
@@ -97,7 +98,7 @@ def copies_folder(where: Where) -> str:
 
 @functools.lru_cache(maxsize=4)
 def _takes_files(folder: str) -> bool:
-    import tempfile  # 3 ms, for which another agent's shell alone waits
+    import tempfile  # takes 3 ms, only in another agent's shell
 
     while not os.path.isdir(folder):
         folder = os.path.dirname(folder)
@@ -110,8 +111,8 @@ def _takes_files(folder: str) -> bool:
 
 @functools.cache
 def _of_this_run() -> str:
-    """A private folder that goes at the end; ``""`` where none can be made."""
-    import atexit  # as above
+    """Create a private folder that is removed at exit; return ``""`` on failure."""
+    import atexit  # imported late, as above
     import tempfile
 
     for place in (os.environ.get("TMPDIR") or "/tmp", "/dev/shm"):  # noqa: S108 - a folder of our own in it
@@ -124,7 +125,7 @@ def _of_this_run() -> str:
 
 @functools.lru_cache(maxsize=8)
 def _load_strategy(part: str, strategy: str, home: str, copies: str, where: Where) -> Agent:
-    """One strategy a run, which need not look at everything again for each of many sessions."""
+    """Create each agent once per run, so that it caches its folders across many sessions."""
     make_agent = questions.agent_strategy.load(part, strategy)
     return make_agent(home, copies, where)
 
@@ -144,7 +145,7 @@ CLAUDE = AgentRow(
     is_loss="",
     model="derive.model.headless:headless_model",
 )
-"""This client. Its transcripts are our form of record, so fsck looks at them by itself."""
+"""Claude Code. Its transcripts are the common record format, so fsck checks them itself."""
 
 OTHERS = {
     name: AgentRow(name, *row) for name, row in AGENTS_OF_PARTS.items() if is_installed(row[0])
@@ -152,24 +153,24 @@ OTHERS = {
 AGENTS = {NAME: CLAUDE, **OTHERS}
 NAMES = tuple(AGENTS)
 RUNNING = tuple(row.name for row in AGENTS.values() if row.session_variable)
-"""Those that can go on with a session."""
+"""The agents that can continue a session."""
 
 PARTIAL = frozenset(row.name for row in AGENTS.values() if row.left)
-"""Those whose sessions are not whole."""
+"""The agents whose sessions are incomplete."""
 
 OPENED = (NAME, *PARTIAL)
-"""Those of whose sessions a list is chosen from: this client goes on in them, or in a fresh one from their prompts."""
+"""The agents whose sessions a list offers: Claude Code opens them, or a fresh session from their prompts."""
 
 
 def other_agents(where: Where) -> list[Agent]:
-    """The agents beside this client's own that have a home on this machine."""
+    """Return the agents other than Claude Code that have a home on this machine."""
     return [row.load(where) for row in OTHERS.values() if row.is_there(where)]
 
 
 def agents(where: Where, name: str = ALL) -> list[Agent]:
-    """The agents of a name, or all that are there, this client's first.
+    """Return the agents with a name, or all present ones, Claude Code first.
 
-    UsageError where the named one has no home.
+    Raise UsageError if the named agent has no home.
     """
     if name == ALL:
         return [row.load(where) for row in AGENTS.values() if row.is_there(where)]
@@ -183,14 +184,14 @@ def agents(where: Where, name: str = ALL) -> list[Agent]:
 
 
 def agent_at(path: str, where: Where) -> Agent:
-    """The agent that a path is of, which nobody need ask who has the session."""
+    """Return the agent that a path belongs to."""
     return agent_named(name_at(path, where), where)
 
 
 def name_at(path: str, where: Where) -> str:
-    """The name of the agent that a path is of, by its name or as one of our copies.
+    """Return the name of the agent that a path belongs to, by its file name or as one of our copies.
 
-    This client's for any other.
+    Any other path belongs to Claude Code.
     """
     copies, name = os.path.join(copies_folder(where), ""), os.path.basename(path)
     if copies in path:
@@ -208,56 +209,56 @@ def name_at(path: str, where: Where) -> str:
 
 
 def agent_of(session: SessionFile, where: Where) -> Agent:
-    """The agent of a session."""
+    """Return a session's agent."""
     return agent_named(session.agent, where)
 
 
 def agent_named(name: str, where: Where) -> Agent:
-    """The agent of a name, whether or not it has a home here; this client's for any other."""
+    """Return the agent with a name, even without a home here; Claude Code for any other name."""
     return row_of(name).load(where)
 
 
 def row_of(name: str) -> AgentRow:
-    """The row of an agent; this client's for any other name, as of a part that is gone."""
+    """Return an agent's row; Claude Code's for any other name, such as that of a removed part."""
     return AGENTS.get(name, CLAUDE)
 
 
 def is_foreign(path: str, where: Where) -> bool:
-    """Whether a path is another agent's, or our copy of such a session."""
+    """Check whether a path belongs to another agent, or is our copy of its session."""
     return name_at(path, where) != NAME
 
 
 def require_whole(session: SessionFile) -> None:
-    """Raise UsageError for a session of which the prompts alone are left."""
+    """Raise UsageError for a session of which only the prompts exist."""
     if left := row_of(session.agent).left:
         remedy = f"Go on from them in a fresh session: resume-hooks handoff {session.session_id}"
         raise UsageError(f"{session.session_id} can't be used for this. {left}", remedy)
 
 
 def ends_of(session: SessionFile, where: Where) -> HeadTail:
-    """What the two ends of a session tell, whoever wrote it.
+    """Return the two ends of any agent's session.
 
-    SessionNotFound if it can't be read.
+    Raise SessionNotFound if it can't be read.
     """
     return agent_of(session, where).ends(session.path)
 
 
 def readable_session(path: str, where: Where) -> SessionFile:
-    """The session at a path, whoever wrote it, in our form of record.
+    """Return any agent's session at a path, in the common record format.
 
-    SessionNotFound, NotATranscript, WriteFailed.
+    Raise SessionNotFound, NotATranscript or WriteFailed.
     """
     agent = agent_at(path, where)
     return agent.readable(agent.session(path))
 
 
 def original_path(path: str, where: Where) -> str:
-    """Where its agent has what lies at ``path``."""
+    """Return the agent's own path for ``path``."""
     return agent_at(path, where).original(path)
 
 
 def all_files(where: Where) -> list[TranscriptFile]:
-    """Every transcript of every agent."""
+    """Return every transcript of every agent."""
     files = []
     for agent in agents(where):
         files.extend(agent.files())
@@ -266,9 +267,9 @@ def all_files(where: Where) -> list[TranscriptFile]:
 
 @contextlib.contextmanager
 def readable_briefly(path: str, where: Where) -> Iterator[str]:
-    """A path at which a file of ``all_files`` can be read while the block lasts.
+    """Yield a path at which a file of ``all_files`` can be read during the block.
 
-    Without a file if it can't be.
+    If it can't be converted, the path has no file.
     """
     with contextlib.ExitStack() as closing:
         try:
@@ -279,9 +280,9 @@ def readable_briefly(path: str, where: Where) -> Iterator[str]:
 
 
 def find_other_agents_session(session_id: str, where: Where) -> SessionFile | None:
-    """The session of an id of another agent, in readable form; None for an unknown id.
+    """Return another agent's session with an id, in readable form; None for an unknown id.
 
-    Errors as ``readable_session``.
+    Raise the errors of ``readable_session``.
     """
     for agent in other_agents(where) if is_session_id(session_id) else []:
         if session := agent.store.find(session_id):
@@ -290,7 +291,7 @@ def find_other_agents_session(session_id: str, where: Where) -> SessionFile | No
 
 
 def homes_of_others(where: Where) -> list[str]:
-    """The folders that sessions of other agents, and our copies of them, lie in."""
+    """Return the folders with other agents' sessions and our copies of them."""
     own = []
     for one in OTHERS.values():
         for folder in one.folders:
@@ -299,18 +300,19 @@ def homes_of_others(where: Where) -> list[str]:
 
 
 def asking_session(where: Where) -> str:
-    """The session of another agent whose shell we run in; ``""`` for none."""
+    """Return the id of the other agent's session in whose shell we run, or ``""``."""
     said = (where.environ.get(row.session_variable, "") for row in OTHERS.values())
     return next((session_id for session_id in said if is_session_id(session_id)), "")
 
 
 def opened_stores(where: Where, *, everyone: bool) -> list[SessionStore]:
-    """The stores of the sessions that a list is chosen from, one after another: those that were lost are the oldest.
+    """Return the stores for a list to choose from, in order; incomplete sessions, which are the oldest, come last.
 
-    The first is this client's, or of ``everyone`` who can go on with a session.
+    The first store is Claude Code's; for ``everyone`` it includes all agents that can continue a
+    session.
 
-    Without these where a list would be the first to read a large history; a start and a search do
-    it, too.
+    Incomplete sessions are left out if this list would be the first to read a large history; a
+    start and a search read it as well.
     """
     running = []
     for row in OTHERS.values():
@@ -324,7 +326,7 @@ def opened_stores(where: Where, *, everyone: bool) -> list[SessionStore]:
 
 
 def store_of(where: Where, name: str = ALL) -> SessionStore:
-    """The sessions of the agents of a name as one store."""
+    """Return the sessions of the named agents as one store."""
     stores = [agent.store for agent in agents(where, name)]
     if len(stores) == 1:
         return stores[0]

@@ -1,5 +1,5 @@
-"""Reading what the vault holds: where it lies, the manifests, and readable copies of what is packed.
+"""Read the vault: its layout, the manifests, and unpacked copies of sessions.
 
-A locator that fits nothing in the project folders is put to the vault's manifests. What it finds is
-opened as a checked copy of the pack, and read like any session; what would change it is refused.
+A locator that matches nothing in the project folders is looked up in the vault's manifests. A match
+is opened as a verified copy of the pack and read like any session; changes to it are refused.
 """

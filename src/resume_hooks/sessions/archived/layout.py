@@ -1,6 +1,6 @@
-"""Where the vault and what is unpacked from it lie.
+"""The locations of the vault and of unpacked sessions.
 
-Nothing in it is reached through a symbolic link.
+Symbolic links in them are never followed.
 """
 
 from __future__ import annotations
@@ -10,52 +10,52 @@ import os
 from resume_hooks.paths import FILE_HISTORY, TASKS, Where, is_session_id
 
 FOLDER = "vault"
-"""One folder a session, named by its id."""
+"""The folder with a subfolder per session, named by its id."""
 
 UNPACKED = "unpacked"
-"""Copies of packed sessions that somebody reads; they can be made anew."""
+"""The folder with unpacked copies for reading, which can be recreated."""
 
 MANIFEST = "manifest.json"
-"""In each session's folder, beside the lock and the pack."""
+"""The file in each session's folder, beside the lock and the pack."""
 
 TRASH = "trash"
-"""Deleted sessions: a folder a session, in it one a delete, named by its instant."""
+"""The folder of deleted sessions, with a subfolder per session, and in it one per deletion, named by its time."""
 
 PROJECTS, HISTORY = "projects", FILE_HISTORY
-"""The folders of the config home that parts come from.
+"""The folders of the config home with files of a session.
 
-Backups of files are archived under the second name, too.
+Backups of files are archived under the second name.
 """
 
 BY_ID = (HISTORY, TASKS)
-"""Folders of the config home that have a folder a session, so that all sessions of that id share it."""
+"""The folders of the config home that have a subfolder per session id."""
 
 
 def vault_folder(where: Where) -> str:
-    """The folder of the vault; it may not exist."""
+    """Return the vault's folder, which may not exist."""
     return os.path.join(where.state, FOLDER)
 
 
 def unpacked_folder(where: Where) -> str:
-    """The folder of what was unpacked; it may not exist."""
+    """Return the folder of unpacked sessions, which may not exist."""
     return os.path.join(where.state, UNPACKED)
 
 
 def archive_folder(session_id: str, where: Where) -> str:
-    """Where a session is archived; it may not be."""
+    """Return the folder of a session's archive, which may not exist."""
     return os.path.join(vault_folder(where), session_id)
 
 
 def is_link(session_id: str, where: Where) -> str:
-    """The vault, or a session's folder in it, where that is a symbolic link; ``""`` where neither is."""
+    """Return the vault, or a session's folder in it, if it is a symbolic link; else ``""``."""
     both = (vault_folder(where), archive_folder(session_id, where))
     return next((path for path in both if os.path.islink(path)), "")
 
 
 def place_beside(place: str) -> str:
-    """Where a part lies within a folder of archived files: as the client has it beside the transcript.
+    """Return a file's relative path in a folder of archived files, the same as beside the client's transcript.
 
-    ``place`` is where it belongs, from the config home on.
+    ``place`` is its path relative to the config home.
     """
     first, _, rest = place.partition("/")
     below = rest.partition("/")[2]
@@ -65,7 +65,7 @@ def place_beside(place: str) -> str:
 
 
 def is_place(place: str, session_id: str) -> bool:
-    """Whether a part of this session can belong there."""
+    """Check whether ``place`` is a valid path for a file of this session."""
     steps = place.split("/")
     if {"", ".", ".."} & set(steps) or "\0" in place or (os.sep != "/" and os.sep in place):
         return False
@@ -79,17 +79,17 @@ def is_place(place: str, session_id: str) -> bool:
 
 
 def path_of_place(place: str, where: Where, home: str = "") -> str:
-    """The path of a place in the config home, or in another one."""
+    """Return the absolute path of a place in the config home, or in another one."""
     return os.path.join(home or where.config, *place.split("/"))
 
 
 def root_of(place: str, where: Where) -> str:
-    """The folder of the config home that a place lies in; the user may have made it a link."""
+    """Return the folder of the config home that contains a place; the user may have made it a link."""
     return os.path.join(where.config, place.partition("/")[0])
 
 
 def own_home(where: Where) -> str:
-    """What manifests name this config home by; ``""`` where the state folder lies in it, since that serves no other."""
+    """Return this config home's name in manifests; ``""`` if it contains the state folder, which it alone then uses."""
     home = where.config
     if where.state.startswith(os.path.join(home, "")):
         return ""
@@ -97,12 +97,12 @@ def own_home(where: Where) -> str:
 
 
 def is_foreign(home: str, where: Where) -> bool:
-    """Whether what manifests name so is another config home than this one."""
+    """Check whether a manifest's config home is another one than this."""
     return home not in {"", own_home(where)} and bool(own_home(where))
 
 
 def session_in(path: str, where: Where) -> str:
-    """The session whose archived or unpacked files ``path`` is one of; ``""`` for any other path."""
+    """Return the session to whose archived or unpacked files ``path`` belongs, or ``""``."""
     first = _steps_to(path, where)[:1]
     if first and is_session_id(first[0]):
         return first[0]
@@ -110,14 +110,14 @@ def session_in(path: str, where: Where) -> str:
 
 
 def path_below_project(path: str, where: Where) -> str:
-    """What a path in the vault names, as it lay in its project folder; ``""`` for any other path."""
+    """Return a vault path's original path relative to its project folder; ``""`` for any other path."""
     return os.sep.join(_steps_to(path, where)[2:])  # <id>/<state>/...
 
 
 def _steps_to(path: str, where: Where) -> list[str]:
-    """The names that lead to a path from the folder of archived or of unpacked sessions.
+    """Return a path's components below the vault or the folder of unpacked sessions.
 
-    None for any other path.
+    Return an empty list for any other path.
     """
     full = os.path.abspath(path)
     homes = (os.path.join(home, "") for home in (vault_folder(where), unpacked_folder(where)))
@@ -125,7 +125,7 @@ def _steps_to(path: str, where: Where) -> list[str]:
 
 
 MAX_FILES = 20_000
-"""Files that a folder of sidecars may hold; more are no session's."""
+"""The most files in a session's folder; a folder with more is not a session's."""
 
 MAX_DEPTH = 8
-"""Folders below a session's own that are looked into."""
+"""The most levels of folders below a session's own that are read."""

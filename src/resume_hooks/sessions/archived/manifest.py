@@ -1,9 +1,9 @@
-"""The manifests of the vault: what is archived of a session, file by file.
+"""The vault's manifests, which list the archived files of each session.
 
-One that can't be trusted is ignored.
+An untrustworthy manifest is ignored.
 
-A manifest is the one thing that counts: a file of the vault that no manifest names is left of
-something interrupted.
+Only manifests are authoritative: a file in the vault without one remains from an interrupted
+operation.
 """
 
 from __future__ import annotations
@@ -28,25 +28,27 @@ from resume_hooks.storage import locks
 from resume_hooks.storage.typed_rows import parse_row
 
 VERSION = 1
-"""Of the manifests; one of a newer engine is left alone."""
+"""The manifests' version; a newer engine's manifest is not changed."""
 
 MAX_MANIFEST = 32 * 1024 * 1024
-"""Bytes of a manifest: 20,000 files, each with a long name."""
+"""The size limit of a manifest in bytes: 20,000 files with long names."""
 
 _MOST_BYTES, _MOST_NS = 2**53, 2**63
-"""Bounds of the numbers in a manifest: no file is larger, no time of one later."""
+"""The limits of a manifest's numbers: file sizes and times."""
 
 _PACK = re.compile(r"pack-[0-9]{1,9}\.xz")
 _SHA = re.compile(r"[0-9a-f]{64}")
 
 
 class ArchivedFile(NamedTuple):
-    """An archived file. ``place`` is where it belongs, from the config home on; ``mtime_ns`` and ``mode`` as there.
+    """An archived file.
 
-    ``where`` names the pack, ``offset`` the file's first byte in it, unpacked; of a deleted session
-    that was not packed yet it is ``""``: the file itself lies in the folder, as the client laid it
-    out. ``seen`` is the size of the client's file when it was archived; ``size`` and ``sha256`` are
-    of what is held, of a link of what it says.
+    ``place`` is its path relative to the config home; ``mtime_ns`` and ``mode`` are the original's.
+
+    ``where`` names the pack, and ``offset`` is the file's position in it after unpacking. For an
+    unpacked file of a deleted session ``where`` is ``""``, and the file is in the folder, laid out
+    like the client's. ``seen`` is the size of the client's file when it was archived. ``size`` and
+    ``sha256`` describe the archived content; for a link, its target.
     """
 
     place: str
@@ -60,12 +62,12 @@ class ArchivedFile(NamedTuple):
 
     @property
     def is_link(self) -> bool:
-        """Whether it is a symbolic link, which only a deleted session has."""
+        """Whether it is a symbolic link, which only deleted sessions have."""
         return stat.S_ISLNK(self.mode)
 
 
 def stored_file(place: str, status: os.stat_result) -> ArchivedFile:
-    """A file of a deleted session as it lies in its place, or in the trash before it is packed."""
+    """Describe a file of a deleted session, in its original place or in the trash before packing."""
     mode = stat.S_IMODE(status.st_mode) & 0o777 | (
         stat.S_IFLNK if stat.S_ISLNK(status.st_mode) else 0
     )
@@ -73,19 +75,18 @@ def stored_file(place: str, status: os.stat_result) -> ArchivedFile:
 
 
 class EarlierState(NamedTuple):
-    """Files whose place was later taken by others that do not continue them."""
+    """Files that were later replaced by others that do not continue them."""
 
     archived_at: str
     parts: tuple[ArchivedFile, ...]
 
 
 class About(NamedTuple):
-    """What an archived session is found by without being opened; "" and () where the manifest does not say.
+    """The details that find an archived session without opening it; "" and () if the manifest lacks them.
 
-    ``created`` and ``ended`` are instants, ``titles`` are those that it answers to, ``pulls`` pull
-    requests by number and address, ``listed`` whether listings show it, ``parent`` what its
-    transcript says of the session that it came from: the fields of ``metadata.Parent``, none for an
-    original.
+    ``created`` and ``ended`` are timestamps. ``titles`` are the titles that match it, ``pulls`` are
+    pull requests by number and address, and ``listed`` is whether listings show it. ``parent`` has
+    the fields of ``provenance.Parent`` from its transcript, or none for an original.
     """
 
     created: str = ""
@@ -98,15 +99,15 @@ class About(NamedTuple):
 
 
 class ArchivedSession(NamedTuple):
-    """A session in the vault. ``place`` is where its transcript belongs, ``parts`` begin with it.
+    """A session in the vault. ``place`` is its transcript's place, and the first of ``parts`` is the transcript.
 
-    Instants as there.
+    Timestamps are in the format of transcripts.
 
-    ``size`` is what the session takes, ``stored`` what its packs take, in bytes. Not ``complete``:
-    something could not be archived. ``home`` is the config home that it is from, ``""`` where the
-    state folder lies in that and nobody shares it. ``deleted_at`` is when the user deleted it,
-    ``""`` for what the vault holds; not ``complete`` is a delete that was interrupted, then, and
-    its files may still lie where they were.
+    ``size`` is the size of the session and ``stored`` of its packs, in bytes. If not ``complete``,
+    some files could not be archived. ``home`` is the session's config home, or ``""`` if it
+    contains the state folder and nobody shares that. ``deleted_at`` is the time of the user's
+    deletion, or ``""`` in the vault. A deletion that is not ``complete`` was interrupted, so its
+    files may still be in their original places.
     """
 
     session_id: str
@@ -126,12 +127,12 @@ class ArchivedSession(NamedTuple):
 
     @property
     def instant(self) -> str:
-        """What the folder of a deleted session is called: when it was deleted, without colons."""
+        """The name of a deleted session's folder: the time of deletion, without colons."""
         return os.path.basename(self.folder)
 
     @property
     def locator(self) -> str:
-        """What names this delete and no other of the session."""
+        """The locator of this one deletion of the session."""
         return f"{self.session_id}@{self.instant}"
 
     @property
@@ -141,26 +142,26 @@ class ArchivedSession(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Bytes of all that is archived of the session, unpacked."""
+        """The size of all the session's archived files, unpacked, in bytes."""
         return sum(part.size for part in self.parts)
 
     @property
     def project(self) -> str:
-        """The name of the project folder that it came from."""
+        """The name of the session's original project folder."""
         return self.place.split("/")[1]
 
     @property
     def all_parts(self) -> Iterator[ArchivedFile]:
-        """Every archived file, those of earlier states too."""
+        """Every archived file, including earlier states."""
         yield from self.parts
         for earlier in self.earlier:
             yield from earlier.parts
 
 
 def all_archived(where: Where, present: Container[str] = ()) -> list[ArchivedSession]:
-    """Every archived session whose manifest can be read, but for those ``present`` elsewhere, the last written first.
+    """Return every archived session with a readable manifest, without those ``present`` elsewhere, latest first.
 
-    Only manifests are read.
+    Read only manifests.
     """
     found = (
         archived_of_id(session_id, where)
@@ -171,7 +172,7 @@ def all_archived(where: Where, present: Container[str] = ()) -> list[ArchivedSes
 
 
 def archived_ids(where: Where) -> list[str]:
-    """The ids that have a folder in the vault, sorted."""
+    """Return the ids with a folder in the vault, sorted."""
     try:
         return sorted(name for name in os.listdir(vault_folder(where)) if is_session_id(name))
     except OSError:
@@ -179,14 +180,14 @@ def archived_ids(where: Where) -> list[str]:
 
 
 def archived_of_id(session_id: str, where: Where) -> ArchivedSession | None:
-    """The archived session with this id; None without one, or if its manifest can't be read."""
+    """Return the archived session with this id, or None if it has no readable manifest."""
     if not is_session_id(session_id) or is_link(session_id, where):
         return None
     return read_manifest(archive_folder(session_id, where), session_id)
 
 
 def read_manifest(folder: str, session_id: str) -> ArchivedSession | None:
-    """The session whose manifest lies in a folder; None where it can't be read."""
+    """Return the session described by a folder's manifest, or None if it can't be read."""
     row = row_of(folder)
     if row.get("version") == VERSION:
         return _session_of_row(row, session_id, folder)
@@ -194,9 +195,9 @@ def read_manifest(folder: str, session_id: str) -> ArchivedSession | None:
 
 
 def unreadable(where: Where) -> list[str]:
-    """Paths of the sessions' folders in the vault that hold something, beside a lock, and no manifest that can be read.
+    """Return the sessions' folders in the vault that have files besides a lock but no readable manifest.
 
-    The vault itself where it is a link or can't be listed.
+    Return the vault itself if it is a link or can't be listed.
     """
     home = vault_folder(where)
     if os.path.islink(home):
@@ -218,7 +219,7 @@ def unreadable(where: Where) -> list[str]:
 
 
 def _holds_anything(folder: str) -> bool:
-    """Whether a session's folder holds anything, as far as can be told."""
+    """Check whether a session's folder has files, or may have some."""
     try:
         return os.path.islink(folder) or bool(set(os.listdir(folder)) - {locks.LOCK_NAME})
     except FileNotFoundError:
@@ -228,7 +229,7 @@ def _holds_anything(folder: str) -> bool:
 
 
 def why_unreadable(session_id: str, where: Where) -> str:
-    """Why a folder of the vault can't be used, as a sentence; ``""`` where it can, or there is no manifest in it."""
+    """Return why a folder of the vault can't be used, as a sentence; ``""`` if it can, or if it has no manifest."""
     path = os.path.join(archive_folder(session_id, where), MANIFEST)
     if link := is_link(session_id, where):
         return f"{link} is a symbolic link, so it was left alone"
@@ -237,11 +238,11 @@ def why_unreadable(session_id: str, where: Where) -> str:
     version = row_of(archive_folder(session_id, where)).get("version")
     if isinstance(version, int) and version > VERSION:
         return f"{path} was written by a newer resume-hooks"
-    return f"{path} can't be read as a manifest"
+    return f"{path} is not a readable manifest"
 
 
 def to_bytes(archived: ArchivedSession) -> bytes:
-    """The manifest of an archived session, as ``archived_of_id`` reads it."""
+    """Encode an archived session's manifest in the form that ``archived_of_id`` reads."""
     row = archived._asdict() | {
         "version": VERSION,
         "earlier": [each._asdict() for each in archived.earlier],
@@ -251,7 +252,7 @@ def to_bytes(archived: ArchivedSession) -> bytes:
 
 
 def row_of(folder: str) -> dict[str, object]:
-    """What the manifest in a folder says, whoever wrote it; ``{}`` where it can't be read."""
+    """Return the untrusted content of a folder's manifest; ``{}`` if it can't be read."""
     try:
         row = orjson.loads(read_regular(os.path.join(folder, MANIFEST), MAX_MANIFEST))
     except (OSError, ValueError):

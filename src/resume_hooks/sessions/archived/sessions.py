@@ -1,8 +1,7 @@
-"""Archived sessions, of which the vault's copy alone is left, as the session files that everything else reads.
+"""Archived sessions, of which only the vault's copy exists, as ordinary session files.
 
-A copy lies at a path of its own, which may go again. What others hear of is where the client had
-the session: its project folder is where children of it are written, and its old path is what they
-name.
+A copy has a temporary path of its own. Callers see the client's former location instead: children
+are written to its project folder and refer to its old path.
 """
 
 from __future__ import annotations
@@ -18,14 +17,14 @@ from resume_hooks.sessions.session_files import SessionFile, session_file
 
 
 def is_archived_copy(path: str, where: Where) -> bool:
-    """Whether ``path`` is that of an archived copy."""
+    """Check whether ``path`` belongs to an archived copy."""
     return bool(session_in(path, where))
 
 
 def project_folder_of(path: str, where: Where) -> str:
-    """The project folder that the session at ``path`` belongs to.
+    """Return the project folder of the session at ``path``.
 
-    Of an archived copy the one where it lay.
+    For an archived copy, return the original's project folder.
     """
     archived = _archived_at(path, where)
     if archived:
@@ -34,7 +33,7 @@ def project_folder_of(path: str, where: Where) -> str:
 
 
 def own_path(path: str, where: Where) -> str:
-    """Where its client has or had what lies at ``path``: of a copy the place of the original, else ``path`` itself."""
+    """Return the client's path for ``path``: the original's path for a copy, else ``path`` itself."""
     archived = _archived_at(path, where)
     if archived:
         return os.path.join(where.projects, archived.project, path_below_project(path, where))
@@ -42,7 +41,7 @@ def own_path(path: str, where: Where) -> str:
 
 
 def archived_session_of(session_id: str, where: Where) -> ArchivedSession | None:
-    """What is archived of a session that lies in no project folder any more; None for any other."""
+    """Return the archived session with an id that is in no project folder any more, or None."""
     archived = archived_of_id(session_id, where)
     if archived is None or find_session(session_id, where):
         return None
@@ -50,18 +49,18 @@ def archived_session_of(session_id: str, where: Where) -> ArchivedSession | None
 
 
 def archived_session_file(archived: ArchivedSession, where: Where) -> SessionFile:
-    """A archived session as a file that can be read.
+    """Return an archived session as a readable file.
 
-    SessionNotFound, WriteFailed where that can't be done.
+    Raise SessionNotFound or WriteFailed on failure.
     """
-    # What unpacks takes 10 ms to load, which only a session that is gone has to wait for.
+    # Importing the unpacker takes 10 ms, which only sessions without a client's file need.
     from resume_hooks.sessions.archived.unpack import unpacked_transcript as path_of
 
     return session_file(path_of(archived, where))
 
 
 def archive_facts(path: str, where: Where) -> dict[str, object]:
-    """Whether the session at ``path`` is an archived copy, and since when: as documents tell it."""
+    """Return whether the session at ``path`` is an archived copy, and since when, as fields for documents."""
     archived = _archived_at(path, where)
     return {
         "kept": archived is not None,
@@ -71,13 +70,13 @@ def archive_facts(path: str, where: Where) -> dict[str, object]:
 
 
 def require_own(session: SessionFile, where: Where) -> None:
-    """Raise OnlyArchived for a session of which the archived copy alone is left: that is never changed."""
+    """Raise OnlyArchived if only the session's archived copy exists, because that is never changed."""
     if is_archived_copy(session.path, where):
         raise only_archived_left(session.session_id)
 
 
 def only_archived_left(session_id: str) -> OnlyArchived:
-    """The failure of changing, or going on in, a session of which the archived copy alone is left."""
+    """Return the error for changing or resuming a session of which only the archived copy exists."""
     return OnlyArchived(
         (
             f"The client's file of {session_id} is gone; only the archived copy is left, and "

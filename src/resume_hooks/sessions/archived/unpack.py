@@ -1,8 +1,8 @@
-"""Opening what the vault keeps: a transcript that can be read at a path, with what belongs to it beside it.
+"""Unpack archived sessions to a path where they can be read, with their other files beside them.
 
-A pack holds files of a session, one behind the other, as one compressed stream. It is unpacked into
-a private folder, checked against the hashes of its manifest, and stays there for the next reader.
-That folder is bounded: what nobody opened for long goes.
+A pack is one compressed stream of a session's files. It is unpacked into a private folder, verified
+against its manifest's hashes, and kept for the next reader. The folder's size is limited; the least
+recently used sessions are removed.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ from resume_hooks.storage.state_file import (
 
 ENDING = ".xz"
 PIECE = 1024 * 1024
-"""Bytes that are read or written at a time."""
+"""Bytes to read or write at a time."""
 
 MAX_UNPACKED = 2 * 1024**3
-"""Bytes of unpacked sessions above which those go that were not opened for longest."""
+"""The size limit of all unpacked sessions in bytes."""
 
 _EXACT = 2_000_000_001
-"""Nanoseconds: FAT keeps every other second."""
+"""Nanoseconds: FAT stores times with a resolution of two seconds."""
 
 
 def read_pack(path: str) -> Iterator[bytes]:
-    """What a pack holds. OSError where it can't be read, or is damaged."""
+    """Yield a pack's content. Raise OSError if it can't be read or is damaged."""
     with open_regular(path, follow=False) as packed:
         unpacker = lzma.LZMADecompressor(memlimit=128 * 1024 * 1024)
         try:
@@ -62,10 +62,10 @@ def read_pack(path: str) -> Iterator[bytes]:
 def pack_contents(
     folder: str, parts: Sequence[ArchivedFile]
 ) -> Iterator[tuple[ArchivedFile, Iterator[bytes]]]:
-    """Each of these files with its content, which is to be read before the next, in the order of their packs.
+    """Yield each file with its content, in the order of the packs; read each content before the next.
 
-    ``folder`` is the session's own in the vault. Each pack is read once. OSError where it ends
-    before a file does.
+    ``folder`` is the session's own folder in the vault. Each pack is read once. Raise OSError if it
+    ends too early.
     """
     ordered = sorted(parts, key=lambda part: (part.where, part.offset))
     for part in (part for part in ordered if not part.where):
@@ -81,14 +81,14 @@ def pack_contents(
 
 
 def stored_path(folder: str, part: ArchivedFile) -> str:
-    """Where a file of a deleted session lies in the folder of its delete, as long as it is not packed."""
+    """Return the path of a deleted session's file, before packing, in the folder of its deletion."""
     return os.path.join(folder, place_beside(part.place))
 
 
 def stored_content(folder: str, part: ArchivedFile) -> Iterator[bytes]:
-    """What an archived file holds that lies in a folder as the client laid it out.
+    """Return the content of an archived file that is stored unpacked in the client's layout.
 
-    OSError where it can't be read.
+    Raise OSError if it can't be read.
     """
     path = stored_path(folder, part)
     if part.is_link:
@@ -106,12 +106,12 @@ class Stream:
         self._name = name
 
     def at_end(self) -> bool:
-        """Whether nothing is left."""
+        """Check whether the stream has ended."""
         self._left = self._left or next(self._pieces, b"")
         return not self._left
 
     def take(self, size: int) -> Iterator[bytes]:
-        """The next bytes. OSError where there are not so many."""
+        """Yield the next ``size`` bytes. Raise OSError if the stream is shorter."""
         while size > 0:
             if not self._left:
                 self._left = next(self._pieces, b"")
@@ -124,18 +124,18 @@ class Stream:
 
 
 def unpacked_transcript(archived: ArchivedSession, where: Where) -> str:
-    """The path of a readable, verified transcript, with the session's own folder beside it as the client lays it.
+    """Return the path of a verified transcript; the session's other files are beside it in the client's layout.
 
-    SessionNotFound if it is gone from the vault, or is not what was archived; WriteFailed if it
-    can't be unpacked.
+    Raise SessionNotFound if the vault no longer has it or it has changed, WriteFailed if it can't
+    be unpacked.
     """
     return os.path.join(_existing_folder(archived, where), f"{archived.session_id}.jsonl")
 
 
 def verified_transcript(archived: ArchivedSession, where: Where) -> str:
-    """As ``unpacked_transcript``, every byte compared with its hash.
+    """Return ``unpacked_transcript`` after comparing every byte with its hash.
 
-    What was unpacked, and has another one, is unpacked anew.
+    If the hash differs, unpack the session again.
     """
     path = unpacked_transcript(archived, where)
     if not _is_same(archived, os.path.dirname(path)):
@@ -153,7 +153,7 @@ def _is_same(archived: ArchivedSession, folder: str) -> bool:
 
 
 def _existing_folder(archived: ArchivedSession, where: Where) -> str:
-    """A folder that holds all files of a session, also where it was packed anew since its manifest was read."""
+    """Return a folder with all files of a session, even if the vault repacked it since its manifest was read."""
     try:
         return _unpack_all(archived, where)
     except SessionNotFound:
@@ -171,7 +171,7 @@ def _existing_folder(archived: ArchivedSession, where: Where) -> str:
 def _unpack_all(archived: ArchivedSession, where: Where) -> str:
     if not archived.deleted_at and (link := is_link(archived.session_id, where)):
         raise SessionNotFound(
-            f"{link} is a symbolic link, so nothing was read there", "Put a folder in its place."
+            f"{link} is a symbolic link, so it was not read", "Put a folder in its place."
         )
     home = os.path.join(unpacked_folder(where), archived.session_id)
     folder = os.path.join(home, _key(archived))
@@ -186,7 +186,7 @@ def _unpack_all(archived: ArchivedSession, where: Where) -> str:
 
 
 def _key(archived: ArchivedSession) -> str:
-    """What tells one state of an archived session from any other."""
+    """Return a key that identifies this state of an archived session."""
     told = repr(
         [(part.place, part.size, part.sha256, part.mtime_ns, part.where) for part in archived.parts]
     )
@@ -194,7 +194,7 @@ def _key(archived: ArchivedSession) -> str:
 
 
 def _is_whole(folder: str, archived: ArchivedSession) -> bool:
-    """Whether all parts lie there, none of them a link, with the sizes and times that they were given, once synced."""
+    """Check whether all parts are in a folder with their sizes and times, and none is an unexpected link."""
     if os.path.islink(folder):
         return False
     for part in archived.parts:
@@ -227,16 +227,16 @@ def _fill(archived: ArchivedSession, home: str, folder: str, where: Where) -> No
 def lay_out(
     archived: ArchivedSession, parts: Sequence[ArchivedFile], folder: str, where: Where
 ) -> None:
-    """Write files of an archived session into a folder as the client lays them out, checked, with their times.
+    """Write verified files of an archived session into a folder, in the client's layout and with their times.
 
-    OSError where one can't be read or written, or is not what was archived.
+    Raise OSError if one can't be read or written, or differs from the archived content.
     """
     for part, pieces in pack_contents(archived.folder, parts):
         _put_part(part, pieces, folder, where)
 
 
 def pieces_of(path: str, size: int) -> Iterator[bytes]:
-    """The first ``size`` bytes of a file, a piece at a time. OSError where it has not so many."""
+    """Yield the first ``size`` bytes of a file in pieces. Raise OSError if it is shorter."""
     with open_regular(path, follow=False) as stream:
         while size > 0:
             piece = stream.read(min(size, PIECE))
@@ -258,28 +258,28 @@ def _put_part(part: ArchivedFile, pieces: Iterable[bytes], folder: str, where: W
         raise OSError(None, "It is not what was stored: its hash differs", path)
     if part.place.startswith(
         f"{HISTORY}/"
-    ):  # a file of the user's gets its mode back; all else is private
+    ):  # a user's file gets its mode back; all others are private
         os.chmod(path, part.mode & 0o777 | MODE)
     os.utime(path, ns=(part.mtime_ns, part.mtime_ns))
 
 
 def hash_pieces(pieces: Iterable[bytes], whole: hashlib._Hash) -> Iterator[bytes]:
-    """Pieces as they are, all of which ``whole`` has seen."""
+    """Yield the pieces unchanged and add them to the hash ``whole``."""
     for piece in pieces:
         whole.update(piece)
         yield piece
 
 
 def sha_of(path: str, size: int) -> str:
-    """The sha256, in hex, of the first ``size`` bytes of a file.
+    """Return the sha256, in hex, of the first ``size`` bytes of a file.
 
-    OSError where it can't be read, or has not so many.
+    Raise OSError if it can't be read or is shorter.
     """
     return sha_of_all(pieces_of(path, size))
 
 
 def sha_of_all(pieces: Iterable[bytes]) -> str:
-    """The sha256, in hex, of a content."""
+    """Return the sha256 of a content, in hex."""
     whole = hashlib.sha256()
     for piece in pieces:
         whole.update(piece)
@@ -287,9 +287,9 @@ def sha_of_all(pieces: Iterable[bytes]) -> str:
 
 
 def _make_room(where: Where, wanted: int, but: str) -> None:
-    """Remove what was unpacked and not opened for longest, as far as the bound asks.
+    """Remove the least recently used unpacked sessions until the limit is met.
 
-    And what was interrupted.
+    Also remove the remains of interrupted runs.
     """
     found = []
     for folder in _unpacked_folders(unpacked_folder(where)):
@@ -317,7 +317,7 @@ def _unpacked_folders(home: str) -> Iterator[str]:
 
 @contextlib.contextmanager
 def _convert_read_error(archived: ArchivedSession) -> Iterator[None]:
-    """What can't be read, or written, told as the failure of opening an archived session."""
+    """Convert errors of reading or writing to those of opening an archived session."""
     try:
         yield
     except FileNotFoundError as error:

@@ -231,7 +231,7 @@ def _refuse_scrub_options(options: ScrubOptions) -> None:
     written = next(filter(options.has, ("in_place", "secret_stdin", "output_dir", "start")), "")
     if options.listed and written:
         raise UsageError(
-            f"--{written.replace('_', '-')} and --list exclude each other", "Leave one of them out."
+            f"--{written.replace('_', '-')} and --list exclude each other", "Give only one of them."
         )
     reach = ("lineage", "everywhere", "backups", "documents", "client")
     given = next((name for name in reach if options.has(name)), "")

@@ -57,7 +57,7 @@ def push(options: PushOptions) -> None:
 
     team = membership.required(options.where)
     if options.everything and options.locators:
-        raise UsageError("Give either SESSIONs or --all", "Leave one of them out.")
+        raise UsageError("Give either SESSIONs or --all", "Give only one of them.")
     if options.everything:
         wanted = background.pushable(team, options.where)
     else:
