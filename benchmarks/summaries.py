@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from resume_hooks.reading.digest.prose import sentences_of
-from resume_hooks.reading.summary_check import ABSENT, checked, claims_of, texts_in
+from resume_hooks.reading.summary_check import ABSENT_TEXT, check_summary, find_claims, read_texts
 from resume_hooks.transcripts import records
 from tests.needs import corpus_sessions
 
@@ -71,7 +71,7 @@ def session_at(path: Path) -> Session:
             }
     before = b"\n".join(line for line in lines[:at] if b'"isCompactSummary":true' not in line)
     told = (
-        [s for s in sentences_of(CLIENTS.sub("", summary)) if claims_of(s)]
+        [s for s in sentences_of(CLIENTS.sub("", summary)) if find_claims(s)]
         if len(summary) > SMALLEST
         else []
     )
@@ -82,7 +82,7 @@ def session_at(path: Path) -> Session:
 
 
 def _until(path: Path, end: int) -> Iterator[tuple[str, str]]:
-    for ref, text in texts_in(str(path), "0"):
+    for ref, text in read_texts(str(path), "0"):
         if ref and int(ref[2:]) >= end:
             return
         yield ref, text
@@ -149,9 +149,9 @@ def main() -> int:
         others = [other for other in sessions.values() if other is not one]
         rows = [*(("true", sentence) for sentence in one.summary), *lies_of(one, others, dice)]
         rows = [(kind, " ".join(row.split())) for kind, row in rows]
-        found = checked("\n".join(row for _, row in rows), one.said).text.split("\n")
+        found = check_summary("\n".join(row for _, row in rows), one.said).text.split("\n")
         for (kind, row), after in zip(rows, found, strict=True):
-            marked, tied = f"[{ABSENT}" in after, after.endswith(")") and after != row
+            marked, tied = f"[{ABSENT_TEXT}" in after, after.endswith(")") and after != row
             for at, counts_here in enumerate(
                 (True, marked, tied and not marked, naive(row, one.raw))
             ):

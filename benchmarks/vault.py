@@ -21,7 +21,7 @@ from pathlib import Path
 
 from benchmarks.bench import Bench
 from benchmarks.library import FILES, Library, load, note, row
-from resume_hooks.archive.vault.packs import PRESET, PackWriter
+from resume_hooks.archive.vault.packs import XZ_PRESET, PackWriter
 from resume_hooks.sessions.archived.manifest import ArchivedFile
 from resume_hooks.sessions.archived.unpack import PIECE
 
@@ -35,7 +35,7 @@ SIZES = (100_000, 500_000, 1_000_000, 2_000_000, 4_000_000, 20_000_000)
 DAY = 24 * 60 * 60
 CODECS: dict[str, tuple[Callable[[bytes], bytes], Callable[[bytes], bytes]]] = {
     "xz -1": (lambda raw: lzma.compress(raw, preset=1), lzma.decompress),
-    f"xz -{PRESET}, ours": (lambda raw: lzma.compress(raw, preset=PRESET), lzma.decompress),
+    f"xz -{XZ_PRESET}, ours": (lambda raw: lzma.compress(raw, preset=XZ_PRESET), lzma.decompress),
     "xz -6": (lambda raw: lzma.compress(raw, preset=6), lzma.decompress),
     "bz2 -9": (bz2.compress, bz2.decompress),
     "zlib -6": (zlib.compress, zlib.decompress),

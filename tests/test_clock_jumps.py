@@ -163,8 +163,8 @@ def test_instants_in_the_trash_and_in_backups(
     folders = []
     for ahead in (0, -YEAR, 10 * YEAR):
         hands.ahead = ahead
-        with commit.only_one_in_trash(config_home.where):
-            folders.append(trash.new_folder(SESSION, clock.now(), config_home.where))
+        with commit.lock_trash(config_home.where):
+            folders.append(trash.create_trash_folder(SESSION, clock.now(), config_home.where))
         with backups.hold_for_rewrite(SESSION, path, config_home.where, keep_copy=True) as (
             _,
             kept,

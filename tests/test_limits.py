@@ -24,7 +24,7 @@ from resume_hooks.derive.trim.options import Options
 from resume_hooks.errors import ResumeHooksError, TooDeep
 from resume_hooks.hooks import confirmations, hook_state, prompt, reply, triggers
 from resume_hooks.maintenance.fsck.diagnose import examine_session
-from resume_hooks.reading.outline import outline
+from resume_hooks.reading.outline import make_outline
 from resume_hooks.reading.passages import TurnReader
 from resume_hooks.search import query
 from resume_hooks.search.index.connect import opened_index
@@ -127,7 +127,7 @@ def test_texts_that_patterns_could_choke_on(config_home: ConfigHome, unit: str) 
             plan.scan_session(session), config_home.where, Options(threshold=80, keep_recent=0)
         ),
         "handoff": lambda: agents.plan_fresh(session, config_home.where, kind="handoff"),
-        "outline": lambda: outline(session),
+        "outline": lambda: make_outline(session),
         "reading": lambda: TurnReader(session),
         "fsck": lambda: examine_session(session, config_home.where),
         "index": indexed,
@@ -217,7 +217,7 @@ def test_a_type_that_is_no_text(config_home: ConfigHome, odd: object) -> None:
         {**user("again", uuid="a", parent="u"), "sentAsUuid": odd, "is_error": odd},
     ]
     session = session_file(write_session(config_home.project(), SESSION, rows))
-    outline(session)
+    make_outline(session)
     TurnReader(session)
     examine_session(session, config_home.where)
     plan.plan_trim(

@@ -42,8 +42,8 @@ def test_the_state_of_a_newer_engine_is_left_alone(config_home: ConfigHome) -> N
     assert settings.load_settings(config_home.where)["notice_percent"].value == 70
     with pytest.raises(WriteFailed, match="newer"):
         stored_settings.store_setting("notice_percent", "90", config_home.where)
-    assert trash.all_deleted(config_home.where) == []
-    assert [stray.gone for stray in trash.stray_folders(config_home.where)] == [False]
+    assert trash.list_deleted(config_home.where) == []
+    assert [stray.gone for stray in trash.list_stray_folders(config_home.where)] == [False]
     with opened_index(config_home.where) as index:
         assert "newer" in index.notes[0]
     assert search_index(["prompt"], Scope(), config_home.where).hits

@@ -96,8 +96,8 @@ def _index(home: ConfigHome) -> None:
 
 
 def _trash(home: ConfigHome) -> None:
-    with commit.only_one_in_trash(home.where):
-        trash.new_folder(SESSION, clock.now(), home.where)
+    with commit.lock_trash(home.where):
+        trash.create_trash_folder(SESSION, clock.now(), home.where)
 
 
 def _back_up(home: ConfigHome) -> None:

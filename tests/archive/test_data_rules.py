@@ -8,7 +8,7 @@ import pytest
 
 from resume_hooks.archive import data_rules
 from resume_hooks.archive.vault.archive_session import archive_session
-from resume_hooks.archive.vault.permission import archiving_allowed
+from resume_hooks.archive.vault.permission import check_archiving_allowed
 from resume_hooks.errors import VaultOff
 from resume_hooks.hooks.inside import answer_module
 from resume_hooks.sessions.archived.layout import vault_folder
@@ -29,21 +29,21 @@ def test_under_a_rule_nothing_is_archived(config_home: ConfigHome) -> None:
         archive_session(session, config_home.where)
     assert not os.path.lexists(vault_folder(config_home.where))
     ask(rules=[])
-    assert archiving_allowed(config_home.where) == (True, "")
+    assert check_archiving_allowed(config_home.where) == (True, "")
 
 
 @pytest.mark.parametrize("told", [None, "hipaa", {"hipaa": True}])
 def test_what_is_no_list_changes_nothing(config_home: ConfigHome, told: object) -> None:
     """An older client tells none."""
     ask(rules=told)
-    assert data_rules.rules_in_force(config_home.where) == ()
+    assert data_rules.read_data_rules(config_home.where) == ()
     ask(rules=["zdr"])
     ask(rules=told)
-    assert data_rules.rules_in_force(config_home.where) == ("zdr",)
+    assert data_rules.read_data_rules(config_home.where) == ("zdr",)
 
 
 def test_only_text_is_kept_of_it(config_home: ConfigHome) -> None:
     """Short, without what drives a terminal, and not without end."""
     ask(rules=["\x1b[2J", 7, None, "z" * 1_000, *(str(number) for number in range(100))])
-    rules = data_rules.rules_in_force(config_home.where)
+    rules = data_rules.read_data_rules(config_home.where)
     assert (rules[0], len(rules)) == ("z" * 40, 20)

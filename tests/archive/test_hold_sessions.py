@@ -19,7 +19,7 @@ from resume_hooks.archive.vault import delete as deletion
 from resume_hooks.archive.vault import restore
 from resume_hooks.archive.vault import restore as restoring
 from resume_hooks.archive.vault.archive_session import archive_session
-from resume_hooks.archive.vault.lookup import earlier_states, session_at_state
+from resume_hooks.archive.vault.lookup import list_earlier_states, select_earlier_state
 from resume_hooks.archive.vault.packs import verify_archived
 from resume_hooks.maintenance import doctor
 from resume_hooks.paths import Where
@@ -213,8 +213,8 @@ def test_a_file_that_was_begun_anew(config_home: ConfigHome) -> None:
     archive_session(session_file(found.path), config_home.where)
     kept = archived(config_home)
     assert [
-        kept_files(session_at_state(kept, each), config_home)[kept.place]
-        for each in earlier_states(kept)
+        kept_files(select_earlier_state(kept, each), config_home)[kept.place]
+        for each in list_earlier_states(kept)
     ] == [before]
 
 
@@ -407,7 +407,7 @@ def test_where_no_link_can_be_made(
 
     monkeypatch.setattr(os, "link", refuse)
     look(config_home)
-    assert (len(tried), links(config_home)) == (hold_sessions.MOST_REFUSED, {})
+    assert (len(tried), links(config_home)) == (hold_sessions.MAX_REFUSED_LINKS, {})
     said = [each.detail for each in doctor.check_installation(CWD) if each.code == "vault-unheld"]
     assert len(said) == 1
     assert "120 sessions not held" in said[0]
@@ -483,7 +483,7 @@ def test_what_is_written_while_it_is_archived_stays_held(
 def test_a_verb_finds_what_was_lost_just_now(config_home: ConfigHome) -> None:
     """It links nothing, and looks at nothing where nothing is held."""
     found, other = session(config_home), session(config_home, 2)
-    hold_sessions.archive_lost(config_home.where)
+    hold_sessions.archive_lost_sessions(config_home.where)
     assert not os.path.lexists(held_links.links_folder(config_home.where))
     look(config_home)
     Path(found.path).unlink()
@@ -493,7 +493,7 @@ def test_a_verb_finds_what_was_lost_just_now(config_home: ConfigHome) -> None:
         os.path.basename(other.path),
     )
     other_link.unlink()
-    hold_sessions.archive_lost(config_home.where)
+    hold_sessions.archive_lost_sessions(config_home.where)
     assert archived(config_home).complete
     assert not other_link.exists()
 
@@ -518,7 +518,7 @@ def test_nothing_is_followed_out_of_the_folder(config_home: ConfigHome) -> None:
     top.symlink_to(outside)
     with pytest.raises(OSError, match="symbolic link"):
         look(config_home)
-    hold_sessions.archive_lost(config_home.where)
+    hold_sessions.archive_lost_sessions(config_home.where)
     held_links.remove_links(found.path, config_home.where)
     top.unlink()
     top.mkdir(mode=0o700)
@@ -542,7 +542,7 @@ def test_where_no_link_can_be_made_any_more_the_last_ones_stay(
     held_now = links(config_home)
     Path(found.path).unlink()
     with monkeypatch.context() as patch:
-        patch.setattr(hold_sessions, "why_no_links", lambda _: "no links are made here")
+        patch.setattr(hold_sessions, "reason_against_links", lambda _: "no links are made here")
         look(config_home)
         assert links(config_home).keys() == held_now.keys()
     look(config_home)

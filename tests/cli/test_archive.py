@@ -117,7 +117,7 @@ def test_verify_finds_what_is_damaged_in_the_trash(
     """A restore that fails over it sends people here."""
     cli("delete", SESSION, "--yes")
     trash.pack_deleted(config_home.where, lambda: False)
-    (entry,) = trash.all_deleted(config_home.where)
+    (entry,) = trash.list_deleted(config_home.where)
     pack = Path(entry.folder, entry.transcript.where)
     pack.write_bytes(pack.read_bytes()[:50])
     assert b"archive --verify" in cli("restore", SESSION).stderr

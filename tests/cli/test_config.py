@@ -65,10 +65,10 @@ def test_vault_says_what_waits_and_what_goes(
     state = Path(config_home.where.state)
     hold_sessions.hold_sessions(config_home.where, lambda: False)
     (state / "pending").mkdir()
-    (state / permission.CAN_ASK).touch()
+    (state / permission.CAN_ASK_NOTE).touch()
     assert "5 days after the first" in document("config", "vault")["warnings"][0]
     assert "5 days after the first" in document("config")["warnings"][0]
-    (state / permission.WAITING).touch()
+    (state / permission.WAITING_NOTE).touch()
     soon = clock.format_minute(clock.from_epoch(time.time() + 5 * clock.DAY))[:10]
     assert f"they are made from {soon}" in document("config", "vault")["warnings"][0]
     findings = json.loads(cli("doctor", "--json").stdout)["data"]["findings"]

@@ -28,7 +28,7 @@ from resume_hooks.derive.untrim import read_trimmed
 from resume_hooks.errors import NothingToHandOff, NothingToTrim
 from resume_hooks.paths import Where
 from resume_hooks.reading.digest.build import digest_of
-from resume_hooks.reading.outline import outline
+from resume_hooks.reading.outline import make_outline
 from resume_hooks.search.engine import search_index
 from resume_hooks.search.scope import Scope
 from resume_hooks.sessions.locate import session_file
@@ -230,7 +230,9 @@ def test_each_turn_counts_once(begun: Path | None, steps: list[str]) -> None:
         whole = results(client.path, live=False)
         client.play(steps)
         sessions = [session_file(path) for path in client.sessions()]
-        outlines = [Counter(turn.first_words for turn in outline(one).turns) for one in sessions]
+        outlines = [
+            Counter(turn.first_words for turn in make_outline(one).turns) for one in sessions
+        ]
         assert all(max(each[text] for text in client.typed) <= 1 for each in outlines)
         assert all(any(text in each for each in outlines) for text in client.typed)
         hits = search_index(['"take step"'], Scope(role="user"), client.where, most=50).hits

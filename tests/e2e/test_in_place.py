@@ -17,7 +17,7 @@ from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.untrim import read_trimmed
 from resume_hooks.maintenance.fsck.diagnose import examine_session
 from resume_hooks.paths import Where
-from resume_hooks.reading.outline import outline
+from resume_hooks.reading.outline import make_outline
 from resume_hooks.search.index.changes import ReadJob
 from resume_hooks.search.index.postings import RECORDS
 from resume_hooks.search.index.read_transcript import read_parts
@@ -239,7 +239,7 @@ def test_trimmed_again_and_again_between_compactions(tui: Tui, plugin: Path) -> 
         tui.wait_for(rf"Step {steps} is done(.*\n)*.*tokens before, about")
         tui.wait_idle()
     (session,) = tui.home.sessions()
-    turns = outline(locate.session_file(str(session))).turns
+    turns = make_outline(locate.session_file(str(session))).turns
     assert [turn.first_words for turn in turns] == [
         f"take step {step}" for step in range(1, steps + 1)
     ]
@@ -262,11 +262,11 @@ def test_trimmed_again_and_again_between_compactions(tui: Tui, plugin: Path) -> 
 
 def assert_counted_once(session: Path, before: bytes, where: Where) -> None:
     """What stands in the file a second time is no turn, no hit and no request of its own."""
-    turns = outline(locate.session_file(str(session))).turns
+    turns = make_outline(locate.session_file(str(session))).turns
     twin = session.with_name(f"{PARENT[:-1]}2.jsonl")
     twin.write_bytes(before)
     assert [turn.first_words for turn in turns] == [
-        *(turn.first_words for turn in outline(locate.session_file(str(twin))).turns), GO_ON,
+        *(turn.first_words for turn in make_outline(locate.session_file(str(twin))).turns), GO_ON,
     ]  # fmt: skip
     twin.unlink()
     parts = filter(None, read_parts(ReadJob(str(session), subagent=False)))

@@ -13,7 +13,7 @@ from resume_hooks.derive import untrim
 from resume_hooks.derive.child.write import write_child
 from resume_hooks.derive.untrim import read_trimmed
 from resume_hooks.reading.digest.build import digest_of
-from resume_hooks.reading.outline import outline
+from resume_hooks.reading.outline import make_outline
 from resume_hooks.search.engine import search_index
 from resume_hooks.search.scope import Scope
 from resume_hooks.sessions.locate import session_file
@@ -158,7 +158,7 @@ def test_each_turn_counts_once(home: ClientHome, api: MockApi, tmp_path: Path, s
     played.tui.close()
     where = home.where
     sessions = [session_file(str(path)) for path in home.sessions()]
-    outlines = [Counter(turn.first_words for turn in outline(one).turns) for one in sessions]
+    outlines = [Counter(turn.first_words for turn in make_outline(one).turns) for one in sessions]
     assert all(max((each[text] for text in typed), default=0) <= 1 for each in outlines), steps
     assert all(any(text in each for each in outlines) for text in typed), steps
     for text in typed:

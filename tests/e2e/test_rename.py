@@ -23,7 +23,7 @@ DAY_AGO = time.time() - 24 * 60 * 60
 def found(locator: str, home: ClientHome) -> ArchivedSession:
     """What the trash holds."""
     where = home.where
-    return lookup.find_archived(locator, where, trash.all_deleted(where))
+    return lookup.find_archived(locator, where, trash.list_deleted(where))
 
 
 def spoken_in(

@@ -155,9 +155,9 @@ def test_an_ancestor_by_clear_is_kept_by_the_next_hook(config_home: ConfigHome) 
     aged(config_home, 1, 0)
     end = {"session_id": session_id(1), "hook_event_name": "SessionEnd", "reason": "clear"}
     assert handle_session_event(end) == b""
-    assert pending.pending_ids(Where()) == [session_id(1)]
+    assert pending.list_pending(Where()) == [session_id(1)]
     background.archive_in_background(start(config_home, "clear"))
-    assert (pending.pending_ids(Where()), archived_ids(config_home.where)) == ([], [session_id(1)])
+    assert (pending.list_pending(Where()), archived_ids(config_home.where)) == ([], [session_id(1)])
 
 
 def test_once_a_day_ancestors_are_looked_for(

@@ -37,7 +37,7 @@ SOON, DUE = 25, 31  # days
 @pytest.fixture
 def asking(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> ConfigHome:
     """A config home in which a client was started that can ask."""
-    path = Path(config_home.where.state, permission.CAN_ASK)
+    path = Path(config_home.where.state, permission.CAN_ASK_NOTE)
     path.parent.mkdir(parents=True, mode=0o700)
     path.parent.parent.chmod(0o700)
     path.touch()
@@ -107,7 +107,7 @@ def test_what_a_verb_is_asked_for_does_not_wait(asking: ConfigHome) -> None:
     os.unlink(session.path)
     start(asking)
     assert archived_ids(asking.where) == []
-    hold_sessions.archive_lost(asking.where)
+    hold_sessions.archive_lost_sessions(asking.where)
     assert archived_ids(asking.where) == [session.session_id]
 
 
@@ -119,7 +119,7 @@ def test_copies_wait_for_five_days(asking: ConfigHome, monkeypatch: pytest.Monke
     monkeypatch.setattr(time, "time", lambda: later)
     assert said(asking) == ""
     assert start(asking) == 1
-    assert "vault off" in permission.first_archive_line(asking.where)
+    assert "vault off" in permission.describe_first_archive(asking.where)
 
 
 def test_a_no_lets_go(asking: ConfigHome) -> None:
@@ -144,13 +144,13 @@ def test_it_is_told_where_that_is_open(asking: ConfigHome, settled: str) -> None
         "resume-hooks config vault on; to keep none: resume-hooks config vault off"
     )
     assert settings.load_settings(asking.where)["vault"].source == "default"
-    os.unlink(os.path.join(asking.where.state, permission.ASKED))
+    os.unlink(os.path.join(asking.where.state, permission.ASKED_NOTE))
     if settled == "told":
-        Path(asking.where.state, permission.STAMP).touch()
+        Path(asking.where.state, permission.INFORMED_NOTE).touch()
     elif settled == "chosen":
         decide(asking, "7G")
     else:
-        os.unlink(os.path.join(asking.where.state, permission.CAN_ASK))
+        os.unlink(os.path.join(asking.where.state, permission.CAN_ASK_NOTE))
     assert said(asking) == ""
     assert start(asking) == 1
 
@@ -166,8 +166,8 @@ def test_an_employer_has_decided(asking: ConfigHome, monkeypatch: pytest.MonkeyP
 
 def test_the_notice_is_not_said_while_copies_wait(asking: ConfigHome) -> None:
     """It speaks of copies that were made."""
-    assert permission.first_archive_line(asking.where) == ""
-    assert permission.is_open(asking.where)
+    assert permission.describe_first_archive(asking.where) == ""
+    assert permission.is_notice_due(asking.where)
     decide(asking, "on")
     assert settings.load_settings(asking.where)["vault"] == ("20G", "file")
-    assert not permission.is_open(asking.where)
+    assert not permission.is_notice_due(asking.where)

@@ -6,16 +6,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resume_hooks.reading.char_budget import (
-    CUT,
     CUT_HINT,
+    CUT_SIGN,
     TextPiece,
     cut_lines,
     cut_piece,
-    fit,
-    fit_ends,
+    divide_room,
+    find_page_end,
+    fit_both_ends,
+    fit_pieces,
     indent_text,
-    page_end,
-    shares,
 )
 from resume_hooks.system.text import format_count
 
@@ -41,9 +41,9 @@ def gap(first: int, last: int) -> str:
 @given(PIECES, st.integers(1, 5_000))
 def test_the_budget_holds(pieces: list[TextPiece], limit: int) -> None:
     """Whatever the pieces are, with the last line feed; and what fits whole is whole."""
-    text = fit("opening", pieces, limit, gap)
+    text = fit_pieces("opening", pieces, limit, gap)
     assert len(text) < limit
-    whole = fit("opening", pieces, 0, gap)
+    whole = fit_pieces("opening", pieces, 0, gap)
     if len(whole) < limit:
         assert text == whole
 
@@ -51,7 +51,7 @@ def test_the_budget_holds(pieces: list[TextPiece], limit: int) -> None:
 @given(st.lists(st.text("xyz", min_size=1, max_size=80), max_size=60), st.integers(1, 3_000))
 def test_both_ends(blocks: list[str], limit: int) -> None:
     """Lines that do not fit go from the middle, each counted once."""
-    text = fit_ends("opening", blocks, limit, gap)
+    text = fit_both_ends("opening", blocks, limit, gap)
     assert len(text) < limit
     lines = text.split("\n")[1:]
     told = [line for line in lines if line.startswith("…") and line.endswith("out")]
@@ -66,7 +66,7 @@ def test_both_ends(blocks: list[str], limit: int) -> None:
 def test_fair_shares(rows: list[tuple[int, int]], room: int) -> None:
     """Nobody gets more than it needs, all of them no more than there is, and nothing is wasted."""
     sizes, weights = [size for size, _ in rows], [weight for _, weight in rows]
-    given_ = shares(sizes, weights, room)
+    given_ = divide_room(sizes, weights, room)
     assert all(got <= size for got, size in zip(given_, sizes, strict=True))
     assert sum(given_) <= room
     assert sum(given_) >= min(sum(sizes), room) - len(rows)
@@ -81,7 +81,7 @@ def test_a_huge_result_crowds_out_nothing() -> None:
         TextPiece(f"r:{number}", indent_text("said " * 40), f"read r:{number}", voice=True)
         for number in (1, 3)
     ]
-    text = fit("opening", [voices[0], result, voices[1]], 2_000, gap)
+    text = fit_pieces("opening", [voices[0], result, voices[1]], 2_000, gap)
     assert text.count("said") == 80
     assert "more characters: read r:2\n" in text
     assert "begin" in text
@@ -95,7 +95,7 @@ def test_voices_come_first() -> None:
         TextPiece(f"r:{place}", indent_text("x" * 300), "read", voice=place in {0, 99})
         for place in range(100)
     ]
-    lines = fit("opening", pieces, 1_500, gap).split("\n")
+    lines = fit_pieces("opening", pieces, 1_500, gap).split("\n")
     heads = [line for line in lines if line.startswith("r:")]
     assert heads[0] == "r:0"
     assert heads[-1] == "r:99"
@@ -129,21 +129,23 @@ def test_a_cut_line_says_so(text: str, limit: int) -> None:
     elif limit > 50:
         assert shown.endswith(CUT_HINT)
     elif limit > 1:
-        assert CUT in shown
+        assert CUT_SIGN in shown
 
 
 def test_a_budget_below_the_opening() -> None:
     """The opening is cut with a sign, whatever would have followed it."""
     opening = "resume-hooks read: Title · 11111111 · turn 12 of 40 · evidence"
     piece = TextPiece("h", indent_text("body"), "resume-hooks read r:1", voice=True)
-    assert fit(opening, [piece], 50, gap) == "resume-hooks read: Title · 1111111… --max-chars 0"
-    assert fit_ends(opening, ["block"], 20, gap) == "resume-hooks read:…"
+    assert (
+        fit_pieces(opening, [piece], 50, gap) == "resume-hooks read: Title · 1111111… --max-chars 0"
+    )
+    assert fit_both_ends(opening, ["block"], 20, gap) == "resume-hooks read:…"
 
 
 def test_a_long_command_of_a_gap() -> None:
     """It has the room it takes, however long the path in it is."""
     command = "resume-hooks outline " + "/long" * 100
-    text = fit_ends(
+    text = fit_both_ends(
         "opening",
         ["block"] * 400,
         1_000,
@@ -181,17 +183,17 @@ def test_pages_hold_all_of_a_text(text: str, limit: int) -> None:
     """
     pages, start = [], 0
     while start < len(text):
-        end = page_end(text, start, limit)
+        end = find_page_end(text, start, limit)
         pages.append(text[start:end])
         assert 0 < end - start <= limit
         start = end
     assert "".join(pages) == text
-    assert page_end(text, 0, 0) == len(text)
+    assert find_page_end(text, 0, 0) == len(text)
 
 
 def test_where_a_page_ends() -> None:
     """Before a line at the margin, else after a line, and within one where that would leave half a page empty."""
     text = "USER :1\n  a\n  b\nUSER :2\n  c\n  d\n  e\n"
-    assert text[: page_end(text, 0, 30)] == "USER :1\n  a\n  b\n"
-    assert text[: page_end(text, 0, 15)] == "USER :1\n  a\n"
-    assert page_end("x" * 50 + "\n" + "y" * 50, 0, 20) == 20
+    assert text[: find_page_end(text, 0, 30)] == "USER :1\n  a\n  b\n"
+    assert text[: find_page_end(text, 0, 15)] == "USER :1\n  a\n"
+    assert find_page_end("x" * 50 + "\n" + "y" * 50, 0, 20) == 20

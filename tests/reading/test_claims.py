@@ -8,21 +8,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resume_hooks.reading.summary_check import ANY, claims_of, words_of_text
+from resume_hooks.reading.summary_check import ANY_WORD, find_claims, split_text
 
 
 def shown(sentence: str) -> list[str]:
     """What a sentence claims, each thing once."""
-    return list(dict.fromkeys(claim.shown for claim in claims_of(sentence)))
+    return list(dict.fromkeys(claim.shown for claim in find_claims(sentence)))
 
 
 def holds(sentence: str, text: str) -> bool:
     """Whether a text has all that a sentence claims, which is something."""
     low = text.lower().encode()
-    claims = claims_of(sentence)
+    claims = find_claims(sentence)
     assert claims
     return all(
-        {*claim.words} & {ANY, *words_of_text(text)}
+        {*claim.words} & {ANY_WORD, *split_text(text)}
         and (claim.pattern is None or claim.pattern.search(low))
         for claim in claims
     )
@@ -94,9 +94,9 @@ def test_what_is_not_the_same(sentence: str, text: str) -> None:
 @given(st.text(max_size=300))
 def test_any_text(sentence: str) -> None:
     """Whatever it holds: every claim is found in the sentence that makes it, as far as its words go."""
-    words = {*words_of_text(sentence)}
-    for claim in claims_of(sentence):
-        assert {*claim.words} & {ANY, *words}
+    words = {*split_text(sentence)}
+    for claim in find_claims(sentence):
+        assert {*claim.words} & {ANY_WORD, *words}
         assert claim.shown
 
 
@@ -106,5 +106,5 @@ def test_any_text(sentence: str) -> None:
 def test_hostile_sentences_take_no_time(piece: str) -> None:
     """As long as no summary of ours may be, of what makes a regular expression slow."""
     begun = time.perf_counter()
-    claims_of(piece * (16_000 // len(piece)))
+    find_claims(piece * (16_000 // len(piece)))
     assert time.perf_counter() - begun < 2

@@ -15,9 +15,9 @@ from resume_hooks.reading.outline import (
     COMPACTED,
     LIVE,
     Outline,
-    first_words,
-    outline,
-    outline_text,
+    extract_first_words,
+    format_outline,
+    make_outline,
 )
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.locate import resolve_transcript
@@ -55,7 +55,7 @@ NAMES = TranscriptNames(SESSION, SESSION[:8])
 
 def outlined(folder: Path, lines: list[Record | bytes]) -> Outline:
     """The outline of a session of these records."""
-    return outline(locate.session_file(write_session(folder, SESSION, lines)))
+    return make_outline(locate.session_file(write_session(folder, SESSION, lines)))
 
 
 def worked() -> list[Record | bytes]:
@@ -152,7 +152,7 @@ def test_a_trim_in_place(tmp_path: Path) -> None:
     ]
     found = outlined(tmp_path, lines)
     assert [one.trigger for one in found.compactions] == ["trim"]
-    shown = outline_text(found, found.turns, NAMES, 0)
+    shown = format_outline(found, found.turns, NAMES, 0)
     assert " · trimmed · " in shown
     assert "-- trimmed in place · " in shown
     assert "compacted" not in shown
@@ -181,7 +181,7 @@ def test_a_compaction_that_an_answer_passed(tmp_path: Path) -> None:
     ]
     found = outlined(tmp_path, lines)
     assert [one.abandoned for one in found.compactions] == [True]
-    assert "abandoned branch, not sent" in outline_text(found, found.turns, NAMES, 0)
+    assert "abandoned branch, not sent" in format_outline(found, found.turns, NAMES, 0)
 
 
 def test_a_branch_that_was_left(tmp_path: Path) -> None:
@@ -254,10 +254,10 @@ def test_subagents(config_home: ConfigHome) -> None:
     ]
     for name in ("agent-a1", "agent-b2"):
         (own / f"{name}.jsonl").write_bytes(session_bytes(side))
-    known, other = outline(locate.session_file(path)).subagents
+    known, other = make_outline(locate.session_file(path)).subagents
     assert (known.name, known.task, known.turn, known.records) == ("agent-b2", "look", 1, 2)
     assert (other.name, other.task, other.turn) == ("agent-a1", "look around", None)
-    found = outline(resolve_transcript(f"{SESSION}/agent-b2", CWD, config_home.where))
+    found = make_outline(resolve_transcript(f"{SESSION}/agent-b2", CWD, config_home.where))
     (turn,) = found.turns
     assert (found.title, turn.tools, turn.tokens, turn.place) == (
         "look around",
@@ -284,7 +284,7 @@ def test_subagents(config_home: ConfigHome) -> None:
 )
 def test_first_words(content: str | list[Record], words: str) -> None:
     """What a person wrote, without what the client put around it, in one harmless line."""
-    assert first_words(user(content, uuid="u")) == words
+    assert extract_first_words(user(content, uuid="u")) == words
 
 
 def many(folder: Path, turns: int) -> Outline:
@@ -301,7 +301,7 @@ def many(folder: Path, turns: int) -> Outline:
 def test_too_long_an_outline(tmp_path: Path) -> None:
     """Both ends stay, and the words that show the rest are right."""
     found = many(tmp_path, 200)
-    text = outline_text(found, found.turns, NAMES, 2_000)
+    text = format_outline(found, found.turns, NAMES, 2_000)
     lines = text.split("\n")
     (gap,) = [line for line in lines if line.startswith("…")]
     told = re.fullmatch(
@@ -321,7 +321,7 @@ def test_turns_of_a_file_left_out(tmp_path: Path) -> None:
     One turn is no span.
     """
     found = many(tmp_path, 200)
-    text = outline_text(found, found.turns, NAMES, 2_000, "a dir/it's.py")
+    text = format_outline(found, found.turns, NAMES, 2_000, "a dir/it's.py")
     (gap,) = [line for line in text.split("\n") if line.startswith("…")]
     *command, _, _, option, path = shlex.split(gap.partition(": ")[2])
     assert command == ["resume-hooks", "outline", "11111111"]
@@ -331,7 +331,7 @@ def test_turns_of_a_file_left_out(tmp_path: Path) -> None:
 def test_one_of_each(tmp_path: Path) -> None:
     """What there is one of takes no s."""
     found = outlined(tmp_path, [user("go", uuid="u")])
-    numbers = outline_text(found, found.turns, NAMES, 0).split("\n")[1]
+    numbers = format_outline(found, found.turns, NAMES, 0).split("\n")[1]
     assert numbers.startswith("1 turn · ")
     assert ", 1 record · " in numbers
 
@@ -344,7 +344,7 @@ OUTLINES: list[Outline] = []
 def test_the_budget_holds(limit: int) -> None:
     """Any budget, the notice included."""
     found = OUTLINES[0]
-    assert len(outline_text(found, found.turns, NAMES, limit)) < limit
+    assert len(format_outline(found, found.turns, NAMES, limit)) < limit
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -356,13 +356,13 @@ def _one_outline(tmp_path_factory: pytest.TempPathFactory) -> None:
 def test_every_real_session(config_home: ConfigHome, real_session: RealSession) -> None:
     """Outlined whole: as many turns as prompts, every reference leads to a record, sub-agents have outlines too."""
     session, file = real_session.file, real_session.path
-    found = outline(session)
+    found = make_outline(session)
     rows = map(records.parse, real_session.lines)
     prompts = [number for number, record in enumerate(rows) if record and opens_turn(record)]
     assert [turn.line for turn in found.turns if turn.number] == prompts
     assert [turn.number for turn in found.turns if turn.number] == list(range(1, len(prompts) + 1))
     names = names_of(session, config_home.where)
-    text = outline_text(found, found.turns, names, 0)
+    text = format_outline(found, found.turns, names, 0)
     entries = RecordLines(str(file), session.session_id)
     references = re.findall(rf"{re.escape(str(file))}:(\d+)", text)
     assert len(references) >= len(found.turns)
@@ -370,7 +370,9 @@ def test_every_real_session(config_home: ConfigHome, real_session: RealSession) 
         assert line_of_reference(parse_reference(f"{file}:{number}"), entries).record() is not None
     for agent in found.subagents:
         assert (
-            outline(resolve_transcript(f"{names.full}/{agent.name}", "/", config_home.where)).lines
+            make_outline(
+                resolve_transcript(f"{names.full}/{agent.name}", "/", config_home.where)
+            ).lines
             == agent.records
         )
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resume_hooks.errors import UsageError
-from resume_hooks.reading.passages import around, page, says_something
+from resume_hooks.reading.passages import has_content, read_around, read_page
 from resume_hooks.sessions.record_references import (
     RecordLines,
     Reference,
@@ -45,7 +45,7 @@ def walked(entries: RecordLines, limit: int) -> list[int]:
     lines: list[int] = []
     before = None
     while True:
-        found = page(entries, NAMES, before, limit)
+        found = read_page(entries, NAMES, before, limit)
         numbers = [entries.with_number(one.entry).number for one in found.passages]
         assert {one.entry.number for one in found.passages} <= {-1}
         assert len(numbers) <= limit
@@ -88,28 +88,28 @@ def test_every_event_once(limit: int) -> None:
 def test_every_real_session(real_session: RealSession) -> None:
     """The same of real sessions."""
     rows = map(records.parse, real_session.lines)
-    there = [number for number, record in enumerate(rows) if record and says_something(record)]
+    there = [number for number, record in enumerate(rows) if record and has_content(record)]
     assert walked(RecordLines(str(real_session.path), SESSION), 250) == there
 
 
 def test_an_empty_page(tmp_path: Path) -> None:
     """Nothing stands before the first record, and in a file of bookkeeping nothing at all."""
     entries = RecordLines(write_session(tmp_path, SESSION, [custom_title("x")]), SESSION)
-    assert page(entries, NAMES, None, 5) == ([], False)
-    assert page(MIXED[0], NAMES, MIXED[0].at(0), 5) == ([], False)
+    assert read_page(entries, NAMES, None, 5) == ([], False)
+    assert read_page(MIXED[0], NAMES, MIXED[0].at(0), 5) == ([], False)
     empty = tmp_path / "empty.jsonl"
     empty.write_bytes(b"")
-    assert page(RecordLines(str(empty), SESSION), NAMES, None, 5) == ([], False)
+    assert read_page(RecordLines(str(empty), SESSION), NAMES, None, 5) == ([], False)
 
 
 def test_around(tmp_path: Path) -> None:
     """So many before and after as say something; what the client added comes along, uncounted."""
     eighth, first = (place_of(Reference(SESSION, number), MIXED[0]) for number in (8, 0))
-    earlier, later = around(MIXED[0], NAMES, eighth, 3, 2)
+    earlier, later = read_around(MIXED[0], NAMES, eighth, 3, 2)
     assert [one.entry.number for one in earlier] == [1, 2, 6, 7]
     assert [one.entry.number for one in later] == [9, 10]
     assert [one.added for one in earlier] == [False, False, False, True]
-    assert around(MIXED[0], NAMES, first, 3, 0) == ([], [])
+    assert read_around(MIXED[0], NAMES, first, 3, 0) == ([], [])
 
 
 def test_the_call_of_a_result(tmp_path: Path) -> None:
@@ -119,19 +119,19 @@ def test_the_call_of_a_result(tmp_path: Path) -> None:
         tool_result("c", "x", uuid="u", parent="a"),
     ]
     entries = RecordLines(write_session(tmp_path, SESSION, lines), SESSION)
-    (only,) = page(entries, NAMES, None, 1).passages
+    (only,) = read_page(entries, NAMES, None, 1).passages
     assert only.speaker == "result of Bash ls"
 
 
 def test_a_call_that_is_far_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Looked for within reach, not through the whole file: what lies beyond is shown without its name."""
-    monkeypatch.setattr("resume_hooks.reading.render.LOOKED_BACK", 1_000)
+    monkeypatch.setattr("resume_hooks.reading.render.MAX_BACK_BYTES", 1_000)
     between: list[Record | bytes] = [user("x" * 600, uuid=f"u{n}") for n in range(3)]
     asking = tool_use("c", uuid="a", parent=None, name="Bash", tool_input={"command": "ls"})
     for count, speaker in ((1, "result of Bash ls"), (3, "result")):
         lines = [asking, *between[:count], tool_result("c", "x", uuid="u", parent="a")]
         entries = RecordLines(write_session(tmp_path, session_id(count), lines), SESSION)
-        (only,) = page(entries, NAMES, None, 1).passages
+        (only,) = read_page(entries, NAMES, None, 1).passages
         assert only.speaker == speaker
 
 
@@ -169,14 +169,14 @@ def test_growth_changes_no_page(
         there = [
             line.offset
             for line in lines_of(path)
-            if (record := records.parse(line.body)) and says_something(record)
+            if (record := records.parse(line.body)) and has_content(record)
         ]  # fmt: skip
-        found = page(first, NAMES, None, limit)
+        found = read_page(first, NAMES, None, limit)
         seen = [one.entry.offset for one in found.passages]
         while found.more:
             path.write_bytes(content[: data.draw(st.integers(first.size, len(content)))])
             now = RecordLines(str(path), SESSION)
-            found = page(
+            found = read_page(
                 now, NAMES, place_of(parse_reference(found.passages[0].word, SESSION), now), limit
             )
             seen = [one.entry.offset for one in found.passages] + seen
@@ -187,10 +187,12 @@ def test_a_rewrite_between_pages(tmp_path: Path) -> None:
     """A uuid leads to its record wherever that went; a record that went for good is told of."""
     path = Path(write_session(tmp_path, SESSION, WRITTEN[:4]))
     entries = RecordLines(str(path), SESSION)
-    second = page(entries, NAMES, None, 2).passages[0]
+    second = read_page(entries, NAMES, None, 2).passages[0]
     path.write_bytes(b"a longer line\n" + path.read_bytes())
     now = RecordLines(str(path), SESSION)
-    (only,) = page(now, NAMES, place_of(parse_reference(second.word, SESSION), now), 2).passages
+    (only,) = read_page(
+        now, NAMES, place_of(parse_reference(second.word, SESSION), now), 2
+    ).passages
     assert only.uuid == session_id(5)
     write_session(tmp_path, SESSION, WRITTEN[:1])
     with pytest.raises(UsageError, match=f"No record {session_id(6)} in "):
@@ -207,7 +209,7 @@ def test_a_long_line(tmp_path: Path) -> None:
         b"\xff" * 3_000_000,
     ]
     entries = RecordLines(write_session(tmp_path, SESSION, rows), SESSION)
-    found = page(entries, NAMES, None, 2)
+    found = read_page(entries, NAMES, None, 2)
     assert [one.characters for one in found.passages] == [5, 5_000_000]
 
 

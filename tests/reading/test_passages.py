@@ -7,9 +7,9 @@ import pytest
 from resume_hooks.reading.passages import (
     Passage,
     PassageFile,
-    passage,
-    says_something,
-    without_reminders,
+    has_content,
+    make_passage,
+    remove_reminders,
 )
 from resume_hooks.sessions.record_references import RecordLine, TranscriptNames
 from resume_hooks.transcripts.trimmable_pieces import ToolCall
@@ -36,7 +36,7 @@ REMINDER = "<system-reminder>be good</system-reminder>"
 
 def shown(record: Record, **rest: bool) -> Passage:
     """A record in line 3 as a passage."""
-    return passage(
+    return make_passage(
         record, RecordLine(SESSION, "/x.jsonl", 3, 0, 0), PassageFile(NAMES, **rest), CALLS, 7
     )
 
@@ -158,12 +158,12 @@ def test_hostile_heads() -> None:
 )
 def test_who_says_something(record: Record, there: bool) -> None:
     """Bookkeeping, logs, empty thinking and the client's small talk do not."""
-    assert says_something(record) is there
+    assert has_content(record) is there
 
 
 def test_reminders() -> None:
     """Taken out one by one; an unclosed one stays, and a hostile row of openings costs one walk."""
-    assert without_reminders(f"a{REMINDER}b{REMINDER}c") == "abc"
-    assert without_reminders("a<system-reminder>b") == "a<system-reminder>b"
+    assert remove_reminders(f"a{REMINDER}b{REMINDER}c") == "abc"
+    assert remove_reminders("a<system-reminder>b") == "a<system-reminder>b"
     hostile = "<system-reminder>" * 200_000
-    assert without_reminders(hostile) == hostile
+    assert remove_reminders(hostile) == hostile

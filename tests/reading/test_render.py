@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.reading.render import render, text_of
+from resume_hooks.reading.render import record_text, render_at
 from resume_hooks.sessions.record_references import RecordLines
 from tests.builders import (
     SESSION,
@@ -112,12 +112,12 @@ TABLE: dict[str, tuple[Record, str]] = {
 def test_what_is_shown(name: str) -> None:
     """Each kind in words; of images and documents what they are and how large."""
     record, shown = TABLE[name]
-    assert text_of(record) == shown
+    assert record_text(record) == shown
 
 
 def test_an_image_among_inputs() -> None:
     """Its encoding is never printed, wherever it stands."""
-    shown = text_of(assistant([call("c", "Send", image=PNG)], uuid="a"))
+    shown = record_text(assistant([call("c", "Send", image=PNG)], uuid="a"))
     assert shown == "[call of Send]\nimage: [image, png, 3.0 KB]"
 
 
@@ -126,7 +126,7 @@ def test_what_nests_without_end() -> None:
     deep: Record = {"x": "end"}
     for _ in range(5_000):
         deep = {"x": deep}
-    assert text_of(assistant([call("c", "Odd", **deep)], uuid="a")).endswith(".x: end")
+    assert record_text(assistant([call("c", "Odd", **deep)], uuid="a")).endswith(".x: end")
 
 
 def test_the_tool_of_a_result(tmp_path: Path) -> None:
@@ -143,7 +143,7 @@ def test_the_tool_of_a_result(tmp_path: Path) -> None:
     ]
     entries = RecordLines(write_session(tmp_path, SESSION, records), SESSION)
     asked, one, both, stray = (
-        render(record, entry)
+        render_at(record, entry)
         for n, record in enumerate(records)
         if (entry := entries.at(n)) is not None
     )

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.reading.digest.calls import latest_calls
-from resume_hooks.reading.outline import outline
-from resume_hooks.reading.render import rendering_of
+from resume_hooks.reading.outline import make_outline
+from resume_hooks.reading.render import render_record
 from resume_hooks.sessions.locate import session_file
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.script_calls import with_result
@@ -110,7 +110,7 @@ def test_an_outline_counts_what_a_script_did(config_home: ConfigHome) -> None:
     told = user(
         [result("repl-error-1", "boom", is_error=True)], uuid="e-out", parent="e", isVirtual=True
     )
-    (turn,) = outline(session_file(str(scripted(used, told).write(config_home)))).turns
+    (turn,) = make_outline(session_file(str(scripted(used, told).write(config_home)))).turns
     assert turn.tools == {"REPL": 1, "Read": 1, "Bash": 2, "Edit": 1}
     assert (turn.edited, turn.files, turn.failed) == ((NOTES,), (NOTES,), 1)
 
@@ -150,7 +150,7 @@ def test_what_a_tool_gave(gave: object, shown: str) -> None:
     """In words, where the result itself has none."""
     record = user([result("c", "")], uuid="u", toolUseResult=gave)
     assert records.result_text(records.results(with_result(record))[0]) == shown
-    assert rendering_of(record, {}).text == shown
+    assert render_record(record, {}).text == shown
 
 
 def test_a_text_of_a_results_own_stays() -> None:

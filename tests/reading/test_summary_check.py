@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resume_hooks.reading.summary_check import ABSENT, checked, texts_in
+from resume_hooks.reading.summary_check import ABSENT_TEXT, check_summary, read_texts
 from resume_hooks.sessions.lineage_block import CLOSING, OPENING
 from resume_hooks.transcripts.bookkeeping import FURTHER_PART
 from tests.builders import (
@@ -36,7 +36,7 @@ SAID = [
 
 def told(text: str) -> str:
     """A summary as it is told after the check."""
-    return checked(text, SAID).text
+    return check_summary(text, SAID).text
 
 
 @pytest.mark.parametrize(
@@ -47,11 +47,14 @@ def told(text: str) -> str:
         ("The cause was TabStop in `lexer.py`.", " (5e12a303:9)"),
         ("`pytest tests/test_parser.py -q`: 212 passed.", " (:1)"),
         ('The user said "keep the public names".', " (:0)"),
-        ("Mended src/printer.py.", f" [{ABSENT}: src/printer.py]"),
-        ("All 213 tests passed.", f" [{ABSENT}: 213]"),
-        ("`npm run lint --fix` is green.", f" [{ABSENT}: npm run lint --fix, npm, run]"),
-        ('They said: "Mend it. Drop all `tabs`!" and left', f" [{ABSENT}: Mend it Drop all tabs]"),
-        ('The user decided: "drop the public names".', f" [{ABSENT}: drop the public names]"),
+        ("Mended src/printer.py.", f" [{ABSENT_TEXT}: src/printer.py]"),
+        ("All 213 tests passed.", f" [{ABSENT_TEXT}: 213]"),
+        ("`npm run lint --fix` is green.", f" [{ABSENT_TEXT}: npm run lint --fix, npm, run]"),
+        (
+            'They said: "Mend it. Drop all `tabs`!" and left',
+            f" [{ABSENT_TEXT}: Mend it Drop all tabs]",
+        ),
+        ('The user decided: "drop the public names".', f" [{ABSENT_TEXT}: drop the public names]"),
         ("The work is nearly done.", ""),
         ("`old_name` went away.", ""),
         ("The `public` names are in TabStop.", ""),
@@ -68,14 +71,14 @@ def test_markdown_stays() -> None:
         "# Work on TabStopper\n\n- **Done.** Renamed `parse_line` to `parseRow`. Mended src/printer.py.\n"
         "1. See TabStop in `lexer.py`\n\n```\nTabStopper()\n```\n| TabStopper | 1 |\n"
     )
-    found = checked(text, SAID)
+    found = check_summary(text, SAID)
     assert found.text == (
         "# Work on TabStopper\n\n- **Done.** Renamed `parse_line` to `parseRow`. (:3) Mended src/printer.py. "
-        f"[{ABSENT}: src/printer.py]\n"
+        f"[{ABSENT_TEXT}: src/printer.py]\n"
         "1. See TabStop in `lexer.py` (5e12a303:9)\n\n```\nTabStopper()\n```\n| TabStopper | 1 |\n"
     )
     assert (found.sentences, found.tied, found.marked) == (4, 2, 1)
-    assert found.words == f"of 4 sentences 2 tied to records, 1 {ABSENT}"
+    assert found.words == f"of 4 sentences 2 tied to records, 1 {ABSENT_TEXT}"
 
 
 def test_references_that_stand_there() -> None:
@@ -85,24 +88,24 @@ def test_references_that_stand_there() -> None:
     """
     assert told("Renamed `parse_line`. (:1, :3)") == "Renamed `parse_line`. (:1, :3)"
     assert told("Renamed `parse_line`. (:1)") == "Renamed `parse_line`. (:1) (:3)"
-    assert checked("Renamed `parse_line`. (:3)", SAID).tied == 1
+    assert check_summary("Renamed `parse_line`. (:3)", SAID).tied == 1
 
 
 PIECES = st.sampled_from([
     "src/parser.py", "`parse_line()`", "`x y z`", "212", '"keep the public names"', '"a, b. C?"', "TabStop", "Foo.",
     "A", "bar!", '"', "`", "\u201c", "\u201d", "**", "(", ")", "(:3)", "[x]", "。", "-", "1.",
-    "\n", "\n- ", "```\n", " ", "# ", "| ", "é", "e.g.", f"[{ABSENT}: a]",
+    "\n", "\n- ", "```\n", " ", "# ", "| ", "é", "e.g.", f"[{ABSENT_TEXT}: a]",
 ])  # fmt: skip
 
 
 @given(st.one_of(st.lists(PIECES, max_size=30).map(" ".join), st.text(max_size=200)))
 def test_the_words_stay_and_a_second_check_adds_nothing(text: str) -> None:
     """What was added can be taken out again, and what was checked is left as it is, with the same counts."""
-    once = checked(text, SAID)
-    assert checked(once.text, SAID) == once
+    once = check_summary(text, SAID)
+    assert check_summary(once.text, SAID) == once
     letters = iter(once.text)
     assert all(letter in letters for letter in text)
-    added = re.escape(ABSENT)
+    added = re.escape(ABSENT_TEXT)
     assert len(re.sub(rf" (?:\[{added}[^\]]*\]|\([\w-]*:\d+\))", "", once.text)) <= len(text)
     assert once.tied + once.marked <= once.sentences
 
@@ -110,7 +113,7 @@ def test_the_words_stay_and_a_second_check_adds_nothing(text: str) -> None:
 def test_a_mark_stays_within_itself() -> None:
     """It names three claims at most, cut, without what would end it or a sentence."""
     found = told('He said "' + "go on. Then [stop] it! " * 20 + '" and `aa_b`, `bb_c`, `cc_d`.')
-    (mark,) = re.findall(rf"\[{ABSENT}: ([^\]]*)\]", found)
+    (mark,) = re.findall(rf"\[{ABSENT_TEXT}: ([^\]]*)\]", found)
     assert mark.count(", ") == 2
     assert len(mark) < 200
     assert not re.search(r"[.!?\[](?:\s|$)", mark.replace("[stop", ""))
@@ -136,7 +139,7 @@ def test_what_is_said_in_a_transcript(tmp_path: Path) -> None:
         custom_title("SecretPlan"),
         user(command, uuid="f", parent="e"),
     ]
-    found = list(texts_in(write_session(tmp_path, SESSION, records), "11111111"))
+    found = list(read_texts(write_session(tmp_path, SESSION, records), "11111111"))
     assert [ref for ref, _ in found] == ["11111111:0", "11111111:1", "11111111:2", "", "11111111:7"]
     assert "make all" in found[1][1]
     assert found[3][1] == "as it was"
@@ -150,5 +153,5 @@ def test_what_is_said_in_a_transcript(tmp_path: Path) -> None:
 def test_hostile_summaries_take_no_time(piece: str) -> None:
     """Longer than any of ours, on one line."""
     begun = time.perf_counter()
-    checked(piece * (16_000 // len(piece)), SAID)
+    check_summary(piece * (16_000 // len(piece)), SAID)
     assert time.perf_counter() - begun < 2

@@ -18,7 +18,7 @@ import pytest
 from claude_agent_sdk import get_session_messages, get_subagent_messages, list_subagents
 
 from resume_hooks.paths import session_id_from_path
-from resume_hooks.reading.passages import page, says_something
+from resume_hooks.reading.passages import has_content, read_page
 from resume_hooks.sessions.record_references import RecordLines, TranscriptNames
 from resume_hooks.sessions.transcript_files import subagents_of
 from resume_hooks.transcripts import records
@@ -156,10 +156,10 @@ def test_every_real_session(project: Path) -> None:
 def events(path: Path, limit: int) -> list[str]:
     """The uuids on our pages, walked from the end, put together."""
     entries = RecordLines(str(path), SESSION)
-    found = page(entries, NAMES, None, limit)
+    found = read_page(entries, NAMES, None, limit)
     uuids = [one.uuid for one in found.passages]
     while found.more:
-        found = page(entries, NAMES, found.passages[0].entry, limit)
+        found = read_page(entries, NAMES, found.passages[0].entry, limit)
         uuids = [one.uuid for one in found.passages] + uuids
     return uuids
 
@@ -168,7 +168,7 @@ def said(path: Path) -> list[str]:
     """The records of a file that say something, by uuid, in its order."""
     with path.open("rb") as stream:
         rows: list[Record] = [
-            record for line in stream if (record := records.parse(line)) and says_something(record)
+            record for line in stream if (record := records.parse(line)) and has_content(record)
         ]
     return [records.string(record, "uuid") for record in rows]
 

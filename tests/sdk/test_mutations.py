@@ -118,7 +118,7 @@ def test_deleted_and_restored_sessions_are_listed_as_before(copies: Home) -> Non
     for path in paths[::2]:
         delete.move_to_trash(delete.plan_delete(locate.session_file(path), home.where), home.where)
     after_ours = listed(())
-    for entry in trash.all_deleted(home.where):
+    for entry in trash.list_deleted(home.where):
         restore.restore_session(restore.plan_restore(entry, home.where), home.where)
     assert {path: Path(path).read_bytes() for path in paths} == contents
     assert listed() == [
@@ -265,7 +265,7 @@ def test_difference_the_sdk_leaves_the_backups_and_deletes_for_good(
     )
     assert not backup.exists()
     restore.restore_session(
-        restore.plan_restore(trash.all_deleted(config_home.where)[0], config_home.where),
+        restore.plan_restore(trash.list_deleted(config_home.where)[0], config_home.where),
         config_home.where,
     )
     assert backup.read_bytes() == b"the user's"

@@ -14,31 +14,35 @@ import os
 from resume_hooks.paths import Where, read_json_object
 from resume_hooks.storage import removal, state_file
 
-MOST, LONGEST = 20, 40  # rules that are stored, and characters of one
-FILE = "data-rules.json"
+MAX_RULES, MAX_RULE_CHARACTERS = 20, 40  # rules that are stored, and characters of one
+RULES_FILE = "data-rules.json"
 
 
-def note_data_rules(told: object, where: Where) -> None:
+def store_data_rules(reported_rules: object, where: Where) -> None:
     """Store the rules that a client reports, ``[]`` for none; anything but a list is ignored.
 
     Raises OSError.
     """
-    if not isinstance(told, list):
+    if not isinstance(reported_rules, list):
         return
-    rules = [rule for rule in told if isinstance(rule, str) and rule.isprintable()][:MOST]
-    path = os.path.join(where.state, FILE)
-    if rules and rules != list(rules_in_force(where)):
+    rules = [rule for rule in reported_rules if isinstance(rule, str) and rule.isprintable()][
+        :MAX_RULES
+    ]
+    path = os.path.join(where.state, RULES_FILE)
+    if rules and rules != list(read_data_rules(where)):
         state_file.replace_state_file(
-            path, json.dumps({"rules": [rule[:LONGEST] for rule in rules]}).encode(), where
+            path,
+            json.dumps({"rules": [rule[:MAX_RULE_CHARACTERS] for rule in rules]}).encode(),
+            where,
         )
     elif not rules:
         with contextlib.suppress(FileNotFoundError):
             removal.remove_file(path, where.state)
 
 
-def rules_in_force(where: Where) -> tuple[str, ...]:
+def read_data_rules(where: Where) -> tuple[str, ...]:
     """Return the rules that the client last reported."""
-    rules = read_json_object(os.path.join(where.state, FILE)).get("rules")
+    rules = read_json_object(os.path.join(where.state, RULES_FILE)).get("rules")
     if isinstance(rules, list):
         return tuple(rule for rule in rules if isinstance(rule, str))
     return ()
@@ -46,7 +50,7 @@ def rules_in_force(where: Where) -> tuple[str, ...]:
 
 def reason_against_copies(where: Where) -> str:
     """Return the reason why nothing is copied, as the end of a sentence, or ``""`` without a rule."""
-    rules = ", ".join(rules_in_force(where))
+    rules = ", ".join(read_data_rules(where))
     if rules:
         return f"this account's data rules ({rules}) are in force, as Claude Code reported"
     return ""

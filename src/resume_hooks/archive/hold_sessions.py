@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from resume_hooks.archive.vault.permission import archiving_allowed, copies_must_wait
+from resume_hooks.archive.vault.permission import check_archiving_allowed, copies_must_wait
 from resume_hooks.clock import DAY
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.paths import (
@@ -42,17 +42,17 @@ from resume_hooks.storage.append_carryover import begins_with_copy
 if TYPE_CHECKING:
     from resume_hooks.archive.retention.archive_sessions import BackgroundArchiver
 
-MOST_REFUSED = 100
+MAX_REFUSED_LINKS = 100
 """The number of refused links after which we stop.
 
 A file system may refuse a single file for other reasons.
 """
 
-LIMIT = 2.0
+ARCHIVE_SECONDS = 2.0
 """Seconds after which a verb does not archive another session."""
 
 
-def why_no_links(where: Where) -> str:
+def reason_against_links(where: Where) -> str:
     """Return the reason why no session can be held here, as the end of a sentence, or ``""`` if links work."""
     if os.name == "nt":
         return "no links are made on Windows"
@@ -70,38 +70,38 @@ def hold_sessions(where: Where, is_over: Callable[[], bool]) -> None:
     Names are compared, and contents only of replaced files. If archiving is not allowed, all links
     are removed. Until the user has answered the question about archiving, nothing is archived.
     """
-    if _may_hold(where):
-        walk = _Walk(where, is_over, asked=False)
+    if _is_holding_allowed(where):
+        walk = _ProjectWalk(where, is_over, asked=False)
         make_private_folder(links_folder(where), where)
         for key in sorted(
-            {*_entries(links_folder(where)), *map(os.path.basename, all_project_folders(where))}
+            {*_list_folder(links_folder(where)), *map(os.path.basename, all_project_folders(where))}
         ):
             with contextlib.suppress(OSError):  # an unreadable folder stays unchanged
                 walk.hold_project(key, linking=True)
 
 
-def archive_lost(where: Where) -> None:
+def archive_lost_sessions(where: Where) -> None:
     """Archive the files that exist only as our links, within the time that a waiting user accepts."""
-    if os.path.isdir(links_folder(where)) and _may_hold(where):
-        until = time.monotonic() + LIMIT
-        walk = _Walk(where, lambda: time.monotonic() > until, asked=True)
-        for key in sorted(_entries(links_folder(where))):
+    if os.path.isdir(links_folder(where)) and _is_holding_allowed(where):
+        until = time.monotonic() + ARCHIVE_SECONDS
+        walk = _ProjectWalk(where, lambda: time.monotonic() > until, asked=True)
+        for key in sorted(_list_folder(links_folder(where))):
             with contextlib.suppress(OSError):
                 walk.hold_project(key, linking=False)
 
 
 def count_sessions_without_link(where: Where) -> int:
     """Count the sessions without a link that were last written at least a day ago."""
-    before, found = time.time() - DAY, 0
+    day_ago, count = time.time() - DAY, 0
     for project in all_project_folders(where):
-        ours = os.path.join(links_folder(where), os.path.basename(project))
-        for name, entry in _entries(project).items():
-            if is_session_file(entry.path) and entry.stat().st_mtime < before:
-                found += not is_same(entry.path, os.path.join(ours, name))
-    return found
+        link_folder = os.path.join(links_folder(where), os.path.basename(project))
+        for name, entry in _list_folder(project).items():
+            if is_session_file(entry.path) and entry.stat().st_mtime < day_ago:
+                count += not is_same(entry.path, os.path.join(link_folder, name))
+    return count
 
 
-def _may_hold(where: Where) -> bool:
+def _is_holding_allowed(where: Where) -> bool:
     """Check whether sessions are held.
 
     If archiving is not allowed, remove all links, but keep them if links are impossible here.
@@ -109,17 +109,17 @@ def _may_hold(where: Where) -> bool:
     Also keep them if only an environment variable forbids archiving, because it may be set for a
     single start.
     """
-    may = archiving_allowed(where)[0]
+    is_allowed = check_archiving_allowed(where)[0]
     if (
-        not may
-        and not archiving_allowed(without_setting_variables(where))[0]
+        not is_allowed
+        and not check_archiving_allowed(without_setting_variables(where))[0]
         and is_private_folder(links_folder(where), where)
     ):
         removal.remove_for_good(links_folder(where), where.state)
-    return may and not why_no_links(where)
+    return is_allowed and not reason_against_links(where)
 
 
-class _Walk:
+class _ProjectWalk:
     """Processes project folders.
 
     A session is archived from its links, as if they were the client's files.
@@ -137,105 +137,125 @@ class _Walk:
 
         Raises OSError.
         """
-        ours, theirs = (
+        link_folder, client_folder = (
             os.path.join(links_folder(self._where), key),
             os.path.join(self._where.projects, key),
         )
-        if os.path.islink(theirs) or (
-            os.path.lexists(ours) and not is_private_folder(ours, self._where)
+        if os.path.islink(client_folder) or (
+            os.path.lexists(link_folder) and not is_private_folder(link_folder, self._where)
         ):
             return
-        held, present = _entries(ours), _entries(theirs)
-        for name, entry in held.items():
+        links, client_files = _list_folder(link_folder), _list_folder(client_folder)
+        for name, entry in links.items():
             if self._is_over():
                 return
-            if session_id_from_path(name) and not _is_same_file(entry, present.get(name)):
-                self._mend_held(entry.path, os.path.join(theirs, name))
-        for name, entry in present.items() if linking else ():
+            if session_id_from_path(name) and not _is_same_file(entry, client_files.get(name)):
+                self._process_held_transcript(entry.path, os.path.join(client_folder, name))
+        for name, entry in client_files.items() if linking else ():
             if self._is_over():
                 return
             if session_id_from_path(name) and entry.is_file(follow_symlinks=False):
-                has_folder = _session_folder(name) in held or _session_folder(name) in present
-                self._hold(entry, os.path.join(ours, name), has_folder=has_folder)
-        for name, entry in held.items():
-            ends = (entry.path + TRANSCRIPT_SUFFIX, os.path.join(theirs, name + TRANSCRIPT_SUFFIX))
-            if is_session_id(name) and not any(map(os.path.lexists, ends)):
+                has_folder = (
+                    _folder_of_transcript(name) in links
+                    or _folder_of_transcript(name) in client_files
+                )
+                self._hold(entry, os.path.join(link_folder, name), has_folder=has_folder)
+        for name, entry in links.items():
+            transcript_paths = (
+                entry.path + TRANSCRIPT_SUFFIX,
+                os.path.join(client_folder, name + TRANSCRIPT_SUFFIX),
+            )
+            if is_session_id(name) and not any(map(os.path.lexists, transcript_paths)):
                 removal.remove_for_good(
                     entry.path, self._where.state
                 )  # left over from a completely deleted session
         with contextlib.suppress(OSError):
-            removal.remove_empty(ours, self._where.state)
+            removal.remove_empty(link_folder, self._where.state)
 
-    def _mend_held(self, ours: str, theirs: str) -> None:
+    def _process_held_transcript(self, link: str, client_file: str) -> None:
         """Process a held transcript whose name in the client's folder has another file, or none."""
-        status = os.lstat(ours)
-        if is_session_file(theirs):
-            if os.path.samestat(os.lstat(theirs), status):
+        status = os.lstat(link)
+        if is_session_file(client_file):
+            if os.path.samestat(os.lstat(client_file), status):
                 return  # some file systems list other inode numbers than ``stat`` returns
-            if status.st_nlink > 1 or _continues(theirs, ours) or self._archive_held(ours, theirs):
-                removal.remove_file(ours, self._where.state)
+            if (
+                status.st_nlink > 1
+                or _begins_with_old_file(client_file, link)
+                or self._archive_held(link, client_file)
+            ):
+                removal.remove_file(link, self._where.state)
         elif (
             status.st_nlink > 1
         ):  # it was moved: to another project, to our trash, or elsewhere by the user
-            session_id = session_id_from_path(ours) or ""
-            there = find_session(session_id, self._where)
-            if (there and is_same(there, ours)) or os.path.isdir(
+            session_id = session_id_from_path(link) or ""
+            current_path = find_session(session_id, self._where)
+            if (current_path and is_same(current_path, link)) or os.path.isdir(
                 os.path.join(self._where.state, TRASH, session_id)
             ):
-                _drop_links(ours, self._where)
-        elif self._archive_held(ours, theirs):
-            _drop_links(ours, self._where)
+                _drop_links(link, self._where)
+        elif self._archive_held(link, client_file):
+            _drop_links(link, self._where)
 
-    def _hold(self, entry: os.DirEntry[str], ours: str, *, has_folder: bool) -> None:
+    def _hold(self, entry: os.DirEntry[str], link: str, *, has_folder: bool) -> None:
         """Hold a session and the new files in its folder, and archive the files that its folder lost.
 
         Empty files of the client are ignored.
         """
-        if not os.path.lexists(ours):
+        if not os.path.lexists(link):
             if not entry.stat(follow_symlinks=False).st_size:
                 return
-            self._link_file(entry.path, ours)
+            self._link_file(entry.path, link)
         if has_folder:
-            lost = list(self._inside(_session_folder(ours), _session_folder(entry.path), MAX_DEPTH))
+            lost_files = list(
+                self._inside(
+                    _folder_of_transcript(link), _folder_of_transcript(entry.path), MAX_DEPTH
+                )
+            )
         else:
-            lost = []
-        if lost and self._archive_held(ours, entry.path):
-            for path in lost:
+            lost_files = []
+        if lost_files and self._archive_held(link, entry.path):
+            for path in lost_files:
                 removal.remove_file(path, self._where.state)
 
-    def _inside(self, ours: str, theirs: str, depth: int) -> Iterator[str]:
+    def _inside(self, link_folder: str, client_folder: str, depth: int) -> Iterator[str]:
         """Yield the held files of a folder that exist only as our links. New files are linked."""
-        if os.path.islink(theirs):
+        if os.path.islink(client_folder):
             return
-        held, present = _entries(ours), _entries(theirs)
-        for name, entry in (present | held).items():
+        links, client_files = _list_folder(link_folder), _list_folder(client_folder)
+        for name, entry in (client_files | links).items():
             if entry.is_dir(follow_symlinks=False):
                 if depth:
                     yield from self._inside(
-                        os.path.join(ours, name), os.path.join(theirs, name), depth - 1
+                        os.path.join(link_folder, name),
+                        os.path.join(client_folder, name),
+                        depth - 1,
                     )
-            elif name not in held:
+            elif name not in links:
                 if entry.is_file(follow_symlinks=False):
-                    self._link_file(entry.path, os.path.join(ours, name))
-            elif self._is_lost(entry, present.get(name)):
+                    self._link_file(entry.path, os.path.join(link_folder, name))
+            elif self._is_lost(entry, client_files.get(name)):
                 yield entry.path
-        if not present:
+        if not client_files:
             with contextlib.suppress(OSError):
-                removal.remove_empty(ours, self._where.state)
+                removal.remove_empty(link_folder, self._where.state)
 
-    def _is_lost(self, ours: os.DirEntry[str], theirs: os.DirEntry[str] | None) -> bool:
+    def _is_lost(self, link: os.DirEntry[str], client_file: os.DirEntry[str] | None) -> bool:
         """Check whether a file exists only as our link. An outdated link is replaced."""
-        if theirs and (_is_same_file(ours, theirs) or is_same(ours.path, theirs.path)):
+        if client_file and (
+            _is_same_file(link, client_file) or is_same(link.path, client_file.path)
+        ):
             return False
-        status = ours.stat(follow_symlinks=False)
-        if status.st_nlink == 1 and not (theirs and _continues(theirs.path, ours.path)):
+        status = link.stat(follow_symlinks=False)
+        if status.st_nlink == 1 and not (
+            client_file and _begins_with_old_file(client_file.path, link.path)
+        ):
             return True
-        if theirs:
-            removal.remove_file(ours.path, self._where.state)
-            self._link_file(theirs.path, ours.path)
+        if client_file:
+            removal.remove_file(link.path, self._where.state)
+            self._link_file(client_file.path, link.path)
         return False
 
-    def _archive_held(self, ours: str, theirs: str) -> bool:
+    def _archive_held(self, link: str, client_file: str) -> bool:
         """Archive a session from our links. Return whether the vault has its current state."""
         from resume_hooks.archive.retention.archive_sessions import (
             BackgroundArchiver,
@@ -244,36 +264,41 @@ class _Walk:
         if not self._asked and copies_must_wait(self._where):
             return False
         if self._archiver is None:
-            held = Where(self._where.environ)
-            held.projects = links_folder(self._where)
-            self._archiver = BackgroundArchiver(held)
-        for _ in self._inside(_session_folder(ours), _session_folder(theirs), MAX_DEPTH):
+            link_locations = Where(self._where.environ)
+            link_locations.projects = links_folder(self._where)
+            self._archiver = BackgroundArchiver(link_locations)
+        for _ in self._inside(
+            _folder_of_transcript(link), _folder_of_transcript(client_file), MAX_DEPTH
+        ):
             pass  # link the files that the client still has
         try:
-            before = os.lstat(ours)
-            archived = self._archiver.archive(ours)
-            now = os.lstat(ours)
+            old_status = os.lstat(link)
+            archived = self._archiver.archive(link)
+            new_status = os.lstat(link)
         except (ResumeHooksError, OSError):
             return False  # the link stays, and the next check tries again
-        return archived and (now.st_size, now.st_mtime_ns) == (before.st_size, before.st_mtime_ns)
+        return archived and (new_status.st_size, new_status.st_mtime_ns) == (
+            old_status.st_size,
+            old_status.st_mtime_ns,
+        )
 
-    def _link_file(self, theirs: str, ours: str) -> None:
-        if self._refused < MOST_REFUSED:
-            make_private_folder(os.path.dirname(ours), self._where)
+    def _link_file(self, client_file: str, link: str) -> None:
+        if self._refused < MAX_REFUSED_LINKS:
+            make_private_folder(os.path.dirname(link), self._where)
             try:
-                os.link(theirs, ours, follow_symlinks=False)
+                os.link(client_file, link, follow_symlinks=False)
             except (FileExistsError, FileNotFoundError):
                 pass  # another check or the client was faster
             except OSError:
                 self._refused += 1
 
 
-def _session_folder(path: str) -> str:
+def _folder_of_transcript(path: str) -> str:
     """Return the folder of the session with this transcript path."""
     return path[: -len(TRANSCRIPT_SUFFIX)]
 
 
-def _entries(path: str) -> dict[str, os.DirEntry[str]]:
+def _list_folder(path: str) -> dict[str, os.DirEntry[str]]:
     """Return a folder's entries by name, without hidden files, which never belong to a session.
 
     Raises OSError if the folder is unreadable.
@@ -287,23 +312,23 @@ def _entries(path: str) -> dict[str, os.DirEntry[str]]:
         return {}
 
 
-def _is_same_file(ours: os.DirEntry[str], theirs: os.DirEntry[str] | None) -> bool:
+def _is_same_file(link: os.DirEntry[str], client_file: os.DirEntry[str] | None) -> bool:
     """Check whether two directory entries are the same file, without reading its status."""
-    return theirs is not None and ours.inode() == theirs.inode()
+    return client_file is not None and link.inode() == client_file.inode()
 
 
-def _continues(theirs: str, ours: str) -> bool:
+def _begins_with_old_file(replacement: str, link: str) -> bool:
     """Check whether a replacement file begins with the whole old file, as after a copy or a rewrite."""
-    with contextlib.suppress(OSError), open_regular(theirs, follow=False) as stream:
-        return begins_with_copy(stream.fileno(), ours)
+    with contextlib.suppress(OSError), open_regular(replacement, follow=False) as stream:
+        return begins_with_copy(stream.fileno(), link)
     return False
 
 
-def _drop_links(ours: str, where: Where) -> None:
+def _drop_links(link: str, where: Where) -> None:
     """Remove the links to a session.
 
     The transcript's link is removed last, so an interrupted removal is found again. Raises OSError.
     """
     with contextlib.suppress(FileNotFoundError):
-        removal.remove_for_good(_session_folder(ours), where.state)
-    removal.remove_file(ours, where.state)
+        removal.remove_for_good(_folder_of_transcript(link), where.state)
+    removal.remove_file(link, where.state)

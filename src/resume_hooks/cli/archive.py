@@ -10,14 +10,18 @@ from collections.abc import Sequence
 from typing import Any
 
 from resume_hooks import clock
-from resume_hooks.archive.hold_sessions import archive_lost
+from resume_hooks.archive.hold_sessions import archive_lost_sessions
 from resume_hooks.archive.retention import archive_sessions
 from resume_hooks.archive.retention.archive_sessions import ArchiveOutcome, ArchiveReport
 from resume_hooks.archive.vault import permission, trash
-from resume_hooks.archive.vault.commit import forget_archived
+from resume_hooks.archive.vault.commit import remove_archived
 from resume_hooks.archive.vault.lookup import find_archived
-from resume_hooks.archive.vault.packs import ArchiveFinding, unreadable, verify_archived
-from resume_hooks.archive.vault.policy import Dropped, announcement, removed_sessions
+from resume_hooks.archive.vault.packs import ArchiveFinding, find_unreadable, verify_archived
+from resume_hooks.archive.vault.policy import (
+    DroppedSession,
+    read_removed_sessions,
+    take_announcement,
+)
 from resume_hooks.cli.child import receipt_text
 from resume_hooks.cli.options import current_folder, locate_session
 from resume_hooks.cli.output import print_text, work_progress
@@ -97,7 +101,7 @@ def _sessions_to_archive(options: ArchiveOptions) -> list[SessionFile]:
 
 def _archived_of_options(options: ArchiveOptions) -> list[ArchivedSession]:
     where = options.where
-    archive_lost(where)
+    archive_lost_sessions(where)
     if options.locators:
         return [find_archived(locator, where) for locator in options.locators]
     return all_archived(where)
@@ -117,7 +121,7 @@ def _archive_all(sessions: Sequence[SessionFile], options: ArchiveOptions) -> in
         "written": any(each.result in {"kept", "renewed"} for each in archived.outcomes),
     }
     if data["written"]:
-        first_line = permission.first_archive_line(options.where, current_folder())
+        first_line = permission.describe_first_archive(options.where, current_folder())
     else:
         first_line = ""
     failed = []
@@ -127,7 +131,7 @@ def _archive_all(sessions: Sequence[SessionFile], options: ArchiveOptions) -> in
     notes = [each.sentence for each in archived.dropped] + [
         _failure_of_outcome(each) for each in failed
     ]
-    notes += filter(None, [announcement(options.where)])
+    notes += filter(None, [take_announcement(options.where)])
     options.emit(
         data, lambda: _outcome_text(archived), [*([first_line] if first_line else []), *notes]
     )
@@ -217,11 +221,11 @@ def _outcome_counts(outcomes: Sequence[ArchiveOutcome]) -> str:
 
 
 def _print_archived(kept: Sequence[ArchivedSession], options: ArchiveOptions) -> int:
-    damaged = [finding.message for finding in unreadable(options.where)]
-    removed = removed_sessions(options.where)
+    damaged = [finding.message for finding in find_unreadable(options.where)]
+    removed = read_removed_sessions(options.where)
     data = EMPTY_DATA | {
         "vault": kept,
-        "dropped": [Dropped(each.session_id, "", each.stored, each.why) for each in removed],
+        "dropped": [DroppedSession(each.session_id, "", each.stored, each.why) for each in removed],
     }
 
     def text() -> str:
@@ -245,11 +249,11 @@ def _print_archived(kept: Sequence[ArchivedSession], options: ArchiveOptions) ->
 
 def _verify_archived(kept: Sequence[ArchivedSession], options: ArchiveOptions) -> int:
     packed_deleted = []
-    for each in trash.all_deleted(options.where):
+    for each in trash.list_deleted(options.where):
         if each.transcript.where and not options.locators:
             packed_deleted.append(each)
     total, bytes_read = sum(each.size for each in (*kept, *packed_deleted)), 0
-    findings: list[ArchiveFinding] = unreadable(options.where) if not options.locators else []
+    findings: list[ArchiveFinding] = find_unreadable(options.where) if not options.locators else []
     with work_progress("Verifying", quiet=options.as_json) as advance:
 
         def read(count: int) -> None:
@@ -285,7 +289,7 @@ def _forget_archived(kept: Sequence[ArchivedSession], options: ArchiveOptions) -
     is_agreed = options.confirm_write("Remove that from the vault, for good?", is_asking=asks)
     if is_agreed:
         for each in kept:
-            forget_archived(each, options.where)
+            remove_archived(each, options.where)
     if is_agreed:
         last_line = "Removed from the vault."
     else:

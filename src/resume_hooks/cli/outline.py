@@ -8,7 +8,7 @@ from resume_hooks.cli.options import current_folder
 from resume_hooks.cli.output import scan_progress
 from resume_hooks.cli.verbs.reading import OutlineOptions
 from resume_hooks.cli.with_fields import WithFields
-from resume_hooks.reading.outline import Outline, OutlineTurn, outline, outline_text
+from resume_hooks.reading.outline import Outline, OutlineTurn, format_outline, make_outline
 from resume_hooks.sessions.agents.registry import row_of
 from resume_hooks.sessions.locate import resolve_transcript
 from resume_hooks.sessions.record_references import TranscriptNames, names_of
@@ -24,7 +24,7 @@ def show_outline(options: OutlineOptions) -> None:
         requested = None
     session = resolve_transcript(options.locator, current_folder(), options.where, foreign=True)
     with scan_progress(session.path, quiet=options.as_json) as observers:
-        session_outline = outline(session, watching=observers)
+        session_outline = make_outline(session, watching=observers)
     if requested:
         turn_range = requested.within(session_outline.turn_count)
     else:
@@ -43,7 +43,7 @@ def show_outline(options: OutlineOptions) -> None:
     names = names_of(session, options.where)
     limitation = row_of(session.agent).left
     text = functools.partial(
-        outline_text, session_outline, turns, names, options.max_chars, options.touched
+        format_outline, session_outline, turns, names, options.max_chars, options.touched
     )
     options.emit(
         _outline_data(session, session_outline, turns, names),

@@ -16,27 +16,27 @@ from resume_hooks.derive.originals import OriginalRecord, is_marked, look_up_ori
 from resume_hooks.errors import OutputFailed, ResumeHooksError, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.reading.char_budget import (
-    WHOLE,
-    Gap,
+    WHOLE_CHARACTERS,
+    DescribeGap,
     TextPiece,
-    fit,
-    fit_ends,
+    divide_room,
+    find_page_end,
+    fit_both_ends,
+    fit_pieces,
     indent_text,
-    page_end,
-    shares,
 )
-from resume_hooks.reading.outline import marker, span_text
+from resume_hooks.reading.outline import first_output_line, format_span
 from resume_hooks.reading.passages import (
     Passage,
     PassageFile,
     ShellCall,
     TurnReader,
-    around,
-    page,
-    passage,
-    whole_command,
+    command_for_whole_record,
+    make_passage,
+    read_around,
+    read_page,
 )
-from resume_hooks.reading.render import Rendering, render
+from resume_hooks.reading.render import Rendering, render_at
 from resume_hooks.sessions.agents.registry import name_at, row_of
 from resume_hooks.sessions.agents.registry import original_path as place_of_original
 from resume_hooks.sessions.locate import names_subagent, resolve_transcript
@@ -225,7 +225,7 @@ def _print_page(session: SessionFile, options: ReadOptions) -> None:
         start_line = None
     else:
         start_line = _line_of_page_id(options.before, names, entries)
-    page_found = page(entries, names, start_line, options.limit or PAGE)
+    page_found = read_page(entries, names, start_line, options.limit or PAGE)
     rows = passage_rows(page_found.passages, names, options.max_chars)
     data = {
         "events": [WithFields(row, {"id": row.fields["reference"]}) for row in rows],
@@ -271,15 +271,15 @@ def _print_with_neighbours(looked_up: OriginalRecord, before: int, options: Read
         requested.session_id, requested.file, 0, 0, name_at(requested.file, options.where)
     )
     names = names_of(session, options.where)
-    earlier, later = around(
+    earlier, later = read_around(
         RecordLines(requested.file, requested.session_id),
         names,
         requested,
         before,
         options.after or 0,
     )
-    rendering = render(record, looked_up.original)
-    middle_passage = passage(
+    rendering = render_at(record, looked_up.original)
+    middle_passage = make_passage(
         record, requested, PassageFile(names, subagent_name(requested.file) is not None), {}
     )
     if looked_up.original != requested:
@@ -331,7 +331,11 @@ COMMAND_LENGTHS = (
 
 
 def passages_text(
-    heading: str, passages: Sequence[Passage], names: TranscriptNames, max_characters: int, gap: Gap
+    heading: str,
+    passages: Sequence[Passage],
+    names: TranscriptNames,
+    max_characters: int,
+    gap: DescribeGap,
 ) -> str:
     """Return passages in at most ``max_characters`` characters with the last line feed; ``heading`` describes them."""
     passage_runs: list[
@@ -363,7 +367,7 @@ def passages_text(
         start = sum(len(run) for run in passage_runs[:first])
         return gap(start, start + sum(len(run) for run in passage_runs[first : last + 1]) - 1)
 
-    return fit(marker("read", heading), pieces, max_characters, gap_between_runs)
+    return fit_pieces(first_output_line("read", heading), pieces, max_characters, gap_between_runs)
 
 
 def _text_piece(run: Sequence[Passage], names: TranscriptNames) -> TextPiece:
@@ -374,7 +378,7 @@ def _text_piece(run: Sequence[Passage], names: TranscriptNames) -> TextPiece:
     size = sum(run_passage.characters for run_passage in run)
     end_text = f" to {run[-1].entry.word}" if len(run) > 1 else ""
     words = collapse_line(plain_line(f"added by the client: {kinds}"), 160)
-    command = whole_command(reference, run[0].characters)
+    command = command_for_whole_record(reference, run[0].characters)
     return TextPiece(
         f"{reference}{end_text} · {words} · {format_count(size, 'character')}: {command}",
         "",
@@ -383,7 +387,7 @@ def _text_piece(run: Sequence[Passage], names: TranscriptNames) -> TextPiece:
     )
 
 
-def records_gap(passages: Sequence[Passage], names: TranscriptNames) -> Gap:
+def records_gap(passages: Sequence[Passage], names: TranscriptNames) -> DescribeGap:
     """Return the text of a gap: whole turns are named by number, records by the first one."""
 
     def gap(first: int, last: int) -> str:
@@ -396,7 +400,7 @@ def records_gap(passages: Sequence[Passage], names: TranscriptNames) -> Gap:
             and passages[first].turn >= 0
             and passages[first].turn != passages[last].turn
         ):
-            span = span_text(passages[first].turn, passages[last].turn)
+            span = format_span(passages[first].turn, passages[last].turn)
             return f"… {count:,} records left out, turns {span}: {shell_command(f'read {names.word} --turns {span}')}"
         reference = names.reference(passages[first].entry.word)
         following = sum(not one.added for one in passages[first + 1 : last + 1])
@@ -406,11 +410,11 @@ def records_gap(passages: Sequence[Passage], names: TranscriptNames) -> Gap:
     return gap
 
 
-def errors_gap(passages: Sequence[Passage], names: TranscriptNames) -> Gap:
+def errors_gap(passages: Sequence[Passage], names: TranscriptNames) -> DescribeGap:
     """Return the text of a gap between errors."""
 
     def gap(first: int, last: int) -> str:
-        span = span_text(passages[first].turn, passages[last].turn)
+        span = format_span(passages[first].turn, passages[last].turn)
         command = shell_command(f"read {names.word} --errors --turns {span}")
         return f"… {format_count(last - first + 1, 'error')} left out: {command}"
 
@@ -425,7 +429,7 @@ def passage_rows(
     Their texts have at most ``limit`` characters together, 0 for no limit.
     """
     sizes = [len(row_passage.text) for row_passage in passages]
-    rooms = shares(sizes, [1] * len(sizes), limit) if limit else sizes
+    rooms = divide_room(sizes, [1] * len(sizes), limit) if limit else sizes
     rows = []
     for row_passage, max_length in zip(passages, rooms, strict=True):
         rows.append(
@@ -452,11 +456,11 @@ def commands_text(
             break
 
     def gap(first: int, last: int) -> str:
-        span = span_text(commands[first].turn, commands[last].turn)
+        span = format_span(commands[first].turn, commands[last].turn)
         command = shell_command(f"read {names.word} --commands --turns {span} --max-chars 0")
         return f"… {format_count(last - first + 1, 'command')} left out: {command}"
 
-    return fit_ends(marker("read", heading), lines, limit, gap)
+    return fit_both_ends(first_output_line("read", heading), lines, limit, gap)
 
 
 def _command_line(command: ShellCall, names: TranscriptNames, length: int) -> str:
@@ -487,8 +491,8 @@ PARTLY_LOST_NOTICE = "part of this record was trimmed before, and that original 
 def _print_record(found: OriginalRecord, options: ReadOptions) -> None:
     limit, skip = options.max_chars, options.skip
     record = parse_record(found.original)
-    rendering = render(record, found.original)
-    length, end = len(rendering.text), page_end(rendering.text, skip, limit)
+    rendering = render_at(record, found.original)
+    length, end = len(rendering.text), find_page_end(rendering.text, skip, limit)
     page, is_last_page = rendering.text[skip:end], end >= length
     data = _record_data(found, rendering, page, record) | {
         "next_skip": None if is_last_page else end
@@ -496,7 +500,7 @@ def _print_record(found: OriginalRecord, options: ReadOptions) -> None:
     notice = [PARTLY_LOST_NOTICE] if is_marked(record) else []
     if len(page) < length:
         omitted_text = f"{length - len(page):,} of {format_count(length, 'character')} left out"
-        if limit in {0, WHOLE}:
+        if limit in {0, WHOLE_CHARACTERS}:
             size_option = ""
         else:
             size_option = f" --max-chars {limit}"
@@ -570,7 +574,7 @@ def _record_text(
         else "",
     )
     heading = " · ".join(collapse_line(plain_line(fact), TITLE_LENGTH) for fact in facts if fact)
-    marker_line = marker("read", shorten_reference(original.reference))
+    marker_line = first_output_line("read", shorten_reference(original.reference))
     return "\n".join(
         [
             marker_line,

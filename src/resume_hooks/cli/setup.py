@@ -107,7 +107,9 @@ def _policy_notes(where: Where) -> list[str]:
 
 
 def _vault_notes(where: Where) -> list[str]:
-    if permission.archiving_allowed(where)[0] or not os.path.isdir(held_links.links_folder(where)):
+    if permission.check_archiving_allowed(where)[0] or not os.path.isdir(
+        held_links.links_folder(where)
+    ):
         return list(filter(None, [permission.waiting_notice(where)]))
     count = len(list(held_links.links_without_client_file(where)))
     if count:

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from itertools import islice
 
 from resume_hooks import clock
-from resume_hooks.archive.hold_sessions import archive_lost
-from resume_hooks.archive.vault.lookup import earlier_states, name_earlier_state
+from resume_hooks.archive.hold_sessions import archive_lost_sessions
+from resume_hooks.archive.vault.lookup import list_earlier_states, name_earlier_state
 from resume_hooks.cli.output import column_table
 from resume_hooks.cli.verbs.sessions import SessionsOptions
 from resume_hooks.paths import Where
@@ -35,7 +35,7 @@ def archived_text(archived: ArchivedSession, where: Where) -> str:
     sizes = f"{size_text(archived.size)} packed to {size_text(archived.stored)}"
     last_written = f"last written {clock.format_minute(archived.ended)}"
     rows = [archived.title, f"   {archived.session_id} · {sizes} · {last_written}{only_copy}"]
-    for state in earlier_states(archived):
+    for state in list_earlier_states(archived):
         rows.append(f"   before that: {archived.session_id}@{name_earlier_state(state)}")
     rows += [] if archived.complete else ["   some of its files could not be archived"]
     return "\n".join(rows)
@@ -46,7 +46,7 @@ def print_archived_page(options: SessionsOptions, project: Project | None, scope
 
     The last written comes first.
     """
-    archive_lost(options.where)
+    archive_lost_sessions(options.where)
     present_ids = set()
     for session in all_sessions(options.where):
         present_ids.add(session.session_id)

@@ -13,10 +13,10 @@ from typing import Any
 import click
 
 from resume_hooks import clock, questions, seam
-from resume_hooks.archive.hold_sessions import archive_lost
+from resume_hooks.archive.hold_sessions import archive_lost_sessions
 from resume_hooks.archive.vault import delete, lookup, restore, trash
 from resume_hooks.archive.vault.delete import Deletion
-from resume_hooks.archive.vault.lookup import earlier_states
+from resume_hooks.archive.vault.lookup import list_earlier_states
 from resume_hooks.archive.vault.trash import StrayFolder
 from resume_hooks.cli.output import facts_table, print_text
 from resume_hooks.cli.show_archived import archived_text
@@ -72,7 +72,7 @@ def delete_session(options: DeleteOptions) -> None:
 
 def _delete_session(deletion: Deletion, options: DeleteOptions, *, asks: bool) -> None:
     if not (options.force or options.dry_run):
-        delete.require_quiet(deletion.session, options.where)
+        delete.require_closed(deletion.session, options.where)
     if asks:
         print_text(deletion_facts(deletion, options.where))
     is_agreed = options.confirm_write("Move it to the trash?", is_asking=asks)
@@ -116,12 +116,12 @@ def _archived_ids_left(entries: Sequence[ArchivedSession], where: Where) -> list
 
 def _empty_trash(options: DeleteOptions, *, asks: bool) -> None:
     limit = (clock.to_milliseconds(clock.now()) or 0) - (options.older_than or 0) * 1000 * clock.DAY
-    deleted = trash.all_deleted(options.where)
+    deleted = trash.list_deleted(options.where)
     old_enough = [
         entry for entry in deleted if (clock.to_milliseconds(entry.deleted_at) or 0) <= limit
     ]
     complete = [entry for entry in old_enough if entry.complete]
-    strays = trash.stray_folders(options.where)
+    strays = trash.list_stray_folders(options.where)
     removable_strays = [stray for stray in strays if stray.gone or options.damaged]
     description = _trash_question(complete, removable_strays)
     if asks and description:
@@ -222,7 +222,7 @@ def restore_session(options: RestoreOptions) -> None:
         raise UsageError(
             "--list shows everything that can be restored", "Leave SESSION or --list out."
         )
-    archive_lost(options.where)
+    archive_lost_sessions(options.where)
     if options.locator is None:
         _print_restorable(options)
         return
@@ -272,7 +272,7 @@ def _find_deleted_or_archived(locator: str, where: Where) -> ArchivedSession:
 
     Raise SessionNotFound if neither has it.
     """
-    deleted = trash.all_deleted(where)
+    deleted = trash.list_deleted(where)
     for by_part in (False, True):
         for candidates in (deleted, None):
             with contextlib.suppress(SessionNotFound):
@@ -310,11 +310,13 @@ def size_of_files_text(entry: ArchivedSession) -> str:
 
 def _print_restorable(options: RestoreOptions) -> None:
     where = options.where
-    deleted, strays = trash.all_deleted(where), trash.stray_folders(where)
+    deleted, strays = trash.list_deleted(where), trash.list_stray_folders(where)
     archived = all_archived(where)
     restorable = []
     for each in archived:
-        if earlier_states(each) or not os.path.lexists(path_of_place(each.place, where, each.home)):
+        if list_earlier_states(each) or not os.path.lexists(
+            path_of_place(each.place, where, each.home)
+        ):
             restorable.append(each)
     data = NOT_RESTORED | {"trash": deleted, "strays": strays}
     data["vault"] = restorable

@@ -126,7 +126,7 @@ class ForeignWriter(Writer, Protocol):
         """Plan a copy of one of this agent's sessions, with ``clean_line`` applied to each line."""
 
     def rewound(self, opening: FreshOpening, record_ids: Sequence[str]) -> ChildPlan:
-        """Plan a child with the records up to the last of ``record_ids`` (record ids), followed by the opening."""
+        """Plan a child with the records up to the last of ``record_ids``, followed by the opening."""
 
 
 def plan_fresh(  # noqa: PLR0913 - what a fresh child may be asked for

@@ -523,9 +523,9 @@ def _list_strategies(measurements: _Measurements, *, warm: bool) -> list[Strateg
 def _new_session_strategy(
     name: str, after: int, cached_tokens: int, input_tokens: int = 0, output_tokens: int = 0
 ) -> Strategy:
-    """Return the strategy of a new session with ``cached_tokens`` tokens in the cache.
+    """Return the strategy of a new session with ``cached_tokens`` in the cache.
 
-    A model may first read ``input_tokens`` tokens and answer with ``output_tokens`` tokens.
+    A model may first read ``input_tokens`` and answer with ``output_tokens``.
     """
     return Strategy(
         name,

@@ -65,7 +65,7 @@ REHOME: Final = "rehome"
 class ForkPlan(ChildPlan):
     """A fork.
 
-    ``cut`` is None for the whole live conversation, ``plan_relocation`` is None for the parent's folder.
+    ``cut`` is None for the whole live conversation, ``relocation`` is None for the parent's folder.
     """
 
     cut: Cut | None = None
@@ -298,7 +298,7 @@ def make_conversation_lines(
 ) -> FreshLines:
     """Return the lines of a Claude Code child with a conversation.
 
-    ``introduction`` is an introduction that the screen does not show.
+    The screen does not show ``introduction``.
     """
     setting, last_id = child.setting, str(uuid.uuid4())
     bodies = [head, lineage_line(setting, None, last_id, introduction)]

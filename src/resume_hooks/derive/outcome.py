@@ -43,7 +43,7 @@ class OpenedSession(NamedTuple, Generic[Plan_co]):
 class NothingWritten(NamedTuple, Generic[Plan_co]):
     """Nothing was written, because of a dry run or because the plan would not pay.
 
-    ``planned_receipt`` does not name a session. ``files`` are the ones that a real run would write. ``why``
+    ``receipt`` does not name a session. ``files`` are the ones that a real run would write. ``why``
     is the reason if there was nothing to do from the start.
     """
 

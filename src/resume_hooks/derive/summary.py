@@ -36,12 +36,12 @@ from resume_hooks.errors import (
     UsageError,
 )
 from resume_hooks.paths import Where
-from resume_hooks.reading.char_budget import TextPiece, cut_piece, fit
+from resume_hooks.reading.char_budget import TextPiece, cut_piece, fit_pieces
 from resume_hooks.reading.digest.build import ANCESTOR_BUDGET, digest_of
 from resume_hooks.reading.digest.entries import Digest, Kind, digest_at, refs_of
 from resume_hooks.reading.digest.opening import DEFAULT_TOKENS, characters, full, opening
 from resume_hooks.reading.passages import TurnReader
-from resume_hooks.reading.summary_check import CheckedSummary, checked, texts_in
+from resume_hooks.reading.summary_check import CheckedSummary, check_summary, read_texts
 from resume_hooks.redaction.texts import redact
 from resume_hooks.sessions.agents.registry import agent_at, readable_session
 from resume_hooks.sessions.held_links import remove_links
@@ -173,7 +173,7 @@ def _make_part(records: Sequence[_ShownRecord], room: int) -> SummaryPart:
         count = format_count(last - first + 1, "record")
         return f"… {count} of turns {records[first].turn} to {records[last].turn} left out"
 
-    text = fit(MATERIAL_HEADING, [record.piece for record in records], room, gap_line)
+    text = fit_pieces(MATERIAL_HEADING, [record.piece for record in records], room, gap_line)
     lines = set(text.split("\n"))
     return SummaryPart(
         text, frozenset(record.number for record in records if record.piece.head in lines)
@@ -513,7 +513,7 @@ def _ask_and_check(
     session_id = rollover.parent.session_id
     summary = ask_for_summary(calls, material, digest_for_prompt(rollover.digest), rollover.wish)
     known_numbers = material.numbers | _record_numbers_in_digest(rollover.digest, session_id)
-    checked_summary = checked(
+    checked_summary = check_summary(
         "\n".join(format_rows(summary, session_id, known_numbers)), _quotable_texts(rollover, where)
     )
     text = format_summary(checked_summary.text, calls.spent.model, session_id, rollover.wish)
@@ -533,8 +533,8 @@ def _quotable_texts(rollover: SummaryRollover, where: Where) -> Iterator[tuple[s
         room -= row.size
         if room >= 0 and (path := parent.family.path_of(row)) is not None:
             with suppress(SessionNotFound):  # deleted meanwhile
-                yield from texts_in(path, row.session_id[:SHORT])
-    yield from texts_in(parent.file, "")
+                yield from read_texts(path, row.session_id[:SHORT])
+    yield from read_texts(parent.file, "")
 
 
 def _record_numbers_in_digest(digest: Digest, session_id: str) -> frozenset[int]:

@@ -16,7 +16,7 @@ from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.reading.digest.entries import Digest, DigestEntry, Kind, TalkMessage, selected
 from resume_hooks.reading.digest.opening import Opening, opening
 from resume_hooks.reading.digest.sections import NOW
-from resume_hooks.reading.session_secrets import secrets_of_ends
+from resume_hooks.reading.session_secrets import find_secrets_in_ends
 from resume_hooks.redaction.lazy_patterns import late
 from resume_hooks.sessions import lineage_block, session_files
 from resume_hooks.sessions.lineage import Ancestor, Family
@@ -106,7 +106,7 @@ def _sessions_before_clear(lineage: Sequence[Ancestor]) -> int:
 
 def _lineage_text(rows: Sequence[Ancestor], path: str) -> str:
     ends = HeadTail(path)
-    secrets = secrets_of_ends(ends, spared=[row.session_id for row in rows])
+    secrets = find_secrets_in_ends(ends, spared=[row.session_id for row in rows])
     title, session_id = secrets.redact(ends.title), rows[-1].session_id
     block = lineage_block.render_block(
         rows[:-1], title=title, session_id=session_id, file=path, created=ends.created

@@ -14,9 +14,9 @@ from typing import Any
 
 from resume_hooks import settings
 from resume_hooks.archive.retention import expiring, pending
-from resume_hooks.archive.retention.expiring import Slice, archive_expiring
+from resume_hooks.archive.retention.expiring import ArchiveSlice, archive_expiring
 from resume_hooks.archive.vault import permission
-from resume_hooks.archive.vault.policy import announcement
+from resume_hooks.archive.vault.policy import take_announcement
 from resume_hooks.hooks import hook_state, reply
 from resume_hooks.paths import Where, make_private_folder
 from resume_hooks.sessions.archived.layout import vault_folder
@@ -52,15 +52,15 @@ def archive_at_start(event: dict[str, Any]) -> str:
     else:
         archived = ""
     if os.path.isdir(vault_folder(Where())):
-        first_archive = permission.first_archive_line(Where())
+        first_archive = permission.describe_first_archive(Where())
     else:
         first_archive = ""
-    return " · ".join(filter(None, (archived, first_archive, announcement(Where()))))
+    return " · ".join(filter(None, (archived, first_archive, take_announcement(Where()))))
 
 
 def archive_soon_deleted(
     event: dict[str, Any], is_over: Callable[[], bool], *, waiting: bool
-) -> Slice | None:
+) -> ArchiveSlice | None:
     """Archive expiring sessions until the time is up, and write the notes.
 
     Return None if another start is doing the work.
@@ -113,13 +113,13 @@ ANNOUNCEMENT = (
 
 def vault_announcement(event: dict[str, Any], where: Where) -> str:
     """Return the vault's announcement, once before the first copy; ``""`` after a decision. Raise OSError."""
-    if not permission.is_open(where):
+    if not permission.is_notice_due(where):
         return ""
     folder = start_folder(event)
     has_to_copy = (
-        pending.pending_ids(where)
+        pending.list_pending(where)
         or any(links_without_client_file(where))
-        or expiring.outlook(folder, where).unkept
+        or expiring.forecast_expiry(folder, where).unkept
     )
     if not has_to_copy or not permission.claim_first_notice(where):
         return ""

@@ -169,7 +169,7 @@ def _store_data_rules(rules: object) -> None:
         from resume_hooks.archive import data_rules  # other questions do not need this import
 
         with contextlib.suppress(OSError):
-            data_rules.note_data_rules(rules, Where())
+            data_rules.store_data_rules(rules, Where())
 
 
 def _run_trigger(

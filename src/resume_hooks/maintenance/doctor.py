@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 from resume_hooks import clock, part_table, questions, settings
 from resume_hooks.archive import hold_sessions
-from resume_hooks.archive.retention.expiring import outlook
+from resume_hooks.archive.retention.expiring import forecast_expiry
 from resume_hooks.archive.vault import permission
-from resume_hooks.archive.vault.packs import unreadable
-from resume_hooks.archive.vault.trash import all_deleted, stray_folders
+from resume_hooks.archive.vault.packs import find_unreadable
+from resume_hooks.archive.vault.trash import list_deleted, list_stray_folders
 from resume_hooks.paths import Where, is_own_file, read_json_object
 from resume_hooks.seam import insert_part_names
 from resume_hooks.search.index.connect import status_of
@@ -325,7 +325,7 @@ def _check_giants(_: str) -> Finding:
 
 
 def _check_expiry(cwd: str) -> Finding:
-    expiry = outlook(cwd, Where())
+    expiry = forecast_expiry(cwd, Where())
     days, path = expiry.retention
     if path:
         source = f"cleanupPeriodDays in {path}"
@@ -342,7 +342,7 @@ def _check_expiry(cwd: str) -> Finding:
     text += f", and files of {expiry.younger:,} younger ones," if expiry.younger else ""
     text += f" expire{'s' if expiry.sessions == 1 and not expiry.younger else ''} within seven days"
     text += f", from {clock.format_minute(clock.from_epoch(expiry.first))} UTC on"
-    is_allowed, why = permission.archiving_allowed(Where())
+    is_allowed, why = permission.check_archiving_allowed(Where())
     if not is_allowed:
         return note_finding(f"{text}; none is archived: {why}", code="unkept")
     if expiry.unkept:
@@ -507,7 +507,7 @@ def _check_index(_: str) -> Finding:
 
 
 def _check_trash(_: str) -> Finding:
-    entries, strays = all_deleted(Where()), stray_folders(Where())
+    entries, strays = list_deleted(Where()), list_stray_folders(Where())
     half_removed = sum(stray.gone for stray in strays)
     if not all(entry.complete for entry in entries):
         oddities = ["a delete was interrupted"]
@@ -527,8 +527,8 @@ def _check_trash(_: str) -> Finding:
 
 
 def _check_vault(_: str) -> Finding:
-    is_allowed, why = permission.archiving_allowed(Where())
-    archived, damaged = kept_sessions(Where()), unreadable(Where())
+    is_allowed, why = permission.check_archiving_allowed(Where())
+    archived, damaged = kept_sessions(Where()), find_unreadable(Where())
     if damaged:
         damage_text = f"{len(damaged):,} unreadable, such as: {damaged[0].message}"
         return problem_finding(
@@ -547,7 +547,7 @@ def _check_vault(_: str) -> Finding:
             "Ancestors of existing sessions stay. Raise the limit: resume-hooks config vault 40G"
         )
         return note_finding(f"{size}, more than the setting vault allows", remedy, "full")
-    if why := hold_sessions.why_no_links(Where()):
+    if why := hold_sessions.reason_against_links(Where()):
         return note_finding(f"{size}; none is held against an early deletion: {why}", code="unheld")
     if os.path.isdir(held_links.links_folder(Where())) and (
         missing := hold_sessions.count_sessions_without_link(Where())

@@ -32,45 +32,49 @@ from resume_hooks.transcripts.raw_edit import encode
 from resume_hooks.transcripts.records import parse
 from resume_hooks.version import __version__
 
-_HOMES = re.compile(r"(?:/home/|/Users/|[A-Za-z]:\\Users\\)[^/\\\s]+|/root(?=/|$)")
+_HOME_PATH = re.compile(r"(?:/home/|/Users/|[A-Za-z]:\\Users\\)[^/\\\s]+|/root(?=/|$)")
 
-_OTHERS = (
+_OTHER_HOMES = (
     r"(?:(?<![\w.~-])|(?<=\\[nrt]))(?:/(?:home|Users)/|[A-Za-z]:\\{1,2}Users\\{1,2})[\w-]+(?:\.[\w-]+)*",
     r"(?<=/)-(?:home|Users)-[\w-]+",
 )
 """Patterns of home folders in texts and JSON lines, and of the project folders named after them."""
 
-T = TypeVar("T")
-KEY = "resume_hooks_bundle"
+Result = TypeVar("Result")
+BUNDLE_KEY = "resume_hooks_bundle"
 VERSION = 2  # the format version that is written and read
-OPENING = b'{"%s":' % KEY.encode()  # every bundle starts with this, and no other file does
-FILES = b'],"files":['
-SUMS = b'],"sums":'
-END = b"]}"
+BUNDLE_OPENING = (
+    b'{"%s":' % BUNDLE_KEY.encode()
+)  # every bundle starts with this, and no other file does
+FILES_ROW = b'],"files":['
+SUMS_ROW = b'],"sums":'
+END_ROW = b"]}"
 MAX_FILE = 32 * 1024 * 1024  # bytes of an accompanying file in the bundle
 MAX_FILES = 20_000  # accompanying files in the bundle
 MAX_SESSIONS = 1_000  # sessions in one bundle
-_MEDIA = b'"type":"base64"'  # marks a block of binary data
-ABOUT = ".meta.json"  # the suffix of a sub-agent's metadata file
+_MEDIA_MARK = b'"type":"base64"'  # marks a block of binary data
+ABOUT_SUFFIX = ".meta.json"  # the suffix of a sub-agent's metadata file
 
-DAMAGED, STAYED = "damaged-line", "file-checkpoint-left-behind"
+DAMAGED_KIND, OMITTED_KIND = "damaged-line", "file-checkpoint-left-behind"
 """Kinds of records that replace an omitted line, so that every other record keeps its number."""
 
 
-class Homes:
+class HomeFolders:
     """Home folders, of any user, also as names of project folders.
 
     The homes of this user and of the sessions may be anywhere.
     """
 
     def __init__(self, where: Where, folders: Iterable[str]) -> None:
-        found = {where.environ.get("HOME", "").rstrip("/\\")}
-        found |= {match.group() for folder in folders if (match := _HOMES.match(folder))}
-        homes = sorted((home for home in found if len(home) > len("/x/")), key=len, reverse=True)
+        home_paths = {where.environ.get("HOME", "").rstrip("/\\")}
+        home_paths |= {match.group() for folder in folders if (match := _HOME_PATH.match(folder))}
+        homes = sorted(
+            (home for home in home_paths if len(home) > len("/x/")), key=len, reverse=True
+        )
         paths = (re.escape(home).replace(r"\\", r"\\{1,2}") for home in homes)
         keys = (f"(?<=/){re.escape(project_key(home))}" for home in homes)
-        known = [f"{one}(?![A-Za-z0-9_.])" for one in (*paths, *keys)]
-        self._pattern = re.compile("|".join((*known, *_OTHERS)))
+        home_patterns = [f"{pattern}(?![A-Za-z0-9_.])" for pattern in (*paths, *keys)]
+        self._pattern = re.compile("|".join((*home_patterns, *_OTHER_HOMES)))
 
     def hide_homes(self, text: str) -> tuple[str, int]:
         """Return a text or JSON line with ``~`` for each home folder, and the number of replacements."""
@@ -86,40 +90,40 @@ class BundleRedactor:
     ``pictures`` counts images and other binary files, which are not searched.
     """
 
-    def __init__(self, known: Redactor, homes: Homes | None = None) -> None:
+    def __init__(self, home_patterns: Redactor, homes: HomeFolders | None = None) -> None:
         self.kinds: Counter[str] = Counter()
         self.folders = 0
         self.pictures = 0
-        self._known = known
+        self._known = home_patterns
         self._homes = homes
 
     def redact_record(self, body: bytes) -> bytes:
         """Return a record's line without secrets."""
-        self.pictures += body.count(_MEDIA)
-        clean = self._count_secrets(self._known.redact_line(body))
+        self.pictures += body.count(_MEDIA_MARK)
+        redacted = self._count_secrets(self._known.redact_line(body))
         if self._homes is None:
-            return clean
-        if b"\\/" in clean:  # a folder may start with this escape
-            clean = encode(parse(clean) or {})
-        text, found = self._homes.hide_homes(clean.decode("utf-8", "surrogateescape"))
-        self.folders += found
-        if found:
+            return redacted
+        if b"\\/" in redacted:  # a folder may start with this escape
+            redacted = encode(parse(redacted) or {})
+        text, count = self._homes.hide_homes(redacted.decode("utf-8", "surrogateescape"))
+        self.folders += count
+        if count:
             return text.encode("utf-8", "surrogateescape")
-        return clean
+        return redacted
 
     def redact_text(self, text: str) -> str:
         """Return a text without secrets."""
-        clean, found = self._count_secrets(self._known.redact_and_tell(text)), 0
+        redacted, count = self._count_secrets(self._known.redact_and_tell(text)), 0
         if self._homes is not None:
-            clean, found = self._homes.hide_homes(clean)
-        self.folders += found
-        return clean
+            redacted, count = self._homes.hide_homes(redacted)
+        self.folders += count
+        return redacted
 
     def names_secret(self, place: str) -> bool:
         """Check whether a file name contains a secret."""
         return self._known.redact(place) != place
 
-    def _count_secrets(self, found: tuple[T, Sequence[Secret]]) -> T:
+    def _count_secrets(self, found: tuple[Result, Sequence[Secret]]) -> Result:
         self.kinds.update(secret.kind for secret in found[1])
         return found[0]
 
@@ -131,7 +135,7 @@ def export_bundle(
 
     Raises SessionNotFound.
     """
-    yield opening_of_bundle(
+    yield make_opening_line(
         {
             "exported_at": clock.now(),
             "by": f"resume-hooks {__version__}",
@@ -142,7 +146,7 @@ def export_bundle(
     for number, session in enumerate(sessions, 1):
         head, seal = (
             b'{"session":%s,"records":['
-            % orjson.dumps(_head_of_session(session, family, hide, where)._asdict()),
+            % orjson.dumps(_make_head(session, family, hide, where)._asdict()),
             Seal(),
         )
         seal.add_row(head)
@@ -151,10 +155,10 @@ def export_bundle(
         try:
             with open_regular(session.path) as stream:
                 for line in read_lines(stream):
-                    body = as_json(line.body)
+                    body = normalize_json(line.body)
                     damaged += body is None
                     if body is None:
-                        body = stand_in(DAMAGED)
+                        body = make_stand_in(DAMAGED_KIND)
                     elif hide:
                         body = hide.redact_record(body)
                     digest.update(body + b"\n")
@@ -165,10 +169,10 @@ def export_bundle(
             raise SessionNotFound(
                 f"{session.path} can't be read: {error.strerror}", "Check the path."
             ) from error
-        yield b"\n" + FILES
+        yield b"\n" + FILES_ROW
         written = left_out = 0
-        for place, path in files_of(session):
-            row = _file_line(place, path, hide)
+        for place, path in list_bundled_files(session):
+            row = _make_file_line(place, path, hide)
             left_out += row is None
             if row is not None:
                 seal.add_row(row)
@@ -176,22 +180,22 @@ def export_bundle(
                 written += 1
         sums = seal.seal_sums(Sums(count, digest.hexdigest(), damaged, left_out))
         yield b"\n%s%s}%s\n" % (
-            SUMS,
+            SUMS_ROW,
             orjson.dumps(sums._asdict()),
             b"," if number < len(sessions) else b"",
         )
-    yield END + b"\n"
+    yield END_ROW + b"\n"
 
 
-def _head_of_session(
+def _make_head(
     session: SessionFile, family: Family, hide: BundleRedactor | None, where: Where
 ) -> Head:
     ends, parent = HeadTail(session.path), family.parent_of(session.path)
-    clean: Callable[[str], str] = hide.redact_text if hide else str
+    redact: Callable[[str], str] = hide.redact_text if hide else str
     return Head(
         session_id=session.session_id,
-        title=replace_surrogates(plain_line(ends.title_by(clean))),
-        cwd=clean(replace_surrogates(home_folder(ends, where))),
+        title=replace_surrogates(plain_line(ends.title_by(redact))),
+        cwd=redact(replace_surrogates(home_folder(ends, where))),
         created=ends.created,
         ended=ends.ended,
         parent_session_id=parent.session_id if parent else "",
@@ -199,7 +203,7 @@ def _head_of_session(
     )
 
 
-def as_json(body: bytes) -> bytes | None:
+def normalize_json(body: bytes) -> bytes | None:
     """Return a line as valid JSON, rewritten if only lenient parsers accept it.
 
     Return None for a line without a JSON object.
@@ -217,21 +221,21 @@ def as_json(body: bytes) -> bytes | None:
     return body
 
 
-def files_of(session: SessionFile) -> list[tuple[str, str]]:
+def list_bundled_files(session: SessionFile) -> list[tuple[str, str]]:
     """Return the files of a session's own folder for the bundle, as pairs of relative name and path."""
     outputs = os.path.join(session.path.removesuffix(".jsonl"), TOOL_RESULTS)
-    found = []
-    for name in _names_in_folder(outputs):
-        found.append((f"{TOOL_RESULTS}/{name}", os.path.join(outputs, name)))
+    files = []
+    for name in _list_file_names(outputs):
+        files.append((f"{TOOL_RESULTS}/{name}", os.path.join(outputs, name)))
     for agent in subagents_of(session.path):
-        about = f"{agent.path.removesuffix('.jsonl')}{ABOUT}"
-        found.append((f"{FOLDER}/{agent.name}.jsonl", agent.path))
-        if os.path.isfile(about) and not os.path.islink(about):
-            found.append((f"{FOLDER}/{agent.name}{ABOUT}", about))
-    return sorted(dict(found).items())[:MAX_FILES]
+        about_path = f"{agent.path.removesuffix('.jsonl')}{ABOUT_SUFFIX}"
+        files.append((f"{FOLDER}/{agent.name}.jsonl", agent.path))
+        if os.path.isfile(about_path) and not os.path.islink(about_path):
+            files.append((f"{FOLDER}/{agent.name}{ABOUT_SUFFIX}", about_path))
+    return sorted(dict(files).items())[:MAX_FILES]
 
 
-def _names_in_folder(folder: str) -> list[str]:
+def _list_file_names(folder: str) -> list[str]:
     if os.path.islink(folder) or os.path.islink(os.path.dirname(folder)):
         return []
     try:
@@ -241,7 +245,7 @@ def _names_in_folder(folder: str) -> list[str]:
         return []
 
 
-def _file_line(place: str, path: str, hide: BundleRedactor | None) -> bytes | None:
+def _make_file_line(place: str, path: str, hide: BundleRedactor | None) -> bytes | None:
     """Return a file as a line of the bundle, as text if possible, or None to leave it out."""
     if replace_surrogates(place) != place or (hide and hide.names_secret(place)):
         return None
@@ -308,11 +312,11 @@ class Seal:
         return sums._replace(seal=self._digest.hexdigest())
 
 
-def stand_in(kind: str) -> bytes:
+def make_stand_in(kind: str) -> bytes:
     """Return a record that replaces an omitted line, without its line ending."""
     return orjson.dumps({"type": kind})
 
 
-def opening_of_bundle(facts: dict[str, Any]) -> bytes:
+def make_opening_line(facts: dict[str, Any]) -> bytes:
     """Return the first line of a bundle."""
-    return orjson.dumps({KEY: VERSION, **facts})[:-1] + b',"sessions":[\n'
+    return orjson.dumps({BUNDLE_KEY: VERSION, **facts})[:-1] + b',"sessions":[\n'

@@ -13,22 +13,24 @@ from typing import NamedTuple
 from resume_hooks.system.text import format_count
 
 INDENT = "  "  # precedes every line of foreign text, so an unindented line is always ours
-VOICE = 4  # how many times more room a message gets than a tool's output
-LEAST = 160  # the fewest characters of a cut text with its notice; a shorter text is useless
-GAP = 160  # characters reserved for the line about a gap
-TAIL_SHARE = 3  # a third of the room for a tool's output is for its end, where errors are
-WHOLE = 20_000  # characters of a record that ``read`` prints without an option
+MESSAGE_WEIGHT = 4  # how many times more room a message gets than a tool's output
+MIN_CHARACTERS = (
+    160  # the fewest characters of a cut text with its notice; a shorter text is useless
+)
+GAP_CHARACTERS = 160  # characters reserved for the line about a gap
+TAIL_DIVISOR = 3  # a third of the room for a tool's output is for its end, where errors are
+WHOLE_CHARACTERS = 20_000  # characters of a record that ``read`` prints without an option
 # the end of a cut line, without and with the option that prints everything
-CUT, CUT_HINT = "…", "… --max-chars 0"
-HINTED = 3 * len(
+CUT_SIGN, CUT_HINT = "…", "… --max-chars 0"
+HINT_CHARACTERS = 3 * len(
     CUT_HINT
 )  # characters from which on the hint fits, so that the marker before it stays whole
 # characters by which the line of a gap may exceed the widest one, because turn numbers grow
-SPARE = 20
+GAP_TOLERANCE = 20
 
-_AT_MARGIN = re.compile(r"(?<=\n)(?=[^\s])")
+_LINE_AT_MARGIN = re.compile(r"(?<=\n)(?=[^\s])")
 
-Gap = Callable[[int, int], str]
+DescribeGap = Callable[[int, int], str]
 """Returns the line for the omitted pieces from the first to the last of these indexes."""
 
 
@@ -53,7 +55,7 @@ class TextPiece(NamedTuple):
     @property
     def least(self) -> int:
         """The fewest characters that the piece needs."""
-        return len(self.head) + 1 + (min(len(self.body), LEAST) + 1 if self.body else 0)
+        return len(self.head) + 1 + (min(len(self.body), MIN_CHARACTERS) + 1 if self.body else 0)
 
 
 def indent_text(text: str) -> str:
@@ -68,13 +70,13 @@ def cut_middle(text: str, limit: int) -> tuple[str, int]:
 
     Return the text and the number of removed characters. A ``limit`` of 0 keeps everything.
     """
-    reach = 2 * limit + LEAST
+    reach = 2 * limit + MIN_CHARACTERS
     if not limit or len(text) <= 2 * reach:
         return text, 0
     return text[:reach] + text[-reach:], len(text) - 2 * reach
 
 
-def page_end(text: str, start: int, limit: int) -> int:
+def find_page_end(text: str, start: int, limit: int) -> int:
     """Return the end of a page of a text that starts at ``start`` and has at most ``limit`` characters (0: no limit).
 
     The page ends before an unindented line, so an indented message stays whole. If that leaves half
@@ -85,37 +87,37 @@ def page_end(text: str, start: int, limit: int) -> int:
         return len(text)
     half = start + max(1, limit // 2)
     at_margin = max(
-        (found.start() for found in _AT_MARGIN.finditer(text, half, end + 1)), default=0
+        (match.start() for match in _LINE_AT_MARGIN.finditer(text, half, end + 1)), default=0
     )
     return at_margin or text.rfind("\n", half, end) + 1 or end
 
 
-def fit(opening: str, pieces: Sequence[TextPiece], limit: int, gap: Gap) -> str:
+def fit_pieces(opening: str, pieces: Sequence[TextPiece], limit: int, gap: DescribeGap) -> str:
     """Return ``opening`` and the pieces in at most ``limit`` characters including the last line feed (0: no limit)."""
     if not limit or len(opening) + 1 + sum(piece.length for piece in pieces) <= limit:
         texts = [opening]
         for piece in pieces:
             texts += filter(None, (piece.head, piece.body))
         return "\n".join(texts)
-    kept = _choose_pieces(pieces, limit - len(opening) - 1)
+    is_kept = _choose_pieces(pieces, limit - len(opening) - 1)
     room = limit
     for _ in range(
         3
     ):  # the estimates for gaps and notices are generous; try again if one was too small
-        text = "\n".join([opening, *_lay_out_pieces(pieces, kept, room - len(opening) - 1, gap)])
+        text = "\n".join([opening, *_lay_out_pieces(pieces, is_kept, room - len(opening) - 1, gap)])
         if len(text) < limit:
             return text
         room -= len(text) - limit + 1
     return cut_lines(text, limit)
 
 
-def fit_ends(opening: str, blocks: Sequence[str], limit: int, gap: Gap) -> str:
+def fit_both_ends(opening: str, blocks: Sequence[str], limit: int, gap: DescribeGap) -> str:
     """Return ``opening`` and as many blocks from both ends as fit into ``limit`` characters (0: no limit)."""
-    whole = "\n".join([opening, *blocks])
-    if not blocks or not limit or len(whole) < limit:
-        return cut_lines(whole, limit) if limit else whole
+    full_text = "\n".join([opening, *blocks])
+    if not blocks or not limit or len(full_text) < limit:
+        return cut_lines(full_text, limit) if limit else full_text
     first, last = 0, len(blocks)
-    room = limit - len(opening) - len(gap(0, len(blocks) - 1)) - SPARE
+    room = limit - len(opening) - len(gap(0, len(blocks) - 1)) - GAP_TOLERANCE
     while first < last:
         from_end = len(blocks) - last <= first
         room -= len(blocks[last - 1] if from_end else blocks[first]) + 1
@@ -132,33 +134,33 @@ def cut_lines(text: str, limit: int) -> str:
     if len(text) < limit:
         return text
     room = max(0, limit - 1)
-    sign = (CUT_HINT if room >= HINTED else CUT)[:room]
+    sign = (CUT_HINT if room >= HINT_CHARACTERS else CUT_SIGN)[:room]
     return text[: room - len(sign)].rstrip() + sign
 
 
-def shares(sizes: Sequence[int], weights: Sequence[int], room: int) -> list[int]:
+def divide_room(sizes: Sequence[int], weights: Sequence[int], room: int) -> list[int]:
     """Divide ``room`` by weight.
 
     Room that one text does not need goes to the others, so short texts stay whole.
     """
-    given = [0] * len(sizes)
-    waiting = []
-    for place, size in enumerate(sizes):
+    rooms = [0] * len(sizes)
+    open_indexes = []
+    for index, size in enumerate(sizes):
         if size:
-            waiting.append(place)
-    while waiting and room > 0:
-        level = room / sum(weights[place] for place in waiting)
-        small = []
-        for place in waiting:
-            if sizes[place] <= level * weights[place]:
-                small.append(place)
-        for place in small or waiting:
-            given[place] = sizes[place] if small else int(level * weights[place])
-        if not small:
+            open_indexes.append(index)
+    while open_indexes and room > 0:
+        level = room / sum(weights[index] for index in open_indexes)
+        satisfied = []
+        for index in open_indexes:
+            if sizes[index] <= level * weights[index]:
+                satisfied.append(index)
+        for index in satisfied or open_indexes:
+            rooms[index] = sizes[index] if satisfied else int(level * weights[index])
+        if not satisfied:
             break
-        room -= sum(sizes[place] for place in small)
-        waiting = [place for place in waiting if not given[place]]
-    return given
+        room -= sum(sizes[index] for index in satisfied)
+        open_indexes = [index for index in open_indexes if not rooms[index]]
+    return rooms
 
 
 def cut_piece(piece: TextPiece, room: int) -> str:
@@ -172,70 +174,79 @@ def cut_piece(piece: TextPiece, room: int) -> str:
     notice = (
         f"{INDENT}… {format_count(len(body) + piece.missing, 'more character')}: {piece.command}"
     )
-    left = room - len(notice) - 2
-    if left < len(INDENT) + 20:
+    room_for_text = room - len(notice) - 2
+    if room_for_text < len(INDENT) + 20:
         return f"{INDENT}… {format_count(len(body) + piece.missing, 'character')}: {piece.command}"
     # A shortened call already ends with the command of the notice.
     if piece.voice or body.endswith(f"{piece.command})"):
         tail = 0
     else:
-        tail = left // TAIL_SHARE
-    notice = f"{INDENT}… {format_count(len(body) - left + piece.missing, 'more character')}: {piece.command}"
+        tail = room_for_text // TAIL_DIVISOR
+    notice = f"{INDENT}… {format_count(len(body) - room_for_text + piece.missing, 'more character')}: {piece.command}"
     if tail > len(INDENT):
-        last = f"{INDENT}{body[len(body) - tail + len(INDENT) :].lstrip()}"
+        tail_text = f"{INDENT}{body[len(body) - tail + len(INDENT) :].lstrip()}"
     else:
-        last = ""
-    return "\n".join(part for part in (body[: left - tail].rstrip(), notice, last) if part)
+        tail_text = ""
+    return "\n".join(
+        part for part in (body[: room_for_text - tail].rstrip(), notice, tail_text) if part
+    )
 
 
 def _choose_pieces(pieces: Sequence[TextPiece], room: int) -> list[bool]:
     """Choose the pieces to keep: all if their minimum fits, else messages from the first on, then the others."""
-    kept = [True] * len(pieces)
+    is_kept = [True] * len(pieces)
     if sum(piece.least for piece in pieces) <= room:
-        return kept
-    kept = [False] * len(pieces)
-    room -= GAP
+        return is_kept
+    is_kept = [False] * len(pieces)
+    room -= GAP_CHARACTERS
     for voice in (True, False):
-        for place, piece in enumerate(pieces):
+        for index, piece in enumerate(pieces):
             if piece.voice is not voice:
                 continue
             splits = (
-                place > 0 and not kept[place - 1] and place + 1 < len(kept) and not kept[place + 1]
+                index > 0
+                and not is_kept[index - 1]
+                and index + 1 < len(is_kept)
+                and not is_kept[index + 1]
             )
-            room -= piece.least + (GAP if splits else 0)  # one gap becomes two
+            room -= piece.least + (GAP_CHARACTERS if splits else 0)  # one gap becomes two
             if room < 0:
-                return kept
-            kept[place] = True
-    return kept
+                return is_kept
+            is_kept[index] = True
+    return is_kept
 
 
 def _lay_out_pieces(
-    pieces: Sequence[TextPiece], kept: Sequence[bool], room: int, gap: Gap
+    pieces: Sequence[TextPiece], is_kept: Sequence[bool], room: int, gap: DescribeGap
 ) -> list[str]:
-    gaps = {start: gap(start, end) for start, end in _gaps_between(kept)}
-    stay = [place for place, here in enumerate(kept) if here]
+    gaps = {start: gap(start, end) for start, end in _find_gaps(is_kept)}
+    kept_indexes = [index for index, kept_flag in enumerate(is_kept) if kept_flag]
     fixed = sum(len(line) + 1 for line in gaps.values()) + sum(
-        len(pieces[place].head) + 2 for place in stay
+        len(pieces[index].head) + 2 for index in kept_indexes
     )
-    sizes = [len(pieces[place].body) for place in stay]
-    given = shares(sizes, [VOICE if pieces[place].voice else 1 for place in stay], room - fixed)
-    rooms = dict(zip(stay, given, strict=True))
+    sizes = [len(pieces[index].body) for index in kept_indexes]
+    kept_rooms = divide_room(
+        sizes,
+        [MESSAGE_WEIGHT if pieces[index].voice else 1 for index in kept_indexes],
+        room - fixed,
+    )
+    rooms = dict(zip(kept_indexes, kept_rooms, strict=True))
     lines = []
-    for place, piece in enumerate(pieces):
-        if place in rooms:
-            lines += [piece.head, cut_piece(piece, rooms[place])]
-        elif place in gaps:
-            lines.append(gaps[place])
+    for index, piece in enumerate(pieces):
+        if index in rooms:
+            lines += [piece.head, cut_piece(piece, rooms[index])]
+        elif index in gaps:
+            lines.append(gaps[index])
     return [line for line in lines if line]
 
 
-def _gaps_between(kept: Sequence[bool]) -> list[tuple[int, int]]:
-    found: list[tuple[int, int]] = []
-    for place, here in enumerate(kept):
-        if here:
+def _find_gaps(is_kept: Sequence[bool]) -> list[tuple[int, int]]:
+    gaps: list[tuple[int, int]] = []
+    for index, kept_flag in enumerate(is_kept):
+        if kept_flag:
             continue
-        if found and found[-1][1] == place - 1:
-            found[-1] = found[-1][0], place
+        if gaps and gaps[-1][1] == index - 1:
+            gaps[-1] = gaps[-1][0], index
         else:
-            found.append((place, place))
-    return found
+            gaps.append((index, index))
+    return gaps

@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from resume_hooks.clock import format_minute
 from resume_hooks.errors import SessionNotFound
-from resume_hooks.reading.char_budget import fit_ends
-from resume_hooks.reading.passages import failed_in, says_something, without_reminders
+from resume_hooks.reading.char_budget import fit_both_ends
+from resume_hooks.reading.passages import failed_call_ids, has_content, remove_reminders
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.sessions.record_references import TranscriptNames
 from resume_hooks.sessions.session_files import SessionFile
@@ -37,8 +37,8 @@ from resume_hooks.transcripts.tokens import left_by_trim
 from resume_hooks.transcripts.transcript import Observer, Transcript, scan
 from resume_hooks.transcripts.turns import opens_turn
 
-FIRST_WORDS = 200  # characters of a prompt in an outline
-READ_OF_PROMPT = 4_000  # characters of a prompt that are searched for its first words
+FIRST_WORDS_CHARACTERS = 200  # characters of a prompt in an outline
+PROMPT_CHARACTERS_READ = 4_000  # characters of a prompt that are searched for its first words
 LIVE, COMPACTED, BRANCH = (
     "live",
     "compacted",
@@ -106,7 +106,7 @@ class OutlineScan:
             return
         if opens_turn(record, subagent=self.subagent):
             turn = TurnScan(len(self.turns), line.number, self.turns[-1].tokens)
-            turn.first_words, turn.time = first_words(record), string(record, "timestamp")
+            turn.first_words, turn.time = extract_first_words(record), string(record, "timestamp")
             self.turns.append(turn)
         turn = self.turns[-1]
         if node is not None and node.boundary:
@@ -122,7 +122,7 @@ class OutlineScan:
             return  # clients before 2.0 wrote sub-agents' records into the session itself
         if (
             turn.empty
-            and says_something(record)
+            and has_content(record)
             and records.kind(record) not in {records.ATTACHMENT, records.SYSTEM}
         ):
             turn.empty = False
@@ -132,9 +132,9 @@ class OutlineScan:
             self.compactions[-1] = self.compactions[-1]._replace(summary=line.number)
         if self.compactions and left_by_trim(record):
             self.compactions[-1] = self.compactions[-1]._replace(trigger=TRIM)
-        self._take_work(turn, record, node)
+        self._collect_work(turn, record, node)
 
-    def _take_work(self, turn: TurnScan, record: Record, node: Node | None) -> None:
+    def _collect_work(self, turn: TurnScan, record: Record, node: Node | None) -> None:
         kind = string(record, "type")
         if script_calls.is_copy_of_error(record):
             return
@@ -146,15 +146,18 @@ class OutlineScan:
                 if path := records.file_in(given):
                     turn.files[path] = turn.files.get(path, False) or tool in records.WRITERS
                 if "subagent_type" in given or tool in {"Agent", "Task"}:
-                    task = string(given, "description") or string(given, "prompt")[:FIRST_WORDS]
+                    task = (
+                        string(given, "description")
+                        or string(given, "prompt")[:FIRST_WORDS_CHARACTERS]
+                    )
                     self.tasks[string(block, "id")] = task
         elif kind == records.RESULT:  # from a plain export, which may lack the calls
             tool = string(records.message(record), "tool_name")
-            turn.failed += len(failed_in(record))
+            turn.failed += len(failed_call_ids(record))
             if tool and not string(records.message(record), "tool_use_id"):
                 turn.tools[tool] = turn.tools.get(tool, 0) + 1
         elif node is not None and node.results:
-            turn.failed += len(failed_in(record))
+            turn.failed += len(failed_call_ids(record))
             if agent := records.agent_of(record):
                 task = self.tasks.get(node.results[0], "") or string(
                     records.tool_details(record), "description"
@@ -162,12 +165,12 @@ class OutlineScan:
                 self.agents.setdefault(agent, (self.count, task))
 
 
-def first_words(record: Record) -> str:
+def extract_first_words(record: Record) -> str:
     """Return the beginning of a prompt in one line, without the client's additions."""
-    said = records.prompt_text(record)[:READ_OF_PROMPT]
-    words = collapse_line(plain_line(without_reminders(said)), FIRST_WORDS) or collapse_line(
-        plain_line(said), FIRST_WORDS
-    )
+    prompt = records.prompt_text(record)[:PROMPT_CHARACTERS_READ]
+    words = collapse_line(
+        plain_line(remove_reminders(prompt)), FIRST_WORDS_CHARACTERS
+    ) or collapse_line(plain_line(prompt), FIRST_WORDS_CHARACTERS)
     kinds = dict.fromkeys(string(block, "type") for block in records.blocks(record))
     return words or f"({', '.join(kind for kind in kinds if kind != records.TEXT) or 'nothing'})"
 
@@ -223,7 +226,9 @@ class Outline(NamedTuple):
     bad_lines: tuple[int, ...]
 
 
-def outline(session: SessionFile, reach: int = 0, watching: Sequence[Observer] = ()) -> Outline:
+def make_outline(
+    session: SessionFile, reach: int = 0, watching: Sequence[Observer] = ()
+) -> Outline:
     """Return the outline of a session or a sub-agent.
 
     Raises SessionNotFound if its file is unreadable. With ``reach`` the outline covers only the
@@ -233,12 +238,12 @@ def outline(session: SessionFile, reach: int = 0, watching: Sequence[Observer] =
     ends = HeadTail(session.path)
     observer = OutlineScan(subagent=subagent_name(session.path) is not None)
     transcript = scan(session.path, reach, observers=[observer, *watching])
-    places = _turn_states(observer, transcript)
-    turns = tuple(_turns_of_outline(observer, places))
-    known = {node.number for node in transcript.chain} | _before_compactions(transcript)
+    states = _find_turn_states(observer, transcript)
+    turns = tuple(_make_turns(observer, states))
+    live_lines = {node.number for node in transcript.chain} | _lines_before_compactions(transcript)
     compactions = (
-        one._replace(abandoned=not observer.subagent and one.line not in known)
-        for one in observer.compactions
+        compaction._replace(abandoned=not observer.subagent and compaction.line not in live_lines)
+        for compaction in observer.compactions
     )
     return Outline(
         title=title_of(session.path),
@@ -247,14 +252,14 @@ def outline(session: SessionFile, reach: int = 0, watching: Sequence[Observer] =
         turn_count=observer.count,
         turns=turns,
         compactions=tuple(compactions),
-        subagents=tuple(_started_agents(session, observer)),
+        subagents=tuple(_list_started_agents(session, observer)),
         lines=transcript.line_count,
         size=transcript.size,
         bad_lines=tuple(transcript.bad_lines),
     )
 
 
-def _turns_of_outline(observer: OutlineScan, places: Sequence[str]) -> Iterator[OutlineTurn]:
+def _make_turns(observer: OutlineScan, places: Sequence[str]) -> Iterator[OutlineTurn]:
     for turn, place in zip(observer.turns, places, strict=True):
         if turn.number == 0 and turn.empty:
             continue
@@ -276,7 +281,7 @@ def _turns_of_outline(observer: OutlineScan, places: Sequence[str]) -> Iterator[
         )
 
 
-def _turn_states(observer: OutlineScan, transcript: Transcript) -> list[str]:
+def _find_turn_states(observer: OutlineScan, transcript: Transcript) -> list[str]:
     """Return the state of each turn.
 
     Plain exports have no links and sub-agents have only one chain, so all is live.
@@ -284,26 +289,34 @@ def _turn_states(observer: OutlineScan, transcript: Transcript) -> list[str]:
     if observer.subagent or not transcript.nodes:
         return [LIVE] * len(observer.turns)
     live = {node.number for node in transcript.chain}
-    past = _before_compactions(transcript)
-    found = [BRANCH] * len(observer.turns)
+    earlier_lines = _lines_before_compactions(transcript)
+    states = [BRANCH] * len(observer.turns)
     if observer.turns[0].empty:
-        found[0] = LIVE
-    at = 0
+        states[0] = LIVE
+    turn_index = 0
     for node in transcript.nodes:
-        while at + 1 < len(observer.turns) and observer.turns[at + 1].line <= node.number:
-            at += 1
+        while (
+            turn_index + 1 < len(observer.turns)
+            and observer.turns[turn_index + 1].line <= node.number
+        ):
+            turn_index += 1
         # A compaction's summary and the client's notes come after the compacted turn.
-        own = node.prompt or node.kind == ASSISTANT or node.results or (at == 0 and node.spoken)
-        if not own or node.copied or found[at] == LIVE:
+        belongs_to_turn = (
+            node.prompt
+            or node.kind == ASSISTANT
+            or node.results
+            or (turn_index == 0 and node.spoken)
+        )
+        if not belongs_to_turn or node.copied or states[turn_index] == LIVE:
             continue
         if node.number in live:
-            found[at] = LIVE
-        elif node.number in past:
-            found[at] = COMPACTED
-    return found
+            states[turn_index] = LIVE
+        elif node.number in earlier_lines:
+            states[turn_index] = COMPACTED
+    return states
 
 
-def _before_compactions(transcript: Transcript) -> set[int]:
+def _lines_before_compactions(transcript: Transcript) -> set[int]:
     """Return the lines of the live conversation's records before its compactions, across all boundaries."""
     chain = transcript.chain
     if not chain or not (chain[0].boundary or chain[0].summary):
@@ -318,26 +331,26 @@ def _before_compactions(transcript: Transcript) -> set[int]:
     return {node.number for node in ancestors(chain[0], above)}
 
 
-def _started_agents(session: SessionFile, observer: OutlineScan) -> Iterator[OutlineAgent]:
+def _list_started_agents(session: SessionFile, observer: OutlineScan) -> Iterator[OutlineAgent]:
     """Yield a session's sub-agents in the order of their start.
 
     Those of unknown turns come last.
     """
-    found = subagents_of(session.path) if not observer.subagent else []
+    subagents = subagents_of(session.path) if not observer.subagent else []
     order = {}
     for place, agent in enumerate(observer.agents):
         order[f"{PREFIX}{agent}"] = place
-    for one in sorted(found, key=lambda one: order.get(one.name, len(order))):
-        turn, task = observer.agents.get(one.name.removeprefix(PREFIX), (None, ""))
+    for subagent in sorted(subagents, key=lambda subagent: order.get(subagent.name, len(order))):
+        turn, task = observer.agents.get(subagent.name.removeprefix(PREFIX), (None, ""))
         try:
-            ends = HeadTail(one.path)
-            with open(one.path, "rb") as stream:
+            ends = HeadTail(subagent.path)
+            with open(subagent.path, "rb") as stream:
                 count = sum(1 for _ in stream)
         except (OSError, SessionNotFound):
             continue  # deleted since the listing
-        words = collapse_line(plain_line(task or title_of(one.path)), FIRST_WORDS)
+        words = collapse_line(plain_line(task or title_of(subagent.path)), FIRST_WORDS_CHARACTERS)
         yield OutlineAgent(
-            one.name, plain_line(agent_type(one.path)), words, turn, count, ends.size
+            subagent.name, plain_line(agent_type(subagent.path)), words, turn, count, ends.size
         )
 
 
@@ -360,13 +373,13 @@ WIDTHS = (Width(160, 12, 6, 8), Width(100, 6, 4, 4), Width(60, 4, 2, 2), Width(4
 """The widths, widest first. The first one that fits is used."""
 
 
-def marker(verb: str, about: str) -> str:
+def first_output_line(verb: str, about: str) -> str:
     """Return the first line of output from a transcript. Our index skips the text after it."""
     return f"resume-hooks {verb}: {collapse_line(plain_line(about), 400)} · {EVIDENCE}"
 
 
-def outline_text(
-    found: Outline,
+def format_outline(
+    outline: Outline,
     turns: Sequence[OutlineTurn],
     names: TranscriptNames,
     limit: int,
@@ -378,8 +391,8 @@ def outline_text(
     """
     text = ""
     for width in WIDTHS:
-        lines = [*_opening_lines(found, names)]
-        for block in _blocks_of_turns(found, turns, names, width):
+        lines = [*_format_opening(outline, names)]
+        for block in _format_turn_blocks(outline, turns, names, width):
             lines.extend(block)
         text = "\n".join(lines)
         if not limit or len(text) < limit:
@@ -389,93 +402,95 @@ def outline_text(
     else:
         by_file = ""
     blocks = []
-    for block in _blocks_of_turns(found, turns, names, WIDTHS[-1]):
+    for block in _format_turn_blocks(outline, turns, names, WIDTHS[-1]):
         blocks.append("\n".join(block))
 
     def gap(first: int, last: int) -> str:
-        span = span_text(turns[first].number, turns[last].number)
+        span = format_span(turns[first].number, turns[last].number)
         command = shell_command(f"outline {names.word} --turns {span}{by_file}")
         return f"… {format_count(last - first + 1, 'turn')} left out: {command}"
 
-    return fit_ends("\n".join(_opening_lines(found, names)), blocks, limit, gap)
+    return fit_both_ends("\n".join(_format_opening(outline, names)), blocks, limit, gap)
 
 
-def span_text(first: int, last: int) -> str:
+def format_span(first: int, last: int) -> str:
     """Format a range of turns for ``--turns``."""
     if first == last:
         return str(first)
     return f"{first}-{last}"
 
 
-def _opening_lines(found: Outline, names: TranscriptNames) -> list[str]:
+def _format_opening(outline: Outline, names: TranscriptNames) -> list[str]:
     tokens = next(
-        (turn.tokens for turn in reversed(found.turns) if turn.place == LIVE and turn.tokens), 0
+        (turn.tokens for turn in reversed(outline.turns) if turn.place == LIVE and turn.tokens), 0
     )
-    if found.bad_lines:
-        damaged = format_count(len(found.bad_lines), "unreadable line")
+    if outline.bad_lines:
+        damaged = format_count(len(outline.bad_lines), "unreadable line")
     else:
         damaged = ""
     facts = (
-        format_count(found.turn_count, "turn"),
-        f"{format_minute(found.created)} .. {format_minute(found.ended)}",
-        f"{size_text(found.size)}, {format_count(found.lines, 'record')}",
+        format_count(outline.turn_count, "turn"),
+        f"{format_minute(outline.created)} .. {format_minute(outline.ended)}",
+        f"{size_text(outline.size)}, {format_count(outline.lines, 'record')}",
         f"{format_count(tokens, 'token')} counted last" if tokens else "",
         damaged,
         f"a turn: {shell_command(f'read {names.word} --turns N')}",
     )
     return [
-        marker("outline", f"{found.title} · {names.short}"),
+        first_output_line("outline", f"{outline.title} · {names.short}"),
         " · ".join(fact for fact in facts if fact),
     ]
 
 
-def _blocks_of_turns(
-    found: Outline, turns: Sequence[OutlineTurn], names: TranscriptNames, width: Width
+def _format_turn_blocks(
+    outline: Outline, turns: Sequence[OutlineTurn], names: TranscriptNames, width: Width
 ) -> list[list[str]]:
     """Return the lines of each turn: its own, its sub-agents, its compactions.
 
     The last block also has the sub-agents without a turn.
     """
     compactions: dict[int, list[Compaction]] = {}
-    for compaction in found.compactions:
+    for compaction in outline.compactions:
         compactions.setdefault(compaction.turn, []).append(compaction)
     agents: dict[int | None, list[OutlineAgent]] = {}
-    for agent in found.subagents:
+    for agent in outline.subagents:
         agents.setdefault(agent.turn, []).append(agent)
     blocks = []
     for turn in turns:
         blocks.append(
             [
-                _line_of_turn(turn, _reason_aside(turn, found.compactions), names, width),
-                *_lines_of_agents(agents.get(turn.number, ()), names, width),
+                _format_turn(turn, _reason_not_sent(turn, outline.compactions), names, width),
+                *_format_agents(agents.get(turn.number, ()), names, width),
                 *(
-                    _line_of_compaction(compaction, names)
+                    _format_compaction(compaction, names)
                     for compaction in compactions.get(turn.number, ())
                 ),
             ]
         )
-    if blocks and len(turns) == len(found.turns):
-        blocks[-1] += _lines_of_agents(agents.get(None, ()), names, width)
+    if blocks and len(turns) == len(outline.turns):
+        blocks[-1] += _format_agents(agents.get(None, ()), names, width)
     return blocks
 
 
-def _reason_aside(turn: OutlineTurn, compactions: Sequence[Compaction]) -> str:
+def _reason_not_sent(turn: OutlineTurn, compactions: Sequence[Compaction]) -> str:
     """Return the reason why a turn is not sent unchanged, or ``""`` if it is."""
     if turn.place != COMPACTED:
         if turn.place == LIVE:
             return ""
         return "abandoned branch"
-    after = next((one for one in compactions if one.turn >= turn.number), None)
-    if after and after.trigger == TRIM:
+    next_compaction = next(
+        (compaction for compaction in compactions if compaction.turn >= turn.number), None
+    )
+    if next_compaction and next_compaction.trigger == TRIM:
         return "trimmed"
     return "compacted"
 
 
-def _line_of_turn(turn: OutlineTurn, aside: str, names: TranscriptNames, width: Width) -> str:
+def _format_turn(turn: OutlineTurn, aside: str, names: TranscriptNames, width: Width) -> str:
     tools = []
     for tool, count in turn.tools.items():
         tools.append(f"{plain_line(collapse_line(tool, 40))} {count}")
-    grown = f" (+{turn.growth:,})" if turn.growth else ""
+    growth_note = f" (+{turn.growth:,})" if turn.growth else ""
     facts = (
         f"{turn.number}",
         format_minute(turn.time)[5:],
@@ -483,16 +498,16 @@ def _line_of_turn(turn: OutlineTurn, aside: str, names: TranscriptNames, width: 
         f'"{collapse_line(turn.first_words, width.words)}"'
         if turn.number
         else "before the first prompt",
-        _some_words(tools, width.tools),
+        _join_some(tools, width.tools),
         f"{turn.failed} failed" if turn.failed else "",
-        _files_of_turn(turn, width.files),
-        f"{format_count(turn.tokens, 'token')}{grown}" if turn.tokens else "",
+        _format_files(turn, width.files),
+        f"{format_count(turn.tokens, 'token')}{growth_note}" if turn.tokens else "",
         names.reference(turn.line),
     )
     return " · ".join(fact for fact in facts if fact)
 
 
-def _files_of_turn(turn: OutlineTurn, room: int) -> str:
+def _format_files(turn: OutlineTurn, room: int) -> str:
     read = []
     for path in turn.files:
         if path not in turn.edited:
@@ -506,20 +521,20 @@ def _files_of_turn(turn: OutlineTurn, room: int) -> str:
                     collapse_line(plain_line("/".join(path.rsplit("/", 2)[-2:]).lstrip("/")), 60)
                 )
             parts.append(
-                f"{label} {_some_words(short, max(1, room // 2) if label == 'read' else room)}"
+                f"{label} {_join_some(short, max(1, room // 2) if label == 'read' else room)}"
             )
     return "; ".join(parts)
 
 
-def _some_words(words: Sequence[str], room: int) -> str:
+def _join_some(words: Sequence[str], room: int) -> str:
     more = f" +{len(words) - room} more" if len(words) > room else ""
     return ", ".join(words[:room]) + more
 
 
-def _lines_of_agents(
+def _format_agents(
     agents: Sequence[OutlineAgent], names: TranscriptNames, width: Width
 ) -> list[str]:
-    shown = []
+    lines = []
     for agent in agents[: width.agents]:
         facts = (
             f"   sub-agent {agent.kind}".rstrip(),
@@ -527,26 +542,28 @@ def _lines_of_agents(
             format_count(agent.records, "record"),
             shell_command(f"outline {TranscriptNames('', f'{names.short}/{agent.name}').word}"),
         )
-        shown.append(" · ".join(filter(None, facts)))
-    left = len(agents) - len(shown)
+        lines.append(" · ".join(filter(None, facts)))
+    omitted = len(agents) - len(lines)
     if agents and agents[0].turn is not None:
         turn = f" --turns {agents[0].turn}"
     else:
         turn = ""
-    said = format_count(left, "more sub-agent" if shown else "sub-agent")
-    rest = f"   … {said}: {shell_command(f'outline {names.word}{turn} --max-chars 0')}"
-    if left:
-        return [*shown, rest]
-    return shown
+    omitted_text = format_count(omitted, "more sub-agent" if lines else "sub-agent")
+    omitted_line = (
+        f"   … {omitted_text}: {shell_command(f'outline {names.word}{turn} --max-chars 0')}"
+    )
+    if omitted:
+        return [*lines, omitted_line]
+    return lines
 
 
-def _line_of_compaction(compaction: Compaction, names: TranscriptNames) -> str:
+def _format_compaction(compaction: Compaction, names: TranscriptNames) -> str:
     if compaction.trigger:
-        by = f" ({plain_line(collapse_line(compaction.trigger, 20))})"
+        trigger_note = f" ({plain_line(collapse_line(compaction.trigger, 20))})"
     else:
-        by = ""
+        trigger_note = ""
     facts = (
-        "-- trimmed in place" if compaction.trigger == TRIM else f"-- compacted{by}",
+        "-- trimmed in place" if compaction.trigger == TRIM else f"-- compacted{trigger_note}",
         format_minute(compaction.time)[5:],
         "abandoned branch, not sent" if compaction.abandoned else "",
         f"{format_count(compaction.tokens_before, 'token')} before"

@@ -15,14 +15,14 @@ from itertools import count
 from typing import BinaryIO, NamedTuple
 
 from resume_hooks.clock import format_minute
-from resume_hooks.reading.char_budget import WHOLE, TextPiece, cut_middle, indent_text
+from resume_hooks.reading.char_budget import WHOLE_CHARACTERS, TextPiece, cut_middle, indent_text
 from resume_hooks.reading.render import (
     Rendering,
     block_text,
-    calls_before,
     fields_text,
-    rendering_of,
-    text_of,
+    find_calls_before,
+    record_text,
+    render_record,
 )
 from resume_hooks.sessions.record_references import (
     RecordLine,
@@ -44,20 +44,20 @@ from resume_hooks.transcripts.transcript import Observer, scan
 from resume_hooks.transcripts.trimmable_pieces import ToolCall, calls_in
 from resume_hooks.transcripts.turns import Turns, opens_turn
 
-TARGET = 200  # characters of a call's subject
+TARGET_CHARACTERS = 200  # characters of a call's subject
 # characters of further input that do not justify a notice, such as a command's description
-SLIGHT = 60
+SLIGHT_CHARACTERS = 60
 # kinds that occur only in plain exports
-EXPORTED = frozenset({"tool", records.RESULT, records.CALL})
+EXPORT_KINDS = frozenset({"tool", records.RESULT, records.CALL})
 
-UNSAID = frozenset(
+SILENT_ATTACHMENTS = frozenset(
     {"date_change", "prompt_snapshot", "task_reminder", "todo_reminder", "total_tokens_reminder"}
 )
 """Attachments that come with many calls and say nothing about the work."""
 
 _REMINDER, _REMINDER_END = "<system-reminder>", "</system-reminder>"
 
-Row = tuple[RecordLine, Record]
+RecordWithLine = tuple[RecordLine, Record]
 
 
 class Passage(NamedTuple):
@@ -104,22 +104,26 @@ class Passage(NamedTuple):
         else:
             turn = ""
         facts = [reference, format_minute(self.timestamp)[5:], turn, self.speaker]
-        head = collapse_line(plain_line(" · ".join(fact for fact in facts if fact)), TARGET + 120)
+        head = collapse_line(
+            plain_line(" · ".join(fact for fact in facts if fact)), TARGET_CHARACTERS + 120
+        )
         text, missing = cut_middle(self.text, limit)
-        command = whole_command(reference, self.characters)
+        command = command_for_whole_record(reference, self.characters)
         return TextPiece(head, indent_text(plain_text(text)), command, self.voice, missing)
 
 
-def whole_command(reference: str, characters: int = 0) -> str:
+def command_for_whole_record(reference: str, characters: int = 0) -> str:
     """Return the command that prints a record, with the option for long records if ``characters`` requires it."""
-    return shell_command(f"read {reference}{' --max-chars 0' if characters > WHOLE else ''}")
+    return shell_command(
+        f"read {reference}{' --max-chars 0' if characters > WHOLE_CHARACTERS else ''}"
+    )
 
 
-def says_something(record: Record) -> bool:
+def has_content(record: Record) -> bool:
     """Check whether a record has content. Bookkeeping and empty thinking do not count."""
     kind = records.kind(record)
     if kind == records.ATTACHMENT:
-        return kind_of(record) not in UNSAID
+        return kind_of(record) not in SILENT_ATTACHMENTS
     if kind == records.SYSTEM:
         return (
             bool(string(record, "content").strip())
@@ -128,8 +132,8 @@ def says_something(record: Record) -> bool:
     if kind == records.PROGRESS or not records.message(record):
         return False
     if kind not in records.CHAIN_KINDS:
-        return kind in EXPORTED
-    return any(_block_says_something(block) for block in records.blocks(record))
+        return kind in EXPORT_KINDS
+    return any(_block_has_content(block) for block in records.blocks(record))
 
 
 def is_added(record: Record) -> bool:
@@ -137,7 +141,7 @@ def is_added(record: Record) -> bool:
     return records.kind(record) == records.ATTACHMENT and kind_of(record) != QUEUED
 
 
-def _block_says_something(block: Record) -> bool:
+def _block_has_content(block: Record) -> bool:
     kind = string(block, "type")
     return kind not in {records.TEXT, records.THINKING} or bool(string(block, kind).strip())
 
@@ -149,7 +153,7 @@ class PassageFile(NamedTuple):
     subagent: bool = False
 
 
-def passage(
+def make_passage(
     record: Record,
     entry: RecordLine,
     file: PassageFile,
@@ -158,10 +162,10 @@ def passage(
 ) -> Passage:
     """Return a record as a passage. ``calls`` are the calls whose results it may contain."""
     names, subagent = file
-    shown = rendering_of(record, calls)
+    shown = render_record(record, calls)
     prompt = opens_turn(record, subagent=subagent)
-    speaker = _speaker_of(record, shown, prompt=prompt, subagent=subagent)
-    text = _brief_text(record, names.reference(entry.word), calls, len(shown.text))
+    speaker = _describe_speaker(record, shown, prompt=prompt, subagent=subagent)
+    text = _format_brief_text(record, names.reference(entry.word), calls, len(shown.text))
     aside = record.get("isSidechain") and not subagent
     voice = prompt or (
         records.kind(record) == records.ASSISTANT
@@ -183,32 +187,34 @@ def passage(
     )
 
 
-def _speaker_of(record: Record, shown: Rendering, *, prompt: bool, subagent: bool) -> str:
+def _describe_speaker(record: Record, shown: Rendering, *, prompt: bool, subagent: bool) -> str:
     kind = shown.kind
-    who = kind
+    speaker = kind
     if kind == records.ATTACHMENT:
-        who = f"attachment {kind_of(record)}".rstrip()
+        speaker = f"attachment {kind_of(record)}".rstrip()
     elif kind == records.SYSTEM:
-        who = f"system {string(record, 'subtype')}".rstrip()
+        speaker = f"system {string(record, 'subtype')}".rstrip()
     elif kind == records.RESULT or records.results(record):
-        state = "failed result" if failed_in(record) else "result"
+        state = "failed result" if failed_call_ids(record) else "result"
         if shown.tool:
-            who = f"{state} of {shown.tool} {collapse_line(shown.target, TARGET)}".rstrip()
+            speaker = (
+                f"{state} of {shown.tool} {collapse_line(shown.target, TARGET_CHARACTERS)}".rstrip()
+            )
         else:
-            who = state
+            speaker = state
     elif kind == records.ASSISTANT and record.get("isApiErrorMessage"):
-        who = "assistant, API error"
+        speaker = "assistant, API error"
     elif kind == records.USER and not prompt:
         if record.get("isCompactSummary"):
-            who = "user, summary of a compaction"
+            speaker = "user, summary of a compaction"
         else:
-            who = "user, not a prompt"
+            speaker = "user, not a prompt"
     if record.get("isSidechain") and not subagent:
-        who = f"sub-agent's {who}"
-    return who
+        speaker = f"sub-agent's {speaker}"
+    return speaker
 
 
-def failed_in(record: Record) -> list[str]:
+def failed_call_ids(record: Record) -> list[str]:
     """Return the ids of calls with an error result in a record.
 
     The id is ``""`` in a plain export.
@@ -227,10 +233,10 @@ def failed_in(record: Record) -> list[str]:
 def is_failure(record: Record) -> bool:
     """Check whether a record reports a failure of a tool or of the API."""
     api = records.kind(record) == records.SYSTEM and string(record, "subtype") == records.API_ERROR
-    return api or record.get("isApiErrorMessage") is True or bool(failed_in(record))
+    return api or record.get("isApiErrorMessage") is True or bool(failed_call_ids(record))
 
 
-def _brief_text(
+def _format_brief_text(
     record: Record, reference: str, calls: Mapping[str, ToolCall], characters: int
 ) -> str:
     """Return a record's text, with each call as one line and without the client's additions."""
@@ -238,32 +244,36 @@ def _brief_text(
     if is_added(record):
         return (
             f"[{format_count(characters, 'character')} that the client added: "
-            f"{whole_command(reference, characters)}]"
+            f"{command_for_whole_record(reference, characters)}]"
         )
     if kind == records.ASSISTANT:
-        own = calls_in(record)
-        blocks = (_call_line(block, own, reference) if block.get("type") == records.CALL else block_text(block)
-                  for block in records.blocks(record) if _block_says_something(block))  # fmt: skip
+        own_calls = calls_in(record)
+        blocks = (_format_call(block, own_calls, reference) if block.get("type") == records.CALL else block_text(block)
+                  for block in records.blocks(record) if _block_has_content(block))  # fmt: skip
         return "\n".join(blocks)
-    said = text_of(record, calls)
-    return without_reminders(
-        said.removeprefix("[error]\n") if failed_in(record) else said, reference
+    text = record_text(record, calls)
+    return remove_reminders(
+        text.removeprefix("[error]\n") if failed_call_ids(record) else text, reference
     )
 
 
-def _call_line(block: Record, own: Mapping[str, ToolCall], reference: str) -> str:
-    call = own.get(string(block, "id"))
-    about = call.target if call else ""
-    shown = collapse_line(plain_line(about or fields_text(records.mapping(block, "input"))), TARGET)
-    left = sum(map(len, records.strings(block.get("input")))) - len(shown)
-    if left > SLIGHT:
-        rest = f" (… {left:,} more characters of input: {whole_command(reference)})"
+def _format_call(block: Record, own_calls: Mapping[str, ToolCall], reference: str) -> str:
+    call = own_calls.get(string(block, "id"))
+    subject = call.target if call else ""
+    shown = collapse_line(
+        plain_line(subject or fields_text(records.mapping(block, "input"))), TARGET_CHARACTERS
+    )
+    omitted = sum(map(len, records.strings(block.get("input")))) - len(shown)
+    if omitted > SLIGHT_CHARACTERS:
+        omitted_note = (
+            f" (… {omitted:,} more characters of input: {command_for_whole_record(reference)})"
+        )
     else:
-        rest = ""
-    return f"→ {plain_line(string(block, 'name'))} {shown}".rstrip() + rest
+        omitted_note = ""
+    return f"→ {plain_line(string(block, 'name'))} {shown}".rstrip() + omitted_note
 
 
-def without_reminders(text: str, reference: str = "") -> str:
+def remove_reminders(text: str, reference: str = "") -> str:
     """Return ``text`` without reminders. If ``reference`` is given, a note replaces each of them.
 
     The text is searched only once.
@@ -279,7 +289,7 @@ def without_reminders(text: str, reference: str = "") -> str:
         if reference:
             parts.append(
                 f"[{end - start:,} characters of a reminder by the client: "
-                f"{whole_command(reference)}]"
+                f"{command_for_whole_record(reference)}]"
             )
         place = end
     return "".join([*parts, text[place:]])
@@ -295,7 +305,7 @@ class PassagePage(NamedTuple):
     more: bool
 
 
-def page(
+def read_page(
     entries: RecordLines, names: TranscriptNames, before: RecordLine | None, limit: int
 ) -> PassagePage:
     """Return the last ``limit`` whole records with content before a line, or before the end if None.
@@ -304,13 +314,15 @@ def page(
     """
     with open_transcript(entries.file) as stream:
         end = entries.size if before is None else before.offset
-        found = list(_take_rows(_saying(entries, lines_before(stream, end)), limit + 1))
+        rows = list(
+            _limit_rows(_records_with_content(entries, lines_before(stream, end)), limit + 1)
+        )
         return PassagePage(
-            _read_passages(found[:limit][::-1], entries, names, stream), more=len(found) > limit
+            _read_passages(rows[:limit][::-1], entries, names, stream), more=len(rows) > limit
         )
 
 
-def around(
+def read_around(
     entries: RecordLines, names: TranscriptNames, entry: RecordLine, before: int, after: int
 ) -> tuple[list[Passage], list[Passage]]:
     """Return the ``before`` and ``after`` records with content around a line.
@@ -319,13 +331,15 @@ def around(
     """
     with open_transcript(entries.file) as stream:
         backwards = zip(lines_before(stream, entry.offset), count(entry.number - 1, -1))
-        rows = _saying(entries, (line._replace(number=number) for line, number in backwards))
-        earlier = list(_take_rows(rows, before, uncounted=is_added))[::-1]
+        rows = _records_with_content(
+            entries, (line._replace(number=number) for line, number in backwards)
+        )
+        earlier = list(_limit_rows(rows, before, uncounted=is_added))[::-1]
         end = entry.offset + entry.length
         stream.seek(end)
         later = list(
-            _take_rows(
-                _saying(entries, read_lines(stream, end, entry.number + 1)),
+            _limit_rows(
+                _records_with_content(entries, read_lines(stream, end, entry.number + 1)),
                 after,
                 uncounted=is_added,
             )
@@ -336,27 +350,29 @@ def around(
 
 
 def _read_passages(
-    rows: list[Row], entries: RecordLines, names: TranscriptNames, stream: BinaryIO
+    rows: list[RecordWithLine], entries: RecordLines, names: TranscriptNames, stream: BinaryIO
 ) -> list[Passage]:
     """Return records as passages. Their calls are searched in these records and before them."""
-    made: dict[str, ToolCall] = {}
-    answered: list[str] = []
+    calls_here: dict[str, ToolCall] = {}
+    answered_ids: list[str] = []
     for _, record in rows:
-        made |= calls_in(record)
-        answered += records.answered_calls(record)
-    wanted = [call for call in answered if call not in made]
-    calls = made | (calls_before(stream, rows[0][0].offset, wanted) if wanted else {})
+        calls_here |= calls_in(record)
+        answered_ids += records.answered_calls(record)
+    missing_ids = [call for call in answered_ids if call not in calls_here]
+    calls = calls_here | (
+        find_calls_before(stream, rows[0][0].offset, missing_ids) if missing_ids else {}
+    )
     file = PassageFile(names, subagent_name(entries.file) is not None)
     passages = []
     for entry, record in rows:
-        passages.append(passage(record, entry, file, calls))
+        passages.append(make_passage(record, entry, file, calls))
     return passages
 
 
-def _saying(entries: RecordLines, lines: Iterable[Line]) -> Iterator[Row]:
+def _records_with_content(entries: RecordLines, lines: Iterable[Line]) -> Iterator[RecordWithLine]:
     for line in lines:
         record = records.parse(line.body)
-        if record is not None and says_something(record):
+        if record is not None and has_content(record):
             yield (
                 RecordLine(
                     entries.session_id, entries.file, line.number, line.offset, len(line.raw)
@@ -365,15 +381,17 @@ def _saying(entries: RecordLines, lines: Iterable[Line]) -> Iterator[Row]:
             )
 
 
-def _take_rows(
-    found: Iterator[Row], limit: int, uncounted: Callable[[Record], bool] = lambda _: False
-) -> Iterator[Row]:
-    while limit > 0 and (row := next(found, None)):
+def _limit_rows(
+    rows: Iterator[RecordWithLine],
+    limit: int,
+    uncounted: Callable[[Record], bool] = lambda _: False,
+) -> Iterator[RecordWithLine]:
+    while limit > 0 and (row := next(rows, None)):
         limit -= not uncounted(row[1])
         yield row
 
 
-SHELLS = frozenset({"Bash", "PowerShell"})  # tools whose calls are shell commands
+SHELL_TOOLS = frozenset({"Bash", "PowerShell"})  # tools whose calls are shell commands
 
 _EXIT = re.compile(r"(?:Error: )?Exit code ([0-9]{1,3})\b")
 
@@ -416,7 +434,7 @@ class TurnReader:
         self.rows: list[RecordRow] = []
         self.turns = 0
         self._commands: dict[str, ShellCall] = {}
-        self._calling: dict[str, RecordRow] = {}
+        self._rows_by_call: dict[str, RecordRow] = {}
         self.size = scan(session.file, observers=[self, *watching]).size
 
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:
@@ -424,15 +442,15 @@ class TurnReader:
         if node is not None and node.copied:
             return
         self.turns += opens_turn(record, subagent=self.subagent)
-        if not says_something(record):
+        if not has_content(record):
             return
         row = RecordRow(line.number, line.offset, len(line.raw), self.turns, is_failure(record))
         self.rows.append(row)
         for block in records.blocks(record) if node is None or node.calls or node.results else ():
             if block.get("type") == records.CALL:
                 call = string(block, "id")
-                self._calling[call] = row
-                if string(block, "name") in SHELLS and isinstance(block.get("input"), dict):
+                self._rows_by_call[call] = row
+                if string(block, "name") in SHELL_TOOLS and isinstance(block.get("input"), dict):
                     at, words = string(record, "timestamp"), string(block["input"], "command")
                     self._commands[call or str(row.number)] = ShellCall(
                         row.number, row.turn, at, words
@@ -440,31 +458,33 @@ class TurnReader:
             elif block.get("type") == records.RESULT:
                 call = string(block, "tool_use_id")
                 if call in self._commands:
-                    state, code = _outcome_of_command(record, block)
+                    state, code = _find_command_outcome(record, block)
                     done = self._commands[call]._replace(state=state, code=code, answer=row.number)
                     self._commands[call] = done
 
-    def commands_of_turns(self, asked: Turns | None = None) -> list[ShellCall]:
-        """Return the shell commands in the order of their calls, optionally only those of the turns ``asked`` for."""
-        within = self._lines_of_turns(asked)
-        turns = []
+    def commands_of_turns(self, requested: Turns | None = None) -> list[ShellCall]:
+        """Return the shell commands in the order of their calls, optionally only those of the ``requested`` turns."""
+        turn_range = self._lines_of_turns(requested)
+        commands = []
         for command in self._commands.values():
-            if command.turn in within:
-                turns.append(command)
-        return turns
+            if command.turn in turn_range:
+                commands.append(command)
+        return commands
 
-    def rows_of_turns(self, asked: Turns | None = None, *, failed: bool = False) -> list[RecordRow]:
-        """Return the records of the turns ``asked`` for, or only the failures among them."""
-        within = self._lines_of_turns(asked)
-        turns = []
+    def rows_of_turns(
+        self, requested: Turns | None = None, *, failed: bool = False
+    ) -> list[RecordRow]:
+        """Return the records of the ``requested`` turns, or only the failures among them."""
+        turn_range = self._lines_of_turns(requested)
+        rows = []
         for row in self.rows:
-            if row.turn in within and (row.failed or not failed):
-                turns.append(row)
-        return turns
+            if row.turn in turn_range and (row.failed or not failed):
+                rows.append(row)
+        return rows
 
-    def _lines_of_turns(self, asked: Turns | None) -> range:
-        if asked:
-            return asked.within(self.turns)
+    def _lines_of_turns(self, requested: Turns | None) -> range:
+        if requested:
+            return requested.within(self.turns)
         return range(self.turns + 1)
 
     def entry_of_row(self, row: RecordRow) -> RecordLine:
@@ -484,35 +504,39 @@ class TurnReader:
 
         Raises SessionNotFound if the file changed meanwhile.
         """
-        found = ((row, self.entry_of_row(row), self.entry_of_row(row).record()) for row in rows)
+        rows_with_records = (
+            (row, self.entry_of_row(row), self.entry_of_row(row).record()) for row in rows
+        )
         file = PassageFile(names, self.subagent)
         return [
-            passage(record, entry, file, self.calls_of(record), row.turn)
-            for row, entry, record in found
+            make_passage(record, entry, file, self.calls_of(record), row.turn)
+            for row, entry, record in rows_with_records
             if record is not None
         ]
 
     def calls_of(self, record: Record) -> dict[str, ToolCall]:
         """Return the calls whose results are in a record, by id."""
         rows = dict.fromkeys(
-            self._calling[call] for call in records.answered_calls(record) if call in self._calling
+            self._rows_by_call[call]
+            for call in records.answered_calls(record)
+            if call in self._rows_by_call
         )
-        found: dict[str, ToolCall] = {}
+        calls: dict[str, ToolCall] = {}
         for row in rows:
-            found.update(calls_in(self.entry_of_row(row).record() or {}))
-        return found
+            calls.update(calls_in(self.entry_of_row(row).record() or {}))
+        return calls
 
     def lines_of_calls(self, record: Record) -> list[int]:
         """Return the lines of the calls whose results are in a record."""
-        found = (
-            self._calling[call].number
+        lines = (
+            self._rows_by_call[call].number
             for call in records.answered_calls(record)
-            if call in self._calling
+            if call in self._rows_by_call
         )
-        return list(dict.fromkeys(found))
+        return list(dict.fromkeys(lines))
 
 
-def _outcome_of_command(record: Record, block: Record) -> tuple[str, int | None]:
+def _find_command_outcome(record: Record, block: Record) -> tuple[str, int | None]:
     """Return a command's outcome from the client's record.
 
     A command without a recorded failure succeeded.

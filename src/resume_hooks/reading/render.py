@@ -26,7 +26,7 @@ _ENVELOPE = frozenset(
 )  # fmt: skip
 """Fields that every record has, and that are not part of its content."""
 
-LOOKED_BACK = 16 * 1024 * 1024
+MAX_BACK_BYTES = 16 * 1024 * 1024
 """Bytes before a result that are searched for its call.
 
 Usually only parallel calls and their results come between.
@@ -46,46 +46,46 @@ class Rendering(NamedTuple):
     text: str
 
 
-def render(record: Record, entry: RecordLine) -> Rendering:
+def render_at(record: Record, entry: RecordLine) -> Rendering:
     """Render the record of a line. The calls of its results are searched before it."""
     with open_transcript(entry.file) as stream:
-        answered = calls_before(stream, entry.offset, records.answered_calls(record))
-    return rendering_of(record, answered | calls_in(record))
+        answered = find_calls_before(stream, entry.offset, records.answered_calls(record))
+    return render_record(record, answered | calls_in(record))
 
 
-def calls_before(stream: BinaryIO, end: int, wanted: Iterable[str]) -> dict[str, ToolCall]:
+def find_calls_before(stream: BinaryIO, end: int, call_ids: Iterable[str]) -> dict[str, ToolCall]:
     """Return the calls with these ids in the last LOOKED_BACK bytes before ``end``, by id.
 
     If an id occurs several times, the nearest call counts.
     """
-    missing = {call for call in wanted if call}
-    found: dict[str, ToolCall] = {}
+    missing = {call for call in call_ids if call}
+    calls: dict[str, ToolCall] = {}
     for line in lines_before(stream, end) if missing else ():
         if b'"tool_use"' in line.raw:
-            made = calls_in(records.parse(line.body) or {})
-            found = {call: made[call] for call in missing & made.keys()} | found
-            missing -= made.keys()
-        if not missing or end - line.offset > LOOKED_BACK:
+            calls_in_line = calls_in(records.parse(line.body) or {})
+            calls = {call: calls_in_line[call] for call in missing & calls_in_line.keys()} | calls
+            missing -= calls_in_line.keys()
+        if not missing or end - line.offset > MAX_BACK_BYTES:
             break
-    return found
+    return calls
 
 
-def rendering_of(record: Record, calls: Mapping[str, ToolCall]) -> Rendering:
+def render_record(record: Record, calls: Mapping[str, ToolCall]) -> Rendering:
     """Render a record with the known ``calls`` of its results."""
-    named = [calls[call] for call in records.answered_calls(record) if call in calls] or list(
+    named_calls = [calls[call] for call in records.answered_calls(record) if call in calls] or list(
         calls_in(record).values()
     )
-    tools = [call.tool for call in named] or [string(records.message(record), "tool_name")]
+    tools = [call.tool for call in named_calls] or [string(records.message(record), "tool_name")]
     return Rendering(
         kind=records.kind(record),
         role=string(records.message(record), "role"),
         tool=", ".join(dict.fromkeys(plain_line(tool) for tool in tools)),
-        target=plain_line(named[0].target) if len(named) == 1 else "",
-        text=text_of(record, calls),
+        target=plain_line(named_calls[0].target) if len(named_calls) == 1 else "",
+        text=record_text(record, calls),
     )
 
 
-def text_of(record: Record, calls: Mapping[str, ToolCall] | None = None) -> str:
+def record_text(record: Record, calls: Mapping[str, ToolCall] | None = None) -> str:
     """Return a record's content as text.
 
     Several results in one record are labelled with their ``calls``.
@@ -93,12 +93,12 @@ def text_of(record: Record, calls: Mapping[str, ToolCall] | None = None) -> str:
     kind = records.kind(record)
     if kind == records.ATTACHMENT:
         # Prefer the text that reached the model, if the client kept it, to its source.
-        sent = [
+        sent_texts = [
             text
             for part in records.objects(record.get("rendered"))
             if (text := string(part, "content"))
         ]
-        return "\n\n".join(sent) or fields_text(records.mapping(record, "attachment"))
+        return "\n\n".join(sent_texts) or fields_text(records.mapping(record, "attachment"))
     if digest := digest_in(record):
         return full(digest)
     if message := records.message(record):
@@ -107,9 +107,9 @@ def text_of(record: Record, calls: Mapping[str, ToolCall] | None = None) -> str:
             return fields_text(
                 {key: value for key, value in message.items() if key not in {"role", "tool_name"}}
             )
-        several = len(records.results(record)) > 1
+        has_several_results = len(records.results(record)) > 1
         return "\n\n".join(
-            block_text(block, (calls or {}) if several else None) for block in blocks
+            block_text(block, (calls or {}) if has_several_results else None) for block in blocks
         )
     said = string(record, "content") or string(record, "summary")
     return said or fields_text(
@@ -126,9 +126,9 @@ def block_text(block: Record, calls: Mapping[str, ToolCall] | None = None) -> st
     if kind == records.TEXT:
         return string(block, "text")
     if kind == records.THINKING:
-        said = string(block, "thinking")
-        if said:
-            return f"[thinking]\n{said}"
+        thinking = string(block, "thinking")
+        if thinking:
+            return f"[thinking]\n{thinking}"
         return "[thinking, its text was not kept by the client]"
     if kind == records.REDACTED_THINKING:
         return "[thinking, encrypted]"
@@ -145,21 +145,23 @@ def block_text(block: Record, calls: Mapping[str, ToolCall] | None = None) -> st
             parts = []
         parts += ["[error]"] if records.is_error(block) else []
         return "\n".join([*parts, *map(block_text, records.result_blocks(block))])
-    given = block.get("input")
-    if kind == records.CALL and isinstance(given, dict):
-        return f"[call of {string(block, 'name')}]\n{fields_text(given)}".rstrip("\n")
-    rest = fields_text({key: value for key, value in block.items() if key not in {"type", "id"}})
-    return f"[{kind or 'a block of no kind'}]\n{rest}".rstrip("\n")
+    call_input = block.get("input")
+    if kind == records.CALL and isinstance(call_input, dict):
+        return f"[call of {string(block, 'name')}]\n{fields_text(call_input)}".rstrip("\n")
+    other_fields = fields_text(
+        {key: value for key, value in block.items() if key not in {"type", "id"}}
+    )
+    return f"[{kind or 'a block of no kind'}]\n{other_fields}".rstrip("\n")
 
 
 def _media_text(kind: str, block: Record) -> str:
-    held = records.mapping(block, "source")
-    data, form = string(held, "data"), string(held, "media_type").rpartition("/")[2]
-    if held.get("type") == "text":
+    source = records.mapping(block, "source")
+    data, media_format = string(source, "data"), string(source, "media_type").rpartition("/")[2]
+    if source.get("type") == "text":
         return f"[{kind}, text]\n{data}"
     size = size_text(len(data) * 3 // 4) if data else ""
-    named = string(held, "url") or string(held, "file_id")
-    return f"[{', '.join(part for part in (kind, form, size, named) if part)}]"
+    address = string(source, "url") or string(source, "file_id")
+    return f"[{', '.join(part for part in (kind, media_format, size, address) if part)}]"
 
 
 def fields_text(value: Mapping[str, object]) -> str:
@@ -168,26 +170,25 @@ def fields_text(value: Mapping[str, object]) -> str:
     A text of several lines starts on the next line.
     """
     return "\n".join(
-        f"{key}:\n{said}" if "\n" in said else f"{key}: {said}"
-        for key, said in _leaves_of_fields(value)
+        f"{key}:\n{said}" if "\n" in said else f"{key}: {said}" for key, said in _walk_fields(value)
     )
 
 
-def _leaves_of_fields(value: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+def _walk_fields(value: Mapping[str, object]) -> Iterator[tuple[str, str]]:
     """Yield every plain value with its path.
 
     The walk is not recursive, because a hostile file may be nested very deep.
     """
-    waiting: list[tuple[str, object]] = list(value.items())[::-1]
-    while waiting:
-        key, inner = waiting.pop()
+    stack: list[tuple[str, object]] = list(value.items())[::-1]
+    while stack:
+        key, inner = stack.pop()
         if isinstance(inner, dict) and string(inner, "type") in records.MEDIA:
             yield key, _media_text(str(inner["type"]), inner)
         elif isinstance(inner, dict) and inner:
-            for name, deeper in list(inner.items())[::-1]:
-                waiting.append((f"{key}.{name}", deeper))
+            for name, child in list(inner.items())[::-1]:
+                stack.append((f"{key}.{name}", child))
         elif isinstance(inner, list) and inner:
-            for place, deeper in list(enumerate(inner))[::-1]:
-                waiting.append((f"{key}.{place}", deeper))
+            for index, child in list(enumerate(inner))[::-1]:
+                stack.append((f"{key}.{index}", child))
         else:
             yield key, inner if isinstance(inner, str) else json.dumps(inner)

@@ -1,7 +1,7 @@
 """Find the secrets in sessions by the rules, to remove them from all output about these sessions.
 
-To give a session away, all of it is read (``secrets_of_sessions``). While a prompt waits, only its
-two ends are read (``secrets_of_ends``).
+To give a session away, all of it is read (``find_secrets_in_sessions``). While a prompt waits, only its
+two ends are read (``find_secrets_in_ends``).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from resume_hooks.transcripts.records import (
     string,
 )
 
-MAX_FILE = 32 * 1024 * 1024
+MAX_FILE_BYTES = 32 * 1024 * 1024
 """Bytes of an accompanying file that are searched."""
 
 _COMMAND = late(rb'"command":\s?"(?=[^"\n]{3,300})' + PRINTING)
@@ -37,13 +37,13 @@ _ANSWER = b'"tool_use_id"'
 
 _RESULT = late(_ANSWER)
 
-_LONGEST_COMMAND = 200
+_MAX_COMMAND = 200
 """Characters of a command. A longer one is a script, whose output is more than one value."""
 
-_LONGEST_OUTPUT = 2_000
+_MAX_OUTPUT = 2_000
 """Characters of an output that are searched."""
 
-_MOST_COMMANDS = 200
+_MAX_COMMANDS = 200
 """Commands that wait for their outputs at the same time."""
 
 
@@ -76,20 +76,20 @@ class PrintedOutputs:
     def _remember_commands(self, record: Record) -> None:
         for call in calls(record):
             call_id, command = string(call, "id"), string(mapping(call, "input"), "command")
-            if call_id and command and len(command) <= _LONGEST_COMMAND:
+            if call_id and command and len(command) <= _MAX_COMMAND:
                 self._commands[call_id] = " ".join(command.split())
-        while len(self._commands) > _MOST_COMMANDS:
+        while len(self._commands) > _MAX_COMMANDS:
             del self._commands[next(iter(self._commands))]
 
     def _outputs_behind_commands(self, record: Record) -> Iterator[str]:
         for result in results(record):
             command = self._commands.pop(string(result, "tool_use_id"), "")
             if command:
-                output = _without_quotes(result_text(result)[:_LONGEST_OUTPUT])
+                output = _remove_quotes(result_text(result)[:_MAX_OUTPUT])
                 yield f"$ {command}\n{output}\n"
 
 
-def _without_quotes(output: str) -> str:
+def _remove_quotes(output: str) -> str:
     """Return a single-value output without its quotes."""
     value = output.strip()
     if len(value) > 2 and value[0] == value[-1] and value[0] in "\"'":
@@ -97,7 +97,7 @@ def _without_quotes(output: str) -> str:
     return output
 
 
-def secrets_of_sessions(sessions: Iterable[SessionFile]) -> Redactor:
+def find_secrets_in_sessions(sessions: Iterable[SessionFile]) -> Redactor:
     """Return a redactor with the secrets in sessions, their sub-agents' transcripts and large results.
 
     An unreadable file is skipped, because the caller that gives it away fails on it anyway.
@@ -105,7 +105,7 @@ def secrets_of_sessions(sessions: Iterable[SessionFile]) -> Redactor:
     redactor = Redactor()
     for session in sessions:
         learn_file(redactor, session.path)
-        for path in _files_beside(session.path):
+        for path in _list_accompanying_files(session.path):
             learn_file(redactor, path)
     return redactor
 
@@ -114,7 +114,7 @@ def learn_file(redactor: Redactor, path: str, offset: int = 0) -> None:
     """Learn the secrets in a file, or in the lines of a transcript from the byte ``offset`` on, a line start."""
     try:
         if not path.endswith(".jsonl"):
-            redactor.learn(read_regular(path, MAX_FILE).decode("utf-8", "replace"))
+            redactor.learn(read_regular(path, MAX_FILE_BYTES).decode("utf-8", "replace"))
             return
         outputs = PrintedOutputs()
         with open_regular(path) as stream:
@@ -132,7 +132,7 @@ def _learn_line(redactor: Redactor, outputs: PrintedOutputs, line: bytes) -> Non
         redactor.learn(text)
 
 
-def secrets_of_ends(*sessions: HeadTail, spared: Iterable[str] = ()) -> Redactor:
+def find_secrets_in_ends(*sessions: HeadTail, spared: Iterable[str] = ()) -> Redactor:
     """Return a redactor with the secrets in the first and the last part of sessions.
 
     ``spared`` strings, such as session ids, are never treated as known secrets.
@@ -147,7 +147,7 @@ def secrets_of_ends(*sessions: HeadTail, spared: Iterable[str] = ()) -> Redactor
     return redactor
 
 
-def _files_beside(path: str) -> list[str]:
+def _list_accompanying_files(path: str) -> list[str]:
     """Return the files with the large results and the sub-agents of a session."""
     folder = os.path.join(path.removesuffix(".jsonl"), TOOL_RESULTS)
     try:

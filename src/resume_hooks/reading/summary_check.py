@@ -19,7 +19,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from resume_hooks.reading.digest.prose import MARKUP
-from resume_hooks.reading.render import text_of
+from resume_hooks.reading.render import record_text
 from resume_hooks.sessions.lineage_block import OPENING
 from resume_hooks.storage.atomic import BUFFER
 from resume_hooks.system.text import format_count
@@ -27,14 +27,14 @@ from resume_hooks.transcripts import bookkeeping, records
 from resume_hooks.transcripts.bookkeeping import AFTER_CLEAR, FURTHER_PART
 from resume_hooks.transcripts.lines import OneOpen, open_transcript, read_lines
 
-SHORTEST = 3  # letters of a word that is searched for
-QUOTED, RUN = (
+MIN_WORD = 3  # letters of a word that is searched for
+MIN_QUOTE_WORDS, MIN_COMMAND_WORDS = (
     3,
     2,
 )  # the fewest words of a quote (a shorter one may only be emphasis), and of a command
-READ = 12  # words at the start of a quote that are searched for
-ANY = b""  # stands for any word
-BEFORE = 12  # characters before a number that are inspected
+MAX_QUOTE_WORDS = 12  # words at the start of a quote that are searched for
+ANY_WORD = b""  # stands for any word
+CONTEXT_CHARACTERS = 12  # characters before a number that are inspected
 
 _TO_WORDS = (
     bytes(byte if chr(byte).isalnum() or chr(byte) == "_" else 0x20 for byte in range(128)).lower()
@@ -88,41 +88,41 @@ class Claim(NamedTuple):
     pattern: re.Pattern[bytes] | None = None
 
 
-def words_in(raw: bytes) -> list[bytes]:
+def split_words(raw: bytes) -> list[bytes]:
     """Return the words of a UTF-8 text, in order."""
     return raw.translate(_TO_WORDS).split()
 
 
-def words_of_text(text: str) -> list[bytes]:
+def split_text(text: str) -> list[bytes]:
     """Return the words of a text, in order."""
-    return words_in(text.encode("utf-8", "replace"))
+    return split_words(text.encode("utf-8", "replace"))
 
 
-def claims_of(sentence: str) -> list[Claim]:
+def find_claims(sentence: str) -> list[Claim]:
     """Return the distinct claims of a sentence."""
-    found: list[Claim] = []
+    claims: list[Claim] = []
     rest = sentence
     for quote in _QUOTE.finditer(sentence):
-        said = list(_claims_of_quote(quote[1] or quote[2]))
-        found += said
-        rest = rest.replace(quote[0], " ; ", 1) if said else rest
+        quote_claims = list(_find_quote_claims(quote[1] or quote[2]))
+        claims += quote_claims
+        rest = rest.replace(quote[0], " ; ", 1) if quote_claims else rest
     for code in _CODE.finditer(rest):
-        found += [
-            *(_claims_of_quote(code[2], RUN) if _COMMAND.match(code[2]) else ()),
-            *_claims_of_names(code[2], in_code=True),
+        claims += [
+            *(_find_quote_claims(code[2], MIN_COMMAND_WORDS) if _COMMAND.match(code[2]) else ()),
+            *_find_name_claims(code[2], in_code=True),
         ]
-    return list(dict.fromkeys([*found, *_claims_of_names(_CODE.sub(" ; ", rest), in_code=False)]))
+    return list(dict.fromkeys([*claims, *_find_name_claims(_CODE.sub(" ; ", rest), in_code=False)]))
 
 
-def _claims_of_quote(quote: str, least: int = QUOTED) -> Iterator[Claim]:
+def _find_quote_claims(quote: str, least: int = MIN_QUOTE_WORDS) -> Iterator[Claim]:
     for piece in _CUT.split(quote):
-        words = words_of_text(piece)[:READ]
+        words = split_text(piece)[:MAX_QUOTE_WORDS]
         if len(words) >= least:
             pattern = re.compile(rb"[^a-z0-9_]+".join(words) + rb"\b")
             yield Claim(" ".join(quote.split()), (max(words, key=len),), pattern)
 
 
-def _claims_of_names(text: str, *, in_code: bool) -> Iterator[Claim]:
+def _find_name_claims(text: str, *, in_code: bool) -> Iterator[Claim]:
     """Yield the names and numbers in a text.
 
     In code every word counts, in prose only words that look like code.
@@ -131,35 +131,39 @@ def _claims_of_names(text: str, *, in_code: bool) -> Iterator[Claim]:
         token = match[0].rstrip(".,:/\\~-@+#").lstrip(".,:@+")
         number = _NUMBER.fullmatch(token)
         if number is not None:
-            if not _ABOUT.search(text, max(0, match.start() - BEFORE), match.start()):
-                yield from _claims_of_number(token, number[1], number[2] or "")
+            if not _ABOUT.search(text, max(0, match.start() - CONTEXT_CHARACTERS), match.start()):
+                yield from _make_number_claim(token, number[1], number[2] or "")
         elif hashed := _HASH.fullmatch(token):
-            yield Claim(token, (ANY,), re.compile(_pattern_of_words(hashed[1].encode(), b"")))
+            yield Claim(token, (ANY_WORD,), re.compile(_make_word_pattern(hashed[1].encode(), b"")))
         elif token.lower() not in _ABBREVIATED and (in_code or _NAMED.search(token)):
-            yield from _claims_of_parts(token)
+            yield from _make_part_claims(token)
 
 
-def _claims_of_number(token: str, digits: str, unit: str) -> Iterator[Claim]:
+def _make_number_claim(token: str, digits: str, unit: str) -> Iterator[Claim]:
     """Yield a claim for a number, with and without separators, with its unit attached or separate.
 
     A single digit is not a claim, because every text contains it.
     """
-    plain = digits.replace(",", "")
-    if len(plain) > 1:
-        ways = sorted({plain, _THOUSAND.sub(",", plain)})
-        ends = {re.split("[,.]", way)[-1] for way in ways}
+    plain_digits = digits.replace(",", "")
+    if len(plain_digits) > 1:
+        spellings = sorted({plain_digits, _THOUSAND.sub(",", plain_digits)})
+        ends = {re.split("[,.]", spelling)[-1] for spelling in spellings}
         words = []
         for end in sorted(ends):
-            for each in {*_UNITS, unit.lower()}:
-                words.append(f"{end}{each}".encode())
+            for unit_text in {*_UNITS, unit.lower()}:
+                words.append(f"{end}{unit_text}".encode())
         yield Claim(
             token,
             tuple(words),
-            re.compile(b"|".join(_pattern_of_words(way.encode(), _ALONE, rb"\w.") for way in ways)),
+            re.compile(
+                b"|".join(
+                    _make_word_pattern(spelling.encode(), _ALONE, rb"\w.") for spelling in spellings
+                )
+            ),
         )
 
 
-def _pattern_of_words(words: bytes, behind: bytes, before: bytes = rb"\w") -> bytes:
+def _make_word_pattern(words: bytes, behind: bytes, before: bytes = rb"\w") -> bytes:
     """Return a pattern for words that do not follow one of the characters ``before``.
 
     It starts with plain letters.
@@ -168,29 +172,29 @@ def _pattern_of_words(words: bytes, behind: bytes, before: bytes = rb"\w") -> by
     return plain + rb"(?<![" + before + rb"]" + plain + rb")" + behind
 
 
-def _claims_of_parts(token: str) -> Iterator[Claim]:
+def _make_part_claims(token: str) -> Iterator[Claim]:
     """Yield claims for a name: a path's file name and folder, or each word of any other name."""
     file = _FILE.fullmatch(token)
     rest = token
     if file is not None:
-        pattern = re.compile(_pattern_of_words(file[1].lower().encode(), rb"(?!\w)", rb"\w-"))
-        yield Claim(token, (max(words_of_text(file[1]), key=len),), pattern)
+        pattern = re.compile(_make_word_pattern(file[1].lower().encode(), rb"(?!\w)", rb"\w-"))
+        yield Claim(token, (max(split_text(file[1]), key=len),), pattern)
         rest = re.split(r"[\\/]", token[: file.start(1)])[-2:][0]
-    for word in words_of_text(rest):
-        if len(word) >= SHORTEST and not word.isdigit():
+    for word in split_text(rest):
+        if len(word) >= MIN_WORD and not word.isdigit():
             yield Claim(token, (word, word.removesuffix(b"s")))
 
 
-ABSENT = "not in the transcript"
+ABSENT_TEXT = "not in the transcript"
 # records after another that count as the same place: the result of a call, the comment on it
-NEAR = 2
-COMMON = 500  # a word in this many records is too common to locate a sentence
-TRIED = 500  # the most records that are weighed for a sentence, the latest first
-USUAL = 500  # characters of a record up to which its length does not affect its weight
-NAMED, WIDEST = 3, 60  # claims in a mark, and characters of each
+NEAR_RECORDS = 2
+COMMON_RECORDS = 500  # a word in this many records is too common to locate a sentence
+MAX_TRIED = 500  # the most records that are weighed for a sentence, the latest first
+USUAL_CHARACTERS = 500  # characters of a record up to which its length does not affect its weight
+MAX_NAMED, MAX_CLAIM_WIDTH = 3, 60  # claims in a mark, and characters of each
 
 _REF = r"[\w/-]*:\d+"
-_MARK = rf"(?:\[{ABSENT}[^\]]*\]|\({_REF}(?:, {_REF})*\))"
+_MARK = rf"(?:\[{ABSENT_TEXT}[^\]]*\]|\({_REF}(?:, {_REF})*\))"
 _MARKS, _REFERENCES = re.compile(_MARK), re.compile(_REF)
 _END = re.compile(
     rf"(?:[.!?][\"')*_`]*|{_MARK})(?=\s+(?!{_MARK})[\"'(*_`]*[A-Z0-9À-Þ가-힣])|[。\uff01\uff1f](?: {_MARK})*"
@@ -208,7 +212,7 @@ _UNSAID = (bookkeeping.SILENT | bookkeeping.TITLES.keys()) - {
     bookkeeping.QUEUE_OPERATION,
     bookkeeping.PR_LINK,
 }
-_FRONT = 300  # characters of a text that are searched for our own text to a model
+_OWN_TEXT_CHARACTERS = 300  # characters of a text that are searched for our own text to a model
 
 
 class CheckedSummary(NamedTuple):
@@ -224,7 +228,7 @@ class CheckedSummary(NamedTuple):
         """The counts in words."""
         return (
             f"of {format_count(self.sentences, 'sentence')} {self.tied} tied to records, "
-            f"{self.marked} {ABSENT}"
+            f"{self.marked} {ABSENT_TEXT}"
         )
 
 
@@ -240,7 +244,7 @@ class _Sentence(NamedTuple):
         return len(self.claims) > 1 or any(map(str.isalpha, shown))
 
 
-class _Places:
+class _EvidenceIndex:
     """The records that contain the claims and words of sentences, collected in one pass over their texts."""
 
     def __init__(self, sentences: Sequence[_Sentence]) -> None:
@@ -262,37 +266,49 @@ class _Places:
         at = len(self._records)
         self._records.append((reference, len(text)))
         low = text.lower().encode("utf-8", "replace")
-        for word in (ANY, *self._wanted.intersection(words_in(low))):
+        for word in (ANY_WORD, *self._wanted.intersection(split_words(low))):
             claims = self._by_word.get(word, ())
             for pattern, places in claims:
                 if pattern is None or pattern.search(low):
                     places.add(at)
             if (prose := self._prose.get(word)) is not None:
                 prose.add(at)
-                if len(prose) >= COMMON and not claims:
+                if len(prose) >= COMMON_RECORDS and not claims:
                     self._wanted.discard(word)
 
     def best_record(self, sentence: _Sentence) -> str:
         """Return the reference of the best evidence for a sentence, or ``""`` if no record has all its claims."""
         places = [self.of[claim] for claim in sentence.claims]
-        shown = set.intersection(*places)
-        if not shown:  # a call and its result
-            shown = set.intersection(*map(_numbers_up_to, places))
-        rare = [at for word in sentence.words if len(at := self._prose[word]) < COMMON]
+        candidates = set.intersection(*places)
+        if not candidates:  # a call and its result
+            candidates = set.intersection(*map(_add_near_numbers, places))
+        rare_places = [
+            number for word in sentence.words if len(number := self._prose[word]) < COMMON_RECORDS
+        ]
 
-        def weight(at: int) -> tuple[bool, float, int]:
-            reference, size = self._records[at]
-            words = 1 + sum(1 / math.log2(2 + len(places)) for places in rare if at in places)
-            own = sum(at in place for place in places)
-            return reference in sentence.known, own * words / math.log2(8 + size / USUAL), at
+        def weight(number: int) -> tuple[bool, float, int]:
+            reference, size = self._records[number]
+            words = 1 + sum(
+                1 / math.log2(2 + len(places)) for places in rare_places if number in places
+            )
+            own_count = sum(number in place for place in places)
+            return (
+                reference in sentence.known,
+                own_count * words / math.log2(8 + size / USUAL_CHARACTERS),
+                number,
+            )
 
-        tried = [at for at in sorted(shown)[-TRIED:] if at >= 0 and self._records[at][0]]
-        if tried:
-            return self._records[max(tried, key=weight)][0]
+        tried_numbers = [
+            number
+            for number in sorted(candidates)[-MAX_TRIED:]
+            if number >= 0 and self._records[number][0]
+        ]
+        if tried_numbers:
+            return self._records[max(tried_numbers, key=weight)][0]
         return ""
 
 
-def texts_in(file: str | OneOpen, session: str) -> Iterator[tuple[str, str]]:
+def read_texts(file: str | OneOpen, session: str) -> Iterator[tuple[str, str]]:
     """Yield each record with content, as its reference and its text.
 
     Summaries are skipped, including ours.
@@ -309,46 +325,51 @@ def texts_in(file: str | OneOpen, session: str) -> Iterator[tuple[str, str]]:
                 or records.kind(record) in _UNSAID
             ):
                 continue
-            text = text_of(record)
-            if not any(words in text[:_FRONT] for words in (OPENING, AFTER_CLEAR, FURTHER_PART)):
-                asked = records.is_prompt(record) and text.startswith("<command-")
+            text = record_text(record)
+            if not any(
+                words in text[:_OWN_TEXT_CHARACTERS]
+                for words in (OPENING, AFTER_CLEAR, FURTHER_PART)
+            ):
+                is_command = records.is_prompt(record) and text.startswith("<command-")
                 yield (
                     f"{session}:{line.number}",
-                    f"{text}\n{records.prompt_text(record)}" if asked else text,
+                    f"{text}\n{records.prompt_text(record)}" if is_command else text,
                 )
-                if before := records.string(records.tool_details(record), "originalFile"):
-                    yield "", before
+                if original_content := records.string(records.tool_details(record), "originalFile"):
+                    yield "", original_content
 
 
-def checked(text: str, said: Iterable[tuple[str, str]]) -> CheckedSummary:
-    """Check a summary against the records in ``said``: their references and texts, in order."""
+def check_summary(text: str, record_texts: Iterable[tuple[str, str]]) -> CheckedSummary:
+    """Check a summary against the records in ``record_texts``: their references and texts, in order."""
     pieces = []
-    for piece, says in _pieces_of_text(text):
-        pieces.append((piece, _sentence_of_piece(piece) if says else None))
-    places = _Places([sentence for _, sentence in pieces if sentence])
-    for reference, words in said:
+    for piece, is_sentence in _split_into_pieces(text):
+        pieces.append((piece, _make_sentence(piece) if is_sentence else None))
+    places = _EvidenceIndex([sentence for _, sentence in pieces if sentence])
+    for reference, words in record_texts:
         places.take_record(reference, words)
     tied = marked = 0
-    out: list[str] = []
+    marked_text: list[str] = []
     for piece, sentence in pieces:
-        out.append(piece)
+        marked_text.append(piece)
         if sentence is None or not sentence.claims:
             continue
-        if absent := [claim.shown for claim in sentence.claims if not places.of[claim]]:
+        if absent_names := [claim.shown for claim in sentence.claims if not places.of[claim]]:
             marked += 1
-            names = (_STOPS.sub("", name[:WIDEST]) for name in dict.fromkeys(absent))
-            out += (
-                [f" [{ABSENT}: {', '.join(islice(names, NAMED))}]"] if ABSENT not in piece else []
+            names = (_STOPS.sub("", name[:MAX_CLAIM_WIDTH]) for name in dict.fromkeys(absent_names))
+            marked_text += (
+                [f" [{ABSENT_TEXT}: {', '.join(islice(names, MAX_NAMED))}]"]
+                if ABSENT_TEXT not in piece
+                else []
             )
-        elif sentence.tells and (best := places.best_record(sentence)):
+        elif sentence.tells and (best_reference := places.best_record(sentence)):
             tied += 1
-            out += [f" ({best})"] if best not in sentence.known else []
+            marked_text += [f" ({best_reference})"] if best_reference not in sentence.known else []
     return CheckedSummary(
-        "".join(out), sum(sentence is not None for _, sentence in pieces), tied, marked
+        "".join(marked_text), sum(sentence is not None for _, sentence in pieces), tied, marked
     )
 
 
-def _pieces_of_text(text: str) -> Iterator[tuple[str, bool]]:
+def _split_into_pieces(text: str) -> Iterator[tuple[str, bool]]:
     """Split a text into pieces, each with whether it is a sentence. Joined, they are the text."""
     fenced = False
     for row in text.splitlines(keepends=True):
@@ -359,34 +380,36 @@ def _pieces_of_text(text: str) -> Iterator[tuple[str, bool]]:
             continue
         bare = row.rstrip()
         markup = MARKUP.match(bare)
-        begun = markup.end() if markup else 0
-        yield row[:begun], False
-        closed = [found.span() for found in _CLOSED.finditer(bare, begun)]
-        for end in [*(found.end() for found in _END.finditer(bare, begun)), len(bare)]:
-            if any(start < end < stop for start, stop in closed):
+        start_of_sentence = markup.end() if markup else 0
+        yield row[:start_of_sentence], False
+        closed_spans = [match.span() for match in _CLOSED.finditer(bare, start_of_sentence)]
+        for end in [*(match.end() for match in _END.finditer(bare, start_of_sentence)), len(bare)]:
+            if any(start < end < stop for start, stop in closed_spans):
                 continue
-            if end > begun:
-                yield bare[begun:end], True
-            begun = end
+            if end > start_of_sentence:
+                yield bare[start_of_sentence:end], True
+            start_of_sentence = end
         yield row[len(bare) :], False
 
 
-def _numbers_up_to(places: set[int]) -> set[int]:
+def _add_near_numbers(places: set[int]) -> set[int]:
     """Return record numbers with the ``NEAR`` numbers before each of them."""
     numbers: set[int] = set()
     for place in places:
-        numbers.update(range(place - NEAR, place + 1))
+        numbers.update(range(place - NEAR_RECORDS, place + 1))
     return numbers
 
 
-def _sentence_of_piece(piece: str) -> _Sentence:
-    said = _MARKS.sub(" ", piece)
-    claims = claims_of(said)
+def _make_sentence(piece: str) -> _Sentence:
+    text_without_marks = _MARKS.sub(" ", piece)
+    claims = find_claims(text_without_marks)
     names: set[bytes] = set()
     for claim in claims:
         names.update(claim.words)
-    words = frozenset(word for word in words_of_text(said) if len(word) > 3 and word not in names)
-    known: set[str] = set()
+    words = frozenset(
+        word for word in split_text(text_without_marks) if len(word) > 3 and word not in names
+    )
+    known_references: set[str] = set()
     for mark in _MARKS.findall(piece):
-        known.update(_REFERENCES.findall(mark))
-    return _Sentence(claims, words, frozenset(known))
+        known_references.update(_REFERENCES.findall(mark))
+    return _Sentence(claims, words, frozenset(known_references))

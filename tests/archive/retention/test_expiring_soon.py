@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.archive.retention.expiring import outlook
+from resume_hooks.archive.retention.expiring import forecast_expiry
 from resume_hooks.archive.vault.archive_session import archive_session
 from resume_hooks.maintenance.doctor import _check_expiry
 from resume_hooks.search.listing import SessionLister, listing_page
@@ -22,7 +22,7 @@ def test_the_next_seven_days_of_all_projects(config_home: ConfigHome) -> None:
     with_output(aged(config_home, 3, 1), 26)
     aged(config_home, 4, 1)
     archive_session(first, config_home.where)
-    found = outlook(CWD, config_home.where)
+    found = forecast_expiry(CWD, config_home.where)
     assert (found.sessions, found.projects, found.younger, found.unkept) == (2, 2, 1, 2)
     assert found.first == first.mtime + 30 * 86_400
     finding = _check_expiry(CWD)

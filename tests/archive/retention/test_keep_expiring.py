@@ -9,14 +9,16 @@ import time
 import pytest
 
 from resume_hooks.archive.retention import archive_sessions, expiring
-from resume_hooks.archive.retention.expiring import Slice, archive_expiring
+from resume_hooks.archive.retention.expiring import ArchiveSlice, archive_expiring
 from resume_hooks.archive.vault import permission
 from resume_hooks.sessions.archived.manifest import archived_ids, archived_of_id
 from tests.archive.retention.aged import DAY, aged, at_once, never, with_backups, with_output
 from tests.builders import CWD, ConfigHome, session_id
 
 
-def sliced(home: ConfigHome, *, waiting: bool = True, over: bool = False, cwd: str = CWD) -> Slice:
+def sliced(
+    home: ConfigHome, *, waiting: bool = True, over: bool = False, cwd: str = CWD
+) -> ArchiveSlice:
     """One slice for the project of CWD."""
     return archive_expiring(
         home.project().name, cwd, home.where, at_once if over else never, waiting=waiting
@@ -106,10 +108,13 @@ def test_what_takes_long_is_left_while_somebody_waits(config_home: ConfigHome, w
     """Many files or bytes; others go on meanwhile."""
     session = aged(config_home, 1, 29)
     folder = with_backups(
-        config_home, session, 29, count=archive_sessions.MOST_FILES + 1 if what == "files" else 1
+        config_home,
+        session,
+        29,
+        count=archive_sessions.MAX_QUICK_FILES + 1 if what == "files" else 1,
     )
     if what == "bytes":
-        (folder / "large@v1").write_bytes(bytes(permission.MOST_BYTES))
+        (folder / "large@v1").write_bytes(bytes(permission.MAX_QUICK_BYTES))
         os.utime(folder, (time.time() - 29 * DAY,) * 2)
     aged(config_home, 2, 25)
     found = sliced(config_home)
@@ -126,4 +131,4 @@ def test_a_vault_that_refuses(config_home: ConfigHome) -> None:
     (state / "vault").write_text("in the way")
     found = sliced(config_home)
     assert (found.kept, found.failed, found.left) == (0, 2, 0)
-    assert found.look == pytest.approx(time.time() + expiring.AGAIN, abs=60)
+    assert found.look == pytest.approx(time.time() + expiring.RETRY_SECONDS, abs=60)

@@ -13,7 +13,7 @@ import pytest
 from resume_hooks.archive.vault import archive_session as keeping
 from resume_hooks.archive.vault import commit
 from resume_hooks.archive.vault.archive_session import archive_session
-from resume_hooks.archive.vault.lookup import earlier_states, session_at_state
+from resume_hooks.archive.vault.lookup import list_earlier_states, select_earlier_state
 from resume_hooks.archive.vault.packs import PackWriter, verify_archived
 from resume_hooks.errors import SessionNotFound, SessionOpen, UsageError, VaultOff, WriteFailed
 from resume_hooks.sessions import locate
@@ -104,15 +104,15 @@ def test_what_something_else_took_the_place_of_stays(config_home: ConfigHome, ho
         os.replace(session.path + ".new", session.path)
     os.utime(session.path, (OLD, OLD))
     again = archive_session(locate.session_file(session.path), config_home.where)
-    (state,) = earlier_states(again)
+    (state,) = list_earlier_states(again)
     for renewed in (True, False):
         assert kept_files(again, config_home) == client_files(config_home)
-        assert kept_files(session_at_state(again, state), config_home)[again.place] == long
+        assert kept_files(select_earlier_state(again, state), config_home)[again.place] == long
         assert verify_archived(again) == []
         if renewed:
             Path(session.path.replace(".jsonl", "/tool-results/toolu_2.txt")).write_bytes(b"more")
             again = archive_session(locate.session_file(session.path), config_home.where)
-            (state,) = earlier_states(again)
+            (state,) = list_earlier_states(again)
 
 
 @pytest.mark.parametrize("how", ["flipped", "gone"])
@@ -200,10 +200,12 @@ def test_a_backup_written_in_place(config_home: ConfigHome) -> None:
     assert kept_files(again, config_home) == client_files(config_home)
     (earlier,) = again.earlier
     assert (
-        kept_files(session_at_state(again, earlier), config_home)[f"file-history/{SESSION}/abc@v1"]
+        kept_files(select_earlier_state(again, earlier), config_home)[
+            f"file-history/{SESSION}/abc@v1"
+        ]
         == b"the user's file"
     )
-    assert earlier_states(again) == []
+    assert list_earlier_states(again) == []
 
 
 def test_links_and_odd_files_are_left(config_home: ConfigHome) -> None:
@@ -322,9 +324,10 @@ def test_two_copies_of_one_id(config_home: ConfigHome) -> None:
         kept = archive_session(copy, config_home.where)
     for copy in [*copies, *copies]:
         assert archive_session(copy, config_home.where) == kept
-    (state,) = earlier_states(kept)
+    (state,) = list_earlier_states(kept)
     both = {
-        kept_files(each, config_home)[kept.place] for each in (kept, session_at_state(kept, state))
+        kept_files(each, config_home)[kept.place]
+        for each in (kept, select_earlier_state(kept, state))
     }
     assert both == {Path(copy.path).read_bytes() for copy in copies}
 

@@ -16,7 +16,7 @@ from resume_hooks.archive.vault import commit, lookup, trash
 from resume_hooks.archive.vault import delete as deletion
 from resume_hooks.archive.vault import restore as restoring
 from resume_hooks.archive.vault.packs import PackWriter
-from resume_hooks.archive.vault.trash import GONE
+from resume_hooks.archive.vault.trash import GONE_SUFFIX
 from resume_hooks.errors import (
     AmbiguousLocator,
     PlaceTaken,
@@ -64,7 +64,7 @@ def delete(session: SessionFile, home: ConfigHome, **how: bool) -> ArchivedSessi
 
 def found(locator: str, where: Where) -> ArchivedSession:
     """What the trash holds."""
-    return lookup.find_archived(locator, where, trash.all_deleted(where))
+    return lookup.find_archived(locator, where, trash.list_deleted(where))
 
 
 def restore(home: ConfigHome, locator: str = SESSION) -> restoring.Retrieval:
@@ -112,7 +112,7 @@ def test_a_session_goes_whole_and_comes_back(
         sum(len(b) for p, (b, _) in before.items() if p != bystander),
     )
     assert entry.complete
-    assert trash.all_deleted(config_home.where) == [entry]
+    assert trash.list_deleted(config_home.where) == [entry]
     assert os.stat(entry.folder).st_mode & 0o777 == 0o700
     assert restore(config_home).warnings == ()
     assert everything(config_home) == before
@@ -140,7 +140,7 @@ def test_killed_anywhere_nothing_is_lost(
         # Where there are no links, a moment before it has its name.
         reserved = transcript is not None and not transcript[0]
         assert reserved or transcript in (None, before[path])
-        while trash.all_deleted(config_home.where):
+        while trash.list_deleted(config_home.where):
             restore(config_home)
         assert everything(config_home) == before
 
@@ -164,7 +164,7 @@ def test_what_can_not_be_moved_leaves_all_in_its_place(
     with pytest.raises(WriteFailed, match="Permission denied"):
         delete(session, config_home)
     assert everything(config_home) == before
-    assert trash.all_deleted(config_home.where) == []
+    assert trash.list_deleted(config_home.where) == []
 
 
 def test_nothing_goes_under_a_manifest_that_can_not_be_read(
@@ -177,7 +177,7 @@ def test_nothing_goes_under_a_manifest_that_can_not_be_read(
     with pytest.raises(WriteFailed, match="differs from what was written"):
         delete(session, config_home)
     assert everything(config_home) == before
-    assert (trash.all_deleted(config_home.where), trash.stray_folders(config_home.where)) == (
+    assert (trash.list_deleted(config_home.where), trash.list_stray_folders(config_home.where)) == (
         [],
         [],
     )
@@ -224,7 +224,7 @@ def test_what_can_not_be_put_back_is_told(
         with pytest.raises(WriteFailed, match="could not be put back") as told:
             delete(session, config_home)
     assert f"restore {SESSION}" in told.value.remedy
-    (entry,) = trash.all_deleted(config_home.where)
+    (entry,) = trash.list_deleted(config_home.where)
     assert not entry.complete
     assert deletion.empty_trash([entry], config_home.where) == []
     restore(config_home)
@@ -240,7 +240,7 @@ def test_of_two_deletes_at_once_one_has_it(config_home: ConfigHome) -> None:
     time.sleep(0.002)  # an entry is named by its millisecond
     with pytest.raises((SessionNotFound, SessionOpen)):
         deletion.move_to_trash(second, config_home.where, force=True)
-    assert trash.all_deleted(config_home.where) == [entry]
+    assert trash.list_deleted(config_home.where) == [entry]
 
 
 def test_a_live_session_stays(config_home: ConfigHome) -> None:
@@ -298,7 +298,7 @@ def test_links_beside_a_session_are_not_followed(config_home: ConfigHome, tmp_pa
     restore(config_home)
     assert (folder / SESSION / "out").is_symlink()
     delete(locate.session_file(path), config_home)
-    deletion.empty_trash(trash.all_deleted(config_home.where), config_home.where)
+    deletion.empty_trash(trash.list_deleted(config_home.where), config_home.where)
     assert (mine / "precious").read_bytes() == b"precious"
     assert not os.path.lexists(entry.folder)
 
@@ -312,7 +312,7 @@ def test_a_taken_place_is_never_written_over(config_home: ConfigHome) -> None:
     with pytest.raises(PlaceTaken):
         restoring.plan_restore(entry, config_home.where)
     assert everything(config_home) == before
-    assert trash.all_deleted(config_home.where) == [entry]
+    assert trash.list_deleted(config_home.where) == [entry]
 
 
 def test_what_is_there_the_same_already_is_said(config_home: ConfigHome) -> None:
@@ -323,7 +323,7 @@ def test_what_is_there_the_same_already_is_said(config_home: ConfigHome) -> None
     for path, (content, _) in before.items():
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         Path(path).write_bytes(content)
-    assert restoring.EMPTIED in restore(config_home).warnings
+    assert restoring.EMPTIED_NOTE in restore(config_home).warnings
     assert {path: content for path, (content, _) in everything(config_home).items()} == {
         path: content for path, (content, _) in before.items()
     }
@@ -456,9 +456,9 @@ def test_emptying_removes_what_was_finished(config_home: ConfigHome) -> None:
     entry = delete(session, config_home)
     laid_out(config_home)
     before = everything(config_home)
-    assert deletion.empty_trash(trash.all_deleted(config_home.where), config_home.where) == [entry]
+    assert deletion.empty_trash(trash.list_deleted(config_home.where), config_home.where) == [entry]
     assert everything(config_home) == before
-    assert trash.all_deleted(config_home.where) == []
+    assert trash.list_deleted(config_home.where) == []
 
 
 @pytest.mark.parametrize(
@@ -487,7 +487,7 @@ def test_a_note_that_was_tampered_with_moves_nothing(
     entry = delete(laid_out(config_home), config_home)
     note = Path(entry.folder) / MANIFEST
     note.write_text(json.dumps(json.loads(note.read_text()) | change))
-    assert trash.all_deleted(config_home.where) == []
+    assert trash.list_deleted(config_home.where) == []
     assert os.path.isdir(entry.folder)
 
 
@@ -555,7 +555,7 @@ def test_of_a_crash_and_a_session_begun_anew_both_come_out(
     with monkeypatch.context() as patch:
         patch.setattr(deletion, "sync_folder", dies_unlinked)
         assert outcome(lambda: delete(locate.session_file(path), config_home)) == 9
-    (first,) = trash.all_deleted(config_home.where)
+    (first,) = trash.list_deleted(config_home.where)
     anew = begun_anew(config_home)
     with pytest.raises(PlaceTaken) as told:
         restore(config_home)
@@ -577,10 +577,10 @@ def test_a_session_that_went_on_after_a_killed_delete_stays(
     with open(session.path, "ab") as stream:
         stream.write(b"{}\n")
     went_on = everything(config_home)
-    (entry,) = trash.all_deleted(config_home.where)
+    (entry,) = trash.list_deleted(config_home.where)
     assert not entry.complete
     restore(config_home)
-    assert (everything(config_home), trash.all_deleted(config_home.where)) == (went_on, [])
+    assert (everything(config_home), trash.list_deleted(config_home.where)) == (went_on, [])
 
 
 def test_a_writer_that_goes_on_leaves_the_session_where_it_was(
@@ -596,7 +596,7 @@ def test_a_writer_that_goes_on_leaves_the_session_where_it_was(
             deletion.move_to_trash(plan, config_home.where)
     assert Path(session.path).read_bytes().endswith(b"{}\n")
     assert len(everything(config_home)) == 7
-    assert (trash.all_deleted(config_home.where), trash.stray_folders(config_home.where)) == (
+    assert (trash.list_deleted(config_home.where), trash.list_stray_folders(config_home.where)) == (
         [],
         [],
     )
@@ -617,21 +617,26 @@ def test_what_was_half_removed_is_finished_by_the_next(
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
         whole(path, root, **more)
 
-    for strays in ([], [entries[0].folder + GONE]):
+    for strays in ([], [entries[0].folder + GONE_SUFFIX]):
         with monkeypatch.context() as patch:
             patch.setattr(removal, "remove_for_good", refused)
             with pytest.raises(WriteFailed, match=f"{SESSION}.*Permission denied"):
                 deletion.empty_trash(
-                    trash.all_deleted(config_home.where),
+                    trash.list_deleted(config_home.where),
                     config_home.where,
-                    trash.stray_folders(config_home.where),
+                    trash.list_stray_folders(config_home.where),
                 )
-        (stray,) = trash.stray_folders(config_home.where)
-        assert (stray.folder, stray.gone, stray.files) == (entries[0].folder + GONE, True, 8), (
-            strays
-        )
-    assert trash.all_deleted(config_home.where) == []
-    assert deletion.empty_trash([], config_home.where, trash.stray_folders(config_home.where)) == []
+        (stray,) = trash.list_stray_folders(config_home.where)
+        assert (stray.folder, stray.gone, stray.files) == (
+            entries[0].folder + GONE_SUFFIX,
+            True,
+            8,
+        ), strays
+    assert trash.list_deleted(config_home.where) == []
+    assert (
+        deletion.empty_trash([], config_home.where, trash.list_stray_folders(config_home.where))
+        == []
+    )
     assert not (config_home.config / "resume-hooks" / "trash").exists()
 
 
@@ -645,8 +650,8 @@ def test_killed_before_it_took_anything(
         patch.setattr(deletion, "link_or_copy", lambda *_: os._exit(9))
         assert outcome(lambda: delete(session, config_home)) == 9
     assert everything(config_home) == before
-    assert trash.all_deleted(config_home.where) == []
-    (stray,) = trash.stray_folders(config_home.where)
+    assert trash.list_deleted(config_home.where) == []
+    (stray,) = trash.list_stray_folders(config_home.where)
     assert stray.gone
     deletion.empty_trash([], config_home.where, [stray])
     assert not (config_home.config / "resume-hooks" / "trash").exists()
@@ -662,8 +667,8 @@ def test_a_folder_of_no_session_is_none(config_home: ConfigHome) -> None:
     )
     for part in entry.parts:
         os.unlink(stored_path(entry.folder, part))
-    assert trash.all_deleted(config_home.where) == [entry]
-    (stray,) = trash.stray_folders(config_home.where)
+    assert trash.list_deleted(config_home.where) == [entry]
+    (stray,) = trash.list_stray_folders(config_home.where)
     assert (stray.folder, stray.gone) == (str(other), False)
 
 
@@ -675,7 +680,7 @@ def test_an_entry_that_can_not_be_told_is_counted(
     entry = delete(laid_out(config_home), config_home)
     path = Path(entry.folder) / MANIFEST
     path.unlink() if note is None else path.write_bytes(note)
-    (stray,) = trash.stray_folders(config_home.where)
+    (stray,) = trash.list_stray_folders(config_home.where)
     assert (stray.folder, stray.gone, stray.files) == (entry.folder, False, 7 + (note is not None))
     assert stray.size >= entry.size
     deletion.empty_trash([entry], config_home.where, [])
@@ -705,7 +710,7 @@ def test_copies_of_one_id_share_what_belongs_to_it(config_home: ConfigHome) -> N
     delete(first, config_home)
     last = delete(second, config_home)
     Path(first.path).write_bytes(b"{}\n")  # back by hand
-    deletion.empty_trash(trash.all_deleted(config_home.where), config_home.where)
+    deletion.empty_trash(trash.list_deleted(config_home.where), config_home.where)
     assert not os.path.exists(last.folder)
     assert backup.read_bytes() == b"the user's file"
 
@@ -714,7 +719,7 @@ def test_one_command_at_a_time_is_at_work_in_the_trash(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The others wait until that packed it; else they say so, and change nothing."""
-    monkeypatch.setattr(commit, "PATIENCE", 0.1)
+    monkeypatch.setattr(commit, "LOCK_SECONDS", 0.1)
     entry = delete(laid_out(config_home), config_home)
     decided = restoring.plan_restore(entry, config_home.where)
     other = deletion.plan_delete(laid_out(config_home, OTHER), config_home.where)
@@ -723,11 +728,11 @@ def test_one_command_at_a_time_is_at_work_in_the_trash(
         lambda: deletion.empty_trash([entry], config_home.where),
         lambda: deletion.move_to_trash(other, config_home.where),
     ]
-    with commit.only_one_in_trash(config_home.where):
+    with commit.lock_trash(config_home.where):
         for act in tries:
             with pytest.raises(SessionOpen, match="using the trash"):
                 act()
-    assert trash.all_deleted(config_home.where) == [entry]
+    assert trash.list_deleted(config_home.where) == [entry]
     restoring.restore_session(decided, config_home.where)
 
 
@@ -804,7 +809,7 @@ def test_packing_killed_anywhere_loses_nothing(config_home: ConfigHome) -> None:
 
     for _ in crashes(prepare, every=3):
         trash.pack_deleted(config_home.where, lambda: False)
-        (entry,) = trash.all_deleted(config_home.where)
+        (entry,) = trash.list_deleted(config_home.where)
         assert len(os.listdir(entry.folder)) == 2
         restore(config_home)
         assert everything(config_home) == before
@@ -821,7 +826,7 @@ def test_packing_waits_for_nobody_and_nobody_for_it(
     before = everything(config_home)
     delete(session, config_home)
     trash.pack_deleted(config_home.where, lambda: True)
-    (entry,) = trash.all_deleted(config_home.where)
+    (entry,) = trash.list_deleted(config_home.where)
     assert not entry.transcript.where
     real_finish = PackWriter.finish
 
@@ -832,7 +837,7 @@ def test_packing_waits_for_nobody_and_nobody_for_it(
     monkeypatch.setattr(PackWriter, "finish", meanwhile)
     trash.pack_deleted(config_home.where, lambda: False)
     assert everything(config_home) == before
-    assert trash.all_deleted(config_home.where) == []
+    assert trash.list_deleted(config_home.where) == []
 
 
 def test_a_client_that_goes_on_writing_is_not_lost(config_home: ConfigHome) -> None:
@@ -854,7 +859,7 @@ def test_the_trash_of_0_2_0_is_read(config_home: ConfigHome, *, packed: bool) ->
     laid_out(config_home)
     before = everything(config_home), modes(config_home)
     folder = former_trash.moved(config_home, SESSION)
-    (entry,) = trash.all_deleted(config_home.where)
+    (entry,) = trash.list_deleted(config_home.where)
     assert (entry.locator, entry.title, len(entry.parts)) == (
         f"{SESSION}@{folder.name}",
         "Fix the parser",
@@ -869,7 +874,7 @@ def test_the_trash_of_0_2_0_is_read(config_home: ConfigHome, *, packed: bool) ->
     former_trash.moved(config_home, SESSION)
     assert [
         each.session_id
-        for each in deletion.empty_trash(trash.all_deleted(config_home.where), config_home.where)
+        for each in deletion.empty_trash(trash.list_deleted(config_home.where), config_home.where)
     ] == [SESSION]
     assert everything(config_home) == {}
 
@@ -881,7 +886,7 @@ def test_an_interrupted_delete_of_0_2_0_is_joined(config_home: ConfigHome) -> No
     former_trash.moved(
         config_home, SESSION, complete=False, hidden=(f"{SESSION}.jsonl", SESSION, "tasks")
     )
-    (entry,) = trash.all_deleted(config_home.where)
+    (entry,) = trash.list_deleted(config_home.where)
     assert not entry.complete
     restore(config_home)
     assert everything(config_home) == before
@@ -1000,7 +1005,7 @@ def test_there_and_back_is_the_identity_over_the_corpus(
     assert locate.all_sessions(config_home.where) == []
     if packed:
         trash.pack_deleted(config_home.where, lambda: False)
-    for entry in trash.all_deleted(config_home.where):
+    for entry in trash.list_deleted(config_home.where):
         assert bool(entry.transcript.where) is packed
         restore(config_home, entry.locator)
     assert (everything(config_home), modes(config_home)) == before

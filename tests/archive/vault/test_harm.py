@@ -11,8 +11,8 @@ import pytest
 
 from resume_hooks.archive.vault import commit, restore
 from resume_hooks.archive.vault.archive_session import archive_session
-from resume_hooks.archive.vault.lookup import earlier_states, name_earlier_state
 from resume_hooks.archive.vault.lookup import find_archived as named
+from resume_hooks.archive.vault.lookup import list_earlier_states, name_earlier_state
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.archived.layout import archive_folder, vault_folder
 from resume_hooks.sessions.archived.manifest import (
@@ -192,7 +192,7 @@ def test_an_earlier_state_has_its_own_title(config_home: ConfigHome) -> None:
     rows = [*conversation(1, session_id=SESSION), custom_title("Something else", SESSION)]
     write_session(config_home.project(), SESSION, rows, mtime=OLD)
     now = archive_session(locate.session_file(session.path), config_home.where)
-    (state,) = earlier_states(now)
+    (state,) = list_earlier_states(now)
     earlier = named(f"{SESSION}@{name_earlier_state(state)}", config_home.where)
     assert restore.plan_restore(earlier, config_home.where).archived.title == "Fix the parser"
     assert restore.plan_restore(now, config_home.where).archived.title == "Something else"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.archive.vault.archive_session import archive_session
-from resume_hooks.archive.vault.lookup import earlier_states, session_at_state
+from resume_hooks.archive.vault.lookup import list_earlier_states, select_earlier_state
 from resume_hooks.archive.vault.packs import verify_archived
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.archived.manifest import ArchivedSession, archived_of_id
@@ -25,7 +25,7 @@ def contents(home: ConfigHome) -> set[bytes]:
     assert kept is not None
     every: list[ArchivedSession] = [
         kept,
-        *(session_at_state(kept, state) for state in earlier_states(kept)),
+        *(select_earlier_state(kept, state) for state in list_earlier_states(kept)),
     ]
     return {kept_files(each, home)[kept.place] for each in every}
 

@@ -17,9 +17,9 @@ import pytest
 
 from resume_hooks.archive.vault import restore
 from resume_hooks.archive.vault.archive_session import archive_session
-from resume_hooks.archive.vault.commit import forget_archived
-from resume_hooks.archive.vault.lookup import session_at_state
-from resume_hooks.archive.vault.packs import lines_of, unreadable, verify_archived
+from resume_hooks.archive.vault.commit import remove_archived
+from resume_hooks.archive.vault.lookup import select_earlier_state
+from resume_hooks.archive.vault.packs import find_unreadable, split_lines, verify_archived
 from resume_hooks.archive.vault.rewrite import rewrite_archived
 from resume_hooks.errors import SessionNotFound, WriteFailed
 from resume_hooks.sessions import locate
@@ -152,7 +152,7 @@ def test_lines_come_whole(config_home: ConfigHome) -> None:
     raw = b"\n".join(random.Random(7).randbytes(40).replace(b"\n", b"") for _ in range(50))
     for size in (1, 3, 41, 5000):
         pieces = (raw[start : start + size] for start in range(0, len(raw), size))
-        lines = list(lines_of(pieces))
+        lines = list(split_lines(pieces))
         assert b"".join(lines) == raw
         assert all(line.endswith(b"\n") and line.count(b"\n") == 1 for line in lines[:-1])
 
@@ -162,7 +162,7 @@ def test_forgetting(config_home: ConfigHome) -> None:
     kept = archive_session(laid_out(config_home), config_home.where)
     before = client_files(config_home)
     unpacked_transcript(kept, config_home.where)
-    forget_archived(kept, config_home.where)
+    remove_archived(kept, config_home.where)
     assert (all_archived(config_home.where), vault_files(config_home)) == ([], [])
     assert not Path(unpacked_folder(config_home.where), SESSION).exists()
     assert client_files(config_home) == before
@@ -246,7 +246,7 @@ def test_killed_anywhere(config_home: ConfigHome, verb: str) -> None:
         assert verify_archived(kept) == []
         assert kept_files(kept, config_home) in (before, before | after)
         if verb == "renew" and kept.earlier:
-            earlier = session_at_state(kept, kept.earlier[0])
+            earlier = select_earlier_state(kept, kept.earlier[0])
             assert kept_files(earlier, config_home)[backup] == before[backup]
         if verb == "restore":
             there = {
@@ -266,7 +266,7 @@ def test_killed_anywhere(config_home: ConfigHome, verb: str) -> None:
     assert kept is not None
     assert verify_archived(kept) == []
     assert kept_files(kept, config_home) == before | after
-    assert unreadable(config_home.where) == []
+    assert find_unreadable(config_home.where) == []
     assert vault_files(config_home) == [
         f"{SESSION}/manifest.json",
         f"{SESSION}/{kept.transcript.where}",

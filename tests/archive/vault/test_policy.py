@@ -62,10 +62,10 @@ def left(home: ConfigHome) -> set[str]:
 @pytest.fixture
 def at_once(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
     """Somebody was told long ago, and nothing is too much for a day."""
-    monkeypatch.setattr(policy, "APART", 0)
-    monkeypatch.setattr(policy, "SHARE", 1)
+    monkeypatch.setattr(policy, "MIN_RUN_SECONDS", 0)
+    monkeypatch.setattr(policy, "DAILY_PARTS", 1)
     note = Path(
-        make_private_folder(vault_folder(config_home.where), config_home.where), policy.FILE
+        make_private_folder(vault_folder(config_home.where), config_home.where), policy.POLICY_FILE
     )
     note.write_text(json.dumps({"version": 1, "announced": int(time.time())}))
 
@@ -75,17 +75,17 @@ def test_no_variable_removes_anything(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, variable: str
 ) -> None:
     """A repository's settings can set one for a start; it may keep more, never less."""
-    monkeypatch.setattr(policy, "APART", 0)
+    monkeypatch.setattr(policy, "MIN_RUN_SECONDS", 0)
     one = kept(config_home, 1, 4000)
     hostile = Where({**config_home.environ, variable: "1"})
     for _ in range(3):
         assert policy.apply_policy(hostile) == []
-        policy.announcement(hostile)
+        policy.take_announcement(hostile)
     assert left(config_home) == {one}
     stored_settings.store_setting("vault", "1", config_home.where)
-    assert policy.sessions_due(Where({**config_home.environ, variable: "40G"})) == []
-    assert policy.sessions_due(Where({**config_home.environ, variable: "off"})) == []
-    assert len(policy.sessions_due(hostile)) == 1
+    assert policy.find_due_sessions(Where({**config_home.environ, variable: "40G"})) == []
+    assert policy.find_due_sessions(Where({**config_home.environ, variable: "off"})) == []
+    assert len(policy.find_due_sessions(hostile)) == 1
 
 
 def test_a_smaller_limit_is_announced_and_takes_a_tenth_a_day(
@@ -103,10 +103,10 @@ def test_a_smaller_limit_is_announced_and_takes_a_tenth_a_day(
     for _ in range(3):
         assert policy.apply_policy(config_home.where) == []
         now += 3 * DAY  # whatever the time: nobody was told
-    said = policy.announcement(config_home.where)
+    said = policy.take_announcement(config_home.where)
     assert "20 sessions in all, a tenth a day" in said
     assert "config vault 40G" in said
-    assert policy.announcement(config_home.where) == ""
+    assert policy.take_announcement(config_home.where) == ""
     counts = []
     for _ in range(4):
         counts.append(len(policy.apply_policy(config_home.where)))
@@ -133,11 +133,11 @@ def test_the_oldest_go_first(config_home: ConfigHome) -> None:
     one, two, three = (kept(config_home, number, 100 - number) for number in (1, 2, 3))
     takes = [each.stored for each in all_archived(config_home.where)]
     stored_settings.store_setting("vault", "0", config_home.where)
-    assert policy.sessions_due(config_home.where) == []
+    assert policy.find_due_sessions(config_home.where) == []
     stored_settings.store_setting("vault", str(sum(takes) - 1), config_home.where)
-    assert [each.session_id for each, *_ in policy.sessions_due(config_home.where)] == [one]
+    assert [each.session_id for each, *_ in policy.find_due_sessions(config_home.where)] == [one]
     assert [
-        each.session_id for each, *_ in policy.sessions_due(config_home.where, keeping=[one])
+        each.session_id for each, *_ in policy.find_due_sessions(config_home.where, keeping=[one])
     ] == [two]
     (gone,) = policy.apply_policy(config_home.where)
     assert "the setting vault" in gone.sentence
@@ -155,7 +155,7 @@ def test_never_an_ancestor_of_what_is_there(config_home: ConfigHome) -> None:
     three = kept(config_home, 3, 80, parent=2, present=True)
     other = kept(config_home, 4, 10)
     stored_settings.store_setting("vault", "1", config_home.where)
-    assert {each.session_id for each, *_ in policy.sessions_due(config_home.where)} == {
+    assert {each.session_id for each, *_ in policy.find_due_sessions(config_home.where)} == {
         three,
         other,
     }
@@ -177,8 +177,8 @@ def test_by_age(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> Non
     old, young = kept(config_home, 1, 100), kept(config_home, 2, 10)
     monkeypatch.setattr(policy, "managed_retention", lambda: ("/etc/x", 30))
     assert policy.apply_policy(config_home.where) == policy.apply_policy(config_home.where) == []
-    assert policy.removed_sessions(config_home.where) == []
-    note = Path(vault_folder(config_home.where), policy.FILE)
+    assert policy.read_removed_sessions(config_home.where) == []
+    note = Path(vault_folder(config_home.where), policy.POLICY_FILE)
     for since in (
         time.time() + 9 * DAY,
         time.time() - 60,
@@ -188,7 +188,7 @@ def test_by_age(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> Non
         assert json.loads(note.read_bytes())["since"][old] <= time.time()
     note.write_text(json.dumps({"version": 1, "since": {old: int(time.time() - DAY)}}))
     (gone,) = policy.apply_policy(config_home.where)
-    (told,) = policy.removed_sessions(config_home.where)
+    (told,) = policy.read_removed_sessions(config_home.where)
     assert (told.session_id, told.stored, told.why) == (old, gone.stored, gone.why)
     assert (gone.session_id, "after 30 days" in gone.why) == (old, True)
     assert left(config_home) == {young}
@@ -222,8 +222,8 @@ def test_what_is_from_another_config_home(config_home: ConfigHome, tmp_path: Pat
     assert all_archived(Where(other)) == [found]
     stored_settings.store_setting("vault", "1", Where(shared))
     assert (
-        policy.sessions_due(Where(other)),
-        [each.session_id for each, *_ in policy.sessions_due(Where(shared))],
+        policy.find_due_sessions(Where(other)),
+        [each.session_id for each, *_ in policy.find_due_sessions(Where(shared))],
     ) == ([], [own])
     row = KeptSession.model_validate(found)
     assert (row.present, row.file) == (True, str(path))
@@ -236,16 +236,16 @@ def test_an_employers_retention(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Nothing more is kept; what was goes when it falls due, ancestors too."""
-    monkeypatch.setattr(policy, "APART", 0)
+    monkeypatch.setattr(policy, "MIN_RUN_SECONDS", 0)
     old = kept(config_home, 1, 25)
     young = kept(config_home, 2, 5, parent=1, present=True)
     managed = tmp_path / "managed-settings.json"
     monkeypatch.setattr(claude_settings, "settings_files", lambda *_: [str(managed)])
     for value in ('"x"', "null", "0", "true"):
         managed.write_text(f'{{"cleanupPeriodDays":{value}}}')
-        assert permission.archiving_allowed(config_home.where) == (True, "")
+        assert permission.check_archiving_allowed(config_home.where) == (True, "")
     managed.write_text('{"cleanupPeriodDays":20}')
-    may, why = permission.archiving_allowed(config_home.where)
+    may, why = permission.check_archiving_allowed(config_home.where)
     assert (may, "20 days" in why, str(managed) in why) == (False, True, True)
     (gone,) = policy.apply_policy(config_home.where)
     assert (gone.session_id, str(managed) in gone.why) == (old, True)
@@ -254,10 +254,10 @@ def test_an_employers_retention(
 
 def test_said_once(config_home: ConfigHome) -> None:
     """The first time, with the way to switch it off; then never again."""
-    said = permission.first_archive_line(config_home.where)
+    said = permission.describe_first_archive(config_home.where)
     assert "beyond the client's 30 days" in said
     assert "config vault off" in said
-    assert permission.first_archive_line(config_home.where) == ""
+    assert permission.describe_first_archive(config_home.where) == ""
 
 
 @pytest.mark.parametrize(
@@ -284,6 +284,6 @@ def test_what_can_not_be_removed_stays(
     def refused(*_: object) -> None:
         raise VaultOff("no")
 
-    monkeypatch.setattr(policy, "forget_archived", refused)
+    monkeypatch.setattr(policy, "remove_archived", refused)
     assert policy.apply_policy(config_home.where) == []
     assert archived_of_id(one, config_home.where) is not None

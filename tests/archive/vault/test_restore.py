@@ -12,7 +12,7 @@ import pytest
 
 from resume_hooks.archive.vault import restore as retrieval
 from resume_hooks.archive.vault.archive_session import archive_session
-from resume_hooks.archive.vault.lookup import earlier_states, find_archived, name_earlier_state
+from resume_hooks.archive.vault.lookup import find_archived, list_earlier_states, name_earlier_state
 from resume_hooks.errors import (
     AmbiguousLocator,
     PlaceTaken,
@@ -146,7 +146,7 @@ def test_an_earlier_state(config_home: ConfigHome) -> None:
     path.write_bytes(long[:300])
     os.utime(path, (OLD, OLD))
     now = archive_session(locate.session_file(str(path)), config_home.where)
-    (state,) = earlier_states(now)
+    (state,) = list_earlier_states(now)
     assert restore(config_home).pieces == ()
     done = restore(config_home, f"{SESSION}@{name_earlier_state(state)}")
     assert Path(done.path).read_bytes() == long.replace(SESSION.encode(), done.session_id.encode())

@@ -18,7 +18,7 @@ from resume_hooks.errors import NotATranscript, ResumeHooksError
 from resume_hooks.maintenance.fsck.diagnose import examine_session
 from resume_hooks.paths import Where, is_session_id
 from resume_hooks.reading.digest.build import digest_of
-from resume_hooks.reading.outline import outline, outline_text
+from resume_hooks.reading.outline import format_outline, make_outline
 from resume_hooks.reading.passages import TurnReader
 from resume_hooks.search.listing import list_project
 from resume_hooks.sessions import lineage_block
@@ -145,9 +145,9 @@ def readings(home: ConfigHome) -> Try:
         for row in list_project(CWD, home.where, everywhere=True, helpers=True):
             assert "\n" not in row.title
         try:
-            found = outline(session)
+            found = make_outline(session)
             assert found.lines == scan(path).line_count
-            assert outline_text(found, found.turns, names, 0)
+            assert format_outline(found, found.turns, names, 0)
             reading = TurnReader(session)
             passages = reading.passages_of_rows(reading.rows, names)
         except ResumeHooksError as error:

@@ -204,8 +204,8 @@ def trash_notes(home: ConfigHome) -> Try:
         texts = {name: draws.text() for name in ("title", "cwd", "ended", "deleted_at")}
         row = note(draws, {"version": 1, "complete": draws.coin(), **texts, "parts": parts})
         (folder / MANIFEST).write_bytes(row)
-        held = trash.all_deleted(home.where)
-        assert len(held) + len(trash.stray_folders(home.where)) == 1
+        held = trash.list_deleted(home.where)
+        assert len(held) + len(trash.list_stray_folders(home.where)) == 1
         for entry in held:
             assert all(
                 path_of_place(each.place, home.where).startswith(homes) for each in entry.parts

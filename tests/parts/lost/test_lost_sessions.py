@@ -103,7 +103,7 @@ def test_found_read_and_gone_on_from(
     assert [row["status"] for row in rows] == ["prompts", "present"]
     assert "(prompts only)" in cli("lineage", made["session_id"]).stdout.decode()
     assert "2 prompts of 1 lost session are left" in cli("doctor").stdout.decode()
-    assert "2 prompts of 1 lost session are left" in permission.first_archive_line(
+    assert "2 prompts of 1 lost session are left" in permission.describe_first_archive(
         config_home.where
     )
     assert kept.read_bytes() == before

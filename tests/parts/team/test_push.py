@@ -370,7 +370,7 @@ def test_the_server_away_or_full(
 def test_nothing_is_pushed_under_a_data_rule(alice: Machine) -> None:
     """Neither by a verb nor in the background."""
     path = written(alice)
-    data_rules.note_data_rules(["zdr"], alice.where)
+    data_rules.store_data_rules(["zdr"], alice.where)
     with pytest.raises(TeamFailed, match=r"data rules \(zdr\)"):
         sent(alice, path)
     assert pushable(alice.team, alice.where) == []

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 
 from resume_hooks.archive.retention import pending
 from resume_hooks.archive.vault.permission import (
-    MOST_BYTES,
-    archiving_allowed,
+    MAX_QUICK_BYTES,
+    check_archiving_allowed,
     copies_must_wait,
-    is_open,
+    is_notice_due,
 )
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.paths import Where, find_session
@@ -29,7 +29,7 @@ from resume_hooks.sessions.session_files import SessionFile, all_sessions, is_kn
 if TYPE_CHECKING:
     from resume_hooks.archive.retention.archive_sessions import BackgroundArchiver
 
-LIMIT = 0.05
+ANCESTOR_SECONDS = 0.05
 """The most seconds that a verb spends here, apart from the session in progress."""
 
 PRESENT = "present"
@@ -45,43 +45,43 @@ def archive_ancestors(
     If they are archived already, this costs only a look at each manifest. If archiving is not
     allowed, nothing happens. ``loaded`` may be one of the ancestors.
     """
-    files = []
+    ancestor_files = []
     for row in ancestors:
         if row.status == PRESENT:
-            files.append(row.session_file)
-    due = []
-    for path in files[::-1]:
+            ancestor_files.append(row.session_file)
+    due_sessions = []
+    for path in ancestor_files[::-1]:
         session = unarchived_session(path, where)
         if session is not None:
             is_as_read = loaded is not None and loaded.path == path and loaded.is_unchanged
-            due.append(loaded if loaded is not None and is_as_read else session)
-    if not due or not archiving_allowed(where)[0]:
+            due_sessions.append(loaded if loaded is not None and is_as_read else session)
+    if not due_sessions or not check_archiving_allowed(where)[0]:
         return []
-    if min(session.size for session in due) <= MOST_BYTES:
-        archiver = _archiver(where)
+    if min(session.size for session in due_sessions) <= MAX_QUICK_BYTES:
+        archiver = _make_archiver(where)
     else:
         archiver = None
-    until, said = time.monotonic() + LIMIT, list[str]()
-    for session in due:
+    deadline, failures = time.monotonic() + ANCESTOR_SECONDS, list[str]()
+    for session in due_sessions:
         try:
             if (
                 archiver is None
-                or time.monotonic() > until
+                or time.monotonic() > deadline
                 or copies_must_wait(where)
                 or not archiver.archive_quickly(session)
             ):
                 pending.add_pending(session.session_id, where)
         except (ResumeHooksError, OSError) as error:
-            why = (error.strerror if isinstance(error, OSError) else None) or str(error)
-            said.append(f"The ancestor {session.session_id} is not in the vault yet: {why}.")
+            reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
+            failures.append(f"The ancestor {session.session_id} is not in the vault yet: {reason}.")
             with contextlib.suppress(OSError):
                 pending.add_pending(session.session_id, where)
-    return said
+    return failures
 
 
 def archive_pending(where: Where, is_over: Callable[[], bool]) -> int:
     """Archive the pending ancestors until time is over. Return the number of those that remain."""
-    archiver, left, ids = _archiver(where), 0, pending.pending_ids(where)
+    archiver, remaining, ids = _make_archiver(where), 0, pending.list_pending(where)
     if ids and copies_must_wait(where):
         return len(ids)
     for session_id in ids:
@@ -90,14 +90,14 @@ def archive_pending(where: Where, is_over: Callable[[], bool]) -> int:
         else:
             session = None
         if session and is_over():
-            left += 1
+            remaining += 1
             continue
         try:
             if session is None or archiver.archive(session.path):
                 pending.remove_pending(session_id, where)
         except ResumeHooksError:
-            left += 1
-    return left
+            remaining += 1
+    return remaining
 
 
 def archive_parents(where: Where, since: float, is_over: Callable[[], bool]) -> bool:
@@ -105,9 +105,9 @@ def archive_parents(where: Where, since: float, is_over: Callable[[], bool]) -> 
 
     ``since`` is in seconds since the epoch. Return whether all sessions were checked.
     """
-    if is_open(where):
+    if is_notice_due(where):
         return False
-    family, archiver, seen = Family(where), _archiver(where), set[str]()
+    family, archiver, checked_paths = Family(where), _make_archiver(where), set[str]()
     for child in all_sessions(where) if archiver.may else ():
         if child.mtime < since:
             break
@@ -119,9 +119,9 @@ def archive_parents(where: Where, since: float, is_over: Callable[[], bool]) -> 
                 path = family.locate(parent, child.path)
             else:
                 path = None
-            if path and path not in seen and (session := unarchived_session(path, where)):
+            if path and path not in checked_paths and (session := unarchived_session(path, where)):
                 archiver.archive(session.path)
-            seen.add(path or "")
+            checked_paths.add(path or "")
     return True
 
 
@@ -138,7 +138,7 @@ def unarchived_session(path: str, where: Where) -> SessionFile | None:
     return session
 
 
-def _archiver(where: Where) -> BackgroundArchiver:
+def _make_archiver(where: Where) -> BackgroundArchiver:
     from resume_hooks.archive.retention.archive_sessions import (
         BackgroundArchiver,
     )  # 15 ms, rarely needed

@@ -14,8 +14,12 @@ from itertools import chain
 from typing import NamedTuple
 
 from resume_hooks.archive.vault import permission, policy
-from resume_hooks.archive.vault.archive_session import ClientFiles, archive_session, is_current
-from resume_hooks.archive.vault.policy import Dropped
+from resume_hooks.archive.vault.archive_session import (
+    ClientFiles,
+    archive_session,
+    is_archive_current,
+)
+from resume_hooks.archive.vault.policy import DroppedSession
 from resume_hooks.errors import ResumeHooksError, SessionNotFound, SessionOpen
 from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.manifest import ArchivedSession, archived_of_id
@@ -24,10 +28,10 @@ from resume_hooks.sessions.expiry import DatedSession
 from resume_hooks.sessions.session_files import SessionFile, session_file
 from resume_hooks.storage.move import file_sizes
 
-MOST_FILES = 100
+MAX_QUICK_FILES = 100
 """The most files that are read while the user waits."""
 
-PATIENCE = 0.02
+LOCK_SECONDS = 0.02
 """Seconds to wait for another command on the same session, which archives it anyway."""
 
 
@@ -44,7 +48,7 @@ class ArchiveReport(NamedTuple):
     """The result of an archive run: each session's outcome, and the sessions that the policy then removed."""
 
     outcomes: tuple[ArchiveOutcome, ...]
-    dropped: tuple[Dropped, ...]
+    dropped: tuple[DroppedSession, ...]
 
 
 def archive_sessions(
@@ -64,15 +68,15 @@ def archive_sessions(
         outcomes.append(_archive_one(session, where, client_files))
         done += session.size
         advance(done, total)
-    wanted = {session.session_id for session in sessions}
-    dropped = policy.apply_policy(where, keeping=wanted)
-    renewed = (
-        each._replace(
-            archived=archived_of_id(each.session.session_id, where) if each.archived else None
+    session_ids = {session.session_id for session in sessions}
+    dropped = policy.apply_policy(where, keeping=session_ids)
+    outcomes_with_copies = (
+        outcome._replace(
+            archived=archived_of_id(outcome.session.session_id, where) if outcome.archived else None
         )
-        for each in outcomes
+        for outcome in outcomes
     )
-    return ArchiveReport(tuple(renewed), tuple(dropped))
+    return ArchiveReport(tuple(outcomes_with_copies), tuple(dropped))
 
 
 def preview_archive(sessions: Iterable[SessionFile], where: Where) -> list[ArchiveOutcome]:
@@ -85,19 +89,21 @@ def preview_archive(sessions: Iterable[SessionFile], where: Where) -> list[Archi
 def _archive_one(
     session: SessionFile, where: Where, client_files: ClientFiles, *, dry_run: bool = False
 ) -> ArchiveOutcome:
-    before = archived_of_id(session.session_id, where)
-    gone = is_archived_copy(session.path, where)  # the client no longer has it
-    if before and (gone or (dry_run and is_current(before, session, client_files))):
-        return ArchiveOutcome(session, before, "unchanged")
+    old_copy = archived_of_id(session.session_id, where)
+    is_archive_only = is_archived_copy(session.path, where)  # the client no longer has it
+    if old_copy and (
+        is_archive_only or (dry_run and is_archive_current(old_copy, session, client_files))
+    ):
+        return ArchiveOutcome(session, old_copy, "unchanged")
     if dry_run:
-        return ArchiveOutcome(session, before, "renewed" if before else "kept")
+        return ArchiveOutcome(session, old_copy, "renewed" if old_copy else "kept")
     try:
         archived = archive_session(session, where, client_files=client_files)
     except ResumeHooksError as error:
-        return ArchiveOutcome(session, before, "failed", str(error))
-    if before is None:
+        return ArchiveOutcome(session, old_copy, "failed", str(error))
+    if old_copy is None:
         result = "kept"
-    elif archived == before:
+    elif archived == old_copy:
         result = "unchanged"
     else:
         result = "renewed"
@@ -111,7 +117,7 @@ class BackgroundArchiver:
     """
 
     def __init__(self, where: Where) -> None:
-        self.may = permission.archiving_allowed(where)[0]
+        self.may = permission.check_archiving_allowed(where)[0]
         self._where = where
         self._client_files = ClientFiles(where)
 
@@ -128,7 +134,7 @@ class BackgroundArchiver:
     def _archive(self, session: SessionFile) -> bool:
         try:
             archive_session(
-                session, self._where, client_files=self._client_files, patience=PATIENCE
+                session, self._where, client_files=self._client_files, patience=LOCK_SECONDS
             )
         except (SessionOpen, SessionNotFound):
             return False
@@ -136,13 +142,13 @@ class BackgroundArchiver:
 
     def archive_quickly(self, session: SessionFile) -> bool:
         """Archive a session unless that takes too long. Return whether it was quick enough."""
-        quick = is_quick(session, self._where)
+        quick = is_quick_to_archive(session, self._where)
         if quick:
             self._archive(session)
         return quick
 
 
-def is_quick(session: DatedSession | SessionFile, where: Where) -> bool:
+def is_quick_to_archive(session: DatedSession | SessionFile, where: Where) -> bool:
     """Check whether a session can be archived while the user waits, from its files and its archived copy."""
     archived = archived_of_id(session.session_id, where)
     total = session.size + (sum(part.size for part in archived.all_parts) if archived else 0)
@@ -150,6 +156,6 @@ def is_quick(session: DatedSession | SessionFile, where: Where) -> bool:
     backups = os.path.join(where.file_history, session.session_id)
     for count, size in enumerate(chain(file_sizes(own), file_sizes(backups)), 1):
         total += size
-        if total > permission.MOST_BYTES or count > MOST_FILES:
+        if total > permission.MAX_QUICK_BYTES or count > MAX_QUICK_FILES:
             return False
-    return total <= permission.MOST_BYTES
+    return total <= permission.MAX_QUICK_BYTES

@@ -20,11 +20,11 @@ from resume_hooks.sessions.expiry import SOON, Ending, Endings, is_archived
 from resume_hooks.system import claude_settings
 from resume_hooks.system.claude_settings import Retention, client_retention
 
-AGAIN = 60 * 60
+RETRY_SECONDS = 60 * 60
 """Seconds after which a failed session is tried again."""
 
 
-class Outlook(NamedTuple):
+class ExpiryForecast(NamedTuple):
     """The sessions that the client will delete, as counts.
 
     ``sessions`` are deleted whole, in that many ``projects``, and ``younger`` ones lose single files.
@@ -41,30 +41,33 @@ class Outlook(NamedTuple):
     first: float | None
 
 
-def outlook(cwd: str, where: Where) -> Outlook:
+def forecast_expiry(cwd: str, where: Where) -> ExpiryForecast:
     """Return the deletions within seven days if a client started in ``cwd``."""
-    found, until = client_retention(cwd, where), time.time() + SOON
-    endings = None if found.days is None else Endings(found.days, where)
-    within = (
-        (each for folder in all_project_folders(where) for each in endings.of(folder))
+    retention, deadline = client_retention(cwd, where), time.time() + SOON
+    endings = None if retention.days is None else Endings(retention.days, where)
+    session_ends = (
+        (session_end for folder in all_project_folders(where) for session_end in endings.of(folder))
         if endings
         else ()
     )
-    ends = [ending for each in within if (ending := each.before(until))]
-    whole = [ending for ending in ends if ending.whole]
-    return Outlook(
-        retention=found,
-        sessions=len(whole),
-        projects=len({os.path.dirname(ending.session.path) for ending in whole}),
-        younger=len(ends) - len(whole),
+    endings_in_time = [
+        ending for session_end in session_ends if (ending := session_end.before(deadline))
+    ]
+    complete_endings = [ending for ending in endings_in_time if ending.whole]
+    return ExpiryForecast(
+        retention=retention,
+        sessions=len(complete_endings),
+        projects=len({os.path.dirname(ending.session.path) for ending in complete_endings}),
+        younger=len(endings_in_time) - len(complete_endings),
         unkept=sum(
-            not is_archived(ending.session.session_id, ending.written, where) for ending in ends
+            not is_archived(ending.session.session_id, ending.written, where)
+            for ending in endings_in_time
         ),
-        first=min((ending.at for ending in ends), default=None),
+        first=min((ending.at for ending in endings_in_time), default=None),
     )
 
 
-class Slice(NamedTuple):
+class ArchiveSlice(NamedTuple):
     """The result of a slice: the numbers of newly ``kept``, ``failed`` and ``left`` sessions.
 
     ``look`` is the time of the next check, in seconds since the epoch.
@@ -78,7 +81,7 @@ class Slice(NamedTuple):
 
 def archive_expiring(
     project: str, cwd: str, where: Where, is_over: Callable[[], bool], *, waiting: bool
-) -> Slice:
+) -> ArchiveSlice:
     """Archive expiring sessions until time is over, but at least one, so that none is postponed for ever.
 
     ``project`` is the name of a project folder, ``cwd`` the folder where its client started. If the
@@ -87,7 +90,7 @@ def archive_expiring(
     now = time.time()
     days = claude_settings.retention_days(cwd, where)
     if days is None:
-        return Slice(0, 0, 0, now + DAY)
+        return ArchiveSlice(0, 0, 0, now + DAY)
     endings, next_look = Endings(days, where), now + DAY
     own = os.path.join(where.projects, project)
     if waiting:
@@ -95,25 +98,25 @@ def archive_expiring(
     else:
         others = [folder for folder in all_project_folders(where) if folder != own]
     due = list[Ending]()
-    for folders, before in (([own], SOON), (others, DAY)):
-        found = []
+    for folders, period in (([own], SOON), (others, DAY)):
+        due_in_folders = []
         for ends in (ends for folder in folders for ends in endings.of(folder)):
-            ending = ends.before(now + before)
+            ending = ends.before(now + period)
             if ending and not is_archived(ends.session.session_id, ending.written, where):
-                found.append(ending)
-            if (after := ends.after(now + before)) is not None:
-                next_look = min(next_look, after - before)
-        due += sorted(found, key=lambda ending: ending.at)  # the earliest deletion first
+                due_in_folders.append(ending)
+            if (after := ends.after(now + period)) is not None:
+                next_look = min(next_look, after - period)
+        due += sorted(due_in_folders, key=lambda ending: ending.at)  # the earliest deletion first
     if not due:
-        return Slice(0, 0, 0, next_look)
-    kept, failed, left = _archive_due(due, where, is_over, waiting=waiting)
-    if left:
-        look = now
+        return ArchiveSlice(0, 0, 0, next_look)
+    kept, failed, remaining = _archive_due(due, where, is_over, waiting=waiting)
+    if remaining:
+        next_check = now
     elif failed:
-        look = min(next_look, now + AGAIN)
+        next_check = min(next_look, now + RETRY_SECONDS)
     else:
-        look = next_look
-    return Slice(kept, failed, left, look)
+        next_check = next_look
+    return ArchiveSlice(kept, failed, remaining, next_check)
 
 
 def _archive_due(
@@ -121,19 +124,22 @@ def _archive_due(
 ) -> tuple[int, int, int]:
     """Return the numbers of archived, failed and remaining sessions."""
     # Most starts have nothing to archive and do not need these modules.
-    from resume_hooks.archive.retention.archive_sessions import BackgroundArchiver, is_quick
+    from resume_hooks.archive.retention.archive_sessions import (
+        BackgroundArchiver,
+        is_quick_to_archive,
+    )
 
     if copies_must_wait(where):
         return 0, len(due), 0
-    archiver, kept, failed, left = BackgroundArchiver(where), 0, 0, 0
+    archiver, archived, failed, remaining = BackgroundArchiver(where), 0, 0, 0
     for number, ending in enumerate(due if archiver.may else ()):
-        if is_over() and kept + failed:
-            return kept, failed, left + len(due) - number
-        if waiting and not is_quick(ending.session, where):
-            left += 1
+        if is_over() and archived + failed:
+            return archived, failed, remaining + len(due) - number
+        if waiting and not is_quick_to_archive(ending.session, where):
+            remaining += 1
             continue
         try:
-            kept += archiver.archive(ending.session.path)
+            archived += archiver.archive(ending.session.path)
         except ResumeHooksError:
             failed += 1
-    return kept, failed, left
+    return archived, failed, remaining

@@ -12,8 +12,8 @@ from resume_hooks.paths import Where, is_private_folder, is_session_id
 from resume_hooks.storage import removal
 from resume_hooks.storage.state_file import create_marker
 
-PREFIX = "keep-"
-PENDING = "pending"
+NOTE_PREFIX = "keep-"
+PENDING_FOLDER = "pending"
 
 
 def add_pending(session_id: str, where: Where) -> None:
@@ -21,14 +21,14 @@ def add_pending(session_id: str, where: Where) -> None:
     create_marker(_note_path(session_id, where), where)
 
 
-def pending_ids(where: Where) -> list[str]:
+def list_pending(where: Where) -> list[str]:
     """Return the ids of the pending sessions, sorted."""
-    folder = os.path.join(where.state, PENDING)
+    folder = os.path.join(where.state, PENDING_FOLDER)
     try:
         names = os.listdir(folder) if is_private_folder(folder, where) else []
     except OSError:
         return []
-    ids = (name[len(PREFIX) :] for name in names if name.startswith(PREFIX))
+    ids = (name[len(NOTE_PREFIX) :] for name in names if name.startswith(NOTE_PREFIX))
     return sorted(session_id for session_id in ids if is_session_id(session_id))
 
 
@@ -39,4 +39,4 @@ def remove_pending(session_id: str, where: Where) -> None:
 
 
 def _note_path(session_id: str, where: Where) -> str:
-    return os.path.join(where.state, PENDING, f"{PREFIX}{session_id}")
+    return os.path.join(where.state, PENDING_FOLDER, f"{NOTE_PREFIX}{session_id}")

@@ -47,7 +47,7 @@ from resume_hooks.system.text import plain_line, replace_surrogates
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.provenance import read_parent
 
-MOST_TITLES = 100
+MAX_TITLES = 100
 """Titles, and pull requests, in a manifest. No real session has more."""
 
 
@@ -132,14 +132,14 @@ class ClientFiles:
             self._missed.append(f"{replace_surrogates(path)} is not a file that can be archived")
 
 
-def about_of(glance: HeadTail, parent: Sequence[str]) -> About:
+def describe_transcript(glance: HeadTail, parent: Sequence[str]) -> About:
     """Return a transcript's metadata. ``parent`` has the fields of the parent that it names."""
     return About(
         created=replace_surrogates(glance.created),
         ended=replace_surrogates(glance.ended),
-        titles=tuple(sorted(map(replace_surrogates, titles_of(glance))))[:MOST_TITLES],
+        titles=tuple(sorted(map(replace_surrogates, titles_of(glance))))[:MAX_TITLES],
         tag=replace_surrogates(glance.tag),
-        pulls=tuple(sorted(map(replace_surrogates, glance.pull_requests)))[:MOST_TITLES],
+        pulls=tuple(sorted(map(replace_surrogates, glance.pull_requests)))[:MAX_TITLES],
         listed=glance.is_listed,
         parent=tuple(map(replace_surrogates, parent)),
     )
@@ -154,7 +154,7 @@ def archive_session(
     where: Where,
     *,
     client_files: ClientFiles | None = None,
-    patience: float = commit.PATIENCE,
+    patience: float = commit.LOCK_SECONDS,
 ) -> ArchivedSession:
     """Archive a session with all of its files.
 
@@ -166,7 +166,7 @@ def archive_session(
     """
     require_allowed(where)
     if not os.path.lexists(session.path):
-        raise _session_gone_error(session.path)
+        raise _make_gone_error(session.path)
     if not is_known(session, where) or os.path.islink(os.path.dirname(session.path)):
         raise UsageError(
             f"{session.path} is not a session in a project folder",
@@ -175,22 +175,26 @@ def archive_session(
     client_files = client_files or ClientFiles(where)
     try:
         archived = archived_of_id(session.session_id, where)
-        if archived and is_current(archived, session, client_files):
+        if archived and is_archive_current(archived, session, client_files):
             commit.reset_future_time(archived)
             return archived
         with commit.lock_archived(session.session_id, where, patience):
-            old, (sources, missed) = (
+            old, (sources, failures) = (
                 archived_of_id(session.session_id, where),
                 client_files.of(session),
             )
             folder = archive_folder(session.session_id, where)
-            new = describe_session(session, where)._replace(folder=folder, complete=not missed)
-            files, earlier = _packed_files(old, *_compare(old, sources), folder)
+            current = describe_session(session, where)._replace(
+                folder=folder, complete=not failures
+            )
+            files, earlier = _pack_files(old, *_split_by_change(old, sources), folder)
             parts = {part.place: part for part in files}
-            whole = new._replace(parts=(parts.pop(new.place), *parts.values()), earlier=earlier)
-            return commit.commit_manifest(whole, where)
+            whole_manifest = current._replace(
+                parts=(parts.pop(current.place), *parts.values()), earlier=earlier
+            )
+            return commit.commit_manifest(whole_manifest, where)
     except FileNotFoundError as error:
-        raise _session_gone_error(error.filename or session.path) from error
+        raise _make_gone_error(error.filename or session.path) from error
     except OSError as error:
         raise WriteFailed(
             f"{session.path} could not be archived: {commit.describe_cause(error, session.path)}",
@@ -198,25 +202,28 @@ def archive_session(
         ) from error
 
 
-def is_current(archived: ArchivedSession, session: SessionFile, client_files: ClientFiles) -> bool:
+def is_archive_current(
+    archived: ArchivedSession, session: SessionFile, client_files: ClientFiles
+) -> bool:
     """Check whether the archived copy of a session is current. Return False if that is unknown."""
     try:
-        sources, missed = client_files.of(session)
+        sources, failures = client_files.of(session)
     except OSError:
         return False
-    first = sources[0]
-    same = (
-        clock.from_epoch(first.status.st_mtime) == archived.ended and first.place == archived.place
+    transcript = sources[0]
+    is_same_transcript = (
+        clock.from_epoch(transcript.status.st_mtime) == archived.ended
+        and transcript.place == archived.place
     )
-    changed = _compare(archived, sources)[0] or archived.complete == bool(missed)
-    return (same or _is_earlier(archived, first)) and not changed
+    changed = _split_by_change(archived, sources)[0] or archived.complete == bool(failures)
+    return (is_same_transcript or _is_earlier_state(archived, transcript)) and not changed
 
 
-def _session_gone_error(path: object) -> SessionNotFound:
+def _make_gone_error(path: object) -> SessionNotFound:
     return SessionNotFound(f"{path} is gone", "Was it deleted just now?")
 
 
-def _compare(
+def _split_by_change(
     archived: ArchivedSession | None, sources: Sequence[ClientFile]
 ) -> tuple[list[ClientFile], list[ArchivedFile]]:
     """Return the client's files to pack, and the archived files to keep, including those that the client deleted."""
@@ -225,33 +232,33 @@ def _compare(
     else:
         parts = {}
     packs = set(os.listdir(archived.folder)) if archived else set()
-    new = []
+    new_sources = []
     for source in sources:
         name = place_beside(source.place)
         part = parts.get(name)
-        if archived and _is_earlier(archived, source):
+        if archived and _is_earlier_state(archived, source):
             continue
         if part and _is_unchanged(part, source) and part.where in packs:
             parts[name] = part._replace(place=source.place)
         else:
-            new.append(source)
+            new_sources.append(source)
             parts.pop(name, None)
-    return new, list(parts.values())
+    return new_sources, list(parts.values())
 
 
-def _is_earlier(archived: ArchivedSession, source: ClientFile) -> bool:
+def _is_earlier_state(archived: ArchivedSession, source: ClientFile) -> bool:
     """Check whether a client's file is archived as an earlier state.
 
     That happens if two copies of an id are archived in turn.
     """
     name = place_beside(source.place)
-    before = (
+    earlier_parts = (
         part
         for state in archived.earlier
         for part in state.parts
         if place_beside(part.place) == name
     )
-    return any(_is_unchanged(part, source) for part in before)
+    return any(_is_unchanged(part, source) for part in earlier_parts)
 
 
 def _is_unchanged(part: ArchivedFile, source: ClientFile) -> bool:
@@ -275,12 +282,12 @@ def describe_session(session: SessionFile, where: Where) -> ArchivedSession:
         parts=(),
         stored=0,
         complete=False,
-        about=about_of(glance, read_parent(session.file) or ()),
+        about=describe_transcript(glance, read_parent(session.file) or ()),
         home=own_home(where),
     )
 
 
-def _packed_files(
+def _pack_files(
     old: ArchivedSession | None,
     new: Sequence[ClientFile],
     unchanged: Sequence[ArchivedFile],
@@ -308,30 +315,35 @@ def _write_pack(
 ) -> tuple[list[ArchivedFile], tuple[EarlierState, ...]]:
     """Write a pack of the new files and, with ``copies``, of the archived ones."""
     if old:
-        before = {place_beside(part.place): part for part in old.parts}
+        old_parts = {place_beside(part.place): part for part in old.parts}
     else:
-        before = {}
-    with PackWriter(folder, commit.next_name(folder, old)) as pack:
-        added = []
+        old_parts = {}
+    with PackWriter(folder, commit.next_pack_name(folder, old)) as pack:
+        added_files = []
         for source in new:
-            added.append(_append_file(pack, source, before.get(place_beside(source.place))))
+            added_files.append(
+                _append_file(pack, source, old_parts.get(place_beside(source.place)))
+            )
         states = old.earlier if old else ()
-        if old and (replaced := tuple(part for _, part in added if part)):
+        if old and (replaced := tuple(part for _, part in added_files if part)):
             states = (*states, EarlierState(old.archived_at, replaced))
-        moved: dict[ArchivedFile, ArchivedFile] = {}
+        copied_files: dict[ArchivedFile, ArchivedFile] = {}
         if copies:
             try:
-                moved = pack.copy([*unchanged, *(part for state in states for part in state.parts)])
+                copied_files = pack.copy(
+                    [*unchanged, *(part for state in states for part in state.parts)]
+                )
             except OSError as error:
                 raise _OldPackUnreadableError from error
         pack.finish()
     earlier = (
-        state._replace(parts=tuple(moved.get(part, part) for part in state.parts))
+        state._replace(parts=tuple(copied_files.get(part, part) for part in state.parts))
         for state in states
     )
-    return [*(part for part, _ in added), *(moved.get(part, part) for part in unchanged)], tuple(
-        earlier
-    )
+    return [
+        *(part for part, _ in added_files),
+        *(copied_files.get(part, part) for part in unchanged),
+    ], tuple(earlier)
 
 
 def _append_file(

@@ -36,16 +36,16 @@ from resume_hooks.storage import locks, removal, state_file
 from resume_hooks.storage.locks import lock_folder
 from resume_hooks.storage.state_file import sync_folder
 
-PATIENCE = 10.0
+LOCK_SECONDS = 10.0
 """Seconds to wait for another command on the same session."""
 
-_BUSY = "Another command is using this session in the vault"
-_FAILED = "The vault can't be used:"
-_OURS = re.compile(r"pack-([0-9]+)(?:\.[a-z0-9]+)*")
+_BUSY_MESSAGE = "Another command is using this session in the vault"
+_FAILED_MESSAGE = "The vault can't be used:"
+_PACK_NAME = re.compile(r"pack-([0-9]+)(?:\.[a-z0-9]+)*")
 
 
 @contextlib.contextmanager
-def lock_archived(session_id: str, where: Where, patience: float = PATIENCE) -> Iterator[None]:
+def lock_archived(session_id: str, where: Where, patience: float = LOCK_SECONDS) -> Iterator[None]:
     """Lock a session's archived copy until the block ends.
 
     Leftover packs are removed before and after the block.
@@ -61,7 +61,7 @@ def lock_archived(session_id: str, where: Where, patience: float = PATIENCE) -> 
     if why := why_unreadable(session_id, where):
         raise WriteFailed(why, "Update resume-hooks, or move that folder away.")
     folder = archive_folder(session_id, where)
-    with lock_folder(folder, where, _BUSY, _FAILED, patience):
+    with lock_folder(folder, where, _BUSY_MESSAGE, _FAILED_MESSAGE, patience):
         sweep_packs(folder, session_id, where)
         try:
             yield
@@ -70,7 +70,7 @@ def lock_archived(session_id: str, where: Where, patience: float = PATIENCE) -> 
 
 
 @contextlib.contextmanager
-def only_one_in_trash(where: Where, *, waiting: bool = True) -> Iterator[None]:
+def lock_trash(where: Where, *, waiting: bool = True) -> Iterator[None]:
     """Lock the trash until the block ends.
 
     Raises SessionOpen and WriteFailed.
@@ -82,7 +82,7 @@ def only_one_in_trash(where: Where, *, waiting: bool = True) -> Iterator[None]:
         raise WriteFailed(
             f"{home} is a symbolic link, so it was left alone", "Put a folder in its place."
         )
-    patience = PATIENCE if waiting else 0.0
+    patience = LOCK_SECONDS if waiting else 0.0
     with lock_folder(
         home, where, "Another command is using the trash", "The trash can't be used:", patience
     ):
@@ -90,30 +90,26 @@ def only_one_in_trash(where: Where, *, waiting: bool = True) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def locked_for_change(
-    archived: ArchivedSession, where: Where, done: str
+def lock_for_change(
+    archived: ArchivedSession, where: Where, participle: str
 ) -> Iterator[ArchivedSession]:
     """Lock an archived session for a change until the block ends, and yield its current manifest.
 
     Afterwards, files that no manifest names are removed. Raises the errors of ``lock_archived``,
     and SessionNotFound if the session is gone. An OSError in the block becomes a WriteFailed with
-    the participle ``done`` in its message.
+    the participle ``participle`` in its message.
     """
-    with (
-        only_one_in_trash(where)
-        if archived.deleted_at
-        else lock_archived(archived.session_id, where)
-    ):
-        now = read_manifest(archived.folder, archived.session_id)
-        if now is None:
+    with lock_trash(where) if archived.deleted_at else lock_archived(archived.session_id, where):
+        current = read_manifest(archived.folder, archived.session_id)
+        if current is None:
             raise SessionNotFound(
                 f"{archived.session_id} is no longer in the vault", "Another command was faster."
             )
         try:
-            yield now
+            yield current
         except OSError as error:
             raise WriteFailed(
-                f"{archived.session_id} could not be {done}: {describe_cause(error)}",
+                f"{archived.session_id} could not be {participle}: {describe_cause(error)}",
                 (
                     "What was there before still is. Check free space; see what is wrong: "
                     "resume-hooks archive --verify"
@@ -123,13 +119,13 @@ def locked_for_change(
             sweep_packs(archived.folder, archived.session_id, where)
 
 
-def describe_cause(error: OSError, told: str = "") -> str:
-    """Return the system's message for a failure, with its path unless that is ``told`` already."""
-    if error.filename and error.filename != told:
-        about = f"{error.filename}: "
+def describe_cause(error: OSError, known_path: str = "") -> str:
+    """Return the system's message for a failure, with its path unless that is ``known_path`` already."""
+    if error.filename and error.filename != known_path:
+        path_prefix = f"{error.filename}: "
     else:
-        about = ""
-    return f"{about}{error.strerror or error}"
+        path_prefix = ""
+    return f"{path_prefix}{error.strerror or error}"
 
 
 def reset_future_time(archived: ArchivedSession) -> None:
@@ -152,12 +148,14 @@ def commit_manifest(archived: ArchivedSession, where: Where) -> ArchivedSession:
     for name in {part.where for part in archived.all_parts if part.where}:
         with contextlib.suppress(OSError):
             stored += os.lstat(os.path.join(archived.folder, name)).st_size
-    whole = archived._replace(stored=stored)
-    state_file.replace_state_file(os.path.join(archived.folder, MANIFEST), to_bytes(whole), where)
-    return whole
+    manifest = archived._replace(stored=stored)
+    state_file.replace_state_file(
+        os.path.join(archived.folder, MANIFEST), to_bytes(manifest), where
+    )
+    return manifest
 
 
-def forget_archived(archived: ArchivedSession, where: Where) -> None:
+def remove_archived(archived: ArchivedSession, where: Where) -> None:
     """Remove a session's archived copy, and the files unpacked from it.
 
     The client's own files stay.
@@ -198,15 +196,15 @@ def sweep_packs(folder: str, session_id: str, where: Where) -> None:
         packs = {part.where for part in archived.all_parts}
     else:
         packs = set()
-    left = set()
-    for name in _own_names(folder):
+    leftovers = set()
+    for name in _list_pack_names(folder):
         if name not in packs:
-            left.add(name)
+            leftovers.add(name)
     if archived and archived.deleted_at:
         for part in archived.parts:
             if part.where:
-                left.add(place_beside(part.place).split("/")[0])
-    for name in left:
+                leftovers.add(place_beside(part.place).split("/")[0])
+    for name in leftovers:
         with contextlib.suppress(OSError):  # a failed removal is tried again the next time
             removal.remove_for_good(os.path.join(folder, name), where.state)
 
@@ -223,25 +221,25 @@ def sweep_leftovers(where: Where) -> None:
                 pass
 
 
-def next_name(folder: str, archived: ArchivedSession | None) -> str:
+def next_pack_name(folder: str, archived: ArchivedSession | None) -> str:
     """Return an unused name for a pack in a session's folder."""
     if archived:
-        named = [part.where for part in archived.all_parts]
+        named_packs = [part.where for part in archived.all_parts]
     else:
-        named = []
+        named_packs = []
     numbers = []
-    for name in (*_own_names(folder), *named):
-        if found := _OURS.fullmatch(name):
-            numbers.append(int(found[1]))
+    for name in (*_list_pack_names(folder), *named_packs):
+        if pack_number := _PACK_NAME.fullmatch(name):
+            numbers.append(int(pack_number[1]))
     return f"pack-{max(numbers, default=0) + 1}{ENDING}"
 
 
-def _own_names(folder: str) -> list[str]:
+def _list_pack_names(folder: str) -> list[str]:
     """Return the names of our packs in a session's folder."""
     try:
         names = []
         for name in os.listdir(folder):
-            if _OURS.fullmatch(name):
+            if _PACK_NAME.fullmatch(name):
                 names.append(name)
         return names
     except OSError:

@@ -20,7 +20,7 @@ from typing import NamedTuple
 from resume_hooks import clock
 from resume_hooks.archive.vault import commit, restore, trash
 from resume_hooks.archive.vault.archive_session import ClientFiles, describe_session
-from resume_hooks.archive.vault.trash import GONE, StrayFolder, settle_deleted
+from resume_hooks.archive.vault.trash import GONE_SUFFIX, StrayFolder, settle_deleted
 from resume_hooks.errors import (
     ResumeHooksError,
     SessionNotFound,
@@ -78,7 +78,7 @@ def plan_delete(session: SessionFile, where: Where) -> Deletion:
     return Deletion(session, entry, why_session_is_open(session, where), tuple(derived))
 
 
-def require_quiet(session: SessionFile, where: Where) -> None:
+def require_closed(session: SessionFile, where: Where) -> None:
     """Raise SessionOpen if a session may be open."""
     if why := why_session_is_open(session, where):
         raise SessionOpen(
@@ -90,7 +90,7 @@ def require_quiet(session: SessionFile, where: Where) -> None:
         )
 
 
-def move_to_trash(decided: Deletion, where: Where, *, force: bool = False) -> ArchivedSession:
+def move_to_trash(deletion: Deletion, where: Where, *, force: bool = False) -> ArchivedSession:
     """Move a session to the trash. Return its manifest there.
 
     Raises SessionOpen if it is open and not ``force``, and WriteFailed or SessionNotFound if a file
@@ -98,19 +98,22 @@ def move_to_trash(decided: Deletion, where: Where, *, force: bool = False) -> Ar
     otherwise.
     """
     if not force:
-        require_quiet(decided.session, where)
-    with commit.only_one_in_trash(where):
-        at, parts = clock.now(), _files_to_delete(decided.session, where)
+        require_closed(deletion.session, where)
+    with commit.lock_trash(where):
+        instant, parts = clock.now(), _files_to_delete(deletion.session, where)
         try:
-            folder = trash.new_folder(decided.session.session_id, at, where)
+            folder = trash.create_trash_folder(deletion.session.session_id, instant, where)
         except OSError as error:
-            raise _move_error(decided.session.path, error) from error
-        return _Move(
-            decided.entry._replace(folder=folder, archived_at=at, deleted_at=at, parts=parts), where
+            raise _make_move_error(deletion.session.path, error) from error
+        return _MoveToTrash(
+            deletion.entry._replace(
+                folder=folder, archived_at=instant, deleted_at=instant, parts=parts
+            ),
+            where,
         ).carry_out()
 
 
-class _Move:
+class _MoveToTrash:
     """One deletion: its entry in the trash, and the files unlinked so far."""
 
     def __init__(self, entry: ArchivedSession, where: Where) -> None:
@@ -122,7 +125,7 @@ class _Move:
         """Carry out the deletion, or undo it after a failure or an interruption by the user."""
         done = False
         try:
-            self._name_in_trash()
+            self._link_into_trash()
             self._unlink()
             whole = commit.commit_manifest(
                 settle_deleted(self._entry._replace(complete=True)), self._where
@@ -134,13 +137,13 @@ class _Move:
                 "Was it deleted by somebody else just now?",
             ) from error
         except OSError as error:
-            raise _move_error(error.filename or self._entry.folder, error) from error
+            raise _make_move_error(error.filename or self._entry.folder, error) from error
         finally:
             if not done:
-                self._put_back()
+                self._restore_unlinked()
         return whole
 
-    def _name_in_trash(self) -> None:
+    def _link_into_trash(self) -> None:
         """Give every file a name in the trash, write the manifest, then give the folder its final name."""
         folder = self._entry.folder
         for part in self._entry.parts:
@@ -152,8 +155,8 @@ class _Move:
         self._entry = commit.commit_manifest(self._entry, self._where)
         if read_manifest(folder, self._entry.session_id) != self._entry:
             raise OSError(errno.EIO, "The manifest differs from what was written", folder)
-        os.rename(folder, folder.removesuffix(GONE))
-        self._entry = self._entry._replace(folder=folder.removesuffix(GONE))
+        os.rename(folder, folder.removesuffix(GONE_SUFFIX))
+        self._entry = self._entry._replace(folder=folder.removesuffix(GONE_SUFFIX))
         sync_folder(os.path.dirname(folder))
 
     def _unlink(self) -> None:
@@ -162,53 +165,61 @@ class _Move:
         The links that hold them are removed too.
         """
         name, folders = os.path.basename(self._entry.place), set[str]()
-        others = (
+        other_projects = (
             each
             for each in all_project_folders(self._where)
             if os.path.basename(each) != self._entry.project
         )
-        shared = any(is_session_file(os.path.join(each, name)) for each in others)
+        has_copy = any(is_session_file(os.path.join(each, name)) for each in other_projects)
         for part in self._entry.parts:
-            place = path_of_place(part.place, self._where)
-            if shared and part.place.split("/")[0] in BY_ID:
+            client_path = path_of_place(part.place, self._where)
+            if has_copy and part.place.split("/")[0] in BY_ID:
                 continue
-            remove_links(place, self._where)
-            there, kept = os.lstat(place), stored_path(self._entry.folder, part)
-            is_copied = (there.st_size, there.st_mtime_ns) == (part.size, part.mtime_ns)
-            if not is_copied and not os.path.samestat(there, os.lstat(kept)):
-                raise OSError(errno.EBUSY, "Changed while it was copied", place)
+            remove_links(client_path, self._where)
+            current_status, trashed_path = (
+                os.lstat(client_path),
+                stored_path(self._entry.folder, part),
+            )
+            is_copied = (current_status.st_size, current_status.st_mtime_ns) == (
+                part.size,
+                part.mtime_ns,
+            )
+            if not is_copied and not os.path.samestat(current_status, os.lstat(trashed_path)):
+                raise OSError(errno.EBUSY, "Changed while it was copied", client_path)
             self._gone.append(part)
-            removal.remove_file(place, root_of(part.place, self._where), follow_root=True)
-            folders.add(os.path.dirname(place))
+            removal.remove_file(client_path, root_of(part.place, self._where), follow_root=True)
+            folders.add(os.path.dirname(client_path))
         for folder in folders:
             sync_folder(folder)
-        for place in dict.fromkeys(_own_folder(part, self._entry) for part in self._gone):
-            if not place:
+        for client_path in dict.fromkeys(
+            _find_own_folder(part, self._entry) for part in self._gone
+        ):
+            if not client_path:
                 continue
-            for empty, _, _ in os.walk(path_of_place(place, self._where), topdown=False):
+            for empty, _, _ in os.walk(path_of_place(client_path, self._where), topdown=False):
                 with contextlib.suppress(OSError):  # the folder is not empty
-                    removal.remove_empty(empty, root_of(place, self._where), follow_root=True)
+                    removal.remove_empty(empty, root_of(client_path, self._where), follow_root=True)
 
-    def _put_back(self) -> None:
+    def _restore_unlinked(self) -> None:
         """Restore the unlinked files.
 
         Files that can't be restored stay in the trash, and the error says so.
         """
         for part in reversed(self._gone):
-            kept = stored_path(self._entry.folder, part)
-            place = path_of_place(part.place, self._where)
+            trashed_path = stored_path(self._entry.folder, part)
+            client_path = path_of_place(part.place, self._where)
             try:
-                if not os.path.lexists(place):
-                    make_private_folder(os.path.dirname(place), self._where)
-                    link_or_copy(kept, place)
-                    sync_folder(os.path.dirname(place))
-                elif not has_same_bytes(kept, place):
+                if not os.path.lexists(client_path):
+                    make_private_folder(os.path.dirname(client_path), self._where)
+                    link_or_copy(trashed_path, client_path)
+                    sync_folder(os.path.dirname(client_path))
+                elif not has_same_bytes(trashed_path, client_path):
                     raise FileExistsError(None, "a client began it anew")
             except OSError as error:
-                back = f"resume-hooks restore {shlex.quote(self._entry.locator)}"
+                restore_command = f"resume-hooks restore {shlex.quote(self._entry.locator)}"
                 raise WriteFailed(
-                    f"{place} could not be put back: {error.strerror or error}",
-                    f"Nothing is lost. After fixing the cause: {back}",
+                    f"{client_path} could not be put back: {error.strerror or error}",
+                    f"Nothing is lost. After fixing the cause: {restore_command}",
                 ) from error
         with contextlib.suppress(OSError):
             trash.drop_from_trash(self._entry.folder, self._where)
@@ -227,24 +238,24 @@ def empty_trash(
     """
     removed: list[ArchivedSession] = []
     failed: list[tuple[str, OSError | ResumeHooksError]] = []
-    with commit.only_one_in_trash(where):
-        left = {stray.folder for stray in trash.stray_folders(where)}
-        going: list[ArchivedSession | StrayFolder] = []
+    with commit.lock_trash(where):
+        stray_paths = {stray.folder for stray in trash.list_stray_folders(where)}
+        items: list[ArchivedSession | StrayFolder] = []
         for stray in strays:
-            if stray.folder in left:
-                going.append(stray)
+            if stray.folder in stray_paths:
+                items.append(stray)
         for entry in entries:
             if entry.complete and os.path.isdir(entry.folder):
-                going.append(entry)
-        for each in going:
+                items.append(entry)
+        for item in items:
             try:
-                if isinstance(each, ArchivedSession):
-                    restore.leave_companions(each, where)
-                trash.drop_from_trash(each.folder, where)
+                if isinstance(item, ArchivedSession):
+                    restore.restore_companions(item, where)
+                trash.drop_from_trash(item.folder, where)
             except (OSError, ResumeHooksError) as error:
-                failed.append((each.folder, error))
+                failed.append((item.folder, error))
             else:
-                removed += [each] if isinstance(each, ArchivedSession) else []
+                removed += [item] if isinstance(item, ArchivedSession) else []
     if failed:
         folder, cause = failed[0]
         place, why = (
@@ -279,7 +290,7 @@ def _files_to_delete(session: SessionFile, where: Where) -> tuple[ArchivedFile, 
     return tuple(stored_file(place, status) for place, _, status in sources)
 
 
-def _own_folder(part: ArchivedFile, entry: ArchivedSession) -> str:
+def _find_own_folder(part: ArchivedFile, entry: ArchivedSession) -> str:
     """Return the session's own folder that contains a file, relative to the config home, or ``""``."""
     steps = part.place.split("/")
     number = 2 if steps[0] in BY_ID else 3
@@ -288,7 +299,7 @@ def _own_folder(part: ArchivedFile, entry: ArchivedSession) -> str:
     return ""
 
 
-def _move_error(path: str, error: OSError) -> WriteFailed:
+def _make_move_error(path: str, error: OSError) -> WriteFailed:
     return WriteFailed(
         f"{path} could not be moved to the trash: {error.strerror or error}",
         "Nothing was changed. Check free space and permissions.",

@@ -55,12 +55,12 @@ class FormerEntry(NamedTuple):
     complete: bool
 
 
-def entry_in(folder: str, where: Where) -> ArchivedSession | None:
+def read_former_entry(folder: str, where: Where) -> ArchivedSession | None:
     """Return the deleted session in a folder.
 
     Or None if its manifest has another format, or its transcript is missing.
     """
-    entry = _manifest(folder)
+    entry = _read_manifest(folder)
     if entry is None:
         return None
     if not entry.complete:
@@ -85,14 +85,14 @@ def entry_in(folder: str, where: Where) -> ArchivedSession | None:
     )
 
 
-def moved_nothing(folder: str) -> bool:
+def has_moved_nothing(folder: str) -> bool:
     """Check whether a deletion was killed before it moved anything."""
-    entry = _manifest(folder)
-    kept = (os.path.join(folder, part.name) for part in entry.parts) if entry else ()
-    return entry is not None and not entry.complete and not any(map(os.path.lexists, kept))
+    entry = _read_manifest(folder)
+    trashed_paths = (os.path.join(folder, part.name) for part in entry.parts) if entry else ()
+    return entry is not None and not entry.complete and not any(map(os.path.lexists, trashed_paths))
 
 
-def _manifest(folder: str) -> FormerEntry | None:
+def _read_manifest(folder: str) -> FormerEntry | None:
     session_id, row = os.path.basename(os.path.dirname(folder)), row_of(folder)
     if row.get("version") == 1:
         entry = parse_row(FormerEntry, row)
@@ -103,11 +103,11 @@ def _manifest(folder: str) -> FormerEntry | None:
     is_file = {}
     for part in entry.parts:
         is_file[part] = part.name.endswith(".jsonl") or part.name.startswith(PREFIX)
-    sound = (
+    valid_places = (
         is_place(part.place if is_file[part] else f"{part.place}/file", session_id)
         for part in entry.parts
     )
-    if all(sound):
+    if all(valid_places):
         return entry
     return None
 
@@ -133,19 +133,19 @@ def _finish_moving(entry: FormerEntry, folder: str, where: Where) -> None:
             # If another command has the trash locked, that deletion may still be running.
             with (
                 contextlib.suppress(OSError, ResumeHooksError),
-                commit.only_one_in_trash(where, waiting=False),
+                commit.lock_trash(where, waiting=False),
             ):
-                same = []
-                for below in list_files_below(hidden):
-                    path, kept = (
-                        os.path.join(top, below).rstrip(os.sep)
-                        for top in (hidden, f"{folder}/{part.name}")
+                identical = []
+                for relative_path in list_files_below(hidden):
+                    path, trashed_path = (
+                        os.path.join(root, relative_path).rstrip(os.sep)
+                        for root in (hidden, f"{folder}/{part.name}")
                     )
-                    if os.path.lexists(kept) and is_empty_file(kept):
-                        removal.remove_file(kept, where.state)
-                    if not os.path.lexists(kept):
-                        make_private_folder(os.path.dirname(kept), where)
-                        link_or_copy(path, kept)
-                    same.append(has_same_bytes(path, kept))
-                if all(same):  # otherwise its client wrote to it during the copy
+                    if os.path.lexists(trashed_path) and is_empty_file(trashed_path):
+                        removal.remove_file(trashed_path, where.state)
+                    if not os.path.lexists(trashed_path):
+                        make_private_folder(os.path.dirname(trashed_path), where)
+                        link_or_copy(path, trashed_path)
+                    identical.append(has_same_bytes(path, trashed_path))
+                if all(identical):  # otherwise its client wrote to it during the copy
                     removal.remove_for_good(hidden, root_of(part.place, where), follow_root=True)

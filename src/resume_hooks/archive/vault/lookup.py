@@ -13,8 +13,8 @@ from resume_hooks.sessions.archived.layout import place_beside
 from resume_hooks.sessions.archived.manifest import ArchivedSession, EarlierState, all_archived
 from resume_hooks.sessions.locate import archived_by_words, candidate_row
 
-LONGER = "Use more of the id, or the path of the file."
-ANOTHER = "Give one of these, with its instant: resume-hooks restore ID@INSTANT"
+LONGER_ID_ADVICE = "Use more of the id, or the path of the file."
+STATE_ADVICE = "Give one of these, with its instant: resume-hooks restore ID@INSTANT"
 
 _STATE = re.compile(r"(.*)@([0-9TZ:.-]+)")
 
@@ -31,44 +31,44 @@ def find_archived(
     ``@`` and an instant select an earlier state or, among ``deleted`` sessions, one of several
     deletions. Raises UsageError, SessionNotFound and AmbiguousLocator.
     """
-    wanted = locator.strip()
-    if not wanted:
+    words = locator.strip()
+    if not words:
         raise UsageError("The locator is empty", "Give an id or a title.")
-    everything = all_archived(where) if deleted is None else deleted
-    found = archived_by_words(wanted, everything, where, by_part=by_part)
-    if not found and (state := _STATE.fullmatch(wanted)):
-        named = archived_by_words(state[1], everything, where, by_part=by_part)
-        at = state[2].replace(":", "-")
-        found = []
-        for each in named:
-            if each.deleted_at and each.instant == at:
-                found.append(each)
-        kept = (each for each in named if not each.deleted_at)
-        for each in kept:
-            for earlier in earlier_states(each):
-                if name_earlier_state(earlier) == at:
-                    found.append(session_at_state(each, earlier))
-    if not found:
+    candidates = all_archived(where) if deleted is None else deleted
+    matches = archived_by_words(words, candidates, where, by_part=by_part)
+    if not matches and (state := _STATE.fullmatch(words)):
+        matches_without_state = archived_by_words(state[1], candidates, where, by_part=by_part)
+        instant = state[2].replace(":", "-")
+        matches = []
+        for match in matches_without_state:
+            if match.deleted_at and match.instant == instant:
+                matches.append(match)
+        archived_matches = (match for match in matches_without_state if not match.deleted_at)
+        for match in archived_matches:
+            for earlier in list_earlier_states(match):
+                if name_earlier_state(earlier) == instant:
+                    matches.append(select_earlier_state(match, earlier))
+    if not matches:
         raise SessionNotFound(
-            f"The vault has no session '{wanted}'",
+            f"The vault has no session '{words}'",
             "List its sessions: resume-hooks archive --list",
         )
-    if len(found) > 1:
+    if len(matches) > 1:
         raise AmbiguousLocator(
-            wanted,
-            [candidate_row(archived, where) for archived in found],
-            remedy=ANOTHER if deleted else LONGER,
+            words,
+            [candidate_row(archived, where) for archived in matches],
+            remedy=STATE_ADVICE if deleted else LONGER_ID_ADVICE,
         )
-    return found[0]
+    return matches[0]
 
 
-def earlier_states(archived: ArchivedSession) -> list[EarlierState]:
+def list_earlier_states(archived: ArchivedSession) -> list[EarlierState]:
     """Return the earlier states of a session with another transcript, the oldest first."""
-    own = place_beside(archived.place)
+    transcript_place = place_beside(archived.place)
     return [
         earlier
         for earlier in archived.earlier
-        if any(place_beside(part.place) == own for part in earlier.parts)
+        if any(place_beside(part.place) == transcript_place for part in earlier.parts)
     ]
 
 
@@ -77,7 +77,7 @@ def name_earlier_state(earlier: EarlierState) -> str:
     return earlier.archived_at.replace(":", "-")
 
 
-def session_at_state(archived: ArchivedSession, earlier: EarlierState) -> ArchivedSession:
+def select_earlier_state(archived: ArchivedSession, earlier: EarlierState) -> ArchivedSession:
     """Return a session with the files of an earlier state.
 
     Files that the state does not have stay current.
@@ -85,12 +85,12 @@ def session_at_state(archived: ArchivedSession, earlier: EarlierState) -> Archiv
     places = {
         place_beside(part.place): part.place for part in archived.parts
     }  # it may have been in another project
-    before = {
+    earlier_parts = {
         place: part._replace(place=place)
         for part in earlier.parts
         if (place := places.get(place_beside(part.place)))
     }
-    parts = {part.place: part for part in archived.parts} | before
+    parts = {part.place: part for part in archived.parts} | earlier_parts
     return archived._replace(
         parts=(parts.pop(archived.place), *parts.values()),
         archived_at=earlier.archived_at,

@@ -21,9 +21,9 @@ from resume_hooks.sessions.archived.manifest import ArchivedFile, ArchivedSessio
 from resume_hooks.sessions.archived.unpack import hash_pieces
 from resume_hooks.storage.state_file import MODE
 
-PRESET = 1
+XZ_PRESET = 1
 
-Change = Callable[[ArchivedFile, Iterator[bytes]], Iterator[bytes]]
+ChangeContent = Callable[[ArchivedFile, Iterator[bytes]], Iterator[bytes]]
 """Changes a file's content."""
 
 
@@ -41,7 +41,7 @@ class PackWriter:
             self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), MODE
         )
         self._stream = os.fdopen(descriptor, "wb")
-        self._packer = lzma.LZMACompressor(preset=PRESET, check=lzma.CHECK_CRC64)
+        self._packer = lzma.LZMACompressor(preset=XZ_PRESET, check=lzma.CHECK_CRC64)
         self._offset = 0
         self._files: list[ArchivedFile] = []
 
@@ -56,33 +56,33 @@ class PackWriter:
 
         Raises OSError if it can't be read or written.
         """
-        whole, size = hashlib.sha256(), 0
+        digest, size = hashlib.sha256(), 0
         for piece in pieces:
-            whole.update(piece)
+            digest.update(piece)
             size += len(piece)
             self._stream.write(self._packer.compress(piece))
-        placed = file._replace(
-            size=size, sha256=whole.hexdigest(), where=self._name, offset=self._offset
+        placed_file = file._replace(
+            size=size, sha256=digest.hexdigest(), where=self._name, offset=self._offset
         )
         self._offset += size
-        self._files.append(placed)
-        return placed
+        self._files.append(placed_file)
+        return placed_file
 
     def copy(
-        self, files: Sequence[ArchivedFile], change: Change | None = None
+        self, files: Sequence[ArchivedFile], change: ChangeContent | None = None
     ) -> dict[ArchivedFile, ArchivedFile]:
         """Append files of the session's other packs, through a change.
 
         Return each with its new place. Raises OSError if one differs from its manifest.
         """
-        placed = {}
+        placed_files = {}
         for file, pieces in unpack.pack_contents(self._folder, files):
-            whole = hashlib.sha256()
-            content = hash_pieces(pieces, whole)
-            placed[file] = self.add(file, change(file, content) if change else content)
-            if file.sha256 and whole.hexdigest() != file.sha256:
+            digest = hashlib.sha256()
+            content = hash_pieces(pieces, digest)
+            placed_files[file] = self.add(file, change(file, content) if change else content)
+            if file.sha256 and digest.hexdigest() != file.sha256:
                 raise OSError(None, "It is not what was stored: its hash differs", file.place)
-        return placed
+        return placed_files
 
     def finish(self) -> None:
         """Sync the pack and read it back.
@@ -118,34 +118,34 @@ def verify_archived(
     ``read`` is called with the size of each chunk.
     """
     packs_used = dict.fromkeys(part.where for part in archived.all_parts)
-    return [finding for where in packs_used for finding in _in_pack(archived, where, read)]
+    return [finding for where in packs_used for finding in _verify_pack(archived, where, read)]
 
 
-def unreadable(where: Where) -> list[ArchiveFinding]:
+def find_unreadable(where: Where) -> list[ArchiveFinding]:
     """Return findings on folders in the vault without a readable session."""
-    found = []
+    findings = []
     for path in manifest.unreadable(where):
-        own = path != vault_folder(where)
-        session_id = os.path.basename(path) if own else ""
-        left = f"{path} has no manifest: it is left over from an interrupted command"
-        if own:
-            why = why_unreadable(session_id, where) or left
+        is_session_folder = path != vault_folder(where)
+        session_id = os.path.basename(path) if is_session_folder else ""
+        leftover_message = f"{path} has no manifest: it is left over from an interrupted command"
+        if is_session_folder:
+            message = why_unreadable(session_id, where) or leftover_message
         else:
-            why = f"{path} is a symbolic link, or can't be listed"
-        found.append(ArchiveFinding(session_id, "unreadable", "", why))
-    return found
+            message = f"{path} is a symbolic link, or can't be listed"
+        findings.append(ArchiveFinding(session_id, "unreadable", "", message))
+    return findings
 
 
-def _in_pack(
+def _verify_pack(
     archived: ArchivedSession, where: str, read: Callable[[int], None]
 ) -> Iterator[ArchiveFinding]:
     path = os.path.join(archived.folder, where)
     try:
-        own = []
+        parts_in_pack = []
         for part in archived.all_parts:
             if part.where == where:
-                own.append(part)
-        for part, pieces in unpack.pack_contents(archived.folder, own):
+                parts_in_pack.append(part)
+        for part, pieces in unpack.pack_contents(archived.folder, parts_in_pack):
             if unpack.sha_of_all(_report_pieces(pieces, read)) != part.sha256:
                 message = f"{path} does not hold what was stored of {part.place}: its hash differs"
                 yield ArchiveFinding(archived.session_id, "damaged", part.place, message)
@@ -163,14 +163,14 @@ def _report_pieces(pieces: Iterator[bytes], read: Callable[[int], None]) -> Iter
         yield piece
 
 
-def lines_of(pieces: Iterator[bytes]) -> Iterator[bytes]:
+def split_lines(pieces: Iterator[bytes]) -> Iterator[bytes]:
     """Yield the lines of a content with their endings, independent of its chunks."""
-    left: list[bytes] = []
+    partial_line: list[bytes] = []
     for piece in pieces:
         *lines, rest = piece.split(b"\n")
         for line in lines:
-            yield b"".join([*left, line, b"\n"])
-            left = []
-        left += [rest] if rest else []
-    if left:
-        yield b"".join(left)
+            yield b"".join([*partial_line, line, b"\n"])
+            partial_line = []
+        partial_line += [rest] if rest else []
+    if partial_line:
+        yield b"".join(partial_line)

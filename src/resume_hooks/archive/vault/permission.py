@@ -24,91 +24,91 @@ from resume_hooks.system.claude_settings import managed_retention, retention_day
 from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import format_count
 
-OFF = "the setting 'vault' is off"
-MANAGED = "{path} has sessions deleted after {days}, and nothing is archived beyond that"
+VAULT_OFF_REASON = "the setting 'vault' is off"
+MANAGED_REASON = "{path} has sessions deleted after {days}, and nothing is archived beyond that"
 
-MOST_BYTES = 1024 * 1024
+MAX_QUICK_BYTES = 1024 * 1024
 """Bytes that are packed while the user waits."""
 
 
-def archiving_allowed(where: Where) -> tuple[bool, str]:
+def check_archiving_allowed(where: Where) -> tuple[bool, str]:
     """Return whether sessions may be archived beyond the client's retention, and the reason if not.
 
     The reason is the end of a sentence.
     """
-    if ruled := data_rules.reason_against_copies(where):
-        return False, ruled
+    if rules_reason := data_rules.reason_against_copies(where):
+        return False, rules_reason
     path, days = managed_retention()
     if days:
-        return False, MANAGED.format(path=path, days=format_count(days, "day"))
+        return False, MANAGED_REASON.format(path=path, days=format_count(days, "day"))
     if settings.vault_limit(where) is None:
-        return False, OFF
+        return False, VAULT_OFF_REASON
     return True, ""
 
 
 def require_allowed(where: Where) -> None:
     """Raise VaultOff if sessions may not be archived."""
-    may, why = archiving_allowed(where)
-    if not may:
-        if why == OFF:
+    is_allowed, reason = check_archiving_allowed(where)
+    if not is_allowed:
+        if reason == VAULT_OFF_REASON:
             remedy = "Switch it on: resume-hooks config vault on"
         else:
             remedy = "Ask who manages this machine."
-        raise VaultOff(f"Nothing was archived: {why}", remedy)
+        raise VaultOff(f"Nothing was archived: {reason}", remedy)
 
 
 PATIENCE_DAYS = 5
 """Days that copies wait."""
 
-STAMP = "vault-told"
+INFORMED_NOTE = "vault-told"
 """A file in the state folder: the user was informed that copies were made."""
 
-CAN_ASK = os.path.join("pending", "can-ask")
+CAN_ASK_NOTE = os.path.join("pending", "can-ask")
 """A file that ``hooks/offered`` writes: a client that runs modules was started."""
 
-ASKED = os.path.join("pending", "vault-asked")
+ASKED_NOTE = os.path.join("pending", "vault-asked")
 """A file that prevents a second notice about future copies."""
 
-WAITING = os.path.join("pending", "vault-waiting")
+WAITING_NOTE = os.path.join("pending", "vault-waiting")
 """A file whose time is the start of the wait."""
 
 
-def is_open(where: Where) -> bool:
+def is_notice_due(where: Where) -> bool:
     """Check whether the user must be informed before the first copy.
 
     That is so if a client can ask, and if the user was not asked and has not chosen.
     It is not so if an employer has decided, or once the wait is over.
     """
-    if os.path.lexists(os.path.join(where.state, STAMP)) or not os.path.exists(
-        os.path.join(where.state, CAN_ASK)
+    if os.path.lexists(os.path.join(where.state, INFORMED_NOTE)) or not os.path.exists(
+        os.path.join(where.state, CAN_ASK_NOTE)
     ):
         return False
     with contextlib.suppress(OSError):
         if (
-            os.lstat(os.path.join(where.state, WAITING)).st_mtime
+            os.lstat(os.path.join(where.state, WAITING_NOTE)).st_mtime
             < time.time() - PATIENCE_DAYS * DAY
         ):
             return False
-    is_decided = data_rules.rules_in_force(where) or managed_retention()[1]
+    is_decided = data_rules.read_data_rules(where) or managed_retention()[1]
     return settings.load_settings(where)["vault"].source == "default" and not is_decided
 
 
 def copies_must_wait(where: Where) -> bool:
     """Check whether a copy that is due must wait for the user's answer. If so, record the wait."""
     with contextlib.suppress(OSError):
-        if is_open(where):
-            _leave_note(WAITING, where)
+        if is_notice_due(where):
+            _leave_note(WAITING_NOTE, where)
             return True
     return False
 
 
 def waiting_notice(where: Where) -> str:
     """Return the notice for the wait, with its end, or ``""`` if copies do not wait."""
-    if not is_open(where):
+    if not is_notice_due(where):
         return ""
     until = f"{PATIENCE_DAYS} days after the first had to wait"
     with contextlib.suppress(OSError):
-        since = os.lstat(os.path.join(where.state, WAITING)).st_mtime
+        since = os.lstat(os.path.join(where.state, WAITING_NOTE)).st_mtime
         until = f"from {clock.format_minute(clock.from_epoch(since + PATIENCE_DAYS * DAY))} UTC on"
     return f"Copies wait; without a word of yours they are made {until}."
 
@@ -118,13 +118,13 @@ def claim_first_notice(where: Where) -> bool:
 
     Raises OSError if the state folder is not writable.
     """
-    return _leave_note(ASKED, where)
+    return _leave_note(ASKED_NOTE, where)
 
 
-def first_archive_line(where: Where, cwd: str = "/") -> str:
+def describe_first_archive(where: Where, cwd: str = "/") -> str:
     """Return the notice for the first archived session, or ``""`` later and while copies wait."""
     try:
-        if is_open(where) or not _leave_note(STAMP, where):
+        if is_notice_due(where) or not _leave_note(INFORMED_NOTE, where):
             return ""
     except OSError:
         return ""
@@ -133,11 +133,9 @@ def first_archive_line(where: Where, cwd: str = "/") -> str:
         period = "for as long as the client keeps them, and beyond"
     else:
         period = f"beyond the client's {format_count(days, 'day')}"
-    off = shell_command("config vault off")
-    said = (
-        f"Transcripts are now archived {period}, in {vault_folder(where)}. Off, in a shell: {off}"
-    )
-    lines = [said]
+    off_command = shell_command("config vault off")
+    sentence = f"Transcripts are now archived {period}, in {vault_folder(where)}. Off, in a shell: {off_command}"
+    lines = [sentence]
     for note_on_lost_sessions in answers(questions.note_on_lost_sessions):
         lines.append(note_on_lost_sessions(where))
     return " · ".join(filter(None, lines))

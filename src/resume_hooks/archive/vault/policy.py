@@ -21,7 +21,7 @@ import orjson
 
 from resume_hooks import clock, settings
 from resume_hooks.archive.vault import trash
-from resume_hooks.archive.vault.commit import forget_archived
+from resume_hooks.archive.vault.commit import remove_archived
 from resume_hooks.clock import DAY
 from resume_hooks.errors import ResumeHooksError, SessionNotFound
 from resume_hooks.paths import Where, is_private_folder, is_session_id, read_json_object
@@ -37,31 +37,31 @@ from resume_hooks.system.claude_settings import managed_retention
 from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import format_count
 
-FILE = "policy.json"
+POLICY_FILE = "policy.json"
 """The record between two runs, in the vault."""
 
 VERSION = 1
 
-APART = 20 * 60 * 60
+MIN_RUN_SECONDS = 20 * 60 * 60
 """Seconds between two runs that find a session too old, so that one wrong clock does not empty the vault."""
 
-SHARE = 10
+DAILY_PARTS = 10
 """One part of this many may be removed at a time from a vault that is too large."""
 
-TOLD_FOR = 30 * DAY
+ANNOUNCEMENT_SECONDS = 30 * DAY
 """Seconds for which an announcement is valid: a full vault removes sessions every few days."""
 
-ANNOUNCED = os.path.join("pending", "vault-shrinks")
+ANNOUNCEMENT_NOTE = os.path.join("pending", "vault-shrinks")
 """An empty file in the state folder: the user must be informed of a removal."""
 
-MOST = 100
+MAX_REMOVED = 100
 """The number of removed sessions in the record, the latest ones."""
 
-MOST_DUE = 5_000
+MAX_DUE = 5_000
 """The number of due sessions in the record. The others follow once those are removed."""
 
 
-class Dropped(NamedTuple):
+class DroppedSession(NamedTuple):
     """An archived session that was removed, or must be. ``why`` is the end of a sentence."""
 
     session_id: str
@@ -87,7 +87,7 @@ class RemovedSession(NamedTuple):
     why: str
 
 
-def sessions_due(
+def find_due_sessions(
     where: Where, keeping: Collection[str] = ()
 ) -> list[tuple[ArchivedSession, str, bool]]:
     """Return the sessions to remove, the oldest first, each with the reason and whether that is its age.
@@ -95,27 +95,35 @@ def sessions_due(
     The sessions in ``keeping`` stay. All manifests are read.
     """
     archived = all_archived(where)[::-1]
-    path, managed = managed_retention()
-    if managed:
-        why = f"{path} has sessions deleted after {format_count(managed, 'day')}"
-        ends = ((each, clock.to_milliseconds(each.ended)) for each in archived)
-        before = (time.time() - managed * DAY) * 1000
-        return [(each, why, True) for each, ended in ends if ended is not None and ended <= before]
-    most, taken = _size_limit(where), sum(each.stored for each in archived)
-    if not 0 < most < taken:
+    path, managed_period = managed_retention()
+    if managed_period:
+        why = f"{path} has sessions deleted after {format_count(managed_period, 'day')}"
+        end_times = ((session, clock.to_milliseconds(session.ended)) for session in archived)
+        cutoff_ms = (time.time() - managed_period * DAY) * 1000
+        return [
+            (session, why, True)
+            for session, ended in end_times
+            if ended is not None and ended <= cutoff_ms
+        ]
+    limit, total = _size_limit(where), sum(session.stored for session in archived)
+    if not 0 < limit < total:
         return []
-    found, staying = [], {*keeping, *_ancestors_of_living(archived, where)}
-    for each in archived:
-        if taken > most and each.session_id not in staying and not is_foreign(each.home, where):
-            found.append(
+    due, kept_ids = [], {*keeping, *_find_needed_ancestors(archived, where)}
+    for session in archived:
+        if (
+            total > limit
+            and session.session_id not in kept_ids
+            and not is_foreign(session.home, where)
+        ):
+            due.append(
                 (
-                    each,
-                    f"archived copies take more than the {size_text(most)} of the setting vault",
+                    session,
+                    f"archived copies take more than the {size_text(limit)} of the setting vault",
                     False,
                 )
             )
-            taken -= each.stored
-    return found
+            total -= session.stored
+    return due
 
 
 def _size_limit(where: Where) -> int:
@@ -128,100 +136,100 @@ def _size_limit(where: Where) -> int:
     return max(room or 0 for room in rooms)
 
 
-def apply_policy(where: Where, *, keeping: Collection[str] = ()) -> list[Dropped]:
+def apply_policy(where: Where, *, keeping: Collection[str] = ()) -> list[DroppedSession]:
     """Remove the sessions that the policy requires, and record and return them.
 
     A failed removal is tried again the next time. A session that is due for the first time stays
     for now.
     """
-    gone: list[Dropped] = []
-    going, now = sessions_due(where, keeping), time.time()
-    aged = past_grace_period([each.session_id for each, _, by_age in going if by_age], where, now)
-    share = _share_of_today([each for each, _, by_age in going if not by_age], where, now)
-    for each, why, _ in going:
-        if each.session_id in aged or each.session_id in share:
+    dropped: list[DroppedSession] = []
+    due, now = find_due_sessions(where, keeping), time.time()
+    aged_ids = select_long_due([each.session_id for each, _, by_age in due if by_age], where, now)
+    todays_ids = _choose_today([each for each, _, by_age in due if not by_age], where, now)
+    for each, why, _ in due:
+        if each.session_id in aged_ids or each.session_id in todays_ids:
             with contextlib.suppress(ResumeHooksError):
-                forget_archived(each, where)
-                gone.append(Dropped(each.session_id, each.title, each.stored, why))
-    if gone:
-        ids, since = {each.session_id for each in gone}, _policy_row(where).get("since")
+                remove_archived(each, where)
+                dropped.append(DroppedSession(each.session_id, each.title, each.stored, why))
+    if dropped:
+        ids, since = {each.session_id for each in dropped}, _read_policy(where).get("since")
         if isinstance(since, dict):
-            left = {each: at for each, at in since.items() if each not in ids}
+            remaining_since = {each: at for each, at in since.items() if each not in ids}
         else:
-            left = {}
+            remaining_since = {}
         rows = [
-            RemovedSession(each.session_id, clock.now(), each.stored, each.why) for each in gone
+            RemovedSession(each.session_id, clock.now(), each.stored, each.why) for each in dropped
         ]
-        _write_policy(where, left, [*removed_sessions(where), *rows])
-    return gone
+        _write_policy(where, remaining_since, [*read_removed_sessions(where), *rows])
+    return dropped
 
 
-def _share_of_today(over: Sequence[ArchivedSession], where: Where, now: float) -> set[str]:
+def _choose_today(oversize: Sequence[ArchivedSession], where: Where, now: float) -> set[str]:
     """Return the ids of the sessions to remove today for lack of room: none until a day after the announcement."""
-    mark = os.path.join(where.state, ANNOUNCED)
-    if not over:
+    mark = os.path.join(where.state, ANNOUNCEMENT_NOTE)
+    if not oversize:
         removal.remove_if_possible(mark, where.state)
         return set()
     announced, shrunk = (
-        _past_instant(_policy_row(where).get(name), now) for name in ("announced", "shrunk")
+        _parse_past_instant(_read_policy(where).get(name), now) for name in ("announced", "shrunk")
     )
-    if not announced or (now - announced > TOLD_FOR and not os.path.lexists(mark)):
+    if not announced or (now - announced > ANNOUNCEMENT_SECONDS and not os.path.lexists(mark)):
         # otherwise the announcement comes later, and nothing is removed before it
         with contextlib.suppress(OSError):
             state_file.create_marker(mark, where)
             _write_instants(where, announced=int(now))
         return set()
-    if os.path.lexists(mark) or now - announced < APART or now - shrunk < APART:
+    if os.path.lexists(mark) or now - announced < MIN_RUN_SECONDS or now - shrunk < MIN_RUN_SECONDS:
         return set()
-    room = sum(each.stored for each in all_archived(where)) // SHARE
-    share, taken = set[str](), 0
-    for each in over:
-        if share and taken + each.stored > room:
+    daily_room = sum(each.stored for each in all_archived(where)) // DAILY_PARTS
+    chosen_ids, total = set[str](), 0
+    for each in oversize:
+        if chosen_ids and total + each.stored > daily_room:
             break
-        share.add(each.session_id)
-        taken += each.stored
+        chosen_ids.add(each.session_id)
+        total += each.stored
     _write_instants(where, announced=int(announced), shrunk=int(now))
-    return share
+    return chosen_ids
 
 
-def announcement(where: Where) -> str:
+def take_announcement(where: Where) -> str:
     """Return the announcement of a removal, once, or ``""``. Nothing is removed before it."""
-    mark = os.path.join(where.state, ANNOUNCED)
+    mark = os.path.join(where.state, ANNOUNCEMENT_NOTE)
     if not os.path.lexists(mark):
         return ""
-    over = []
-    for each, _, by_age in sessions_due(where):
+    oversize = []
+    for each, _, by_age in find_due_sessions(where):
         if not by_age:
-            over.append(each)
+            oversize.append(each)
     with contextlib.suppress(OSError):
         removal.remove_for_good(mark, where.state)
-    if not over:
+    if not oversize:
         return ""
-    room, count = size_text(_size_limit(where)), format_count(len(over), "session")
+    room, count = size_text(_size_limit(where)), format_count(len(oversize), "session")
     return (
         f"archived copies take more than the setting vault ({room}): from tomorrow on the oldest go, {count} in all, "
         f"a tenth a day; to keep them, in a shell: {shell_command('config vault 40G')}"
     )
 
 
-def _past_instant(value: object, now: float) -> float:
+def _parse_past_instant(value: object, now: float) -> float:
     """Return a recorded time in seconds since the epoch, or 0 for any other value and for a future time."""
     if isinstance(value, int) and 0 < value <= now:
         return float(value)
     return 0.0
 
 
-def _ancestors_of_living(archived: list[ArchivedSession], where: Where) -> set[str]:
+def _find_needed_ancestors(archived: list[ArchivedSession], where: Where) -> set[str]:
     """Return the ids of the ancestors of all sessions that the client still has, or that our trash can restore."""
-    linked = {}
+    linked_parents = {}
     for link in read_links(where):
-        linked[link.child_id] = link.parent_id
-    deleted = trash.all_deleted(where)
-    noted = {}
+        linked_parents[link.child_id] = link.parent_id
+    deleted = trash.list_deleted(where)
+    noted_parents = {}
     for each in (*archived, *deleted):
         if each.about.parent:
-            noted[each.session_id] = each.about.parent[0]
-    parents, family, found = linked | noted, Family(where), set[str]()
+            noted_parents[each.session_id] = each.about.parent[0]
+    parents, family, ancestor_ids = linked_parents | noted_parents, Family(where), set[str]()
     living = {}
     for session in all_sessions(where):
         living[session.session_id] = session.path
@@ -230,42 +238,42 @@ def _ancestors_of_living(archived: list[ArchivedSession], where: Where) -> set[s
             parent = family.parent_of(path)
             parents |= {session_id: parent.session_id} if parent else {}
     for session_id in (*living, *(entry.session_id for entry in deleted)):
-        above = parents.get(session_id, "")
-        while above and above not in found:
-            found.add(above)
-            above = parents.get(above, "")
-    return found
+        parent_id = parents.get(session_id, "")
+        while parent_id and parent_id not in ancestor_ids:
+            ancestor_ids.add(parent_id)
+            parent_id = parents.get(parent_id, "")
+    return ancestor_ids
 
 
-def past_grace_period(due: Sequence[str], where: Where, now: float) -> set[str]:
+def select_long_due(due: Sequence[str], where: Where, now: float) -> set[str]:
     """Return the ids of the sessions in ``due`` that have been due long enough.
 
     ``now`` is in seconds since the epoch. The others are recorded, as far as the record has room.
     """
-    row = _policy_row(where)
+    row = _read_policy(where)
     since = row.get("since")
-    known = since if isinstance(since, dict) else {}
-    past = {}
-    for each, at in known.items():
-        if type(at) is int and 0 < at <= now:
-            past[each] = at
-    seen = {each: past.get(each, int(now)) for each in due[:MOST_DUE]}
-    if seen != known:
-        _write_policy(where, seen, removed_sessions(where))
-    return {each for each, first in seen.items() if now - first >= APART}
+    recorded = since if isinstance(since, dict) else {}
+    past_times = {}
+    for session_id, since_time in recorded.items():
+        if type(since_time) is int and 0 < since_time <= now:
+            past_times[session_id] = since_time
+    due_since = {session_id: past_times.get(session_id, int(now)) for session_id in due[:MAX_DUE]}
+    if due_since != recorded:
+        _write_policy(where, due_since, read_removed_sessions(where))
+    return {session_id for session_id, first in due_since.items() if now - first >= MIN_RUN_SECONDS}
 
 
-def removed_sessions(where: Where) -> list[RemovedSession]:
+def read_removed_sessions(where: Where) -> list[RemovedSession]:
     """Return the sessions that the policy removed, the latest ones, oldest first."""
-    rows = _policy_row(where).get("went")
+    rows = _read_policy(where).get("went")
     if isinstance(rows, list):
-        found = [parse_row(RemovedSession, each) for each in rows]
+        sessions = [parse_row(RemovedSession, row) for row in rows]
     else:
-        found = []
-    return [each for each in found if each and is_session_id(each.session_id)][-MOST:]
+        sessions = []
+    return [row for row in sessions if row and is_session_id(row.session_id)][-MAX_REMOVED:]
 
 
-def _policy_row(where: Where) -> dict[str, object]:
+def _read_policy(where: Where) -> dict[str, object]:
     if is_private_folder(vault_folder(where), where):
         row = read_json_object(_policy_path(where))
     else:
@@ -279,17 +287,19 @@ def _write_policy(
     where: Where, since: Mapping[str, object], gone: Sequence[RemovedSession]
 ) -> None:
     """Write both lists. If the write fails, they are lost, and nothing is removed for its age."""
-    before = _policy_row(where)
+    before = _read_policy(where)
     instants: dict[str, object] = {}
     for name in ("announced", "shrunk"):
         if name in before:
             instants[name] = before[name]
-    _write_row(where, {"since": since, "went": [list(each) for each in gone[-MOST:]], **instants})
+    _write_row(
+        where, {"since": since, "went": [list(each) for each in gone[-MAX_REMOVED:]], **instants}
+    )
 
 
 def _write_instants(where: Where, **instants: int) -> None:
     """Record the time of the announcement, and of the last removal for lack of room."""
-    _write_row(where, {"since": {}, "went": [], **_policy_row(where), **instants})
+    _write_row(where, {"since": {}, "went": [], **_read_policy(where), **instants})
 
 
 def _write_row(where: Where, values: Mapping[str, object]) -> None:
@@ -300,4 +310,4 @@ def _write_row(where: Where, values: Mapping[str, object]) -> None:
 
 
 def _policy_path(where: Where) -> str:
-    return os.path.join(vault_folder(where), FILE)
+    return os.path.join(vault_folder(where), POLICY_FILE)

@@ -18,7 +18,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from resume_hooks.archive.vault import commit, trash
-from resume_hooks.archive.vault.packs import lines_of
+from resume_hooks.archive.vault.packs import split_lines
 from resume_hooks.clock import DAY
 from resume_hooks.errors import (
     CheckFailed,
@@ -46,24 +46,24 @@ from resume_hooks.system.text import format_count, plain_line, replace_surrogate
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.raw_edit import with_session_id
 
-SPARE_DAYS = 7
+MIN_DAYS_LEFT = 7
 """The fewest days that a restored session has before the client deletes it for its age."""
 
-AGED = (
+AGED_WARNING = (
     "It is older than the {kept} that the client keeps sessions: it counts as newer, and has "
     "{left} left."
 )
-LOST = "{place} is neither in the trash nor in its place: it was not restored."
-CHANGED = "{name} was changed in the trash since the session was deleted."
-TWICE = (
+LOST_WARNING = "{place} is neither in the trash nor in its place: it was not restored."
+CHANGED_WARNING = "{name} was changed in the trash since the session was deleted."
+TWICE_WARNING = (
     "{path} has the same id: clients since 2.1.223 do not resume an id that is in two folders. "
     "Delete one of them."
 )
-EMPTIED = "It was already there, byte for byte; it is no longer in the trash."
-THERE = "It is already there, byte for byte; nothing had to be restored."
-GONE_ON = "It is already there, and has continued since; nothing had to be restored."
-RENAMED = "{path} is a different session now, so the archived copy gets a new id."
-LEFT = "{path} exists and differs; it was not changed."
+EMPTIED_NOTE = "It was already there, byte for byte; it is no longer in the trash."
+EXISTING_NOTE = "It is already there, byte for byte; nothing had to be restored."
+CONTINUED_NOTE = "It is already there, and has continued since; nothing had to be restored."
+NEW_ID_WARNING = "{path} is a different session now, so the archived copy gets a new id."
+DIFFERENT_FILE_WARNING = "{path} exists and differs; it was not changed."
 
 
 class RestoredFile(NamedTuple):
@@ -102,10 +102,10 @@ def plan_restore(archived: ArchivedSession, where: Where) -> Retrieval:
     try:
         return _plan_from_trash(archived, where)
     except (SessionNotFound, WriteFailed):
-        now = trash.entry_in(archived.folder, where)
-        if now is None or now == archived:
+        current_entry = trash.read_entry(archived.folder, where)
+        if current_entry is None or current_entry == archived:
             raise
-        return _plan_from_trash(now, where)  # packed since the lookup
+        return _plan_from_trash(current_entry, where)  # packed since the lookup
 
 
 def _plan_from_vault(archived: ArchivedSession, where: Where) -> Retrieval:
@@ -117,29 +117,33 @@ def _plan_from_vault(archived: ArchivedSession, where: Where) -> Retrieval:
     place = path_of_place(archived.place, where)
     warnings = []
     try:
-        existing = find_session(archived.session_id, where) or _existing_at(place)
+        existing = find_session(archived.session_id, where) or _find_existing(place)
         session_id, path = archived.session_id, existing or place
         if existing and not _begins_as_archived(existing, archived):
-            session_id = _session_id_of_content(archived)
+            session_id = _derive_session_id(archived)
             path = os.path.join(os.path.dirname(place), f"{session_id}.jsonl")
-            warnings.append(RENAMED.format(path=existing))
+            warnings.append(NEW_ID_WARNING.format(path=existing))
             existing = path if os.path.lexists(path) else ""
         if existing:
             is_same = os.path.getsize(existing) == archived.transcript.size
-            warnings.append(THERE if is_same else GONE_ON)
+            warnings.append(EXISTING_NOTE if is_same else CONTINUED_NOTE)
         folder = os.path.dirname(path)
         _require_real_folder(folder, folder)
         parts = (*archived.parts[1:], archived.transcript)
         source_folder = os.path.dirname(source)
-        pieces, left = _pieces_to_put(archived, parts, session_id, folder, source_folder, where)
+        pieces, differences = _select_pieces(
+            archived, parts, session_id, folder, source_folder, where
+        )
     except OSError as error:
-        raise _unreadable(error, place) from error
+        raise _make_read_error(error, place) from error
     if pieces:
-        warnings += _age_warnings(archived, where)
-    return Retrieval(archived, session_id, path, tuple(pieces), (*warnings, *left), tuple(left))
+        warnings += _warn_of_age(archived, where)
+    return Retrieval(
+        archived, session_id, path, tuple(pieces), (*warnings, *differences), tuple(differences)
+    )
 
 
-def _existing_at(place: str) -> str:
+def _find_existing(place: str) -> str:
     """Return ``place`` if a file other than a stub is there, else ``""``."""
     if os.path.lexists(place) and not is_empty_file(place):
         return place
@@ -152,7 +156,7 @@ def _begins_as_archived(path: str, archived: ArchivedSession) -> bool:
     return os.path.getsize(path) >= size and sha_of(path, size) == sha256
 
 
-def _session_id_of_content(archived: ArchivedSession) -> str:
+def _derive_session_id(archived: ArchivedSession) -> str:
     """Return a new id for a session, always the same for the same content."""
     content = f"{archived.session_id} {archived.transcript.sha256}"
     digest_of_content = hashlib.sha256(content.encode()).digest()
@@ -162,71 +166,77 @@ def _session_id_of_content(archived: ArchivedSession) -> str:
 def _plan_from_trash(entry: ArchivedSession, where: Where) -> Retrieval:
     """Plan a restore from the trash: the missing files."""
     place = path_of_place(entry.place, where)
-    notes = _age_warnings(entry, where)
+    notes = _warn_of_age(entry, where)
     try:
         folder, parts = os.path.dirname(place), (*entry.parts[1:], entry.transcript)
-        source_folder = _source_folder(entry, where)
-        pieces, left = _pieces_to_put(entry, parts, entry.session_id, folder, source_folder, where)
-        pieces, warnings = _pieces_in_trash(pieces, entry)
+        source_folder = _find_source_folder(entry, where)
+        pieces, differences = _select_pieces(
+            entry, parts, entry.session_id, folder, source_folder, where
+        )
+        pieces, warnings = _select_pieces_in_trash(pieces, entry)
     except OSError as error:
-        raise _unreadable(error, place) from error
-    if not pieces and not left:
-        notes.append(EMPTIED)
-    other = find_session(entry.session_id, where)
-    if other is not None and other != place:
-        notes.append(TWICE.format(path=other))
-    sentences = (*notes, *warnings, *left)
-    return Retrieval(entry, entry.session_id, place, tuple(pieces), sentences, tuple(left))
+        raise _make_read_error(error, place) from error
+    if not pieces and not differences:
+        notes.append(EMPTIED_NOTE)
+    other_path = find_session(entry.session_id, where)
+    if other_path is not None and other_path != place:
+        notes.append(TWICE_WARNING.format(path=other_path))
+    sentences = (*notes, *warnings, *differences)
+    return Retrieval(entry, entry.session_id, place, tuple(pieces), sentences, tuple(differences))
 
 
-def _pieces_in_trash(
+def _select_pieces_in_trash(
     pieces: Iterable[RestoredFile], entry: ArchivedSession
 ) -> tuple[list[RestoredFile], list[str]]:
     """Return the pieces that the trash still has, and warnings about missing or changed ones.
 
     Raises SessionNotFound if the transcript is missing.
     """
-    there, warnings = [], []
+    available, warnings = [], []
     for piece in pieces:
         if os.path.lexists(piece.source):
-            there.append(piece)
+            available.append(piece)
             if piece.part.sha256 and hash_file(piece.source) != piece.part.sha256:
-                warnings.append(CHANGED.format(name=place_beside(piece.part.place)))
+                warnings.append(CHANGED_WARNING.format(name=place_beside(piece.part.place)))
         elif piece.part == entry.transcript:
             raise SessionNotFound(
                 f"{piece.source} is gone from the trash",
                 f"It is not at {piece.path} either: somebody removed it.",
             )
         else:
-            warnings.append(LOST.format(place=piece.path))
-    return there, warnings
+            warnings.append(LOST_WARNING.format(place=piece.path))
+    return available, warnings
 
 
-def _unreadable(error: OSError, place: str) -> WriteFailed:
+def _make_read_error(error: OSError, place: str) -> WriteFailed:
     return WriteFailed(
         f"{error.filename or place} can't be read: {error.strerror}", "Check its permissions."
     )
 
 
-def _source_folder(entry: ArchivedSession, where: Where) -> str:
+def _find_source_folder(entry: ArchivedSession, where: Where) -> str:
     """Return a folder with the readable files of a deleted session, in the client's layout."""
     if entry.transcript.where:
         return os.path.dirname(verified_transcript(entry, where))
     return entry.folder
 
 
-def _age_warnings(archived: ArchivedSession, where: Where) -> list[str]:
+def _warn_of_age(archived: ArchivedSession, where: Where) -> list[str]:
     """Return a warning if a session is so old that its file times must be changed."""
     days = retention_days(archived.cwd, where)
     if days is None:
         return []
     written = archived.transcript.mtime_ns / 1e9
-    if written >= _oldest_time_left(archived.cwd, where):
+    if written >= _oldest_allowed_time(archived.cwd, where):
         return []
-    return [AGED.format(kept=format_count(days, "day"), left=format_count(_days_left(days), "day"))]
+    return [
+        AGED_WARNING.format(
+            kept=format_count(days, "day"), left=format_count(_min_days_left(days), "day")
+        )
+    ]
 
 
-def restore_session(decided: Retrieval, where: Where) -> Retrieval:
+def restore_session(plan: Retrieval, where: Where) -> Retrieval:
     """Restore an archived session. Return what was done.
 
     It leaves the trash, unless a file was left untouched.
@@ -235,31 +245,31 @@ def restore_session(decided: Retrieval, where: Where) -> Retrieval:
     Restored files then stay, and the command can be repeated. Raises SessionNotFound if another
     command removed the session from the trash.
     """
-    if not decided.archived.deleted_at:
-        return _restore_locked(decided, where)
-    with commit.only_one_in_trash(where):
-        entry = trash.entry_in(decided.archived.folder, where)
+    if not plan.archived.deleted_at:
+        return _restore_locked(plan, where)
+    with commit.lock_trash(where):
+        entry = trash.read_entry(plan.archived.folder, where)
         if entry is None:
-            raise _restored_by_another_command(decided)
-        done = _restore_locked(plan_restore(entry, where), where)
-        if not done.left:
+            raise _make_gone_error(plan)
+        restored = _restore_locked(plan_restore(entry, where), where)
+        if not restored.left:
             # The session is restored. A leftover in the trash is listed there.
             with contextlib.suppress(OSError):
                 trash.drop_from_trash(entry.folder, where)
-    return done
+    return restored
 
 
-def _restored_by_another_command(decided: Retrieval) -> SessionNotFound:
-    if os.path.lexists(decided.path):
-        remedy = f"{decided.path} is in its place."
+def _make_gone_error(plan: Retrieval) -> SessionNotFound:
+    if os.path.lexists(plan.path):
+        remedy = f"{plan.path} is in its place."
     else:
         remedy = "It is not in its place: was the trash emptied?"
     return SessionNotFound(
-        f"{decided.archived.locator} is no longer in the trash: another command was faster", remedy
+        f"{plan.archived.locator} is no longer in the trash: another command was faster", remedy
     )
 
 
-def leave_companions(entry: ArchivedSession, where: Where) -> None:
+def restore_companions(entry: ArchivedSession, where: Where) -> None:
     """Give an existing session of the same id the files that belong to the id, before its entry leaves the trash.
 
     Existing files stay. Raises SessionNotFound if the entry is unreadable, WriteFailed and
@@ -267,44 +277,46 @@ def leave_companions(entry: ArchivedSession, where: Where) -> None:
     """
     if find_session(entry.session_id, where) is not None:
         path = path_of_place(entry.place, where)
-        shared = []
+        shared_parts = []
         for part in entry.parts:
             if part.place.split("/")[0] in BY_ID:
-                shared.append(part)
-        source_folder = _source_folder(entry, where) if shared else ""
+                shared_parts.append(part)
+        source_folder = _find_source_folder(entry, where) if shared_parts else ""
         folder = os.path.dirname(path)
-        pieces, _ = _pieces_to_put(entry, shared, entry.session_id, folder, source_folder, where)
+        pieces, _ = _select_pieces(
+            entry, shared_parts, entry.session_id, folder, source_folder, where
+        )
         _restore_locked(Retrieval(entry, entry.session_id, path, tuple(pieces), ()), where)
 
 
-def _restore_locked(decided: Retrieval, where: Where) -> Retrieval:
+def _restore_locked(plan: Retrieval, where: Where) -> Retrieval:
     """Write every piece to its place, while the trash is locked."""
-    archived, folder = decided.archived, os.path.dirname(decided.path)
-    oldest = _oldest_time_left(archived.cwd, where)
+    archived, folder = plan.archived, os.path.dirname(plan.path)
+    oldest = _oldest_allowed_time(archived.cwd, where)
     targets = []
     for part in archived.parts:
-        target = _target(part, archived.session_id, decided.session_id, folder, where)
+        target = _target_path(part, archived.session_id, plan.session_id, folder, where)
         targets.append(target)
     for target_folder in {os.path.dirname(target) for target in targets}:
         remove_stale_temporaries(target_folder)
     if archived.deleted_at:
         for target in targets:
-            _keep_from_expiring(target, oldest)
-    for piece in decided.pieces:
+            _renew_time(target, oldest)
+    for piece in plan.pieces:
         try:
-            _put_piece(piece, decided, oldest, where)
+            _restore_piece(piece, plan, oldest, where)
         except OSError as error:
-            raise _put_failed(error, piece, decided) from error
+            raise _make_restore_error(error, piece, plan) from error
     changed_folders = set()
-    for piece in decided.pieces:
+    for piece in plan.pieces:
         piece_folder = os.path.dirname(piece.path)
         changed_folders |= {piece_folder, os.path.dirname(piece_folder)}
     for changed_folder in changed_folders:  # sync before the entry leaves the trash
         sync_folder(changed_folder)
-    return decided
+    return plan
 
 
-def _put_piece(piece: RestoredFile, decided: Retrieval, oldest: float, where: Where) -> None:
+def _restore_piece(piece: RestoredFile, plan: Retrieval, oldest: float, where: Where) -> None:
     """Write one file to its place, no older than ``oldest``.
 
     Raises OSError, CheckFailed and PlaceTaken.
@@ -315,31 +327,31 @@ def _put_piece(piece: RestoredFile, decided: Retrieval, oldest: float, where: Wh
     if is_empty_file(piece.path):
         removal.remove_file(piece.path, folder, follow_root=True)
     if not piece.part.where:
-        _keep_from_expiring(piece.source, oldest)
+        _renew_time(piece.source, oldest)
         link_or_copy(piece.source, piece.path)
     elif piece.part.is_link:
         os.symlink(os.readlink(piece.source), piece.path)
         newest = max(piece.part.mtime_ns, oldest_ns)
         os.utime(piece.path, ns=(newest, newest), follow_symlinks=False)
     else:
-        is_renamed = decided.session_id != decided.archived.session_id
-        _put_file(piece, decided.session_id if is_renamed else "", oldest_ns)
+        is_renamed = plan.session_id != plan.archived.session_id
+        _write_file(piece, plan.session_id if is_renamed else "", oldest_ns)
 
 
-def _put_failed(error: OSError, piece: RestoredFile, decided: Retrieval) -> WriteFailed:
+def _make_restore_error(error: OSError, piece: RestoredFile, plan: Retrieval) -> WriteFailed:
     """Return the error for a disk failure on ``piece``: either the command can be repeated, or a file is lost."""
-    archived = decided.archived
+    archived = plan.archived
     message = f"{error.filename or piece.path} could not be restored: {error.strerror or error}"
-    for each in decided.pieces:
-        if not os.path.lexists(each.path) and not os.path.lexists(each.source):
-            lost = f"{each.path} is neither in {archived.folder} nor in its place."
-            return WriteFailed(message, lost)
+    for other_piece in plan.pieces:
+        if not os.path.lexists(other_piece.path) and not os.path.lexists(other_piece.source):
+            lost_message = f"{other_piece.path} is neither in {archived.folder} nor in its place."
+            return WriteFailed(message, lost_message)
     name = archived.locator if archived.deleted_at else archived.session_id
-    again = f"run it again: resume-hooks restore {name}"
-    return WriteFailed(message, f"Nothing is lost. After fixing the cause, {again}")
+    retry_command = f"run it again: resume-hooks restore {name}"
+    return WriteFailed(message, f"Nothing is lost. After fixing the cause, {retry_command}")
 
 
-def _keep_from_expiring(path: str, oldest: float) -> None:
+def _renew_time(path: str, oldest: float) -> None:
     """Set the time of a file that is too old to ``oldest``.
 
     The client deletes each file by its own time.
@@ -350,7 +362,7 @@ def _keep_from_expiring(path: str, oldest: float) -> None:
             os.utime(path, (status.st_atime, oldest), follow_symlinks=False)
 
 
-def _put_file(piece: RestoredFile, renamed: str, oldest: int) -> None:
+def _write_file(piece: RestoredFile, new_id: str, oldest: int) -> None:
     """Write one file and compare it as read back.
 
     If there is a new id, the lines of a transcript get it.
@@ -358,22 +370,22 @@ def _put_file(piece: RestoredFile, renamed: str, oldest: int) -> None:
     The file gets its mode and its time, no earlier than ``oldest`` (nanoseconds), before it gets
     its name.
     """
-    whole, before = hashlib.sha256(), hashlib.sha256()
-    content = hash_pieces(pieces_of(piece.source, os.path.getsize(piece.source)), before)
-    if renamed and piece.path.endswith(".jsonl"):
+    new_digest, old_digest = hashlib.sha256(), hashlib.sha256()
+    content = hash_pieces(pieces_of(piece.source, os.path.getsize(piece.source)), old_digest)
+    if new_id and piece.path.endswith(".jsonl"):
         content = (
-            with_session_id(body, renamed) + line[len(body) :]
-            for line in lines_of(content)
+            with_session_id(body, new_id) + line[len(body) :]
+            for line in split_lines(content)
             for body in [line.rstrip(b"\r\n")]
         )
 
     def check(temporary: str) -> None:
-        if before.hexdigest() != piece.part.sha256:
+        if old_digest.hexdigest() != piece.part.sha256:
             raise CheckFailed(
                 f"{piece.source} is not what was stored: its hash differs",
                 "Nothing of it was written.",
             )
-        if sha_of(temporary, os.path.getsize(temporary)) != whole.hexdigest():
+        if sha_of(temporary, os.path.getsize(temporary)) != new_digest.hexdigest():
             raise CheckFailed(
                 f"{piece.path} differs from what was written",
                 "Nothing of it was left there.",
@@ -381,10 +393,10 @@ def _put_file(piece: RestoredFile, renamed: str, oldest: int) -> None:
         os.chmod(temporary, piece.part.mode & 0o777)
         os.utime(temporary, ns=(time.time_ns(), max(piece.part.mtime_ns, oldest)))
 
-    create_session(piece.path, hash_pieces(content, whole), check)
+    create_session(piece.path, hash_pieces(content, new_digest), check)
 
 
-def _pieces_to_put(
+def _select_pieces(
     archived: ArchivedSession,
     parts: Iterable[ArchivedFile],
     session_id: str,
@@ -396,10 +408,10 @@ def _pieces_to_put(
 
     Raises PlaceTaken if one of these is a deleted session's own file.
     """
-    pieces, left = [], []
+    pieces, differences = [], []
     for part in parts:
-        own = part is archived.transcript
-        path = _target(part, archived.session_id, session_id, folder, where)
+        is_transcript = part is archived.transcript
+        path = _target_path(part, archived.session_id, session_id, folder, where)
         piece = RestoredFile(part, os.path.join(source, *place_beside(part.place).split("/")), path)
         is_free = not os.path.lexists(path) or is_empty_file(path)
         if is_free or archived.deleted_at:
@@ -411,11 +423,13 @@ def _pieces_to_put(
             pieces.append(piece)
         elif archived.deleted_at and part.place.startswith(PROJECTS):
             _require_same(piece, archived)
-        elif own or session_id != archived.session_id or not os.path.lexists(piece.source):
+        elif (
+            is_transcript or session_id != archived.session_id or not os.path.lexists(piece.source)
+        ):
             continue
         elif not has_same_bytes(piece.source, path):
-            left.append(LEFT.format(path=path))
-    return pieces, left
+            differences.append(DIFFERENT_FILE_WARNING.format(path=path))
+    return pieces, differences
 
 
 def _require_same(piece: RestoredFile, entry: ArchivedSession) -> None:
@@ -425,20 +439,20 @@ def _require_same(piece: RestoredFile, entry: ArchivedSession) -> None:
     """
     if os.path.lexists(piece.source) and not has_same_bytes(piece.source, piece.path):
         if not entry.complete and not piece.part.is_link:
-            with open_regular(piece.path, follow=False) as there:
-                if begins_with_copy(there.fileno(), piece.source):
+            with open_regular(piece.path, follow=False) as stream:
+                if begins_with_copy(stream.fileno(), piece.source):
                     return
         if piece.part == entry.transcript:
-            way = "First: resume-hooks delete"
+            instruction = "First: resume-hooks delete"
         else:
-            way = "First move that away:"
+            instruction = "First move that away:"
         raise PlaceTaken(
             f"{piece.path} is there again, and differs",
-            f"{way} {shlex.quote(piece.path)}, then: resume-hooks restore {entry.locator}",
+            f"{instruction} {shlex.quote(piece.path)}, then: resume-hooks restore {entry.locator}",
         )
 
 
-def _target(part: ArchivedFile, old: str, new: str, folder: str, where: Where) -> str:
+def _target_path(part: ArchivedFile, old_id: str, new_id: str, folder: str, where: Where) -> str:
     """Return the target path of a part, with the new id if there is one.
 
     Sub-agents next to the old transcript go into the new session's folder.
@@ -446,15 +460,15 @@ def _target(part: ArchivedFile, old: str, new: str, folder: str, where: Where) -
     first, _, rest = part.place.partition("/")
     steps = rest.split("/")
     if first in BY_ID:
-        return path_of_place("/".join([first, new, *steps[1:]]), where)
-    below = steps[1:]
-    if below[0] == f"{old}.jsonl":
-        below = [f"{new}.jsonl"]
-    elif below[0] == old:
-        below = [new, *below[1:]]
-    elif new != old:
-        below = [new, SUBAGENTS, *below]
-    return os.path.join(folder, *below)
+        return path_of_place("/".join([first, new_id, *steps[1:]]), where)
+    steps_in_project = steps[1:]
+    if steps_in_project[0] == f"{old_id}.jsonl":
+        steps_in_project = [f"{new_id}.jsonl"]
+    elif steps_in_project[0] == old_id:
+        steps_in_project = [new_id, *steps_in_project[1:]]
+    elif new_id != old_id:
+        steps_in_project = [new_id, SUBAGENTS, *steps_in_project]
+    return os.path.join(folder, *steps_in_project)
 
 
 def _require_real_folder(folder: str, top: str) -> None:
@@ -467,14 +481,14 @@ def _require_real_folder(folder: str, top: str) -> None:
         _require_real_folder(os.path.dirname(folder), top)
 
 
-def _days_left(kept: int) -> int:
+def _min_days_left(kept: int) -> int:
     """Return the fewest days that are left to a restored session, for a retention of ``kept`` days."""
-    return min(SPARE_DAYS, (kept + 1) // 2)
+    return min(MIN_DAYS_LEFT, (kept + 1) // 2)
 
 
-def _oldest_time_left(cwd: str, where: Where) -> float:
+def _oldest_allowed_time(cwd: str, where: Where) -> float:
     """Return the oldest time that a restored file may have, in seconds since the epoch, or 0 without a limit."""
     kept = retention_days(cwd, where)
     if kept is None:
         return 0.0
-    return time.time() - (kept - _days_left(kept)) * DAY
+    return time.time() - (kept - _min_days_left(kept)) * DAY

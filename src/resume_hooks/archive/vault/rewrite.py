@@ -8,8 +8,8 @@ from itertools import chain
 
 from resume_hooks import clock
 from resume_hooks.archive.vault import commit, trash
-from resume_hooks.archive.vault.archive_session import about_of
-from resume_hooks.archive.vault.packs import PackWriter, lines_of
+from resume_hooks.archive.vault.archive_session import describe_transcript
+from resume_hooks.archive.vault.packs import PackWriter, split_lines
 from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.layout import place_beside, unpacked_folder
 from resume_hooks.sessions.archived.manifest import ArchivedFile, ArchivedSession
@@ -18,10 +18,10 @@ from resume_hooks.storage import removal
 from resume_hooks.system.text import plain_line, replace_surrogates
 from resume_hooks.transcripts.head_tail import HeadTail
 
-LARGEST_TEXT = 64 * 1024 * 1024
+MAX_WHOLE_TEXT = 64 * 1024 * 1024
 """Bytes of a text that is changed as a whole. A larger one is changed line by line."""
 
-HEAD = 8 * 1024
+TEXT_CHECK_BYTES = 8 * 1024
 """Bytes at the start of a file that are searched for a NUL, the sign of a binary file."""
 
 
@@ -42,42 +42,44 @@ def rewrite_archived(
     removed. Raises WriteFailed, SessionOpen and SessionNotFound; the archived copy then stays as it
     was.
     """
-    trash.take_over(archived, where)
-    with commit.locked_for_change(archived, where, "rewritten") as found:
-        now, changed = trash.settle_deleted(found), _Changed(change, text)
-        with PackWriter(now.folder, commit.next_name(now.folder, now)) as pack:
-            placed = pack.copy(list(now.all_parts), changed.content)
+    trash.upgrade_manifest(archived, where)
+    with commit.lock_for_change(archived, where, "rewritten") as archived_now:
+        settled, counter = trash.settle_deleted(archived_now), _ChangeCounter(change, text)
+        with PackWriter(settled.folder, commit.next_pack_name(settled.folder, settled)) as pack:
+            placed_files = pack.copy(list(settled.all_parts), counter.content)
             pack.finish()
         states = (
-            state._replace(parts=tuple(placed[part] for part in state.parts))
-            for state in now.earlier
+            state._replace(parts=tuple(placed_files[part] for part in state.parts))
+            for state in settled.earlier
         )
-        parts = tuple(placed[part] for part in now.parts)
-        new = now._replace(parts=parts, earlier=tuple(states), archived_at=clock.now())
-        new = changed.manifest(_updated_manifest(new, where) if changed.lines else new)
-        if changed.lines:
-            commit.commit_manifest(new, where)
+        parts = tuple(placed_files[part] for part in settled.parts)
+        new_manifest = settled._replace(parts=parts, earlier=tuple(states), archived_at=clock.now())
+        new_manifest = counter.manifest(
+            _update_manifest(new_manifest, where) if counter.lines else new_manifest
+        )
+        if counter.lines:
+            commit.commit_manifest(new_manifest, where)
             removal.remove_if_possible(
-                os.path.join(unpacked_folder(where), now.session_id), where.state
+                os.path.join(unpacked_folder(where), settled.session_id), where.state
             )
-        return changed.lines
+        return counter.lines
 
 
-def _updated_manifest(archived: ArchivedSession, where: Where) -> ArchivedSession:
+def _update_manifest(archived: ArchivedSession, where: Where) -> ArchivedSession:
     """Return the manifest for the rewritten transcript, whose title may have changed."""
     folder = os.path.join(
-        archived.folder, f"{commit.next_name(archived.folder, archived)}.part"
+        archived.folder, f"{commit.next_pack_name(archived.folder, archived)}.part"
     )  # removed later, because no manifest names it
     os.mkdir(folder, 0o700)
     lay_out(archived, [archived.transcript], folder, where)
     ends = HeadTail(os.path.join(folder, place_beside(archived.place)))
     return archived._replace(
         title=replace_surrogates(plain_line(ends.title)),
-        about=about_of(ends, archived.about.parent),
+        about=describe_transcript(ends, archived.about.parent),
     )
 
 
-class _Changed:
+class _ChangeCounter:
     """Applies a change and counts the changed lines."""
 
     def __init__(
@@ -90,17 +92,17 @@ class _Changed:
     def content(self, part: ArchivedFile, pieces: Iterator[bytes]) -> Iterator[bytes]:
         """Yield the changed content of one file."""
         head = next(pieces, b"")
-        if b"\0" in head[:HEAD]:
+        if b"\0" in head[:TEXT_CHECK_BYTES]:
             yield head
             yield from pieces
             return
-        if self._whole and not part.place.endswith(".jsonl") and part.size <= LARGEST_TEXT:
+        if self._whole and not part.place.endswith(".jsonl") and part.size <= MAX_WHOLE_TEXT:
             old = b"".join([head, *pieces])
             new = self._whole(old)
             self.lines += new != old
             yield new
             return
-        for line in lines_of(chain([head], pieces)):
+        for line in split_lines(chain([head], pieces)):
             new = self._change(line)
             self.lines += new != line
             yield new
@@ -108,13 +110,13 @@ class _Changed:
     def manifest(self, archived: ArchivedSession) -> ArchivedSession:
         """Return the manifest with its texts changed. Each changed text counts as a line."""
         about = archived.about
-        titles = tuple(map(self._changed_text, about.titles))
+        titles = tuple(map(self._change_text, about.titles))
         return archived._replace(
-            title=self._changed_text(archived.title),
-            about=about._replace(titles=titles, tag=self._changed_text(about.tag)),
+            title=self._change_text(archived.title),
+            about=about._replace(titles=titles, tag=self._change_text(about.tag)),
         )
 
-    def _changed_text(self, text: str) -> str:
+    def _change_text(self, text: str) -> str:
         new = self._change(text.encode()).decode("utf-8", "replace")
         self.lines += new != text
         return new

@@ -25,7 +25,7 @@ from resume_hooks.storage.move import file_sizes, hash_file
 from resume_hooks.storage.state_file import sync_folder
 from resume_hooks.system.text import replace_surrogates
 
-GONE = ".gone"
+GONE_SUFFIX = ".gone"
 """The suffix of a folder that is being removed permanently, or is still empty."""
 
 
@@ -41,8 +41,8 @@ class StrayFolder(NamedTuple):
     gone: bool
 
 
-def new_folder(session_id: str, at: str, where: Where) -> str:
-    """Create a private folder for a session deleted ``at`` an instant.
+def create_trash_folder(session_id: str, instant: str, where: Where) -> str:
+    """Create a private folder for a session deleted ``instant`` an instant.
 
     Raises OSError.
 
@@ -50,11 +50,11 @@ def new_folder(session_id: str, at: str, where: Where) -> str:
     """
     folder = os.path.join(where.state, TRASH, session_id)
     make_private_folder(folder, where)
-    made = os.path.join(folder, at.replace(":", "-"))
-    if os.path.lexists(made):  # one of two deletions within a millisecond fails
-        raise FileExistsError(None, "Another delete was as fast", made)
-    os.mkdir(made + GONE, 0o700)
-    return made + GONE
+    new_path = os.path.join(folder, instant.replace(":", "-"))
+    if os.path.lexists(new_path):  # one of two deletions within a millisecond fails
+        raise FileExistsError(None, "Another delete was as fast", new_path)
+    os.mkdir(new_path + GONE_SUFFIX, 0o700)
+    return new_path + GONE_SUFFIX
 
 
 def drop_from_trash(folder: str, where: Where) -> None:
@@ -62,11 +62,14 @@ def drop_from_trash(folder: str, where: Where) -> None:
 
     After an error it is a stray folder.
     """
-    home, gone = os.path.dirname(folder), folder if folder.endswith(GONE) else folder + GONE
-    if gone != folder:  # readers ignore it from here on
-        os.rename(folder, gone)
+    home, gone_path = (
+        os.path.dirname(folder),
+        folder if folder.endswith(GONE_SUFFIX) else folder + GONE_SUFFIX,
+    )
+    if gone_path != folder:  # readers ignore it from here on
+        os.rename(folder, gone_path)
         sync_folder(home)
-    removal.remove_for_good(gone, where.state)
+    removal.remove_for_good(gone_path, where.state)
     removal.remove_if_possible(
         os.path.join(unpacked_folder(where), os.path.basename(home)), where.state
     )
@@ -74,37 +77,39 @@ def drop_from_trash(folder: str, where: Where) -> None:
         removal.remove_empty(home, where.state)
 
 
-def all_deleted(where: Where) -> list[ArchivedSession]:
+def list_deleted(where: Where) -> list[ArchivedSession]:
     """Return every deleted session with a readable manifest, the last deleted first."""
-    found = (each for each in _contents(where) if isinstance(each, ArchivedSession))
-    return sorted(found, key=lambda entry: entry.deleted_at, reverse=True)
+    deleted_sessions = (item for item in _read_trash(where) if isinstance(item, ArchivedSession))
+    return sorted(deleted_sessions, key=lambda entry: entry.deleted_at, reverse=True)
 
 
-def stray_folders(where: Where) -> list[StrayFolder]:
+def list_stray_folders(where: Where) -> list[StrayFolder]:
     """Return every folder in the trash without a session, with its countable size."""
-    return [each for each in _contents(where) if isinstance(each, StrayFolder)]
+    return [each for each in _read_trash(where) if isinstance(each, StrayFolder)]
 
 
-def entry_in(folder: str, where: Where) -> ArchivedSession | None:
+def read_entry(folder: str, where: Where) -> ArchivedSession | None:
     """Return the deleted session in a folder of the trash, or None if it is unusable."""
     session_id = os.path.basename(os.path.dirname(folder))
-    if folder.endswith(GONE) or not is_session_id(session_id):
+    if folder.endswith(GONE_SUFFIX) or not is_session_id(session_id):
         return None
     with contextlib.suppress(OSError):
-        entry = read_manifest(folder, session_id) or former.entry_in(folder, where)
+        entry = read_manifest(folder, session_id) or former.read_former_entry(folder, where)
         if entry and entry.deleted_at:
             return entry
         return None
     return None
 
 
-def _contents(where: Where) -> Iterator[ArchivedSession | StrayFolder]:
+def _read_trash(where: Where) -> Iterator[ArchivedSession | StrayFolder]:
     for path in subfolders(os.path.join(where.state, TRASH)):
         for folder in subfolders(path) if is_session_id(os.path.basename(path)) else [path]:
-            if folder != path and (entry := entry_in(folder, where)):
+            if folder != path and (entry := read_entry(folder, where)):
                 yield entry
                 continue
-            gone = folder != path and (folder.endswith(GONE) or former.moved_nothing(folder))
+            gone = folder != path and (
+                folder.endswith(GONE_SUFFIX) or former.has_moved_nothing(folder)
+            )
             sizes = list(file_sizes(folder))
             if gone or sizes:
                 yield StrayFolder(folder, len(sizes), sum(sizes), gone)
@@ -121,8 +126,8 @@ def settle_deleted(entry: ArchivedSession) -> ArchivedSession:
 
 
 def _settle_file(entry: ArchivedSession, part: ArchivedFile) -> ArchivedFile:
-    kept = stored_path(entry.folder, part)
-    status, sha256 = os.lstat(kept), hash_file(kept)
+    trashed_path = stored_path(entry.folder, part)
+    status, sha256 = os.lstat(trashed_path), hash_file(trashed_path)
     return part._replace(
         size=status.st_size, seen=status.st_size, mtime_ns=status.st_mtime_ns, sha256=sha256
     )
@@ -130,23 +135,23 @@ def _settle_file(entry: ArchivedSession, part: ArchivedFile) -> ArchivedFile:
 
 def pack_deleted(where: Where, is_over: Callable[[], bool]) -> None:
     """Pack deleted sessions until time is over. A deletion does not wait for this."""
-    for entry in all_deleted(where):
+    for entry in list_deleted(where):
         if entry.complete and not is_over():
             # an unpacked session stays as it is
             with contextlib.suppress(OSError, ResumeHooksError):
-                _pack_one(entry, where)
+                _pack_entry(entry, where)
 
 
-def take_over(entry: ArchivedSession, where: Where) -> None:
+def upgrade_manifest(entry: ArchivedSession, where: Where) -> None:
     """Write a current manifest for a deleted session of 0.2.0.
 
     Raises OSError, WriteFailed and SessionOpen.
     """
     if entry.deleted_at and read_manifest(entry.folder, entry.session_id) is None:
-        with commit.only_one_in_trash(where):
-            if found := former.entry_in(entry.folder, where):
-                if len(found.parts) > MAX_FILES or any(
-                    part.place != replace_surrogates(part.place) for part in found.parts
+        with commit.lock_trash(where):
+            if former_entry := former.read_former_entry(entry.folder, where):
+                if len(former_entry.parts) > MAX_FILES or any(
+                    part.place != replace_surrogates(part.place) for part in former_entry.parts
                 ):
                     raise WriteFailed(
                         (
@@ -155,22 +160,22 @@ def take_over(entry: ArchivedSession, where: Where) -> None:
                         ),
                         f"Restore it first: resume-hooks restore {entry.locator}",
                     )
-                commit.commit_manifest(settle_deleted(found), where)
+                commit.commit_manifest(settle_deleted(former_entry), where)
 
 
-def _pack_one(entry: ArchivedSession, where: Where) -> None:
-    take_over(entry, where)
+def _pack_entry(entry: ArchivedSession, where: Where) -> None:
+    upgrade_manifest(entry, where)
     try:
         if not entry.transcript.where:
-            entry = entry_in(entry.folder, where) or entry
-            whole = settle_deleted(entry)
-            with PackWriter(entry.folder, commit.next_name(entry.folder, None)) as writer:
-                placed = writer.copy(list(whole.parts))
+            entry = read_entry(entry.folder, where) or entry
+            settled = settle_deleted(entry)
+            with PackWriter(entry.folder, commit.next_pack_name(entry.folder, None)) as writer:
+                placed_files = writer.copy(list(settled.parts))
                 writer.finish()
-            packed = whole._replace(parts=tuple(placed[part] for part in whole.parts))
-            with commit.locked_for_change(entry, where, "packed") as now:
-                if now == entry and settle_deleted(now) == whole:
+            packed = settled._replace(parts=tuple(placed_files[part] for part in settled.parts))
+            with commit.lock_for_change(entry, where, "packed") as current:
+                if current == entry and settle_deleted(current) == settled:
                     commit.commit_manifest(packed, where)
     finally:
-        with commit.locked_for_change(entry, where, "cleared"):
+        with commit.lock_for_change(entry, where, "cleared"):
             pass  # remove the leftovers of this run or of a killed one

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from resume_hooks.archive.retention.archive_sessions import ArchiveOutcome
 from resume_hooks.archive.vault.packs import ArchiveFinding
-from resume_hooks.archive.vault.policy import Dropped
+from resume_hooks.archive.vault.policy import DroppedSession
 from resume_hooks.archive.vault.restore import Retrieval
 from resume_hooks.archive.vault.trash import StrayFolder
 from resume_hooks.cli.schema.base import CommonFields, FieldsLike, ReceiptForm, StrictModel
@@ -117,7 +117,7 @@ class ArchiveForm(StrictModel):
     ] = Field(description="with --verify")
     verified: int = Field(description="with --verify: the bytes read")
     unhashed: int = Field(description="always 0: every file has its hash")
-    dropped: list[Annotated[Dropped, FieldsLike()]] = Field(
+    dropped: list[Annotated[DroppedSession, FieldsLike()]] = Field(
         description=(
             "the removed copies; with --list the recently removed ones, without their titles"
         )

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from resume_hooks.archive.vault.lookup import earlier_states, name_earlier_state
+from resume_hooks.archive.vault.lookup import list_earlier_states, name_earlier_state
 from resume_hooks.cli.schema.base import (
     Bytes,
     Commands,
@@ -56,7 +56,7 @@ class KeptSession(StrictModel):
     complete: bool = Field(description="false: some of its files could not be archived")
     earlier: list[str] = archived(
         lambda kept: [
-            f"{kept.session_id}@{name_earlier_state(state)}" for state in earlier_states(kept)
+            f"{kept.session_id}@{name_earlier_state(state)}" for state in list_earlier_states(kept)
         ],
         "locators of replaced states, for restore",
     )

@@ -13,7 +13,7 @@ from resume_hooks.cli.options import (
     flag,
     option,
 )
-from resume_hooks.reading.char_budget import WHOLE
+from resume_hooks.reading.char_budget import WHOLE_CHARACTERS
 
 PAGE = 100  # records of a page by default
 
@@ -90,7 +90,7 @@ class ReadOptions(VerbOptions, body="resume_hooks.cli.read:read"):
     )
     max_chars: int = option(
         type=click.IntRange(0),
-        default=WHOLE,
+        default=WHOLE_CHARACTERS,
         show_default=True,
         help="Maximum characters of the text; 0 for all.",
     )

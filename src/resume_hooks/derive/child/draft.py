@@ -14,7 +14,7 @@ from typing import NamedTuple
 from resume_hooks import clock
 from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where
-from resume_hooks.reading.session_secrets import secrets_of_ends
+from resume_hooks.reading.session_secrets import find_secrets_in_ends
 from resume_hooks.redaction.known_secrets import Redactor
 from resume_hooks.sessions import lineage_block
 from resume_hooks.sessions.agents.claude import NAME
@@ -193,7 +193,7 @@ def make_draft(  # noqa: PLR0913 - what a child may be asked for
         family, ancestors = parent.family, parent.lineage
     titled_ends = _read_titled_ancestors(ancestors, family, where)
     ids = [parent.session_id, *(row.session_id for row in ancestors)]
-    secrets = secrets_of_ends(ends, *titled_ends.values(), spared=ids)
+    secrets = find_secrets_in_ends(ends, *titled_ends.values(), spared=ids)
     ancestors = tuple(replace(row, title=secrets.redact(row.title)) for row in ancestors)
     setting = ChildSetting(
         session_id=str(uuid.uuid4()),

@@ -29,7 +29,7 @@ from resume_hooks.derive.imports.plan import ImportPlan, ImportSource
 from resume_hooks.derive.imports.read_bundle import BundledSession
 from resume_hooks.errors import NotATranscript, ResumeHooksError, WriteFailed
 from resume_hooks.paths import Where, find_session, make_private_folder
-from resume_hooks.reading.bundle import STAYED, Head, stand_in
+from resume_hooks.reading.bundle import OMITTED_KIND, Head, make_stand_in
 from resume_hooks.sessions.link_log import Link, record_link
 from resume_hooks.sessions.opening_layout import ChildSetting
 from resume_hooks.sessions.project_folder import only_maker, project_folder
@@ -81,7 +81,7 @@ class _MovedLines(Body):
             return body + b"\n"
         record = parse(body) or {}
         if kind(record) in SNAPSHOTS:
-            return stand_in(STAYED) + b"\n"
+            return make_stand_in(OMITTED_KIND) + b"\n"
         new_values = {}
         for key in record:
             if key in _ID_FIELDS:

@@ -21,15 +21,15 @@ import orjson
 from resume_hooks.errors import ImportFailed, WriteFailed
 from resume_hooks.paths import TOOL_RESULTS, Where, is_session_id, make_private_folder
 from resume_hooks.reading.bundle import (
-    ABOUT,
-    END,
-    FILES,
-    KEY,
+    ABOUT_SUFFIX,
+    BUNDLE_KEY,
+    BUNDLE_OPENING,
+    END_ROW,
+    FILES_ROW,
     MAX_FILE,
     MAX_FILES,
     MAX_SESSIONS,
-    OPENING,
-    SUMS,
+    SUMS_ROW,
     VERSION,
     Head,
     Seal,
@@ -55,7 +55,7 @@ HEAD_BYTES = 4_096  # bytes at the start that identify a bundle reformatted by a
 EXPORT_AGAIN = "Export it again, and copy the file as it is."
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.,=@+-]{0,199}")
-_AGENT = re.compile(rf"agent-[A-Za-z0-9_-]{{1,100}}(?:\.jsonl|{re.escape(ABOUT)})")
+_AGENT = re.compile(rf"agent-[A-Za-z0-9_-]{{1,100}}(?:\.jsonl|{re.escape(ABOUT_SUFFIX)})")
 _KIND = re.compile(r"[a-z][a-z-]{0,39}")
 
 
@@ -82,9 +82,9 @@ def is_bundle(path: str) -> bool:
     """
     with open(path, "rb") as stream:
         head = stream.read(HEAD_BYTES).removeprefix(BOM).lstrip()
-    if head.startswith(OPENING):
+    if head.startswith(BUNDLE_OPENING):
         return True
-    if b'"%s"' % KEY.encode() in head and not head.startswith(b'{"type"'):
+    if b'"%s"' % BUNDLE_KEY.encode() in head and not head.startswith(b'{"type"'):
         raise ImportFailed(
             "Another program reformatted this bundle and lost its lines", EXPORT_AGAIN
         )
@@ -126,15 +126,15 @@ class _Reader:
         self._seal = Seal()
 
     def sessions(self) -> list[BundledSession]:
-        facts = _parse_object(self._line().removeprefix(BOM) + END)
-        version = facts.get(KEY)
+        facts = _parse_object(self._line().removeprefix(BOM) + END_ROW)
+        version = facts.get(BUNDLE_KEY)
         if version != VERSION:
             raise ImportFailed(
                 f"This bundle has the format {version!r}, which this version of resume-hooks does not know",
                 "Update resume-hooks.",
             )
         bundled: list[BundledSession] = []
-        while (line := self._line()) != END:
+        while (line := self._line()) != END_ROW:
             if len(bundled) == MAX_SESSIONS:
                 raise ImportFailed(
                     f"The bundle has more than {MAX_SESSIONS:,} sessions",
@@ -163,7 +163,7 @@ class _Reader:
     def _records(self) -> tuple[str, tuple[int, str], int]:
         digest, count, size = hashlib.sha256(), 0, 0
         with self._temporary() as (path, stream):
-            while (line := self._line()) != FILES:
+            while (line := self._line()) != FILES_ROW:
                 row = line.removesuffix(b",")
                 if row:
                     record = row + b"\n"
@@ -176,7 +176,7 @@ class _Reader:
     def _files(self) -> tuple[list[tuple[str, str]], int, bytes]:
         by_place: dict[str, str] = {}
         refused = 0
-        while not (line := self._line()).startswith(SUMS):
+        while not (line := self._line()).startswith(SUMS_ROW):
             if len(by_place) + refused > MAX_FILES:
                 raise _make_damage_error("files")
             if line:
@@ -210,7 +210,7 @@ class _Reader:
 
 
 def _parse_head(line: bytes) -> Head:
-    row = _parse_object(line + END).get("session")
+    row = _parse_object(line + END_ROW).get("session")
     head = _validate_part(_validators()[0], row, "sessions")
     if not is_session_id(head.session_id) or not (
         head.parent_session_id == "" or is_session_id(head.parent_session_id)

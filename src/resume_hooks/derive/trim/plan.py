@@ -29,7 +29,7 @@ from resume_hooks.derive.trim.selection import (
 )
 from resume_hooks.errors import NothingToTrim
 from resume_hooks.paths import Where
-from resume_hooks.reading.outline import first_words
+from resume_hooks.reading.outline import extract_first_words
 from resume_hooks.sessions.archived.sessions import own_path
 from resume_hooks.sessions.session import Session
 from resume_hooks.sessions.session_files import SessionFile
@@ -309,7 +309,7 @@ class SessionScan:
                     text = records.prompt_text(record)
                 else:
                     text = records.text(record)
-                yield Words(place, who, text, first_words(record) if node.prompt else text)
+                yield Words(place, who, text, extract_first_words(record) if node.prompt else text)
 
     def body(self, child: Draft, head: bytes, options: Options, decision: Decision) -> ChainRewrite:
         """Return the rewritten live chain."""

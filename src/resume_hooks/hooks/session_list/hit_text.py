@@ -11,8 +11,8 @@ from typing import NamedTuple
 from resume_hooks.clock import format_minute
 from resume_hooks.hooks.session_list.rows import cut_to_columns, wrap_to_columns
 from resume_hooks.paths import Where
-from resume_hooks.reading.passages import Passage, PassageFile, around, passage
-from resume_hooks.reading.render import render
+from resume_hooks.reading.passages import Passage, PassageFile, make_passage, read_around
+from resume_hooks.reading.render import render_at
 from resume_hooks.redaction.known_secrets import Redactor
 from resume_hooks.sessions.locate import resolve_transcript
 from resume_hooks.sessions.record_references import (
@@ -72,12 +72,12 @@ def hit_page(
     hit_record = line_of_reference(reference_parts, entries)
     record = hit_record.record() or {}
     characters = (abs(number) + 2) * max(1, height)
-    earlier, later = around(entries, names, hit_record, characters, characters)
-    hit_passage = passage(
+    earlier, later = read_around(entries, names, hit_record, characters, characters)
+    hit_passage = make_passage(
         record, hit_record, PassageFile(names, subagent_name(hit_record.file) is not None), {}
     )
     hit_passage = hit_passage._replace(
-        text=_text_near_hit(render(record, hit_record).text, hit_text)
+        text=_text_near_hit(render_at(record, hit_record).text, hit_text)
     )
     before = [
         line for neighbour in earlier for line in _wrapped_lines(neighbour, columns, MAX_OTHER_TEXT)

@@ -14,7 +14,7 @@ from resume_hooks.derive import compare
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.hooks import resume_card
 from resume_hooks.paths import Where
-from resume_hooks.reading.outline import OutlineTurn, outline
+from resume_hooks.reading.outline import OutlineTurn, make_outline
 from resume_hooks.search.listing import ListedSession
 from resume_hooks.sessions.agents.registry import readable_session
 from resume_hooks.sessions.child_titles import word_of
@@ -42,7 +42,7 @@ def preview(kind: str, row: ListedSession, where: Where) -> list[str]:
 def _outline_lines(row: ListedSession, where: Where) -> list[str]:
     """Return the turns, newest first, each with its sub-agents and their tasks."""
     is_complete = row.size <= MAX_COMPLETE
-    session_outline = outline(
+    session_outline = make_outline(
         readable_session(row.path, where), reach=0 if is_complete else END_BYTES
     )
     agents: dict[int | None, list[str]] = {}

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from resume_hooks.errors import NoFileHistory
-from resume_hooks.reading.outline import OutlineScan, first_words
+from resume_hooks.reading.outline import OutlineScan, extract_first_words
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.system.text import collapse_line, plain_line
 from resume_hooks.transcripts.bookkeeping import DELTA, SNAPSHOT
@@ -148,7 +148,7 @@ class _Gathered:
                 self.edits[path] = Edit(line.number, _digest_after(said))
                 self.edited.append(line.number)
             if not node.results and not node.prompt:
-                self.words[line.number] = collapse_line(plain_line(first_words(record)), 80)
+                self.words[line.number] = collapse_line(plain_line(extract_first_words(record)), 80)
         elif kind == SNAPSHOT:
             self._take_snapshot(record, line.number)
         elif kind == DELTA:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from hashlib import blake2b
 from typing import BinaryIO, NamedTuple
 
-from resume_hooks.archive.vault.rewrite import HEAD, LARGEST_TEXT
+from resume_hooks.archive.vault.rewrite import MAX_WHOLE_TEXT, TEXT_CHECK_BYTES
 from resume_hooks.parts.secrets.locations import LINE, TEXT, Piece
 from resume_hooks.paths import open_regular
 from resume_hooks.reading.session_secrets import PrintedOutputs
@@ -74,7 +74,7 @@ def scan_file(
         stamp = status.st_ino, size, status.st_mtime_ns
         if known and known[:3] == stamp:
             return known
-        if not lines and size <= LARGEST_TEXT:
+        if not lines and size <= MAX_WHOLE_TEXT:
             findings = list(scan_pieces([Piece(stream.read(), TEXT)]))
             told(size)
             return FileScan(*stamp, 0, 0, "", tuple(findings))
@@ -139,7 +139,7 @@ def _values_in_outputs(line: bytes, outputs: PrintedOutputs) -> Iterator[tuple[s
 
 def _secrets_in_text(piece: Piece) -> Iterator[FoundSecret]:
     raw = piece.raw
-    is_binary = b"\0" in raw[:HEAD]
+    is_binary = b"\0" in raw[:TEXT_CHECK_BYTES]
     if is_binary or next(suspect_places(raw), None) is None:
         return
     number = counted = 0

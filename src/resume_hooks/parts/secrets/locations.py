@@ -21,8 +21,8 @@ from typing import NamedTuple
 
 from resume_hooks import questions, seam
 from resume_hooks.archive.vault import trash
-from resume_hooks.archive.vault.packs import lines_of
-from resume_hooks.archive.vault.rewrite import HEAD, LARGEST_TEXT
+from resume_hooks.archive.vault.packs import split_lines
+from resume_hooks.archive.vault.rewrite import MAX_WHOLE_TEXT, TEXT_CHECK_BYTES
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.paths import (
     TRANSCRIPT_SUFFIX,
@@ -206,7 +206,7 @@ def _copies_of_sessions(where: Where) -> Iterator[Location]:
         )
     home, deleted = (
         os.path.join(where.state, TRASH),
-        {entry.folder for entry in trash.all_deleted(where)},
+        {entry.folder for entry in trash.list_deleted(where)},
     )
     for path in deleted:
         yield Location(TRASHED, path, _id_below(home, path))
@@ -284,7 +284,7 @@ def relations_of_family(session: SessionFile, where: Where) -> dict[str, str]:
     pairs = []
     for link in read_links(where):
         pairs.append((link.parent_id, link.child_id))
-    gone = (*manifest.all_archived(where), *trash.all_deleted(where))
+    gone = (*manifest.all_archived(where), *trash.list_deleted(where))
     for kept in gone:
         if kept.about.parent:
             pairs.append((kept.about.parent[0], kept.session_id))
@@ -328,7 +328,7 @@ def archived_at(place: Location, where: Where) -> ArchivedSession | None:
     Return None for a single file, and for an unreadable session.
     """
     if place.kind == TRASHED:
-        return trash.entry_in(place.path, where)
+        return trash.read_entry(place.path, where)
     if place.kind == KEPT:
         return manifest.archived_of_id(place.session_id, where)
     return None
@@ -342,11 +342,11 @@ def is_lines(path: str) -> bool:
 def pieces_of_file(path: str, *, lines: bool) -> Iterator[Piece]:
     """Yield the pieces of a file, read as ``lines`` or as one text. Raise OSError."""
     with open_regular(path, follow=False) as stream:
-        binary = b"\0" in stream.read(HEAD)
+        binary = b"\0" in stream.read(TEXT_CHECK_BYTES)
         stream.seek(0)
         if binary:
             yield from (Piece(raw, BINARY) for raw in iter(lambda: stream.read(BUFFER), b""))
-        elif lines or os.fstat(stream.fileno()).st_size > LARGEST_TEXT:
+        elif lines or os.fstat(stream.fileno()).st_size > MAX_WHOLE_TEXT:
             for line in read_lines(stream):
                 yield Piece(line.raw, LINE)
         else:
@@ -356,10 +356,10 @@ def pieces_of_file(path: str, *, lines: bool) -> Iterator[Piece]:
 def pieces_of_kept(kept: ArchivedSession) -> Iterator[Piece]:
     """Yield the pieces of all files of an archived session. Raise OSError if one cannot be read."""
     for part, chunks in unpack.pack_contents(kept.folder, list(kept.all_parts)):
-        if not is_lines(part.place) and part.size <= LARGEST_TEXT:
+        if not is_lines(part.place) and part.size <= MAX_WHOLE_TEXT:
             yield Piece(b"".join(chunks), TEXT, part.place)
             continue
         offset = 0
-        for number, line in enumerate(lines_of(chunks)):
+        for number, line in enumerate(split_lines(chunks)):
             yield Piece(line, LINE, part.place, number, offset)
             offset += len(line)

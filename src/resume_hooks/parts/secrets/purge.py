@@ -18,7 +18,7 @@ import stat
 from collections.abc import Mapping
 
 from resume_hooks.archive.vault import commit, rewrite
-from resume_hooks.archive.vault.trash import all_deleted
+from resume_hooks.archive.vault.trash import list_deleted
 from resume_hooks.derive.child import claims
 from resume_hooks.errors import ResumeHooksError, SessionOpen, WriteFailed
 from resume_hooks.parts.secrets.cleaner import Cleaner
@@ -154,10 +154,10 @@ def sweep_leftovers_of_scrubs(where: Where) -> None:
             removal.remove_empty(folder, where.state)
     claims.sweep_claims(where)
     commit.sweep_leftovers(where)
-    for kept in (*manifest.all_archived(where), *all_deleted(where)):
+    for kept in (*manifest.all_archived(where), *list_deleted(where)):
         with (
             contextlib.suppress(ResumeHooksError),
-            commit.locked_for_change(kept, where, "cleared"),
+            commit.lock_for_change(kept, where, "cleared"),
         ):
             pass
 

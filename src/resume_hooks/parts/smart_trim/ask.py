@@ -16,7 +16,7 @@ from resume_hooks.derive.trim.plan import ASSISTANT, BEFORE, USER, Trimmable
 from resume_hooks.errors import HeadlessFailed
 from resume_hooks.parts.smart_trim.offer import Candidate, Offer
 from resume_hooks.parts.smart_trim.plan import Verdict, verdict_of_model
-from resume_hooks.reading.char_budget import fit_ends, indent_text
+from resume_hooks.reading.char_budget import fit_both_ends, indent_text
 from resume_hooks.system.text import collapse_line, format_count, plain_line, plain_text
 from resume_hooks.transcripts.trimmable_pieces import ATTACHMENT, INPUT, MEDIA, RESULT, TEXT
 
@@ -67,7 +67,7 @@ def parts_of_offer(offer: Offer) -> list[PromptPart]:
     for row in messages:
         if row.who != ASSISTANT:
             rows.append(_message_text(row))
-    outline = fit_ends(
+    outline = fit_both_ends(
         (
             f"OUTLINE of the conversation, {format_count(scanned.context.tokens, 'token')}, in the "
             "user's words:"

@@ -64,7 +64,7 @@ def pushable(team: Team, where: Where) -> list[SessionFile]:
 
     Return [] if the account's data rules forbid it.
     """
-    if data_rules.rules_in_force(where):
+    if data_rules.read_data_rules(where):
         return []
     known: dict[str, bool] = {}
     sent = pushed_here(where)

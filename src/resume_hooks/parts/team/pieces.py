@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, NewType
 
 from resume_hooks import clock
 from resume_hooks.paths import open_regular, read_regular
-from resume_hooks.reading.bundle import DAMAGED, MAX_FILE, as_json, stand_in
+from resume_hooks.reading.bundle import DAMAGED_KIND, MAX_FILE, make_stand_in, normalize_json
 from resume_hooks.redaction.known_secrets import Redactor
 from resume_hooks.redaction.texts import Secret
 from resume_hooks.search.index.extract import RecordTexts, TextExtractor
@@ -96,9 +96,9 @@ def records_of(path: str, known: Redactor, offset: int = 0) -> Iterator[Record]:
 
 def clean_line(line: bytes, known: Redactor) -> tuple[Redacted, list[Secret]]:
     """Return a line without images, documents and secrets (including ``known`` ones), and the removed secrets."""
-    body = as_json(line) if len(line) <= MOST_LINE else None
+    body = normalize_json(line) if len(line) <= MOST_LINE else None
     if body is None:
-        return Redacted(stand_in(DAMAGED)), []
+        return Redacted(make_stand_in(DAMAGED_KIND)), []
     clean, secrets = known.redact_line(_without_media(body) if b"base64" in body else body)
     return Redacted(clean), secrets
 

@@ -38,8 +38,12 @@ from resume_hooks.parts.team.rows import Database, Form
 from resume_hooks.parts.team.stored_pieces import MOST_STORED, slices_of
 from resume_hooks.parts.team.team_file import Team
 from resume_hooks.paths import Where
-from resume_hooks.reading.bundle import files_of
-from resume_hooks.reading.session_secrets import learn_file, secrets_of_ends, secrets_of_sessions
+from resume_hooks.reading.bundle import list_bundled_files
+from resume_hooks.reading.session_secrets import (
+    find_secrets_in_ends,
+    find_secrets_in_sessions,
+    learn_file,
+)
 from resume_hooks.redaction.known_secrets import Redactor
 from resume_hooks.redaction.load_rules import token_rules
 from resume_hooks.redaction.texts import redact
@@ -134,7 +138,7 @@ def push(
 def preview_push(session: SessionFile, where: Where) -> Pushed:
     """Return what a first push of a session would send, without a connection."""
     count = _Count()
-    known = secrets_of_sessions([session])
+    known = find_secrets_in_sessions([session])
     for _, path in files_to_push(session):
         for piece in pieces_of(path, known):
             count.add(piece)
@@ -151,7 +155,7 @@ def files_to_push(session: SessionFile) -> list[tuple[str, str]]:
     Files are left out if their name is not valid in a session's folder, or contains a secret.
     """
     beside = []
-    for name, path in files_of(session):
+    for name, path in list_bundled_files(session):
         if is_valid_name(name) and not redact(name)[1]:
             beside.append((name, path))
     return [("", session.path), *beside]
@@ -166,7 +170,7 @@ def about(
     """
     ends, parent = HeadTail(session.path), family.parent_of(session.path)
     home = home_folder(ends, where)
-    known = known or secrets_of_ends(ends)
+    known = known or find_secrets_in_ends(ends)
 
     def clean(text: str) -> str:
         return collapse_line(plain_line(replace_surrogates(known.redact(text))), 1_000)
@@ -246,7 +250,7 @@ class _Push:
 
     def _secrets(self) -> Redactor:
         """Return a redactor with the secrets in the unsent data and in both ends of the session."""
-        known = secrets_of_ends(HeadTail(self._session.path))
+        known = find_secrets_in_ends(HeadTail(self._session.path))
         for name, path in files_to_push(self._session):
             place = self._cursor.places.get(name)
             learn_file(known, path, place.offset if place and stands(place, path) else 0)

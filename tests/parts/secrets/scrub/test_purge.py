@@ -89,12 +89,12 @@ def test_nothing_is_left_anywhere(planted: Planted) -> None:
     """
     home, before = planted.home, places_with(planted.home)
     assert len(before) > 30
-    (entry,) = trash.all_deleted(home.where)
+    (entry,) = trash.list_deleted(home.where)
     commit.commit_manifest(
         entry._replace(parts=tuple(part._replace(sha256="") for part in entry.parts)), home.where
     )
     rows = scrub(home, planted.path)
-    (entry,) = trash.all_deleted(home.where)
+    (entry,) = trash.list_deleted(home.where)
     assert all(part.sha256 for part in entry.parts)
     assert not [secret for secret in SECRETS if secret in repr(rows)]
     index = [row.place for row in rows if "/resume-hooks/index" in row.place.path]
@@ -180,7 +180,7 @@ def test_sessions_are_as_they_were_otherwise(planted: Planted) -> None:
     assert not [
         finding for kept in manifest.all_archived(home.where) for finding in verify_archived(kept)
     ]
-    (entry,) = trash.all_deleted(home.where)
+    (entry,) = trash.list_deleted(home.where)
     assert SECRETS[0] not in entry.title
     back = restore.restore_session(restore.plan_restore(entry, home.where), home.where)
     assert not [warning for warning in back.warnings if "changed" in warning]

@@ -31,7 +31,7 @@ def delete_other_copies(options: DeleteOptions) -> None:
     for other in chosen.others:
         plans.append(delete.plan_delete(other, options.where))
     if not (options.force or options.dry_run):
-        delete.require_quiet(chosen.kept, options.where)
+        delete.require_closed(chosen.kept, options.where)
     stays = f"{chosen.kept.path} stays"
     lost = (
         f"; {format_count(chosen.missing, 'record')} of the others "

@@ -33,8 +33,8 @@ from resume_hooks.parts.share.export.select_records import (
     ExportConversation,
     select_conversation,
 )
-from resume_hooks.reading.passages import without_reminders
-from resume_hooks.reading.render import block_text, text_of
+from resume_hooks.reading.passages import remove_reminders
+from resume_hooks.reading.render import block_text, record_text
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.transcript_files import PREFIX, Subagent, agent_type, subagents_of
@@ -153,17 +153,17 @@ class _Conversation:
             yield from self._system_parts(record)
         elif kind == records.ATTACHMENT:
             if attachment_kind(record) == QUEUED:
-                yield self._text_part(USER, text_of(record), record)
+                yield self._text_part(USER, record_text(record), record)
         elif not (message := records.message(record)):
             return
         elif kind == records.ASSISTANT:
             yield from self._assistant_parts(record)
         elif record.get("isCompactSummary"):
-            yield self._text_part(SUMMARY, text_of(record), record)
+            yield self._text_part(SUMMARY, record_text(record), record)
         elif kind == records.USER and not record.get("isMeta"):
             yield from self._user_parts(record)
         elif kind not in records.CHAIN_KINDS:  # from a plain export
-            yield from self._note_parts(string(message, "role") or kind, text_of(record))
+            yield from self._note_parts(string(message, "role") or kind, record_text(record))
 
     def _assistant_parts(self, record: Record) -> Iterator[Part]:
         calls = calls_in(record)
@@ -199,7 +199,7 @@ class _Conversation:
                     said = records.prompt_text(record)
                 else:
                     said = block_text(block)
-                yield self._text_part(USER, without_reminders(said), record)
+                yield self._text_part(USER, remove_reminders(said), record)
             else:
                 yield from self._note_parts("from the client", block_text(block))
 
@@ -245,7 +245,7 @@ class _Conversation:
         for inner in records.result_blocks(block):
             if string(inner, "type") in records.MEDIA:
                 parts.append(self._picture_part(inner))
-            elif said := without_reminders(block_text(inner)):
+            elif said := remove_reminders(block_text(inner)):
                 parts.append(self._redactor.export_text(said))
         return ResultPart(tuple(parts), failed=records.is_error(block))
 
@@ -270,7 +270,7 @@ class _Conversation:
         )
 
     def _note_parts(self, what: str, text: str) -> Iterator[Part]:
-        if said := _CLIENTS_TAG.sub("", without_reminders(text)).strip():
+        if said := _CLIENTS_TAG.sub("", remove_reminders(text)).strip():
             yield NotePart(self._builder.shorten_name(what), self._redactor.export_text(said))
 
     def _read_record_of(self, row: Node) -> Record:

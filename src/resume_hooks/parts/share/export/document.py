@@ -22,7 +22,7 @@ from resume_hooks.parts.share.export.select_records import ExportConversation, s
 from resume_hooks.paths import Where
 from resume_hooks.reading.bundle import BundleRedactor
 from resume_hooks.reading.bundle import export_bundle as bundle
-from resume_hooks.reading.session_secrets import secrets_of_sessions
+from resume_hooks.reading.session_secrets import find_secrets_in_sessions
 from resume_hooks.sessions.agents.registry import readable_session
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.locate import SessionFile
@@ -68,7 +68,7 @@ class Document:
         self.choice = choice
         self.turns = 0
         self._where = where
-        self.known = secrets_of_sessions(sessions) if choice.redact else None
+        self.known = find_secrets_in_sessions(sessions) if choice.redact else None
         self._hide = BundleRedactor(self.known) if self.known else None
         heads_tails = [HeadTail(session.path) for session in sessions]
         self.folders = [home_folder(ends, where) for ends in heads_tails]

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from resume_hooks.paths import Where
-from resume_hooks.reading.bundle import Homes
+from resume_hooks.reading.bundle import HomeFolders
 from resume_hooks.reading.render import fields_text
 from resume_hooks.redaction.known_secrets import Redactor
 from resume_hooks.transcripts.records import Record
@@ -36,7 +36,7 @@ class ExportRedactor:
         self.cut = 0
         self._known = known
         self._limit = limit
-        self._homes = Homes(where, folders) if known else None
+        self._homes = HomeFolders(where, folders) if known else None
 
     def export_text(self, text: str) -> str:
         """Return a redacted text, cut to the limit."""

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from resume_hooks.reading.outline import BRANCH, COMPACTED, LIVE, OutlineScan, TurnScan
-from resume_hooks.reading.passages import says_something
+from resume_hooks.reading.passages import has_content
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.transcript_files import subagent_name
 from resume_hooks.transcripts import records
@@ -106,7 +106,7 @@ class _Scout:
 
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:
         if node is None:
-            if says_something(record):
+            if has_content(record):
                 loose = Node(
                     "", None, records.kind(record), line.number, line.offset, len(line.raw)
                 )

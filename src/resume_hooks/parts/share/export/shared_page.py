@@ -27,7 +27,7 @@ from resume_hooks.parts.share.export.parts import Carried, EndPart
 from resume_hooks.parts.share.export.select_records import WHOLE
 from resume_hooks.parts.share.export.writing import Sink, measure_chunks
 from resume_hooks.paths import Where, make_private_folder
-from resume_hooks.reading.bundle import BundleRedactor, Homes, export_bundle
+from resume_hooks.reading.bundle import BundleRedactor, HomeFolders, export_bundle
 from resume_hooks.redaction.known_secrets import Redactor
 from resume_hooks.storage.staging import PIECE, StagedFile, stage_chunks
 
@@ -81,7 +81,7 @@ def pack_bundle(document: Document, where: Where) -> Iterator[PackedBundle]:
 
     Raise SessionNotFound if a session cannot be read, and WriteFailed on a disk error.
     """
-    taken = BundleRedactor(document.known or Redactor(), Homes(where, document.folders))
+    taken = BundleRedactor(document.known or Redactor(), HomeFolders(where, document.folders))
     sink = Sink()
     with contextlib.ExitStack() as stack:
         try:
