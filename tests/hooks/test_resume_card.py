@@ -259,7 +259,7 @@ def test_nothing_to_hand_off(config_home: ConfigHome) -> None:
     """Only what can be done is named."""
     trim = tuple(row for row in FIGURES if row.name != HANDOFF)
     for estimates, words in (
-        ((FIGURES[0],), "83 % of 180,000. going"),
+        ((FIGURES[0],), "83 % of 180,000. Going"),
         (trim, ". >trim leaves 60,000 tokens; going"),
     ):
         assert words in resume_card(comparison(config_home, estimates=estimates), WAYS[0], ASKED)

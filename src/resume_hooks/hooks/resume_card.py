@@ -154,8 +154,16 @@ def headline_of_comparison(comparison: Comparison, command: Callable[[str], str]
         else:
             why = _reason_to_shrink(context, prompts_left, prompts_text)
         recommendation = f"{command(advice.strategy)} fits best: {why}"
-    leaves_text = f"{', '.join(leaves)}; " if leaves else ""
-    return f"{size_text}. {leaves_text}{recommendation}."
+    return f"{size_text}. {_sentence_of(leaves, recommendation, is_command=advice is not None)}."
+
+
+def _sentence_of(leaves: list[str], recommendation: str, *, is_command: bool) -> str:
+    """Join the sizes and the recommendation to a sentence; one that begins with a command keeps its first letter."""
+    if leaves:
+        return f"{', '.join(leaves)}; {recommendation}"
+    if is_command:
+        return recommendation
+    return recommendation[:1].upper() + recommendation[1:]
 
 
 def _prompts_in_words(left: int) -> str:
