@@ -1,4 +1,4 @@
-"""Secrets in texts and transcript lines: found by rules that are data, and taken out without touching anything else.
+"""Find secrets in texts and transcript lines by rules that are data, and remove nothing else.
 
 Imports nothing of ours. Must not know what a session is.
 """

@@ -1,4 +1,4 @@
-"""Values that a name before them makes secret: ``API_KEY=...``, ``"clientSecret": "..."``, ``Bearer ...``."""
+"""Values made secret by the name before them: ``API_KEY=...``, ``"clientSecret": "..."``, ``Bearer ...``."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from resume_hooks.redaction.spans import ASSIGNED, GENERIC, Span
 from resume_hooks.redaction.ways import PAIRED
 
 _REACH = 64
-"""Bytes before a value in which its name stands."""
+"""Bytes before a value to search for its name."""
 
 LONGEST = 400
-"""Bytes of a value whose name alone makes it a secret."""
+"""The maximum size in bytes of a value that is secret by its name alone."""
 
 _BETWEEN = b"\"'`\\ \t=:>,?|]"
 _SCHEMES = (b"bearer", b"basic", b"token", b"apikey", b"ssws")
-"""Last words before the credentials in an ``Authorization`` header."""
+"""The last word before the credentials in an ``Authorization`` header."""
 
 _ENV = late(rb"(?:env|setx|setenv|configure set) +[\w.-]+\Z")
-"""Commands, a Dockerfile's among them, where a space parts a name from its value."""
+"""Commands, including a Dockerfile's, in which a space separates a name from its value."""
 
 _OPTION = late(rb"(?:\A|[ \t])--[a-z][a-z-]*\Z")
-"""A long option, behind which a space does the same."""
+"""A long option, followed by a space and its value."""
 
 _DEFINED = late(rb"define +[\w.-]+\Z")
-"""The same in C, where what stands in no quotes is a name."""
+"""A definition in C, in which an unquoted value is a name."""
 
 _SHORTEST_PAT = 30
-"""Bytes of a personal access token; shorter ones are other things that are called so."""
+"""The minimum size in bytes of a personal access token; shorter values with that name are something else."""
 
 _SIGNS = late(rb"[=:>]|[\"'] ?, ?\\*[\"']")
 _NAME = bytes(sign if chr(sign).isalnum() or sign in b"_.-" else 0 for sign in range(128)) + bytes(
@@ -66,7 +66,7 @@ _ENV_ENDS = (
     b"_cookie",
     b"_session",
 )
-"""A variable of an environment whose last word tells: in a program's own names the same words mean less."""
+"""An environment variable with a significant last word, which is less significant in a program's own names."""
 
 _CALLED = late(
     rb"(?:new (?!\w{0,12}(?:number|integer|buffer|big))[\w.]{4,40}"
@@ -74,13 +74,13 @@ _CALLED = late(
     rb"|fernet|cipher|bot\w{0,8}|resend|openai|anthropic|jwt\.\w{3,8}))"
     rb"\((?:\w{1,20} ?= ?)?(?:b?[\"'][^\"'\n]{1,60}[\"'], ?){0,2}b?[\"']\Z"
 )
-"""A call that takes a key among its arguments."""
+"""A call with a key among its arguments."""
 
 _PARAMETER = late(rb"[?&](?:key|code|sid|ticket|assertion)=\Z")
 _NO_NAMES = tuple(
     sign + b":secret" for sign in (*(b"%d" % digit for digit in range(10)), b"*", b"}")
 )
-"""What stands before the name of a secret, as AWS writes it."""
+"""The text before a secret's name in AWS notation."""
 
 _FIELDS = (b"value", b"default", b"content", b"secretstring", b"plaintext", b"body")
 _FARTHEST = 200
@@ -89,19 +89,19 @@ _PAIRED = late(
     rb"(?:[ \t]{0,4},?(?:\s|\\+[nrt]|\d{1,6}(?:\xe2\x86\x92|\\+u2192)){1,60}|[ \t]{0,4},|[ \t]{0,4}\{[^{}]{0,160}?\W)"
     rb"[\\\"'` -]{0,16}" + PAIRED + rb"\Z"
 )
-"""A name in a field before the one that holds the value."""
+"""A name in the field before the value's field."""
 
 _TYPED = late(rb"([\w-]+)[ \t]*:[ \t]*&?[\w<>&']{1,24}\Z")
-"""A name with its type behind it."""
+"""A name followed by its type."""
 
 _UUID_NAME = late(
     rb"(?:api[_.-]?key|(?:auth|access|api|deploy)[_.-]?token|secret(?:[_.-]?key)?|_(?:token|key|pat|secret"
     rb"|password))\Z"
 )
-"""What sets a UUID that is a secret; most only name something."""
+"""A name whose UUID is a secret; most UUIDs are only identifiers."""
 
 _RAW_KEY = late(rb"[A-Za-z0-9+/_-]{43}=(?![\w=])")
-"""Thirty-two bytes of chance."""
+"""Thirty-two random bytes."""
 
 _VALUE = late(rb"[\w.=+/~-]{16,400}")
 _GAP = rb"(?:\s|\d{1,6}(?:\xe2\x86\x92|\\+u2192)){0,60}"
@@ -109,7 +109,7 @@ _GAP = rb"(?:\s|\d{1,6}(?:\xe2\x86\x92|\\+u2192)){0,60}"
 _OVER = late(
     rb"[=:][ \t]*(?:[|>][+-]?|\\+|\()[ \t]*(?:\r?\n|\\+n)(?:[\s\"'`\\]|\d{1,6}(?:\xe2\x86\x92|\\+u2192)){0,50}\Z"
 )
-"""What parts a name from a value that begins on the next line."""
+"""The text between a name and a value on the next line."""
 
 _PIECE = late(
     rb"(?:\\?[\"'](?:[ \t]*[+\\]"
@@ -118,27 +118,27 @@ _PIECE = late(
     + _GAP
     + rb")\\?[\"']|\\\n[ \t]*)([\w.=+/~-]{8,400})"
 )
-"""What goes on with a value: the next literal, joined or beside it, or the next line behind a backslash."""
+"""The continuation of a value: the next string literal, or the next line after a backslash."""
 
 _BELOW = {b"  ", b' "', b" '", b'\t"', b"\t'", b"\t\t", b'\\"'}
-"""What stands right before a value on a line of its own."""
+"""The characters directly before a value on its own line."""
 
 _INDENT = 40
-"""Bytes before a value in which the line before it ends."""
+"""Bytes before a value to search for the end of the previous line."""
 
 _FOLDED = late(rb"\n" + _GAP + rb"[ \t]([\w.=+/~-]{16,400})[ \t]*(?=\n|\Z)")
 """The next line of a value in YAML."""
 
 _MOST_PIECES = 40
 ENDS = {b'"', b"'", b"\\"}
-"""What stands behind a value that may go on."""
+"""The character after a value that may continue."""
 
 INDENTS = {b"  ", b"\t\t"}
-"""What stands before one that begins below its name."""
+"""The characters before a value that begins below its name."""
 
 
 def continuing_spans(raw: bytes, start: int, first: Span) -> Iterator[Span]:
-    """What goes on with the value that begins at ``start``, over literals and lines."""
+    """Yield the continuations of the value at ``start`` over string literals and lines."""
     if raw[start - 2 : start] not in INDENTS:
         pattern = _PIECE
     elif _OVER.search(raw[max(0, start - _REACH) : start]):
@@ -155,7 +155,7 @@ def continuing_spans(raw: bytes, start: int, first: Span) -> Iterator[Span]:
 
 
 def assigned_run_spans(raw: bytes, lower: bytes, start: int) -> list[Span]:
-    """What the value that begins at ``start`` is by the name before it; at most one."""
+    """Return the secret at ``start`` by the name before it, as a list of at most one."""
     name, between = _name_before_value(lower, start)
     if not between:
         return []
@@ -183,14 +183,14 @@ def assigned_run_spans(raw: bytes, lower: bytes, start: int) -> list[Span]:
 
 
 def _is_value_of_rule(rule: Rule, value: bytes, name: bytes) -> bool:
-    """Whether a value of the rule's shape is a secret, not an example or the end of its own name."""
+    """Check whether a value of the rule's shape is a secret, not an example or the end of its own name."""
     if entropy(value) < rule.entropy or stands_for(value):
         return False
     return not name.endswith(value.lower())
 
 
 def _kind_of_chance_value(raw: bytes, start: int, name: bytes) -> str:
-    """The kind of what a key of chance, or a variable of an environment, is set to; else ``""``."""
+    """Return the kind of a random key or an environment variable's value, or ``""``."""
     if name.endswith(b"key") and _RAW_KEY.match(raw, start):
         return "secret"
     if name.endswith(_ENV_ENDS) and not HARMLESS.search(name):
@@ -201,7 +201,7 @@ def _kind_of_chance_value(raw: bytes, start: int, name: bytes) -> str:
 
 
 def _authorization_spans(raw: bytes, start: int, name: bytes) -> list[Span]:
-    """The credentials of an ``Authorization`` header, or of a command that speaks of one."""
+    """Return the credentials in an ``Authorization`` header, or in a command with one."""
     if name.endswith(_SCHEMES):
         value = _VALUE.match(raw, start)
     else:
@@ -218,7 +218,7 @@ def _authorization_spans(raw: bytes, start: int, name: bytes) -> list[Span]:
 
 
 def is_named(lower: bytes, start: int) -> bool:
-    """Whether a name before the value at ``start`` tells that it may be secret."""
+    """Check whether the name before the value at ``start`` may make it secret."""
     name, between = _name_before_value(lower, start)
     if not between:
         return False
@@ -232,9 +232,9 @@ def is_named(lower: bytes, start: int) -> bool:
 
 
 def field_spans(key: bytes, value: bytes) -> list[Span]:
-    """What the string ``value`` under ``key`` in a JSON object is by the name of the key.
+    """Return the secret in the string ``value`` of a JSON object by its ``key``.
 
-    At most one.
+    The list has at most one item.
     """
     if not 6 <= len(value) <= LONGEST:
         return []
@@ -250,7 +250,7 @@ def field_spans(key: bytes, value: bytes) -> list[Span]:
 
 
 def _is_set(name: bytes, between: bytes) -> bool:
-    """Whether what stands between a name and a value sets one to the other."""
+    """Check whether the text between a name and a value is an assignment."""
     return bool(
         _SIGNS.search(between)
         or _ENV.search(name)
@@ -260,12 +260,12 @@ def _is_set(name: bytes, between: bytes) -> bool:
 
 
 def _is_auth(name: bytes) -> bool:
-    """Whether a name is that of credentials in Docker's and npm's settings."""
+    """Check whether a name belongs to credentials in Docker's and npm's settings."""
     return name in {b"auth", b"_auth", b"identitytoken"}
 
 
 def _name_before_value(lower: bytes, start: int) -> tuple[bytes, bytes]:
-    """The words before a value on its line, and what parts them from it."""
+    """Return the words before a value on its line, and the text between them and the value."""
     if lower[start - 1] not in _BETWEEN:
         return b"", b""
     before = lower[max(0, start - _REACH) : start]
@@ -285,13 +285,13 @@ def _name_before_value(lower: bytes, start: int) -> tuple[bytes, bytes]:
     if _PARAMETER.search(lower, start - 12, start):
         return b"api_key", between
     if name.endswith(_NO_NAMES) or name.endswith(b"::" + phrase):
-        return b"", b""  # a type of a program, or what is named itself
+        return b"", b""  # a type in a program, or a name assigned to itself
     return phrase, between
 
 
 @lru_cache(maxsize=4096)
 def _kinds_of_name(phrase: bytes) -> tuple[tuple[int, ...], str]:
-    """The vendors that a name's last words speak of (places in the rules), and the generic kind or ``""``."""
+    """Return the vendors in a name's last words, as indexes of the rules, and the generic kind or ``""``."""
     numbers = tuple(
         found.lastindex - 1 for found in token_rules().names.finditer(phrase) if found.lastindex
     )

@@ -1,4 +1,4 @@
-"""Credentials told by a form around them: in addresses, cookies, npm's settings, hashes of passwords, private keys."""
+"""Credentials in recognisable notations: addresses, cookies, npm's settings, password hashes, private keys."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from resume_hooks.redaction.spans import GENERIC, SHAPE, Span
 
 _USERINFO = late(rb"://[^\s:/?#\"'`@\\<>\[\]]{0,100}:([^\s/\"'`@\\<>]{3,200})@[\w.\[$-]")
 _NAMES_A_SECRET = late(rb"[._-](?:key|pass|password|pwd|secret|token)\Z")
-"""The last word of a placeholder that says what stands there: ``application_key``."""
+"""The last word of a placeholder that describes a secret: ``application_key``."""
 
 _TOKEN_USER = late(rb"://([\w-]{20,200}):?@[\w.\[$-]")
 _PUBLIC_USER = late(rb"\b(?:enode|enrtree)\Z")
-"""Schemes of addresses in which a public key stands for the user, as Ethereum's nodes have them."""
+"""Schemes of addresses with a public key as their user, such as those of Ethereum nodes."""
 
 _SIGNED = late(rb"(?i)sig(?:nature)?=([\w%+/~-]{20,400}+(?:%3d|=){0,2})")
 _DRIVER = late(rb"[^\s:/@\"'`]{1,60}:([^\s/\"'`@\\<>]{3,200})@\Z")
@@ -38,7 +38,7 @@ _COOKIES = late(
 _COOKIE = late(
     rb"([\w.!%-]{1,80}+)=([^\s;\"'\\,<>=\x7f-\xff]{1,4000}+(?:=[^\s;\"'\\,<>\x7f-\xff]{0,200}+)?)(?:;[ \t]?|(?!>))"
 )
-"""One cookie; what stands behind a further ``=`` is short, so that no text is read again and again."""
+"""One cookie. The part after a second ``=`` is limited, so that no text is scanned repeatedly."""
 
 _SESSION = late(rb"(?i)sess|sid|auth|token|jwt|logged|login|remember|credential|cookies|secret")
 _NO_SESSION = late(rb"(?i)csrf|xsrf")
@@ -56,7 +56,7 @@ _HASHED = late(
 )
 
 LONGEST = 20_000
-"""Bytes of the longest private key, the longest secret that is looked for."""
+"""The size in bytes of the longest private key, the longest secret of all."""
 
 _NAME = rb" (?:(?:[A-Z0-9]{1,12} ){0,4}PRIVATE KEY(?: BLOCK)?|OpenVPN Static key V1)-----"
 _BEGIN = late(rb"(?i)-----BEGIN" + _NAME)
@@ -65,13 +65,13 @@ _TORN = late(rb"(?:\s\d{1,6}\xe2\x86\x92|[A-Za-z0-9+/=\s:,.-]|\\(?=\s)){0,16000}
 _BODY = late(rb"[A-Za-z0-9+/]{24}")
 _NUMBERED = rb"\s*(?:\d{1,6}(?:\xe2\x86\x92|[\t:|])\s*)?"
 _BODY_LINE = late(_NUMBERED + rb"[A-Za-z0-9+/]{16,76}={0,2}\s*")
-"""A line of a key's body, with a number before it as tools print it."""
+"""A line of a key's body, possibly with a line number from a tool."""
 
 _LINE_END = late(rb"(?<![A-Za-z0-9+/=])[A-Za-z0-9+/]{24,76}={0,2}\s*\Z")
-"""What is left of a line of which the beginning was cut off."""
+"""The rest of a line whose beginning was cut off."""
 
 _LAST_LINE = late(_NUMBERED + rb"[A-Za-z0-9+/]{0,76}={0,2}\s*(?:\n" + _NUMBERED + rb")?")
-"""The last one, which may be short, up to where the line behind it begins."""
+"""The last line, which may be short, and the line number after it."""
 
 _NEXT = late(rb"(?i)-----BEGIN|private-lines:")
 _PUTTY = late(rb"(?i)private-lines: ?\d{1,4}")
@@ -79,7 +79,7 @@ _PUTTY_END = late(rb"(?i)private-(?:mac|hash): ?[0-9a-f]{40,64}")
 
 
 def userinfo_spans(raw: bytes, place: int) -> Generator[Span, None, None]:
-    """The password in an address whose ``://`` is at ``place``; at most one."""
+    """Yield the password in an address whose ``://`` is at ``place``; at most one."""
     found = _USERINFO.match(raw, place)
     if found and (
         _is_in_address(found[1].replace(b":", b"_")) or (len(found[1]) >= 12 and is_key(found[1]))
@@ -92,16 +92,16 @@ def userinfo_spans(raw: bytes, place: int) -> Generator[Span, None, None]:
 
 
 def _is_in_address(value: bytes) -> bool:
-    """Whether what stands in a password's place in an address is one, even of letters alone."""
+    """Check whether the text at a password's position in an address is a password, even letters alone."""
     if is_password(value) or is_random_letters(value):
         return True
     return is_phrase(value) and value.islower() and not _NAMES_A_SECRET.search(value)
 
 
 def signature_spans(raw: bytes, place: int) -> Generator[Span, None, None]:
-    """What makes an address that was signed one for anybody: ``sig=``, ``X-Amz-Signature=``.
+    """Yield the signature that makes an address usable by anyone: ``sig=``, ``X-Amz-Signature=``.
 
-    At most one.
+    There is at most one.
     """
     found = _SIGNED.match(raw, place)
     if found and raw[place - 1 : place] in {b"?", b"&", b";", b"-"} and is_key(found[1]):
@@ -109,16 +109,16 @@ def signature_spans(raw: bytes, place: int) -> Generator[Span, None, None]:
 
 
 def driver_address_spans(raw: bytes, place: int) -> Generator[Span, None, None]:
-    """The password before the ``@tcp(`` of a database's address, as Go writes it; at most one."""
+    """Yield the password before the ``@tcp(`` of a database address in Go's notation; at most one."""
     found = _DRIVER.search(raw, max(0, place - 260), place + 1)
     if found and _is_in_address(found[1]):
         yield Span("password-in-address", found.start(1), found.end(1), SHAPE)
 
 
 def registry_auth_spans(raw: bytes, place: int) -> Generator[Span, None, None]:
-    """What ``_auth`` or ``_authToken`` is set to in npm's settings, at ``place``.
+    """Yield the value of ``_auth`` or ``_authToken`` in npm's settings at ``place``.
 
-    A token may be a UUID there.
+    A token may be a UUID.
     """
     found = _AUTH.match(raw, place)
     if not found or raw[max(0, place - 1) : place].isalnum():
@@ -129,9 +129,9 @@ def registry_auth_spans(raw: bytes, place: int) -> Generator[Span, None, None]:
 
 
 def cookie_spans(raw: bytes, place: int) -> Generator[Span, None, int]:
-    """The values of session cookies in a header, or an option of curl, at ``place``.
+    """Yield the values of session cookies in a header, or in an option of curl, at ``place``.
 
-    Returns where it ends.
+    Return the end of the cookies.
     """
     header = _COOKIES.match(raw, place)
     if not header or (
@@ -156,14 +156,14 @@ def cookie_spans(raw: bytes, place: int) -> Generator[Span, None, int]:
 
 
 def password_hash_spans(raw: bytes, place: int) -> Generator[Span, None, None]:
-    """The hash of a password that begins at ``place``; at most one."""
+    """Yield the password hash that begins at ``place``; at most one."""
     found = _HASHED.match(raw, place)
     if found and len(set(found[0])) >= 16 and not stands_for(found[0]):
         yield Span("password-hash", found.start(), found.end(), SHAPE)
 
 
 def is_basic(value: bytes) -> bool:
-    """Whether a value is the ``user:password`` of basic authentication in base64."""
+    """Check whether a value is base64 of ``user:password`` for basic authentication."""
     try:
         text = base64.b64decode(value + b"=" * (-len(value) % 4), validate=True)
         printable = text.decode().isprintable()
@@ -179,10 +179,10 @@ def is_basic(value: bytes) -> bool:
 
 
 def private_key_spans(raw: bytes, place: int) -> Generator[Span, None, None]:
-    """The private key of which a line holds ``PRIVATE KEY``, or PuTTY's ``Private-Lines``, at ``place``; at most one.
+    """Yield the private key around the words ``PRIVATE KEY`` or PuTTY's ``Private-Lines`` at ``place``; at most one.
 
-    A key without its end goes as far as it looks like one, one without its beginning from where it
-    begins to.
+    A key without an end extends as far as it looks like a key; likewise for one without a
+    beginning.
     """
     start = max(0, raw.rfind(b"-----", max(0, place - 64), place))
     if putty := _PUTTY.match(raw, place):
@@ -196,7 +196,7 @@ def private_key_spans(raw: bytes, place: int) -> Generator[Span, None, None]:
 
 
 def _whole_key_spans(raw: bytes, start: int, body: int, last: re.Pattern[bytes]) -> Iterator[Span]:
-    """A key from ``start`` up to its ``last`` line, or the next key, or as far as it looks like one."""
+    """Yield a key from ``start`` to its ``last`` line, to the next key, or as far as it looks like a key."""
     following = _NEXT.search(raw, body, body + LONGEST)
     limit = following.start() if following else body + LONGEST
     end = last.search(raw, body, limit) or _TORN.match(raw, body, limit)
@@ -205,7 +205,7 @@ def _whole_key_spans(raw: bytes, start: int, body: int, last: re.Pattern[bytes])
 
 
 def _first_body_line(raw: bytes, stop: int) -> int:
-    """Where the lines of base64 begin that end at ``stop``."""
+    """Return the start of the base64 lines that end at ``stop``."""
     least = max(0, stop - LONGEST)
     last = raw.rfind(b"\n", least, max(least, raw.rfind(b"\n", least, stop))) + 1
     stop = last if _LAST_LINE.fullmatch(raw, last, stop) else stop
@@ -221,5 +221,5 @@ def _first_body_line(raw: bytes, stop: int) -> int:
 
 
 def _is_key_body(raw: bytes) -> bool:
-    """Whether what stands in a key's place may be one: no row of dots, no one letter over and over."""
+    """Check whether a key's body may be real, and not a row of dots or of a single letter."""
     return _BODY.search(raw) is not None and len(set(raw)) >= 16

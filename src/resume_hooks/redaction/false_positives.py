@@ -1,4 +1,4 @@
-"""Values that look like a secret and are not one: placeholders, examples, names, ids, hashes of files."""
+"""Values that look like secrets but are not: placeholders, examples, names, ids, hashes of files."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ _STANDS_FOR = late(
     rb"xxxx|\*\*\*|\.\.\.|00000000|1234567|12341234|abcdefg|deadbeef|fake|insert|todo|lorem|suppressed|masked|hidden|"
     rb"truncated|notareal|%7b|eby8vdm02x"
 )
-"""Words and runs that people and documentation put where a secret would stand, without ``-`` and ``_``.
+"""Words and sequences that people and documentation use in place of a secret, without ``-`` and ``_``.
 
-The last one begins the key that is public for every emulator of Azure's storage.
+The last one begins the public key of every emulator of Azure's storage.
 """
 
 _SEALED = late(rb"Ag[A-D][\w+/]{60}")
-"""How what a cluster alone can read begins."""
+"""The beginning of a sealed secret, which only a cluster can read."""
 
 _SHOWN = 200
-"""Bytes of a value that are looked at for them: in a long one chance makes such a word, too."""
+"""Bytes of a value to search for such words; longer values contain them by chance."""
 
 _REFERENCE = late(
     rb"^(?:\$|%[\w-]+%|@[\w-]+@|\{|-?\[|[A-Za-z-]+\]$|<|\(|&|\*|!|#)|\(\)|\$\{|\{\{|\$\("
@@ -33,12 +33,12 @@ _REFERENCE = late(
     rb"(?i:(?:private|public|secret)key)|^(?:urn|pkcs11):|^@[a-z]+\.[a-z]+$|^\d*\*[A-Z(]\w*$|^\^[a-z]+$|^[\w-]+:[x*!]:\d+:\d+:"
     rb"|\[\^?(?:a-z|A-Z|0-9)|\\[dw][+*{]|[\])]\{\d+,?\d*\}"
 )
-"""Text of a program or a shell that names where a secret comes from."""
+"""Code of a program or a shell that refers to a secret."""
 
 _NO_PATH = late(
     rb"/(?=[^/]*[0-9])(?=.*[A-Z])(?=.*[a-z])(?:[A-Za-z0-9/+]{39}|[A-Za-z0-9/+]{30,90}={1,2})"
 )
-"""A key of AWS that begins with a slash, as one in 64 does."""
+"""An AWS key that begins with a slash, as one in 64 does."""
 
 _UUID = late(rb"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _PIECE = late(rb"[A-Z]?[a-z]+|[A-Z]+")
@@ -53,16 +53,16 @@ _COMMON = late(
     rb"key|api|auth|credential|access|private|public|bearer|basic|some|any|123(?:4(?:56*)?)?|abc|[^a-z0-9]"
 )
 _TELLING = 64
-"""Bytes of a value in which there is more than such words."""
+"""Bytes of a value to compare with such words."""
 
 _DIGIT = late(rb"[0-9]")
 _LETTER = late(rb"[A-Za-z]")
 _WORDS = late(rb"(?=.{8,80}\Z)[A-Za-z]+(?:[._-][A-Za-z]+){0,5}")
-"""A password of words alone."""
+"""A password that consists only of words."""
 
 _CASES = late(rb"[A-Za-z]{10,80}")
 _NO_NAME = late(rb"[^A-Za-z_.\s\x80-\xff-]")
-"""What a name in a program does not hold."""
+"""A character that names in programs do not contain."""
 
 _FOLLOWERS = {
     "a": "bcdfgiklmnprstuvwy", "b": "aeilorsu", "c": "acehiklorstu", "d": "acdeilorstu", "e": "abcdefgilmnopqrstvwxy",
@@ -71,17 +71,17 @@ _FOLLOWERS = {
     "r": "acdefgiklmnoprstuvy", "s": "acehiklopstuy", "t": "acdefhilmoprstuy", "u": "abcefgilmnprst", "v": "aei",
     "w": "aeinors", "x": "cept", "y": "npst", "z": "e",
 }  # fmt: skip
-"""Which letters follow each in 93 of 100 pairs of the words in English and in programs, and in 38 that chance makes."""
+"""The usual successors of each letter: 93 of 100 pairs in English and in programs, 38 of 100 random pairs."""
 
 _LEAST_LETTERS = 8
-"""Letters of a value in which chance can be told from a word; ``already`` has fewer, and rare pairs."""
+"""The minimum letters of a value to distinguish chance from words; ``already`` is shorter and has rare pairs."""
 
 _NAME = late(rb"[A-Za-z]+(?:[._-][A-Za-z]+)*[0-9]{0,2}")
 _LETTERS = late(rb"[A-Za-z]+")
 
 
 def entropy(value: bytes) -> float:
-    """Shannon's entropy of the bytes, in bits a byte."""
+    """Return Shannon's entropy of the bytes, in bits per byte."""
     size = len(value)
     if size:
         return (
@@ -92,7 +92,7 @@ def entropy(value: bytes) -> float:
 
 
 def stands_for(value: bytes) -> bool:
-    """Whether a value of a token's shape is a placeholder or an example of documentation."""
+    """Check whether a value with a token's shape is a placeholder or an example from documentation."""
     if (
         len(set(value)) < (6 if len(value) > 8 else 5)
         or _SEALED.match(value)
@@ -103,15 +103,14 @@ def stands_for(value: bytes) -> bool:
 
 
 def is_id(value: bytes) -> bool:
-    """Whether a value names something: a UUID, which transcripts are full of."""
+    """Check whether a value is a UUID, which is usually an identifier in transcripts."""
     return _UUID.fullmatch(value) is not None
 
 
 def is_wordy(value: bytes) -> bool:
-    """Whether a value is made of words, as names in programs are, rather than of chance.
+    """Check whether a value consists of words, like names in programs, rather than random characters.
 
-    Of words of four letters and more, or with one number alone of three and more:
-    ``getOAuth2Scope``.
+    The words have four or more letters, or three with at most one number: ``getOAuth2Scope``.
     """
     numbers = len(_NUMBER.findall(value))
     if numbers > 2:
@@ -128,14 +127,14 @@ def _is_reference(value: bytes) -> bool:
 
 
 def is_key(value: bytes) -> bool:
-    """Whether the value that a key or token is set to is a secret: long, mixed, made by chance."""
+    """Check whether the value of a key or token is a secret: long, mixed and random."""
     if not (_DIGIT.search(value) and _LETTER.search(value)) or is_id(value) or stands_for(value):
         return False
     return not _is_reference(value) and entropy(value) >= 3.2 and not is_wordy(value)
 
 
 def is_mixed(value: bytes) -> bool:
-    """Whether letters alone change their case as chance does, and names in programs do not."""
+    """Check whether letters change case at random, unlike names in programs."""
     if not _CASES.fullmatch(value) or stands_for(value):
         return False
     if value.islower() or value.isupper():
@@ -148,7 +147,7 @@ def is_mixed(value: bytes) -> bool:
 
 
 def is_password(value: bytes) -> bool:
-    """Whether what a password is set to is one: more than words that everybody puts there, and no text of a program."""
+    """Check whether a password's value is real: not just common words, and not code of a program."""
     if is_mixed(value):
         return True
     if (
@@ -163,7 +162,7 @@ def is_password(value: bytes) -> bool:
 
 
 def is_phrase(value: bytes) -> bool:
-    """Whether it is one made of words: where nothing but a password stands."""
+    """Check whether a value may be a password of words, for positions that only contain passwords."""
     return (
         _WORDS.fullmatch(value) is not None
         and not stands_for(value)
@@ -172,7 +171,7 @@ def is_phrase(value: bytes) -> bool:
 
 
 def is_unlike_words(value: bytes) -> bool:
-    """Whether letters are put together as in no word: of 8 made by chance 87 % are, of 8 of a word 1 %."""
+    """Check whether letter pairs are unlike those of words: true for 87 % of 8 random letters, 1 % of 8 in a word."""
     words = [word.decode().lower() for word in _LETTERS.findall(value)]
     pairs = [pair for word in words for pair in pairwise(word)]
     usual = sum(second in _FOLLOWERS.get(first, "") for first, second in pairs)
@@ -180,7 +179,7 @@ def is_unlike_words(value: bytes) -> bool:
 
 
 def is_random_letters(value: bytes) -> bool:
-    """Whether a value is of letters of one case, put together as in no word and no name of a program."""
+    """Check whether a value has letters of one case whose pairs occur in no word and no name of a program."""
     if (
         len(value) < _LEAST_LETTERS
         or not value.isalpha()
@@ -193,10 +192,10 @@ def is_random_letters(value: bytes) -> bool:
 
 
 def is_common(value: bytes) -> bool:
-    """Whether a value is one that everybody uses, or that stands for another, so that it tells nothing elsewhere."""
+    """Check whether a value is common or a placeholder, so that its other occurrences mean nothing."""
     return stands_for(value) or len(_COMMON.sub(b"", value[:_TELLING].lower())) < 4
 
 
 def is_made_by_chance(value: bytes) -> bool:
-    """Whether a value is neither a word nor a name, so that the same characters elsewhere are the same value."""
+    """Check whether a value is neither a word nor a name, so that its other occurrences are the same secret."""
     return not _NAME.fullmatch(value) or is_mixed(value) or is_unlike_words(value)

@@ -1,4 +1,4 @@
-"""Where the place alone tells a secret: commands, statements, files, what a command prints, the column of a table."""
+"""Secrets recognised by their position alone: in commands, statements, files, printed output, table columns."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from resume_hooks.redaction.ways import ARGUMENTS, QUOTED, VALUE, any_except
 
 _NEXT = rb"[ \t]{1,4}\S{1,100}"
 _LINE = rb"(?:\s|\d{1,6}\xe2\x86\x92){1,20}"
-"""The start of the next line, with its number as tools print it."""
+"""The start of the next line, possibly with a line number from a tool."""
 
 _LOGIN = late(rb"(?i)[\w.>-]{2,20}" + ARGUMENTS)
 _LOGINS = b"mysqli( pdo( connect( connection( hmac( user( algoliasearch( wifi.begin(".split()
@@ -41,7 +41,7 @@ _PIPED = (
     rb"(?:[\w./-]{0,60}(?:pass|keystore|secret|vault|cryptsetup|kinit|su\b|sudo -S|login|credential)"
     rb"|[^|\n]{0,100}(?:-stdin|--pass|-fd\b|passwd|secrets? (?:put|create|set|add)| login| unlock))"
 )
-"""What is given by a pipe to a command that reads a secret."""
+"""A value in a pipe to a command that reads a secret."""
 
 _ASKING = late(rb"pass|sudo|secret|kinit|keyring|login|env add|token|unlock|crypt[^\n]{0,70}\Z")
 
@@ -57,25 +57,25 @@ _SAID_BEFORE = late(
     + rb"{6,60})[\"'`]? is (?:the|your|my) (?:(?:new|current|root|admin|\w{1,12}'s) )?pass(?:word|phrase|code|wd)?"
     rb"(?=[.,;!?)\"'`\\<\x80-\xff]|\s*\n|\s*\Z| (?:for|of|to|on|there)\b)"
 )
-"""A value before the words that tell what it is."""
+"""A value before the words that describe it."""
 
 _BEFORE_WORDS = frozenset([b" is the pass", b" is your pass", b" is my pass"])
 _SENTENCES = _BEFORE_WORDS | {b"log in as ", b"login as "}
-"""Words of sentences, in which a value counts that has a digit and is not a name."""
+"""Words in sentences; a value counts only if it has a digit and is not a name."""
 
 _LONGEST_SAID = 64
-"""Bytes before such words in which the value stands."""
+"""Bytes before such words to search for the value."""
 
 _OF_A_SECRET = late(rb"create[ \t]+secret\b(?:[^\n]|\\\n)*\Z")
-"""The command that makes a secret of Kubernetes, up to an argument, also over lines."""
+"""The command that creates a Kubernetes secret, up to an argument, also over several lines."""
 
 _EXACT = frozenset([b"codecov", b"kubeadm"])
-"""Words behind which the form alone tells: a UUID, and two words of letters and digits."""
+"""Words after which the form alone decides: a UUID, or two words of letters and digits."""
 
 _UNSURE = frozenset(
     [*_LOGINS, *_SENTENCES, b"--from-literal", b" -u ", b"--user ", b"<<<", b"snmp", b"user create"]
 )
-"""Words behind which there may be other things than passwords, so that words alone do not count."""
+"""Words that other values than passwords may follow, so that plain words do not count."""
 
 _ELASTIC = late(rb"(?i)password[ \t]+\w{2,30}[ \t]+=[ \t]+" + VALUE)
 _ELASTIC_USERS = b"elastic kibana logstash_system beats_system apm_system remote_monitoring".split()
@@ -173,7 +173,7 @@ COMMANDS = {
         rb"(?i)jdbc:oracle:thin:[\w.-]{1,60}/(?P<bare>[^\s\"'@]{6,200})(?=@)"
     ),
 }
-"""How it stands there, from a word on."""
+"""The notation of the secret, by the word that begins it."""
 
 _WORDS = rb"(?P<phrase>[a-z]{3,8}(?:[ \t]+[a-z]{3,8}){11,23})(?![\w-]|'[a-z])"
 _GROUPS = rb"[a-z]{4}(?:[ -][a-z]{4}){3}(?![\w-])"
@@ -220,14 +220,14 @@ PHRASES = {
         ),
     ),
 }
-"""The same where a secret has spaces, or is made of words or digits alone."""
+"""The same for secrets with spaces, or of words or digits alone."""
 
 PRINTING = (
     rb"(?=[^\n]{0,160}(?:(?i:pass|secret|token|key|cred)|\brand\b|pwgen))(?=[^\n]{0,160}\b"
     rb"(?:cat|get|show|read|print(?:env)?|echo|gen\w{0,12}|find-\w+-password|pwgen|rand|reveal|view|output|access"
     rb"|decrypt|cut|pass|\w{0,12}-(?:password|token)|\w{0,8}:generate)\b)"
 )
-"""What looks ahead to a command that may print a secret."""
+"""A lookahead for a command that may print a secret."""
 
 _PRINTED = late(
     rb"\$ "
@@ -236,7 +236,7 @@ _PRINTED = late(
     + any_except(b"\"'`,;<>(){}|\\")
     + rb"{8,200})[ \t]{0,4}(?=[\n\"\x80-\xff]|\Z)"
 )
-"""A command after a prompt that prints a secret, and a line that holds nothing else."""
+"""A command after a prompt that prints a secret, and a line with nothing else."""
 
 _MOST_ROWS = 40
 _LONGEST_ROW = 400
@@ -246,12 +246,12 @@ _HEAD = late(
 _FRONT = late(
     rb"(?:\s{0,6}\d{1,6}\xe2\x86\x92|(?:[^\n\"]{0,20}\"\w{1,20}\": ?)?\")?[\x80-\xff]{0,12}"
 )
-"""What stands before a line's text: a number, the name of a field of JSON."""
+"""The text before a line's content: a number, or the name of a JSON field."""
 
 _VALUE = late(any_except(b"\"'`") + rb"{1,200}")
 _RULE = late(rb"[\s|+:=-]{3,400}")
 _COLUMN_SIGNS = (b"|", b",", b"\t", b";")
-"""What parts the columns of a table, the surest first."""
+"""The separators of a table's columns, most reliable first."""
 
 _BEFORE = frozenset([b",", b"|", b"\t", b";", b"("])
 _BEHIND = frozenset([b",", b"|", b";", b")"])
@@ -259,7 +259,7 @@ _INSERTED = late(rb"(?i)[^()\n]{0,300}\)\s{0,20}values\s{0,20}\((?P<row>[^()\n]{
 
 
 def command_spans(raw: bytes, place: int, word: bytes) -> Generator[Span, None, None]:
-    """The password in a command that begins at ``place``; at most one."""
+    """Yield the password in a command that begins at ``place``; at most one."""
     if word == b"<<<" and not _ASKING.search(raw, max(0, place - 80), place):
         return
     if word == b"--from-literal" and not _OF_A_SECRET.search(raw, max(0, place - 400), place):
@@ -277,7 +277,7 @@ def command_spans(raw: bytes, place: int, word: bytes) -> Generator[Span, None, 
 
 
 def phrase_spans(raw: bytes, place: int, word: bytes) -> Generator[Span, None, None]:
-    """The phrase, the codes or the salt that a word at ``place`` tells; at most one."""
+    """Yield the phrase, the codes or the salt after a word at ``place``; at most one."""
     found = PHRASES[word].match(raw, place)
     if found:
         group = "phrase" if found["phrase"] else "bare"
@@ -289,7 +289,7 @@ _FILE = late(rb"(?:[\w.~-]*/)*[A-Za-z_-]{1,60}\.[A-Za-z]{1,6}")
 
 
 def printed_spans(raw: bytes, place: int) -> Generator[Span, None, None]:
-    """What the command behind the prompt at ``place`` prints, if it is a secret; at most one."""
+    """Yield the output of the command after the prompt at ``place`` if it is a secret; at most one."""
     found = _PRINTED.match(raw, place)
     if found is None or _FILE.fullmatch(found["bare"]):
         return
@@ -302,7 +302,7 @@ def printed_spans(raw: bytes, place: int) -> Generator[Span, None, None]:
 
 
 def table_cell_spans(raw: bytes, start: int, end: int) -> Generator[Span, None, None]:
-    """The secrets in the column of a table or of values apart by commas that has a telling name."""
+    """Yield the secrets in a column, of a table or of comma-separated values, whose name marks secrets."""
     if raw[start - 1 : start] not in _BEFORE and raw[end : end + 2].strip()[:1] not in _BEHIND:
         return
     inserted = _INSERTED.match(raw, end)
@@ -339,7 +339,7 @@ def table_cell_spans(raw: bytes, start: int, end: int) -> Generator[Span, None, 
 
 
 def _start_of_line_text(raw: bytes, line: int) -> int:
-    """Where the text of a line begins that begins at ``line``."""
+    """Return the start of the text in the line that begins at ``line``."""
     front = _FRONT.match(raw, line)
     if front:
         return front.end()
@@ -349,7 +349,7 @@ def _start_of_line_text(raw: bytes, line: int) -> int:
 def _cell_spans(
     raw: bytes, name: tuple[int, int], row: list[bytes], column: int, start: int
 ) -> Generator[Span, None, None]:
-    """The value in a column of a row that begins at ``start``, if its name makes it a secret."""
+    """Yield the value in a column of the row at ``start`` if the column's name makes it a secret."""
     if column < len(row):
         found = _VALUE.search(row[column])
         value = found[0] if found else b""

@@ -1,6 +1,7 @@
-"""Secrets in the lines of transcripts, and lines without them: only the strings that hold one are written anew.
+"""Find and remove secrets in transcript lines; only strings that contain one are rewritten.
 
-Where these strings stand in a line's bytes, and which fields no redaction may touch (``is_kept``).
+Also the positions of strings in a line, and the fields that redaction must not change
+(``is_kept``).
 """
 
 from __future__ import annotations
@@ -24,23 +25,26 @@ from resume_hooks.redaction.texts import (
 from resume_hooks.redaction.unescape import resolve_layer
 
 _TOKEN = late(rb'"([^"\\]*+(?:\\.[^"\\]*+)*+)(?:"(\s*:)?|\\?\Z)|[{}\[\]]', re.DOTALL)
-"""A string, a key with its colon, or a bracket. A string without an end goes to the end of the line: a search that
-began again at each quote within it would take quadratic time."""
+"""A string, a key with its colon, or a bracket.
+
+An unterminated string extends to the end of the line, because a new search at each quote in it
+would take quadratic time.
+"""
 
 DEEPEST = 200
-"""Keys of a path; what lies deeper goes by these."""
+"""The maximum number of keys in a path; deeper values use the first ones."""
 
 _TOP = frozenset(
     b"type subtype uuid parentUuid logicalParentUuid sessionId session_id requestId timestamp version cwd "
     b"promptId messageId leafUuid toolUseID parentToolUseID sourceToolUseID sourceToolAssistantUUID agentId "
     b"snapshotMessageId isoTimestamp entrypoint userType permissionMode bridgeSessionId interruptedMessageId".split()
 )
-"""Fields at the top of a record by which the client links, sorts and lists."""
+"""Top-level fields of a record by which the client links, sorts and lists."""
 
 _SUBTREES = frozenset(
     [b"snapshot", b"continue_metadata", b"trim_metadata", b"compactMetadata", b"usage"]
 )
-"""Fields at the top that hold ids, names of files and numbers alone."""
+"""Top-level fields that contain only ids, file names and numbers."""
 
 _MESSAGE = frozenset(
     [
@@ -49,7 +53,7 @@ _MESSAGE = frozenset(
         *((b"content", b"content", key) for key in b"type tool_use_id".split()),
     ]
 )
-"""Fields of a message without which the API refuses it; ``signature`` and ``data`` are the model's own thinking."""
+"""Fields of a message that the API requires; ``signature`` and ``data`` are the model's own thinking."""
 
 _MEDIA = frozenset([(b"source", b"data"), (b"file", b"base64")])
 _BASE64 = late(rb"(?:[A-Za-z0-9+/=_-]|\\[nr/]){64,}+")
@@ -57,11 +61,11 @@ _BASE64 = late(rb"(?:[A-Za-z0-9+/=_-]|\\[nr/]){64,}+")
 _FOLDER = late(rb'"cwd":\s?"([^"]{1,4096})"')
 
 _REACH = 100
-"""Bytes before a string in which its key stands."""
+"""Bytes before a string to search for its key."""
 
 
 class Leaf(NamedTuple):
-    """A string value: its bytes between the quotes from ``start`` up to ``end``, and the keys above it."""
+    """A string value: its bytes between the quotes from ``start`` to ``end``, and the keys above it."""
 
     start: int
     end: int
@@ -69,7 +73,7 @@ class Leaf(NamedTuple):
 
 
 class JsonString(NamedTuple):
-    """A string of JSON: its bytes between the quotes from ``start`` up to ``end``."""
+    """A string of JSON: its bytes between the quotes from ``start`` to ``end``."""
 
     start: int
     end: int
@@ -77,9 +81,9 @@ class JsonString(NamedTuple):
 
 
 def json_strings(line: bytes) -> Iterator[JsonString]:
-    """Every string of a line of JSON, keys included, in order.
+    """Yield every string of a JSON line in order, including keys.
 
-    One without an end reaches to the end of the line.
+    An unterminated string extends to the end of the line.
     """
     for token in _TOKEN.finditer(line):
         if token[1] is not None:
@@ -87,15 +91,15 @@ def json_strings(line: bytes) -> Iterator[JsonString]:
 
 
 def string_leaves(line: bytes) -> Iterator[Leaf]:
-    """Every string value of a line of JSON, in order, without the keys.
+    """Return every string value of a JSON line in order, without keys.
 
-    A list's items have the list's path.
+    The items of a list have the list's path.
     """
     return (leaf for leaf, is_key in strings_with_paths(line) if not is_key)
 
 
 def strings_with_paths(line: bytes) -> Iterator[tuple[Leaf, bool]]:
-    """Every string of a line of JSON, in order, and whether it is a key.
+    """Yield every string of a JSON line in order, and whether it is a key.
 
     A key has the path of its object.
     """
@@ -123,7 +127,7 @@ def strings_with_paths(line: bytes) -> Iterator[tuple[Leaf, bool]]:
 
 
 def is_kept(line: bytes, leaf: Leaf) -> bool:
-    """Whether a string is one that no redaction may touch: ids, links, signatures, what an image is made of."""
+    """Check whether redaction must not change a string: ids, links, signatures, image data."""
     path = leaf.path
     if not path:
         return False
@@ -138,17 +142,17 @@ def is_kept(line: bytes, leaf: Leaf) -> bool:
 
 
 def redact_line(line: bytes) -> tuple[bytes, list[Secret]]:
-    """A transcript's line without its secrets, and the secrets, placed in bytes of ``line``.
+    """Return a transcript line without its secrets, and the secrets at their positions in ``line``.
 
-    A line without any is returned as the same object. Keys, ids, links, signatures and images are
-    never touched, and a line that is not a JSON object is taken as text. Nothing is found in what is
-    returned.
+    A line without secrets is returned as the same object. Keys, ids, links, signatures and images
+    never change, and a line that is not a JSON object is treated as text. The result contains no
+    further secret.
     """
     return remove_until_clean(line, find_in_line, without_secrets)
 
 
 def find_in_line(line: bytes) -> list[Secret]:
-    """Every secret in a transcript's line, in order, placed in its bytes."""
+    """Return every secret in a transcript line, in order, with byte positions."""
     places = sorted(suspect_places(line))
     if not places:
         return []
@@ -157,7 +161,7 @@ def find_in_line(line: bytes) -> list[Secret]:
 
 
 def folder_of(line: bytes) -> bytes:
-    """The folder that a line names as its record's, in which no redaction changes anything; ``b""`` for none."""
+    """Return the record's folder in a line, which redaction does not change, or ``b""``."""
     found = _FOLDER.search(line)
     if found:
         return found[1]
@@ -165,7 +169,7 @@ def folder_of(line: bytes) -> bytes:
 
 
 def without_secrets(raw: bytes, secrets: list[Secret]) -> bytes:
-    """``raw`` with placeholders where the secrets stand."""
+    """Replace the secrets in ``raw`` by placeholders."""
     parts, place = [], 0
     for secret in secrets:
         parts += [raw[place : secret.start], placeholder_of_secret(secret.kind).encode()]
@@ -174,9 +178,9 @@ def without_secrets(raw: bytes, secrets: list[Secret]) -> bytes:
 
 
 def is_record(line: bytes) -> bool:
-    """Whether a line is an object of JSON.
+    """Check whether a line is a JSON object.
 
-    A torn one is text, of which the last string has no end.
+    An incomplete line is text with an unterminated last string.
     """
     try:
         return isinstance(json.loads(line.decode("utf-8-sig", "replace")), dict)
@@ -204,7 +208,7 @@ def _spans_in_leaf(line: bytes, leaf: Leaf) -> list[Span]:
 
 
 def _spans_by_key(key: bytes, raw: bytes) -> list[Span]:
-    """What the string of JSON ``raw`` is by its key alone: with escapes all of it, or nothing."""
+    """Return the secret in the JSON string ``raw`` by its key alone; with escapes all of the string, or nothing."""
     plain = resolve_layer(raw)
     if plain is None:
         return field_spans(key, raw)
@@ -212,13 +216,13 @@ def _spans_by_key(key: bytes, raw: bytes) -> list[Span]:
 
 
 def redact_bytes(raw: bytes) -> tuple[bytes, list[Secret]]:
-    """A whole text, such as a tool's result in a file of its own, without its secrets.
+    """Return a whole text, such as a tool result in its own file, without its secrets.
 
-    Otherwise as ``redact_line``.
+    Otherwise the same as ``redact_line``.
     """
     return remove_until_clean(raw, find_in_bytes, without_secrets)
 
 
 def find_in_bytes(raw: bytes) -> list[Secret]:
-    """Every secret in a whole text, in order."""
+    """Return every secret in a whole text, in order."""
     return [Secret(*span[:3]) for span in spans_in_bytes(raw)]

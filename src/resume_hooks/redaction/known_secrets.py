@@ -1,9 +1,9 @@
-"""Values that the rules found once, and where they occur again: no rule knows a secret in another text's company.
+"""Values that the rules found once, and their other occurrences, where no context identifies them as secrets.
 
-A title is a prompt's text on one line, a file's name holds what a tool was told, a summary quotes.
-There nothing before the value tells what it is, so ``Redactor`` remembers the value itself.
-Invariant: what ``redact`` returns holds no learned value in a form that this module looks for, and
-nothing that a rule finds.
+A title is a prompt's text on one line, a file's name may contain a tool's input, a summary quotes.
+There no text before the value identifies it, so ``Redactor`` remembers the value itself. Invariant:
+the result of ``redact`` contains no learned value in any form that this module recognises, and no
+match of a rule.
 """
 
 from __future__ import annotations
@@ -40,19 +40,19 @@ from resume_hooks.redaction.unescape import (
 )
 
 SHORTEST = 6
-"""Bytes of a value that is looked for elsewhere; a shorter one goes only where a rule finds it."""
+"""The minimum size in bytes of a value to search for; a shorter one is removed only where a rule matches."""
 
 _ALONE = 8
-"""Bytes from which on a value made by chance counts inside a longer word, too."""
+"""The minimum size in bytes of a random value to match inside a longer word."""
 
 _LINE = 16
-"""Bytes of a line of a longer secret, such as a private key, that counts by itself."""
+"""The minimum size in bytes of a line of a longer secret, such as a private key, to match by itself."""
 
 _CUT_LENGTH = 3
-"""Bytes of a value's beginning, or of its end, that count beside an ellipsis."""
+"""Bytes of a value's beginning or end that match beside an ellipsis."""
 
 _FOLDS = b" \t\r\n\\\"'`"
-"""What quoting, escaping and folding put between the characters of a value."""
+"""Characters that quoting, escaping and folding insert into a value."""
 
 _BETWEEN = rb"[\s\\\"'`]*"
 
@@ -60,40 +60,39 @@ _DIGIT = late(rb"\d")
 _NAMED = late(rb"[\w.-]{1,60}=([^=\s]{8,4000})")
 _ELLIPSIS = late(rb"\s{0,4}(?:\xe2\x80\xa6|\.\.\.|\[cut)\s{0,4}")
 _MOST_ELLIPSES = 1_000
-"""Ellipses of one text beside which parts of values are looked for."""
+"""The most ellipses in one text beside which parts of values are searched."""
 
 _TELLING = late(rb"(?i)pass|pwd|secret|token|credential|\bkey|_key|://|\bpw\b|\blogin\b|\bauth")
 _BEFORE, _BEHIND = 100, 40
-"""Bytes before and behind a word within which another word must tell that it is a password."""
+"""Bytes before and after a plain word in which another word must indicate a password."""
 
 KNOWN = 4
-"""The rank of a known value: a rule that finds it where it stands says more about its kind."""
+"""The rank of a known value: a rule's match at the same position determines the kind."""
 
 
 class _Value(NamedTuple):
-    """A learned value without what folding and quoting add (``squeezed``), and how to find it in a text."""
+    """A learned value without the characters of folding and quoting (``squeezed``), and its pattern in a text."""
 
     kind: str
     squeezed: bytes
     pattern: re.Pattern[bytes]
 
     def spans(self, text: bytes) -> Iterator[Span]:
-        """Where the value stands in a text."""
+        """Return the value's occurrences in a text."""
         return (Span(self.kind, *match.span(), KNOWN) for match in self.pattern.finditer(text))
 
 
 class Redactor:
-    """Takes out of texts what the rules find, and each value that they found before, wherever it occurs.
+    """Removes from texts every match of the rules, and every value that they matched before.
 
-    Learn from the texts as they were written, before anything is cut or joined; redact before that,
-    too. What decides where a value counts is how likely the same characters stand for something
-    else:
+    Learn from the original texts, and redact them, before anything is cut or joined. A value's
+    occurrences count depending on how likely the same characters mean something else:
 
-    - made by chance, and eight bytes or longer: anywhere, even inside a word, in quotes, escaped, percent-encoded, over
-      lines, and three characters of its beginning or its end beside an ellipsis, or at the end of a text that was cut;
-    - made by chance and shorter, or digits alone: as a whole word;
-    - a word, such as ``sunshine``: as a whole word close to one that tells of a password;
-    - below six bytes, or a word that programs are full of (``postgres``): only where a rule finds it.
+    - random values of at least eight bytes: anywhere, even inside a word, quoted, escaped, percent-encoded, or over
+      several lines; also three characters of the beginning or the end beside an ellipsis, or at a cut text's end;
+    - shorter random values, and digits: as a whole word;
+    - words, such as ``sunshine``: as a whole word near another that indicates a password;
+    - values below six bytes, and words common in programs (``postgres``): only where a rule matches.
     """
 
     def __init__(self, texts: Iterable[str] = ()) -> None:
@@ -105,28 +104,28 @@ class Redactor:
         self._longest = 0
         self._spared: set[bytes] = set()
         self._folder = b""
-        """The folder of the record that was learned from last."""
+        """The folder of the last learned record."""
         self._parts: tuple[bytes, ...] | None = None
         for text in texts:
             self.learn(text)
 
     @property
     def knows_any(self) -> bool:
-        """Whether it learned a value, so that it takes out more than the rules find."""
+        """Whether any value was learned, so that more than the rules' matches is removed."""
         return bool(self._anywhere or self._as_words or self._near_telling_words)
 
     def spare(self, names: Iterable[str]) -> None:
-        """Never remember these, whatever a rule takes them for: the ids of sessions, by which they are found."""
+        """Never learn these names, such as the ids of sessions, by which users find them."""
         self._spared.update(name.encode("utf-8", "surrogatepass") for name in names)
 
     def learn(self, text: str) -> None:
-        """Remember each secret that the rules find in a raw text."""
+        """Learn each secret that the rules find in an original text."""
         for secret in find_secrets(text):
             value = text[secret.start : secret.end]
             self._remember(secret.kind, value.encode("utf-8", "surrogatepass"))
 
     def learn_line(self, line: bytes) -> None:
-        """Remember each secret in a transcript's line, and in the name of its folder."""
+        """Learn each secret in a transcript line, and in the name of its folder."""
         for secret in find_in_line(line):
             self._remember(secret.kind, line[secret.start : secret.end])
         folder = folder_of(line)
@@ -135,22 +134,22 @@ class Redactor:
             self.learn(folder.decode("utf-8", "replace"))
 
     def redact(self, text: str) -> str:
-        """``text`` with ``[secret removed: <kind>]`` for each secret.
+        """Replace each secret in ``text`` by ``[secret removed: <kind>]``.
 
-        The same object if it holds none.
+        Return the same object if it has none.
         """
         return self.redact_and_tell(text)[0]
 
     def redact_and_tell(self, text: str) -> tuple[str, list[Secret]]:
-        """What ``redact`` returns, and the secrets, placed in characters of ``text``."""
+        """Return the result of ``redact``, and the secrets with character positions in ``text``."""
         return remove_until_clean(text, self._find, text_without)
 
     def redact_line(self, line: bytes) -> tuple[bytes, list[Secret]]:
-        """A transcript's line without secrets, and the secrets, placed in its bytes.
+        """Return a transcript line without secrets, and the secrets with its byte positions.
 
-        What ``json_lines.redact_line`` leaves alone stays, but for folders and the names of files:
-        a known value goes from keys, from ``cwd`` and from lists of files, too. The line stays the
-        object of JSON that it was.
+        Exclude the same fields as ``json_lines.redact_line``, except folders and file names: known
+        values are also removed from keys, from ``cwd`` and from lists of files. The line remains
+        the same JSON object.
         """
         return remove_until_clean(line, self._find_in_line, without_secrets)
 
@@ -169,7 +168,7 @@ class Redactor:
         if squeezed.isdigit() or (len(squeezed) < _ALONE and is_made_by_chance(squeezed)):
             self._as_words.setdefault(squeezed, _Value(kind, squeezed, _whole_word_pattern(value)))
         elif is_made_by_chance(squeezed):
-            from urllib.parse import quote_from_bytes  # 3 ms, and few texts hold a secret
+            from urllib.parse import quote_from_bytes  # takes 3 ms, and few texts contain a secret
 
             for form in {squeezed, quote_from_bytes(squeezed, safe="").encode()}:
                 self._remember_anywhere(_Value(kind, form, _folded_pattern(form)))
@@ -214,7 +213,7 @@ class Redactor:
         return [Secret(*span[:3]) for span in merge_spans(spans)]
 
     def _may_hold_known(self, line: bytes) -> bool:
-        """Whether the beginning or the end of a value stands in a line: most lines are passed over by this alone."""
+        """Check whether a line contains the beginning or end of a value; this test alone skips most lines."""
         if self._parts is None:
             values = [*self._anywhere, *self._as_words, *self._near_telling_words]
             parts = [
@@ -232,7 +231,7 @@ class Redactor:
         )
 
     def _in_text(self, raw: bytes, *, in_json: bool = False) -> list[Span]:
-        """Every known value in UTF-8 text, through each layer of its escapes, in places of ``raw``."""
+        """Return every known value in UTF-8 text, in each layer of its escapes, with positions in ``raw``."""
         views = Views(raw, in_json=in_json)
         found = []
         for depth, text in views:
@@ -259,7 +258,7 @@ class Redactor:
         yield from self._cut_values(text)
 
     def _cut_values(self, text: bytes) -> Iterator[Span]:
-        """What is left of values beside ellipses, and at the end of the text."""
+        """Return the parts of values beside ellipses and at the end of the text."""
         yield from self._cut_before(text, len(text))
         for number, ellipsis in enumerate(_ELLIPSIS.finditer(text)):
             if number == _MOST_ELLIPSES:
@@ -293,7 +292,7 @@ class Redactor:
 
 
 def _resolve_all_layers(value: bytes) -> bytes:
-    """A value without the escapes of the text in which it was found."""
+    """Remove the escapes of the surrounding text from a value."""
     for _ in range(DEEPEST):
         plain = resolve_layer(value)
         if plain is None:
@@ -303,9 +302,9 @@ def _resolve_all_layers(value: bytes) -> bytes:
 
 
 def _long_lines_of(value: bytes) -> list[bytes]:
-    """The lines of a secret of several, each of which would tell a part of it.
+    """Return the lines of a multi-line secret, each of which would reveal a part.
 
-    Not those that begin or end a key.
+    Leave out the first and last line of a key.
     """
     lines = [line.strip() for line in value.splitlines()]
     if len(lines) < 2:
@@ -314,7 +313,7 @@ def _long_lines_of(value: bytes) -> list[bytes]:
 
 
 def _telling_parts(value: bytes) -> list[bytes]:
-    """What is secret of a value that was found with more: a cookie with its name, the address of a hook."""
+    """Return the secret parts of a longer match, such as a cookie with its name, or a hook's address."""
     if named := _NAMED.fullmatch(value):
         return [named[1]]
     if not value.startswith((b"http://", b"https://")):

@@ -1,4 +1,4 @@
-"""Expressions that are compiled when they are first used: whoever uses few waits for few."""
+"""Regular expressions that are compiled on first use, to keep start-up short."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, AnyStr, cast
 
 
 class _Late:
-    """Stands in for a pattern until one of its methods is asked for."""
+    """A substitute for a pattern that compiles it when a method is used."""
 
     def __init__(self, text: str | bytes, flags: int) -> None:
         self._text = text
@@ -20,5 +20,5 @@ class _Late:
 
 
 def late(text: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
-    """The pattern of an expression, compiled when it is first used."""
+    """Return a pattern that is compiled on first use."""
     return cast("re.Pattern[AnyStr]", _Late(text, flags))

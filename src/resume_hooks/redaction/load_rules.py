@@ -1,6 +1,6 @@
-"""Load the token rules when the first text is looked at.
+"""Load the token rules on first use.
 
-Each expression is compiled when its keyword is met.
+Each expression is compiled when its keyword first occurs.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from resume_hooks.redaction.lazy_patterns import late
 from resume_hooks.redaction.own_rules import TOKENS
 
 REVISION = 30
-"""Of what our own code finds.
+"""The revision of our own rules.
 
-Raised with every change of it, so that what was scanned before is scanned anew.
+Every change of them increases it, so that earlier scans are repeated.
 """
 
 FILE = os.path.join(os.path.dirname(__file__), "rules.json")
@@ -47,7 +47,7 @@ _FOLLOWED = {
         rb"(?=[\w-]{21,26}\.[\w-]{6}\.)",
     ),
 }
-"""What must follow keywords that are common in names and in base64."""
+"""The text that must follow keywords that are common in names and in base64."""
 
 
 _COUNT = re.compile(r"[{,](\d+)\}")
@@ -55,29 +55,29 @@ FARTHEST = 13_000
 
 
 class Rule:
-    """One kind of secret: its expression, the least entropy of a match in bits a character, and known exceptions."""
+    """A kind of secret: its expression, the minimum entropy of a match in bits per character, and its exceptions."""
 
     def __init__(self, data: dict[str, Any], regex: str) -> None:
         self.kind: str = data["kind"]
         self.entropy: float = data["entropy"]
         self.text = regex
         self.regex = late(regex.encode())
-        """What a secret of the kind looks like.
+        """The expression for secrets of this kind.
 
-        Its first group, where it has one, is the secret itself.
+        If it has a group, the first group is the secret itself.
         """
         known = "|".join(f"(?:{text})" for text in data.get("allowed", []))
         self.allowed = late(known.encode()) if known else None
-        """What the rule's own authors know to be none."""
+        """The exceptions of the rule's own authors."""
 
     @cached_property
     def reach(self) -> int:
-        """Bytes from a keyword on in which a match ends, roughly: what its counts allow."""
+        """The approximate maximum size of a match in bytes from a keyword, according to the expression's counts."""
         return min(FARTHEST, 300 + 3 * max(map(int, _COUNT.findall(self.text)), default=0))
 
 
 class Rules:
-    """All rules: those of a token by keyword, those of a vendor's name by the name."""
+    """All rules: those of tokens by keyword, those of vendors by name."""
 
     def __init__(self, data: dict[str, Any]) -> None:
         self.version = f"{REVISION}/{data['origin']['version']}"
@@ -97,18 +97,18 @@ class Rules:
 
     @cached_property
     def keywords(self) -> re.Pattern[bytes]:
-        """Every keyword; by their first letters, so that most bytes are passed over at once."""
+        """An expression for all keywords, grouped by their first letters so that most bytes are skipped at once."""
         words = {word: _FOLLOWED.get(word, b"") for word in self.by_keyword}
         return re.compile(branching_expression(words))
 
     @cached_property
     def names(self) -> re.Pattern[bytes]:
-        """Every vendor's name, each in a group of its own, in the order of ``by_name``."""
+        """An expression for all vendor names, each in its own group, in the order of ``by_name``."""
         return re.compile("|".join(f"({words})" for words in self.by_name).encode())
 
 
 def branching_expression(words: dict[bytes, bytes], depth: int = 0) -> bytes:
-    """An expression for words that begin alike up to ``depth``, each with what must follow it."""
+    """Return an expression for words grouped by their first ``depth`` letters, with the text that must follow each."""
     ends: list[bytes] = []
     longer: dict[bytes, dict[bytes, bytes]] = {}
     for word, follow in words.items():
@@ -127,6 +127,6 @@ def branching_expression(words: dict[bytes, bytes], depth: int = 0) -> bytes:
 
 @cache
 def token_rules() -> Rules:
-    """The rules of this version."""
+    """Return the rules of this version."""
     with open(FILE, encoding="utf-8") as stream:
         return Rules(json.load(stream))

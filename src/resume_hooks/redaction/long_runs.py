@@ -1,7 +1,8 @@
-"""Long runs of letters and digits, which almost every secret is, or holds, and the tokens in them, by their keywords.
+"""Long runs of letters and digits, which almost every secret is or contains, and the tokens in them, by keyword.
 
-Runs of sixteen or more letters, digits, ``_`` and ``-`` are found at the speed of a search for one
-literal, in a copy where every such character is the same one; what stands around a run decides.
+Runs of at least sixteen letters, digits, ``_`` and ``-`` are found by a fast search for one
+literal, in a copy with all such characters replaced by the same one. The text around a run then
+decides.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from resume_hooks.redaction.load_rules import Rule, token_rules
 from resume_hooks.redaction.spans import SHAPE, Span
 
 SHORTEST = 16
-"""Characters of a run that is looked at."""
+"""The minimum number of characters in a run."""
 
 _WORD = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
 _CLASSES = bytes(97 if sign in _WORD else 32 for sign in range(256))
@@ -23,19 +24,19 @@ _NEEDLE = b"a" * SHORTEST
 _NO_DIGITS = bytes(range(256)).translate(None, b"0123456789")
 
 _IDS = frozenset([b"toolu", b"msg_0", b"req_0", b"ephem", b"claud"])
-"""How ids of the API and other words begin that transcripts are full of."""
+"""The prefixes of API ids and other words that are frequent in transcripts."""
 
 _DULL = 50_000
 _dull: set[bytes] = set()
-"""Runs without a digit or a keyword, so that each is looked at once.
+"""A cache of runs without a digit or a keyword, so that each is checked once.
 
-At most so many, and never a secret.
+Its size is limited, and it never contains a secret.
 """
 
 _PARTING = frozenset([b".", b"/", b"+", b"~"])
 _VALUES = bytes(sign if sign in _WORD + b"./+~" else 0 for sign in range(256))
 _BACK = 96
-"""Bytes before a run in which the value begins that it belongs to."""
+"""Bytes before a run to search for the start of its value."""
 
 _HYPHEN = 45
 _SETTING = frozenset([b"=", b'"', b"'", b" ", b":"])
@@ -47,14 +48,13 @@ _BEFORE_KEYWORD = 96
 """Bytes before its keyword in which a token may begin."""
 
 _TAIL = late(rb"(?:\.?[\w-]){0,300}")
-"""What goes on directly after a token: a newer form of it is longer than the rule knows."""
+"""Characters that directly continue a token: newer forms are longer than the rule expects."""
 
 
 def promising_runs(raw: bytes) -> list[tuple[int, int]]:
-    """Where long runs in ``raw`` begin and end that may be secrets.
+    """Yield the start and end of long runs in ``raw`` that may be secrets.
 
-    Those have a digit or a keyword, and are no UUID, no id of the API, and not inside base64 of
-    something else.
+    They contain a digit or a keyword, and are not a UUID, an API id, or part of other base64.
     """
     classes = raw.translate(_CLASSES)
     find, end, found = classes.find, 0, []
@@ -82,12 +82,12 @@ def promising_runs(raw: bytes) -> list[tuple[int, int]]:
 
 
 def _has_keyword(run: bytes) -> bool:
-    """Whether a token may begin in a run. Texts without such a run need not wait 5 ms for the rules."""
+    """Check whether a token may begin in a run, so that texts without such a run save the 5 ms of loading the rules."""
     return token_rules().keywords.search(run.lower()) is not None
 
 
 def _is_set_to_name(raw: bytes, start: int) -> bool:
-    """Whether a name that keys and tokens have is set to what begins at ``start``."""
+    """Check whether the text at ``start`` is assigned to a name of keys and tokens."""
     return (
         raw[start - 1 : start] in _SETTING
         and _NAMED.search(raw, max(0, start - 40), start) is not None
@@ -95,7 +95,7 @@ def _is_set_to_name(raw: bytes, start: int) -> bool:
 
 
 def start_of_value(raw: bytes, start: int) -> int:
-    """Where the value begins that a long run belongs to: dots and the signs of base64 part it from what is before."""
+    """Return the start of the value around a long run, which dots and the characters of base64 may extend."""
     if raw[start - 1 : start] not in _PARTING:
         return start
     before = raw[max(0, start - _BACK) : start].translate(_VALUES)
@@ -105,21 +105,21 @@ def start_of_value(raw: bytes, start: int) -> int:
 
 
 def _is_inside(raw: bytes, start: int, end: int) -> bool:
-    """Whether a run is a part of longer base64: ``/`` alone says nothing, since it parts addresses, too."""
+    """Check whether a run is part of longer base64; ``/`` alone is not enough, because addresses contain it."""
     before = raw[start - 1 : start]
     inside = before == b"+" or (before == b"/" and raw[end : end + 1] in {b"+", b"="})
     return inside and start_of_value(raw, start) == start
 
 
 def has_token_keyword(raw: bytes, lower: bytes, start: int, end: int) -> bool:
-    """Whether a keyword of a token stands in a long run, or close before it."""
+    """Check whether a token's keyword is in a long run, or shortly before it."""
     return token_rules().keywords.search(lower, _first_keyword_place(raw, start), end) is not None
 
 
 def token_spans(raw: bytes, lower: bytes, runs: Iterable[tuple[int, int]]) -> Iterator[Span]:
-    """The tokens in long runs of letters and digits, or around them; ``lower`` is ``raw`` in lower case.
+    """Return the tokens in or around long runs of letters and digits; ``lower`` is ``raw`` in lower case.
 
-    A rule looks at no byte twice, however many of its keywords stand close together.
+    A rule scans no byte twice, however close its keywords are.
     """
     called: dict[Rule, list[int]] = {}
     for start, end in runs:
@@ -145,7 +145,7 @@ def token_spans(raw: bytes, lower: bytes, runs: Iterable[tuple[int, int]]) -> It
 
 
 def _windows_around_keywords(places: list[int], reach: int) -> Iterator[tuple[int, int]]:
-    """The stretches around keywords in which their tokens stand, those that overlap as one."""
+    """Yield the ranges around keywords that may contain their tokens; merge overlapping ones."""
     start, end = max(0, places[0] - _BEFORE_KEYWORD), places[0] + reach
     for place in places[1:]:
         if place - _BEFORE_KEYWORD > end:
@@ -156,7 +156,7 @@ def _windows_around_keywords(places: list[int], reach: int) -> Iterator[tuple[in
 
 
 def _first_keyword_place(raw: bytes, start: int) -> int:
-    """Where a keyword may begin; in the address of a hook it stands some parts before."""
+    """Return the earliest start of a keyword, which precedes the run by several parts in a hook's address."""
     start = start_of_value(raw, start)
     before = raw[start - 1 : start]
     far = before == b"=" or (before == b"/" and raw.rfind(b"hook", max(0, start - 64), start) >= 0)

@@ -1,6 +1,6 @@
-"""Our own token rules, beside ``rules.json``; a service that is missing goes here.
+"""Our own token rules, in addition to ``rules.json``; add a missing service here.
 
-Same form as there. The facts are the services' own documentation of what their tokens look like.
+The form is the same. The facts come from the services' own documentation of their tokens.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ _KEY_STARTS = (
     r"(?:MII[A-Za-z0-9+/]{3}IBAAKC|MII[A-Za-z0-9+/]{3}IBADANBgkqhkiG9w0BAQEFAASC|MIGH[A-Za-z0-9+/]{4}MBMGByqGSM49AgEG"
     r"|MHcCAQEE|MC4CAQAwBQYDK2VwBCIE|b3BlbnNzaC1rZXktdj)"
 )
-"""How the bodies of RSA, EC, Ed25519 and OpenSSH keys begin."""
+"""The beginnings of RSA, EC, Ed25519 and OpenSSH key bodies."""
 
 _KEY_LINES = (
     r"[A-Za-z0-9+/]{12,12000}={0,2}"
     r"(?:\s{1,20}(?:\d{1,6}(?:\xe2\x86\x92|[\t:|]))?[A-Za-z0-9+/]{16,76}={0,2}(?![\w+/=.:(-])){0,200}"
 )
-"""How such a body goes on, with a number before each line as tools print it."""
+"""The continuation of such a body, possibly with a line number from a tool."""
 
 
 def _token(kind: str, keywords: str, regex: str, entropy: float = 3.0) -> dict[str, Any]:
@@ -48,10 +48,10 @@ _PREFIXED = (
     rf"(?<![A-Za-z0-9_.-])(?<!sha256=)(?:[A-Za-z][A-Za-z0-9]{{0,11}}[_-]){{0,2}}(?:{_WORDS})(?:[_-][a-z0-9]{{1,8}}){{0,2}}[_-]"
     rf"(?:{_MIXED}{{24,200}}|[a-f0-9]{{32,128}})(?![A-Za-z0-9])"
 )
-"""A token as most services make them now: words that say whose and what for, then chance."""
+"""The current form of most services' tokens: words for the service and the purpose, then random characters."""
 
 _ENCODED_KEY = r"\bLS0tLS1CRUdJTi(?!BDRVJU|BQVUJM)[A-Za-z0-9+/]{80,12000}={0,2}"
-"""A private key in base64; a certificate or a public key begins in another way."""
+"""A private key in base64; certificates and public keys begin differently."""
 _OLD_VAULT = r"(?<![\w.$/-])[sb]\.(?=[A-Za-z0-9]{0,20}\d)(?=[A-Za-z0-9]{0,20}[A-Z])[A-Za-z0-9]{24}(?![\w.(-])"
 _ATLASSIAN = r"\b(?:AT[AC]TT3[\w=-]{60,250}|ATBB[A-Za-z0-9]{32}|BBDC-[A-Za-z0-9+/]{40,50})"
 _UUID = "[a-f0-9]{8}(?:-[a-f0-9]{4}){3}-[a-f0-9]{12}"

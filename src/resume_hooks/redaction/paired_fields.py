@@ -1,7 +1,6 @@
-"""Secrets whose name stands in another field: ``{"value": "...", "name": "DB_PASSWORD"}``, also with fields between.
+"""Secrets whose name is in another field: ``{"value": "...", "name": "DB_PASSWORD"}``, also with fields between.
 
-And what Kubernetes keeps in the ``data`` of a Secret, where the kind of the object tells it and no
-name does.
+Also the values in the ``data`` of a Kubernetes Secret, which only the object's kind identifies.
 """
 
 from __future__ import annotations
@@ -14,18 +13,18 @@ from resume_hooks.redaction.spans import GENERIC, Span
 from resume_hooks.redaction.ways import GAP, PAIRED, VALUE, any_except
 
 _REACH = 400
-"""Bytes before a name in which the value stands that belongs to it."""
+"""Bytes before a name to search for its value."""
 
 _NAMES = rb"(?:parameter_?)?(?:name|key|variable|setting)"
 NAME_FIELD = late(rb"(?i)(?<![a-z])" + _NAMES + rb"[\\\"']{0,12}\s{0,4}:[ \t]{0,4}[\\\"']{0,12}\Z")
-"""What stands before a name that is the value of a field, with escapes of any depth."""
+"""The text before a name that is a field's value, with escapes of any depth."""
 
 _NEXT = rb"[\"']?(?:," + GAP + rb"{0,60}|\n" + GAP + rb"{1,40})"
 _OTHER = (
     _NEXT
     + rb"[\"']?\w{1,30}[\"']?[ \t]{0,4}:[ \t]{0,4}(?:[\w.-]{1,40}|[\"'][^\"'\n]{0,60}(?=[\"']))"
 )
-"""A field that is neither the name nor the value."""
+"""A field other than the name and the value."""
 
 _HELD = rb"[\"']?(?i:" + PAIRED + rb")[\"']?[ \t]{0,4}:[ \t]{0,4}" + VALUE
 _BEHIND = late(rb"(?:" + _OTHER + rb"){1,4}?" + _NEXT + _HELD)
@@ -42,10 +41,10 @@ _BEFORE = late(
 )
 
 KIND = rb"kind[\\\"']{0,20}[ \t]{0,4}:[ \t]{0,4}[\\\"']{0,20}secret(?![\w-])"
-"""How an object of Kubernetes says that it is a Secret, in lower case and with escapes of any depth."""
+"""The kind field of a Kubernetes Secret, in lower case and with escapes of any depth."""
 
 _OBJECT = 20_000
-"""Bytes on either side of its kind in which an object's data stands."""
+"""Bytes on either side of the kind to search for the object's data."""
 
 _LINE = rb"(?:\s{0,6}\d{1,6}\xe2\x86\x92)?"
 _BLOCK = late(
@@ -57,17 +56,17 @@ _BLOCK = late(
 )
 _BRACES = late(rb"\"(?:string)?[dD]ata\"\s{0,4}:\s{0,4}(\{[^{}]{1,16000}\})")
 _TRIES = 6
-"""Places on either side of a kind at which its data may begin: ``metadata`` and annotations are others."""
+"""Positions on either side of a kind to try as its data; ``metadata`` and annotations also match."""
 
 _ENTRY = late(
     rb"(?m)(?:^" + _LINE + rb"[ \t]*|[{,]\s*)\"?[\w.-]{1,250}\"?:[ \t]{0,8}"
     rb"[\"']?(?![\[{<$*&!\"'])(" + any_except(b"\"',") + rb"{6,8000})(?=[\"'\s,\x80-\xff]|\Z)"
 )
-"""A value that stands there itself: no placeholder, no template, no reference."""
+"""A literal value: not a placeholder, a template or a reference."""
 
 
 def paired_field_spans(raw: bytes, start: int, end: int) -> Iterator[Span]:
-    """The secret that the name from ``start`` to ``end`` tells of, where it is itself a field's value; at most one."""
+    """Yield the secret named by the text from ``start`` to ``end`` if that is itself a field's value; at most one."""
     if NAME_FIELD.search(raw, max(0, start - 40), start) is None:
         return
     found = _BEHIND.match(raw, end) or _BEFORE.search(raw, max(0, start - _REACH), start)
@@ -79,7 +78,7 @@ def paired_field_spans(raw: bytes, start: int, end: int) -> Iterator[Span]:
 
 
 def kubernetes_spans(raw: bytes, place: int) -> Generator[Span, None, None]:
-    """The values in the data of the Secret whose kind stands at ``place``, base64 or plain."""
+    """Yield the values in the data of the Secret whose kind is at ``place``, base64 or plain."""
     for pattern, word, before in ((_BLOCK, b"ata:", b"\n"), (_BRACES, b'ata"', b'"')):
         for at in _places_of_data(raw, place, word):
             start = max(0, raw.rfind(before, max(0, at - 60), at) + (before == b"\n"))
@@ -91,7 +90,7 @@ def kubernetes_spans(raw: bytes, place: int) -> Generator[Span, None, None]:
 
 
 def _places_of_data(raw: bytes, place: int, word: bytes) -> Iterator[int]:
-    """The places of a word on either side of the kind at ``place``, up to where another object has its own."""
+    """Yield the positions of a word around the kind at ``place``, up to the kinds of other objects."""
     behind = place + len(b"kind")
     first = max(0, place - _OBJECT, raw.rfind(b"kind", max(0, place - _OBJECT), place))
     first = max(first, raw.rfind(b"\n---", first, place))

@@ -1,7 +1,7 @@
-"""Secrets by the name before them, however they are given to it, and what a name says of its value.
+"""Secrets by the name before them, in all notations, and the meaning of such names.
 
-That is a password that a person may have chosen, a key of chance, or none. A name is taken apart
-into its words, however it is written: ``dbPassword``, ``DB_PASSWORD``, ``db-pass``.
+A name can mean a password that a person chose, a random key, or no secret. Names are split into
+words in any notation: ``dbPassword``, ``DB_PASSWORD``, ``db-pass``.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ from resume_hooks.redaction.ways import (
 )
 
 NONE, KEY, LOGIN, PASSWORD = range(4)
-"""No secret; one made by chance; a user's name and a password in one value.
+"""No secret; a random secret; a user's name and a password in one value.
 
-One that a person may have chosen.
+The last one is a password that a person may have chosen.
 """
 
 _HUMP = late(rb"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
@@ -59,7 +59,7 @@ _SUFFIXES = frozenset(
     b"plain plaintext text raw base base64 b64 hex str string env var cleartext clear confirm confirmation again "
     b"2nd".split()
 )
-"""Words behind the one that tells, which change nothing."""
+"""Words after the significant one that do not change its meaning."""
 
 _PASSWORDS = frozenset(
     b"pass password passwd passphrase passcode pwd pw psk secret authtok passw passin passout sshpass pasword psswd "
@@ -85,18 +85,18 @@ _STRONG = late(
     rb"|hmac|jwt|session|cookie|wpa|"
     rb"wep|network|encryption|decryption|security|account|machine|validation)$"
 )
-"""Words before ``key`` with which it is one that a person may have chosen."""
+"""Words before ``key`` for a key that a person may have chosen."""
 
 _OPEN = tuple(
     b"pub public recv site s3 fips property pair bucket config setting field column item state route attr param meta "
     b"flag data dict cert bind".split()
 )
-"""Words before ``key`` with which it is open, or only names something."""
+"""Words before ``key`` for a public key or an identifier."""
 
 _COMMUNITIES = frozenset(
     b"snmp ro rw read write only trap string get set agent auth v1 v2 v2c snmpv2 snmpv2c".split()
 )
-"""Words before ``community`` with which it is a password of SNMP's, not an edition of a program."""
+"""Words before ``community`` for an SNMP password, not an edition of a program."""
 
 _TOKENS = frozenset(
     b"token pat salt pepper jwt apikey authkey accesskey secretkey privatekey appkey licensekey seed otp totp "
@@ -116,14 +116,14 @@ HARMLESS = late(
     rb"|cancel(?:lation)?|cursor|continuation|max|num|input|output|total|eos|bos|pad|"
     rb"stop|public|md_?5|sha_?\d{1,3}|design|color|cache|lock|resume|delivery|event|first|last|current|leaf|action|web[_.-]?socket)[_.-]?(?:token|key|secret)s?"
 )
-"""Tokens and keys that are no secrets."""
+"""Tokens and keys that are not secrets."""
 
 _NEGATED = frozenset(
     b"no without is has use show hide forgot reset require required allow missing invalid wrong incorrect "
     b"existing image label i18n change "
     b"error message hint validate check verify".split()
 )
-"""Words before the one that tells, with which the name stands for something else."""
+"""Words before the significant one that give the name another meaning."""
 
 _NO_PASS = (b"bypass", b"compass", b"surpass", b"trespass", b"overpass")
 
@@ -131,14 +131,14 @@ _WORD = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
 _LONGEST_NAME = 64
 _SHORTEST = 6
 _LONG = 24
-"""Bytes of what no person chose, so that letters beyond ASCII end it."""
+"""Bytes of a value that nobody chose; letters beyond ASCII end it."""
 
 BEFORE_PASS = 160
-"""Bytes before a name that are looked at for what it belongs to."""
+"""Bytes before a name to examine for its context."""
 
 _REST = late(rb"(?i)[\w-]{0,48}+(?: (?:id|key|token|phrase|string)\b)?")
 _ESCAPE = late(rb"[ntr]|u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}")
-"""What of an escape before a name looks like a part of it."""
+"""The part of an escape before a name that looks like a part of the name."""
 
 _SPACED = late(
     rb"(?i)\b(?:api|access|auth|secret|private|encryption|signing|license|bearer|connection|recovery|security"
@@ -150,19 +150,19 @@ _NAMES_ID = late(
     rb"(?i)(?:api[_.-]?key|(?:auth|access|api|deploy)[_.-]?token|secret(?:[_.\s-]?(?:key|id))?|\w[_-](?:token"
     rb"|key|pat|secret|password|secret[_-]id)|authorization)\Z"
 )
-"""What sets a UUID that is a secret; most only name something."""
+"""A name whose UUID is a secret; most UUIDs are only identifiers."""
 
 _SETTING = late(
     LINE
     + rb"(?:[-\"'#;>] {0,3}|export |set |declare -x |ENV |ARG |-e |[\w.-]{1,40}: {0,3}\{ )?[\"']?"
 )
-"""What stands before a name on a line of settings."""
+"""The text before a name in a line of settings."""
 
 _TECHNICAL = late(
     rb"(?i)v?\d+(?:\.\w+)+\Z|(?:sha|md|aes|rsa|utf|base|rfc|cve|http|tls|ssl|pbkdf|pkcs|ed|des|ipv|ntlm|python"
     rb"|oauth|iso|win|tcp|udp|socks)[-_]?v?\d|[\w.]+=[^=]"
 )
-"""Names of standards and numbers of versions, which sentences about passwords hold."""
+"""Names of standards and version numbers, which occur in sentences about passwords."""
 
 _ASCII = late(rb"[!-~]+")
 _STANDARD = late(
@@ -176,19 +176,19 @@ _TOPIC = late(
 )
 _ENV = late(rb"[A-Z][A-Z0-9_]{2,60}\Z")
 _MANY = late(rb"[a-z]{3,14}(?:([._-])[a-z]{3,14})(?:\1[a-z]{3,14}){1,5}")
-"""A password of three words or more, as programs propose them."""
+"""A password of three or more words, as programs generate them."""
 
 _OWN = late(rb"(?:self|this|cls|conf|config|settings|options|args|state|request|env)\.")
-"""How the path of a value begins that a program holds."""
+"""The beginning of a path to a value in a program."""
 
 _CONSTANT = late(rb"(?=(?:\w*_)?[A-Z]{3,}(?:_|\Z))[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
 _TYPE = late(rb"[A-Z]+[a-z]+\d{0,3}(?:[A-Z]+[a-z]*\d{0,3})+")
-"""The name of a type of a program: words with capitals, numbers among them."""
+"""The name of a type in a program: capitalised words and numbers."""
 
 _TYPE_ENDS = late(rb"[ \t]*[,)|\[}=]")
 _JOINED = late(rb"(?:[A-Za-z-]+:)+\Z")
 _WORDS_JOINED = late(rb"[A-Za-z-]*(?::[A-Za-z-]+)+")
-"""Words with colons between, as names of commands and of types have them: ``user:login:list``."""
+"""Words separated by colons, as in names of commands and types: ``user:login:list``."""
 
 _FIELDS_JOINED = late(rb"[a-z]+\d?(?::[a-z]+\d?)+")
 """The further fields of a format: ``name:password:gid:member1``."""
@@ -196,23 +196,23 @@ _FIELDS_JOINED = late(rb"[a-z]+\d?(?::[a-z]+\d?)+")
 _CONDITION = late(
     rb"(?i) (?:when|if|unless) |\b(?:fail(?:ed|s|ure)?|errors?|denied|refused|rejected|aborted)\b"
 )
-"""What makes a sentence one about a condition, or the report of a failure, whose reason follows."""
+"""Words of a sentence about a condition, or of a failure report followed by its reason."""
 
 _IDENTIFIER = late(rb"(?:\b[Ii]d|\wId|\bID)s?:?[ \t]+\Z")
-"""The end of what stands before the id of something."""
+"""The end of the text before an id."""
 
 _SENTENCES = (CHANGED_TO, IN_BRACKETS)
-"""Ways in which words are about passwords, whoever is named beside them."""
+"""Notations in sentences about passwords, with any name beside them."""
 
 _ADDRESS = late(rb"[a-z][a-z0-9+.-]{1,20}://")
 _OTHER_SETTING = late(rb"[a-z_]{2,20}=[\w.:]+")
-"""A name of its own with its value, as in the settings of a program and in its logs."""
+"""Another name with its value, as in a program's settings and logs."""
 
 _GOES_ON = late(rb"[ \t]+(?!#|//)\S")
-"""More words behind a value on its line."""
+"""More words after a value on its line."""
 
 _BADGE = late(rb"\.(?:svg|png)\?\Z")
-"""The end of a picture's address; its token shows the picture to everybody."""
+"""The end of an image's address, whose token is public."""
 
 _NUMBERED = late(rb"(?:CVE|GHSA|RFC|ISO|DSA|USN)-[\d-]+")
 """The number of a report or of a standard."""
@@ -221,10 +221,10 @@ _IN_BRACKETS = late(rb"[\"'`\\]{0,4}\]")
 _ONE_JOINT = bytes.maketrans(b"-.", b"__")
 _NAME_ALONE = late(rb"[\w-]+")
 _TELLING_WORD = 3
-"""Letters of a word that tells by itself what a value is about."""
+"""The minimum letters of a word that alone shows the topic of a value."""
 
 _OF_A_TYPE = late(rb"(?:[*}:]|\d{7}):\Z")
-"""What stands before a name that is a type of a program, or part of what AWS calls a secret by."""
+"""The text before a name that is a type in a program, or part of AWS's name for a secret."""
 
 _PARAMETERS = late(rb"&[\w.]{1,60}=")
 _HYPHENED = late(rb"[a-z]+(?:-[a-z]+)*")
@@ -235,17 +235,17 @@ _USER = late(
     + NOT_A_GRAMMAR_WORD
     + rb")[\"']?[\w.@-]{1,80}"
 )
-"""A user, a host or a database that is set."""
+"""An assignment to a user, a host or a database."""
 
 _SET_AS_SECURE = late(rb"(?i)securestring\\{0,3}\"\s*,\s*\\{0,3}\"value\\{0,3}\"\s*:\s*" + QUOTED)
-"""How AWS prints a parameter that it keeps encrypted."""
+"""AWS's output for an encrypted parameter."""
 
 _SECURE_STRING = late(rb"(?i)securestring(?:[ \t]+-(?:string|asplaintext|force))*[ \t]+" + QUOTED)
 
 
 @lru_cache(maxsize=8192)
 def meaning_of_name(name: bytes) -> int:
-    """Which of ``NONE``, ``KEY``, ``LOGIN`` and ``PASSWORD`` the value of a name is."""
+    """Return the meaning of a name: ``NONE``, ``KEY``, ``LOGIN`` or ``PASSWORD``."""
     words = list(_words_of_name(name))
     if words[-2:] == [b"connection", b"string"]:
         return KEY
@@ -273,12 +273,12 @@ def meaning_of_name(name: bytes) -> int:
 
 @lru_cache(maxsize=8192)
 def _words_of_name(name: bytes) -> tuple[bytes, ...]:
-    """The words of a name, however it is written, in lower case."""
+    """Split a name in any notation into lower-case words."""
     return tuple(word.lower() for word in _PARTS.split(_HUMP.sub(b"_", name)) if word)
 
 
 def _meaning_of_key(words: bytes) -> int:
-    """What a key is that is called so with ``words`` before."""
+    """Return the meaning of a key whose name has ``words`` before it."""
     if not words or words.endswith(_OPEN):
         return NONE
     if _STRONG.search(words):
@@ -287,7 +287,7 @@ def _meaning_of_key(words: bytes) -> int:
 
 
 def name_at(raw: bytes, place: int) -> tuple[int, int, int]:
-    """Where the name begins and ends that has a telling word at ``place``, and its meaning."""
+    """Return the start, end and meaning of the name with a significant word at ``place``."""
     before = raw[max(0, place - _LONGEST_NAME) : place]
     start = place - len(before) + len(before.rstrip(_WORD))
     rest = _REST.match(raw, place)
@@ -302,9 +302,9 @@ def name_at(raw: bytes, place: int) -> tuple[int, int, int]:
 
 
 def assigned_spans(raw: bytes, start: int, end: int, what: int) -> Generator[Span, None, int]:
-    """The secret that a name of a meaning tells; at most one.
+    """Yield the secret for a name with a meaning; at most one.
 
-    Returns where what was looked at ends.
+    Return the end of the examined text.
     """
     looked = 0
     before = max(0, start - BEFORE_PASS)
@@ -347,14 +347,14 @@ def assigned_spans(raw: bytes, start: int, end: int, what: int) -> Generator[Spa
 
 
 def _new_value_spans(raw: bytes, end: int, what: int, name: bytes) -> Iterator[Span]:
-    """The new value behind one that ends there, as Terraform's plans have it: ``"old" -> "new"``."""
+    """Yield the new value after an old one, as in Terraform's plans: ``"old" -> "new"``."""
     found = CHANGED.match(raw, end)
     if found and what != LOGIN and _is_secret_value(what, found["quoted"], ANY, name):
         yield Span(_KINDS[what], *found.span("quoted"), GENERIC)
 
 
 def _stands_before_name(way: Way, raw: bytes, before: int, line: int, start: int) -> bool:
-    """Whether what a way needs before a name stands there."""
+    """Check whether the text before a name matches a notation."""
     if way.before is None:
         return True
     if way.before is HEAD:
@@ -363,7 +363,7 @@ def _stands_before_name(way: Way, raw: bytes, before: int, line: int, start: int
 
 
 def _is_verb(way: Way, found: re.Match[bytes], value: bytes) -> bool:
-    """Whether ``pass`` says what is done, or that a test did, not what something is called."""
+    """Check whether ``pass`` is a verb or a test's result instead of a name."""
     quote = found["quote"] if "quote" in found.re.groupindex else b""
     told = way.least == TOLD and b":" not in found[0] and (quote is None or NAMED.fullmatch(value))
     return b"/" in value or quote == b"`" or b"`" in found[0] or bool(told)
@@ -372,7 +372,7 @@ def _is_verb(way: Way, found: re.Match[bytes], value: bytes) -> bool:
 def _is_about_something_else(
     raw: bytes, start: int, end: int, way: Way, found: re.Match[bytes], at: int
 ) -> bool:
-    """Whether what stands behind a name is about something else than the value of what is called so."""
+    """Check whether the text after a name is about something other than its value."""
     place, value = value_of_match(found)
     if raw[start:end].lower() == b"pass" and _is_verb(way, found, value[at - place :]):
         return True
@@ -386,7 +386,7 @@ def _is_about_something_else(
 
 
 def _is_text_of_program(raw: bytes, start: int, found: re.Match[bytes]) -> bool:
-    """Whether what a name is set to without quotes is a type, a variable, or the next word of a longer name."""
+    """Check whether an unquoted value is a type, a variable, or the next word of a longer name."""
     value = found["bare"]
     if is_variable(raw, found):
         return True
@@ -403,7 +403,7 @@ def _is_text_of_program(raw: bytes, start: int, found: re.Match[bytes]) -> bool:
 
 
 def _is_word_of_longer_name(raw: bytes, start: int, found: re.Match[bytes]) -> bool:
-    """Whether a name and its value stand between colons, as in the names of commands and in formats of files."""
+    """Check whether a name and its value are between colons, as in names of commands and in file formats."""
     before = _JOINED.search(raw, max(0, start - _LONGEST_NAME), start)
     if before and found[0][:1] == b":" and _FIELDS_JOINED.fullmatch(found["bare"]):
         return True
@@ -412,7 +412,7 @@ def _is_word_of_longer_name(raw: bytes, start: int, found: re.Match[bytes]) -> b
 
 
 def _is_said_of_something_else(found: re.Match[bytes]) -> bool:
-    """Whether a sentence behind a name tells a condition, a failure, an id or another setting."""
+    """Check whether a sentence after a name is about a condition, a failure, an id or another setting."""
     at, value = value_of_match(found)
     between = found[0][: at - found.start()]
     if _NUMBERED.fullmatch(value):
@@ -425,7 +425,7 @@ def _is_said_of_something_else(found: re.Match[bytes]) -> bool:
 
 
 def _names_something_else(raw: bytes, line: int, start: int, end: int) -> bool:
-    """Whether a name is a part of a type, the user of an address, or what a test's runner prints."""
+    """Check whether a name is part of a type, the user in an address, or a test runner's output."""
     if raw[start - 3 : start] == b"://" or _OF_A_TYPE.search(raw, max(0, start - 8), start):
         return True
     if _BADGE.search(raw, max(0, start - 8), start):
@@ -434,7 +434,7 @@ def _names_something_else(raw: bytes, line: int, start: int, end: int) -> bool:
 
 
 def _is_verdict(raw: bytes, line: int, start: int, end: int) -> bool:
-    """Whether ``PASS:`` begins a line of what a test's runner prints, as ``--- PASS: TestPush`` does."""
+    """Check whether ``PASS:`` begins a line of a test runner, such as ``--- PASS: TestPush``."""
     return (
         raw[start:end] == b"PASS"
         and raw[end : end + 2] == b": "
@@ -446,7 +446,7 @@ def _is_verdict(raw: bytes, line: int, start: int, end: int) -> bool:
 def _least_for_password(
     raw: bytes, line: int, start: int, end: int, way: Way, found: re.Match[bytes]
 ) -> int:
-    """What the value of a password's name must be: words do where an environment or a file of settings sets it."""
+    """Return the requirement for a password's value: plain words count in an environment or a settings file."""
     if way.joint is SET and not found["quoted"] and _IN_BRACKETS.match(found[0]):
         return LIKELY
     if (
@@ -488,7 +488,7 @@ def _least_for_password(
 
 
 def _value_ends_setting(raw: bytes, found: re.Match[bytes]) -> bool:
-    """Whether a value is in quotes, or ends its line or its setting: a name in a program goes on."""
+    """Check whether a value is quoted, or ends its line or setting; names in programs continue."""
     return (
         bool(found.re.groupindex.get("quoted") and found["quoted"])
         or raw[found.end() : found.end() + 1] in _ENDS
@@ -496,15 +496,15 @@ def _value_ends_setting(raw: bytes, found: re.Match[bytes]) -> bool:
 
 
 def _has_user(raw: bytes, start: int, end: int) -> bool:
-    """Whether a user or a host is set beside a password, as in settings that a program connects by."""
+    """Check whether a user or a host is set beside a password, as in settings for a connection."""
     before = _USER.search(raw, max(0, start - BEFORE_PASS), start)
     return before is not None or _USER.search(raw, end, end + BEFORE_PASS) is not None
 
 
 def _password_in(at: int, value: bytes, signs: bytes) -> tuple[int, bytes]:
-    """The password behind the name of a user and one of some signs.
+    """Return the password after a user's name and a separator.
 
-    All of it where the name is one made by chance.
+    Return the whole value if the name is random.
     """
     found = re.match(rb"([\w.@-]{1,60})[" + signs + rb"]", value)
     if found is None or (len(found[1]) >= 8 and _DIGIT.search(found[1])):
@@ -515,7 +515,7 @@ def _password_in(at: int, value: bytes, signs: bytes) -> tuple[int, bytes]:
 
 
 def _is_secret_value(what: int, value: bytes, least: int, name: bytes = b"") -> bool:
-    """Whether a value is a secret that a name of such a meaning tells."""
+    """Check whether a value is a secret for a name with this meaning."""
     if what == NONE or _STANDARD.search(value) or _is_another_name(value, name):
         return False
     if what == PASSWORD and _ADDRESS.match(value):
@@ -534,7 +534,7 @@ def _is_secret_value(what: int, value: bytes, least: int, name: bytes = b"") -> 
 
 
 def _is_another_name(value: bytes, name: bytes) -> bool:
-    """Whether a value is a shorter or a longer name than the one it is set to: ``client_secret_arn``."""
+    """Check whether a value is a shorter or longer form of its own name: ``client_secret_arn``."""
     value, name = value.lower().translate(_ONE_JOINT), name.lower().translate(_ONE_JOINT)
     if value.startswith(name + b":"):
         return True
@@ -544,13 +544,13 @@ def _is_another_name(value: bytes, name: bytes) -> bool:
 
 
 def _shares_word(value: bytes, name: bytes) -> bool:
-    """Whether a value of words is about what its name says, as in ``SESSION_KEY = "account-session"``."""
+    """Check whether a value of words describes its name, as in ``SESSION_KEY = "account-session"``."""
     told = {word for word in _words_of_name(name) if len(word) >= _TELLING_WORD}
     return not told.isdisjoint(_words_of_name(value))
 
 
 def _is_of_words(value: bytes, least: int) -> bool:
-    """Whether a value of letters alone is a password where ``least`` will do."""
+    """Check whether a value of letters alone is a password under the requirement ``least``."""
     if is_random_letters(value):
         return least != TOLD
     by_env = least == WORDS and not value.isupper()
@@ -565,13 +565,13 @@ def _is_of_words(value: bytes, least: int) -> bool:
 
 
 def secure_string_spans(raw: bytes, place: int) -> Generator[Span, None, None]:
-    """What PowerShell's ``ConvertTo-SecureString`` makes of plain text."""
+    """Plain text passed to PowerShell's ``ConvertTo-SecureString``."""
     if found := _SECURE_STRING.match(raw, place) or _SET_AS_SECURE.match(raw, place):
         yield from password_spans(found, sure=True)
 
 
 def is_secret_field(name: bytes, value: bytes) -> bool:
-    """Whether ``value`` in a field called ``name`` is a secret."""
+    """Check whether ``value`` in a field called ``name`` is a secret."""
     what = meaning_of_name(name)
     what = KEY if what == LOGIN and not is_basic(value) else what
     return (
@@ -580,7 +580,7 @@ def is_secret_field(name: bytes, value: bytes) -> bool:
 
 
 def is_said_password(value: bytes) -> bool:
-    """Whether a value in a sentence is a password: with a digit, and neither a name nor a standard."""
+    """Check whether a value in a sentence is a password: it has a digit and is neither a name nor a standard."""
     value = value.rstrip(b".:!?")
     if _DIGIT.search(value) is None or _TECHNICAL.match(value) or NAMED.fullmatch(value):
         return False
@@ -588,9 +588,9 @@ def is_said_password(value: bytes) -> bool:
 
 
 def password_spans(found: re.Match[bytes], *, sure: bool = False) -> Iterator[Span]:
-    """The value of a match, if it is a password; what has spaces is a sentence about passwords.
+    """Yield the value of a match if it is a password; a value with spaces is a sentence about passwords.
 
-    ``sure``: nothing else stands in that place, so that words alone are one, too.
+    ``sure``: nothing else occurs at that position, so plain words count as well.
     """
     start, value = value_of_match(found)
     chosen = (is_password(value) and not _STANDARD.search(value)) or is_random_letters(value)
@@ -599,7 +599,7 @@ def password_spans(found: re.Match[bytes], *, sure: bool = False) -> Iterator[Sp
 
 
 def value_of_match(found: re.Match[bytes]) -> tuple[int, bytes]:
-    """Where the value of a match begins, and the value."""
+    """Return the start of a match's value, and the value."""
     groups = found.re.groupindex
     if "quoted" in groups and found["quoted"]:
         return found.start("quoted"), found["quoted"]

@@ -1,4 +1,4 @@
-"""Passwords among the arguments of programs: ``mysql -p``, ``docker login -p``, ``curl -u``, ``net use``."""
+"""Passwords in the arguments of programs: ``mysql -p``, ``docker login -p``, ``curl -u``, ``net use``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from resume_hooks.redaction.ways import VALUE, any_except
 
 
 class Option(NamedTuple):
-    """An ``option`` of some ``programs``, each with what follows its name, and how a password is given by it."""
+    """An ``option`` of some ``programs``, with the text after their names and the notation of the password."""
 
     option: bytes
     programs: tuple[bytes, ...]
@@ -96,28 +96,28 @@ OPTIONS = [
 ]
 
 _FARTHEST = 300
-"""Bytes before an option in which its program stands."""
+"""Bytes before an option to search for its program."""
 
 _COMMAND_ENDS = (b"\n", b";", b"|", b"&")
 _COMMAND_END = late(rb"[\n;|&]")
 
 
 def argument_spans(raw: bytes, places: Iterable[int], option: bytes) -> Iterator[Span]:
-    """The passwords that an option, which stands at ``places``, gives to programs."""
+    """Yield the passwords that an option at ``places`` passes to programs."""
     for place, row in _places_of_option(raw, places, option):
         if found := row.argument.match(raw, place):
             yield from password_spans(found, sure=b" -u" not in row.programs)
 
 
 def may_be_arguments(lower: bytes, places: Iterable[int], option: bytes) -> Iterator[int]:
-    """Those of the places of an option at which it is one of a program that takes passwords."""
+    """Yield an option's positions that belong to a program with passwords."""
     return (place for place, _ in _places_of_option(lower, places, option))
 
 
 def _places_of_option(
     raw: bytes, places: Iterable[int], option: bytes
 ) -> Iterator[tuple[int, Option]]:
-    """The places of an option behind one of its programs in the same command, and which of the options it is there."""
+    """Yield an option's positions after one of its programs in the same command, with the matching option."""
     rows = [row for row in OPTIONS if row.option == option]
     called: list[tuple[Option, list[int]]] = []
     end = 0
@@ -140,7 +140,7 @@ def _places_of_option(
 
 
 def _ends_of_programs(raw: bytes, row: Option, begin: int, end: int) -> list[int]:
-    """Where in a command the names of an option's programs end, in order."""
+    """Return the ends of the names of an option's programs in a command, in order."""
     places = sorted(
         place for program in row.programs for place in _ends_of_word(raw, program, begin, end)
     )
@@ -148,7 +148,7 @@ def _ends_of_programs(raw: bytes, row: Option, begin: int, end: int) -> list[int
 
 
 def _ends_of_word(raw: bytes, word: bytes, begin: int, end: int) -> Iterator[int]:
-    """Where a word ends in a stretch, each time."""
+    """Yield the end of each occurrence of a word in a range."""
     place = raw.find(word, begin, end)
     while place >= 0:
         yield place + len(word)
@@ -162,14 +162,14 @@ NAMED = [
     late(rb"(?<=ht)passwd(?:[ \t]+-\w{1,8}){1,4}[ \t]+[^\s-]\S{0,100}[ \t]+\S{1,60}[ \t]+" + VALUE),
     late(rb"secrets set[ \t]+\w{1,60}=" + VALUE),
 ]
-"""The same for commands that have a word for a secret in their own names, from that word on."""
+"""The same for commands with a word for a secret in their names, from that word."""
 
 _READS = rb"(?<=ch)passwd|passwd --stdin|password-stdin|passphrase-fd|secret put"
 _READER = late(_READS)
-"""What reads a password from its input, from its word for one on."""
+"""A program that reads a password from its input, from its word for the password."""
 
 _CALLED = late(_READS + rb"|(?<=wpa_)passphrase|(?<=ht)passwd|(?<=ldap)passwd|secrets set")
-"""Any of both."""
+"""Either of the two."""
 
 _PIPED = late(
     rb"(?:echo|printf)[ \t]+(?:-\w{1,3}[ \t]+|[\"']%s(?:\\n)?[\"'][ \t]+){0,3}"
@@ -182,14 +182,14 @@ _HERE = late(rb"[^|\n<]{1,60}<<<[ \t]*" + VALUE)
 
 
 def is_command(lower: bytes, place: int) -> object:
-    """Whether a word for a secret, at ``place``, is a part of a command's name."""
+    """Check whether a word for a secret at ``place`` is part of a command's name."""
     return _CALLED.match(lower, place)
 
 
 def named_command_spans(raw: bytes, place: int) -> Generator[Span, None, None]:
-    """The password of a command that has a word for a secret, at ``place``, in its name.
+    """Yield the password of a command whose name has a word for a secret at ``place``.
 
-    At most one.
+    There is at most one.
     """
     if not _CALLED.match(raw, place):
         return
@@ -200,9 +200,9 @@ def named_command_spans(raw: bytes, place: int) -> Generator[Span, None, None]:
 
 
 def piped_spans(raw: bytes, place: int) -> Generator[Span, None, None]:
-    """What is given to the reader of a password at ``place``, by a pipe or behind it.
+    """Yield the input of the password reader at ``place``, from a pipe or after it.
 
-    At most one.
+    There is at most one.
     """
     if found := _PIPED.search(raw, max(0, place - _FARTHEST), place) or _HERE.match(raw, place):
         yield from password_spans(found, sure=True)

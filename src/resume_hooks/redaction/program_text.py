@@ -1,4 +1,4 @@
-"""Values that the text around them shows to be text of a program: variables, methods, types, states."""
+"""Values that their context shows to be code: variables, methods, types, states."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ NAMED = late(
 
 _DECLARED = late(rb"[ \t]{0,4}[=:,)]")
 _INDENT = 28
-"""Bytes before a name in which a program says that it declares it."""
+"""Bytes before a name to search for a keyword of its declaration."""
 
 _NEAR = 4_000
-"""Bytes around a value in which the same word tells what it is."""
+"""Bytes around a value to search for the same word."""
 
 _MOST_PLACES = 8
-"""Places of the same word that are looked at."""
+"""The most positions of the same word to examine."""
 
 _WORD = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
 _OF_WORDS = frozenset(bytes([sign]) for sign in _WORD)
@@ -30,10 +30,10 @@ _LONGEST_NAME = 64
 _OPENS_VALUE = b" \t\"'"
 
 _DECLARED_BEFORE = late(rb"(?:\A|[\n(,;]|\b(?:let|var|val|const|local|my))[ \t]{0,20}\$?\Z")
-"""What stands before a name that a program declares: a line's beginning, or other parameters."""
+"""The text before a declared name: the beginning of a line, or other parameters."""
 
 _MANY_NAMES = 4
-"""Other names that one word is set to; a password may be that of a user, a host and a database."""
+"""The number of other names with the same value; a password may belong to a user, a host and a database."""
 
 _BLANK = frozenset([b" ", b"\t"])
 _QUOTE_SIGNS = frozenset([b'"', b"'"])
@@ -46,7 +46,7 @@ _CONSTANT_END = late(rb"_[A-Z]{3,}\Z")
 
 
 def is_variable(raw: bytes, found: re.Match[bytes]) -> bool:
-    """Whether a value without quotes is what a program calls something: ``password=db_pass2)``."""
+    """Check whether an unquoted value is a name in a program: ``password=db_pass2)``."""
     value = found["bare"]
     if found[0][:1] in _BLANK and _METHOD.fullmatch(value):
         return True
@@ -61,7 +61,7 @@ def is_variable(raw: bytes, found: re.Match[bytes]) -> bool:
 
 
 def _is_set_elsewhere(raw: bytes, place: int, value: bytes) -> bool:
-    """Whether the same word stands on the left side of an assignment before, or is a parameter."""
+    """Check whether the same word is assigned to earlier, or is a parameter."""
     for at in _places_near(raw, place, value, max(0, place - _NEAR), place):
         if _DECLARED.match(raw, at + len(value)) and _DECLARED_BEFORE.search(
             raw, max(0, at - _INDENT), at
@@ -71,7 +71,7 @@ def _is_set_elsewhere(raw: bytes, place: int, value: bytes) -> bool:
 
 
 def is_kind_of_many(raw: bytes, place: int, value: bytes) -> bool:
-    """Whether a word is set to many other names nearby, too, as a type or a state is."""
+    """Check whether a word is also the value of many other names nearby, like a type or a state."""
     if not value.isalpha():
         return False
     names: set[bytes] = set()
@@ -84,7 +84,7 @@ def is_kind_of_many(raw: bytes, place: int, value: bytes) -> bool:
 
 
 def _places_near(raw: bytes, place: int, value: bytes, start: int, end: int) -> Iterator[int]:
-    """Where a value stands as a whole word between ``start`` and ``end``, not at ``place``; not too often."""
+    """Yield some positions of a value as a whole word between ``start`` and ``end``, without ``place``."""
     at = start - 1
     for _ in range(_MOST_PLACES):
         at = raw.find(value, at + 1, end)

@@ -1,4 +1,4 @@
-"""Where secrets stand in bytes, and how those that overlap become one."""
+"""The positions of secrets in bytes, and the merging of overlapping ones."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 SHAPE, ASSIGNED, GENERIC = 1, 2, 3
-"""How sure a kind is: by its own shape, by a vendor's name before it, by a word such as ``password``."""
+"""The reliability of a kind: from the secret's own shape, a vendor's name before it, or a word such as ``password``."""
 
 
 class Span(NamedTuple):
-    """A secret at ``start`` up to ``end``.
+    """A secret from ``start`` to ``end``.
 
-    Of two that overlap the lower ``rank`` gives the kind.
+    If two overlap, the lower ``rank`` determines the kind.
     """
 
     kind: str
@@ -22,7 +22,7 @@ class Span(NamedTuple):
 
 
 def merge_spans(spans: Iterable[Span]) -> list[Span]:
-    """The spans in order, those that overlap as one that covers both."""
+    """Return the spans in order, with overlapping ones merged."""
     done: list[Span] = []
     for span in sorted(spans, key=lambda span: (span.start, -span.end)):
         if done and span.start < done[-1].end:

@@ -1,7 +1,7 @@
-"""Words that stand before a secret of any length, and who looks at what is behind them.
+"""Words that precede secrets of any length, and the functions that examine the text after them.
 
-Each word has a loose expression for the first pass, which sees bytes with escapes of any depth, and
-a function that says which secrets there are where the word stands in a text.
+Each word has a loose expression for the first pass, which scans bytes with escapes of any depth,
+and a function that returns the secrets at the word's positions in a text.
 """
 
 from __future__ import annotations
@@ -55,25 +55,25 @@ from resume_hooks.redaction.spans import Span
 from resume_hooks.redaction.ways import PAIRED
 
 _NESTED = 2
-"""Words that are looked behind within what was looked at behind another.
+"""The most words to examine inside the text that another word already covers.
 
-More stand there only to take time.
+More of them occur only in texts made to take time.
 """
 
 
 _Look = Callable[[bytes, int], Generator[Span, None, int | None]]
-"""Finds what is behind a word at a place, and may return where what it looked at ends."""
+"""A function that finds the text after a word at a position, and may return the end of the examined text."""
 
 
 class _Word(NamedTuple):
-    """What a word calls for: at which of its places in raw lower-case bytes it may tell a secret, and what it tells."""
+    """A word's handlers: the positions in raw lower-case bytes that may have a secret, and the secrets there."""
 
     may_tell: Callable[[bytes, Iterable[int]], Iterator[int]]
     spans: Callable[[bytes, Iterable[int]], Iterator[Span]]
 
 
 def _word_alone(may_tell: Callable[[bytes, int], object], look: _Look) -> _Word:
-    """A word that is looked at by itself; ``look`` may return where what it looked at ends."""
+    """A handler for a word by itself; ``look`` may return the end of the examined text."""
 
     def telling_places(lower: bytes, places: Iterable[int]) -> Iterator[int]:
         return (place for place in places if may_tell(lower, place))
@@ -96,18 +96,18 @@ _GIVEN = late(
     rb"|[ \t][^\n:=]{0,60}(?:\b(?:is|was|to)\b|:)[: \t]"
     rb"|[\\\"'`,]{0,20}(?:[\s\"'`-]|\\+[nrt]|\d{1,6}(?:\xe2\x86\x92|\\+u2192)){1,60}" + PAIRED
 )
-"""What stands between a name and its value, with escapes of any depth."""
+"""The text between a name and its value, with escapes of any depth."""
 
 _TOLD = late(rb"(?:define|set|env)[^\n]{0,40}\Z")
-"""A command that sets what is named next."""
+"""A command that sets the following name."""
 
 
 _APART = frozenset([b"-", b",", b"|", b"\t", b";"])
-"""What stands before an option, or a name at the head of a column."""
+"""The text before an option, or before a name in a column's header."""
 
 
 def _may_be_set(lower: bytes, place: int) -> bool:
-    """Whether a name may tell a secret: by a sign, as an option, in a command, after a login in netrc."""
+    """Check whether a name may precede a secret: by a sign, as an option, in a command, after a login in netrc."""
     start, end, what = name_at(lower, place)
     if what == NONE or lower.startswith(b"secret removed: ", start):
         return bool(is_command(lower, place))
@@ -138,11 +138,11 @@ def _may_be_given(lower: bytes, place: int) -> object:
 
 
 _CLOSE = 24
-"""Bytes behind a name in which what is set to it begins."""
+"""Bytes after a name to search for the start of its value."""
 
 
 def _spans_by_names(raw: bytes, places: Iterable[int]) -> Iterator[Span]:
-    """What the names tell that have a word at ``places``: set to them, in their column, given to a command."""
+    """Yield the secrets for names with a word at ``places``: assigned, in a column, or passed to a command."""
     behind = nested = end = 0
     for place in places:
         yield from named_command_spans(raw, place)
@@ -170,7 +170,7 @@ _PASS = _Word(_places_that_set, _spans_by_names)
 
 
 def _word_at_end(word: bytes, endings: bytes = b"") -> _Word:
-    """A word of names that tells nothing where other letters than ``endings`` end the name: ``keyboard``."""
+    """A word that counts only if the name ends with it or with ``endings``; ``keyboard`` does not count for ``key``."""
     other = late(re.escape(word) + rb"(?!(?:" + endings + rb")(?![a-z]))[a-z]+(?![\w-])")
 
     def telling_places(lower: bytes, places: Iterable[int]) -> Iterator[int]:
@@ -219,11 +219,11 @@ WORDS: dict[bytes, _Word] = {
         password_hash_spans,
     ),
 }
-"""What may stand before a secret of any length, lower-case."""
+"""The lower-case words that may precede a secret of any length."""
 
 
 def word_spans(raw: bytes, lower: bytes) -> Iterator[Span]:
-    """Every secret that a word tells; ``lower`` is ``raw`` in lower case."""
+    """Yield every secret found through a word; ``lower`` is ``raw`` in lower case."""
     for word, places in _places_by_word(lower):
         if word.spans is _spans_by_names:
             yield from word.spans(raw, places)
@@ -232,18 +232,18 @@ def word_spans(raw: bytes, lower: bytes) -> Iterator[Span]:
 
 
 def word_suspects(lower: bytes) -> Iterator[int]:
-    """The places in lower-case bytes, with escapes of any depth, at which a word may tell a secret."""
+    """Yield the positions in lower-case bytes, with escapes of any depth, of words that may precede a secret."""
     for word, places in _places_by_word(lower):
         yield from word.may_tell(lower, places)
 
 
 _Finder = Callable[[bytes], Iterable[tuple[int, int]]]
-"""Finds every word in lower-case bytes, also one within another: its number in ``WORDS``, and its place."""
+"""A function that finds every word in lower-case bytes, even inside another: its index in ``WORDS``, its position."""
 
 
 @cache
 def _word_finder() -> _Finder:
-    """The fastest way there is: 2 ms a megabyte where ahocorasick-rs is installed, 15 by an expression."""
+    """Return the fastest available search: 2 ms per megabyte with ahocorasick-rs, 15 with an expression."""
     try:
         from ahocorasick_rs import BytesAhoCorasick
     except ImportError:  # it has no wheel for Alpine
@@ -255,11 +255,11 @@ def _word_finder() -> _Finder:
 
 
 _RAREST = b"k$<]>@wpcugf:-l"
-"""Signs of which each word has one, the ones that texts have fewest of first."""
+"""Characters of which each word has at least one, the rarest in texts first."""
 
 
 def word_finder_by_expression() -> _Finder:
-    """The same by the standard library: a search for each word's rarest sign alone passes over nine bytes in ten."""
+    """Search with the standard library: looking for each word's rarest character alone skips nine bytes in ten."""
     around: dict[bytes, list[tuple[int, bytes]]] = {}
     for number, word in enumerate(WORDS):
         sign = _RAREST[min(_RAREST.index(each) for each in word if each in _RAREST)]
@@ -272,7 +272,7 @@ def word_finder_by_expression() -> _Finder:
 
     def find(lower: bytes) -> Iterator[tuple[int, int]]:
         match = search(lower)
-        while match:  # from the next byte on: words may stand in one another
+        while match:  # continue at the next byte, because words may overlap
             place = match.start()
             for number, word, before in by_pair.get(lower[place : place + 2], no_words):
                 start = place - before
@@ -286,7 +286,7 @@ def word_finder_by_expression() -> _Finder:
 def _words_by_pair(
     around: dict[bytes, list[tuple[int, bytes]]],
 ) -> dict[bytes, list[tuple[int, bytes, int]]]:
-    """The words that may stand around a sign and the byte behind it, each with its bytes before the sign."""
+    """Return the candidate words for a character and the byte after it, each with its bytes before the character."""
     by_pair: dict[bytes, list[tuple[int, bytes, int]]] = {}
     for sign, words in around.items():
         for number, word in words:
@@ -302,7 +302,7 @@ def _words_by_pair(
 
 
 def _expression_around_sign(sign: bytes, words: list[tuple[int, bytes]]) -> bytes:
-    """An expression for a sign with one of some words around it, of which it looks at what is behind the sign first."""
+    """Return an expression for a character inside one of some words, which tests the text after the character first."""
     by_tail: dict[bytes, list[bytes]] = {}
     for _, word in words:
         by_tail.setdefault(word.partition(sign)[2], []).append(b"(?<=%b)" % re.escape(word))
@@ -312,7 +312,7 @@ def _expression_around_sign(sign: bytes, words: list[tuple[int, bytes]]) -> byte
 
 
 def _places_by_word(lower: bytes) -> Iterator[tuple[_Word, list[int]]]:
-    """The words in lower-case bytes in the order of ``WORDS``, each with its places in order."""
+    """Return the words that occur in lower-case bytes, in the order of ``WORDS``, each with its positions in order."""
     places: dict[int, list[int]] = {}
     for number, place in _word_finder()(lower):
         places.setdefault(number, []).append(place)

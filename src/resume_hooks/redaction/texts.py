@@ -1,4 +1,4 @@
-"""Secrets in a text, and the text without them: the rules look at its long runs and at its telling words."""
+"""Find and remove secrets in a text, by its long runs and by words that precede secrets."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ from resume_hooks.redaction.unescape import (
 )
 
 _SHORTEST = 9
-"""Bytes of the shortest text that holds a secret: a password of three characters in an address."""
+"""The size in bytes of the shortest text with a secret: a password of three characters in an address."""
 
 _PLACEHOLDER = late(r"\[secret removed: [\w-]{1,60}\]")
 TRIES = 4
-"""Times that a text is looked at again after secrets were taken out of it, until none is left."""
+"""The most passes over a text that removes secrets until none remains."""
 
 Content = TypeVar("Content", str, bytes)
 
 
 def suspect_places(raw: bytes) -> Iterator[int]:
-    """The places in raw bytes of any kind at or shortly after which a secret may stand, in no order.
+    """Yield the positions in raw bytes, in no order, at or shortly after which a secret may be.
 
-    This is the first pass, fast, and letting no secret by. Escapes of any depth stand in these
-    bytes, so what parts a name from its value may hold backslashes, and what is looked for is
-    looser than a rule.
+    This is the first pass: it is fast and misses no secret. The bytes may have escapes of any
+    depth, so backslashes may separate a name from its value, and the expressions are looser than
+    the rules.
     """
     lower = raw.lower()
     coloured = raw.find(b"\x1b")
@@ -60,11 +60,11 @@ def suspect_places(raw: bytes) -> Iterator[int]:
 
 
 def spans_in_bytes(raw: bytes, *, in_json: bool = False) -> list[Span]:
-    """Every secret in UTF-8 text, through each layer of its escapes, in places of ``raw``.
+    """Return every secret in UTF-8 text, in each layer of its escapes, with positions in ``raw``.
 
-    None over another.
+    The secrets do not overlap.
 
-    ``in_json``: the text is the one that a string of JSON says, of which ``raw`` are the bytes.
+    ``in_json``: ``raw`` is the encoded content of a JSON string.
     """
     if len(raw) < _SHORTEST:
         return []
@@ -81,7 +81,7 @@ def spans_in_bytes(raw: bytes, *, in_json: bool = False) -> list[Span]:
 
 
 def _spans_as_shown(raw: bytes) -> Iterator[Span]:
-    """Every secret in ``raw``, whatever a terminal's control sequences stand before, behind or inside it."""
+    """Return every secret in ``raw``, ignoring a terminal's control sequences before, after or inside it."""
     yield from _spans_as_written(blank_controls(raw))
     view = view_as_shown(raw)
     if view:
@@ -92,9 +92,9 @@ def _spans_as_shown(raw: bytes) -> Iterator[Span]:
 
 
 def _spans_as_written(raw: bytes) -> Iterator[Span]:
-    """Every secret that a rule finds in ``raw`` as it stands, in no order.
+    """Yield every match of a rule in unmodified ``raw``, in no order.
 
-    One may stand in another.
+    Matches may overlap.
     """
     lower = raw.lower()
     runs = promising_runs(raw)
@@ -111,7 +111,7 @@ def _spans_as_written(raw: bytes) -> Iterator[Span]:
 
 
 class Secret(NamedTuple):
-    """A secret of a ``kind``, such as ``github-pat``, in a text from ``start`` up to ``end`` (characters, or bytes)."""
+    """A secret of a ``kind``, such as ``github-pat``, from ``start`` to ``end`` in a text (characters or bytes)."""
 
     kind: str
     start: int
@@ -119,16 +119,16 @@ class Secret(NamedTuple):
 
 
 def find_secrets(text: str) -> list[Secret]:
-    """Every secret in ``text``, in order, none over another.
+    """Return every secret in ``text``, in order and without overlaps.
 
-    Escapes of JSON inside it are looked through.
+    JSON escapes in the text are decoded for the search.
     """
     raw = text.encode("utf-8", "surrogatepass")
     return secrets_in_characters(raw, text, spans_in_bytes(raw))
 
 
 def secrets_in_characters(raw: bytes, text: str, spans: list[Span]) -> list[Secret]:
-    """Spans of ``raw``, which stand in order, as secrets in ``text``, of which those are the bytes."""
+    """Convert ordered spans of ``raw`` to secrets in ``text``, whose bytes ``raw`` are."""
     if not spans or len(raw) == len(text):
         return [Secret(span.kind, span.start, span.end) for span in spans]
     edges: set[int] = set()
@@ -144,9 +144,9 @@ def secrets_in_characters(raw: bytes, text: str, spans: list[Span]) -> list[Secr
 
 
 def redact(text: str) -> tuple[str, list[Secret]]:
-    """``text`` with each secret replaced by ``[secret removed: <kind>]``, and the secrets, placed as in ``text``.
+    """Replace each secret in ``text`` by ``[secret removed: <kind>]``; also return the secrets, placed as in ``text``.
 
-    Nothing is found in what is returned; a text without secrets is returned as it is.
+    The result contains no further secret; a text without secrets is returned unchanged.
     """
     return remove_until_clean(text, find_secrets, text_without)
 
@@ -156,9 +156,9 @@ def remove_until_clean(
     search: Callable[[Content], list[Secret]],
     without: Callable[[Content, list[Secret]], Content],
 ) -> tuple[Content, list[Secret]]:
-    """Take secrets out until a search finds none: one may stand behind another.
+    """Remove secrets until a search finds none, because one may hide another.
 
-    The first search's secrets, too.
+    Also return the secrets of the first search.
     """
     found = first = search(content)
     for _ in range(TRIES):
@@ -170,7 +170,7 @@ def remove_until_clean(
 
 
 def text_without(text: str, secrets: list[Secret]) -> str:
-    """``text`` with placeholders where the secrets stand."""
+    """Replace the secrets in ``text`` by placeholders."""
     parts, place = [], 0
     for secret in secrets:
         parts += [text[place : secret.start], placeholder_of_secret(secret.kind)]
@@ -179,10 +179,10 @@ def text_without(text: str, secrets: list[Secret]) -> str:
 
 
 def placeholder_of_secret(kind: str) -> str:
-    """The words that stand where a secret of a kind was."""
+    """Return the placeholder for a secret of a kind."""
     return f"[secret removed: {kind}]"
 
 
 def count_placeholders(texts: Iterable[str]) -> int:
-    """How many placeholders of secrets stand in texts."""
+    """Return the number of placeholders for secrets in texts."""
     return sum(len(_PLACEHOLDER.findall(text)) for text in texts)

@@ -1,8 +1,7 @@
-"""Bytes with their escapes resolved, and the way back: which bytes of the original a stretch of them came from.
+"""Bytes with their escapes decoded, and the mapping of their positions to the original bytes.
 
-Tool inputs are JSON inside strings of JSON, and a line of a transcript is one more layer around
-them; each layer is one view of the same bytes. The way back is worked out where something was
-found, which is rare.
+Tool inputs are JSON inside JSON strings, and a transcript line adds another layer; each layer is a
+view of the same bytes. Positions are mapped only for matches, which are rare.
 """
 
 from __future__ import annotations
@@ -15,30 +14,30 @@ from functools import lru_cache
 from resume_hooks.redaction.lazy_patterns import late
 
 DEEPEST = 4
-"""Layers of escapes that are looked through."""
+"""The most layers of escapes to decode."""
 
 _SIMPLE = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"b": b"\b", b"f": b"\f", b'"': b'"', b"/": b"/"}
 _PAIR = rb"u(?:[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|[0-9a-fA-F]{4})"
-"""A character by its code; one beyond the first 65,536 has two, and no half of it goes without the other."""
+"""A character by its code; characters beyond the first 65,536 have two codes that must stay together."""
 
 _ESCAPE = late(rb"\\(?:" + _PAIR + rb"|[ntrbf\"/\\])")
 
 _BACKSLASH = 92
 _SLASHES = 64
 _LONGEST = 12
-"""Bytes of the longest escape."""
+"""The size in bytes of the longest escape."""
 
 ESCAPED = late(
     rb"\\u(?:00(?:[2-7]|1b|0[0-8ef]|1[0-9ac-f]|[89][0-9a-f]|ad)|034f|061c|11(?:5f|60)|17b[45]|180[b-f]|"
     rb"20(?:0[b-f]|2[a-e]|6)|2800|3164|f(?:e(?:ff|0)|fa0|ff)|d8(?:2f|34)|db40)"
 )
-"""A character that any text may hold, a terminal's control sequence, or what nobody sees, written by its code."""
+"""An ordinary character, a terminal's control sequence or an invisible character, written by its code."""
 
 _CODE = rb"\x1b(?:\[[0-?]{0,64}[ -/]{0,4}[@-~]|[ -/]{1,4}[0-~]|[78=>DEHMNOZc\\])"
 _CODES = late(_CODE + rb"|\x1b\][0-9]{0,4};?")
 """A terminal's control sequences, such as colours.
 
-Of a link or title only what is around it, since it is text.
+For links and titles only the delimiters match, because the content is text.
 """
 
 _HIDDEN_BY_LEAD = (
@@ -48,21 +47,21 @@ _HIDDEN_BY_LEAD = (
     rb"\xf0(?:\x9b\xb2[\xa0-\xa3]|\x9d\x85[\xb3-\xba])", rb"\xf3\xa0[\x80-\x87][\x80-\xbf]",
 )  # fmt: skip
 _HIDDEN = rb"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]|" + rb"|".join(_HIDDEN_BY_LEAD)
-"""Controls, what joins, parts or reorders letters, variation selectors and tags: characters without a picture."""
+"""Invisible characters: controls, joiners, separators, direction marks, variation selectors and tags."""
 
 _HIDDEN_SIGNS = tuple(late(form) for form in _HIDDEN_BY_LEAD)
-"""Each begins with a byte of its own, by which the search for one is ten times as fast as the search for all."""
+"""The distinct first byte of each, which makes the search ten times as fast as one for all."""
 
 _HIDING = late(rb"(?:" + _HIDDEN + rb")+")
 _CONTROLS = bytes([*range(9), *range(14, 27), *range(28, 32), 127])
 _ASCII = 127
 _SIGNS = frozenset(range(33, 127))
 _UNSEEN = late(rb"\x1b\][^\x07\x1b]{0,4000}(?:\x07|\x1b\\)|" + _CODE + rb"|" + _HIDDEN)
-"""What nobody sees, on a terminal or elsewhere, links and titles as a whole."""
+"""Everything invisible, on a terminal or elsewhere, including whole links and titles."""
 
 
 class View:
-    """``text`` with one layer of escapes resolved; ``original`` places are those of the bytes it was made from."""
+    """``text`` with one layer of escapes decoded; ``original`` positions refer to the source bytes."""
 
     def __init__(self, raw: bytes, escapes: re.Pattern[bytes] = _ESCAPE) -> None:
         self._starts: list[int] = []
@@ -85,14 +84,14 @@ class View:
         self.text = b"".join(parts)
 
     def origin(self, start: int, end: int) -> tuple[int, int]:
-        """The stretch of the original that ``start`` up to ``end`` came from.
+        """Map the range from ``start`` to ``end`` to the original bytes.
 
         An escape counts as a whole.
         """
         return self._place(start)[0], self._place(max(start, end - 1))[1]
 
     def _place(self, place: int) -> tuple[int, int]:
-        """Where the byte at ``place`` began and ended in the original."""
+        """Return the start and end of the byte at ``place`` in the original."""
         number = bisect_right(self._starts, place) - 1
         if number >= 0:
             stop, origin, end = self._escapes[number]
@@ -105,12 +104,12 @@ class View:
 
 
 class Views:
-    """Every view of some bytes, itself first.
+    """All views of some bytes, beginning with the bytes themselves.
 
-    The last one has no escapes left, or is the deepest that is looked at.
+    The last view has no escapes left, or the maximum depth.
 
-    ``in_json``: the bytes are those of a string of JSON, which is not what they say where they hold
-    escapes.
+    ``in_json``: the bytes are the encoded content of a JSON string, which differs from its value if
+    it has escapes.
     """
 
     def __init__(self, raw: bytes, *, in_json: bool = False) -> None:
@@ -119,7 +118,7 @@ class Views:
         self._in_json = in_json
 
     def __iter__(self) -> Iterator[tuple[int, bytes]]:
-        """The views by depth; each is made when it is asked for."""
+        """Yield the views by depth; each is created on demand."""
         for depth in range(DEEPEST + 1):
             deeper = resolve_layer(self._texts[depth])
             if depth or deeper is None or not self._in_json:
@@ -129,7 +128,7 @@ class Views:
             self._texts.append(deeper)
 
     def places_in_bytes(self, depth: int, start: int, end: int) -> tuple[int, int]:
-        """A stretch of the view at ``depth`` in places of the bytes themselves."""
+        """Map a range in the view at ``depth`` to positions in the bytes themselves."""
         for layer in range(depth - 1, -1, -1):
             if layer not in self._layers:
                 self._layers[layer] = View(self._texts[layer])
@@ -138,12 +137,12 @@ class Views:
 
 
 def stretch_of_whole_escapes(raw: bytes, start: int, end: int) -> tuple[int, int]:
-    """A stretch without the half of an escape that it begins with, which is of what stands before it, up to a whole."""
+    """Drop a partial escape at the beginning of a range, and extend one at its end to a whole escape."""
     return _end_of_escape(raw, start), _end_of_escape(raw, end)
 
 
 def _end_of_escape(raw: bytes, place: int) -> int:
-    """Where the escape ends that ``place`` stands inside of; the place itself where it is in no escape."""
+    """Return the end of the escape around ``place``, or ``place`` itself if it is not inside an escape."""
     for start in range(place - 1, max(-1, place - _LONGEST), -1):
         if (
             raw[start] == _BACKSLASH
@@ -157,16 +156,16 @@ def _end_of_escape(raw: bytes, place: int) -> int:
 
 
 def blank_controls(raw: bytes) -> bytes:
-    """``raw`` with spaces where a terminal's control sequences stand, whose last letter would join a word."""
+    """Replace a terminal's control sequences in ``raw`` by spaces, because their last letter would join a word."""
     if b"\x1b" in raw:
         return _CODES.sub(lambda found: b" " * len(found[0]), raw)
     return raw
 
 
 def view_as_shown(raw: bytes) -> View | None:
-    """``raw`` as people see it, where colours or characters without a picture stand in a word.
+    """Return ``raw`` as people see it if colours or invisible characters are inside a word.
 
-    None if none do.
+    Otherwise return None.
     """
     has_codes = b"\x1b" in raw and _UNSEEN.search(raw) is not None
     if has_codes or next(places_of_hidden_signs(raw), None) is not None:
@@ -175,9 +174,9 @@ def view_as_shown(raw: bytes) -> View | None:
 
 
 def places_of_hidden_signs(raw: bytes) -> Iterator[int]:
-    """Where characters without a picture stand in ``raw`` in or before a word.
+    """Yield the positions of invisible characters in ``raw`` inside or before a word.
 
-    An emoji's own are in none.
+    Leave out those that belong to an emoji.
     """
     has_controls = len(raw.translate(None, _CONTROLS)) < len(raw)
     if not has_controls and (raw.isascii() or not any(sign.search(raw) for sign in _HIDDEN_SIGNS)):
@@ -192,9 +191,9 @@ def places_of_hidden_signs(raw: bytes) -> Iterator[int]:
 
 
 def resolve_layer(raw: bytes) -> bytes | None:
-    """``raw`` with one layer of JSON's escapes resolved, as its ``View`` has it.
+    """Decode one layer of JSON escapes in ``raw``, as in a ``View``.
 
-    None if it has none.
+    Return None if there are no escapes.
     """
     if b"\\" not in raw:
         return None

@@ -1,4 +1,4 @@
-"""The ways in which a value is given to the name before it: set, in a field, by a call, as an option, in an element."""
+"""The notations that assign a value to the name before it: assignments, fields, calls, options, elements."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ NOT_A_GRAMMAR_WORD = (
     rb"(?!(?i:a|all|also|an|and|any|are|as|at|be|by|can|for|from|has|if|in|into|is|it|its|must|nor|not|of|on|or"
     rb"|so|than|that|the|then|this|to|using|via|was|when|will|with|without|you|your)(?![\w.@-]))"
 )
-"""The words of a sentence that join others; a user or a host is never called so."""
+"""Conjunctions and similar words of a sentence, which are never the name of a user or a host."""
 
 QUOTED = rb"(?P<quote>\\{0,3}[\"'`])(?P<quoted>[^\"'`\r\n\\]{6,200})(?P=quote)"
 LETTER = rb"[\xc3-\xdf][\x80-\xbf]|\xe1[\xb8-\xbb][\x80-\xbf]"
-"""A letter beyond ASCII, or an accent, whole.
+"""A whole letter or accent beyond ASCII.
 
-A dash, an arrow or a picture does not count: it stands beside a value.
+Dashes, arrows and pictures do not match, because they are not part of a value.
 """
 
 
 def any_except(signs: bytes) -> bytes:
-    """A character of a value: any but white space and these signs of ASCII, or a letter beyond it."""
+    """Return an expression for a value's characters: all but white space and these signs, or non-ASCII letters."""
     return rb"(?:[^\s\x7f-\xff" + re.escape(signs) + rb"]|" + LETTER + rb")"
 
 
 _BARE = rb"(?P<bare>" + any_except(b"\"'`,;<>(){}|\\") + rb"{6,200}+)"
 VALUE = rb"(?:" + QUOTED + rb"|(?:\xe2\x80[\x98-\x9f])?" + _BARE + rb"(?![(]))"
 _STRING = rb"(?:[bBrRuULfF@$]{1,2}(?=[\"'`]))?"
-"""What a language puts before a string's quote."""
+"""The prefixes of strings in programming languages."""
 
 GAP = rb"(?:\s|\d{1,6}\xe2\x86\x92)"
-"""White space, or the number of a line as the client's tools print it."""
+"""White space, or a line number in the output of the client's tools."""
 
 _INDENT = rb"\s{0,6}(?:\d{1,6}\xe2\x86\x92)?[ \t]{1,20}"
 _TYPE = rb"(?::[ \t]{0,3}[&A-Za-z][\w.<>&' ]{0,20}[ \t]{0,10}(?==))?"
@@ -42,18 +42,18 @@ _SIGN = (
     + rb"(?:=>|:=|\?=|={1,3}+|:|<-|->)[ \t]{0,30}(?:[|>][+-]?[ \t]{0,4}\n[ \t]{1,20}|\\\r?\n[ \t]{0,40})?"
 )
 PAIRED = rb"(?:[a-z]{0,12}value|default|content|secretstring|plaintext|body)"
-"""How the field is called that holds the value, where another one before it holds the name."""
+"""The name of the value's field if an earlier field has the name."""
 
 _OPENS = rb"[\w.:$]{0,40}[(\[]"
-"""How a call begins."""
+"""The beginning of a call."""
 
 
 class Way(NamedTuple):
-    """How a value is given to the name before it: what is between them, and what stands before the name.
+    """A notation of a name and its value: the text between them, and the text before the name.
 
-    ``least``: what the value must be to count: ``WORDS`` of any kind, ``PLAIN`` ones in small
-    letters, ``ANY`` three of them, what is ``LIKELY`` one, what is ``TOLD`` from prose by a digit,
-    ``CHANCE``.
+    ``least`` is the requirement for the value: ``WORDS`` of any kind, ``PLAIN`` lower-case words,
+    ``ANY`` three words, a ``LIKELY`` password, one ``TOLD`` from prose by a digit, or ``CHANCE``
+    characters.
     """
 
     signs: bytes
@@ -69,7 +69,7 @@ LINE = (
     rb"[\s\x80-\xff]{0,12}(?:\d{1,6}\xe2\x86\x92)?[ \t\x80-\xff]*"
     rb"(?:\{?[\"']\w{1,20}[\"']: ?)?[\"'`]?[\x80-\xff]{0,12}"
 )
-"""How a line begins, with the number that the client's tools print before it."""
+"""The beginning of a line, possibly with a line number from the client's tools."""
 
 SET = late(_CLOSED + _SIGN + _STRING + VALUE)
 
@@ -77,16 +77,16 @@ ARGUMENTS = (
     rb"\((?:[ \t]{0,4}(?:[\"'][^\"'\r\n]{1,100}[\"']|\$\w{1,40})[ \t]{0,4},){1,2}"
     rb"[ \t]{0,4}(?:\w{1,20}\(|\w{0,9}pass\w{0,6}=)?" + QUOTED
 )
-"""Those of a function that takes a name and a password."""
+"""The arguments of a function that takes a name and a password."""
 
 HEAD = late(LINE + rb"(?:[$#>!] )?(?:[\w.:/*@=-]{1,40}+[ \t]+){0,6}(?:[\w.-]{1,40}+/){0,4}")
 """The words of a line before a name."""
 
 CHANGED = late(rb"[\"']?[ \t]{1,4}->[ \t]{1,4}" + QUOTED)
-"""A new value behind the old one."""
+"""A new value after the old one."""
 
 _ENTITY = rb"(?:&(?:quot|#0?34|#x22);|\\{1,2}x22)"
-"""A quote as a page writes it, or a server's log."""
+"""A quotation mark in a web page's or a server log's notation."""
 
 PAIRS = (
     late(
@@ -102,7 +102,7 @@ PAIRS = (
 
 CHANGED_TO = late(rb"[ \t]{1,4}to[ \t]{1,4}" + VALUE)
 IN_BRACKETS = late(rb"[ \t:=]{1,4}(?P<bare>" + any_except(b"\"'`,;<>(){}|\\") + rb"{6,200})(?=\))")
-"""In a sentence that sets a password, and as the last word in round brackets."""
+"""In a sentence that sets a password, and as the last word in parentheses."""
 
 WAYS = [
     Way(_QUOTES + b" \t=:-<?][", SET, None, LIKELY),
@@ -301,12 +301,12 @@ WAYS = [
         TOLD,
     ),
 ]
-"""The ways, by the first sign behind the name.
+"""The notations, by the first character after the name.
 
-Set; set to a literal within a call; in a field beside the name; as what stands in for it; in a list
-of arguments; by a function; as the string behind a word; by a command that sets variables; as a
-word of a line of settings; by a method; in an element or behind a key of XML; on the next line; by
-a sentence that changes it; in round brackets; netrc; in a sentence.
+In order: assigned; assigned to a literal in a call; in a field beside the name; as a substitute; in
+a list of arguments; by a function; as the string after a word; by a command that sets variables; as
+a word in a settings line; by a method; in an XML element or after its key; on the next line; by a
+sentence that changes it; in parentheses; netrc; in a sentence.
 """
 
 BY_SIGN = {sign: [way for way in WAYS if sign in way.signs] for sign in range(256)}
