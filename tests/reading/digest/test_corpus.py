@@ -56,7 +56,9 @@ def _claimed_of_now(text: str) -> list[str]:
         "git",
         "in ",  # a folder, with the branch that was seen there
         "sub-agents worked",
+        "staged for the next commit",
         "not committed",
+        "not tracked by git",
         "plan mode is on",
         "no git command ran",
         "git status lists besides",
