@@ -23,7 +23,7 @@ from benchmarks.listing import listings
 from benchmarks.recall.peer import ask
 from resume_hooks.paths import Where
 from resume_hooks.search.engine import Searcher, search_index
-from resume_hooks.search.index.connect import forget_index, opened_index, status_of
+from resume_hooks.search.index.connect import forget_index, index_status, opened_index
 from resume_hooks.search.index.database import index_file, open_read_only
 from resume_hooks.search.query import parse_query
 from resume_hooks.search.scope import Scope
@@ -113,7 +113,7 @@ def build(library: Library) -> None:
     run = bench.shell("doctor", "--index", "rebuild", "--json")
     spent = library.median(run)
     peak = memory(library, run)
-    index = status_of(Where(library.env)).size
+    index = index_status(Where(library.env)).size
     what = f"cold index, {FILES:,} files, {size / 1e6:,.0f} MB"
     row(what, spent, f"{size / 1e3 / spent.ms:,.0f} MB/s (250)")
     note(f"{size / 1e3 / spent.cpu_ms:,.0f} MB per second of one core; {load()}")

@@ -18,7 +18,7 @@ from resume_hooks.hooks import confirmations, hook_state
 from resume_hooks.hooks.confirmations import StoredQuestion
 from resume_hooks.maintenance.doctor import problems_in_state
 from resume_hooks.paths import Where, is_private_folder, make_private_folder
-from resume_hooks.search.index.connect import opened_index, status_of
+from resume_hooks.search.index.connect import index_status, opened_index
 from resume_hooks.search.index.database import FILE_NAME
 from resume_hooks.sessions import link_log
 from resume_hooks.sessions.link_log import Link
@@ -92,7 +92,7 @@ def _index(home: ConfigHome) -> None:
     for rebuild in (False, True):
         with opened_index(home.where, rebuild=rebuild) as index:
             assert index.words.records == 6
-    status_of(home.where)
+    index_status(home.where)
 
 
 def _trash(home: ConfigHome) -> None:
@@ -215,7 +215,7 @@ def test_a_database_of_another_program_is_left_as_it_is(config_home: ConfigHome)
     (state_of(config_home) / FILE_NAME).hardlink_to(other)
     _index(config_home)
     assert other.read_bytes() == before
-    assert status_of(config_home.where).state == "ready"
+    assert index_status(config_home.where).state == "ready"
 
 
 def test_links_with_a_second_name_go_on_in_a_copy(config_home: ConfigHome) -> None:

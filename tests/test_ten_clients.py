@@ -9,7 +9,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from resume_hooks.search.index.connect import opened_index, status_of
+from resume_hooks.search.index.connect import index_status, opened_index
 from resume_hooks.sessions.link_log import links_file, read_links
 from tests.builders import ConfigHome, conversation, session_id, write_session
 from tests.needs import REPO
@@ -102,7 +102,7 @@ def _all_is_counted(home: ConfigHome, folder: Path, sources: set[str]) -> None:
         assert index.notes == []
         index.words.check()
         assert index.db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-    assert (status_of(home.where).state, status_of(home.where).behind) == ("ready", 0)
+    assert (index_status(home.where).state, index_status(home.where).behind) == ("ready", 0)
     left = [
         path.name
         for path in (home.config / "resume-hooks").rglob("*")

@@ -29,7 +29,7 @@ from resume_hooks.parts.attribution.answer import Candidates, parse_asked_line
 from resume_hooks.parts.attribution.rule import find_writer
 from resume_hooks.paths import Where
 from resume_hooks.search.index.connect import OpenIndex, opened_index
-from resume_hooks.search.scope import Scope, enter_scope
+from resume_hooks.search.scope import Scope, find_files_in_scope
 from resume_hooks.search.sources import Sources
 from tests.builders import session_id
 from tests.needs import corpus_folder, corpus_sessions
@@ -113,7 +113,7 @@ class Measured:
         if asked is None or asked.lines != lines:
             raise ValueError(path)
         scope = Scope(file=asked.tail, helpers=True)
-        entered = enter_scope(self._index.db, scope, self._where)
+        entered = find_files_in_scope(self._index.db, scope, self._where)
         sources = Sources(self._index, entered.files, self._where)
         edits = list(Candidates(self._index, scope, entered, sources).edits_of_file(asked))
         counts = self.counts[zlib.crc32(file.first.encode()) % 2, kind]

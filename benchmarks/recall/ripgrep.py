@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from benchmarks.recall.questions import Home, Place, corpus_file
 from benchmarks.recall.searcher import Answer, milliseconds_since
-from resume_hooks.search.query import COMMON
+from resume_hooks.search.query import COMMON_WORDS
 
 SHORT = 3
 """Letters up to which a word is looked for as a whole only; as a part it would be in every line."""
@@ -80,7 +80,7 @@ class Ripgrep:
 def content_words(text: str) -> list[str]:
     """The words of a question but for those that every question has."""
     words = dict.fromkeys(word.casefold() for word in _WORD.findall(text))
-    return [word for word in words if word not in COMMON] or list(words)
+    return [word for word in words if word not in COMMON_WORDS] or list(words)
 
 
 @functools.cache

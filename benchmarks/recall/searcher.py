@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 from benchmarks.recall.questions import Home, Place, corpus_names
 from resume_hooks.paths import Where
 from resume_hooks.search.engine import search_index
-from resume_hooks.search.index.unread import RawWords, ranks
+from resume_hooks.search.index.unread import RawWords, rank_files
 from resume_hooks.search.query import parse_query
 from resume_hooks.search.result import SearchResult
 from resume_hooks.search.scope import Scope
@@ -89,7 +89,7 @@ class Unindexed:
         begun = time.perf_counter()
         words = RawWords([term.forms for text in wordings for term in parse_query([text]).terms])
         looked = {name: words.words_of_file(str(corpus_folder() / name)) for name in corpus_names()}
-        worth = ranks({name: found for name, found in looked.items() if found})
+        worth = rank_files({name: found for name, found in looked.items() if found})
         best = sorted(worth, key=lambda name: -worth[name])[:most]
         return Answer([Place(name, 0) for name in best], milliseconds_since(begun))
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.search.hits import strength
+from resume_hooks.search.hits import strength_of_confidence
 from tests.builders import (
     CWD,
     SESSION,
@@ -117,7 +117,7 @@ def test_every_documented_field(document: Document, home: ConfigHome) -> None:
     assert data["how"] == "no match for quux"
     hit = data["hits"][0]
     assert (hit["words"], hit["missing"]) == (["timeouts", "redis"], ["quux"])
-    assert (hit["strength"], hit["found_by"]) == (strength(hit["confidence"]), [])
+    assert (hit["strength"], hit["found_by"]) == (strength_of_confidence(hit["confidence"]), [])
     assert hit["reference"] == f"{hit['session_id']}:{0 if hit['role'] == 'prompt' else 1}"
     assert hit["commands"] == {
         "read": f"resume-hooks read {hit['reference']}",

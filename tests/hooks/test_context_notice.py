@@ -212,7 +212,7 @@ def test_all_count_in_the_window_that_the_client_told_last(
         write_session(config_home.project(), SESSION, full(shown))
         card = " ".join(answer_module("full", {**event, "window": window})["card"]["lines"])
         line = ask(full(shown))
-        (row,) = SessionLister("/", Where()).along([session_file(path)], None)
+        (row,) = SessionLister("/", Where()).rows_of_files([session_file(path)], None)
         session = Session.of(session_file(path), Where())
         pieces = Pieces()
         transcript = scan(path, observers=[pieces])
@@ -227,7 +227,7 @@ def test_all_count_in_the_window_that_the_client_told_last(
     assert figures(900_000, 1_000_000) == [["92"], ["92"], 92, 92, 1_000_000]
     (row,) = SessionLister(
         "/", Where({**os.environ, "RESUME_HOOKS_CONTEXT_WINDOW": "520000"})
-    ).along([session_file(path)], None)
+    ).rows_of_files([session_file(path)], None)
     assert row.percent == 180
     answer_module("lineage", {**event, "session_id": session_id(9), "window": 200_000})
     answer_module("lineage", {**event, "window": -1})

@@ -14,7 +14,7 @@ import pytest
 from resume_hooks.clock import DAY, HOUR
 from resume_hooks.hooks import background, hook_state
 from resume_hooks.search.engine import search_index
-from resume_hooks.search.index.connect import status_of
+from resume_hooks.search.index.connect import index_status
 from resume_hooks.search.index.database import index_file
 from resume_hooks.search.result import SearchResult
 from resume_hooks.search.scope import Scope
@@ -49,12 +49,12 @@ def test_what_a_search_did_not_get_to(
     first = searched(config_home)
     assert len(first.hits) < 5
     assert any("Not indexed yet" in note for note in first.notes)
-    assert status_of(config_home.where).behind
+    assert index_status(config_home.where).behind
     begun = int(time.time())
     background.update_index()
     done = searched(config_home)
     assert (len(done.hits), done.notes) == (5, [])
-    assert not status_of(config_home.where).behind
+    assert not index_status(config_home.where).behind
     made = stamp()["made"]
     assert isinstance(made, int)
     assert begun <= made <= time.time()
@@ -74,7 +74,7 @@ def test_another_command_is_at_it(config_home: ConfigHome) -> None:
         background.update_index()
         assert time.monotonic() - begun < 5
     assert stamp() == {}
-    assert status_of(config_home.where).behind == 1
+    assert index_status(config_home.where).behind == 1
 
 
 def test_a_client_that_left_ends_it(
@@ -85,10 +85,10 @@ def test_a_client_that_left_ends_it(
         talk(config_home, number, f"tune the linter, {number}")
     monkeypatch.setenv("CLAUDE_PID", str(2**22 + 1))
     background.update_index()
-    assert (stamp(), status_of(config_home.where).behind) == ({}, 4)
+    assert (stamp(), index_status(config_home.where).behind) == ({}, 4)
     monkeypatch.setenv("CLAUDE_PID", str(os.getpid()))
     background.update_index()
-    assert status_of(config_home.where).behind == 0
+    assert index_status(config_home.where).behind == 0
 
 
 def test_nothing_is_there(config_home: ConfigHome) -> None:
@@ -135,5 +135,5 @@ def test_the_hook_brings_it_up(config_home: ConfigHome, monkeypatch: pytest.Monk
         monkeypatch.setattr("sys.stdin", stream)
         monkeypatch.setattr(os, "nice", lambda _: 0)  # not the process of the tests
         background.main()
-    assert status_of(config_home.where).behind == 0
+    assert index_status(config_home.where).behind == 0
     assert stamp()

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resume_hooks.search.hits import WIDTH, Hit
+from resume_hooks.search.hits import SNIPPET_WIDTH, Hit
 from resume_hooks.search.query import parse_query
 from resume_hooks.search.ranking import Lookup
-from resume_hooks.search.record_text import MOST_SHOWN, Marker, snippet_of
-from resume_hooks.search.record_text import shown_text as bare_text
+from resume_hooks.search.record_text import MAX_SENTENCES, Marker, snippet_of
+from resume_hooks.search.record_text import display_text as bare_text
 from resume_hooks.search.result import SearchResult
-from resume_hooks.search.result_text import EVIDENCE, FEW, NOTHING_CLOSE, result_text
+from resume_hooks.search.result_text import EVIDENCE, MAX_NAMED_WORDS, NOTHING_CLOSE, result_text
 from tests.builders import SESSION, ConfigHome, custom_title, session_id, tool_result
 from tests.search.asking import search, talk
 from tests.search.index.probe import uid
@@ -94,7 +94,10 @@ def test_a_hit() -> None:
 
 def test_what_is_lacking_of_many_words() -> None:
     """Is not told: how sure a hit is tells more than a list of words."""
-    few, many = (tuple(f"w{number}" for number in range(count)) for count in (FEW - 1, FEW))
+    few, many = (
+        tuple(f"w{number}" for number in range(count))
+        for count in (MAX_NAMED_WORDS - 1, MAX_NAMED_WORDS)
+    )
     assert " · lacks w0, w1, w2, w3\n" in result_text(found(HIT._replace(missing=few)))
     assert "lacks" not in result_text(found(HIT._replace(missing=many)))
 
@@ -247,7 +250,7 @@ def test_snippets_of_any_script(words: list[str], width: int) -> None:
     text = bare_text(" ".join(words))
     assert len(text.shown) == len(text.low)
     snippet = snippet_of(text, Marker([lookup]), width)
-    assert len(snippet.text) <= max(width, MOST_SHOWN) + 4
+    assert len(snippet.text) <= max(width, MAX_SENTENCES) + 4
     for start, end in snippet.marks:
         assert "linter" in snippet.text[start:end].lower()
     assert (
@@ -288,7 +291,7 @@ def test_what_is_no_sentence_is_cut(config_home: ConfigHome) -> None:
     """An output without an end; a sentence that fits stands alone where its neighbours are too long."""
     talk(config_home, 1, f"{'word ' * 300}needle {'word ' * 300}")
     talk(config_home, 2, f"{'word ' * 300}end. The thread is here. {'word ' * 300}")
-    assert len(search(config_home, "needle").hits[0].snippet) < WIDTH + 5
+    assert len(search(config_home, "needle").hits[0].snippet) < SNIPPET_WIDTH + 5
     assert search(config_home, "thread").hits[0].snippet == "… The thread is here. …"
 
 

@@ -18,8 +18,8 @@ from resume_hooks.paths import Where
 from resume_hooks.search.engine import search_index
 from resume_hooks.search.index.connect import opened_index
 from resume_hooks.search.index.tokenize import forms_of
-from resume_hooks.search.query import COMMON
-from resume_hooks.search.record_text import REACH
+from resume_hooks.search.query import COMMON_WORDS
+from resume_hooks.search.record_text import MAX_SEARCHED_TEXT
 from resume_hooks.search.result import SearchResult
 from resume_hooks.search.scope import Scope
 from resume_hooks.search.sources import Sources
@@ -59,7 +59,7 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> Said:
         records = index.words.search(Query.all_query(), 100_000)
         sources = Sources(index, (), where)
         drawn = [sources.text(record) for record in random.Random(3).sample(records, RECORDS)]
-    words = [text.shown[: REACH // 2].split() for text in drawn if text]
+    words = [text.shown[: MAX_SEARCHED_TEXT // 2].split() for text in drawn if text]
     assert len(words) > RECORDS // 2
     return Said(where, [found for found in words if found])
 
@@ -67,7 +67,7 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> Said:
 def told(words: list[str]) -> list[str]:
     """Those of some words that a question is about, and that an index takes."""
     plain = (word for text in words for word in re.findall(r"\w+", text))
-    return [word for word in plain if word.casefold() not in COMMON and forms_of(word)]
+    return [word for word in plain if word.casefold() not in COMMON_WORDS and forms_of(word)]
 
 
 @settings(max_examples=EXAMPLES, deadline=None)
@@ -78,7 +78,7 @@ def test_a_word_among_others(said: Said, data: st.DataObject) -> None:
     if not words:
         return
     word = data.draw(st.sampled_from(words))
-    others = data.draw(st.lists(st.sampled_from([*UNKNOWN, *COMMON]), max_size=9))
+    others = data.draw(st.lists(st.sampled_from([*UNKNOWN, *COMMON_WORDS]), max_size=9))
     place = data.draw(st.integers(0, len(others)))
     found = said.asked(*others[:place], word, *others[place:])
     assert found.hits, word

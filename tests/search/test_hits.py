@@ -19,7 +19,7 @@ from resume_hooks.search.index.database import index_file, words_folder
 from resume_hooks.search.index.postings import Postings
 from resume_hooks.search.query import parse_query
 from resume_hooks.search.ranking import Terms
-from resume_hooks.search.scope import Entered, Scope, enter_scope
+from resume_hooks.search.scope import FilesInScope, Scope, find_files_in_scope
 from tests.builders import ConfigHome, Record, session_bytes, session_id, user, write_session
 from tests.search.asking import ids, places, search, talk
 from tests.search.index.probe import LONG_AGO, uid
@@ -193,10 +193,10 @@ def test_a_session_that_cannot_be_read_later(
     """The other hits are shown, and what is counted can be shown."""
     paths = [talk(config_home, number, f"tune the linter {number}") for number in (1, 2)]
 
-    def enter_late(db: sqlite3.Connection, scope: Scope, where: Where) -> Entered:
+    def enter_late(db: sqlite3.Connection, scope: Scope, where: Where) -> FilesInScope:
         paths[0].unlink(missing_ok=True)
-        return enter_scope(db, scope, where)
+        return find_files_in_scope(db, scope, where)
 
-    monkeypatch.setattr(engine, "enter_scope", enter_late)
+    monkeypatch.setattr(engine, "find_files_in_scope", enter_late)
     found = search(config_home, "linter")
     assert (places(found), found.total) == ([(2, 0)], 1)

@@ -16,7 +16,7 @@ from resume_hooks.paths import Where
 from resume_hooks.search import engine
 from resume_hooks.search.engine import search_index
 from resume_hooks.search.index.connect import OpenIndex, opened_index
-from resume_hooks.search.query import MOST_TERMS, MOST_TOKENS, parse_query
+from resume_hooks.search.query import MAX_TERMS, MAX_TOKENS, parse_query
 from resume_hooks.search.scope import Scope
 from tests.builders import ConfigHome
 from tests.search.asking import search, talk
@@ -83,9 +83,9 @@ def test_pasted_pages() -> None:
 
     A phrase as long has a few tokens, and its text whole.
     """
-    assert len(parse_query(["word%d " * 10_000 % tuple(range(10_000))]).terms) == MOST_TERMS
+    assert len(parse_query(["word%d " * 10_000 % tuple(range(10_000))]).terms) == MAX_TERMS
     (phrase,) = parse_query(['"' + "to be or not " * 8_000 + '"']).terms
-    assert (len(phrase.forms), len(phrase.text), len(phrase.name)) == (MOST_TOKENS, 103_999, 62)
+    assert (len(phrase.forms), len(phrase.text), len(phrase.name)) == (MAX_TOKENS, 103_999, 62)
 
 
 PIECES = [

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from resume_hooks.search.hits import FAIR, STRONG, certainty, strength
+from resume_hooks.search.hits import (
+    FAIR_CONFIDENCE,
+    STRONG_CONFIDENCE,
+    answer_probability,
+    strength_of_confidence,
+)
 from tests.builders import ConfigHome, custom_title, session_id
 from tests.search.asking import search, talk
 
@@ -86,30 +91,34 @@ def test_the_best_come_first(home: ConfigHome) -> None:
     ("sure", "word"),
     [
         (1.0, "strong"),
-        (STRONG, "strong"),
+        (STRONG_CONFIDENCE, "strong"),
         (0.59, "fair"),
-        (FAIR, "fair"),
+        (FAIR_CONFIDENCE, "fair"),
         (0.24, "weak"),
         (0.0, "weak"),
     ],
 )
 def test_words_for_numbers(sure: float, word: str) -> None:
     """Each from its number on."""
-    assert strength(sure) == word
+    assert strength_of_confidence(sure) == word
 
 
 def test_what_makes_a_hit_surer() -> None:
     """More of the question in the turn, in the record, closer together, higher in the orders, more words asked for."""
-    least = certainty(0.2, 0.2, 0.0, 6, 0.4, 1)
+    least = answer_probability(0.2, 0.2, 0.0, 6, 0.4, 1)
     better = [(0.9, 0.2, 0.0, 6, 0.4, 1), (0.2, 0.9, 0.0, 6, 0.4, 1), (0.2, 0.2, 1.0, 6, 0.4, 1)]
     for one in [*better, (0.2, 0.2, 0.0, 6, 2.0, 1), (0.2, 0.2, 0.0, 12, 0.4, 1)]:
-        assert certainty(*one) > least
-    assert certainty(0.2, 0.2, 0.0, 900, 0.4, 1) == certainty(0.2, 0.2, 0.0, 12, 0.4, 1)
+        assert answer_probability(*one) > least
+    assert answer_probability(0.2, 0.2, 0.0, 900, 0.4, 1) == answer_probability(
+        0.2, 0.2, 0.0, 12, 0.4, 1
+    )
 
 
 def test_more_wordings_make_nothing_sure_by_themselves() -> None:
     """What several wordings found a little is less sure than what one alone found as well as all of them together."""
-    assert certainty(0.5, 0.5, 0.5, 6, 1.2, 3) < certainty(0.5, 0.5, 0.5, 6, 1.2, 1)
+    assert answer_probability(0.5, 0.5, 0.5, 6, 1.2, 3) < answer_probability(
+        0.5, 0.5, 0.5, 6, 1.2, 1
+    )
 
 
 def test_a_phrase_is_as_sure_in_several_wordings_as_alone(home: ConfigHome) -> None:

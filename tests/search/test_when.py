@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resume_hooks.search.query import Period, hint_in
+from resume_hooks.search.query import Period, split_time_hint
 from tests.builders import ConfigHome
 from tests.search.asking import search, sessions, talk
 
@@ -61,7 +61,7 @@ def test_words_about_time(words: str) -> None:
     """Whatever their capitals and their place, they are taken out of the question."""
     for typed in (words, words.upper(), words.capitalize()):
         for question in (f"drop redis {typed}?", f"{typed} drop redis"):
-            rest, when = hint_in(question, NOW)
+            rest, when = split_time_hint(question, NOW)
             assert when is not None
             assert (rest.strip(" ?"), when.text) == ("drop redis", MEANT[words])
 
@@ -87,12 +87,12 @@ def test_words_about_time(words: str) -> None:
 )
 def test_no_words_about_time(question: str) -> None:
     """Days that there never were, parts of names, what is quoted or excluded: words like others."""
-    assert hint_in(question, NOW) == (question, None)
+    assert split_time_hint(question, NOW) == (question, None)
 
 
 def test_nothing_else_was_asked() -> None:
     """Then the words themselves are looked for, too."""
-    rest, when = hint_in("yesterday", NOW)
+    rest, when = split_time_hint("yesterday", NOW)
     assert (rest, when and when.text) == ("yesterday", "2026-08-13")
 
 
@@ -105,7 +105,7 @@ def test_nothing_else_was_asked() -> None:
 )
 def test_any_words(words: list[str]) -> None:
     """Nothing raises, and a span has days that can be named."""
-    _, when = hint_in(" ".join(words), NOW)
+    _, when = split_time_hint(" ".join(words), NOW)
     assert when is None or (when.start < when.end and when.text)
 
 

@@ -190,15 +190,15 @@ def _failure_of_outcome(outcome: ArchiveOutcome) -> str:
     return f"{path}: {outcome.why}"
 
 
-def _outcome_text(done: ArchiveReport) -> str:
-    if len(done.outcomes) == 1 and (kept := done.outcomes[0].archived):
-        path = done.outcomes[0].session.path
-        own_path = path_of_place(kept.place, Where(), kept.home)
+def _outcome_text(report: ArchiveReport) -> str:
+    if len(report.outcomes) == 1 and (archived := report.outcomes[0].archived):
+        path = report.outcomes[0].session.path
+        own_path = path_of_place(archived.place, Where(), archived.home)
         differs = not is_archived_copy(path, Where()) and path != own_path
         earlier_text = f"{path} as an earlier state of\n" if differs else ""
-        result_word = _RESULT_WORDS.get(done.outcomes[0].result, done.outcomes[0].result)
-        return f"{result_word}: {earlier_text}{archived_text(kept, Where())}\n   in {kept.folder}"
-    return _outcome_counts(done.outcomes)
+        result_word = _RESULT_WORDS.get(report.outcomes[0].result, report.outcomes[0].result)
+        return f"{result_word}: {earlier_text}{archived_text(archived, Where())}\n   in {archived.folder}"
+    return _outcome_counts(report.outcomes)
 
 
 def _outcome_counts(outcomes: Sequence[ArchiveOutcome]) -> str:
@@ -220,18 +220,18 @@ def _outcome_counts(outcomes: Sequence[ArchiveOutcome]) -> str:
     )
 
 
-def _print_archived(kept: Sequence[ArchivedSession], options: ArchiveOptions) -> int:
+def _print_archived(sessions: Sequence[ArchivedSession], options: ArchiveOptions) -> int:
     damaged = [finding.message for finding in find_unreadable(options.where)]
     removed = read_removed_sessions(options.where)
     data = EMPTY_DATA | {
-        "vault": kept,
+        "vault": sessions,
         "dropped": [DroppedSession(each.session_id, "", each.stored, each.why) for each in removed],
     }
 
     def text() -> str:
-        rows = [archived_text(each, options.where) for each in kept]
-        size = f"{format_count(len(kept), 'session')}, {size_text(sum(each.size for each in kept))}"
-        stored_size = size_text(sum(each.stored for each in kept))
+        rows = [archived_text(each, options.where) for each in sessions]
+        size = f"{format_count(len(sessions), 'session')}, {size_text(sum(each.size for each in sessions))}"
+        stored_size = size_text(sum(each.stored for each in sessions))
         if rows:
             total_line = f"{size}; they take {stored_size}."
         else:
@@ -247,12 +247,12 @@ def _print_archived(kept: Sequence[ArchivedSession], options: ArchiveOptions) ->
     return 0
 
 
-def _verify_archived(kept: Sequence[ArchivedSession], options: ArchiveOptions) -> int:
+def _verify_archived(sessions: Sequence[ArchivedSession], options: ArchiveOptions) -> int:
     packed_deleted = []
     for each in trash.list_deleted(options.where):
         if each.transcript.where and not options.locators:
             packed_deleted.append(each)
-    total, bytes_read = sum(each.size for each in (*kept, *packed_deleted)), 0
+    total, bytes_read = sum(each.size for each in (*sessions, *packed_deleted)), 0
     findings: list[ArchiveFinding] = find_unreadable(options.where) if not options.locators else []
     with work_progress("Verifying", quiet=options.as_json) as advance:
 
@@ -261,15 +261,15 @@ def _verify_archived(kept: Sequence[ArchivedSession], options: ArchiveOptions) -
             bytes_read += count
             advance(bytes_read, total)
 
-        for each in (*kept, *packed_deleted):
+        for each in (*sessions, *packed_deleted):
             findings += verify_archived(each, read)
-    data = EMPTY_DATA | {"findings": findings, "verified": bytes_read, "vault": kept}
+    data = EMPTY_DATA | {"findings": findings, "verified": bytes_read, "vault": sessions}
 
     def text() -> str:
         lines = []
         for finding in findings:
             lines.append(f"{finding.session_id}: {finding.message}")
-        session_count = format_count(len(kept) + len(packed_deleted), "session")
+        session_count = format_count(len(sessions) + len(packed_deleted), "session")
         return "\n".join(
             [
                 *lines,
@@ -281,21 +281,21 @@ def _verify_archived(kept: Sequence[ArchivedSession], options: ArchiveOptions) -
     return int(bool(findings))
 
 
-def _forget_archived(kept: Sequence[ArchivedSession], options: ArchiveOptions) -> int:
-    asks = options.asks("Forgetting")
-    listing = "\n".join(archived_text(each, options.where) for each in kept)
-    if asks:
+def _forget_archived(sessions: Sequence[ArchivedSession], options: ArchiveOptions) -> int:
+    is_asking = options.asks("Forgetting")
+    listing = "\n".join(archived_text(each, options.where) for each in sessions)
+    if is_asking:
         print_text(listing)
-    is_agreed = options.confirm_write("Remove that from the vault, for good?", is_asking=asks)
+    is_agreed = options.confirm_write("Remove that from the vault, for good?", is_asking=is_asking)
     if is_agreed:
-        for each in kept:
+        for each in sessions:
             remove_archived(each, options.where)
     if is_agreed:
         last_line = "Removed from the vault."
     else:
         last_line = "Nothing was removed."
     options.emit(
-        EMPTY_DATA | {"vault": kept, "written": is_agreed},
-        lambda: last_line if asks else f"{listing}\n\n{last_line}",
+        EMPTY_DATA | {"vault": sessions, "written": is_agreed},
+        lambda: last_line if is_asking else f"{listing}\n\n{last_line}",
     )
     return 0

@@ -16,7 +16,7 @@ from resume_hooks.cli.verbs.upkeep import DoctorOptions
 from resume_hooks.cli.with_fields import WithFields
 from resume_hooks.errors import UsageError
 from resume_hooks.maintenance.doctor import Finding, check_installation
-from resume_hooks.search.index.connect import Status, status_of
+from resume_hooks.search.index.connect import Status, index_status
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.storage import project_files
 from resume_hooks.system.invocation import format_remedy
@@ -75,7 +75,7 @@ def _maintain_index(options: DoctorOptions) -> None:
             ) as index,
         ):
             bytes_read, notes = index.outcome.size, index.notes
-    status = status_of(options.where)
+    status = index_status(options.where)
     data: dict[str, object] = {
         "findings": [],
         "report": None,

@@ -10,7 +10,7 @@ from typing import Any
 from resume_hooks.cli.output import CompleteData, emit
 from resume_hooks.search.hits import Hit
 from resume_hooks.search.result import SearchResult
-from resume_hooks.search.result_text import Style, as_typed, result_text
+from resume_hooks.search.result_text import Style, result_text, without_style
 from resume_hooks.system.invocation import is_model_shell, shell_command
 
 LONGEST = 120  # characters; a longer command is not repeated
@@ -25,8 +25,8 @@ def print_answer(
     *,
     as_json: bool,
     max_chars: int,
-    mark: Style = as_typed,
-    title: Style = as_typed,
+    mark: Style = without_style,
+    title: Style = without_style,
 ) -> None:
     """Print the hits; ``scope`` names where they were searched, ``typed`` is the command's words."""
     budget = 0  # characters of the text; 0 for no limit

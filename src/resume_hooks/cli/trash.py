@@ -61,21 +61,23 @@ def delete_session(options: DeleteOptions) -> None:
     for delete_by_option in options.functions_for_part_options(questions.delete_by_option):
         delete_by_option(options)
         return
-    asks = options.asks("Deleting")
+    is_asking = options.asks("Deleting")
     if options.locator is None:
-        _empty_trash(options, asks=asks)
+        _empty_trash(options, is_asking=is_asking)
     else:
         _delete_session(
-            delete.plan_delete(options.locate_session(), options.where), options, asks=asks
+            delete.plan_delete(options.locate_session(), options.where),
+            options,
+            is_asking=is_asking,
         )
 
 
-def _delete_session(deletion: Deletion, options: DeleteOptions, *, asks: bool) -> None:
+def _delete_session(deletion: Deletion, options: DeleteOptions, *, is_asking: bool) -> None:
     if not (options.force or options.dry_run):
         delete.require_closed(deletion.session, options.where)
-    if asks:
+    if is_asking:
         print_text(deletion_facts(deletion, options.where))
-    is_agreed = options.confirm_write("Move it to the trash?", is_asking=asks)
+    is_agreed = options.confirm_write("Move it to the trash?", is_asking=is_asking)
     if is_agreed:
         entry = delete.move_to_trash(deletion, options.where, force=options.force)
     else:
@@ -92,7 +94,7 @@ def _delete_session(deletion: Deletion, options: DeleteOptions, *, asks: bool) -
             ]
             facts += [("project", entry.cwd or "unknown"), ("holds", size_of_files_text(entry))]
             return f"{facts_table(facts)}\n\nBring it back: {shell_command(f'restore {entry.locator}')}"
-        if asks:
+        if is_asking:
             return "Nothing was deleted."
         return f"{deletion_facts(deletion, options.where)}\n\nNothing was deleted."
 
@@ -114,7 +116,7 @@ def _archived_ids_left(entries: Sequence[ArchivedSession], where: Where) -> list
     ]
 
 
-def _empty_trash(options: DeleteOptions, *, asks: bool) -> None:
+def _empty_trash(options: DeleteOptions, *, is_asking: bool) -> None:
     limit = (clock.to_milliseconds(clock.now()) or 0) - (options.older_than or 0) * 1000 * clock.DAY
     deleted = trash.list_deleted(options.where)
     old_enough = [
@@ -124,13 +126,13 @@ def _empty_trash(options: DeleteOptions, *, asks: bool) -> None:
     strays = trash.list_stray_folders(options.where)
     removable_strays = [stray for stray in strays if stray.gone or options.damaged]
     description = _trash_question(complete, removable_strays)
-    if asks and description:
+    if is_asking and description:
         rows = [
             f"{entry.title} · {entry.session_id} · {size_text(entry.size)}" for entry in complete
         ]
         print_text("\n".join([*rows, *stray_lines(removable_strays)]))
     is_agreed = bool(description) and options.confirm_write(
-        f"Remove {description}, for good?", is_asking=asks
+        f"Remove {description}, for good?", is_asking=is_asking
     )
     if is_agreed:
         removed = delete.empty_trash(complete, options.where, removable_strays)

@@ -166,10 +166,10 @@ def _sentence_of(leaves: list[str], recommendation: str, *, is_command: bool) ->
     return recommendation[:1].upper() + recommendation[1:]
 
 
-def _prompts_in_words(left: int) -> str:
-    if left > MAX_TURNS:
+def _prompts_in_words(prompts: int) -> str:
+    if prompts > MAX_TURNS:
         return f"more than {MAX_TURNS} prompts"
-    return f"about {format_count(left, 'prompt')}"
+    return f"about {format_count(prompts, 'prompt')}"
 
 
 def _advice_to_go_on(

@@ -25,7 +25,7 @@ from resume_hooks.paths import Where
 from resume_hooks.search.engine import search_index
 from resume_hooks.search.hits import Hit
 from resume_hooks.search.result import SearchResult
-from resume_hooks.search.result_text import nothing_close
+from resume_hooks.search.result_text import advice_without_close_hit
 from resume_hooks.search.roles import MOST_LIMIT
 from resume_hooks.search.scope import Scope, project_at, project_of
 from resume_hooks.sessions.agents.claude import NAME
@@ -69,7 +69,11 @@ def search_card(result: SearchResult, typed_name: str, *, everywhere: bool = Fal
     """Return the hits, best first, each with its command; ``typed_name`` is the trigger as typed."""
     total = _hit_count(result, everywhere=everywhere)
     (query,) = result.wordings
-    heading_parts = [nothing_close(result), collapse_line(plain_line(query), TITLE_COLUMNS), total]
+    heading_parts = [
+        advice_without_close_hit(result),
+        collapse_line(plain_line(query), TITLE_COLUMNS),
+        total,
+    ]
     lines = [f"resume-hooks · search · {' · '.join(filter(None, heading_parts))}"]
     rows_left = CARD_ROWS - len(lines) - 1 - len(result.notes)
     shown = result.hits[

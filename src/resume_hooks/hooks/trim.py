@@ -72,15 +72,15 @@ def answer(request: Request) -> Outcome:
     word = WORD_ALIASES.get(request.text.lower(), request.text.lower())
     if word in {"help", "cancel"}:
         question = confirmations.find_question(request.session_id)
-        asked = question is not None and question.is_open
+        is_open = question is not None and question.is_open
         if word == "help":
             lines = [HELP]
             if request.trigger.sign == BARE:
                 for line in answers(questions.line_of_trim_help):
                     lines.append(line())
-            return report_on_text(help_card("\n".join(lines), request.trigger, is_open=asked))
+            return report_on_text(help_card("\n".join(lines), request.trigger, is_open=is_open))
         confirmations.consume_question(request.session_id)
-        return report_on_text(cancelled_card(is_open=asked))
+        return report_on_text(cancelled_card(is_open=is_open))
     if request.path is None and confirmations.find_question(request.session_id) is not None:
         raise NothingToTrim(
             "There is nothing to trim: this session's file was deleted after the question",

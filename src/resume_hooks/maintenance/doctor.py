@@ -19,7 +19,7 @@ from resume_hooks.archive.vault.packs import find_unreadable
 from resume_hooks.archive.vault.trash import list_deleted, list_stray_folders
 from resume_hooks.paths import Where, is_own_file, read_json_object
 from resume_hooks.seam import insert_part_names
-from resume_hooks.search.index.connect import status_of
+from resume_hooks.search.index.connect import index_status
 from resume_hooks.sessions import held_links, locate
 from resume_hooks.sessions.agents import registry
 from resume_hooks.sessions.archived.manifest import all_archived as kept_sessions
@@ -490,7 +490,7 @@ def _check_log(_: str) -> Finding:
 
 
 def _check_index(_: str) -> Finding:
-    status = status_of(Where())
+    status = index_status(Where())
     if status.state == "newer":
         return problem_finding(
             f"a newer resume-hooks wrote {status.file}", "Update this one.", "newer"

@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING
 
 from resume_hooks.errors import IndexDamaged, SessionNotFound, UsageError
 from resume_hooks.paths import Where
-from resume_hooks.search.hits import MOST_READ, Best, Hits, Wording
+from resume_hooks.search.hits import MAX_READ_RECORDS, BestHits, HitMaker, Wording
 from resume_hooks.search.index.changes import Sought, UnreadFile
 from resume_hooks.search.index.connect import OpenIndex, opened_index
 from resume_hooks.search.query import Query, Term, parse_query
-from resume_hooks.search.ranking import Ranking, Terms, fused
+from resume_hooks.search.ranking import Ranking, Terms, combine_rankings
 from resume_hooks.search.result import Provisional, SearchResult, unsearched
 from resume_hooks.search.scope import (
     Limits,
     Scope,
-    enter_scope,
-    limits,
-    meant,
+    file_filter,
+    find_files_in_scope,
+    limits_of_scope,
     needed_folders,
-    unknown,
-    unseen,
+    unknown_values,
+    unlistable_in_scope,
 )
 from resume_hooks.search.sources import Sources
 from resume_hooks.sessions.transcript_files import owning_session
@@ -32,9 +32,9 @@ from resume_hooks.transcripts.head_tail import HeadTail
 if TYPE_CHECKING:
     from resume_hooks.search.index.update import Progress
 
-MOST_LATEST = 5_000  # records to check if only their kind was requested
-MOST_PROVISIONAL = 5  # unindexed sessions with the words that an answer lists
-NAMED = 4  # the maximum number of words in a list
+MAX_LATEST = 5_000  # records to check if only their kind was requested
+MAX_PROVISIONAL = 5  # unindexed sessions with the words that an answer lists
+MAX_NAMED_WORDS = 4  # the maximum number of words in a list
 
 
 class Searcher:
@@ -47,137 +47,145 @@ class Searcher:
         self._index = index
         self._scope = scope
         self._where = where
-        self._entered = enter_scope(index.db, scope, where)
+        self._files_in_scope = find_files_in_scope(index.db, scope, where)
         self._terms = Terms(index.words)
         self._groups: dict[frozenset[int], tuple[Limits, Sources]] = {}
-        self._hidden = unseen(scope, where)
+        self._unlistable_folders = unlistable_in_scope(scope, where)
 
     def search(
-        self, queries: Sequence[Query], most: int, *, reads: int = MOST_READ
+        self, queries: Sequence[Query], most: int, *, reads: int = MAX_READ_RECORDS
     ) -> SearchResult:
         """Return the ``most`` best hits for a question in one or several wordings.
 
         At most ``reads`` records are read for phrases.
         """
         # Files not indexed yet, except those of the asking session, which contain the question.
-        late = []
+        unread_files = []
         for file in self._index.unread:
             if _session_of(file) != self._scope.asking:
-                late.append(file)
+                unread_files.append(file)
         terms: list[Term] = []
         for query in queries:
             terms.extend(query.terms)
-        later = _terms_held(late, terms)
-        best, how = self._best_of_all(queries, most, reads, later)
+        unindexed_terms = _terms_in_files(unread_files, terms)
+        best, interpretation = self._best_in_all_files(queries, most, reads, unindexed_terms)
         notes = [*self._index.notes]
         if not best.hits:
-            notes += unknown(self._index.words, self._scope)
-        files = len(self._entered.files) + len(self._index.unread)
-        notes += unsearched(files, self._hidden)
-        found = SearchResult(
+            notes += unknown_values(self._index.words, self._scope)
+        files = len(self._files_in_scope.files) + len(self._index.unread)
+        notes += unsearched(files, self._unlistable_folders)
+        result = SearchResult(
             queries=tuple(queries),
             hits=best.hits,
             total=best.total,
             more=best.more,
-            how=how,
+            how=interpretation,
             notes=notes,
             helpers=len(best.passed_over),
-            provisional=list(islice(_provisional(late, terms), MOST_PROVISIONAL)),
-            unread=self._count_unread(late, terms, later),
+            provisional=list(islice(_provisional(unread_files, terms), MAX_PROVISIONAL)),
+            unread=self._count_unread(unread_files, terms, unindexed_terms),
         )
-        if found.nothing_close:
-            return found._replace(suggestions=self._suggestions(found))
-        return found
+        if result.nothing_close:
+            return result._replace(suggestions=self._suggestions(result))
+        return result
 
-    def _best_of_all(
-        self, queries: Sequence[Query], most: int, reads: int, later: Collection[Term]
-    ) -> tuple[Best, str]:
+    def _best_in_all_files(
+        self, queries: Sequence[Query], most: int, reads: int, unindexed_terms: Collection[Term]
+    ) -> tuple[BestHits, str]:
         """Return the best hits in all files, and how the queries were interpreted.
 
         If headless runs hide other hits, the other files are searched again alone.
         """
-        ordinary_files = self._entered.files
-        best, how = self._best(queries, most, reads, ordinary_files | self._entered.headless, later)
+        ordinary_files = self._files_in_scope.files
+        best, interpretation = self._best_in_files(
+            queries, most, reads, ordinary_files | self._files_in_scope.headless, unindexed_terms
+        )
         if best.passed_over and len(best.hits) < most:
-            ordinary, _ = self._best(queries, most, reads, ordinary_files, later)
+            ordinary, _ = self._best_in_files(queries, most, reads, ordinary_files, unindexed_terms)
             hits = ordinary.hits + [hit for hit in best.hits if hit.headless]
             hits.sort(key=lambda hit: -hit.score)
             best = ordinary._replace(hits=hits[:most], passed_over=best.passed_over)
-        return best, how
+        return best, interpretation
 
     def _count_unread(
-        self, late: Sequence[UnreadFile], terms: Sequence[Term], later: Collection[Term]
+        self,
+        unread_files: Sequence[UnreadFile],
+        terms: Sequence[Term],
+        unindexed_terms: Collection[Term],
     ) -> int:
         """Return the number of unindexed files that may contain a match, but could not be checked.
 
-        ``later`` are the ``terms`` in the ``late`` files.
+        ``unindexed_terms`` are the ``terms`` in the ``unread_files``.
         """
-        looked = [file for file in late if file.held is not None]
-        if looked and not all(
-            term.exact or term in later or self._terms.strictly(term).known for term in terms
+        checked_files = [file for file in unread_files if file.held is not None]
+        if checked_files and not all(
+            term.exact or term in unindexed_terms or self._terms.look_up_strictly(term).known
+            for term in terms
         ):
             # A file without any of the terms may contain the word of a misspelled one.
-            looked = [file for file in looked if file.held]
-        return len(self._index.unread) - len(looked)
+            checked_files = [file for file in checked_files if file.held]
+        return len(self._index.unread) - len(checked_files)
 
-    def _suggestions(self, found: SearchResult) -> tuple[str, ...]:
+    def _suggestions(self, result: SearchResult) -> tuple[str, ...]:
         """Return words to add to a question without close hits."""
-        from resume_hooks.search.suggestions import suggested  # needed only without close hits
+        from resume_hooks.search.suggestions import suggest_words  # needed only without close hits
 
         lookups = []
-        for query in found.queries:
+        for query in result.queries:
             for term in query.terms:
                 lookups.append(self._terms.look_up(term))
-        known = set()
+        known_stems = set()
         for lookup in lookups:
             for name in lookup.marks:
-                known.add(name)
-        return suggested(found.hits, known, self._index.words)
+                known_stems.add(name)
+        return suggest_words(result.hits, known_stems, self._index.words)
 
-    def _best(
+    def _best_in_files(
         self,
         queries: Sequence[Query],
         most: int,
         reads: int,
         files: frozenset[int],
-        later: Collection[Term],
-    ) -> tuple[Best, str]:
+        unindexed_terms: Collection[Term],
+    ) -> tuple[BestHits, str]:
         """Return the best hits in some files, and how the queries were interpreted.
 
         ``later`` are the terms in files that are not indexed yet.
         """
         if files not in self._groups:
-            within = limits(
-                self._index.db, self._index.words, self._scope, files, self._entered.known
+            limits_of_files = limits_of_scope(
+                self._index.db, self._index.words, self._scope, files, self._files_in_scope.known
             )
-            self._groups[files] = within, Sources(self._index, files, self._where)
-        within, sources = self._groups[files]
-        wordings, rankings, capped = [], [], False
+            self._groups[files] = limits_of_files, Sources(self._index, files, self._where)
+        limits_of_files, sources = self._groups[files]
+        wordings, rankings, is_capped = [], [], False
         for query in queries:
             lookups = [self._terms.look_up(term) for term in query.terms]
-            without = []
+            exclusions = []
             for term in query.excluded:
                 if not term.exact:
-                    without.append(self._terms.strictly(term))
-            ranking = Ranking(self._index.words, within, without, query.when)
+                    exclusions.append(self._terms.look_up_strictly(term))
+            ranking = Ranking(self._index.words, limits_of_files, exclusions, query.when)
             if lookups:
-                found = ranking.turns(lookups)
+                turns = ranking.turns(lookups)
             else:
-                found = ranking.latest(MOST_LATEST)
-            if found:
-                wider = lookups
+                turns = ranking.latest(MAX_LATEST)
+            if turns:
+                wider_lookups = lookups
             else:
-                wider = [self._terms.in_others(lookup) for lookup in lookups]
-            if wider != lookups:
-                lookups, found = wider, ranking.turns(wider)
+                wider_lookups = [self._terms.look_up_in_others(lookup) for lookup in lookups]
+            if wider_lookups != lookups:
+                lookups, turns = wider_lookups, ranking.turns(wider_lookups)
             wordings.append(Wording(query, lookups))
-            rankings.append(found)
-            capped = capped or ranking.capped
-        best = Hits(sources, wordings, reads, self._entered.headless).best(fused(rankings), most)
-        ways: dict[str, None] = {}
+            rankings.append(turns)
+            is_capped = is_capped or ranking.capped
+        best = HitMaker(sources, wordings, reads, self._files_in_scope.headless).best(
+            combine_rankings(rankings), most
+        )
+        notes: dict[str, None] = {}
         for wording in wordings:
-            ways.update(dict.fromkeys(_how(wording, best, later)))
-        return best._replace(more=best.more or capped), "; ".join(ways)
+            notes.update(dict.fromkeys(_interpretation_notes(wording, best, unindexed_terms)))
+        return best._replace(more=best.more or is_capped), "; ".join(notes)
 
 
 def search_index(
@@ -198,7 +206,7 @@ def search_index(
     Raise UsageError if no word can be looked up, or without words in a scope that is not narrow.
     """
     queries = [parse_query(words), *(parse_query([text]) for text in also)]
-    if not all(query.terms for query in queries) and not scope.narrow:
+    if not all(query.terms for query in queries) and not scope.selects_records:
         raise UsageError(
             "No words to search for",
             "Give some words, or --file, --tool, --branch, --role or --since.",
@@ -208,7 +216,7 @@ def search_index(
         return Searcher(index, scope, where).search(queries, most)
 
     return in_index(
-        search, scope, where, sought(queries, scope, where), limit=limit, progress=progress
+        search, scope, where, sought_words(queries, scope, where), limit=limit, progress=progress
     )
 
 
@@ -236,7 +244,7 @@ def in_index(
         return search_opened()
 
 
-def sought(queries: Sequence[Query], scope: Scope, where: Where) -> Sought | None:
+def sought_words(queries: Sequence[Query], scope: Scope, where: Where) -> Sought | None:
     """Return the words to look for in files that are not indexed yet.
 
     Return None if only the kind of record was requested.
@@ -246,7 +254,7 @@ def sought(queries: Sequence[Query], scope: Scope, where: Where) -> Sought | Non
         for term in query.terms:
             terms.append(term.forms)
     if terms:
-        return Sought(tuple(terms), meant(scope, where))
+        return Sought(tuple(terms), file_filter(scope, where))
     return None
 
 
@@ -254,23 +262,25 @@ def _session_of(unread: UnreadFile) -> str:
     return unread.file.session_id or owning_session(unread.file.path)
 
 
-def _terms_held(files: Sequence[UnreadFile], terms: Sequence[Term]) -> set[Term]:
+def _terms_in_files(files: Sequence[UnreadFile], terms: Sequence[Term]) -> set[Term]:
     """Return the terms that are in some of these files."""
-    held = set[int]()
+    term_numbers = set[int]()
     for file in files:
-        held.update(file.held or ())
-    return {term for number, term in enumerate(terms) if number in held}
+        term_numbers.update(file.held or ())
+    return {term for number, term in enumerate(terms) if number in term_numbers}
 
 
 def _provisional(files: Sequence[UnreadFile], terms: Sequence[Term]) -> Iterator[Provisional]:
     """Yield the sessions that contain some of the words but are not indexed yet, most words first."""
     names = [term.name for term in terms]
-    known = set[str]()
+    listed_ids = set[str]()
     for unread in files:
-        session_id, file, held = _session_of(unread), *unread
-        if held and session_id not in known:
-            known.add(session_id)
-            words = dict.fromkeys(name for number, name in enumerate(names) if number in held)
+        session_id, file, term_numbers = _session_of(unread), *unread
+        if term_numbers and session_id not in listed_ids:
+            listed_ids.add(session_id)
+            words = dict.fromkeys(
+                name for number, name in enumerate(names) if number in term_numbers
+            )
             missing = tuple(name for name in dict.fromkeys(names) if name not in words)
             with contextlib.suppress(SessionNotFound):  # deleted in the meantime
                 yield Provisional(
@@ -278,16 +288,18 @@ def _provisional(files: Sequence[UnreadFile], terms: Sequence[Term]) -> Iterator
                 )
 
 
-def _how(wording: Wording, best: Best, later: Collection[Term]) -> Iterator[str]:
+def _interpretation_notes(
+    wording: Wording, best: BestHits, unindexed_terms: Collection[Term]
+) -> Iterator[str]:
     """Yield how a query was interpreted: the words that replace missing ones, and omitted words."""
     for lookup in wording.lookups:
         if lookup.how == "nowhere" or (
             not best.hits and lookup.how != "word"
         ):  # words from other projects do not help
-            if lookup.term not in later:
+            if lookup.term not in unindexed_terms:
                 yield f"no match for {lookup.term.name}"
         elif lookup.how != "word":
-            yield f"'{lookup.term.name}' as {_KINDS[lookup.how]} {_quote_words(lookup.names)}"
+            yield f"'{lookup.term.name}' as {_KIND_TEXTS[lookup.how]} {_quote_words(lookup.names)}"
     if wording.query.when:
         yield f"said {wording.query.when.text} first"
     if wording.query.excluded:
@@ -296,7 +308,7 @@ def _how(wording: Wording, best: Best, later: Collection[Term]) -> Iterator[str]
         yield "not all could be read, it may be there"
 
 
-_KINDS = {
+_KIND_TEXTS = {
     "beginning": "a beginning of",
     "part": "a part of",
     "parts": "its parts",
@@ -305,4 +317,4 @@ _KINDS = {
 
 
 def _quote_words(words: Sequence[str]) -> str:
-    return f"{', '.join(words[:NAMED])}{', …' if len(words) > NAMED else ''}"
+    return f"{', '.join(words[:MAX_NAMED_WORDS])}{', …' if len(words) > MAX_NAMED_WORDS else ''}"

@@ -15,33 +15,42 @@ from resume_hooks.errors import IndexDamaged
 from resume_hooks.redaction.known_secrets import Redactor
 from resume_hooks.search.index.postings import Posting
 from resume_hooks.search.query import Query
-from resume_hooks.search.ranking import PHRASED, TITLE, Found, Lookup, together
+from resume_hooks.search.ranking import (
+    MAX_PHRASE_RECORDS,
+    TITLE,
+    Lookup,
+    WordingTurn,
+    combined_score,
+)
 from resume_hooks.search.record_text import (
-    REACH,
+    MAX_SEARCHED_TEXT,
     Marker,
     Phrase,
     Snippet,
     Text,
-    shown_text,
+    display_text,
     snippet_of,
 )
 from resume_hooks.search.roles import ROLES
 from resume_hooks.search.sources import Sources
 
-WIDTH = 260  # characters of a snippet
-LOOKED_AT = 20  # turns whose texts are read to rank those with nearby words first
-TRIED = 4  # records of a turn to try until one can be read
-MOST_HEADLESS = (
+SNIPPET_WIDTH = 260  # characters of a snippet
+MAX_READ_TURNS = 20  # turns whose texts are read to rank those with nearby words first
+MAX_TRIED_RECORDS = 4  # records of a turn to try until one can be read
+MAX_HEADLESS = (
     3  # hits in headless runs of one question, because a program may ask the same a thousand times
 )
-MOST_READ = 2_000  # records to read for an exact phrase
-MOST_BYTES = 128 * 1024 * 1024  # bytes of these records
-STRONG, FAIR = 0.6, 0.25  # the minimum confidence of a strong and of a fair hit
+MAX_READ_RECORDS = 2_000  # records to read for an exact phrase
+MAX_READ_BYTES = 128 * 1024 * 1024  # bytes of these records
+STRONG_CONFIDENCE, FAIR_CONFIDENCE = (
+    0.6,
+    0.25,
+)  # the minimum confidence of a strong and of a fair hit
 # the score of the first place among turns and records; a turn with the phrase is as certain
-FIRST = 2.0
+FIRST_SCORE = 2.0
 SHORT_QUERY, LONG_QUERY = 5, 12  # a question's number of terms counts only between these limits
-NEARNESS = 0.5  # the maximum bonus of nearby words, as a share of a turn's score
-AS_TYPED = 0.5  # the bonus if every word has the typed form, as a share of the score
+NEARNESS_BONUS = 0.5  # the maximum bonus of nearby words, as a share of a turn's score
+TYPED_FORM_BONUS = 0.5  # the bonus if every word has the typed form, as a share of the score
 
 
 class Hit(NamedTuple):
@@ -89,14 +98,14 @@ class _HitText(NamedTuple):
     ``found`` are the wordings that found the turn, the displayed one first.
     """
 
-    found: list[Found]
+    found: list[WordingTurn]
     record: Posting
     snippet: Snippet
     score: float
     copies: list[Posting]
 
 
-class Best(NamedTuple):
+class BestHits(NamedTuple):
     """The best hits of ``total`` matching turns; ``more`` if some could not be read.
 
     ``passed_over`` are the headless runs whose matching turns are not shown.
@@ -122,31 +131,37 @@ class Wording:
         self._typed = [Phrase(term.forms[0][0]) for term in query.terms]
 
     @property
-    def uncertain(self) -> bool:
+    def needs_texts(self) -> bool:
         """Whether a match must be verified in the text."""
         return bool(self.phrases or self.without)
 
     @property
     def is_capped(self) -> bool:
         """Whether one of its phrases may be in more records than are read."""
-        return any(lookup.term.exact and lookup.rows > PHRASED for lookup in self.lookups)
+        return any(
+            lookup.term.exact and lookup.rows > MAX_PHRASE_RECORDS for lookup in self.lookups
+        )
 
-    def part(self, terms: Collection[int]) -> float:
+    def weight_share(self, terms: Collection[int]) -> float:
         """Return the share of the query that some of its terms make up by weight, 0 to 1."""
-        whole = sum(lookup.weight for lookup in self.lookups)
-        if whole:
-            return sum(self.lookups[place].weight for place in terms) / whole
+        total_weight = sum(lookup.weight for lookup in self.lookups)
+        if total_weight:
+            return sum(self.lookups[position].weight for position in terms) / total_weight
         return 1.0
 
-    def as_typed(self, text: Text) -> float:
+    def typed_share(self, text: Text) -> float:
         """Return the share of the query that a text contains in the typed form."""
-        low = text.low[:REACH]
-        return self.part(
-            [place for place, word in enumerate(self._typed) if word.place_in(low) >= 0]
+        folded_text = text.low[:MAX_SEARCHED_TEXT]
+        return self.weight_share(
+            [
+                position
+                for position, word in enumerate(self._typed)
+                if word.find_in(folded_text) >= 0
+            ]
         )
 
 
-class Hits:
+class HitMaker:
     """The conversion of ranked turns into hits.
 
     It reads at most ``most_read`` records for phrases.
@@ -158,95 +173,106 @@ class Hits:
         self,
         sources: Sources,
         wordings: Sequence[Wording],
-        most_read: int = MOST_READ,
+        most_read: int = MAX_READ_RECORDS,
         headless: Collection[int] = (),
     ) -> None:
         self._sources = sources
         self._headless = headless
         self._wordings = wordings
-        self._left = most_read
-        self._last_byte = sources.size + MOST_BYTES
+        self._reads_left = most_read
+        self._last_byte = sources.size + MAX_READ_BYTES
 
-    def best(self, turns: Sequence[Sequence[Found]], limit: int) -> Best:
+    def best(self, turns: Sequence[Sequence[WordingTurn]], limit: int) -> BestHits:
         """Return the ``limit`` best of ranked turns, those with nearby words first."""
         texts: dict[tuple[str, str], _HitText] = {}  # by session and snippet
         copies = Counter[tuple[str, str]]()
-        places: set[tuple[int, int]] = set()
-        uncertain = any(wording.uncertain for wording in self._wordings)
-        seen = of_headless = 0
+        first_records: set[tuple[int, int]] = set()
+        needs_texts = any(wording.needs_texts for wording in self._wordings)
+        seen_turns = of_headless = 0
         passed_over = set[str]()
-        enough = max(LOOKED_AT, limit)
-        self._sources.fetch_copies(turn[0].turn.records[0] for turn in turns[:enough])
+        max_texts = max(MAX_READ_TURNS, limit)
+        self._sources.fetch_copies(turn[0].turn.records[0] for turn in turns[:max_texts])
         for turn in turns:
-            if len(texts) >= enough or self._left <= 0 or self._sources.size > self._last_byte:
+            if (
+                len(texts) >= max_texts
+                or self._reads_left <= 0
+                or self._sources.size > self._last_byte
+            ):
                 break
-            if seen >= 2 * enough and not uncertain:
+            if seen_turns >= 2 * max_texts and not needs_texts:
                 break  # many turns with the same text
-            seen += 1
+            seen_turns += 1
             record = turn[0].turn.records[0]
             headless = record.file in self._headless
-            if headless and of_headless >= MOST_HEADLESS:
+            if headless and of_headless >= MAX_HEADLESS:
                 passed_over.add(self._sources.session_of(record))
             elif (text := self._turn_text(turn)) is not None:
                 of_headless += headless
                 first = text.copies[0]
-                if (first.file, first.line) not in places:  # else a copy of it was a hit before
-                    places.add((first.file, first.line))
-                    said = (self._sources.session_of(first), text.snippet.text)
-                    texts.setdefault(said, text)
-                    copies[said] += 1
-        best = sorted(texts, key=lambda said: -texts[said].score)
-        unread = len(turns) - seen
-        total = len(texts) + (0 if uncertain else unread)
-        beyond = any(wording.is_capped for wording in self._wordings)
-        hits = [self._hit(texts[said], copies[said] - 1) for said in best[:limit]]
-        return Best(hits, total, beyond or (uncertain and unread > 0), frozenset(passed_over))
+                if (
+                    first.file,
+                    first.line,
+                ) not in first_records:  # else a copy of it was a hit before
+                    first_records.add((first.file, first.line))
+                    text_key = (self._sources.session_of(first), text.snippet.text)
+                    texts.setdefault(text_key, text)
+                    copies[text_key] += 1
+        best = sorted(texts, key=lambda text_key: -texts[text_key].score)
+        unread = len(turns) - seen_turns
+        total = len(texts) + (0 if needs_texts else unread)
+        is_capped = any(wording.is_capped for wording in self._wordings)
+        hits = [self._hit(texts[text_key], copies[text_key] - 1) for text_key in best[:limit]]
+        return BestHits(
+            hits, total, is_capped or (needs_texts and unread > 0), frozenset(passed_over)
+        )
 
-    def _turn_text(self, turn: Sequence[Found]) -> _HitText | None:
+    def _turn_text(self, turn: Sequence[WordingTurn]) -> _HitText | None:
         """Return a turn's text for its best wording that the text confirms, or None if there is none."""
-        shown: tuple[Posting, Text, int] | None = None
+        displayed: tuple[Posting, Text, int] | None = None
         found = []
-        for way in turn:
-            if shown is None or self._wordings[way.wording].uncertain:
-                said = self._first_readable(way)
-                if said is None:
+        for wording_turn in turn:
+            if displayed is None or self._wordings[wording_turn.wording].needs_texts:
+                readable = self._first_readable(wording_turn)
+                if readable is None:
                     continue
-                shown = shown or said
-            found.append(way)
-        if shown is None:
+                displayed = displayed or readable
+            found.append(wording_turn)
+        if displayed is None:
             return None
-        record, text, place = shown
+        record, text, position = displayed
         wording = self._wordings[found[0].wording]
-        snippet = snippet_of(text, wording.marker, WIDTH, place)
+        snippet = snippet_of(text, wording.marker, SNIPPET_WIDTH, position)
         score = (
-            together(found)
-            * (1 + NEARNESS * snippet.near)
-            * (1 + AS_TYPED * wording.as_typed(text))
+            combined_score(found)
+            * (1 + NEARNESS_BONUS * snippet.near)
+            * (1 + TYPED_FORM_BONUS * wording.typed_share(text))
         )
         return _HitText(found, record, snippet, score, self._sources.copies(record))
 
-    def _first_readable(self, way: Found) -> tuple[Posting, Text, int] | None:
+    def _first_readable(self, wording_turn: WordingTurn) -> tuple[Posting, Text, int] | None:
         """Return a turn's first readable record, its text, and the position of a phrase in it.
 
         The record contains at least one of the phrases, and the turn contains all of them.
         """
         best: tuple[Posting, Text, int] | None = None
-        wording = self._wordings[way.wording]
+        wording = self._wordings[wording_turn.wording]
         missing = set(wording.phrases)
-        for record in way.turn.records if missing else way.turn.records[:TRIED]:
-            self._left -= 1
+        for record in (
+            wording_turn.turn.records if missing else wording_turn.turn.records[:MAX_TRIED_RECORDS]
+        ):
+            self._reads_left -= 1
             text = self._sources.text(record)
-            low = text.low if text else ""
-            if text is None or any(phrase.place_in(low) >= 0 for phrase in wording.without):
+            folded_text = text.low if text else ""
+            if text is None or any(phrase.find_in(folded_text) >= 0 for phrase in wording.without):
                 continue
-            here = {}
+            positions = {}
             for term in missing:
-                if (place := wording.phrases[term].place_in(low)) >= 0:
-                    here[term] = place
-            if wording.phrases and not here:
+                if (position := wording.phrases[term].find_in(folded_text)) >= 0:
+                    positions[term] = position
+            if wording.phrases and not positions:
                 continue
-            best = best or (record, text, min(here.values(), default=0))
-            missing -= here.keys()
+            best = best or (record, text, min(positions.values(), default=0))
+            missing -= positions.keys()
             if not missing:
                 break
         if missing:
@@ -258,15 +284,15 @@ class Hits:
 
         In a record that is too large to check, only the snippet's own secrets are removed.
         """
-        words = self._sources.words(record) or ""
-        known = Redactor([words] if len(words) <= REACH else [])
-        if known.redact(snippet.text) is snippet.text:
+        record_words = self._sources.words(record) or ""
+        redactor = Redactor([record_words] if len(record_words) <= MAX_SEARCHED_TEXT else [])
+        if redactor.redact(snippet.text) is snippet.text:
             return snippet
-        if len(words) <= REACH:
-            clean = known.redact(words)
+        if len(record_words) <= MAX_SEARCHED_TEXT:
+            clean_text = redactor.redact(record_words)
         else:
-            clean = known.redact(snippet.text)
-        return snippet_of(shown_text(clean), wording.marker, WIDTH)
+            clean_text = redactor.redact(snippet.text)
+        return snippet_of(display_text(clean_text), wording.marker, SNIPPET_WIDTH)
 
     def _hit(self, text: _HitText, same: int) -> Hit:
         """Return the hit of a text; ``same`` is the number of the session's other turns with it."""
@@ -276,29 +302,39 @@ class Hits:
             raise IndexDamaged("The index names a file that it does not know")
         path = self._sources.path(file)
         session = self._sources.session(file.session_id, path)
-        shown = text.found[0]
-        wording = self._wordings[shown.wording]
-        terms = shown.turn.terms | text.snippet.terms
+        displayed = text.found[0]
+        wording = self._wordings[displayed.wording]
+        terms = displayed.turn.terms | text.snippet.terms
         names = [lookup.term.name for lookup in wording.lookups]
-        titled = any(record.role == TITLE for record in shown.turn.records)
-        if titled:
-            by_title = snippet_of(shown_text(session.title), wording.marker, WIDTH).terms
+        has_title = any(record.role == TITLE for record in displayed.turn.records)
+        if has_title:
+            title_terms = snippet_of(
+                display_text(session.title), wording.marker, SNIPPET_WIDTH
+            ).terms
         else:
-            by_title = frozenset()
-        said = max(wording.part(text.snippet.terms), wording.part(by_title))
+            title_terms = frozenset()
+        record_share = max(
+            wording.weight_share(text.snippet.terms), wording.weight_share(title_terms)
+        )
         shown_snippet = self._without_secrets(text.record, text.snippet, wording)
-        sure = certainty(
-            wording.part(terms),
-            said,
+        confidence = answer_probability(
+            wording.weight_share(terms),
+            record_share,
             text.snippet.near,
             len(wording.lookups),
-            *((FIRST, 1) if wording.phrases else (together(text.found), len(text.found))),
+            *(
+                (FIRST_SCORE, 1)
+                if wording.phrases
+                else (combined_score(text.found), len(text.found))
+            ),
         )
-        tail = f"{f'/{file.agent}' if file.agent else ''}:{first.line}"
-        lost = session.file == path and bool(file.agent)
+        reference_end = f"{f'/{file.agent}' if file.agent else ''}:{first.line}"
+        has_no_session = session.file == path and bool(file.agent)
         return Hit(
-            reference=f"{path}:{first.line}" if lost else f"{file.session_id}{tail}",
-            short=f"{path}:{first.line}" if lost else f"{session.short}{tail}",
+            reference=f"{path}:{first.line}"
+            if has_no_session
+            else f"{file.session_id}{reference_end}",
+            short=f"{path}:{first.line}" if has_no_session else f"{session.short}{reference_end}",
             agent=session.agent,
             session_id=file.session_id,
             session_file=session.file,
@@ -312,22 +348,22 @@ class Hits:
             time=clock.from_epoch(first.time) if first.time else "",
             snippet=shown_snippet.text,
             marks=tuple(shown_snippet.marks),
-            words=tuple(name for place, name in enumerate(names) if place in terms),
-            missing=tuple(name for place, name in enumerate(names) if place not in terms),
+            words=tuple(name for position, name in enumerate(names) if position in terms),
+            missing=tuple(name for position, name in enumerate(names) if position not in terms),
             same=same,
             sessions=tuple(dict.fromkeys(map(self._sources.session_of, text.copies))),
             score=round(text.score, 3),
-            confidence=round(sure, 2),
-            strength=strength(sure),
-            found_by=tuple(sorted(way.wording + 1 for way in text.found))
+            confidence=round(confidence, 2),
+            strength=strength_of_confidence(confidence),
+            found_by=tuple(sorted(wording_turn.wording + 1 for wording_turn in text.found))
             if len(self._wordings) > 1
             else (),
             headless=first.file in self._headless,
         )
 
 
-def certainty(
-    turn: float, record: float, near: float, terms: int, score: float, wordings: int
+def answer_probability(
+    turn: float, record: float, nearness: float, terms: int, score: float, wordings: int
 ) -> float:
     """Return the probability that a hit answers, 0 to 1.
 
@@ -336,23 +372,23 @@ def certainty(
     the ``wordings`` that found it. The weights come from a logistic regression on half of the
     questions in benchmarks/recall, and were tested on the other half.
     """
-    telling = min(max(terms, SHORT_QUERY), LONG_QUERY) / LONG_QUERY
-    away = (
+    length_share = min(max(terms, SHORT_QUERY), LONG_QUERY) / LONG_QUERY
+    exponent = (
         11.1
         - 1.8 * turn
         - 2 * record
-        - 1.1 * near
-        - 2.9 * telling
+        - 1.1 * nearness
+        - 2.9 * length_share
         - 3 * score
         + 0.9 * (wordings - 1)
     )
-    return 1 / (1 + math.exp(away))
+    return 1 / (1 + math.exp(exponent))
 
 
-def strength(confidence: float) -> Literal["strong", "fair", "weak"]:
+def strength_of_confidence(confidence: float) -> Literal["strong", "fair", "weak"]:
     """Return the word for a confidence."""
-    if confidence >= STRONG:
+    if confidence >= STRONG_CONFIDENCE:
         return "strong"
-    if confidence >= FAIR:
+    if confidence >= FAIR_CONFIDENCE:
         return "fair"
     return "weak"

@@ -110,7 +110,7 @@ def list_project(
     project = None if everywhere else project_of_folder(cwd, where)
     stores = opened_stores(where, everyone=everyone)
     files = chain.from_iterable(candidates(project, where, store) for store in stores)
-    return SessionLister(cwd, where).along(files, project, helpers=helpers)
+    return SessionLister(cwd, where).rows_of_files(files, project, helpers=helpers)
 
 
 class ListingPage(NamedTuple):
@@ -126,7 +126,7 @@ class ListingPage(NamedTuple):
 
 
 def listing_page(
-    look: SessionLister,
+    lister: SessionLister,
     project: Project | None,
     *,
     limit: int,
@@ -141,12 +141,12 @@ def listing_page(
     With ``expiring``, return those that the client may delete within seven days, the earliest
     first.
     """
-    files = candidates(project, look.where, look.store)
+    files = candidates(project, lister.where, lister.store)
     if expiring:
-        files = [session for session in reversed(files) if look.goes_soon(session)]
-    rows = look.along(files, project, helpers=helpers, skip=offset)
+        files = [session for session in reversed(files) if lister.expires_soon(session)]
+    rows = lister.rows_of_files(files, project, helpers=helpers, skip=offset)
     shown = list(islice(rows, limit or None))
-    return ListingPage(shown, next(rows, None) is not None, len(files), look.helpers)
+    return ListingPage(shown, next(rows, None) is not None, len(files), lister.helpers)
 
 
 def candidates(
@@ -196,7 +196,7 @@ class SessionLister:
             return None  # deleted after it was listed
         return self._known_turns.get((path, status.st_size, status.st_mtime_ns))
 
-    def along(
+    def rows_of_files(
         self,
         files: Iterable[SessionFile],
         project: Project | None,
@@ -210,17 +210,19 @@ class SessionLister:
 
         The first ``skip`` ones are only counted, which takes a third of the time.
         """
-        seen = set[str]()
+        listed_ids = set[str]()
         for session in files:
-            if session.session_id in seen:
+            if session.session_id in listed_ids:
                 continue
             with contextlib.suppress(SessionNotFound):
-                if (found := self._listed_ends(session, project, helpers=helpers)) is not None:
-                    if len(seen) >= skip:
-                        row = self._listed_row(session, *found)
+                if (
+                    ends_and_agent := self._listed_ends(session, project, helpers=helpers)
+                ) is not None:
+                    if len(listed_ids) >= skip:
+                        row = self._listed_row(session, *ends_and_agent)
                     else:
                         row = None
-                    seen.add(session.session_id)
+                    listed_ids.add(session.session_id)
                     if row is not None:
                         yield row
 
@@ -229,10 +231,10 @@ class SessionLister:
 
         Raise SessionNotFound if it cannot be read.
         """
-        found = self._listed_ends(session, project, helpers=False)
-        if found is None:
+        ends_and_agent = self._listed_ends(session, project, helpers=False)
+        if ends_and_agent is None:
             return None
-        return self._listed_row(session, *found)
+        return self._listed_row(session, *ends_and_agent)
 
     def _listed_ends(
         self, session: SessionFile, project: Project | None, *, helpers: bool
@@ -254,10 +256,10 @@ class SessionLister:
 
     def _listed_row(self, session: SessionFile, ends: HeadTail, agent: Agent) -> ListedSession:
         parent = self._family.parent_of(session.path)
-        own, folder = agent.name == NAME, home_folder(ends, self.where)
+        is_own, folder = agent.name == NAME, home_folder(ends, self.where)
         context = self._context(session, ends)
-        expires = (
-            ends.mtime + self._kept_days * DAY if own and self._kept_days is not None else None
+        expiry = (
+            ends.mtime + self._kept_days * DAY if is_own and self._kept_days is not None else None
         )
         return ListedSession(
             agent=agent.name,
@@ -278,39 +280,39 @@ class SessionLister:
             kind=parent.kind if parent else ORIGINAL,
             derivation_type=parent.derivation_type if parent else ORIGINAL,
             parent_id=(parent.session_id or None) if parent else None,
-            expires_days=None if expires is None else max(0, int((expires - self._now) // DAY)),
-            expires_at=None if expires is None else clock.from_epoch(expires),
+            expires_days=None if expiry is None else max(0, int((expiry - self._now) // DAY)),
+            expires_at=None if expiry is None else clock.from_epoch(expiry),
             kept=is_archived(session.session_id, 0.0, self.where),
-            open=self._clients.has_open(session) if own else bool(agent.why_open(session)),
+            open=self._clients.has_open(session) if is_own else bool(agent.why_open(session)),
             commands=agent.commands(session.session_id, folder),
         )
 
     def _context(self, session: SessionFile, ends: HeadTail) -> ContextSize:
         """Return a session's context from its ends, or like ``Session.context`` if they are not enough."""
         if ends.first_records:
-            stated = tokens.stated_size_in(ends.first_records[0])
+            stated_size = tokens.stated_size_in(ends.first_records[0])
         else:
-            stated = None
-        known = self._window or measured_window(session.session_id, self.where)
-        window = known or tokens.window_of_parent(stated)
+            stated_size = None
+        known_window = self._window or measured_window(session.session_id, self.where)
+        window = known_window or tokens.window_of_parent(stated_size)
         context = size_at_end(ends.last_records, window)
         if session.agent != NAME:
             return context or ContextSize.of(0, window, UNKNOWN)
-        is_changed = stated is not None or was_compacted(ends) or not ends.small
+        is_changed = stated_size is not None or was_compacted(ends) or not ends.small
         if (context is None and is_changed) or ends.begins_within or may_differ_within(ends):
             return Session.of(session, self.where).context
         if context is None:
             context = ContextSize.of(0, window, UNKNOWN)
         # The settings that set a window are read once for each folder and model.
-        key = ends.cwd, ends.model, known
+        key = ends.cwd, ends.model, known_window
         if key not in self._windows_set:
-            self._windows_set[key] = window_set(ends, known, self.where)
+            self._windows_set[key] = window_set(ends, known_window, self.where)
         return in_window(context, ends, self._windows_set[key])
 
-    def goes_soon(self, session: SessionFile) -> bool:
+    def expires_soon(self, session: SessionFile) -> bool:
         """Check whether the client may delete a session within seven days."""
-        kept = self._kept_days if session.agent == NAME else None
-        return kept is not None and session.mtime + kept * DAY < self._now + SOON
+        kept_days = self._kept_days if session.agent == NAME else None
+        return kept_days is not None and session.mtime + kept_days * DAY < self._now + SOON
 
 
 def short_ids(rows: Sequence[ListedSession], where: Where) -> list[str]:

@@ -31,7 +31,7 @@ _MONTHS = (
     ("november", "nov"),
     ("december", "dec", "dezember", "dez"),
 )
-_MONTH = {name: number for number, names in enumerate(_MONTHS, 1) for name in names}
+_MONTH_NUMBERS = {name: number for number, names in enumerate(_MONTHS, 1) for name in names}
 _UNITS = {
     "day": 1,
     "tag": 1,
@@ -44,37 +44,37 @@ _UNITS = {
 }
 _COUNTS = {"a": 1, "one": 1, "two": 2, "three": 3, "einem": 1, "einer": 1, "zwei": 2, "drei": 3}
 _NAMED_TIMES = (*_UNITS, "heute", "gestern")
-_NAMES = "|".join(sorted(_MONTH, key=lambda name: -len(name)))
-_WAYS = (
+_NAMES = "|".join(sorted(_MONTH_NUMBERS, key=lambda name: -len(name)))
+_TIME_PREPOSITIONS = (
     "in|since|during|of|from|on|late|early|mid|end of|beginning of|start of|before|until|after"
     "|im|im jahr|seit|nach|ende|anfang|mitte|vor|bis"
 ).replace(" ", "[ ]")
-_HINT = rf"""
+_TIME_HINT = rf"""
     "[^"]*"?  # what is quoted stays as it is
     |(?<![\w./:-])(?:
-        (?:(?P<way>{_WAYS})[ ]+)?(?:
+        (?:(?P<way>{_TIME_PREPOSITIONS})[ ]+)?(?:
             (?P<day>\d{{4}}-\d\d-\d\d)
             |(?P<month>\d{{4}}-\d\d)
             |(?P<name>{_NAMES})[ ,]+(?P<year>20\d\d)
             |(?P<last>last|past|this|(?:letzt|vergangen|dies)e[nrs]?)[ ]+(?P<span>week|month|year|woche|monat|jahr)
             |(?P<near>today|heute|yesterday|gestern)
         )
-        |(?P<way2>{_WAYS})[ ]+(?:(?P<alone>{_NAMES})|(?P<only>20\d\d))
+        |(?P<way2>{_TIME_PREPOSITIONS})[ ]+(?:(?P<alone>{_NAMES})|(?P<only>20\d\d))
         |(?P<count>\d+|a|one|two|three)[ ]+(?P<unit>day|week|month|year)s?[ ]+ago
         |vor[ ]+(?P<count2>\d+|einem|einer|zwei|drei)[ ]+(?P<unit2>tag|woche|monat|jahr)(?:e?n|e)?
     )(?![\w/:-]|\.\w)
     """
 
-MOST_TERMS = 32
+MAX_TERMS = 32
 """The maximum number of terms in a query.
 
 A pasted page has thousands, and its first words tell its topic.
 """
 
-MOST_TOKENS = 24  # tokens of a term to look up; a longer phrase is verified in the texts
-MOST_LETTERS = 1_000  # characters of a term to split into tokens
-LONGEST_NAME = 60  # characters of a term in an answer
-COMMON = frozenset(
+MAX_TOKENS = 24  # tokens of a term to look up; a longer phrase is verified in the texts
+MAX_LETTERS = 1_000  # characters of a term to split into tokens
+MAX_NAME = 60  # characters of a term in an answer
+COMMON_WORDS = frozenset(
     """a about again all also am an and any are as at be because been before but by can conversation could day did
     discussed do does doing earlier find for from get got had has have he how i if in into is it its just last me month
     my no not of on once one or our out over please really remember said say session sessions she should show so some
@@ -119,16 +119,16 @@ class Period(NamedTuple):
         return f"{first} to {last}"
 
 
-def hint_in(text: str, now: float) -> tuple[str, Period | None]:
+def split_time_hint(text: str, now: float) -> tuple[str, Period | None]:
     """Return a question without its words about time, and the period that they mean as of ``now``.
 
     Return None as the period if there are no such words.
 
     Quoted words, and dates in names, are not words about time.
     """
-    if not _may_hint(text):
+    if not _may_have_hint(text):
         return text, None
-    hints = re.compile(_HINT, re.IGNORECASE | re.VERBOSE)
+    hints = re.compile(_TIME_HINT, re.IGNORECASE | re.VERBOSE)
     found = next((match for match in hints.finditer(text) if match.lastgroup), None)
     if found is None:
         return text, None
@@ -140,60 +140,62 @@ def hint_in(text: str, now: float) -> tuple[str, Period | None]:
         return text, None
     if span.end <= 0:
         return text, None
-    rest = f"{text[: found.start()]} {text[found.end() :]}"
-    if rest.strip():
-        return (rest, span)
+    other_words = f"{text[: found.start()]} {text[found.end() :]}"
+    if other_words.strip():
+        return (other_words, span)
     return (text, span)
 
 
-def _may_hint(text: str) -> bool:
+def _may_have_hint(text: str) -> bool:
     """Check whether there is a word about time, or a number.
 
     Otherwise the pattern, which takes 3 ms to compile, is not needed.
     """
-    low = text.casefold()
-    is_dated = any(letter.isdigit() for letter in low) or any(name in low for name in _NAMED_TIMES)
-    return is_dated or not _MONTH.keys().isdisjoint(re.findall(r"[^\W\d_]+", low))
+    folded_text = text.casefold()
+    is_dated = any(letter.isdigit() for letter in folded_text) or any(
+        name in folded_text for name in _NAMED_TIMES
+    )
+    return is_dated or not _MONTH_NUMBERS.keys().isdisjoint(re.findall(r"[^\W\d_]+", folded_text))
 
 
-def _named_span(told: dict[str, str], now: float) -> Period:
+def _named_span(groups: dict[str, str], now: float) -> Period:
     today = datetime.fromtimestamp(now, UTC).replace(hour=0, minute=0, second=0, microsecond=0)
-    span = _named_period(told, today) or _counted_period(told, today)
-    way = told.get("way") or told.get("way2")
-    if way in {"since", "after", "seit", "nach"}:
+    span = _named_period(groups, today) or _counted_period(groups, today)
+    preposition = groups.get("way") or groups.get("way2")
+    if preposition in {"since", "after", "seit", "nach"}:
         return Period(span.start, now + DAY)
-    if way in {"before", "until", "vor", "bis"}:
+    if preposition in {"before", "until", "vor", "bis"}:
         return Period(0.0, span.start)
     return span
 
 
-def _named_period(told: dict[str, str], today: datetime) -> Period | None:
-    if day := told.get("day"):
+def _named_period(groups: dict[str, str], today: datetime) -> Period | None:
+    if day := groups.get("day"):
         return _days(datetime.fromisoformat(day).replace(tzinfo=UTC), 1)
-    if month := told.get("month"):
+    if month := groups.get("month"):
         return _month(int(month[:4]), int(month[5:]))
-    if name := told.get("name"):
-        return _month(int(told["year"]), _MONTH[name])
-    if name := told.get("alone"):
+    if name := groups.get("name"):
+        return _month(int(groups["year"]), _MONTH_NUMBERS[name])
+    if name := groups.get("alone"):
         return _month(
-            today.year - (_MONTH[name] > today.month), _MONTH[name]
+            today.year - (_MONTH_NUMBERS[name] > today.month), _MONTH_NUMBERS[name]
         )  # the most recent one
-    if year := told.get("only"):
+    if year := groups.get("only"):
         return Period(_month(int(year), 1).start, _month(int(year), 12).end)
     return None
 
 
-def _counted_period(told: dict[str, str], today: datetime) -> Period:
+def _counted_period(groups: dict[str, str], today: datetime) -> Period:
     """Return the days around a number of days or weeks ago."""
-    if count := told.get("count") or told.get("count2"):
-        days = _UNITS[told.get("unit") or told["unit2"]]
+    if count := groups.get("count") or groups.get("count2"):
+        days = _UNITS[groups.get("unit") or groups["unit2"]]
         return _days(
             today - timedelta(days=(_COUNTS.get(count) or int(count)) * days + days / 2), days + 1
         )
-    if last := told.get("last"):
-        days = _UNITS[told["span"]] * (1 if last.startswith(("this", "dies")) else 2)
+    if last := groups.get("last"):
+        days = _UNITS[groups["span"]] * (1 if last.startswith(("this", "dies")) else 2)
         return _days(today - timedelta(days=days), days + 1)
-    return _days(today - timedelta(days=told["near"] in {"yesterday", "gestern"}), 1)
+    return _days(today - timedelta(days=groups["near"] in {"yesterday", "gestern"}), 1)
 
 
 def _days(start: datetime, count: float) -> Period:
@@ -215,7 +217,7 @@ class Term(NamedTuple):
     @property
     def name(self) -> str:
         """The term for a line of an answer, in quotes if it is a phrase."""
-        short = collapse_line(plain_line(self.text), LONGEST_NAME)
+        short = collapse_line(plain_line(self.text), MAX_NAME)
         if self.exact:
             return f'"{short}"'
         return short
@@ -238,29 +240,29 @@ def parse_query(words: Sequence[str], now: float | None = None) -> Query:
     A single word with spaces is a whole question. Raise UsageError if no word can be looked up.
     """
     text = " ".join(
-        _quote_typed(word.translate(_QUOTES), alone=len(words) == 1) for word in words
+        _quote_shell_word(word.translate(_QUOTES), alone=len(words) == 1) for word in words
     ).strip()
-    told, when = hint_in(text, time.time() if now is None else now)
-    wanted, excluded = _terms(told)
-    if when and not wanted:  # then the time itself is the question, not a hint
-        wanted, excluded = _terms(text)
-    telling = []
-    for term in wanted:
-        if term.exact or term.text.casefold().strip("?!.,;:'") not in COMMON:
-            telling.append(term)
-    telling = (telling or wanted)[:MOST_TERMS]
-    if text and not telling:
+    question, period = split_time_hint(text, time.time() if now is None else now)
+    wanted_terms, excluded = _terms(question)
+    if period and not wanted_terms:  # then the time itself is the question, not a hint
+        wanted_terms, excluded = _terms(text)
+    telling_terms = []
+    for term in wanted_terms:
+        if term.exact or term.text.casefold().strip("?!.,;:'") not in COMMON_WORDS:
+            telling_terms.append(term)
+    telling_terms = (telling_terms or wanted_terms)[:MAX_TERMS]
+    if text and not telling_terms:
         if excluded:
-            what = "Only what must not be there was given"
+            problem = "Only what must not be there was given"
         else:
-            what = f"'{collapse_line(plain_line(text), 80)}' holds no word"
+            problem = f"'{collapse_line(plain_line(text), 80)}' holds no word"
         raise UsageError(
-            what, 'Give some words, such as: resume-hooks search "connection pool" -redis'
+            problem, 'Give some words, such as: resume-hooks search "connection pool" -redis'
         )
-    return Query(text, tuple(telling), tuple(excluded[:MOST_TERMS]), when)
+    return Query(text, tuple(telling_terms), tuple(excluded[:MAX_TERMS]), period)
 
 
-def _quote_typed(word: str, *, alone: bool) -> str:
+def _quote_shell_word(word: str, *, alone: bool) -> str:
     """Return a word of the command line.
 
     Put one with spaces in quotes, because it was quoted in the shell, unless it is the whole
@@ -275,20 +277,20 @@ def _quote_typed(word: str, *, alone: bool) -> str:
 
 def _terms(text: str) -> tuple[list[Term], list[Term]]:
     """Return the wanted terms and the excluded ones, each once."""
-    found: dict[bool, dict[tuple[bool, str], Term]] = {False: {}, True: {}}
+    terms_by_kind: dict[bool, dict[tuple[bool, str], Term]] = {False: {}, True: {}}
     for piece in _PIECE.finditer(text):
         phrase, word = piece["phrase"], piece["word"]
         term = _term(phrase if phrase is not None else word, exact=phrase is not None)
         if term is not None:
-            found[bool(piece["minus"])].setdefault((term.exact, term.text.casefold()), term)
-    return list(found[False].values()), list(found[True].values())
+            terms_by_kind[bool(piece["minus"])].setdefault((term.exact, term.text.casefold()), term)
+    return list(terms_by_kind[False].values()), list(terms_by_kind[True].values())
 
 
 def _term(text: str, *, exact: bool) -> Term | None:
     words = re.sub(r"\A\W+", "", text)
-    forms = [tuple(forms) for forms in forms_of(words[:MOST_LETTERS])]
-    if len(words) > MOST_LETTERS:
+    forms = [tuple(forms) for forms in forms_of(words[:MAX_LETTERS])]
+    if len(words) > MAX_LETTERS:
         forms = forms[:-1] or forms  # the last one may be cut
     if forms:
-        return Term(text.strip(), tuple(forms[:MOST_TOKENS]), exact)
+        return Term(text.strip(), tuple(forms[:MAX_TOKENS]), exact)
     return None

@@ -26,15 +26,15 @@ from resume_hooks.search.query import Period, Term
 from resume_hooks.search.roles import ROLES
 from resume_hooks.search.scope import Limits
 
-MOST_WORDS = 24  # words that a beginning or a part may mean, the most common ones
-MOST_ALIKE = 6  # words that a misspelled one may mean
-SHORTEST_PART = 3  # characters of a part of a word; shorter ones are in too many words
-SHORTEST_STEM = (
+MAX_WORDS = 24  # words that a beginning or a part may mean, the most common ones
+MAX_ALIKE = 6  # words that a misspelled one may mean
+MIN_PART = 3  # characters of a part of a word; shorter ones are in too many words
+MIN_BEGINNING = (
     5  # characters of a typed word's beginning that replaces the word if no word begins with it
 )
-SHORTEST_ALIKE = 4  # characters of a word that may be misspelled
-ALIKE = 0.75  # the minimum similarity of a misspelled word, 0 to 1
-IN_PARTS = 0.5  # the weight of a part of an identifier, relative to the whole
+MIN_MISSPELLED = 4  # characters of a word that may be misspelled
+MIN_SIMILARITY = 0.75  # the minimum similarity of a misspelled word, 0 to 1
+PART_WEIGHT = 0.5  # the weight of a part of an identifier, relative to the whole
 
 
 class Token(NamedTuple):
@@ -77,18 +77,22 @@ class Terms:
     def look_up(self, term: Term) -> Lookup:
         """Look a term up as typed; if that fails and it is not a phrase, look up possible meanings of its words."""
         if term not in self._known:
-            self._known[term] = self._looked_up(term)
+            self._known[term] = self._look_up_uncached(term)
         return self._known[term]
 
-    def _looked_up(self, term: Term) -> Lookup:
-        lookup = self.strictly(term)
+    def _look_up_uncached(self, term: Term) -> Lookup:
+        lookup = self.look_up_strictly(term)
         if lookup.known or term.exact:
             return lookup
         if len(term.forms) == 1 and len(term.forms[0]) == 1:
-            whole = stem(term.forms[0][0])
-            ways = (("beginning", self._beginning), ("alike", self._alike))
+            whole_stem = stem(term.forms[0][0])
+            searches = (("beginning", self._words_with_beginning), ("alike", self._similar_words))
             return next(
-                (self._with(lookup, how, words) for how, find in ways if (words := find(whole))),
+                (
+                    self._with_words(lookup, how, words)
+                    for how, find in searches
+                    if (words := find(whole_stem))
+                ),
                 lookup,
             )
         tokens = [token for forms in term.forms if (token := self._token(forms))]
@@ -103,7 +107,7 @@ class Terms:
         weight = self._weight(rows)
         return Lookup(term, "parts", tuple(tokens), tuple(marks), rows, weight, tuple(marks))
 
-    def strictly(self, term: Term) -> Lookup:
+    def look_up_strictly(self, term: Term) -> Lookup:
         """Look a term up only as typed or inflected.
 
         This is for excluded terms, for which a guess would hide hits.
@@ -115,10 +119,13 @@ class Terms:
         parts = []
         for forms in term.forms:
             parts.append(() if term.exact else tuple(map(stem, forms[1:])))
-        tokens = tuple(Token((whole,), own) for whole, own in zip(wholes, parts, strict=True))
+        tokens = tuple(
+            Token((whole_stem,), part_stems)
+            for whole_stem, part_stems in zip(wholes, parts, strict=True)
+        )
         return Lookup(term, "word", tokens, wholes, rows, self._weight(rows), wholes)
 
-    def in_others(self, lookup: Lookup) -> Lookup:
+    def look_up_in_others(self, lookup: Lookup) -> Lookup:
         """Add all words that contain a lookup's word.
 
         Return the same lookup if no other word contains it.
@@ -128,29 +135,29 @@ class Terms:
         if lookup.term.exact or [len(forms) for forms in lookup.term.forms] != [1]:
             return lookup
         others = []
-        for row in self._containing(stem(lookup.term.forms[0][0])):
+        for row in self._words_containing(stem(lookup.term.forms[0][0])):
             if row[0] not in lookup.names:
                 others.append(row)
         if others:
-            return self._with(lookup, "part", others)
+            return self._with_words(lookup, "part", others)
         return lookup
 
     def _token(self, forms: Sequence[str]) -> Token | None:
         """Return the indexed forms of one word of several: the whole, or its parts."""
-        whole, *parts = map(stem, forms)
-        known = tuple(part for part in parts if self._count_rows(part))
-        if known or self._count_rows(whole):
-            return Token((whole,), known)
+        whole_stem, *parts = map(stem, forms)
+        known_parts = tuple(part for part in parts if self._count_rows(part))
+        if known_parts or self._count_rows(whole_stem):
+            return Token((whole_stem,), known_parts)
         return None
 
-    def _with(self, lookup: Lookup, how: str, words: Sequence[tuple[str, int]]) -> Lookup:
+    def _with_words(self, lookup: Lookup, how: str, words: Sequence[tuple[str, int]]) -> Lookup:
         """Return a lookup of a word, if the index has it, and of others that it may mean."""
         names = tuple(name for name, _ in words)
-        known: list[str] = []
+        known_stems: list[str] = []
         for token in lookup.tokens:
-            known.extend(token.stems)
+            known_stems.extend(token.stems)
         rows = lookup.rows + sum(rows for _, rows in words)
-        stems = (*known, *names)
+        stems = (*known_stems, *names)
         return Lookup(lookup.term, how, (Token(stems),), stems, rows, self._weight(rows), names)
 
     def _weight(self, rows: int) -> float:
@@ -159,57 +166,57 @@ class Terms:
         return math.log(1 + ((self._all or 1) - count + 0.5) / (count + 0.5))
 
     def _count_rows(self, name: str) -> int:
-        return self._words.frequency(WORDS, name)
+        return self._words.count_records_with(WORDS, name)
 
-    def _beginning(self, start: str) -> list[tuple[str, int]]:
+    def _words_with_beginning(self, start: str) -> list[tuple[str, int]]:
         """Return the words with a prefix; if there are none, the longest word that is a prefix of it."""
-        words = _commonest(self._words.beginning(WORDS, start, 500))
-        for length in range(len(start) - 1, SHORTEST_STEM - 1, -1):
+        words = _commonest(self._words.words_with_prefix(WORDS, start, 500))
+        for length in range(len(start) - 1, MIN_BEGINNING - 1, -1):
             if not words and (rows := self._count_rows(start[:length])):
                 words = [(start[:length], rows)]
         return words
 
     @functools.cached_property
-    def _every(self) -> list[tuple[str, int]]:
+    def _all_words(self) -> list[tuple[str, int]]:
         """Every word of the index."""
-        return self._words.beginning(WORDS, "")
+        return self._words.words_with_prefix(WORDS, "")
 
-    def _containing(self, part: str) -> list[tuple[str, int]]:
-        if len(part) < SHORTEST_PART and part.isascii():
+    def _words_containing(self, part: str) -> list[tuple[str, int]]:
+        if len(part) < MIN_PART and part.isascii():
             return []
         # The part may include the end that stemming removed: a doubled letter or an e.
         return _commonest(
-            (word, rows) for word, rows in self._every if part in f"{word}{word[-1:]} {word}e"
+            (word, rows) for word, rows in self._all_words if part in f"{word}{word[-1:]} {word}e"
         )
 
-    def _alike(self, word: str) -> list[tuple[str, int]]:
+    def _similar_words(self, word: str) -> list[tuple[str, int]]:
         """Return the words most similar to a possibly misspelled one.
 
         They begin with the same letter.
         """
-        if len(word) < SHORTEST_ALIKE:
+        if len(word) < MIN_MISSPELLED:
             return []
         import difflib  # takes 1 ms, and a known word does not need it
 
-        near = {
+        candidates = {
             other: rows
-            for other, rows in self._words.beginning(WORDS, word[0])
+            for other, rows in self._words.words_with_prefix(WORDS, word[0])
             if abs(len(other) - len(word)) <= 2  # a larger difference means another word
         }
         return [
-            (other, near[other])
-            for other in difflib.get_close_matches(word, near, MOST_ALIKE, ALIKE)
+            (other, candidates[other])
+            for other in difflib.get_close_matches(word, candidates, MAX_ALIKE, MIN_SIMILARITY)
         ]
 
 
 def _commonest(rows: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
-    return sorted(rows, key=lambda row: -row[1])[:MOST_WORDS]
+    return sorted(rows, key=lambda row: -row[1])[:MAX_WORDS]
 
 
-LOOKED_AT = 300  # the maximum number of records, and of windows, in a ranking
-CANDIDATES = 60  # turns whose terms are checked
-MOST_WINDOWS = 2_000  # windows of these turns to check
-PHRASED = 2_000
+MAX_RANKED = 300  # the maximum number of records, and of windows, in a ranking
+MAX_CANDIDATES = 60  # turns whose terms are checked
+MAX_WINDOWS = 2_000  # windows of these turns to check
+MAX_PHRASE_RECORDS = 2_000
 """The maximum number of records with the words of a phrase.
 
 Only their texts show whether they contain the phrase.
@@ -218,7 +225,9 @@ Only their texts show whether they contain the phrase.
 DAMPING = 5
 """The number added to a rank before taking its reciprocal; a larger one makes the first places matter less."""
 
-HINTED = 0.3  # the bonus of a turn at the time that the question hints at, as a share of its score
+HINT_BONUS = (
+    0.3  # the bonus of a turn at the time that the question hints at, as a share of its score
+)
 TITLE = ROLES.index("title")
 
 
@@ -231,7 +240,7 @@ class TurnHit(NamedTuple):
     terms: frozenset[int] = frozenset()
 
 
-class Found(NamedTuple):
+class WordingTurn(NamedTuple):
     """A turn that a wording found; ``wording`` is the wording's number, from 0."""
 
     wording: int
@@ -249,33 +258,35 @@ class Ranking:
     ) -> None:
         self._words = words
         self._limits = limits
-        self._not = [(Occur.MustNot, _all_of(lookup)) for lookup in excluded if lookup.known]
+        self._not = [(Occur.MustNot, _query_for_all(lookup)) for lookup in excluded if lookup.known]
         self._when = when
         self.capped = False
         """Whether more records have the words than were read."""
 
     def turns(self, lookups: Sequence[Lookup]) -> list[TurnHit]:
         """Return the turns with some of the terms and every phrase, best first."""
-        known = [lookup for lookup in lookups if lookup.known]
+        known_lookups = [lookup for lookup in lookups if lookup.known]
         phrases = []
         for lookup in lookups:
             if lookup.term.exact:
                 phrases.append(lookup)
-        if not known or not all(lookup.known for lookup in phrases):
+        if not known_lookups or not all(lookup.known for lookup in phrases):
             return []
         if phrases:
-            found = self._phrased(phrases)
+            postings = self._phrase_candidates(phrases)
         else:
-            found = self._search_records(Occur.Must, _any_of(known), LOOKED_AT)
-        by_turn = _by_turn(found)
-        limited = Query.boolean_query([(Occur.Must, _any_of(known)), *self._limits.turns])
-        windows = self._words.turns(limited, LOOKED_AT)
-        scores = self._fused(by_turn, windows)
+            postings = self._search_records(Occur.Must, _query_for_any(known_lookups), MAX_RANKED)
+        by_turn = _group_by_turn(postings)
+        limited = Query.boolean_query(
+            [(Occur.Must, _query_for_any(known_lookups)), *self._limits.turns]
+        )
+        windows = self._words.turns(limited, MAX_RANKED)
+        scores = self._combined_scores(by_turn, windows)
         hits = []
         for key, score in scores.items():
             hits.append(TurnHit(key, _titles_last(by_turn[key]), score))
         hits.sort(key=lambda hit: -hit.score)
-        return [*self._add_terms(hits[:CANDIDATES], lookups), *hits[CANDIDATES:]]
+        return [*self._add_terms(hits[:MAX_CANDIDATES], lookups), *hits[MAX_CANDIDATES:]]
 
     def latest(self, most: int) -> list[TurnHit]:
         """Return the turns within the limits, newest first, for a question without words.
@@ -284,7 +295,7 @@ class Ranking:
         """
         return [
             TurnHit(key, [min(records, key=lambda record: (record.role, record.line))], 0.0)
-            for key, records in _by_turn(self.records(most)).items()
+            for key, records in _group_by_turn(self.records(most)).items()
         ]
 
     def records(self, most: int, having: Sequence[Lookup] = ()) -> list[Posting]:
@@ -292,17 +303,19 @@ class Ranking:
 
         The newest come first.
         """
-        words = [(Occur.Must, _all_of(lookup)) for lookup in having]
+        words = [(Occur.Must, _query_for_all(lookup)) for lookup in having]
         return self._search_records(
             Occur.Must, Query.boolean_query(words) if words else Query.all_query(), most, "time"
         )
 
-    def _phrased(self, phrases: Sequence[Lookup]) -> list[Posting]:
+    def _phrase_candidates(self, phrases: Sequence[Lookup]) -> list[Posting]:
         """Return the records that may contain a phrase, in turns that may contain all phrases."""
         groups = []
         for phrase in phrases:
-            groups.append(self._search_records(Occur.Must, _all_of(phrase), PHRASED))
-        self.capped = any(len(group) == PHRASED for group in groups)
+            groups.append(
+                self._search_records(Occur.Must, _query_for_all(phrase), MAX_PHRASE_RECORDS)
+            )
+        self.capped = any(len(group) == MAX_PHRASE_RECORDS for group in groups)
         turns = []
         for group in groups:
             turns.append({turn_key(row.file, row.turn) for row in group})
@@ -313,13 +326,13 @@ class Ranking:
     def _search_records(
         self, occur: Occur, query: Query, most: int, order_by: str | None = None
     ) -> list[Posting]:
-        found = self._words.search(
+        postings = self._words.search(
             Query.boolean_query([(occur, query), *self._limits.records, *self._not]), most, order_by
         )
-        self.capped = self.capped or len(found) == most
-        return found
+        self.capped = self.capped or len(postings) == most
+        return postings
 
-    def _fused(
+    def _combined_scores(
         self, by_turn: Mapping[int, Sequence[Posting]], windows: Mapping[int, float]
     ) -> dict[int, float]:
         """Return each turn's score, from the ranks of its best record and of its best window."""
@@ -327,7 +340,7 @@ class Ranking:
         windows = _rank_shares(windows)
         scores = {}
         for key, rows in by_turn.items():
-            hinted = 1 + HINTED * bool(
+            hinted = 1 + HINT_BONUS * bool(
                 self._when and any(self._when.holds(row.time) for row in rows)
             )
             scores[key] = (records[key] + windows.get(key, 0.0)) * hinted
@@ -342,28 +355,35 @@ class Ranking:
         own = Query.term_set_query(SCHEMA, "turn_key", keys)
         for number, lookup in enumerate(lookups):
             if lookup.known:
-                query = Query.boolean_query([(Occur.Must, own), (Occur.Must, _all_of(lookup))])
-                for key in self._words.turns(query, MOST_WINDOWS):
+                query = Query.boolean_query(
+                    [(Occur.Must, own), (Occur.Must, _query_for_all(lookup))]
+                )
+                for key in self._words.turns(query, MAX_WINDOWS):
                     terms[key].add(number)
         return [hit._replace(terms=frozenset(terms[hit.key])) for hit in hits]
 
 
-def fused(rankings: Sequence[Sequence[TurnHit]]) -> list[list[Found]]:
+def combine_rankings(rankings: Sequence[Sequence[TurnHit]]) -> list[list[WordingTurn]]:
     """Combine the turns of several wordings, best first; each turn's best wording comes first."""
-    turns: dict[int, list[Found]] = defaultdict(list)
+    turns: dict[int, list[WordingTurn]] = defaultdict(list)
     for number, ranking in enumerate(rankings):
         for turn in ranking:
-            turns[turn.key].append(Found(number, turn))
-    ways = [sorted(found, key=lambda way: -way.turn.score) for found in turns.values()]
-    return sorted(ways, key=lambda found: -together(found))
+            turns[turn.key].append(WordingTurn(number, turn))
+    wording_turns = [
+        sorted(wording_turns_of_turn, key=lambda wording_turn: -wording_turn.turn.score)
+        for wording_turns_of_turn in turns.values()
+    ]
+    return sorted(
+        wording_turns, key=lambda wording_turns_of_turn: -combined_score(wording_turns_of_turn)
+    )
 
 
-def together(found: Iterable[Found]) -> float:
+def combined_score(wording_turns: Iterable[WordingTurn]) -> float:
     """Return a turn's score from all wordings that found it: the root of the sum of squares.
 
     A turn that matches one wording well thus ranks above one that matches several a little.
     """
-    return math.hypot(*(way.turn.score for way in found))
+    return math.hypot(*(wording_turn.turn.score for wording_turn in wording_turns))
 
 
 def _rank_shares(scores: Mapping[int, float]) -> dict[int, float]:
@@ -371,12 +391,12 @@ def _rank_shares(scores: Mapping[int, float]) -> dict[int, float]:
 
     Equal scores have the same share.
     """
-    places: dict[float, int] = {}
-    for place, score in enumerate(sorted(scores.values(), reverse=True), 1):
-        places.setdefault(score, place)
+    ranks: dict[float, int] = {}
+    for rank, score in enumerate(sorted(scores.values(), reverse=True), 1):
+        ranks.setdefault(score, rank)
     shares = {}
     for key, score in scores.items():
-        shares[key] = (1 + DAMPING) / (places[score] + DAMPING)
+        shares[key] = (1 + DAMPING) / (ranks[score] + DAMPING)
     return shares
 
 
@@ -385,38 +405,42 @@ def _titles_last(records: list[Posting]) -> list[Posting]:
     return sorted(records, key=lambda record: (record.role == TITLE, -record.score))
 
 
-def _by_turn(records: Iterable[Posting]) -> dict[int, list[Posting]]:
+def _group_by_turn(records: Iterable[Posting]) -> dict[int, list[Posting]]:
     groups: dict[int, list[Posting]] = defaultdict(list)
     for record in records:
         groups[turn_key(record.file, record.turn)].append(record)
     return groups
 
 
-def _any_of(lookups: Iterable[Lookup]) -> Query:
+def _query_for_any(lookups: Iterable[Lookup]) -> Query:
     """Return a query that scores documents by their terms: each by its best stem, and by identifiers' parts."""
     clauses: list[Query] = []
     for token in (token for lookup in lookups for token in lookup.tokens):
-        ways = [_term(name) for name in token.stems]
-        clauses.append(ways[0] if len(ways) == 1 else Query.disjunction_max_query(ways))
+        stem_queries = [_term_query(name) for name in token.stems]
+        clauses.append(
+            stem_queries[0] if len(stem_queries) == 1 else Query.disjunction_max_query(stem_queries)
+        )
         for part in token.parts:
-            clauses.append(Query.boost_query(_term(part), IN_PARTS))
+            clauses.append(Query.boost_query(_term_query(part), PART_WEIGHT))
     return Query.boolean_query([(Occur.Should, clause) for clause in clauses])
 
 
-def _all_of(lookup: Lookup) -> Query:
+def _query_for_all(lookup: Lookup) -> Query:
     """Return a query for documents with every word of a term, an identifier whole or by its parts."""
     words = []
     for token in lookup.tokens:
-        ways = [_term(name) for name in token.stems]
+        alternatives = [_term_query(name) for name in token.stems]
         if token.parts:
-            ways.append(Query.boolean_query([(Occur.Must, _term(part)) for part in token.parts]))
+            alternatives.append(
+                Query.boolean_query([(Occur.Must, _term_query(part)) for part in token.parts])
+            )
         words.append(
-            ways[0]
-            if len(ways) == 1
-            else Query.boolean_query([(Occur.Should, way) for way in ways])
+            alternatives[0]
+            if len(alternatives) == 1
+            else Query.boolean_query([(Occur.Should, alternative) for alternative in alternatives])
         )
     return Query.boolean_query([(Occur.Must, word) for word in words])
 
 
-def _term(name: str) -> Query:
+def _term_query(name: str) -> Query:
     return Query.term_query(SCHEMA, WORDS, name, index_option="freq")

@@ -15,14 +15,14 @@ from typing import NamedTuple
 from resume_hooks.paths import open_regular
 from resume_hooks.search.index.extract import RecordTexts, TextExtractor
 from resume_hooks.search.index.postings import Posting
-from resume_hooks.search.index.tokenize import folded, without_line_numbers
+from resume_hooks.search.index.tokenize import fold_letters, without_line_numbers
 from resume_hooks.search.ranking import Lookup
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.system.text import plain_text
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.lines import Line
 
-LARGEST = 64 * 1024 * 1024
+MAX_RECORD_BYTES = 64 * 1024 * 1024
 """The maximum bytes of a record to display.
 
 Its text takes ten times as much memory.
@@ -32,10 +32,10 @@ Its text takes ten times as much memory.
 _FOREIGN = re.compile(r"[^\x00-\x7f]+")
 
 # characters of a text to search; a match after that is shown by the text's beginning
-REACH = 400_000
-LEAD = 1_000  # characters before a phrase to search as well
-MOST_MARKS = 2_000
-MOST_SHOWN = 480
+MAX_SEARCHED_TEXT = 400_000
+TEXT_BEFORE_PHRASE = 1_000  # characters before a phrase to search as well
+MAX_MARKS = 2_000
+MAX_SENTENCES = 480
 """The characters of three sentences in a snippet: ten such hits fit a model's output limit."""
 
 _SENTENCE_END = re.compile(
@@ -44,7 +44,7 @@ _SENTENCE_END = re.compile(
 """The end of a sentence with the space after it; not a point after a single letter."""
 
 # characters of a stem that is marked inside of words, too; a shorter one only at a part's beginning
-ANYWHERE = 5
+MIN_STEM_INSIDE_WORD = 5
 
 _REST = re.compile("[0-9a-z]*")  # the rest of a word after its stem
 _LETTERS = frozenset("0123456789abcdefghijklmnopqrstuvwxyz")
@@ -60,45 +60,47 @@ class Text(NamedTuple):
     low: str
 
 
-class _Low(dict[int, str]):
+class _FoldedLetters(dict[int, str]):
     """A cache of letters without their accents, if that is a single letter."""
 
     def __missing__(self, code: int) -> str:
         letter = chr(code)
-        low = folded(letter)
-        self[code] = low if len(low) == 1 else letter.lower()
+        folded_letter = fold_letters(letter)
+        self[code] = folded_letter if len(folded_letter) == 1 else letter.lower()
         return self[code]
 
 
-_low = _Low()
+_folded_letters = _FoldedLetters()
 
 
-def shown_text(words: str) -> Text:
+def display_text(words: str) -> Text:
     """Return words in the form for display and in the form for comparison."""
     shown = " ".join(plain_text(words).split())
     if shown.isascii():
         return Text(shown, shown.lower())
     shown = unicodedata.normalize("NFC", shown)
-    return Text(shown, _FOREIGN.sub(lambda run: run[0].translate(_low), shown).lower())
+    return Text(shown, _FOREIGN.sub(lambda run: run[0].translate(_folded_letters), shown).lower())
 
 
-def words_at(path: str, inode: int, record: Posting, *, subagent: bool) -> tuple[str | None, int]:
+def read_record_words(
+    path: str, inode: int, record: Posting, *, subagent: bool
+) -> tuple[str | None, int]:
     """Return the text of a record in a file, and the number of bytes read.
 
     The text is None if the record was changed after it was indexed.
     """
-    if record.length > LARGEST:
+    if record.length > MAX_RECORD_BYTES:
         return f"(a record of {size_text(record.length)}, too large to be shown here)", 0
-    raw = _raw(path, inode, record.offset, record.length)
+    raw = _read_line(path, inode, record.offset, record.length)
     parsed = records.parse(Line(0, 0, raw).body)
     if parsed is not None:
         texts = TextExtractor(subagent=subagent, sifting=False).texts_of(parsed)
     else:
         texts = None
-    return None if texts is None else said_text(texts), len(raw)
+    return None if texts is None else text_of_record(texts), len(raw)
 
 
-def _raw(path: str, inode: int, offset: int, length: int) -> bytes:
+def _read_line(path: str, inode: int, offset: int, length: int) -> bytes:
     """Return a line of a file, if the file is the indexed one and the line still begins there.
 
     Otherwise return nothing.
@@ -108,15 +110,15 @@ def _raw(path: str, inode: int, offset: int, length: int) -> bytes:
             if inode > 0 and inode != os.fstat(stream.fileno()).st_ino:
                 return b""
             stream.seek(max(0, offset - 1))
-            before = stream.read(1) if offset else b"\n"
-            if before == b"\n":
+            previous_byte = stream.read(1) if offset else b"\n"
+            if previous_byte == b"\n":
                 return stream.read(length)
             return b""
     except OSError:
         return b""
 
 
-def said_text(texts: RecordTexts) -> str:
+def text_of_record(texts: RecordTexts) -> str:
     """Return the text of a record; files without their line numbers, as they are indexed."""
     outer = (text for text in (texts.prompt, texts.reply) if text)
     inner = (without_line_numbers(text) for text in (texts.input, texts.result) if text)
@@ -127,17 +129,20 @@ class Phrase:
     """A phrase: its whole words, in any case."""
 
     def __init__(self, words: str) -> None:
-        self.low = shown_text(words).low
+        self.low = display_text(words).low
 
-    def place_in(self, low: str) -> int:
+    def find_in(self, folded_text: str) -> int:
         """Return its first position in a text, or -1."""
-        return next(self.places_in(low), -1)
+        return next(self.find_all_in(folded_text), -1)
 
-    def places_in(self, low: str) -> Iterator[int]:
+    def find_all_in(self, folded_text: str) -> Iterator[int]:
         """Yield its positions in a text."""
-        for place in _places(self.low, low):
-            if not (_joins(low, place) or _joins(low, place + len(self.low))):
-                yield place
+        for position in _positions(self.low, folded_text):
+            if not (
+                _is_inside_word(folded_text, position)
+                or _is_inside_word(folded_text, position + len(self.low))
+            ):
+                yield position
 
 
 class Marker:
@@ -150,23 +155,26 @@ class Marker:
         for number, lookup in enumerate(lookups):
             if lookup.term.exact:
                 self._phrases.append((number, Phrase(lookup.term.text)))
-            for stem in () if lookup.term.exact else _stems(lookup):
+            for stem in () if lookup.term.exact else _spellings_of_term(lookup):
                 self._stems.setdefault(stem, number)
 
-    def marks(self, text: Text, begin: int = 0) -> list[Mark]:
-        """Return the words in a text from ``begin`` on, in order and without overlaps."""
-        shown, low = text.shown[begin : begin + REACH], text.low[begin : begin + REACH]
-        found = []
+    def marks(self, text: Text, start: int = 0) -> list[Mark]:
+        """Return the words in a text from ``start`` on, in order and without overlaps."""
+        display, folded_text = (
+            text.shown[start : start + MAX_SEARCHED_TEXT],
+            text.low[start : start + MAX_SEARCHED_TEXT],
+        )
+        all_marks = []
         for number, phrase in self._phrases:
-            for place in islice(phrase.places_in(low), MOST_MARKS):
-                found.append((place, place + len(phrase.low), number))
+            for position in islice(phrase.find_all_in(folded_text), MAX_MARKS):
+                all_marks.append((position, position + len(phrase.low), number))
         for stem, number in self._stems.items():
-            found += islice(_stemmed(stem, number, shown, low), MOST_MARKS)
+            all_marks += islice(_words_with_stem(stem, number, display, folded_text), MAX_MARKS)
         marks: list[Mark] = []
-        for mark in sorted(found, key=lambda mark: (mark[0], mark[2], -mark[1])):
+        for mark in sorted(all_marks, key=lambda mark: (mark[0], mark[2], -mark[1])):
             if not marks or mark[0] >= marks[-1][1]:
                 marks.append(mark)
-        return marks[:MOST_MARKS]
+        return marks[:MAX_MARKS]
 
 
 class Snippet(NamedTuple):
@@ -182,113 +190,128 @@ class Snippet(NamedTuple):
     terms: frozenset[int]
 
 
-def snippet_of(text: Text, marker: Marker, width: int, place: int = 0) -> Snippet:
+def snippet_of(text: Text, marker: Marker, width: int, start_position: int = 0) -> Snippet:
     """Return the sentences around the part of ``text`` with the most terms.
 
-    The search for words begins at ``place``.
+    The search for words begins at ``start_position``.
 
     Without sentences, or with overlong ones, return about ``width`` characters.
     """
-    begin = max(0, place - LEAD) if place > REACH // 2 else 0
-    flat = text.shown[begin : begin + REACH]
-    marks = marker.marks(text, begin)
-    first, last, kinds = _densest(marks, width)
-    start, end = _sentences_around(flat, first, last) or _cut_around(flat, first, last, width)
-    shown = f"{'… ' if start or begin else ''}{flat[start:end].rstrip()}{' …' if end < len(flat) else ''}"
-    shift = start - (2 if start or begin else 0)
+    excerpt_start = (
+        max(0, start_position - TEXT_BEFORE_PHRASE)
+        if start_position > MAX_SEARCHED_TEXT // 2
+        else 0
+    )
+    excerpt = text.shown[excerpt_start : excerpt_start + MAX_SEARCHED_TEXT]
+    marks = marker.marks(text, excerpt_start)
+    first_mark, last_mark, kinds = _densest_span(marks, width)
+    start, end = _sentences_around(excerpt, first_mark, last_mark) or _cut_around(
+        excerpt, first_mark, last_mark, width
+    )
+    before = "… " if start or excerpt_start else ""
+    after = " …" if end < len(excerpt) else ""
+    snippet = f"{before}{excerpt[start:end].rstrip()}{after}"
+    shift = start - (2 if start or excerpt_start else 0)
     spans = []
     for a, b, _ in marks:
         if a >= start and b <= end:
             spans.append((a - shift, b - shift))
-    together = kinds > 1 or (kinds == 1 and marker.single)
-    if together:
-        spread = 1 - min(1.0, (last - first) / (4 * width))
+    has_several = kinds > 1 or (kinds == 1 and marker.single)
+    if has_several:
+        spread = 1 - min(1.0, (last_mark - first_mark) / (4 * width))
     else:
         spread = 0.0
     terms = frozenset(number for *_, number in marks)
-    return Snippet(shown, spans, spread * kinds / max(1, len(terms)), terms)
+    return Snippet(snippet, spans, spread * kinds / max(1, len(terms)), terms)
 
 
-def _sentences_around(flat: str, first: int, last: int) -> tuple[int, int] | None:
+def _sentences_around(flat: str, first_mark: int, last_mark: int) -> tuple[int, int] | None:
     """Return the start and end of the sentence around a position, with the one before and after it if they fit.
 
     Return None if it is too long.
     """
-    low = max(0, first - MOST_SHOWN)
-    region = flat[low : last + MOST_SHOWN]
+    region_start = max(0, first_mark - MAX_SENTENCES)
+    region = flat[region_start : last_mark + MAX_SENTENCES]
     ends = []
-    for found in _SENTENCE_END.finditer(region):
-        ends.append(low + found.end())
-    before = [0] * (low == 0) + [end for end in ends if end <= first]
-    after = [end for end in ends if end >= last] + [len(flat)] * (low + len(region) == len(flat))
-    if not before or not after or after[0] - before[-1] > MOST_SHOWN:
+    for match in _SENTENCE_END.finditer(region):
+        ends.append(region_start + match.end())
+    starts = [0] * (region_start == 0) + [end for end in ends if end <= first_mark]
+    following_ends = [end for end in ends if end >= last_mark] + [len(flat)] * (
+        region_start + len(region) == len(flat)
+    )
+    if not starts or not following_ends or following_ends[0] - starts[-1] > MAX_SENTENCES:
         return None
-    start, end = before[-1], after[0]
-    if len(before) > 1 and end - before[-2] <= MOST_SHOWN:
-        start = before[-2]
-    if len(after) > 1 and after[1] - start <= MOST_SHOWN:
-        end = after[1]
+    start, end = starts[-1], following_ends[0]
+    if len(starts) > 1 and end - starts[-2] <= MAX_SENTENCES:
+        start = starts[-2]
+    if len(following_ends) > 1 and following_ends[1] - start <= MAX_SENTENCES:
+        end = following_ends[1]
     return start, end
 
 
-def _cut_around(flat: str, first: int, last: int, width: int) -> tuple[int, int]:
+def _cut_around(flat: str, first_mark: int, last_mark: int, width: int) -> tuple[int, int]:
     """Return the start and end of ``width`` characters around a position, from the beginning of a word."""
-    start = max(0, min(first - max(0, width - (last - first)) // 3, len(flat) - width))
+    start = max(
+        0, min(first_mark - max(0, width - (last_mark - first_mark)) // 3, len(flat) - width)
+    )
     space = flat.find(" ", start, start + 20) if start else -1
     start = space + 1 if space >= 0 else start
     return start, min(len(flat), start + width)
 
 
-def _densest(marks: Sequence[Mark], width: int) -> tuple[int, int, int]:
+def _densest_span(marks: Sequence[Mark], width: int) -> tuple[int, int, int]:
     """Return the start and end of ``width`` characters with the most different terms, and their number."""
     best = (0, 0, 0)
-    left = 0
+    first_index = 0
     for right in range(len(marks)):
-        while marks[right][1] - marks[left][0] > width and left < right:
-            left += 1
-        kinds = len({kind for *_, kind in marks[left : right + 1]})
+        while marks[right][1] - marks[first_index][0] > width and first_index < right:
+            first_index += 1
+        kinds = len({kind for *_, kind in marks[first_index : right + 1]})
         if kinds > best[2]:
-            best = (marks[left][0], marks[right][1], kinds)
+            best = (marks[first_index][0], marks[right][1], kinds)
     return best
 
 
-def _stemmed(stem: str, number: int, shown: str, low: str) -> Iterator[Mark]:
+def _words_with_stem(stem: str, number: int, display: str, folded_text: str) -> Iterator[Mark]:
     """Yield the words with a stem, in a text and its folded form.
 
     A short stem counts only at the beginning of a word or part.
     """
-    for place in _places(stem, low):
-        begins = not place or low[place - 1] not in _LETTERS
+    for position in _positions(stem, folded_text):
+        begins = not position or folded_text[position - 1] not in _LETTERS
         if not stem.isascii():
-            yield place, place + len(stem), number
+            yield position, position + len(stem), number
         elif (
-            len(stem) >= ANYWHERE
+            len(stem) >= MIN_STEM_INSIDE_WORD
             or begins
-            or (shown[place].isupper() and not shown[place - 1].isupper())
+            or (display[position].isupper() and not display[position - 1].isupper())
         ):
-            rest = _REST.match(low, place + len(stem))
-            yield place, rest.end() if rest else place + len(stem), number
+            ending = _REST.match(folded_text, position + len(stem))
+            yield position, ending.end() if ending else position + len(stem), number
 
 
-def _joins(low: str, place: int) -> bool:
+def _is_inside_word(folded_text: str, position: int) -> bool:
     """Check whether a position in a text is inside a word."""
-    return 0 < place < len(low) and {low[place - 1], low[place]} <= _IN_WORDS
+    return (
+        0 < position < len(folded_text)
+        and {folded_text[position - 1], folded_text[position]} <= _IN_WORDS
+    )
 
 
-def _places(words: str, low: str) -> Iterator[int]:
-    place = low.find(words)
-    while place >= 0:
-        yield place
-        place = low.find(words, place + 1)
+def _positions(words: str, folded_text: str) -> Iterator[int]:
+    position = folded_text.find(words)
+    while position >= 0:
+        yield position
+        position = folded_text.find(words, position + 1)
 
 
-def _stems(lookup: Lookup) -> Iterator[str]:
+def _spellings_of_term(lookup: Lookup) -> Iterator[str]:
     """Yield the spellings of a term in a text: any of its stems.
 
     The endings y and i are equivalent.
     """
-    whole = [] if lookup.term.text.isascii() else [lookup.term.text]
-    for stem in map(shown_text, [*lookup.marks, *whole]):
+    whole_word = [] if lookup.term.text.isascii() else [lookup.term.text]
+    for stem in map(display_text, [*lookup.marks, *whole_word]):
         yield stem.low
         if stem.low.endswith("i") and len(stem.low) > 2:
             yield f"{stem.low[:-1]}y"

@@ -50,7 +50,7 @@ class Scope(NamedTuple):
     programs: frozenset[str] = frozenset()
 
     @property
-    def narrow(self) -> bool:
+    def selects_records(self) -> bool:
         """Whether it selects a kind of record, so that no words are needed."""
         timed = self.since is not None or self.until is not None
         return timed or bool(self.branch or self.tool or self.file or self.role)
@@ -88,10 +88,10 @@ def project_of(path: str, where: Where) -> Scope:
     scope = project_at(home_folder(HeadTail(path), where), where)
     # A moved session is in a folder with another name. A folder with the project's own key may also
     # contain other projects with the same key.
-    beside = {os.path.basename(os.path.dirname(path))} - {
+    other_names = {os.path.basename(os.path.dirname(path))} - {
         project_key(folder) for folder in scope.folders or ()
     }
-    return scope._replace(projects=scope.projects | beside)
+    return scope._replace(projects=scope.projects | other_names)
 
 
 def project_at(cwd: str, where: Where) -> Scope:
@@ -100,7 +100,7 @@ def project_at(cwd: str, where: Where) -> Scope:
     return Scope(folders=project.folders, within=project.within, projects=frozenset(project.names))
 
 
-class Entered(NamedTuple):
+class FilesInScope(NamedTuple):
     """The ids of the ``files`` in scope; ``known`` is the number of all files.
 
     ``headless`` are the runs of one question, separate from ``files``.
@@ -118,14 +118,14 @@ class Limits(NamedTuple):
     turns: list[tuple[Occur, Query]]
 
 
-def enter_scope(db: sqlite3.Connection, scope: Scope, where: Where) -> Entered:
+def find_files_in_scope(db: sqlite3.Connection, scope: Scope, where: Where) -> FilesInScope:
     """Return the files in scope."""
     holds = Project(scope.folders or (), scope.within).holds
     if scope.helpers or scope.sessions is not None:
         helpers = set()
     else:
-        helpers = _helpers(db)
-    wanted, headless = set[int](), set[int]()
+        helpers = _helper_sessions(db)
+    file_ids, headless = set[int](), set[int]()
     rows = db.execute(
         "SELECT id, session, agent, folder, cwd, path FROM files WHERE hidden=0"
     ).fetchall()
@@ -141,11 +141,11 @@ def enter_scope(db: sqlite3.Connection, scope: Scope, where: Where) -> Entered:
         if session in helpers:
             headless.add(file_id)
         else:
-            wanted.add(file_id)
-    return Entered(frozenset(wanted), len(rows), frozenset(headless))
+            file_ids.add(file_id)
+    return FilesInScope(frozenset(file_ids), len(rows), frozenset(headless))
 
 
-def _helpers(db: sqlite3.Connection) -> set[str]:
+def _helper_sessions(db: sqlite3.Connection) -> set[str]:
     """Return the sessions that are headless runs of one question in every copy.
 
     Their sub-agents are omitted with them.
@@ -157,53 +157,57 @@ def _helpers(db: sqlite3.Connection) -> set[str]:
     return {session for (session,) in db.execute(query)}
 
 
-def limits(
-    db: sqlite3.Connection, words: Postings, scope: Scope, files: frozenset[int], known: int
+def limits_of_scope(
+    db: sqlite3.Connection, words: Postings, scope: Scope, files: frozenset[int], file_count: int
 ) -> Limits:
-    """Return a scope as parts of a query for its ``files``; ``known`` is the number of all files."""
+    """Return a scope as parts of a query for its ``files``; ``file_count`` is the number of all files."""
     clauses = []
-    if len(files) < known:
-        clauses.append((Occur.Must, _one_of("file", files)))
+    if len(files) < file_count:
+        clauses.append((Occur.Must, _query_for_values("file", files)))
     if scope.asking:
         query = "SELECT id, turns FROM files WHERE session=? AND agent=''"
         for file_id, turns in db.execute(query, (scope.asking,)):
-            last = Query.range_query(SCHEMA, "turn_number", FieldType.Unsigned, lower_bound=turns)
-            clauses.append((Occur.MustNot, _one_of("file", [file_id]).and_must_match(last)))
-    own = list(clauses)
+            last_turn = Query.range_query(
+                SCHEMA, "turn_number", FieldType.Unsigned, lower_bound=turns
+            )
+            clauses.append(
+                (Occur.MustNot, _query_for_values("file", [file_id]).and_must_match(last_turn))
+            )
+    record_clauses = list(clauses)
     if scope.since is not None or scope.until is not None:
-        own.append((Occur.Must, _between(scope.since, scope.until)))
+        record_clauses.append((Occur.Must, _query_for_period(scope.since, scope.until)))
     for name, values in (
         ("branch", _branches(words, scope.branch)),
         ("tool", _tool_names(words, scope.tool)),
-        ("path", _touched(words, scope.file)),
+        ("path", _touched_files(words, scope.file)),
         ("role", [ROLES.index(role) for role in ALIASES[scope.role]] if scope.role else None),
     ):
         if values is not None:
-            own.append((Occur.Must, _one_of(name, values)))
-    return Limits(own, clauses)
+            record_clauses.append((Occur.Must, _query_for_values(name, values)))
+    return Limits(record_clauses, clauses)
 
 
-def _one_of(field: str, values: Collection[int] | Collection[str]) -> Query:
+def _query_for_values(field: str, values: Collection[int] | Collection[str]) -> Query:
     """Return a query for documents with one of the values in a field, without an effect on their scores."""
     return Query.const_score_query(Query.term_set_query(SCHEMA, field, list(values)), 0.0)
 
 
-def _between(since: int | None, until: int | None) -> Query:
+def _query_for_period(since: int | None, until: int | None) -> Query:
     """Return a query for records from ``since`` to just before ``until``."""
     if until is not None and until <= 0:
         return Query.empty_query()
-    last = None if until is None else until - 1
+    last_second = None if until is None else until - 1
     return Query.const_score_query(
-        Query.range_query(SCHEMA, "time", FieldType.Unsigned, max(0, since or 0), last), 0.0
+        Query.range_query(SCHEMA, "time", FieldType.Unsigned, max(0, since or 0), last_second), 0.0
     )
 
 
-def unknown(words: Postings, scope: Scope) -> list[str]:
+def unknown_values(words: Postings, scope: Scope) -> list[str]:
     """Return a sentence for each value of a scope that is not in the index."""
     rows = (
         (_branches(words, scope.branch), f"Nothing was said on a branch '{scope.branch}'"),
         (_tool_names(words, scope.tool), f"No tool '{scope.tool}' was ever called"),
-        (_touched(words, scope.file), f"No tool read or wrote a file '{scope.file}'"),
+        (_touched_files(words, scope.file), f"No tool read or wrote a file '{scope.file}'"),
     )
     return [note for names, note in rows if names == []]
 
@@ -215,7 +219,7 @@ def needed_folders(scope: Scope, where: Where) -> list[str] | None:
     return [*Project(scope.folders, scope.within).folder_names(where), *scope.projects]
 
 
-def meant(scope: Scope, where: Where) -> Callable[[TranscriptFile], bool]:
+def file_filter(scope: Scope, where: Where) -> Callable[[TranscriptFile], bool]:
     """Return a function that checks whether an unread file may be in a scope; its working folder is unknown."""
     names = needed_folders(scope, where)
     folders = None if names is None else frozenset(names)
@@ -230,23 +234,23 @@ def meant(scope: Scope, where: Where) -> Callable[[TranscriptFile], bool]:
     return is_meant
 
 
-def unseen(scope: Scope, where: Where) -> list[str]:
+def unlistable_in_scope(scope: Scope, where: Where) -> list[str]:
     """Return the project folders that a scope may include but that cannot be listed.
 
     Return none for a scope of known sessions.
     """
     if scope.sessions is not None:
-        hidden = []
+        unlistable = []
     else:
-        hidden = unlistable_folders(where)
-    needed = needed_folders(scope, where) if hidden else None
-    if needed is None or hidden == [where.projects]:
-        return hidden
-    return [folder for folder in hidden if os.path.basename(folder) in needed]
+        unlistable = unlistable_folders(where)
+    needed = needed_folders(scope, where) if unlistable else None
+    if needed is None or unlistable == [where.projects]:
+        return unlistable
+    return [folder for folder in unlistable if os.path.basename(folder) in needed]
 
 
 def _branches(words: Postings, name: str) -> list[str] | None:
-    if name and words.frequency("branch", replace_surrogates(name)):
+    if name and words.count_records_with("branch", replace_surrogates(name)):
         return [replace_surrogates(name)]
     if name:
         return []
@@ -258,13 +262,13 @@ def _tool_names(words: Postings, tool: str) -> list[str] | None:
     if not tool:
         return None
     names = []
-    for name, _ in words.beginning("tool", ""):
+    for name, _ in words.words_with_prefix("tool", ""):
         if tool.casefold() == name.casefold():
             names.append(name)
     return names
 
 
-def _touched(words: Postings, path: str) -> list[str] | None:
+def _touched_files(words: Postings, path: str) -> list[str] | None:
     """Return the files that a path names: the whole path, the end of a longer one, or their folder."""
     if not path:
         return None
@@ -272,7 +276,7 @@ def _touched(words: Postings, path: str) -> list[str] | None:
     ends = f"/{tail.lstrip('/')}"
     inside = f"{tail}/" if tail.startswith("/") else f"{ends}/"
     names = []
-    for name, _ in words.beginning("path", ""):
+    for name, _ in words.words_with_prefix("path", ""):
         if tail in name:
             names.append(name)
     return [name for name in names if name == tail or name.endswith(ends) or inside in name]

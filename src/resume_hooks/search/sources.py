@@ -17,14 +17,14 @@ from resume_hooks.search.index.connect import OpenIndex
 from resume_hooks.search.index.postings import Posting
 from resume_hooks.search.record_text import (
     Text,
-    shown_text,
-    words_at,
+    display_text,
+    read_record_words,
 )
 from resume_hooks.sessions.agents.registry import agent_at, original_path
 from resume_hooks.sessions.record_references import SHORT, ShortIds
 from resume_hooks.transcripts.head_tail import HeadTail
 
-FOREVER = 1_000_000  # the generation of a file that no longer exists
+NO_GENERATION = 1_000_000  # the generation of a file that no longer exists
 
 
 class IndexedFile(NamedTuple):
@@ -71,13 +71,15 @@ class Sources:
         words = self.words(record)
         if words is None:
             return None
-        return shown_text(words)
+        return display_text(words)
 
     def words(self, record: Posting) -> str | None:
         """Return the words of a record as written, or None if the record changed since it was indexed."""
         if (file := self.file(record)) is None:
             return None
-        words, size = words_at(self.readable(file), file.inode, record, subagent=bool(file.agent))
+        words, size = read_record_words(
+            self.readable(file), file.inode, record, subagent=bool(file.agent)
+        )
         self.size += size
         return words
 
@@ -118,24 +120,30 @@ class Sources:
             return [record]
         self.fetch_copies([record])
         alike = (record.digest, 0)
-        same = [
-            other
-            for other in self._copies[record.key]
-            if not record.digest or other.digest in alike
+        copies = [
+            posting
+            for posting in self._copies[record.key]
+            if not record.digest or posting.digest in alike
         ]
-        files = {other.file: self.file(other) for other in same}
+        files = {posting.file: self.file(posting) for posting in copies}
         parents = {file.session_id: file.parent for file in files.values() if file}
 
-        def age(other: Posting) -> tuple[bool, bool, int, int, int]:
-            file = files[other.file]
+        def age(posting: Posting) -> tuple[bool, bool, int, int, int]:
+            file = files[posting.file]
             if file:
-                depth = _depth(file.session_id, parents)
+                depth = _generation(file.session_id, parents)
             else:
-                depth = FOREVER
-            return (not other.digest, bool(other.own), depth, file.mtime if file else 0, other.line)
+                depth = NO_GENERATION
+            return (
+                not posting.digest,
+                bool(posting.own),
+                depth,
+                file.mtime if file else 0,
+                posting.line,
+            )
 
-        found = sorted((other for other in same if files[other.file]), key=age)
-        return found or [record]
+        sorted_copies = sorted((posting for posting in copies if files[posting.file]), key=age)
+        return sorted_copies or [record]
 
     def session_of(self, record: Posting) -> str:
         """Return the id of a record's session."""
@@ -150,18 +158,20 @@ class Sources:
         Among the files of its session, prefer one in scope, then the newest.
         """
 
-        def source(other: Posting) -> tuple[str, str]:
-            file = self.file(other)
+        def source(posting: Posting) -> tuple[str, str]:
+            file = self.file(posting)
             if file:
                 return (file.session_id, file.agent)
             return ("", "")
 
-        def nearness(other: Posting) -> tuple[bool, int]:
-            file = self.file(other)
-            return other.file in self._scoped, file.mtime if file else 0
+        def nearness(posting: Posting) -> tuple[bool, int]:
+            file = self.file(posting)
+            return posting.file in self._scoped, file.mtime if file else 0
 
-        own = (other for other in copies if other.digest and source(other) == source(copies[0]))
-        return max(own, key=nearness, default=copies[0])
+        same_source = (
+            other for other in copies if other.digest and source(other) == source(copies[0])
+        )
+        return max(same_source, key=nearness, default=copies[0])
 
     def session(self, session_id: str, path: str) -> HitSession:
         """Return a session; ``path`` is one of its files."""
@@ -169,15 +179,15 @@ class Sources:
             rows = self._db.execute(
                 "SELECT path, id, mtime FROM files WHERE session=? AND agent=''", (session_id,)
             )
-            near = max(rows, key=lambda row: (row[1] in self._scoped, row[2]), default=None)
+            session_row = max(rows, key=lambda row: (row[1] in self._scoped, row[2]), default=None)
             start = session_id[:SHORT]
-            alike = self._db.execute(
+            similar_ids = self._db.execute(
                 "SELECT DISTINCT session FROM files WHERE session>=? AND session<?",
                 (start, f"{start}~"),
             )
-            short = ShortIds(other for (other,) in alike).shorten(session_id)
-            if near:
-                file = self._opening.path_of(str(near[0]), session_id)
+            short = ShortIds(other_id for (other_id,) in similar_ids).shorten(session_id)
+            if session_row:
+                file = self._opening.path_of(str(session_row[0]), session_id)
             else:
                 file = path
             agent = agent_at(file, self._where)
@@ -193,13 +203,13 @@ class Sources:
         return self._sessions[session_id]
 
 
-def _depth(session_id: str, parents: Mapping[str, str]) -> int:
+def _generation(session_id: str, parents: Mapping[str, str]) -> int:
     """Return how many of the sessions lie between one and its first ancestor among them.
 
     Hostile sessions may name each other as parents.
     """
-    seen: set[str] = set()
-    while (parent := parents.get(session_id, "")) in parents and session_id not in seen:
-        seen.add(session_id)
+    visited: set[str] = set()
+    while (parent := parents.get(session_id, "")) in parents and session_id not in visited:
+        visited.add(session_id)
         session_id = parent
-    return len(seen)
+    return len(visited)

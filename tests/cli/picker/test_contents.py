@@ -14,7 +14,7 @@ from resume_hooks.cli.picker.threads import ContentSearch, SearchAnswer, SearchR
 from resume_hooks.hooks.session_list.state import MAX_READ as FEWER
 from resume_hooks.hooks.session_list.state import TurnHit
 from resume_hooks.search.engine import Searcher, search_index
-from resume_hooks.search.hits import MOST_READ
+from resume_hooks.search.hits import MAX_READ_RECORDS
 from resume_hooks.search.index import read_transcript
 from resume_hooks.search.index.connect import opened_index
 from resume_hooks.search.index.database import index_file
@@ -177,8 +177,8 @@ def test_a_search_in_a_thread_forks_nothing(
     said: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A process that is forked beside other threads may wait for ever."""
-    monkeypatch.setattr(read_transcript, "PARALLEL", 1)
-    monkeypatch.setattr(read_transcript, "_cpus", lambda: 4)
+    monkeypatch.setattr(read_transcript, "MIN_PARALLEL_BYTES", 1)
+    monkeypatch.setattr(read_transcript, "_cpu_count", lambda: 4)
     monkeypatch.setattr(read_transcript, "_Worker", None)
     with looked_through(said) as talk:
         assert talk.asked("linter").said
@@ -191,6 +191,6 @@ def test_a_phrase_costs_little(said: ConfigHome) -> None:
     with opened_index(said.where) as index:
         searcher = Searcher(index, Scope(), said.where)
         query = parse_query(['"exit code"'])
-        assert FEWER < MOST_READ
+        assert FEWER < MAX_READ_RECORDS
         assert searcher.search([query], 20, reads=FEWER).more
         assert not searcher.search([query], 20).more

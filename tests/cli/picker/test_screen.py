@@ -200,9 +200,9 @@ class Saying(ContentSearch):
         super().__init__("/home/me/proj", Where({}), told)
         self._say = say
 
-    def _look(self) -> None:
-        while (asked := self._next()) is not None:
-            self._told(SearchAnswer(asked, self._say(asked.text), 7))
+    def _open_and_serve(self) -> None:
+        while (asked := self._next_request()) is not None:
+            self._on_answer(SearchAnswer(asked, self._say(asked.text), 7))
 
 
 def says(*numbers: int) -> list[TurnHit]:

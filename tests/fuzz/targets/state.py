@@ -15,7 +15,7 @@ from resume_hooks.archive.vault import restore, trash
 from resume_hooks.errors import ResumeHooksError, WriteFailed
 from resume_hooks.hooks import confirmations, hook_state, pending_handoff
 from resume_hooks.paths import Where, is_session_id, read_json_object
-from resume_hooks.search.index.connect import opened_index, status_of
+from resume_hooks.search.index.connect import index_status, opened_index
 from resume_hooks.search.index.database import index_file
 from resume_hooks.sessions import link_log
 from resume_hooks.sessions.archived.layout import MANIFEST, path_of_place
@@ -254,7 +254,7 @@ def index_bytes(home: ConfigHome) -> Try:
             piece = draws.raw(24) or bytes(200)
             raw[start : start + len(piece)] = piece
         harmed.write_bytes(bytes(raw[: len(raw) if draws.below(6) else draws.below(len(raw))]))
-        assert status_of(home.where).state in {"ready", "missing", "damaged", "newer"}
+        assert index_status(home.where).state in {"ready", "missing", "damaged", "newer"}
         for codes in ({0, 1, -signal.SIGABRT}, {0, 1}, {0}):
             run = server.run(
                 ("search", "prompt", "--all", "--json"), dict(home.environ), b"", str(home.root), 60

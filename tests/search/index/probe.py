@@ -108,7 +108,7 @@ def finds(index: OpenIndex) -> set[Find]:
     names, words, most = names_of(index), index.words, max(1, index.words.records)
     found: set[Find] = set()
     for field in (WORDS, *LABELS):
-        for word, _ in words.beginning(field, ""):
+        for word, _ in words.words_with_prefix(field, ""):
             query = Query.term_query(SCHEMA, field, word)
             found |= {(names[row.file], row.line, field, word) for row in words.search(query, most)}
             if field == WORDS:

@@ -10,7 +10,7 @@ import pytest
 
 from resume_hooks.search.engine import search_index
 from resume_hooks.search.index import postings, read_transcript
-from resume_hooks.search.index.changes import ReadJob, changes
+from resume_hooks.search.index.changes import ReadJob, find_changes
 from resume_hooks.search.index.connect import opened_index
 from resume_hooks.search.index.postings import WINDOWS
 from resume_hooks.search.index.read_transcript import read_parts
@@ -94,7 +94,7 @@ def test_a_whole_line_without_an_end_is_taken_at_once(config_home: ConfigHome) -
     add_bytes(path, line(said("gamma")))
     assert held(config_home).lines("gamma") == [(NAME, 1)]
     with opened_index(config_home.where) as index:
-        assert changes(index.db, all_files(config_home.where)) == ([], [])
+        assert find_changes(index.db, all_files(config_home.where)) == ([], [])
 
 
 def test_a_torn_line_that_was_taken_may_still_grow(config_home: ConfigHome, tmp_path: Path) -> None:
@@ -119,7 +119,7 @@ def test_garbage_without_an_end_is_looked_at_once(config_home: ConfigHome) -> No
     aged(path)
     assert held(config_home).words() == {"alpha"}
     with opened_index(config_home.where) as index:
-        assert changes(index.db, all_files(config_home.where)) == ([], [])
+        assert find_changes(index.db, all_files(config_home.where)) == ([], [])
 
 
 @pytest.mark.parametrize("renamed", [False, True])
@@ -307,7 +307,7 @@ def test_what_is_mostly_gone_is_made_anew(
     filled(config_home, files=20, records=10)
     held(config_home)
     before = size_of(words_of(config_home))
-    monkeypatch.setattr(postings, "MOSTLY_GONE", 50)
+    monkeypatch.setattr(postings, "MAX_DELETED", 50)
     for number in range(13):
         (config_home.project() / f"{session_id(number)}.jsonl").unlink()
     assert not held(config_home).rebuilt

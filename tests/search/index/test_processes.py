@@ -21,7 +21,7 @@ from resume_hooks.search.index import connect, read_transcript
 from resume_hooks.search.index.changes import ReadJob
 from resume_hooks.search.index.connect import opened_index
 from resume_hooks.search.index.postings import RECORDS, WORDS, Postings
-from resume_hooks.search.index.read_transcript import read_parts, readings
+from resume_hooks.search.index.read_transcript import read_jobs, read_parts
 from resume_hooks.sessions.transcript_files import all_files
 from tests.builders import SESSION, ConfigHome
 from tests.needs import REPO
@@ -34,9 +34,9 @@ from resume_hooks.paths import Where
 from resume_hooks.search.index import connect as opening, read_transcript, update as updating
 from resume_hooks.search.index.connect import opened_index
 opening.PATIENCE = 100.0  # a busy machine
-read_transcript.PARALLEL = 1
+read_transcript.MIN_PARALLEL_BYTES = 1
 updating.COMMIT, updating.LARGE = 300_000, 1
-read_transcript._cpus = lambda: 3
+read_transcript._cpu_count = lambda: 3
 try:
     with opened_index(Where()) as index:
         print(index.words.records, index.notes, flush=True)
@@ -124,8 +124,8 @@ def test_two_builders_at_once(config_home: ConfigHome) -> None:
 @pytest.fixture
 def two_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have every build read with two processes, whatever the size."""
-    monkeypatch.setattr(read_transcript, "PARALLEL", 1)
-    monkeypatch.setattr(read_transcript, "_cpus", lambda: 2)
+    monkeypatch.setattr(read_transcript, "MIN_PARALLEL_BYTES", 1)
+    monkeypatch.setattr(read_transcript, "_cpu_count", lambda: 2)
 
 
 @pytest.mark.usefixtures("two_processes")
@@ -137,7 +137,7 @@ def test_a_worker_that_dies_costs_nothing(config_home: ConfigHome) -> None:
         (ReadJob(file.path, subagent=False), file.size) for file in all_files(config_home.where)
     ]
     results = []
-    for result in readings(jobs):
+    for result in read_jobs(jobs):
         results.append(result)
         for process in set(active_children()) - before:
             process.kill()
@@ -150,7 +150,7 @@ def test_a_long_file_keeps_no_worker_waiting(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """More than its pipe holds is taken from the other one meanwhile, and comes when it is due."""
-    monkeypatch.setattr(read_transcript, "PIPE", 4_096)
+    monkeypatch.setattr(read_transcript, "PIPE_BYTES", 4_096)
     monkeypatch.setattr("resume_hooks.search.index.read_transcript.PART_BYTES", 2_000)
     for files, records in ((2, 30), (1, 120)):
         filled(config_home, files, records)
@@ -160,7 +160,7 @@ def test_a_long_file_keeps_no_worker_waiting(
     ]
     long, short = ([(job, part) for part in read_parts(job)] for job in jobs)
     before = set(active_children())
-    results = readings([(job, 1) for job in jobs])
+    results = read_jobs([(job, 1) for job in jobs])
     found = []
     for _ in long:
         found.append(next(results))
@@ -195,7 +195,7 @@ def test_several_processes_read_what_one_does(
     filled(config_home, files=6)
     monkeypatch.setattr("resume_hooks.search.index.read_transcript.PART_BYTES", 30_000)
     with monkeypatch.context() as patch:
-        patch.setattr(read_transcript, "_cpus", lambda: 1)
+        patch.setattr(read_transcript, "_cpu_count", lambda: 1)
         alone = cold(config_home, tmp_path).finds
     assert cold(config_home, tmp_path).finds == alone
 
@@ -254,7 +254,7 @@ def test_a_busy_index_is_searched_as_it_is(
     written(config_home, said("alpha"))
     held(config_home)
     append(config_home.project() / NAME, said("beta"))
-    monkeypatch.setattr("resume_hooks.search.index.connect.PATIENCE", 0.1)
+    monkeypatch.setattr("resume_hooks.search.index.connect.LOCK_SECONDS", 0.1)
 
     with (
         open(f"{index_of(config_home)}.lock", "w") as lock,
@@ -280,6 +280,6 @@ def test_thousands_of_tiny_files(tmp_path: Path) -> None:
         path.write_bytes(b'{"type":"user","message":{"content":"tiny"}}\n')
         jobs.append((ReadJob(str(path), subagent=False), 1))
     assert (
-        sum(part is not None and len(part.documents[RECORDS]) == 1 for _, part in readings(jobs))
+        sum(part is not None and len(part.documents[RECORDS]) == 1 for _, part in read_jobs(jobs))
         == 4_000
     )

@@ -93,7 +93,7 @@ def test_a_file_that_a_tool_worked_on_can_be_asked_for(config_home: ConfigHome) 
         *(replied([call(f"c{n}", **given)], number=n) for n, given in enumerate(inputs)),
     )
     with opened_index(config_home.where) as index:
-        touched = index.words.beginning("path", "")
+        touched = index.words.words_with_prefix("path", "")
     assert touched == [("/a.py", 1), ("/b.ipynb", 1)]
 
 

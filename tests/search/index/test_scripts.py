@@ -12,7 +12,7 @@ from tantivy import Occur, Query
 
 from resume_hooks.search.index.connect import opened_index
 from resume_hooks.search.index.postings import SCHEMA, WORDS
-from resume_hooks.search.index.tokenize import LONGEST, forms_of, stem, words_of
+from resume_hooks.search.index.tokenize import MAX_TOKEN, forms_of, stem, words_of
 from tests.builders import SESSION, ConfigHome, line, session_id
 from tests.search.index.probe import add_bytes, held, said, written
 
@@ -118,7 +118,7 @@ def test_data_is_no_word(config_home: ConfigHome) -> None:
     written(config_home, said(f"alpha {data} {binary} {hashes} omega"))
     words = held(config_home).words()
     assert {"alpha", "omega"} <= words
-    assert max(map(len, words)) <= LONGEST
+    assert max(map(len, words)) <= MAX_TOKEN
     assert len(words) < 500
 
 
@@ -138,7 +138,7 @@ def test_a_text_of_too_many_words_keeps_its_first(
 ) -> None:
     """Data without end is cut off; what stands before it is found."""
     most = 5_000
-    monkeypatch.setattr("resume_hooks.search.index.tokenize.MOST_TOKENS", most)
+    monkeypatch.setattr("resume_hooks.search.index.tokenize.MAX_TOKENS", most)
     written(config_home, said("alpha " + " ".join(f"w{number}x" for number in range(most + 50))))
     words = held(config_home).words()
     assert "alpha" in words

@@ -9,8 +9,8 @@ import pytest
 
 from resume_hooks.search.engine import search_index
 from resume_hooks.search.index import connect, unread
-from resume_hooks.search.index.connect import status_of
-from resume_hooks.search.index.unread import FileWords, RawWords, ranks
+from resume_hooks.search.index.connect import index_status
+from resume_hooks.search.index.unread import FileWords, RawWords, rank_files
 from resume_hooks.search.query import parse_query
 from resume_hooks.search.result import NO_SESSION, SearchResult
 from resume_hooks.search.result_text import result_text
@@ -146,9 +146,9 @@ def test_lines_are_whole_wherever_a_file_is_cut(
     texts = ("a redis queue", "x" * 40, "the queue was dropped", "redis dropped it")
     whole = lines(tmp_path, *texts)
     for size in range(48, 120):
-        monkeypatch.setattr(unread, "CHUNK", size)
+        monkeypatch.setattr(unread, "CHUNK_BYTES", size)
         assert lines(tmp_path, *texts) == whole
-    monkeypatch.setattr(unread, "CHUNK", 7)
+    monkeypatch.setattr(unread, "CHUNK_BYTES", 7)
     assert lines(tmp_path, *texts).held == whole.held
 
 
@@ -157,7 +157,7 @@ def test_a_file_is_worth_what_its_best_line_is(tmp_path: Path) -> None:
     apart = lines(tmp_path, "redis", "some queue", *["y" * 2_000] * 9, "dropped")
     together = lines(tmp_path, "a redis queue was dropped")
     long = lines(tmp_path, f"a redis queue was {'z' * 3_000_000} dropped")
-    worth = ranks(
+    worth = rank_files(
         {"apart": apart, "together": together, "long": long, "none": lines(tmp_path, "nothing")}
     )
     assert sorted(worth, key=lambda name: -worth[name]) == ["together", "apart", "long", "none"]
@@ -166,8 +166,8 @@ def test_a_file_is_worth_what_its_best_line_is(tmp_path: Path) -> None:
 
 def searched(home: ConfigHome, *words: str, monkeypatch: pytest.MonkeyPatch) -> SearchResult:
     """A search for which there is no time to index anything."""
-    monkeypatch.setattr(connect, "LARGE", 0)
-    monkeypatch.setattr(connect, "LEAST", 0.0)
+    monkeypatch.setattr(connect, "LARGE_UPDATE", 0)
+    monkeypatch.setattr(connect, "MIN_INDEX_SECONDS", 0.0)
     return search_index(words, Scope(), home.where, limit=0)
 
 
@@ -261,7 +261,7 @@ def test_another_project_is_not_meant(
 ) -> None:
     """Only files that the scope may lead to are looked through."""
     sessions(config_home)
-    monkeypatch.setattr(connect, "LEAST", 0.0)
+    monkeypatch.setattr(connect, "MIN_INDEX_SECONDS", 0.0)
     scope = Scope(folders=("/another/place",), within=("/another/place",))
     result = search_index(["redis"], scope, config_home.where, limit=0)
     assert (result.hits, result.provisional, result.unread) == ([], [], 0)
@@ -271,7 +271,7 @@ def test_another_process_goes_on(config_home: ConfigHome, monkeypatch: pytest.Mo
     """It ends by itself, with everything in the index."""
     monkeypatch.undo()
     sessions(config_home)
-    monkeypatch.setattr(connect, "LARGE", 0)
-    monkeypatch.setattr(connect, "LEAST", 0.0)
+    monkeypatch.setattr(connect, "LARGE_UPDATE", 0)
+    monkeypatch.setattr(connect, "MIN_INDEX_SECONDS", 0.0)
     assert search_index(["redis"], Scope(), config_home.where, limit=0).provisional
-    assert wait_until(lambda: not status_of(config_home.where).behind)
+    assert wait_until(lambda: not index_status(config_home.where).behind)

@@ -15,8 +15,8 @@ from resume_hooks.archive.vault.rewrite import rewrite_archived
 from resume_hooks.search.engine import search_index
 from resume_hooks.search.index import read_transcript
 from resume_hooks.search.index.archived import ArchivedSessions
-from resume_hooks.search.index.changes import ReadJob, changes
-from resume_hooks.search.index.connect import opened_index, status_of
+from resume_hooks.search.index.changes import ReadJob, find_changes
+from resume_hooks.search.index.connect import index_status, opened_index
 from resume_hooks.search.scope import Scope, project_at
 from resume_hooks.sessions.archived import unpack
 from resume_hooks.sessions.archived.layout import unpacked_folder
@@ -78,12 +78,12 @@ def test_what_was_known_is_not_read_again(config_home: ConfigHome) -> None:
     ) == told
     kept = note_of(SESSION, config_home.where)
     assert kept is not None
-    assert status_of(config_home.where).vaulted == 1
-    assert status_of(config_home.where).behind == 0
+    assert index_status(config_home.where).vaulted == 1
+    assert index_status(config_home.where).behind == 0
     restore.restore_session(restore.plan_restore(kept, config_home.where), config_home.where)
     os.utime(path, (OLD, OLD))
     held(config_home)
-    assert status_of(config_home.where)[3:] == (2, *status_of(config_home.where)[4:7], 0, 0)
+    assert index_status(config_home.where)[3:] == (2, *index_status(config_home.where)[4:7], 0, 0)
     assert hits(config_home, "zebra") == told[0]
 
 
@@ -134,7 +134,10 @@ def test_a_warm_check_reads_no_note(config_home: ConfigHome) -> None:
     with opened_index(config_home.where) as index:
         found = all_files(config_home.where)
         with watched() as opened:
-            assert changes(index.db, found, ArchivedSessions(config_home.where, found)) == ([], [])
+            assert find_changes(index.db, found, ArchivedSessions(config_home.where, found)) == (
+                [],
+                [],
+            )
     assert [path for path in opened if path.endswith(".json")] == []
 
 

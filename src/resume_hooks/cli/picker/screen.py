@@ -151,7 +151,7 @@ class Chooser:
         self._loop: asyncio.AbstractEventLoop | None = None
         self.app: Application[ListedSession | None] = Application(
             layout=screen_layout(self, self._typed),
-            key_bindings=self._keys(offered.key_actions),
+            key_bindings=self._key_bindings(offered.key_actions),
             style=STYLE,
             full_screen=True,
             color_depth=ColorDepth.DEPTH_1_BIT if wants_colour(where.environ) is False else None,
@@ -230,19 +230,19 @@ class Chooser:
         size = self.app.output.get_size()
         return size.columns, size.rows
 
-    def _keys(self, deeds: Mapping[str, KeyAction]) -> KeyBindings:
+    def _key_bindings(self, deeds: Mapping[str, KeyAction]) -> KeyBindings:
         keys = KeyBindings()
         for name, by in MOVES.items():
             keys.add(name)(lambda _event, by=by: self._move(by))
         # Eager, because a lone Esc would wait for a longer sequence. ``sequences`` removes the
         # sequences that begin with it.
-        keys.add("escape", eager=True)(lambda _event: self._leave(None))
+        keys.add("escape", eager=True)(lambda _event: self._exit(None))
         nothing_typed = Condition(lambda: not self._typed.text)
-        keys.add("c-d", filter=nothing_typed)(lambda _event: self._leave(None))
+        keys.add("c-d", filter=nothing_typed)(lambda _event: self._exit(None))
         keys.add("?", filter=nothing_typed)(lambda _event: self._toggle_help())
         actions = {
-            "c-c": lambda: self._leave(None),
-            "<sigint>": lambda: self._leave(None),
+            "c-c": lambda: self._exit(None),
+            "<sigint>": lambda: self._exit(None),
             "enter": self._choose,
             "tab": self._next_preview,
             "c-a": self._toggle_projects,
@@ -260,7 +260,7 @@ class Chooser:
 
     def _choose(self) -> None:
         if self.choices.chosen_session is not None:
-            self._leave(self.choices.chosen_session)
+            self._exit(self.choices.chosen_session)
 
     def _next_preview(self) -> None:
         self.kind = KINDS[(KINDS.index(self.kind) + 1) % len(KINDS)]
@@ -269,21 +269,21 @@ class Chooser:
         self.everywhere = not self.everywhere
         self._load()
 
-    def _run_action(self, deed: KeyAction) -> None:
+    def _run_action(self, action: KeyAction) -> None:
         """Show an action's message on the chosen session, or leave with the session that it created."""
         if self.choices.chosen_session is not None:
-            done = deed(self.choices.chosen_session, self.message)
+            outcome = action(self.choices.chosen_session, self.message)
         else:
-            done = ""
-        if isinstance(done, str):
-            self.message = done
+            outcome = ""
+        if isinstance(outcome, str):
+            self.message = outcome
         else:
-            self._leave(done)
+            self._exit(outcome)
 
     def _toggle_help(self) -> None:
         self.shows_help = not self.shows_help
 
-    def _leave(self, chosen: ListedSession | None) -> None:
+    def _exit(self, chosen: ListedSession | None) -> None:
         if not self.app.is_done:  # two keys may arrive at once
             self.app.exit(result=chosen)
 
@@ -301,7 +301,7 @@ class Chooser:
 
     def _end(self, number: signal.Signals) -> None:
         self._ending = number
-        self._leave(None)
+        self._exit(None)
 
     def _load(self) -> None:
         if self._loading is not None:

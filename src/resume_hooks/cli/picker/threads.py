@@ -91,7 +91,7 @@ class ContentSearch:
     ) -> None:
         self._folder = folder
         self._where = where
-        self._told = told
+        self._on_answer = told
         self._changed = threading.Condition()
         self._wanted: SearchRequest | None = None
         self._stopped = False
@@ -104,10 +104,10 @@ class ContentSearch:
         if self.thread.ident is None:
             self.thread.start()
 
-    def ask(self, asked: SearchRequest) -> None:
+    def ask(self, request: SearchRequest) -> None:
         """Search for new words in place of the previous ones."""
         with self._changed:
-            self._wanted = asked
+            self._wanted = request
             self._changed.notify()
 
     def stop(self) -> None:
@@ -120,19 +120,19 @@ class ContentSearch:
 
     def _run(self) -> None:
         try:
-            self._look()
+            self._open_and_serve()
         finally:
             self.ended = True
-            self._told(None)
+            self._on_answer(None)
 
-    def _look(self) -> None:
+    def _open_and_serve(self) -> None:
         # These imports take 60 ms; the first paint must not wait for them.
         from resume_hooks.search.index.connect import opened_index
 
         for _ in range(2):
             try:
                 with opened_index(self._where, limit=UPDATE_SECONDS, progress=self._go_on) as index:
-                    self._serve(index)
+                    self._answer_requests(index)
             except IndexDamaged:  # the damaged index was deleted and is rebuilt
                 continue
             except (ResumeHooksError, _SearchStopped):
@@ -143,38 +143,38 @@ class ContentSearch:
         if self._stopped:
             raise _SearchStopped
 
-    def _serve(self, index: OpenIndex) -> None:
+    def _answer_requests(self, index: OpenIndex) -> None:
         from resume_hooks.search.engine import Searcher
         from resume_hooks.search.scope import Scope, project_at
 
         searchers: dict[bool, Searcher] = {}
-        while (asked := self._next()) is not None:
-            if asked.everywhere not in searchers:
-                if asked.everywhere:
+        while (request := self._next_request()) is not None:
+            if request.everywhere not in searchers:
+                if request.everywhere:
                     scope = Scope()
                 else:
                     scope = project_at(self._folder, self._where)
-                searchers[asked.everywhere] = Searcher(index, scope, self._where)
-            self._told(
+                searchers[request.everywhere] = Searcher(index, scope, self._where)
+            self._on_answer(
                 SearchAnswer(
-                    asked,
-                    turns_with_words(searchers[asked.everywhere], asked.text),
+                    request,
+                    turns_with_words(searchers[request.everywhere], request.text),
                     index.outcome.behind,
                 )
             )
 
-    def _next(self) -> SearchRequest | None:
+    def _next_request(self) -> SearchRequest | None:
         """Return the next search after a short pause without keys, or None at the end."""
         with self._changed:
             self._changed.wait_for(lambda: self._stopped or self._wanted is not None)
-            asked = None
-            while not self._stopped and asked != self._wanted:
-                asked = self._wanted
+            request = None
+            while not self._stopped and request != self._wanted:
+                request = self._wanted
                 self._changed.wait(KEY_PAUSE)
             self._wanted = None
             if self._stopped:
                 return None
-            return asked
+            return request
 
 
 READING_NOTICE = "reading ..."
@@ -221,13 +221,13 @@ class Previews:
         while True:
             time.sleep(PREVIEW_DELAY)
             with self._lock:
-                wanted = self._wanted
-                if wanted is None or (wanted[0], wanted[1].path) in self._made:
+                requested = self._wanted
+                if requested is None or (requested[0], requested[1].path) in self._made:
                     self.thread = None
                     return
-            lines = preview(*wanted, self._where)
+            lines = preview(*requested, self._where)
             with self._lock:
                 if len(self._made) >= MAX_CACHED:
                     self._made.clear()
-                self._made[wanted[0], wanted[1].path] = lines
+                self._made[requested[0], requested[1].path] = lines
             self._changed()

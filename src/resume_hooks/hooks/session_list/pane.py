@@ -290,7 +290,7 @@ def _turns_with_words(pane: PaneEvent, folder: str, where: Where) -> tuple[list[
     Without an index there are no turns.
     """
     # These imports take 60 ms; the titles must not wait for them.
-    from resume_hooks.search.engine import Searcher, sought
+    from resume_hooks.search.engine import Searcher, sought_words
     from resume_hooks.search.index.connect import opened_index
     from resume_hooks.search.query import parse_query
     from resume_hooks.search.scope import Scope, project_at
@@ -302,7 +302,9 @@ def _turns_with_words(pane: PaneEvent, folder: str, where: Where) -> tuple[list[
             scope = project_at(folder, where)
         scope = scope._replace(programs=frozenset(OPENED))
         with opened_index(
-            where, limit=UPDATE_SECONDS, sought=sought([parse_query([pane.words])], scope, where)
+            where,
+            limit=UPDATE_SECONDS,
+            sought=sought_words([parse_query([pane.words])], scope, where),
         ) as index:
             partial_matches = sum(bool(file.held) for file in index.unread)
             if index.outcome.behind:

@@ -133,16 +133,16 @@ class Choices:
 
     def add(self, found: Iterable[ListEntry]) -> None:
         """Add sessions; the choice stays if the user moved to it, or if no new session matches better."""
-        new = []
+        entries = []
         for one in found:
-            new.append(
+            entries.append(
                 _SearchableEntry(one.row, _folded_title(one.row), _folded_fields(one), one.prompt)
             )
-        self._entries += new
-        self._by_id.update((entry.row.session_id, entry) for entry in new)
-        titled, others = self._fitting(new)
+        self._entries += entries
+        self._by_id.update((entry.row.session_id, entry) for entry in entries)
+        titled, other_matches = self._split_matches(entries)
         self._title_matches += titled
-        self._other_matches += others
+        self._other_matches += other_matches
         self._update_matches()
 
     def search(self, typed: str) -> None:
@@ -156,14 +156,14 @@ class Choices:
         if (words, without) == (self._words, self._without):
             return
         self._words, self._without, self._moved = words, without, False
-        self._title_matches, self._other_matches = self._fitting(self._entries)
+        self._title_matches, self._other_matches = self._split_matches(self._entries)
         if not words:
             self._hits = ()
         self._update_matches()
 
-    def tell(self, said: Sequence[TurnHit]) -> None:
+    def tell(self, hits: Sequence[TurnHit]) -> None:
         """Set the hits of the words, best first."""
-        self._hits = said
+        self._hits = hits
         self._update_matches()
 
     def turn_only_hit(self, row: ListedSession) -> TurnHit | None:
@@ -191,29 +191,31 @@ class Choices:
         lowest = max(0, len(self.fitting) - height)
         self._top = min(max(self._top, self._at - height + 1, 0), self._at, lowest)
         rows = self.fitting[self._top : self._top + height]
-        return [(row, place == self._at) for place, row in enumerate(rows, self._top)]
+        return [(row, index == self._at) for index, row in enumerate(rows, self._top)]
 
     def _update_matches(self) -> None:
         """Collect the matches, and keep the choice unless the user did not move to it and another matches better."""
-        before, at = self.chosen_session, self._at
+        previous, at = self.chosen_session, self._at
         self._said, self._best_hits = {}, {}
-        for one in self._hits:
-            first = next(
-                (session_id for session_id in one.sessions if session_id in self._by_id), None
+        for hit in self._hits:
+            session_id_of_hit = next(
+                (session_id for session_id in hit.sessions if session_id in self._by_id), None
             )
-            if first is None or not self._has_no_excluded_word(self._by_id[first]):
+            if session_id_of_hit is None or not self._has_no_excluded_word(
+                self._by_id[session_id_of_hit]
+            ):
                 continue
-            self._best_hits.setdefault(first, one)
-            if not self._contains_words(self._by_id[first].text):
-                self._said.setdefault(first, one)
-        said = [self._by_id[session_id].row for session_id in self._said]
-        self.fitting = [*self._title_matches, *self._other_matches, *said]
+            self._best_hits.setdefault(session_id_of_hit, hit)
+            if not self._contains_words(self._by_id[session_id_of_hit].text):
+                self._said.setdefault(session_id_of_hit, hit)
+        hit_rows = [self._by_id[session_id].row for session_id in self._said]
+        self.fitting = [*self._title_matches, *self._other_matches, *hit_rows]
         if self._moved:
             among = self.fitting
         else:
-            among = self._title_matches or self._other_matches or said[:1]
+            among = self._title_matches or self._other_matches or hit_rows[:1]
         lost = min(at, len(self.fitting) - 1) if self._moved else 0
-        self._at = max(0, next((place for place, row in enumerate(among) if row is before), lost))
+        self._at = max(0, next((index for index, row in enumerate(among) if row is previous), lost))
 
     def _contains_words(self, text: str) -> bool:
         return all(word in text for word in self._words)
@@ -224,17 +226,17 @@ class Choices:
             re.search(rf"(?<!\w){re.escape(word)}(?!\w)", entry.title) for word in self._without
         )
 
-    def _fitting(
+    def _split_matches(
         self, entries: Iterable[_SearchableEntry]
     ) -> tuple[list[ListedSession], list[ListedSession]]:
         """Return the sessions with all words in their titles, and those with the words in other fields."""
-        titled, others = [], []
+        titled, other_matches = [], []
         for entry in filter(self._has_no_excluded_word, entries):
             if self._contains_words(entry.title):
                 titled.append(entry.row)
             elif self._contains_words(entry.text):
-                others.append(entry.row)
-        return titled, others
+                other_matches.append(entry.row)
+        return titled, other_matches
 
 
 def _split_words(typed: str) -> tuple[list[str], list[str]]:
@@ -253,9 +255,9 @@ def _folded_title(row: ListedSession) -> str:
     return row.title.casefold()
 
 
-def _folded_fields(found: ListEntry) -> str:
-    row = found.row
-    named = (
+def _folded_fields(entry: ListEntry) -> str:
+    row = entry.row
+    fields = (
         row.agent,
         row.title,
         row.tag,
@@ -263,9 +265,9 @@ def _folded_fields(found: ListEntry) -> str:
         row.branch,
         row.session_id,
         row.folder,
-        found.prompt,
+        entry.prompt,
     )
-    return "\n".join(part for part in named if part).casefold()
+    return "\n".join(part for part in fields if part).casefold()
 
 
 MAX_PROMPT = 400  # characters of a first prompt that are searched

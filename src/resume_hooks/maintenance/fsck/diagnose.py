@@ -38,7 +38,7 @@ UNREADABLE_SESSION = Kind(
 class DefectCollector:
     """An observer of ``transcript.scan``.
 
-    ``certain`` defects are reported for every record, ``where_live`` only for records of the live
+    ``defects_everywhere`` are reported for every record, ``defects_if_live`` only for records of the live
     conversation.
     """
 

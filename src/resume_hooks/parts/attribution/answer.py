@@ -19,15 +19,23 @@ from resume_hooks.parts.attribution.edits import Change, changes_of, split_lines
 from resume_hooks.parts.attribution.rule import Edit, find_writer
 from resume_hooks.paths import Where, canonical_path, open_regular, project_folders, read_regular
 from resume_hooks.search.engine import in_index
-from resume_hooks.search.hits import WIDTH, Hit, Hits, Wording, strength
+from resume_hooks.search.hits import SNIPPET_WIDTH, Hit, HitMaker, Wording, strength_of_confidence
 from resume_hooks.search.index.changes import Sought
 from resume_hooks.search.index.connect import OpenIndex
 from resume_hooks.search.index.postings import Posting, turn_key
 from resume_hooks.search.index.tokenize import forms_of
 from resume_hooks.search.query import Query, Term
-from resume_hooks.search.ranking import Found, Lookup, Ranking, Terms, TurnHit
+from resume_hooks.search.ranking import Lookup, Ranking, Terms, TurnHit, WordingTurn
 from resume_hooks.search.result import SearchResult, unsearched
-from resume_hooks.search.scope import Entered, Scope, enter_scope, limits, meant, unknown, unseen
+from resume_hooks.search.scope import (
+    FilesInScope,
+    Scope,
+    file_filter,
+    find_files_in_scope,
+    limits_of_scope,
+    unknown_values,
+    unlistable_in_scope,
+)
 from resume_hooks.search.sources import Sources
 from resume_hooks.system.git_worktrees import project_of_folder, repository_root
 from resume_hooks.system.invocation import is_model_shell
@@ -160,7 +168,7 @@ def answer_line_search(
         )
     # Headless runs and the current turn also write files.
     scope = scope._replace(file=asked.tail, helpers=True, asking="")
-    sought = Sought((name_term_of(asked).forms,), meant(scope, where))
+    sought = Sought((name_term_of(asked).forms,), file_filter(scope, where))
 
     def search_line(index: OpenIndex) -> SearchResult:
         return _search_edits_of_line(index, asked, scope, Query(options.file, (), ()), where)
@@ -171,7 +179,7 @@ def answer_line_search(
 def _search_edits_of_line(
     index: OpenIndex, asked: AskedLine, scope: Scope, query: Query, where: Where
 ) -> SearchResult:
-    entered = enter_scope(index.db, scope, where)
+    entered = find_files_in_scope(index.db, scope, where)
     sources = Sources(index, entered.files, where)
     candidates = Candidates(index, scope, entered, sources)
     found = find_writer(asked.lines, asked.number, candidates.edits_of_file(asked))
@@ -185,8 +193,8 @@ def _search_edits_of_line(
             late.append(file)
     notes = [
         *index.notes,
-        *([] if hits else unknown(index.words, scope)),
-        *unsearched(len(entered.files) + len(index.unread), unseen(scope, where)),
+        *([] if hits else unknown_values(index.words, scope)),
+        *unsearched(len(entered.files) + len(index.unread), unlistable_in_scope(scope, where)),
     ]
     more = candidates.capped
     if more and not hits:
@@ -202,11 +210,13 @@ def _hits_of_record(record: Posting, asked: AskedLine, query: Query, sources: So
     Return [] if the record is gone.
     """
     turn = TurnHit(turn_key(record.file, record.turn), [record], 0.0)
-    found = Hits(sources, [Wording(query, [])]).best([[Found(0, turn)]], 1).hits
-    text = collapse_line(plain_line(asked.lines[asked.number - 1]), WIDTH)
+    found = HitMaker(sources, [Wording(query, [])]).best([[WordingTurn(0, turn)]], 1).hits
+    text = collapse_line(plain_line(asked.lines[asked.number - 1]), SNIPPET_WIDTH)
     marks = ((0, len(text)),)
     return [
-        hit._replace(snippet=text, marks=marks, confidence=SURE, strength=strength(SURE))
+        hit._replace(
+            snippet=text, marks=marks, confidence=SURE, strength=strength_of_confidence(SURE)
+        )
         for hit in found
     ]
 
@@ -220,7 +230,9 @@ def name_term_of(asked: AskedLine) -> Term:
 class Candidates:
     """Finds edits with an open index in the ``entered`` files; ``capped`` if there are more than it reads."""
 
-    def __init__(self, index: OpenIndex, scope: Scope, entered: Entered, sources: Sources) -> None:
+    def __init__(
+        self, index: OpenIndex, scope: Scope, entered: FilesInScope, sources: Sources
+    ) -> None:
         self._index = index
         self._scope = scope
         self._entered = entered
@@ -231,7 +243,7 @@ class Candidates:
         """Yield every edit of the file, and every read of it as an edit without changes."""
         calls = self._find_calls(self._scope)
         if (named := name_term_of(asked)).forms:
-            name = Terms(self._index.words).strictly(named)
+            name = Terms(self._index.words).look_up_strictly(named)
         else:
             name = None
         if name and name.known:
@@ -253,7 +265,7 @@ class Candidates:
                     yield Edit(row, file.session_id, path, branch, said, made.hunks, made.blind)
 
     def _find_calls(self, scope: Scope, having: Sequence[Lookup] = ()) -> list[Posting]:
-        within = limits(
+        within = limits_of_scope(
             self._index.db, self._index.words, scope, self._entered.files, self._entered.known
         )
         ranking = Ranking(self._index.words, within, (), None)

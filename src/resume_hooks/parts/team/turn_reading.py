@@ -32,9 +32,9 @@ from resume_hooks.search.record_text import (
     Marker,
     Phrase,
     Snippet,
-    said_text,
-    shown_text,
+    display_text,
     snippet_of,
+    text_of_record,
 )
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.turns import opens_turn
@@ -274,9 +274,9 @@ class _HitReader:
         for number, snippet, low in self._texts(
             lines, row.record, subagent=name.startswith("subagents/")
         ):
-            if any(phrase.place_in(low) >= 0 for phrase in self._without):
+            if any(phrase.find_in(low) >= 0 for phrase in self._without):
                 return None
-            missing -= {place for place in missing if self._phrases[place].place_in(low) >= 0}
+            missing -= {place for place in missing if self._phrases[place].find_in(low) >= 0}
             terms |= snippet.terms
             if (
                 best is None
@@ -318,6 +318,6 @@ class _HitReader:
                 break
             said = None if silent else extractor.texts_of(record)
             if said is not None:
-                text = shown_text(said_text(said))
+                text = display_text(text_of_record(said))
                 told.append((number + place, snippet_of(text, self._marker, WIDTH), text.low))
         return told

@@ -47,10 +47,12 @@ class ArchivedSessions:
                 present.add(file.session_id)
         gone = (session_id for session_id in archived_ids(where) if session_id not in present)
         self.states = {
-            session_id: state for session_id in gone if (state := _state(session_id, where))
+            session_id: state
+            for session_id in gone
+            if (state := _manifest_state(session_id, where))
         }
 
-    def keep_to(self, folders: Collection[str]) -> None:
+    def keep_folders(self, folders: Collection[str]) -> None:
         """Keep only the sessions of these project folders."""
         for session_id in tuple(self.states):
             archived = archived_of_id(session_id, self._where)
@@ -99,20 +101,22 @@ class TranscriptPaths:
 
 
 @contextlib.contextmanager
-def briefly_opened(archived: ArchivedSession, where: Where) -> Iterator[str | None]:
+def opened_briefly(archived: ArchivedSession, where: Where) -> Iterator[str | None]:
     """Yield the folder with an archived session's transcript, or None if it cannot be opened.
 
     Files that were unpacked for the block are deleted after it, so that only one session is
     unpacked at a time.
     """
     home = os.path.join(unpacked_folder(where), archived.session_id)
-    known = os.path.lexists(home)
+    was_unpacked = os.path.lexists(home)
     folder = _archive_folder(archived, where)
     opened_at = _opened_at(folder)
     try:
         yield folder
     finally:
-        if not known and _opened_at(folder) == opened_at:  # unless another process opened it since
+        if (
+            not was_unpacked and _opened_at(folder) == opened_at
+        ):  # unless another process opened it since
             removal.remove_if_possible(home, where.state)
 
 
@@ -126,7 +130,7 @@ def _opened_at(folder: str | None) -> int:
         return 0
 
 
-def _state(session_id: str, where: Where) -> int:
+def _manifest_state(session_id: str, where: Where) -> int:
     """Return a negative number that identifies a version of a manifest, or 0 without one."""
     try:
         status = os.lstat(os.path.join(archive_folder(session_id, where), MANIFEST))
@@ -142,9 +146,9 @@ def _transcript_of_part(
     """Return an archived file as a transcript of the index, or None for any other file."""
     agent = subagent_name(part.place) or ""
     path = path_of_place(part.place, where)
-    below = place_beside(part.place)
+    relative_path = place_beside(part.place)
     is_agent = bool(agent) and (
-        os.sep not in below or below.startswith(f"{archived.session_id}/{FOLDER}/")
+        os.sep not in relative_path or relative_path.startswith(f"{archived.session_id}/{FOLDER}/")
     )
     if not (part == archived.transcript or is_agent) or not (
         path.isascii() or replace_surrogates(path) == path
@@ -167,7 +171,7 @@ def path_within(folder: str, path: str, session_id: str) -> str:
     name = os.path.basename(path)
     if name == f"{session_id}{TRANSCRIPT_SUFFIX}":
         return os.path.join(folder, name)
-    _, own, below = path.rpartition(f"{os.sep}{session_id}{os.sep}")
-    if own:
-        return os.path.join(folder, session_id, below)
+    _, is_in_session_folder, relative_path = path.rpartition(f"{os.sep}{session_id}{os.sep}")
+    if is_in_session_folder:
+        return os.path.join(folder, session_id, relative_path)
     return os.path.join(folder, name)

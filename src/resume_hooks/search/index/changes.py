@@ -72,7 +72,7 @@ class FileWork(NamedTuple):
         return max(1, self.file.size - self.job.place.offset)
 
 
-class _Known(NamedTuple):
+class _KnownFile(NamedTuple):
     """The index's entry for a file.
 
     In an entry in doubt, the inode and the position of the last part are empty.
@@ -105,7 +105,7 @@ class UnreadFile(NamedTuple):
     held: frozenset[int] | None
 
 
-def changes(
+def find_changes(
     db: sqlite3.Connection, files: Iterable[TranscriptFile], shelf: ArchivedSessions | None = None
 ) -> tuple[list[FileWork], list[int]]:
     """Return the files to read, including vaulted ones from ``shelf``, and the ids of deleted files."""
@@ -114,41 +114,48 @@ def changes(
         "checked FROM files"
     )
     unseen = {row[0]: row[1:] for row in rows}
-    work: list[FileWork] = []
+    file_work: list[FileWork] = []
     present = set()
     # thousands at every search, so an unchanged file must cost no more than this
     for file in files:
         present.add(file.path)
         row = unseen.pop(file.path, None)
         if row is None:
-            work += _work(file, None)
+            file_work += _work_on_file(file, None)
         elif row[1:4] != (file.inode, file.size, file.mtime):
-            work += _work(file, _Known(*row))
-    known = {path: _Known(*row) for path, row in unseen.items()}
+            file_work += _work_on_file(file, _KnownFile(*row))
+    missing_files = {path: _KnownFile(*row) for path, row in unseen.items()}
     if shelf and shelf.states:
-        work += (item for item in _shelved(db, known, shelf) if item.file.path not in present)
-    return work, [row.file_id for row in known.values()]
+        file_work += (
+            item
+            for item in _work_on_vaulted(db, missing_files, shelf)
+            if item.file.path not in present
+        )
+    return file_work, [row.file_id for row in missing_files.values()]
 
 
-def _shelved(
-    db: sqlite3.Connection, known: dict[str, _Known], shelf: ArchivedSessions
+def _work_on_vaulted(
+    db: sqlite3.Connection, missing_files: dict[str, _KnownFile], shelf: ArchivedSessions
 ) -> Iterator[FileWork]:
-    """Yield the work on vaulted sessions, and remove their files from ``known``."""
+    """Yield the work on vaulted sessions, and remove their files from ``missing_files``."""
     paths: dict[str, list[str]] = {}
     for session_id, path in db.execute("SELECT session, path FROM files ORDER BY session"):
-        if session_id in shelf.states and path in known:
+        if session_id in shelf.states and path in missing_files:
             paths.setdefault(session_id, []).append(path)
     for session_id, state in shelf.states.items():
-        own = paths.get(session_id, [])
-        if own and all(known[path].inode == state and known[path].mtime for path in own):
-            for path in own:
-                del known[path]
+        session_paths = paths.get(session_id, [])
+        if session_paths and all(
+            missing_files[path].inode == state and missing_files[path].mtime
+            for path in session_paths
+        ):
+            for path in session_paths:
+                del missing_files[path]
             continue
         for file in shelf.files(session_id):
-            yield from _work(file, known.pop(file.path, None))
+            yield from _work_on_file(file, missing_files.pop(file.path, None))
 
 
-def _work(file: TranscriptFile, known: _Known | None) -> Iterator[FileWork]:
+def _work_on_file(file: TranscriptFile, known_file: _KnownFile | None) -> Iterator[FileWork]:
     """Yield the work on a file, or nothing if it is unchanged.
 
     A file that moved to the vault, was renewed there or was restored keeps its size and time. A
@@ -156,15 +163,25 @@ def _work(file: TranscriptFile, known: _Known | None) -> Iterator[FileWork]:
     and last bytes.
     """
     job = ReadJob(file.path, bool(file.agent))
-    if known is None:
+    if known_file is None:
         yield FileWork(file, job)
-    elif known[1:4] != (file.inode, file.size, file.mtime):
-        kept = known.inode < 0 or file.inode < 0
-        same = bool(known.inode) and kept and (known.size, known.mtime) == (file.size, file.mtime)
-        moved = (known.inode < 0) != (file.inode < 0)  # into the vault or out of it
-        if known.place and (moved or known.inode == file.inode) and file.size > known.size:
-            job = job._replace(place=_read_position(known.place), end=known.end, check=known.check)
-        yield FileWork(file, job, known.file_id, same)
+    elif known_file[1:4] != (file.inode, file.size, file.mtime):
+        is_vaulted = known_file.inode < 0 or file.inode < 0
+        is_same = (
+            bool(known_file.inode)
+            and is_vaulted
+            and (known_file.size, known_file.mtime) == (file.size, file.mtime)
+        )
+        crossed_vault = (known_file.inode < 0) != (file.inode < 0)  # into the vault or out of it
+        if (
+            known_file.place
+            and (crossed_vault or known_file.inode == file.inode)
+            and file.size > known_file.size
+        ):
+            job = job._replace(
+                place=_read_position(known_file.place), end=known_file.end, check=known_file.check
+            )
+        yield FileWork(file, job, known_file.file_id, is_same)
 
 
 def _read_position(text: str) -> ReadPosition:

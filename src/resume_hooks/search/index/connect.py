@@ -20,7 +20,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from resume_hooks.errors import IndexDamaged, IndexUnusable, ResumeHooksError
 from resume_hooks.paths import Where, is_private_folder, make_private_folder
 from resume_hooks.search.index.archived import ArchivedSessions
-from resume_hooks.search.index.changes import FileWork, Sought, UnreadFile, UpdateOutcome, changes
+from resume_hooks.search.index.changes import (
+    FileWork,
+    Sought,
+    UnreadFile,
+    UpdateOutcome,
+    find_changes,
+)
 from resume_hooks.search.index.database import (
     VERSION,
     index_file,
@@ -44,21 +50,21 @@ if TYPE_CHECKING:
     from resume_hooks.search.index.unread import FileWords
     from resume_hooks.search.index.update import IsOver, Progress
 
-PATIENCE = 10.0  # seconds to wait for another command that is writing
+LOCK_SECONDS = 10.0  # seconds to wait for another command that is writing
 
-LARGE = 32 * 1024 * 1024
+LARGE_UPDATE = 32 * 1024 * 1024
 """Bytes to read; above this, files are searched for the words before they are indexed.
 
 Indexing less takes no longer than such a search.
 """
 
-_GO_ON = (
+_BACKGROUND_CODE = (
     "import sys; sys.path[:0] = sys.argv[1:]; from resume_hooks.search.index.connect import "
-    "run_on; run_on()"
+    "run_background_update; run_background_update()"
 )
-LONGEST = 240.0  # seconds of work for the background process
-NICE = 10
-LEAST = 0.3  # seconds of indexing after that
+BACKGROUND_SECONDS = 240.0  # seconds of work for the background process
+NICENESS = 10
+MIN_INDEX_SECONDS = 0.3  # seconds of indexing after that
 
 Identity = tuple[int, int]  # identifies a file, even if another one replaces it
 
@@ -95,11 +101,11 @@ def opened_index(
     all. All unread files are searched for the ``sought`` words: the files with most of them are
     indexed first, the others by a background process.
     """
-    task = _Task(where, _Clock(limit), progress, min(PATIENCE, limit), sought)
-    ready = _ready(task, needed, rebuild=rebuild)
+    task = _Task(where, _Clock(limit), progress, min(LOCK_SECONDS, limit), sought)
+    index = _open_usable(task, needed, rebuild=rebuild)
     try:
         with sqlite_errors():
-            yield ready
+            yield index
     except IndexDamaged as error:
         # Some pages are read only by a search. The next search rebuilds the index.
         with contextlib.suppress(IndexUnusable):
@@ -107,9 +113,9 @@ def opened_index(
         error.remedy = "Run it again: the index is then made anew."
         raise
     finally:
-        ready.db.close()
+        index.db.close()
         if sought:
-            index_in_background(ready, where)
+            index_in_background(index, where)
 
 
 def bring_up_to_date(where: Where, is_over: IsOver) -> UpdateOutcome:
@@ -145,7 +151,7 @@ def index_in_background(index: OpenIndex, where: Where) -> None:
         sys.executable,
         "-I",
         "-c",
-        _GO_ON,
+        _BACKGROUND_CODE,
     ]
     # the next search continues the work
     with contextlib.suppress(OSError, subprocess.TimeoutExpired):
@@ -158,12 +164,12 @@ def index_in_background(index: OpenIndex, where: Where) -> None:
         )
 
 
-def run_on() -> None:
+def run_background_update() -> None:
     """Run the background process."""
     with contextlib.suppress(OSError, AttributeError):  # not available on Windows
-        os.nice(NICE)
+        os.nice(NICENESS)
     with contextlib.suppress(ResumeHooksError):
-        bring_up_to_date(Where(), _Clock(LONGEST))
+        bring_up_to_date(Where(), _Clock(BACKGROUND_SECONDS))
 
 
 def forget_index(where: Where) -> None:
@@ -171,7 +177,7 @@ def forget_index(where: Where) -> None:
 
     Raise IndexUnusable on failure.
     """
-    _remove(where, _identity(index_file(where)))
+    _remove_if_unchanged(where, _file_identity(index_file(where)))
 
 
 class _Clock:
@@ -212,32 +218,40 @@ class _Task:
         """Whether there is nothing to index, so that no folder must be created."""
         return not self.files and not self.shelf.states and not os.path.lexists(self.path)
 
-    def brought_up(self, index: OpenIndex, *, ours: bool = True) -> OpenIndex:
+    def update_index(self, index: OpenIndex, *, ours: bool = True) -> OpenIndex:
         """Update an index as far as the time allows, and add a note on the files that a search does not cover.
 
         An index that is not ``ours`` to write stays unchanged.
         """
         from resume_hooks.search.index.unread import (
-            ranks,  # without changes, a search does not need
+            rank_files,  # without changes, a search does not need
         )
         from resume_hooks.search.index.update import update  # these two imports
 
-        work, gone = changes(index.db, self.files, self.shelf)
-        if sum(item.size for item in work) > LARGE:
-            held = self._words_held(work)
+        work, gone = find_changes(index.db, self.files, self.shelf)
+        if sum(item.size for item in work) > LARGE_UPDATE:
+            words_by_path = self._find_words(work)
         else:
-            held = {}
+            words_by_path = {}
         if ours:
-            if held and isinstance(self.is_over, _Clock):
-                self.is_over.leave(LEAST)
-            worth = ranks(held)
+            if words_by_path and isinstance(self.is_over, _Clock):
+                self.is_over.leave(MIN_INDEX_SECONDS)
+            worth = rank_files(words_by_path)
             work = [item._replace(worth=worth.get(item.file.path, 0.0)) for item in work]
-            to, over = self.where, self.is_over
+            where_to, is_over = self.where, self.is_over
             outcome = update(
-                index.db, index.words, work, gone, where=to, is_over=over, progress=self.progress
+                index.db,
+                index.words,
+                work,
+                gone,
+                where=where_to,
+                is_over=is_over,
+                progress=self.progress,
             )
-            left = f"{format_count(outcome.behind, 'file')} ({size_text(outcome.size_behind)})"
-            note = f"Not indexed yet: {left}. To index all: resume-hooks doctor --index update"
+            remaining_text = (
+                f"{format_count(outcome.behind, 'file')} ({size_text(outcome.size_behind)})"
+            )
+            note = f"Not indexed yet: {remaining_text}. To index all: resume-hooks doctor --index update"
         else:
             outcome = UpdateOutcome(behind=len(work) + len(gone))
             note = (
@@ -247,44 +261,47 @@ class _Task:
         if not outcome.behind:
             return index._replace(outcome=outcome)
         if ours:
-            late = changes(index.db, self.files, self.shelf)[0]
+            remaining_work = find_changes(index.db, self.files, self.shelf)[0]
         else:
-            late = work
-        unread = tuple(self._unread(late, held)) if self.sought else ()
+            remaining_work = work
+        unread = tuple(self._unread(remaining_work, words_by_path)) if self.sought else ()
         return index._replace(outcome=outcome, notes=[*index.notes, note], unread=unread)
 
-    def _words_held(self, work: Iterable[FileWork]) -> dict[str, FileWords]:
+    def _find_words(self, work: Iterable[FileWork]) -> dict[str, FileWords]:
         """Return the sought words in each file by path, for files that can be searched."""
         if self.sought is None:
             return {}
         from resume_hooks.search.index.unread import RawWords  # needed only with changes
 
         words = RawWords(self.sought.terms)
-        found: dict[str, FileWords] = {}
+        words_by_path: dict[str, FileWords] = {}
         for item in work:
             if not item.same and item.file.inode > 0 and self.sought.is_meant(item.file):
-                held = words.words_of_file(item.file.path, item.job.place.offset)
-                if held is not None:
-                    found[item.file.path] = held
-        return found
+                file_words = words.words_of_file(item.file.path, item.job.place.offset)
+                if file_words is not None:
+                    words_by_path[item.file.path] = file_words
+        return words_by_path
 
     def _unread(
-        self, work: Sequence[FileWork], held: Mapping[str, FileWords]
+        self, work: Sequence[FileWork], words_by_path: Mapping[str, FileWords]
     ) -> Iterator[UnreadFile]:
         """Yield the files in scope that the index lacks, the most relevant first."""
-        from resume_hooks.search.index.unread import ranks  # needed only with changes
+        from resume_hooks.search.index.unread import rank_files  # needed only with changes
 
-        held = {**held, **self._words_held(item for item in work if item.file.path not in held)}
-        counts = ranks(held)
+        words_by_path = {
+            **words_by_path,
+            **self._find_words(item for item in work if item.file.path not in words_by_path),
+        }
+        counts = rank_files(words_by_path)
         for item in sorted(
             work, key=lambda item: (-counts.get(item.file.path, 0.0), -item.file.mtime)
         ):
             if not item.same and self.sought and self.sought.is_meant(item.file):
-                words = held.get(item.file.path)
+                words = words_by_path.get(item.file.path)
                 yield UnreadFile(item.file, words.held if words else None)
 
 
-def _ready(task: _Task, needed: Collection[str] | None, *, rebuild: bool) -> OpenIndex:
+def _open_usable(task: _Task, needed: Collection[str] | None, *, rebuild: bool) -> OpenIndex:
     """Return the stored index, or a temporary one with the needed folders."""
     if task.empty:
         return OpenIndex(open_temporary(), Postings(None), UpdateOutcome(), [])
@@ -294,21 +311,21 @@ def _ready(task: _Task, needed: Collection[str] | None, *, rebuild: bool) -> Ope
         note = f"{error.message.rstrip('.')}. A temporary index was used"
     if needed is not None:
         task.files = [file for file in task.files if file.folder in needed]
-        task.shelf.keep_to(needed)
+        task.shelf.keep_folders(needed)
     index = OpenIndex(open_temporary(), Postings(None), UpdateOutcome(), [note])
     with _closed_if_it_fails(index):
-        return task.brought_up(index)
+        return task.update_index(index)
 
 
 def _open_stored(task: _Task, *, rebuild: bool = False) -> OpenIndex:
     """Return the stored index, rebuilt if it is damaged. Raise IndexUnusable or IndexDamaged."""
-    seen = _identity(task.path)
+    identity = _file_identity(task.path)
     if rebuild:
-        _remove(task.where, seen)
+        _remove_if_unchanged(task.where, identity)
     try:
         return _index_on_disk(task)
     except IndexDamaged:
-        _remove(task.where, seen)
+        _remove_if_unchanged(task.where, identity)
         return _index_on_disk(task)._replace(rebuilt=True)
 
 
@@ -318,22 +335,22 @@ def _index_on_disk(task: _Task) -> OpenIndex:
     Its words are opened by ``look``: if the table was deleted before that, they would belong to a
     newer index.
     """
-    seen = _identity(task.path)
+    identity = _file_identity(task.path)
     index = _open_stores(task.where, writing=False)
     with _closed_if_it_fails(index):
-        if not any(changes(index.db, task.files, task.shelf)):  # no work, so no need to wait
+        if not any(find_changes(index.db, task.files, task.shelf)):  # no work, so no need to wait
             index.words.look()
-            if _identity(task.path) == seen:
+            if _file_identity(task.path) == identity:
                 return index
     index.db.close()
-    with _only_one(task.path, task.patience) as ours:
+    with _exclusive_lock(task.path, task.patience) as is_ours:
         while True:
-            seen = _identity(task.path)
-            index = _open_stores(task.where, writing=ours)
+            identity = _file_identity(task.path)
+            index = _open_stores(task.where, writing=is_ours)
             with _closed_if_it_fails(index):
-                index = task.brought_up(index, ours=ours)
+                index = task.update_index(index, ours=is_ours)
                 index.words.look()
-            if ours or _identity(task.path) == seen:
+            if is_ours or _file_identity(task.path) == identity:
                 return index
             index.db.close()
 
@@ -345,14 +362,14 @@ def _open_stores(where: Where, *, writing: bool) -> OpenIndex:
     words belong to a newer index, so both are opened again.
     """
     while True:
-        seen = _identity(index_file(where))
+        identity = _file_identity(index_file(where))
         db = open_index(where)
         index = OpenIndex(db, Postings(None), UpdateOutcome(), [])
         with _closed_if_it_fails(index):
-            known = db.execute("SELECT 1 FROM files").fetchone() is not None
-            if known or writing:
-                index = index._replace(words=_open_postings(where, fresh=not known))
-        if writing or seen in (None, _identity(index_file(where))):
+            has_files = db.execute("SELECT 1 FROM files").fetchone() is not None
+            if has_files or writing:
+                index = index._replace(words=_open_postings(where, fresh=not has_files))
+        if writing or identity in (None, _file_identity(index_file(where))):
             return index
         db.close()
 
@@ -366,10 +383,10 @@ def _open_postings(where: Where, *, fresh: bool) -> Postings:
     try:
         make_private_folder(folder, where)
         for level in LEVELS:
-            own = os.path.join(folder, level)
-            if fresh and os.path.lexists(own):
-                removal.remove_for_good(own, where.state)
-            make_private_folder(own, where)
+            level_folder = os.path.join(folder, level)
+            if fresh and os.path.lexists(level_folder):
+                removal.remove_for_good(level_folder, where.state)
+            make_private_folder(level_folder, where)
     except OSError as error:
         raise IndexUnusable(
             f"{folder} can't be used: {error.strerror}", "Check the state folder."
@@ -386,7 +403,7 @@ def _closed_if_it_fails(index: OpenIndex) -> Iterator[None]:
         failing.pop_all()
 
 
-def _identity(path: str) -> Identity | None:
+def _file_identity(path: str) -> Identity | None:
     try:
         status = os.lstat(path)
     except OSError:
@@ -394,7 +411,7 @@ def _identity(path: str) -> Identity | None:
     return status.st_dev, status.st_ino
 
 
-def _remove(where: Where, seen: Identity | None) -> None:
+def _remove_if_unchanged(where: Where, identity: Identity | None) -> None:
     """Delete the index with this identity, but not a newer one from another command.
 
     Raise IndexUnusable on failure.
@@ -402,19 +419,19 @@ def _remove(where: Where, seen: Identity | None) -> None:
     Wait while another command writes it: its words would mix with those of the next index.
     """
     path = index_file(where)
-    if seen is None and not os.path.lexists(words_folder(where)):
+    if identity is None and not os.path.lexists(words_folder(where)):
         return
     if not is_private_folder(os.path.dirname(path), where):
         raise IndexUnusable(
             f"{path} is not in a folder of our own", "See what is wrong: resume-hooks doctor."
         )
     try:
-        with _only_one(path, PATIENCE) as ours:
-            if not ours:
+        with _exclusive_lock(path, LOCK_SECONDS) as is_ours:
+            if not is_ours:
                 raise IndexUnusable(
                     "Another command is updating the index", "Run it again once that has ended."
                 )
-            if _identity(path) == seen:
+            if _file_identity(path) == identity:
                 remove_index(where)
     except OSError as error:
         raise IndexUnusable(
@@ -423,7 +440,7 @@ def _remove(where: Where, seen: Identity | None) -> None:
 
 
 @contextlib.contextmanager
-def _only_one(path: str, patience: float) -> Iterator[bool]:
+def _exclusive_lock(path: str, patience: float) -> Iterator[bool]:
     """Yield whether no other command writes the index during the block."""
     flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
     try:
@@ -465,39 +482,50 @@ class Status(NamedTuple):
     vaulted: int = 0
 
 
-def status_of(where: Where) -> Status:
+def index_status(where: Where) -> Status:
     """Return the state of this config home's index."""
     path, files = index_file(where), all_files(where)
-    there = (len(files), sum(file.size for file in files))
+    transcript_counts = (len(files), sum(file.size for file in files))
     shelf = ArchivedSessions(where, files)
-    nothing = Status(path, "missing", 0, *there, 0, 0, len(files) + len(shelf.states))
+    missing_status = Status(
+        path, "missing", 0, *transcript_counts, 0, 0, len(files) + len(shelf.states)
+    )
     if (
         not os.path.isfile(path)
         or os.path.islink(path)
         or not is_private_folder(os.path.dirname(path), where)
     ):
-        return nothing
+        return missing_status
     try:
         db = open_read_only(path)
         try:
             (version,) = db.execute("SELECT version FROM about").fetchone()
             if version != VERSION:
-                return nothing._replace(
+                return missing_status._replace(
                     state="newer" if version > VERSION else "missing", size=index_size(where)
                 )
             counts = []
-            for what in _COUNTS:
-                counts.append(db.execute(f"SELECT {what}").fetchone()[0])
-            held = count_records(where) if counts[0] else 0
-            work, gone = changes(db, files, shelf)
+            for query in _COUNTS:
+                counts.append(db.execute(f"SELECT {query}").fetchone()[0])
+            record_count = count_records(where) if counts[0] else 0
+            work, gone = find_changes(db, files, shelf)
         finally:
             db.close()
     except (sqlite3.DatabaseError, IndexDamaged, IndexUnusable, TypeError):
-        return nothing._replace(state="damaged", size=index_size(where))
+        return missing_status._replace(state="damaged", size=index_size(where))
     behind = sum(not item.same for item in work) + len(gone)
-    sessions, elsewhere = counts
-    vaulted = sum(not is_foreign(path, where) for path in (elsewhere or "").split("\n") if path)
-    return Status(path, "ready", index_size(where), *there, sessions, held, behind, vaulted)
+    sessions, vaulted_paths = counts
+    vaulted = sum(not is_foreign(path, where) for path in (vaulted_paths or "").split("\n") if path)
+    return Status(
+        path,
+        "ready",
+        index_size(where),
+        *transcript_counts,
+        sessions,
+        record_count,
+        behind,
+        vaulted,
+    )
 
 
 def count_records(where: Where) -> int:

@@ -21,12 +21,12 @@ from resume_hooks.storage.state_file import MODE
 VERSION = 9  # the format of the table and of the words; an index of another version is rebuilt
 FILE_NAME = "index.db"
 FOLDER = "index"  # in the same folder: the words
-BESIDE = (
+SQLITE_ENDINGS = (
     "-wal",
     "-shm",
     "-journal",
 )  # the endings of SQLite's own files in the same folder
-BUSY = 5.0  # seconds that SQLite waits for another writer
+BUSY_SECONDS = 5.0  # seconds that SQLite waits for another writer
 _TABLES = f"""
 CREATE TABLE about(version INTEGER NOT NULL);
 CREATE TABLE files(
@@ -41,11 +41,11 @@ INSERT INTO about VALUES({VERSION})
 """
 
 
-_WRONG = ("no such", "has no column", "decode to UTF-8")
+_FORMAT_ERRORS = ("no such", "has no column", "decode to UTF-8")
 """SQLite's messages about a readable file that is not our index."""
 
 
-_TURNS = (
+_TURNS_QUERY = (
     "SELECT path, size, mtime, turns FROM files, about WHERE version=? AND (end=size OR inode<0)"
 )
 
@@ -77,15 +77,15 @@ def open_index(where: Where) -> sqlite3.Connection:
             raise IndexUnusable(
                 f"{path} can't be written: {error.strerror}", "Check the state folder."
             ) from error
-        return _ready(sqlite3.connect(path, timeout=BUSY, isolation_level=None))
+        return _prepare(sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None))
 
 
 def open_temporary() -> sqlite3.Connection:
     """Open an index in memory, for a state folder that cannot be written."""
-    return _ready(sqlite3.connect(":memory:", isolation_level=None))
+    return _prepare(sqlite3.connect(":memory:", isolation_level=None))
 
 
-def open_read_only(path: str, timeout: float = BUSY) -> sqlite3.Connection:
+def open_read_only(path: str, timeout: float = BUSY_SECONDS) -> sqlite3.Connection:
     """Open an existing index without changing or checking it."""
     from urllib.parse import quote  # takes 2 ms, and a search does not need it
 
@@ -100,7 +100,7 @@ def remove_index(where: Where) -> None:
     folder = words_folder(where)
     with contextlib.suppress(FileNotFoundError):
         removal.remove_for_good(folder, where.state)
-    for ending in ("", *BESIDE):
+    for ending in ("", *SQLITE_ENDINGS):
         with contextlib.suppress(FileNotFoundError):
             removal.remove_file(index_file(where) + ending, where.state)
 
@@ -111,7 +111,7 @@ def sqlite_errors() -> Iterator[None]:
     try:
         yield
     except sqlite3.OperationalError as error:
-        if any(words in str(error) for words in _WRONG):
+        if any(words in str(error) for words in _FORMAT_ERRORS):
             raise IndexDamaged(f"The index is not as it should be: {error}") from error
         raise IndexUnusable(
             f"The index can't be used: {error}", "Check free space and the state folder."
@@ -126,7 +126,7 @@ def _require_own(path: str) -> None:
     That is a pipe, another user's file, or a file with a second name. Raise IndexDamaged, which
     removes only our name, or OSError if the file cannot be read.
     """
-    for name in (path, *(path + ending for ending in BESIDE)):
+    for name in (path, *(path + ending for ending in SQLITE_ENDINGS)):
         try:
             status = os.lstat(name)
         except FileNotFoundError:
@@ -135,7 +135,7 @@ def _require_own(path: str) -> None:
             raise IndexDamaged(f"{name} is not a resume-hooks file")
 
 
-def _ready(db: sqlite3.Connection) -> sqlite3.Connection:
+def _prepare(db: sqlite3.Connection) -> sqlite3.Connection:
     with contextlib.ExitStack() as failing:
         failing.callback(db.close)
         db.execute("PRAGMA journal_mode=WAL")
@@ -176,7 +176,7 @@ def known_turns(where: Where) -> dict[tuple[str, int, int], int]:
         return {}
     try:
         with contextlib.closing(open_read_only(path, timeout=0)) as db:
-            rows = db.execute(_TURNS, (VERSION,)).fetchall()
+            rows = db.execute(_TURNS_QUERY, (VERSION,)).fetchall()
     except sqlite3.Error:
         return {}
     return {

@@ -20,8 +20,8 @@ from resume_hooks.transcripts.attachments import BULK, QUEUED, hook_texts, kind_
 from resume_hooks.transcripts.placeholders import is_placeholder
 from resume_hooks.transcripts.records import Record, string
 
-ENGINE = "resume-hooks"  # replaces the tool of a call to our own engine
-MOST_PATH = 4_096  # characters of a path; no system opens a longer one
+OWN_ENGINE = "resume-hooks"  # replaces the tool of a call to our own engine
+MAX_PATH = 4_096  # characters of a path; no system opens a longer one
 HELPERS = frozenset({"resume-hooks:session-searcher", "session-searcher"})
 """Agents that only search: their tasks and answers repeat the texts that they found."""
 
@@ -40,13 +40,13 @@ _LEGEND = r"(?:\nText such as \[[^\n]*)?"
 _DIGEST = rf"^{re.escape(bookkeeping.DIGEST_HEAD)}[^\n]*(?:\n[^\n]+)*"
 """A child's quotes of its parent, which are indexed in the parent."""
 
-_INSIDE = rf"(?:[^\[]++|\[(?!{re.escape(OPENING[1:])}|{re.escape(CLOSING[1:])}))*+"
+_BLOCK_CONTENT = rf"(?:[^\[]++|\[(?!{re.escape(OPENING[1:])}|{re.escape(CLOSING[1:])}))*+"
 """The content of a block, which has no marker, so that a text full of openings is scanned once."""
 
 _BLOCK = re.compile(
-    f"{re.escape(OPENING)}{_INSIDE}{re.escape(CLOSING)}{_LEGEND}|{_DIGEST}", re.MULTILINE
+    f"{re.escape(OPENING)}{_BLOCK_CONTENT}{re.escape(CLOSING)}{_LEGEND}|{_DIGEST}", re.MULTILINE
 )
-_SHOWN = ("<local-command-stdout>resume-hooks", "resume-hooks: ")
+_OWN_CARD_STARTS = ("<local-command-stdout>resume-hooks", "resume-hooks: ")
 """The beginnings of a system record with one of our cards or remarks."""
 _BLOCKED = "operation blocked by hook"
 
@@ -96,10 +96,12 @@ class TextExtractor:
         if kind == records.ASSISTANT:
             # No model wrote the opening of our fresh session, or the client's replacement of a
             # missing answer.
-            written = string(records.message(record), "model") == records.SYNTHETIC_MODEL
-            told = record.get("isApiErrorMessage") is True or script_calls.is_made_by_script(record)
-            is_ours = written and self._sifting and not (told or self._is_imported)
-            texts = None if is_ours else self._assistant(record)
+            is_synthetic = string(records.message(record), "model") == records.SYNTHETIC_MODEL
+            is_reported = record.get("isApiErrorMessage") is True or script_calls.is_made_by_script(
+                record
+            )
+            is_ours = is_synthetic and self._sifting and not (is_reported or self._is_imported)
+            texts = None if is_ours else self._assistant_texts(record)
         elif kind in {
             records.USER,
             records.RESULT,
@@ -112,14 +114,14 @@ class TextExtractor:
         elif kind in bookkeeping.TITLES:
             texts = self._title(string(record, bookkeeping.TITLES[kind]))
         else:
-            texts = _other(record, kind)
+            texts = _texts_of_other(record, kind)
         if texts is None or texts.empty:
             return None
         return texts
 
-    def _assistant(self, record: Record) -> RecordTexts:
+    def _assistant_texts(self, record: Record) -> RecordTexts:
         reply: list[str] = []
-        given: list[str] = []
+        inputs: list[str] = []
         files: list[str] = []
         tools: list[str] = []
         for block in records.blocks(record):
@@ -127,9 +129,9 @@ class TextExtractor:
             if kind == records.TEXT:
                 reply.append(string(block, "text"))
             elif kind == records.THINKING:
-                given.append(string(block, "thinking"))
+                inputs.append(string(block, "thinking"))
             elif kind in {records.CALL, records.SERVER_CALL}:
-                tools.append(self._call(block, given, files))
+                tools.append(self._add_call(block, inputs, files))
         if tools:
             role = "call"
         elif any(reply):
@@ -141,26 +143,26 @@ class TextExtractor:
             ", ".join(dict.fromkeys(tools)),
             "",
             _own_words(reply),
-            _own_words(given),
+            _own_words(inputs),
             "",
             tuple(files),
         )
 
-    def _call(self, block: Record, given: list[str], files: list[str]) -> str:
+    def _add_call(self, block: Record, inputs: list[str], files: list[str]) -> str:
         name, values = string(block, "name"), records.mapping(block, "input")
         if name == "Bash":
-            asks = _OWN_CALL.match(string(values, "command"))
+            own_call = _OWN_CALL.match(string(values, "command"))
         else:
-            asks = None
-        helps = name in {"Agent", "Task"} and string(values, "subagent_type") in HELPERS
-        own = self._sifting and (helps or asks is not None)
-        self.calls[string(block, "id")] = ENGINE if own else name
-        if not own:
-            given += records.strings(values)
+            own_call = None
+        is_searcher = name in {"Agent", "Task"} and string(values, "subagent_type") in HELPERS
+        is_own = self._sifting and (is_searcher or own_call is not None)
+        self.calls[string(block, "id")] = OWN_ENGINE if is_own else name
+        if not is_own:
+            inputs += records.strings(values)
             files += (
                 path
                 for key in records.FILE_KEYS
-                if (path := string(values, key)) and len(path) <= MOST_PATH
+                if (path := string(values, key)) and len(path) <= MAX_PATH
             )
         return name
 
@@ -174,7 +176,7 @@ class TextExtractor:
             elif block.get("type") == records.RESULT:
                 called = self.calls.pop(string(block, "tool_use_id"), "")
                 tool = tool or called
-                if called != ENGINE:
+                if called != OWN_ENGINE:
                     # Only a shell prints our engine's output; in other tools it is somebody's own
                     # text.
                     results += _answer_texts(
@@ -184,15 +186,15 @@ class TextExtractor:
             plain = [string(record, "content")] if not results else []
             return RecordTexts(
                 "result",
-                "" if tool == ENGINE else tool,
+                "" if tool == OWN_ENGINE else tool,
                 "",
                 "",
                 "",
                 _own_words([*spoken, *results, *plain]),
             )
-        return self._spoken(record, _own_words(spoken))
+        return self._spoken_texts(record, _own_words(spoken))
 
-    def _spoken(self, record: Record, text: str) -> RecordTexts:
+    def _spoken_texts(self, record: Record, text: str) -> RecordTexts:
         """Return the text of a user record that is not a tool's answer: a prompt, a task, a summary, an insertion."""
         if record.get("isCompactSummary"):
             return RecordTexts("summary", input=text)
@@ -213,16 +215,16 @@ class TextExtractor:
         return RecordTexts("title", prompt=title)
 
 
-def _other(record: Record, kind: str) -> RecordTexts | None:
+def _texts_of_other(record: Record, kind: str) -> RecordTexts | None:
     if kind == records.ATTACHMENT:
-        named = kind_of(record)
-        if named not in BULK and named != QUEUED:
+        attachment_kind = kind_of(record)
+        if attachment_kind not in BULK and attachment_kind != QUEUED:
             return None
         sent = [text for _, text in sent_texts(record)]
         if any(bookkeeping.FURTHER_PART in text for text in sent):
             sent = hook_texts(record)  # its quotes are in another part, with the text around them
         text = _own_words(sent)
-        if named == QUEUED:
+        if attachment_kind == QUEUED:
             return RecordTexts("prompt", prompt=text)
         return RecordTexts("note", result=text)
     if kind == records.PROGRESS:
@@ -235,7 +237,7 @@ def _other(record: Record, kind: str) -> RecordTexts | None:
             ),
         )
     content = string(record, "content")
-    if _BLOCKED in content[:200] or content.startswith(_SHOWN):
+    if _BLOCKED in content[:200] or content.startswith(_OWN_CARD_STARTS):
         return None  # it never reached the model, and our own cards would find themselves
     return RecordTexts("note", result=_own_words([content]))
 
@@ -250,5 +252,5 @@ def _answer_texts(block: Record, *, sifting: bool = True) -> Iterator[str]:
 
 def _own_words(texts: list[str]) -> str:
     """Return the texts without placeholders and blocks of ours."""
-    own = (text for text in texts if text and not is_placeholder(text))
-    return "\n".join(_BLOCK.sub(" ", text) if OPENING in text else text for text in own)
+    own_texts = (text for text in texts if text and not is_placeholder(text))
+    return "\n".join(_BLOCK.sub(" ", text) if OPENING in text else text for text in own_texts)

@@ -30,11 +30,11 @@ from resume_hooks.storage.state_file import MODE
 
 META = "meta.json"
 _PARTS = ("fast", "fieldnorm", "idx", "pos", "store", "term")
-_TAIL = struct.Struct(
+_FOOTER = struct.Struct(
     "<II"
 )  # the length of the JSON before it, and a number that is the same in every file
 _MAGIC = 1337
-_AT_A_TIME = 1024 * 1024  # bytes
+_BLOCK_BYTES = 1024 * 1024  # bytes
 
 
 class Segment(NamedTuple):
@@ -54,40 +54,43 @@ class Segment(NamedTuple):
         return files
 
 
-def segments(folder: str) -> list[Segment]:
+def read_segments(folder: str) -> list[Segment]:
     """Return the segments of an index. Raise IndexDamaged if they cannot be read."""
     try:
         with open_regular(os.path.join(folder, META), follow=False) as stream:
-            return [_segment(told) for told in json.load(stream)["segments"]]
+            return [_segment(segment_data) for segment_data in json.load(stream)["segments"]]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise IndexDamaged(f"The index is damaged: {error}") from error
 
 
-def _segment(told: dict[str, Any]) -> Segment:
-    deletes = told["deletes"] or {"num_deleted_docs": 0, "opstamp": 0}
-    name = str(told["segment_id"]).replace("-", "")
+def _segment(segment_data: dict[str, Any]) -> Segment:
+    deletes = segment_data["deletes"] or {"num_deleted_docs": 0, "opstamp": 0}
+    name = str(segment_data["segment_id"]).replace("-", "")
     return Segment(
-        name, int(told["max_doc"]), int(deletes["num_deleted_docs"]), int(deletes["opstamp"])
+        name,
+        int(segment_data["max_doc"]),
+        int(deletes["num_deleted_docs"]),
+        int(deletes["opstamp"]),
     )
 
 
-def _is_whole(path: str) -> bool:
+def _has_valid_checksum(path: str) -> bool:
     """Check the checksum at the end of a file.
 
     A file without a valid end raises various errors.
     """
     with open_regular(path, follow=False) as stream:
-        end = stream.seek(-_TAIL.size, os.SEEK_END)
-        length, magic = _TAIL.unpack(stream.read())
-        left = end - length
-        stream.seek(left)
-        told = json.loads(stream.read(length))["crc"]
+        end = stream.seek(-_FOOTER.size, os.SEEK_END)
+        length, magic = _FOOTER.unpack(stream.read())
+        remaining = end - length
+        stream.seek(remaining)
+        expected = json.loads(stream.read(length))["crc"]
         stream.seek(0)
-        found = 0
-        while left > 0 and (block := stream.read(min(left, _AT_A_TIME))):
-            found = zlib.crc32(block, found)
-            left -= len(block)
-    return magic == _MAGIC and not left and found == told
+        checksum = 0
+        while remaining > 0 and (block := stream.read(min(remaining, _BLOCK_BYTES))):
+            checksum = zlib.crc32(block, checksum)
+            remaining -= len(block)
+    return magic == _MAGIC and not remaining and checksum == expected
 
 
 def make_private(folder: str) -> None:
@@ -113,20 +116,20 @@ LABELS = ("tool", "branch", "path")
 
 _IDS = ("key", "own")
 _INDEXED = ("file", "turn_key", "part_key", "role", *_IDS, "turn_number")
-_OF_ROW = ("line", "offset", "length", "time", "role", *_IDS, "digest")
-_NUMBERS = dict.fromkeys((*_INDEXED, *_OF_ROW))
+_ROW_FIELDS = ("line", "offset", "length", "time", "role", *_IDS, "digest")
+_NUMBERS = dict.fromkeys((*_INDEXED, *_ROW_FIELDS))
 _ANALYZER = "spaced"
 WINDOW = 200  # words of a window: nearby words, from any of a turn's records
-MOST_COPIES = 5_000  # records to check as copies of the displayed ones
+MAX_COPIES = 5_000  # records to check as copies of the displayed ones
 _SHIFT = 24  # bits for the number of a turn or part in a key with its file's number
-SMALL, LARGE = 15_000_000, 80_000_000
+SMALL_HEAP, LARGE_HEAP = 15_000_000, 80_000_000
 """Bytes of memory that tantivy uses for writing.
 
 The first is its minimum, the second is enough for a whole index.
 """
 
-MOSTLY_GONE = 20_000  # deleted records above which a mostly deleted index is rebuilt
-_OF_SYSTEM = re.compile(r"os error \d|\bOs \{|Lock")
+MAX_DELETED = 20_000  # deleted records above which a mostly deleted index is rebuilt
+_SYSTEM_ERRORS = re.compile(r"os error \d|\bOs \{|Lock")
 """Parts of tantivy's messages about a failed write, or too many open files.
 
 All other messages mean an unreadable index.
@@ -155,7 +158,7 @@ class Posting(NamedTuple):
     digest: int
 
 
-_POSTING = ("file", "turn_number", *_OF_ROW)
+_POSTING = ("file", "turn_number", *_ROW_FIELDS)
 
 
 def _schema() -> tantivy.Schema:
@@ -175,7 +178,7 @@ SCHEMA = _schema()
 _analyzer = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.whitespace()).build()
 
 
-class _Silence:
+class _SilentStandardError:
     """Discards the standard error stream below Python, to which Rust prints its panics.
 
     Several threads may use it at once.
@@ -206,17 +209,17 @@ class _Silence:
                 self._saved = -1
 
 
-_silence = _Silence()
+_silent_stderr = _SilentStandardError()
 
 
 @contextlib.contextmanager
 def tantivy_errors() -> Iterator[None]:
     """Convert tantivy's errors in the block to our own, and print nothing."""
     try:
-        with _silence:
+        with _silent_stderr:
             yield
     except (ValueError, OSError) as error:
-        if _OF_SYSTEM.search(str(error)):
+        if _SYSTEM_ERRORS.search(str(error)):
             raise _unusable(error) from error
         raise IndexDamaged(f"The index is damaged: {error}") from error
     except BaseException as error:
@@ -242,7 +245,7 @@ class Postings:
     def __init__(self, folder: str | None, *, fresh: bool = True) -> None:
         self._folders = {level: os.path.join(folder, level) if folder else None for level in LEVELS}
         self._fresh = fresh
-        self._heap = SMALL
+        self._heap = SMALL_HEAP
         self._pending = False  # whether there are uncommitted changes
         self._indexes: dict[str, tantivy.Index] = {}
         self._writers: dict[str, tantivy.IndexWriter] = {}
@@ -267,42 +270,42 @@ class Postings:
     def check(self) -> None:
         """Verify all files on disk. Raise IndexDamaged if one is not as written."""
         for folder in filter(None, self._folders.values()):
-            for name in (name for segment in segments(folder) for name in segment.files):
+            for name in (name for segment in read_segments(folder) for name in segment.files):
                 try:
-                    whole = _is_whole(os.path.join(folder, name))
+                    is_valid = _has_valid_checksum(os.path.join(folder, name))
                 except (OSError, ValueError, KeyError, TypeError, struct.error) as error:
                     raise IndexDamaged(f"The index is damaged: {name}: {error}") from error
-                if not whole:
+                if not is_valid:
                     raise IndexDamaged(f"The index is damaged: {name} is not as it was written")
 
     @property
-    def worn(self) -> bool:
+    def is_mostly_deleted(self) -> bool:
         """Whether most records on disk are deleted; tantivy keeps them until their whole segment is deleted."""
         folder = self._folders[RECORDS]
-        found = segments(folder) if folder and not self._fresh else []
+        found = read_segments(folder) if folder and not self._fresh else []
         gone = sum(segment.gone for segment in found)
-        return gone > MOSTLY_GONE and gone * 2 > sum(segment.documents for segment in found)
+        return gone > MAX_DELETED and gone * 2 > sum(segment.documents for segment in found)
 
     def begin(self, *, large: bool) -> None:
         """Prepare for writing many or few parts."""
-        self._heap = LARGE if large else SMALL
+        self._heap = LARGE_HEAP if large else SMALL_HEAP
 
     def replace(self, file: int, part: int, documents: Mapping[str, list[str]]) -> None:
         """Replace all documents of a part with new ones, by level."""
-        self._take_out(_number_query("part_key", turn_key(file, part)))
-        writers = self._writing()
-        with self._telling():
-            for level, told in documents.items():
-                for document in told:
+        self._delete_matching(_number_query("part_key", turn_key(file, part)))
+        writers = self._open_writers()
+        with self._write_errors():
+            for level, level_documents in documents.items():
+                for document in level_documents:
                     writers[level].add_json(document)
 
     def forget(self, file: int) -> None:
         """Delete every posting of a file."""
-        self._take_out(_number_query("file", file))
+        self._delete_matching(_number_query("file", file))
 
     def commit(self) -> None:
         """Commit all changes."""
-        with self._telling():
+        with self._write_errors():
             for writer in self._writers.values():
                 writer.commit()
         self._pending = False
@@ -325,7 +328,7 @@ class Postings:
         for folder in filter(None, self._folders.values()):
             make_private(folder)
 
-    def _writing(self) -> dict[str, tantivy.IndexWriter]:
+    def _open_writers(self) -> dict[str, tantivy.IndexWriter]:
         self._pending = True
         if not self._writers:
             self.look()
@@ -334,9 +337,9 @@ class Postings:
                     self._writers[level] = index.writer(heap_size=self._heap, num_threads=1)
         return self._writers
 
-    def _take_out(self, query: tantivy.Query) -> None:
-        writers = self._writing()
-        with self._telling():
+    def _delete_matching(self, query: tantivy.Query) -> None:
+        writers = self._open_writers()
+        with self._write_errors():
             for level, writer in writers.items():
                 # An unreadable index must fail here: in its own thread, tantivy would end the
                 # process.
@@ -344,7 +347,7 @@ class Postings:
                 writer.delete_documents_by_query(query)
 
     @contextlib.contextmanager
-    def _telling(self) -> Iterator[None]:
+    def _write_errors(self) -> Iterator[None]:
         """Convert tantivy's errors during a write; its threads report no cause."""
         try:
             with tantivy_errors():
@@ -363,7 +366,7 @@ class Postings:
         """The number of records."""
         return self._searcher(RECORDS).num_docs
 
-    def frequency(self, field: str, word: str) -> int:
+    def count_records_with(self, field: str, word: str) -> int:
         """Return the number of records with a stemmed word, or with a name in another field.
 
         Recently replaced ones may be included.
@@ -371,7 +374,9 @@ class Postings:
         with tantivy_errors():
             return self._searcher(RECORDS).doc_freq(field, word)
 
-    def beginning(self, field: str, start: str, limit: int | None = None) -> list[tuple[str, int]]:
+    def words_with_prefix(
+        self, field: str, start: str, limit: int | None = None
+    ) -> list[tuple[str, int]]:
         """Return a field's words or names with a prefix, each with its number of documents."""
         with tantivy_errors():
             return self._searcher(RECORDS).terms_with_prefix(field, start, limit=limit)
@@ -405,28 +410,31 @@ class Postings:
         with tantivy_errors():
             hits = searcher.search(query, limit=limit, count=False).hits
             keys = searcher.fast_field_values("turn_key", [place for _, place in hits])
-        found: dict[int, float] = {}
+        scores: dict[int, float] = {}
         for (score, _), key in zip(hits, keys, strict=True):
-            found.setdefault(int(key or 0), float(score))
-        return found
+            scores.setdefault(int(key or 0), float(score))
+        return scores
 
     def copies(self, keys: Collection[int]) -> dict[int, list[Posting]]:
         """Return all records of each key, with their copies in forks, and the copies of those."""
         records: dict[tuple[int, int], Posting] = {}
-        known: set[int] = {0}
-        new = set(keys)
-        while new:
-            known |= new
-            same = []
+        known_ids: set[int] = {0}
+        new_ids = set(keys)
+        while new_ids:
+            known_ids |= new_ids
+            key_clauses = []
             for name in _IDS:
-                same.append(
-                    (tantivy.Occur.Should, tantivy.Query.term_set_query(SCHEMA, name, list(new)))
+                key_clauses.append(
+                    (
+                        tantivy.Occur.Should,
+                        tantivy.Query.term_set_query(SCHEMA, name, list(new_ids)),
+                    )
                 )
-            found = self.search(tantivy.Query.boolean_query(same), MOST_COPIES)
-            for row in found:
+            postings = self.search(tantivy.Query.boolean_query(key_clauses), MAX_COPIES)
+            for row in postings:
                 records[(row.file, row.offset)] = row
-            new = {row.key for row in found} | {row.own for row in found}
-            new -= known
+            new_ids = {row.key for row in postings} | {row.own for row in postings}
+            new_ids -= known_ids
         origins = {}
         for row in records.values():
             if row.own:

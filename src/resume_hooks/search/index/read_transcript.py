@@ -41,9 +41,9 @@ from resume_hooks.transcripts.turns import opens_turn
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
-MOST_CALLS = 50  # unanswered calls to carry over to the next part
-MOST_LABEL = 255  # characters of a branch or tool name; a longer text is not a name
-SETTLED = 60.0  # seconds after which a torn line is not expected to be finished
+MAX_CALLS = 50  # unanswered calls to carry over to the next part
+MAX_LABEL = 255  # characters of a branch or tool name; a longer text is not a name
+SETTLED_SECONDS = 60.0  # seconds after which a torn line is not expected to be finished
 PART_BYTES = 2 * 1024 * 1024
 """Bytes of a part, without its last line.
 
@@ -92,7 +92,7 @@ def read_parts(job: ReadJob) -> Iterator[Part | None]:
     """
     try:
         with open_regular(job.path, follow=False, buffering=SEARCHED_BYTES) as stream:
-            if _goes_on(stream, job):
+            if _is_unchanged(stream, job):
                 place = job.place
             else:
                 place = ReadPosition()
@@ -106,45 +106,53 @@ def read_parts(job: ReadJob) -> Iterator[Part | None]:
 
 def _read_part(stream: BinaryIO, job: ReadJob, start: ReadPosition) -> Part:
     status = os.fstat(stream.fileno())
-    settled = abs(time.time() - status.st_mtime) > SETTLED
+    is_settled = abs(time.time() - status.st_mtime) > SETTLED_SECONDS
     stream.seek(start.offset)
     reader = _RowReader(job, start)
-    end, lines, full, torn = start.offset, start.lines, False, False
+    end, lines, is_full, is_torn = start.offset, start.lines, False, False
     for line in read_lines(stream, start.offset, start.lines):
-        if full:
+        if is_full:
             break
         if (
             line.torn and records.parse(line.body) is None
         ):  # complete JSON cannot be the beginning of a longer line
-            torn = not settled
+            is_torn = not is_settled
             break
         reader.take(line)
         end, lines = line.offset + len(line.raw), line.number + 1
-        full = end - start.offset >= PART_BYTES or reader.size >= PART_WORDS
+        is_full = end - start.offset >= PART_BYTES or reader.size >= PART_WORDS
     else:
         line = None
-    calls = tuple(reader.extractor.calls.items())[-MOST_CALLS:]
+    calls = tuple(reader.extractor.calls.items())[-MAX_CALLS:]
     copied = reader.copies.until, reader.copies.latest
-    if full:
-        following = ReadPosition(
+    if is_full:
+        next_position = ReadPosition(
             end, lines, reader.turn, start.part + 1, reader.time, calls, copied
         )
     else:
-        following = start
+        next_position = start
     check = zlib.crc32(bytes_before(stream, end))
-    more = full and line is not None
+    has_more = is_full and line is not None
     if not (start.part or job.subagent):
         parent = read_parent(job.path)
     else:
         parent = None
-    named = reader.cwd, reader.entrypoint, parent.session_id if parent else ""
+    session_facts = reader.cwd, reader.entrypoint, parent.session_id if parent else ""
     reader.documents.end_turn()
     return Part(
-        reader.documents.told, start, following, end, reader.turn, check, more, torn, *named
+        reader.documents.told,
+        start,
+        next_position,
+        end,
+        reader.turn,
+        check,
+        has_more,
+        is_torn,
+        *session_facts,
     )
 
 
-def _goes_on(stream: BinaryIO, job: ReadJob) -> bool:
+def _is_unchanged(stream: BinaryIO, job: ReadJob) -> bool:
     """Check whether the bytes that were read are unchanged.
 
     A torn line that was read may be finished now.
@@ -187,9 +195,9 @@ class _RowReader:
             return
         stamp = clock.parse_timestamp(record.get("timestamp"))
         self.time = int(stamp.timestamp()) if stamp else self.time
-        key, own = _ids(record)
+        key, copied_id = _record_ids(record)
         if texts.role == "title":  # indexed once in a session, even if it is repeated
-            key, own = (
+            key, copied_id = (
                 int.from_bytes(f"{self._name}\n{texts.prompt}".encode(errors="replace")) % _PRIME,
                 0,
             )
@@ -203,12 +211,12 @@ class _RowReader:
             "time": max(0, self.time),
             "role": ROLES.index(texts.role),
             "key": key,
-            "own": own,
+            "own": copied_id,
             "digest": 0
             if record.get("truncated") is True
             else 1 + zlib.crc32(said_bytes),  # 0: trimmed contents
-            "tool": [name[:MOST_LABEL] for name in texts.tool.split(", ") if name],
-            "branch": [branch[:MOST_LABEL]] if (branch := string(record, "gitBranch")) else [],
+            "tool": [name[:MAX_LABEL] for name in texts.tool.split(", ") if name],
+            "branch": [branch[:MAX_LABEL]] if (branch := string(record, "gitBranch")) else [],
             "path": texts.files,
         }
         self.documents.add(self.turn, words.decode(), fields)
@@ -216,18 +224,18 @@ class _RowReader:
 
 def words_by_weight(texts: RecordTexts) -> bytes:
     """Return the words of a record as often as they count: twice for words of a person or the model."""
-    said = []
+    spoken_words = []
     for text in (texts.prompt, texts.reply):
         if text:
-            said.append(words_of(text))
-    done = []
+            spoken_words.append(words_of(text))
+    other_words = []
     for text in (texts.input, texts.result):
         if text:
-            done.append(words_of(text, numbered=True))
-    return b" ".join([*said, *said, *done])
+            other_words.append(words_of(text, numbered=True))
+    return b" ".join([*spoken_words, *spoken_words, *other_words])
 
 
-def _ids(record: Record) -> tuple[int, int]:
+def _record_ids(record: Record) -> tuple[int, int]:
     """Return the id that a record shares with its copies, and its new id in a fork, or 0."""
     own, named = _uuid_number(string(record, "uuid")), _uuid_number(records.copied_from(record))
     if named and named != own:
@@ -246,41 +254,43 @@ def _uuid_number(uuid: str) -> int:
         return 0
 
 
-PARALLEL = 24 * 1024 * 1024  # bytes above which starting worker processes pays
-MOST_PROCESSES = 8
-PIPE = (
+MIN_PARALLEL_BYTES = 24 * 1024 * 1024  # bytes above which starting worker processes pays
+MAX_PROCESSES = 8
+PIPE_BYTES = (
     1024 * 1024
     # the capacity of a pipe in bytes, the most that a user may set, so that a worker reads on while we
     # write
 )
-AHEAD, AHEAD_BYTES = 64, 64 * 1024 * 1024
+MAX_WAITING_PARTS, MAX_WAITING_BYTES = 64, 64 * 1024 * 1024
 """The parts that may wait for earlier ones of a file, and their bytes of transcripts, approximately."""
 
-PATIENCE = 1.0  # seconds to wait for a terminated process
+TERMINATE_SECONDS = 1.0  # seconds to wait for a terminated process
 
 Sized = tuple[ReadJob, int]  # a job, and its bytes to read
 
 Result = tuple[ReadJob, Part | None]
 
 
-def readings(jobs: Sequence[Sized]) -> Generator[Result]:
+def read_jobs(jobs: Sequence[Sized]) -> Generator[Result]:
     """Yield each job with the parts of its file, or None if the file was deleted."""
-    processes = min(_cpus(), MOST_PROCESSES)
+    processes = min(_cpu_count(), MAX_PROCESSES)
     # A process forked beside other threads might wait forever for a lock that one of them held.
     can_fork = (
         sys.platform.startswith("linux") and threading.current_thread() is threading.main_thread()
     )
-    if processes == 1 or sum(size for _, size in jobs) < PARALLEL or not can_fork:
+    if processes == 1 or sum(size for _, size in jobs) < MIN_PARALLEL_BYTES or not can_fork:
         processes = 0
     shares = _share_jobs(jobs, processes)
     workers: list[_Worker] = []
     try:
-        with _undisturbed() if processes else contextlib.nullcontext():
+        with _interruptions_delayed() if processes else contextlib.nullcontext():
             for number in range(processes):
-                own = [job for (job, _), share in zip(jobs, shares, strict=True) if share == number]
-                workers.append(_Worker(own, workers))
+                own_jobs = [
+                    job for (job, _), share in zip(jobs, shares, strict=True) if share == number
+                ]
+                workers.append(_Worker(own_jobs, workers))
         for (job, _), share in zip(jobs, shares, strict=True):
-            yield from _parts(job, share, workers)
+            yield from _parts_of_job(job, share, workers)
     finally:
         for worker in workers:
             worker.end()
@@ -295,9 +305,9 @@ def _share_jobs(jobs: Sequence[Sized], processes: int) -> list[int]:
     return shares
 
 
-def _parts(job: ReadJob, share: int, workers: Sequence[_Worker]) -> Iterator[Result]:
+def _parts_of_job(job: ReadJob, share: int, workers: Sequence[_Worker]) -> Iterator[Result]:
     """Yield the parts of a job, from the process of its ``share`` or from this one."""
-    while workers and _gather(workers, workers[share]):
+    while workers and _wait_for_answer(workers, workers[share]):
         part = workers[share].answers.popleft()
         yield job, part
         if part is None or not part.more:
@@ -306,7 +316,7 @@ def _parts(job: ReadJob, share: int, workers: Sequence[_Worker]) -> Iterator[Res
     yield from ((job, part) for part in read_parts(job))
 
 
-def _gather(workers: Sequence[_Worker], wanted: _Worker) -> bool:
+def _wait_for_answer(workers: Sequence[_Worker], awaited: _Worker) -> bool:
     """Wait for an answer of one worker, and collect the others' answers meanwhile.
 
     Return False if it ended without an answer.
@@ -315,17 +325,17 @@ def _gather(workers: Sequence[_Worker], wanted: _Worker) -> bool:
     """
     from multiprocessing.connection import wait  # loaded with the first worker
 
-    while not (wanted.answers or wanted.ended):
+    while not (awaited.answers or awaited.ended):
         sizes = []
         for worker in workers:
             for part in worker.answers:
                 sizes.append(part.end - part.start.offset if part else 0)
-        room = len(sizes) < AHEAD and sum(sizes) < AHEAD_BYTES
+        room = len(sizes) < MAX_WAITING_PARTS and sum(sizes) < MAX_WAITING_BYTES
         for pipe in wait(
-            [worker.pipe for worker in workers if not worker.ended and (room or worker is wanted)]
+            [worker.pipe for worker in workers if not worker.ended and (room or worker is awaited)]
         ):
             next(worker for worker in workers if worker.pipe is pipe).receive()
-    return bool(wanted.answers)
+    return bool(awaited.answers)
 
 
 class _Worker:
@@ -338,10 +348,10 @@ class _Worker:
         context = get_context("fork")
         self.answers = deque[Part | None]()
         self.pipe, answering = context.Pipe(duplex=False)
-        _widen(answering)
+        _enlarge_pipe(answering)
         inherited = [worker.pipe for worker in (*others, self)]
         self._process = context.Process(
-            target=_serve, args=(jobs, answering, inherited), daemon=True
+            target=_run_worker, args=(jobs, answering, inherited), daemon=True
         )
         self.ended = False
         try:
@@ -361,38 +371,40 @@ class _Worker:
         if self._process.pid is None:
             return
         self._process.terminate()
-        self._process.join(PATIENCE)
+        self._process.join(TERMINATE_SECONDS)
         if self._process.is_alive():
             self._process.kill()
             self._process.join()
 
 
-def _widen(pipe: Connection) -> None:
+def _enlarge_pipe(pipe: Connection) -> None:
     with contextlib.suppress(
         OSError, AttributeError, ImportError
     ):  # only Linux can; without it, the worker waits more often
         import fcntl  # not available on every platform
 
-        fcntl.fcntl(pipe.fileno(), fcntl.F_SETPIPE_SZ, PIPE)
+        fcntl.fcntl(pipe.fileno(), fcntl.F_SETPIPE_SZ, PIPE_BYTES)
 
 
-def _cpus() -> int:
+def _cpu_count() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 @contextlib.contextmanager
-def _undisturbed() -> Iterator[None]:
+def _interruptions_delayed() -> Iterator[None]:
     """Delay an interruption while workers start, because each must first prepare for one."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    former_mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, former_mask)
 
 
-def _serve(jobs: Sequence[ReadJob], answers: Connection, inherited: Sequence[Connection]) -> None:
+def _run_worker(
+    jobs: Sequence[ReadJob], answers: Connection, inherited: Sequence[Connection]
+) -> None:
     """Run a worker: leave interruptions to the parent, and end with it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)

@@ -15,13 +15,13 @@ import tantivy
 
 from resume_hooks.system.text import remove_escape_sequences
 
-LONGEST = 64  # bytes of a whole token; longer ones are data (hashes, base64, minified code)
-LONGEST_NAME = 256  # bytes of an identifier that is split into parts
-MOST_TOKENS = 100_000
+MAX_TOKEN = 64  # bytes of a whole token; longer ones are data (hashes, base64, minified code)
+MAX_IDENTIFIER = 256  # bytes of an identifier that is split into parts
+MAX_TOKENS = 100_000
 """The distinct tokens to index from the start of a text; a text with more is data. 60 MB of them take a minute."""
 
-MOST_PARTS = 16  # parts of an identifier; one with more is random
-REMEMBERED = 200_000
+MAX_PARTS = 16  # parts of an identifier; one with more is random
+MAX_CACHED = 200_000
 """Tokens whose forms are cached while texts are read: about 30 MB.
 
 Long ones are not cached.
@@ -51,7 +51,7 @@ class _Forms(dict[bytes, bytes]):
     """A cache of each token's words."""
 
     def __missing__(self, token: bytes) -> bytes:
-        if len(self) >= REMEMBERED:
+        if len(self) >= MAX_CACHED:
             self.clear()
         pieces = (token,) if token.isascii() else _SYMBOLS.sub(b" ", token).split()
         every: list[bytes] = []
@@ -59,12 +59,12 @@ class _Forms(dict[bytes, bytes]):
             every.extend(_forms(piece))
         whole = b" ".join(every)
         forms = " ".join(_stemmer.analyze(whole.decode())).encode()
-        if len(token) <= LONGEST_NAME:
+        if len(token) <= MAX_IDENTIFIER:
             self[token] = forms
         return forms
 
 
-_known = _Forms()
+_forms_by_token = _Forms()
 
 
 _stemmer = (
@@ -96,7 +96,7 @@ def words_of(text: str, *, numbered: bool = False) -> bytes:
     plain = remove_escape_sequences(text)
     raw = (without_line_numbers(plain) if numbered else plain).encode("utf-8", "replace")
     tokens = raw.translate(_TO_WORDS).split()
-    return b" ".join(map(_known.__getitem__, islice(dict.fromkeys(tokens), MOST_TOKENS)))
+    return b" ".join(map(_forms_by_token.__getitem__, islice(dict.fromkeys(tokens), MAX_TOKENS)))
 
 
 def forms_of(word: str) -> list[list[str]]:
@@ -109,50 +109,50 @@ def forms_of(word: str) -> list[list[str]]:
     return [forms for forms in tokens if forms]
 
 
-def folded(text: str) -> str:
+def fold_letters(text: str) -> str:
     """Return ``text`` without case, accents and Turkish dots, for comparing letters."""
     if text.isascii():
         return text.lower()
-    apart = unicodedata.normalize("NFKD", text.casefold())
-    plain = "".join(letter for letter in apart if unicodedata.category(letter) != "Mn").translate(
-        _DOTLESS
-    )
+    decomposed = unicodedata.normalize("NFKD", text.casefold())
+    plain_text = "".join(
+        letter for letter in decomposed if unicodedata.category(letter) != "Mn"
+    ).translate(_DOTLESS)
     # joins Korean syllables, which were split into letters
-    return unicodedata.normalize("NFC", plain)
+    return unicodedata.normalize("NFC", plain_text)
 
 
 def _forms(token: bytes) -> list[bytes]:
     if not token.isascii():
         if len(token) <= 4_096:
             forms = []
-            for word in _foreign(token.decode("utf-8", "replace")):
+            for word in _non_ascii_words(token.decode("utf-8", "replace")):
                 forms.append(word.encode())
             return forms
         return []
     lower = token.lower()
-    low = lower.strip(b"_")
-    if low.isalnum() and lower == token:
-        if len(low) <= LONGEST:
-            return [low]
+    stripped = lower.strip(b"_")
+    if stripped.isalnum() and lower == token:
+        if len(stripped) <= MAX_TOKEN:
+            return [stripped]
         return []
-    if len(token) <= LONGEST_NAME:
+    if len(token) <= MAX_IDENTIFIER:
         parts = [part.lower() for part in _PARTS.findall(token)]
     else:
         parts = []
     is_random = b"_" not in token and len(parts) > 4 and sum(map(len, parts)) < 3 * len(parts)
-    if not 1 < len(parts) <= MOST_PARTS or is_random:
+    if not 1 < len(parts) <= MAX_PARTS or is_random:
         parts = []
-    whole = [low] if low and len(low) <= LONGEST else []
-    return list(dict.fromkeys([*whole, *parts]))
+    whole_form = [stripped] if stripped and len(stripped) <= MAX_TOKEN else []
+    return list(dict.fromkeys([*whole_form, *parts]))
 
 
-def _foreign(token: str) -> list[str]:
+def _non_ascii_words(token: str) -> list[str]:
     """Return the words of a non-ASCII token; scripts without spaces are split into pairs of characters."""
     words: list[str] = []
-    for word in _WORD.findall(folded(token)):
+    for word in _WORD.findall(fold_letters(token)):
         for run in re.findall(_RUNS, word):
             if re.match(f"[{_UNSPACED}]", run) and len(run) > 1:
-                words += (run[place : place + 2] for place in range(len(run) - 1))
-            elif len(run.encode()) <= LONGEST:
+                words += (run[position : position + 2] for position in range(len(run) - 1))
+            elif len(run.encode()) <= MAX_TOKEN:
                 words.append(run)
     return list(dict.fromkeys(words))

@@ -22,14 +22,14 @@ from typing import NamedTuple
 
 from resume_hooks.paths import open_regular
 from resume_hooks.search.index.changes import Forms
-from resume_hooks.search.index.tokenize import folded, stem
+from resume_hooks.search.index.tokenize import fold_letters, stem
 
-CHUNK = 8 * 1024 * 1024  # bytes of a file to search at a time
-OVERLAP = 256  # bytes to search again with the next chunk, so that no word is cut
+CHUNK_BYTES = 8 * 1024 * 1024  # bytes of a file to search at a time
+OVERLAP_BYTES = 256  # bytes to search again with the next chunk, so that no word is cut
 # the minimum letters of a stem after dropping a last letter that may change in the text
-SHORTEST = 3
+MIN_STEM = 3
 
-AROUND = 64  # bytes before and after a non-ASCII letter to decode with it
+CONTEXT_BYTES = 64  # bytes before and after a non-ASCII letter to decode with it
 
 _LIKE_ASCII = (
     re.compile(rb"[\xc3-\xc9\xcc\xcd\xe1\xef]"),
@@ -62,10 +62,10 @@ _IRREGULAR = {
 }  # stems whose inflected forms begin differently
 
 
-PLAIN = 1024
+PLAIN_BYTES = 1024
 """The bytes of a line whose length does not reduce its worth."""
 
-_LENGTH, _OTHERS, _BEST = 0.2, 0.1, 5
+_LENGTH_PENALTY, _OTHER_LINES_WEIGHT, _COUNTED_LINES = 0.2, 0.1, 5
 """The reduction for each doubling of the length.
 
 The weight of the lines after the best one, and the number of lines that count.
@@ -86,11 +86,11 @@ class RawWords:
     """A search for terms in the bytes of files."""
 
     def __init__(self, terms: Sequence[Forms]) -> None:
-        self._ways = []
+        self._term_spellings = []
         for term in terms:
-            self._ways.append([_spellings(token) for token in term])
+            self._term_spellings.append([_spellings(token) for token in term])
         every = set()
-        for tokens in self._ways:
+        for tokens in self._term_spellings:
             for ways in tokens:
                 for way in ways:
                     for needle in way:
@@ -100,25 +100,25 @@ class RawWords:
     def words_of_file(self, path: str, offset: int = 0) -> FileWords | None:
         """Return the terms in a file from an offset on, or None if it cannot be read."""
         lengths = defaultdict[int, list[int]](list)
-        apart = 0
+        other_needles = 0
         try:
             with open_regular(path, follow=False) as stream:
                 stream.seek(offset)
-                before = b""
-                while chunk := stream.read(CHUNK):
-                    whole, before = _whole_lines(before + chunk)
-                    apart |= self._look_through(whole.lower(), lengths, apart)
-                apart |= self._look_through(before.lower(), lengths, apart)
+                rest = b""
+                while chunk := stream.read(CHUNK_BYTES):
+                    lines_text, rest = _whole_lines(rest + chunk)
+                    other_needles |= self._scan_chunk(lines_text.lower(), lengths, other_needles)
+                other_needles |= self._scan_chunk(rest.lower(), lengths, other_needles)
         except OSError:
             return None
-        held = functools.reduce(operator.or_, lengths, apart)
+        all_needles = functools.reduce(operator.or_, lengths, other_needles)
         lines = defaultdict[frozenset[int], list[int]](list)
         for needles, shortest in lengths.items():
-            if terms := self._terms_of(needles):
-                lines[terms] = heapq.nsmallest(_BEST, [*lines[terms], *shortest])
-        return FileWords(self._terms_of(held), lines)
+            if terms := self._complete_terms(needles):
+                lines[terms] = heapq.nsmallest(_COUNTED_LINES, [*lines[terms], *shortest])
+        return FileWords(self._complete_terms(all_needles), lines)
 
-    def _look_through(self, low: bytes, lengths: dict[int, list[int]], known: int) -> int:
+    def _scan_chunk(self, text: bytes, lengths: dict[int, list[int]], known_needles: int) -> int:
         """Add the needles in each line of lower-case text to ``lengths``, with the line's length.
 
         Return the needles that are only in other letters.
@@ -126,53 +126,57 @@ class RawWords:
         Needles are the bits of a number. Needles in ``known`` were found in other letters before,
         and are not searched there again.
         """
-        if b"\\u001b" in low:
-            low = _SEQUENCE.sub(b"", low)
-        held, ends = defaultdict[int, int](int), dict[int, int]()
-        every = 0
+        if b"\\u001b" in text:
+            text = _SEQUENCE.sub(b"", text)
+        needles_by_line, ends = defaultdict[int, int](int), dict[int, int]()
+        all_needles = 0
         for number, needle in enumerate(self._needles):
-            for start in _lines_with(needle, low, ends):
-                held[start] |= 1 << number
-                every |= 1 << number
-        for start, needles in held.items():
+            for start in _lines_with(needle, text, ends):
+                needles_by_line[start] |= 1 << number
+                all_needles |= 1 << number
+        for start, needles in needles_by_line.items():
             lengths[needles].append(ends[start] - start)
-        for needles, found in lengths.items():
-            if len(found) > _BEST:
-                lengths[needles] = heapq.nsmallest(_BEST, found)
-        left = []
+        for needles, line_lengths in lengths.items():
+            if len(line_lengths) > _COUNTED_LINES:
+                lengths[needles] = heapq.nsmallest(_COUNTED_LINES, line_lengths)
+        missing_numbers = []
         for number in range(len(self._needles)):
-            if not (every | known) >> number & 1:
-                left.append(number)
-        if left:
-            others = _in_other_letters(low, [self._needles[number] for number in left])
+            if not (all_needles | known_needles) >> number & 1:
+                missing_numbers.append(number)
+        if missing_numbers:
+            other_needles = _needles_in_other_letters(
+                text, [self._needles[number] for number in missing_numbers]
+            )
         else:
-            others = set()
-        return known | sum(1 << number for number in left if self._needles[number] in others)
+            other_needles = set()
+        return known_needles | sum(
+            1 << number for number in missing_numbers if self._needles[number] in other_needles
+        )
 
-    def _terms_of(self, needles: int) -> frozenset[int]:
+    def _complete_terms(self, needles: int) -> frozenset[int]:
         """Return the numbers of the terms that some needles complete."""
-        have = set()
+        needle_set = set()
         for number, needle in enumerate(self._needles):
             if needles >> number & 1:
-                have.add(needle)
+                needle_set.add(needle)
         numbers = set()
-        for number, tokens in enumerate(self._ways):
-            if all(any(map(have.issuperset, ways)) for ways in tokens):
+        for number, tokens in enumerate(self._term_spellings):
+            if all(any(map(needle_set.issuperset, spellings)) for spellings in tokens):
                 numbers.add(number)
         return frozenset(numbers)
 
 
-def _lines_with(needle: bytes, low: bytes, ends: dict[int, int]) -> Iterator[int]:
+def _lines_with(needle: bytes, text: bytes, ends: dict[int, int]) -> Iterator[int]:
     """Yield the starts of the lines with a needle, and add their ends to ``ends``."""
-    place = low.find(needle)
-    while place >= 0:
-        start = low.rfind(b"\n", 0, place) + 1
+    position = text.find(needle)
+    while position >= 0:
+        start = text.rfind(b"\n", 0, position) + 1
         end = ends.get(start)
         if end is None:
-            end = low.find(b"\n", place)
-            end = ends[start] = end if end >= 0 else len(low)
+            end = text.find(b"\n", position)
+            end = ends[start] = end if end >= 0 else len(text)
         yield start
-        place = low.find(needle, end)
+        position = text.find(needle, end)
 
 
 def _whole_lines(text: bytes) -> tuple[bytes, bytes]:
@@ -180,27 +184,27 @@ def _whole_lines(text: bytes) -> tuple[bytes, bytes]:
     end = text.rfind(b"\n") + 1
     if end:
         return text[:end], text[end:]
-    return text, text[-OVERLAP:]  # a line longer than a chunk: its pieces count as lines
+    return text, text[-OVERLAP_BYTES:]  # a line longer than a chunk: its pieces count as lines
 
 
-def _in_other_letters(low: bytes, needles: Sequence[bytes]) -> set[bytes]:
+def _needles_in_other_letters(low: bytes, needles: Sequence[bytes]) -> set[bytes]:
     """Return the needles in non-ASCII letters of a text: accented, full width, in capitals, or escaped."""
     if all(needle.isascii() for needle in needles):
-        begins = _LIKE_ASCII
+        letter_patterns = _LIKE_ASCII
     else:
-        begins = _ANY_LETTER
-    words = b" ".join(_words_with(low, *begins)).decode("utf-8", "replace")
+        letter_patterns = _ANY_LETTER
+    words = b" ".join(_words_with(low, *letter_patterns)).decode("utf-8", "replace")
     text = _ESCAPES.sub(lambda escape: chr(int(escape[1], 16)), words)
     # An escaped pair is one letter.
-    text = folded(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
-    letters = set()
+    text = fold_letters(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
+    matches = set()
     for needle in needles:
         if needle.decode() in text:
-            letters.add(needle)
-    return letters
+            matches.add(needle)
+    return matches
 
 
-def ranks(files: Mapping[str, FileWords]) -> dict[str, float]:
+def rank_files(files: Mapping[str, FileWords]) -> dict[str, float]:
     """Return the worth of files by their best lines.
 
     A word counts more if few other files contain it.
@@ -211,26 +215,30 @@ def ranks(files: Mapping[str, FileWords]) -> dict[str, float]:
     weights = {}
     for number, count in having.items():
         weights[number] = math.log(1 + len(files) / count)
-    return {path: _worth(each, weights) for path, each in files.items()}
+    return {path: _file_worth(each, weights) for path, each in files.items()}
 
 
-def _worth(words: FileWords, weights: Mapping[int, float]) -> float:
+def _file_worth(words: FileWords, weights: Mapping[int, float]) -> float:
     """Return a file's worth. A term that is in no line in plain letters counts like one of the other lines."""
     worths = []
     for terms, lengths in words.lines.items():
         weight = sum(map(weights.__getitem__, terms))
         for length in lengths:
-            worths.append(weight / (1 + _LENGTH * max(0.0, math.log2(max(1, length) / PLAIN))))
-    best = heapq.nlargest(_BEST, worths)
-    apart = words.held.difference(*words.lines)
-    return sum(best[:1]) + _OTHERS * (sum(best[1:]) + sum(map(weights.__getitem__, apart)))
+            worths.append(
+                weight / (1 + _LENGTH_PENALTY * max(0.0, math.log2(max(1, length) / PLAIN_BYTES)))
+            )
+    best_worths = heapq.nlargest(_COUNTED_LINES, worths)
+    other_terms = words.held.difference(*words.lines)
+    return sum(best_worths[:1]) + _OTHER_LINES_WEIGHT * (
+        sum(best_worths[1:]) + sum(map(weights.__getitem__, other_terms))
+    )
 
 
 def _spellings(forms: Iterable[str]) -> list[tuple[bytes, ...]]:
     """Return the spellings of a token: the whole, or all of its parts."""
-    whole, *parts = forms
-    ways = [(_needle(whole),), *([tuple(map(_needle, parts))] if parts else [])]
-    return [*ways, *([(_IRREGULAR[whole].encode(),)] if whole in _IRREGULAR else [])]
+    whole_form, *parts = forms
+    ways = [(_needle(whole_form),), *([tuple(map(_needle, parts))] if parts else [])]
+    return [*ways, *([(_IRREGULAR[whole_form].encode(),)] if whole_form in _IRREGULAR else [])]
 
 
 def _needle(word: str) -> bytes:
@@ -239,28 +247,28 @@ def _needle(word: str) -> bytes:
     shared = next(
         (word[:end] for end in range(len(word), 0, -1) if root.startswith(word[:end])), word
     )
-    return (shared[:-1] if len(shared) > SHORTEST and shared[-1] in "eiy" else shared).encode()
+    return (shared[:-1] if len(shared) > MIN_STEM and shared[-1] in "eiy" else shared).encode()
 
 
-def _words_with(low: bytes, letter: re.Pattern[bytes], escape: re.Pattern[bytes]) -> set[bytes]:
+def _words_with(text: bytes, letter: re.Pattern[bytes], escape: re.Pattern[bytes]) -> set[bytes]:
     """Return the words of a text with a letter of some kind."""
-    beyond = low.translate(None, _ASCII)  # ten times as fast as searching the ASCII, too
-    ways = []
-    for way in (letter, _RARE):
-        if way.search(beyond):
-            ways.append(way)
-    places = []
-    for way in ways:
-        for found in way.finditer(low):
-            places.append(found.start())
-    for found in escape.finditer(low):
-        places.append(found.start())
-    pieces, start, end = list[bytes](), 0, 0
-    for place in sorted(places):
-        if place - AROUND > end:
-            pieces.append(low[start:end])
-            start = place - AROUND
-        end = place + AROUND
-    pieces.append(low[start:end])
-    words = b" ".join(pieces).translate(_NOT_WORDS).split()
+    non_ascii = text.translate(None, _ASCII)  # ten times as fast as searching the ASCII, too
+    letter_patterns = []
+    for letter_pattern in (letter, _RARE):
+        if letter_pattern.search(non_ascii):
+            letter_patterns.append(letter_pattern)
+    positions = []
+    for letter_pattern in letter_patterns:
+        for match in letter_pattern.finditer(text):
+            positions.append(match.start())
+    for match in escape.finditer(text):
+        positions.append(match.start())
+    excerpts, start, end = list[bytes](), 0, 0
+    for position in sorted(positions):
+        if position - CONTEXT_BYTES > end:
+            excerpts.append(text[start:end])
+            start = position - CONTEXT_BYTES
+        end = position + CONTEXT_BYTES
+    excerpts.append(text[start:end])
+    words = b" ".join(excerpts).translate(_NOT_WORDS).split()
     return {word for word in words if not word.isascii() or b"\\u" in word}

@@ -19,22 +19,22 @@ from collections.abc import Callable, Collection, Generator, Iterable, Iterator,
 
 from resume_hooks.errors import IndexDamaged
 from resume_hooks.paths import Where
-from resume_hooks.search.index.archived import briefly_opened, path_within
+from resume_hooks.search.index.archived import opened_briefly, path_within
 from resume_hooks.search.index.changes import FileWork, UpdateOutcome
 from resume_hooks.search.index.extract import HELPERS
 from resume_hooks.search.index.postings import Postings
-from resume_hooks.search.index.read_transcript import Part, readings
+from resume_hooks.search.index.read_transcript import Part, read_jobs
 from resume_hooks.sessions import transcript_files
 from resume_hooks.sessions.agents.registry import is_foreign, readable_briefly
 from resume_hooks.sessions.archived.manifest import archived_of_id
 from resume_hooks.sessions.transcript_files import TranscriptFile
 
-COMMIT = 192 * 1024 * 1024
+COMMIT_BYTES = 192 * 1024 * 1024
 """The bytes to read between two commits."""
 
-BATCH = 128 * 1024 * 1024  # bytes of other agents' sessions that are converted at a time
+BATCH_BYTES = 128 * 1024 * 1024  # bytes of other agents' sessions that are converted at a time
 
-LARGE = 8 * 1024 * 1024  # bytes above which an update uses more memory for writing
+LARGE_UPDATE = 8 * 1024 * 1024  # bytes above which an update uses more memory for writing
 
 IsOver = Callable[[], bool]  # checks whether the time for an update is over
 
@@ -75,35 +75,37 @@ class _Update:
     def run(
         self, work: Sequence[FileWork], gone: Collection[int], is_over: IsOver
     ) -> UpdateOutcome:
-        left = sorted(
+        remaining = sorted(
             (item for item in work if not item.same),
             key=lambda item: (-item.worth, -item.file.mtime),
         )
-        left, sure = self._begun(left, gone)
-        total = sum(item.size for item in left)
-        done, files, seen = 0, 0, 0
+        remaining, certain_ids = self._mark_files(remaining, gone)
+        total = sum(item.size for item in remaining)
+        bytes_done, files, files_seen = 0, 0, 0
         self._db.execute("BEGIN IMMEDIATE")
-        self._postings.begin(large=total > LARGE)
+        self._postings.begin(large=total > LARGE_UPDATE)
         for item in work:
             if item.same:
                 values = (item.file.inode, item.file.folder, item.file_id)
                 self._db.execute("UPDATE files SET inode=?, folder=? WHERE id=?", values)
-        with contextlib.closing(self._readings(left)) as results:
+        with contextlib.closing(self._read_all(remaining)) as results:
             for item, part in results:
                 read = self._write_part(item, part) if item.file_id else 0
                 ended = not item.file_id or part is None or not part.more
-                done, files, seen = (
-                    done + read,
+                bytes_done, files, files_seen = (
+                    bytes_done + read,
                     files + (ended and bool(item.file_id)),
-                    seen + ended,
+                    files_seen + ended,
                 )
-                self._progress(min(done, total), total)
+                self._progress(min(bytes_done, total), total)
                 if is_over():
                     break
-        self._finish(gone, sure)
-        return UpdateOutcome(files, done, len(left) - seen, max(0, total - done))
+        self._finish(gone, certain_ids)
+        return UpdateOutcome(
+            files, bytes_done, len(remaining) - files_seen, max(0, total - bytes_done)
+        )
 
-    def _begun(
+    def _mark_files(
         self, work: Sequence[FileWork], gone: Collection[int]
     ) -> tuple[list[FileWork], list[int]]:
         """Mark the files that will change.
@@ -113,7 +115,7 @@ class _Update:
 
         After an update that was killed, also verify the words.
         """
-        if self._postings.worn:
+        if self._postings.is_mostly_deleted:
             raise IndexDamaged("Most of what the index holds is of files that are gone")
         self._db.execute("BEGIN IMMEDIATE")
         doubtful = set()
@@ -123,7 +125,7 @@ class _Update:
             self._postings.check()
         entered = []
         for item in work:
-            entered.append(item._replace(file_id=item.file_id or self._added(item.file)))
+            entered.append(item._replace(file_id=item.file_id or self._insert_file(item.file)))
         touched = [*(item.file_id for item in entered), *gone]
         self._db.executemany(
             "UPDATE files SET doubt=1 WHERE id=?", ((number,) for number in touched)
@@ -144,24 +146,24 @@ class _Update:
         self._db.execute("DELETE FROM files WHERE inode=0 AND NOT doubt")
         self._commit()
 
-    def _readings(self, work: Sequence[FileWork]) -> Generator[tuple[FileWork, Part | None]]:
+    def _read_all(self, work: Sequence[FileWork]) -> Generator[tuple[FileWork, Part | None]]:
         """Yield the parts of each file.
 
         For a file that is skipped, yield None and an id of 0.
 
         Other agents' files come later in batches, packed sessions last, one at a time.
         """
-        packed: dict[str, list[FileWork]] = {}
-        others, foreign = [], []
+        packed_files: dict[str, list[FileWork]] = {}
+        local_files, foreign_files = [], []
         for item in work:
             if item.file.inode < 0 and is_foreign(item.file.path, self._where):
-                foreign.append(item)
+                foreign_files.append(item)
             elif item.file.inode < 0:
-                packed.setdefault(item.file.session_id, []).append(item)
+                packed_files.setdefault(item.file.session_id, []).append(item)
             else:
-                others.append((item, item.file.path))
-        yield from self._read_files(others)
-        for batch in _batches(foreign):
+                local_files.append((item, item.file.path))
+        yield from self._read_files(local_files)
+        for batch in _batches(foreign_files):
             with contextlib.ExitStack() as opened:
                 paths = []
                 for item in batch:
@@ -169,12 +171,12 @@ class _Update:
                         opened.enter_context(readable_briefly(item.file.path, self._where))
                     )
                 yield from self._read_files(list(zip(batch, paths, strict=True)))
-        for session_id, items in packed.items():
+        for session_id, items in packed_files.items():
             archived = archived_of_id(session_id, self._where)
             if archived is None:  # deleted just now; reading it will show that
                 yield from self._read_files([(item, item.file.path) for item in items])
                 continue
-            with briefly_opened(archived, self._where) as folder:
+            with opened_briefly(archived, self._where) as folder:
                 yield from self._read_files(
                     [
                         (
@@ -191,22 +193,22 @@ class _Update:
         self, work: Sequence[tuple[FileWork, str]]
     ) -> Generator[tuple[FileWork, Part | None]]:
         """Yield the parts of these files, each read from its given path."""
-        entered = [(self._entered(item, path), path) for item, path in work]
+        entered = [(self._record_session(item, path), path) for item, path in work]
         for item, _ in entered:
             if not item.file_id:
                 yield (item, None)
-        known = {}
+        items_by_path = {}
         for item, path in entered:
             if item.file_id:
-                known[path] = item
+                items_by_path[path] = item
         jobs = []
-        for path, item in known.items():
+        for path, item in items_by_path.items():
             jobs.append((item.job._replace(path=path, file=item.file_id), item.size))
-        with contextlib.closing(readings(jobs)) as results:
+        with contextlib.closing(read_jobs(jobs)) as results:
             for job, part in results:
-                yield known[job.path], part
+                yield items_by_path[job.path], part
 
-    def _entered(self, item: FileWork, path: str) -> FileWork:
+    def _record_session(self, item: FileWork, path: str) -> FileWork:
         """Return a file with its session recorded; the id is 0 if it is skipped."""
         file = item.file
         if not file.agent:
@@ -227,7 +229,7 @@ class _Update:
             return item._replace(file_id=0)
         return item
 
-    def _added(self, file: TranscriptFile) -> int:
+    def _insert_file(self, file: TranscriptFile) -> int:
         row = self._db.execute(
             "INSERT INTO files VALUES(NULL,?,?,?,?,0,0,0,0,0,'',0,'','','',0,1)",
             (file.path, file.session_id, file.agent, file.folder),
@@ -269,7 +271,7 @@ class _Update:
         )
         read = part.end - part.start.offset
         self._uncommitted += read
-        if self._uncommitted >= COMMIT:
+        if self._uncommitted >= COMMIT_BYTES:
             self._commit()
             self._db.execute("BEGIN IMMEDIATE")
         return read
@@ -290,7 +292,7 @@ def _batches(work: Iterable[FileWork]) -> Iterator[list[FileWork]]:
     batch: list[FileWork] = []
     for item in work:
         batch.append(item)
-        if sum(each.file.size for each in batch) >= BATCH:
+        if sum(each.file.size for each in batch) >= BATCH_BYTES:
             yield batch
             batch = []
     if batch:
