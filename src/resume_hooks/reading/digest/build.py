@@ -1,8 +1,7 @@
-"""Build the digest of a session and its ancestors: the whole history counts, its latest part weighs most.
+"""Build the digest of a session and its ancestors: the whole history counts, the latest part most.
 
-Ancestors are read oldest first, within a budget. A fresh child of ours holds the digest of all
-before it: farther back nothing is read. Of each section as many entries are kept as there is room
-for.
+Ancestors are read oldest first, within a budget. One of our fresh children already contains the
+digest of its ancestors, so reading stops there. Each section keeps as many entries as fit.
 """
 
 from __future__ import annotations
@@ -49,24 +48,24 @@ from resume_hooks.transcripts.lines import BOM, open_transcript
 from resume_hooks.transcripts.records import mapping, parse
 from resume_hooks.transcripts.transcript import without_gc
 
-ANCESTOR_BUDGET = 100_000_000  # bytes of ancestors that are read beside the session itself
-SUBAGENT_BUDGET = 20_000_000  # bytes of sub-agents that are read, those that ended last first
+ANCESTOR_BUDGET = 100_000_000  # bytes of ancestors that are read in addition to the session
+SUBAGENT_BUDGET = 20_000_000  # bytes of sub-agents that are read, the last to end first
 
 REACH = 200_000_000
-"""Bytes at the end of a session that are read: somewhat more than a second.
+"""Bytes at the end of a session that are read, which takes somewhat more than a second.
 
-Of a larger one, the beginning too.
+The beginning of a larger session is read too.
 """
 
 OPENING = 2_000_000  # bytes of that beginning
 
 STATES_OF_THEN = ("uncommitted", "staged", NOT_COMMITTED)
-"""What is said of a file that may have been committed since; older versions say ``uncommitted``."""
+"""Notes on a file that may have been committed since. Older versions write ``uncommitted``."""
 
-FAILED_SINCE = "failed since"  # what is said of an ancestor's command that did not work any more
+FAILED_SINCE = "failed since"  # the note on an ancestor's command that failed later
 
 _KEY = b"PRIVATE KEY"
-"""The first line of a multi-line secret, which is removed before a text is cut into lines or sentences."""
+"""Part of the first line of a multi-line secret, which is removed before a text is split into lines or sentences."""
 
 
 def _join_sections(
@@ -75,7 +74,10 @@ def _join_sections(
     facts: LineageFacts,
     paths: work.Paths,
 ) -> tuple[Mapping[str, tuple[DigestEntry, ...]], Mapping[str, int]]:
-    """The sections of a session after those of ``before``, and the numbers of entries that ``before`` omitted."""
+    """Merge a session's sections with those of ``before``.
+
+    Also return the number of entries that ``before`` omitted.
+    """
     if before is None:
         return own, {}
     failed = frozenset(
@@ -86,7 +88,7 @@ def _join_sections(
         if section.is_current and (
             own[section.name] or section.name != "todos" or facts.open_list.used
         ):
-            continue  # the older ones are of another moment
+            continue  # older entries describe an earlier moment
         known = {entry.text for entry in own[section.name]}
         older = [
             _entry_as_of_now(section, entry, paths, failed)
@@ -104,7 +106,7 @@ def _join_sections(
 def _entry_as_of_now(
     section: Section, entry: DigestEntry, paths: work.Paths, failed: Collection[str]
 ) -> DigestEntry:
-    """An entry of an ancestor's digest, with the present state of the file or the command that it names."""
+    """Return an entry of an ancestor's digest with the present state of its file or command."""
     notes = [
         note for note in entry.note.split(", ") if note not in {"", *STATES_OF_THEN, FAILED_SINCE}
     ]
@@ -116,14 +118,17 @@ def _entry_as_of_now(
 
 
 def _binding_demands(entries: Sequence[DigestEntry]) -> tuple[DigestEntry, ...]:
-    """Demands, the latest first, without those that a later one takes back."""
+    """Return the demands, the latest first, without those that a later one revokes."""
     return tuple(entries[at] for at in standing_places([entry.text for entry in entries]))
 
 
 def _standing_demands(
     entries: Sequence[DigestEntry], said: Sequence[TalkMessage]
 ) -> tuple[DigestEntry, ...]:
-    """Demands without those that the talk marks as taken back: also a statement that is not a demand can change one."""
+    """Return the demands that the talk does not mark as revoked.
+
+    Statements other than demands can revoke one too.
+    """
     taken_back = [(message.ref, sentence) for message in said for sentence, _ in message.superseded]
     return tuple(
         entry
@@ -135,9 +140,9 @@ def _standing_demands(
 def _own_sections(
     facts: LineageFacts, folder: str, git: RepositoryState, session_id: str, branch: str
 ) -> dict[str, tuple[DigestEntry, ...]]:
-    """The sections of the facts.
+    """Return the sections for the facts.
 
-    Paths are relative to ``folder``, ``session_id`` is the latest session.
+    Paths are relative to ``folder``. ``session_id`` is the latest session.
     """
     runs = work.commands_of(facts)
     parsed = [(command.run, command.parts) for command in runs]
@@ -179,7 +184,7 @@ def _own_sections(
 
 
 def _entries_once(entries: Iterable[DigestEntry]) -> tuple[DigestEntry, ...]:
-    """Entries without empty ones, and without repetitions."""
+    """Return the entries without empty and repeated ones."""
     found: dict[str, DigestEntry] = {}
     for entry in entries:
         if entry.text:
@@ -190,7 +195,7 @@ def _entries_once(entries: Iterable[DigestEntry]) -> tuple[DigestEntry, ...]:
 def _stored_sections(
     entries: Mapping[str, tuple[DigestEntry, ...]], omitted: Mapping[str, int]
 ) -> tuple[dict[str, tuple[DigestEntry, ...]], dict[str, int]]:
-    """As many entries of each section as a child stores, and the number of omitted entries of each."""
+    """Return the entries of each section that a child stores, and the number of omitted entries of each section."""
     stored, left = {}, {}
     for section in SECTIONS:
         rows = entries.get(section.name, ())
@@ -217,7 +222,7 @@ def _size_of_entry(entry: DigestEntry) -> int:
 
 
 _IMPORTED = f'{{"{IMPORTED}":'.encode()
-"""The beginning of the file of an imported session."""
+"""The beginning of an imported session's file."""
 
 UNVERIFIED = DigestEntry(
     "some of this was said in an imported session: nobody verified it, and its USER is not yours"
@@ -227,11 +232,11 @@ UNVERIFIED = DigestEntry(
 def digest_of(
     session: SessionFile, where: Where, *, reach: int | None = None, since: int = 0
 ) -> Digest:
-    """The digest of a session, without secrets. SessionNotFound if it can't be read.
+    """Return the digest of a session, without secrets. Raises SessionNotFound if it is unreadable.
 
-    ``reach`` is how many bytes at the end of each file are read, beside the opening of a larger
-    one; by default REACH. ``since`` is the line from which on the session counts, and then no
-    ancestor does.
+    ``reach`` is the number of bytes at the end of each file to read, in addition to the opening of
+    a larger one (default REACH). ``since`` is the line from which on the session counts; ancestors
+    are then ignored.
     """
     session = Session.of(session, where)
     ends = session.head_tail
@@ -247,7 +252,7 @@ def digest_of(
         for file in files[:-1]:
             try:
                 passed_over += _read_file(file, facts, reach or REACH)
-            except SessionNotFound:  # gone since
+            except SessionNotFound:  # deleted meanwhile
                 unread += 1
         passed_over += _read_file(files[-1], facts, reach or REACH, since)
         agents = _subagent_changes(files, facts)
@@ -275,11 +280,11 @@ def digest_of(
 
 
 def _files_to_read(session: Session) -> tuple[list[SessionFile], Digest | None, int]:
-    """The files to read, oldest first; the digest of earlier ones; the number of files left out."""
+    """Return the files to read, oldest first, the digest of earlier files, and the number of omitted files."""
     files: list[SessionFile] = [session]
     room = ANCESTOR_BUDGET
     if subagent_name(session.path):
-        return files, None, 0  # it knows what it was told alone
+        return files, None, 0  # a sub-agent knows only its own prompt
     if before := digest_at(session.file):
         return files, before, 0
     rows = [row for row in session.lineage[:-1] if row.status != MISSING]
@@ -297,7 +302,7 @@ def _files_to_read(session: Session) -> tuple[list[SessionFile], Digest | None, 
 
 
 def _read_file(file: SessionFile, facts: LineageFacts, reach: int, since: int = 0) -> int:
-    """Read a file from a line on; returns the bytes that were skipped for its size."""
+    """Read a file from a line on. Return the number of bytes skipped because of its size."""
     try:
         with open_transcript(file.file, BUFFER) as stream:
             skipped = os.fstat(stream.fileno()).st_size - reach
@@ -306,8 +311,8 @@ def _read_file(file: SessionFile, facts: LineageFacts, reach: int, since: int = 
                 facts.read_to = stream.tell(), number
                 return 0
             number = _take_lines(iter(stream.readlines(OPENING)), 0, file.session_id, facts)
-            # Whole lines up to the first that begins behind what is skipped: twice as fast as
-            # counting their ends.
+            # Read whole lines up to the first one after the skipped part: twice as fast as counting
+            # line ends.
             while (room := skipped - stream.tell()) > 0 and (
                 lines := stream.readlines(min(BUFFER, room))
             ):
@@ -320,14 +325,14 @@ def _read_file(file: SessionFile, facts: LineageFacts, reach: int, since: int = 
 
 
 def _take_lines(lines: Iterator[bytes], first: int, session_id: str, facts: LineageFacts) -> int:
-    """Take in lines, the first of which has the number ``first``.
+    """Process lines, the first of which has the number ``first``.
 
-    Returns the number after the last.
+    Return the number after the last line.
     """
     number = first - 1
     for number, raw in enumerate(
         lines, first
-    ):  # a value for each line would cost a tenth of the whole
+    ):  # an object for each line would cost a tenth of the total time
         brief = prescan_line(raw)
         if brief is not None and facts.take_prescan(brief, session_id, number):
             continue
@@ -344,7 +349,7 @@ def _take_lines(lines: Iterator[bytes], first: int, session_id: str, facts: Line
 
 
 class SubagentChanges(NamedTuple):
-    """What sub-agents changed, how many ``transcripts`` of them are here, and how many of these are ``unread``."""
+    """The files that sub-agents changed, the number of available ``transcripts``, and of ``unread`` ones."""
 
     changes: list[FileChange]
     transcripts: int
@@ -352,7 +357,7 @@ class SubagentChanges(NamedTuple):
 
 
 def _subagent_changes(files: Sequence[SessionFile], facts: LineageFacts) -> SubagentChanges:
-    """The files that sub-agents changed.
+    """Return the files that sub-agents changed.
 
     Their work is in files of their own. A copy of such a file under a child's id is not read again.
     """
@@ -375,7 +380,7 @@ def _subagent_changes(files: Sequence[SessionFile], facts: LineageFacts) -> Suba
 
 
 def _agents_of(file: SessionFile, facts: LineageFacts) -> Iterator[Subagent]:
-    """The sub-agents in the session's own folder, and those beside it (clients before 2.1) that answered."""
+    """Yield the sub-agents in the session's own folder, and those next to it (clients before 2.1) with a result."""
     inside = list(subagents_in(os.path.splitext(file.path)[0], file.session_id))
     yield from inside
     known = {agent.name for agent in inside}
@@ -387,7 +392,7 @@ def _agents_of(file: SessionFile, facts: LineageFacts) -> Iterator[Subagent]:
 
 
 def _order_of_agent(agent: Subagent, facts: LineageFacts) -> int:
-    """The order of a sub-agent's end among the records of its session; 0 if unknown."""
+    """Return the position of a sub-agent's end among the records of its session, or 0 if it is unknown."""
     return facts.agents.get(agent.name.removeprefix(PREFIX), 0)
 
 

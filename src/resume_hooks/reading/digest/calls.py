@@ -1,7 +1,7 @@
-"""The latest tool calls of a session with their results, for the room that an opening has left.
+"""The latest tool calls of a session with their results, for the remaining room of an opening.
 
-Read backwards from the end of the file, so that it costs what is shown and not what the session
-holds.
+The file is read backwards from its end, so the cost depends on the output and not on the session's
+size.
 """
 
 from __future__ import annotations
@@ -26,25 +26,27 @@ from resume_hooks.transcripts.lines import lines_before, open_transcript
 from resume_hooks.transcripts.placeholders import is_placeholder
 from resume_hooks.transcripts.records import Record, string
 
-RESULT = 1_500  # characters of a result; of a longer one the middle is cut
-PRINTED = 700  # the same of what a command printed that worked
-BRIEFLY_PRINTED = 160  # the same of an old check that passed
-NEAR = 4  # times the characters that are shown of an end which are looked at there: a secret in them ends long before
-LOOKED_THROUGH = 2  # times the room: the calls among which those to show are chosen
-EDITS = 0.35  # part of the room for the latest edits, before the latest other calls
+RESULT = 1_500  # characters of a result; the middle of a longer one is cut
+PRINTED = 700  # characters of a successful command's output
+BRIEFLY_PRINTED = 160  # characters of an older passed check's output
+# how many times the shown length of an end is redacted: a secret in it is shorter than that
+NEAR = 4
+LOOKED_THROUGH = 2  # how many times the room is collected before the calls to show are chosen
+EDITS = 0.35  # share of the room for the latest edits, before the latest other calls
 OLD_RESULT = (
-    300  # characters of a file that was read before the last request, which is not about it
+    300  # characters of a file that was read before the last request and is not related to it
 )
-HUNKS = 4_000  # characters of the parts of a diff that the last request is about
-DIFF_READ = 40_000  # characters of a diff in which these are looked for
-FEW_WORDS = 3  # words of a request below which those of the last answer count, too
-LATEST = 2  # searches that come with the latest calls, and checks that passed whose log does
-ABOUT = 0.35  # part of the room for earlier calls that the last request is about
-RARE = 0.25  # part of the calls that may have a word which still says what a call is about
+HUNKS = 4_000  # characters of the parts of a diff that are related to the last request
+DIFF_READ = 40_000  # characters of a diff that are searched for these parts
+FEW_WORDS = 3  # if the request has fewer words, those of the last answer count too
+# the number of searches that count as latest calls, and of passed checks shown with their logs
+LATEST = 2
+ABOUT = 0.35  # share of the room for earlier calls that are related to the last request
+RARE = 0.25  # a word that occurs in a larger share of the calls is not significant
 REQUEST = 2_000  # characters of the last request that are searched for words
-CHANGES = 2  # changes of one file that are shown, the latest
-TOOL, INPUT = 80, 600  # characters of the name of a tool, and of what a call was given
-REACH = 24_000_000  # bytes at the end of a file that are looked through
+CHANGES = 2  # changes shown for each file, the latest
+TOOL, INPUT = 80, 600  # characters of a tool's name, and of a call's input
+REACH = 24_000_000  # bytes at the end of a file that are searched
 _BRIEFLY = ("command", "file_path", "pattern", "query", "url", "prompt", "description")
 _COMMITS = late(r"\bgit\b[^\n;&|]*\scommit\b")
 _IMPORTS = late(r"\s*(?:import\b|from \S+ import\b|use \S+;|#include\b|\"[\w./-]+\"\Z|[)(]\s*\Z)")
@@ -52,13 +54,13 @@ _FAILS = late(
     r"(?i:(?<!\b0 )(?<!\bno )(?<!\bwithout )\b(?:fail(?:ed|ing|s|ures?)?|error(?:ed|s)?)\b(?!\s?[:=]?\s?0\b)|"
     r"\b(?:panic|fatal|cannot|could not))"
 )
-"""The words of a failure, without those of "0 failed" and "no errors"."""
+"""The words of a failure, except in "0 failed" and "no errors"."""
 
 _HUNK = late(r"^@@ [^\n]* @@", re.MULTILINE)
 _PARTS_OF_DIFF = late(r"^(?=@@ |diff --git )", re.MULTILINE)
-DIFF_HEAD = 160  # characters of the first row of a part of a diff that is left out
+DIFF_HEAD = 160  # characters of the first row of an omitted part of a diff
 _FAILED = ("Exit code", "Error")
-_CHANGE = ("new_string", "content", "new_source")  # what a call writes into a file
+_CHANGE = ("new_string", "content", "new_source")  # the inputs that a call writes into a file
 _NEVER = frozenset(
     {
         "TodoWrite",
@@ -81,20 +83,20 @@ _SEARCH_PROGRAMS = frozenset({"grep", "rg", "ag", "find", "fd", "ls", "tree", "w
 
 
 class Value(Enum):
-    """The use of a call for whoever goes on."""
+    """How useful a call is for continuing the work."""
 
     EDIT = "edit"
     OTHER = "other"
     BRIEF = "brief"
-    """An old check that passed: of its log the ends say enough."""
+    """An older check that passed: the ends of its log are enough."""
     LOW = "low"
-    """An old search: its result is known, or out of date."""
+    """An older search: its result is known or outdated."""
 
 
 class _FoundCall(NamedTuple):
-    """A call as it is shown, and its use.
+    """A call in its shown form, and its usefulness.
 
-    ``is_old``: it read something before the last request, and somebody can read it again.
+    ``is_old`` means that it read a file before the last request, and the file can be read again.
     """
 
     message: TalkMessage
@@ -103,20 +105,20 @@ class _FoundCall(NamedTuple):
 
 
 class _Answer(NamedTuple):
-    """The answer to a call, and whether the call failed or was refused."""
+    """The result of a call, and whether the call failed or was refused."""
 
     text: str
     is_error: bool
 
 
 def latest_calls(session: SessionFile, digest: Digest, room: int) -> list[TalkMessage]:
-    """The latest answered calls, oldest first, in about ``room`` characters.
+    """Return the latest calls with results, oldest first, in about ``room`` characters.
 
-    A part of the room is for earlier ones that have the words of the last request. Empty for a file
-    that is gone.
+    A part of the room is for earlier calls with the words of the last request. The result is empty
+    if the file is gone.
 
-    They end where the ``digest`` does that was made of the session. A file that was written after
-    it was read is shown by what was written.
+    The calls end at the same record as ``digest``. For a file that was read and then written, the
+    written text is shown.
     """
     results: dict[str, _Answer] = {}
     found: list[_FoundCall] = []
@@ -162,7 +164,7 @@ def latest_calls(session: SessionFile, digest: Digest, room: int) -> list[TalkMe
 
 
 def _words_of_request(digest: Digest) -> frozenset[str]:
-    """The telling words of the last request in a digest, and of the last answer where these are few."""
+    """Return the significant words of the last request in a digest, and of the last answer if these are few."""
     words: frozenset[str] = frozenset()
     for kind in (Kind.REQUEST, Kind.CLOSING):
         latest = next((each for each in reversed(digest.talk) if each.kind is kind), None)
@@ -172,7 +174,7 @@ def _words_of_request(digest: Digest) -> frozenset[str]:
 
 
 def _number_of_request(digest: Digest, session: SessionFile) -> int:
-    """The record of the last request, where it is one of this session; else 0."""
+    """Return the record number of the last request if it is in this session, else 0."""
     for message in reversed(digest.talk):
         owner, _, number = message.ref.rpartition(":")
         if message.kind is Kind.REQUEST:
@@ -183,9 +185,9 @@ def _number_of_request(digest: Digest, session: SessionFile) -> int:
 def _chosen_calls(
     found: Sequence[_FoundCall], room: int, wanted: frozenset[str]
 ) -> list[TalkMessage]:
-    """The calls to show, the latest first: the latest edits, the latest others, and those that the request is about.
+    """Return the calls to show, latest first: the latest edits, the latest others, and those related to the request.
 
-    Old searches come last.
+    Older searches come last.
     """
     messages = [each.message for each in found]
     weights = _weights_of_calls(messages, wanted)
@@ -206,7 +208,10 @@ def _chosen_calls(
 
 
 def _fitting_calls(places: Iterable[int], found: Sequence[TalkMessage], room: int) -> list[int]:
-    """The first of some calls that the room holds; the last may exceed it, as the room is a rough one."""
+    """Return the first calls that fit into the room.
+
+    The last one may exceed it, because the room is approximate.
+    """
     fitting: list[int] = []
     for at in places:
         if room <= 0:
@@ -217,7 +222,7 @@ def _fitting_calls(places: Iterable[int], found: Sequence[TalkMessage], room: in
 
 
 def _weights_of_calls(found: Sequence[TalkMessage], wanted: frozenset[str]) -> list[float]:
-    """How much each call has to do with some words: the fewer calls have a word, the more it weighs."""
+    """Return how strongly each call is related to some words. A rarer word weighs more."""
     words = [prose.telling_words(call.text) & wanted for call in found]
     counts = Counter(word for each in words for word in each)
     weights: list[float] = []
@@ -226,12 +231,16 @@ def _weights_of_calls(found: Sequence[TalkMessage], wanted: frozenset[str]) -> l
         for word in each:
             if counts[word] <= max(2, len(found) * RARE):
                 rare.append(word)
-        weights.append(fsum([1 / counts[word] for word in rare]))  # the same in any order
+        # ``fsum`` has the same result in any order
+        weights.append(fsum([1 / counts[word] for word in rare]))
     return weights
 
 
 class _LaterCalls:
-    """The calls that were decided on so far, from the end backwards: what they supersede is not shown."""
+    """The calls processed so far, from the end backwards.
+
+    Calls that they supersede are not shown.
+    """
 
     def __init__(self) -> None:
         self._written: Counter[str] = Counter()
@@ -241,7 +250,10 @@ class _LaterCalls:
         self._checks = 0
 
     def value_of(self, block: Record, answer: _Answer) -> Value:
-        """The use of a call that is shown: a search or the log of a check that passed has one only among the latest."""
+        """Return the value of a shown call.
+
+        A search, or the log of a passed check, is useful only among the latest.
+        """
         tool = string(block, "name")
         if tool in records.WRITERS:
             return Value.EDIT
@@ -258,13 +270,13 @@ class _LaterCalls:
         return Value.OTHER
 
     def note_commit(self, block: Record) -> None:
-        """Note whether a call is a commit: everything written before lies in the repository."""
+        """Note whether a call is a commit: everything written before it is in the repository."""
         command = string(records.mapping(block, "input"), "command")
         if _COMMITS.search(command) is not None:
             self._is_committed = True
 
     def is_shown(self, block: Record, answer: _Answer) -> bool:
-        """Whether a call is shown: none that changed little, or that worked and was done again."""
+        """Check whether to show a call: not if it changed little, or succeeded and was repeated."""
         self.note_commit(block)
         tool, given = string(block, "name"), records.mapping(block, "input")
         path = records.file_in(given)
@@ -286,7 +298,7 @@ class _LaterCalls:
 
 
 def _searches(parts: Sequence[shell.SimpleCommand]) -> bool:
-    """Whether a command only looks for something: by the first program in it that is not ``cd``."""
+    """Check whether a command only searches, by its first program other than ``cd``."""
     programs = []
     for part in parts:
         if part.words and part.words[0] != "cd":
@@ -295,7 +307,7 @@ def _searches(parts: Sequence[shell.SimpleCommand]) -> bool:
 
 
 def _again_key(tool: str, given: Record) -> str:
-    """What two calls have in common of which the later one tells all; ``""`` for a call of its own."""
+    """Return a key that is equal for two calls if the later one supersedes the earlier, or ``""``."""
     if tool == "Bash":
         return shell.core_of_command(string(given, "command"))
     if tool in records.READERS and not given.get("offset"):
@@ -304,7 +316,7 @@ def _again_key(tool: str, given: Record) -> str:
 
 
 def _changes_more(given: Record) -> bool:
-    """Whether an edit changes more than the imports of a file."""
+    """Check whether an edit changes more than the imports of a file."""
     before, after = string(given, "old_string"), string(given, "new_string")
     if not before or not after:
         return True
@@ -321,7 +333,7 @@ def _results_in_record(record: Record) -> dict[str, _Answer]:
 
 
 def _says_nothing(block: Record, answer: _Answer) -> bool:
-    """Whether a call is useless for going on: it failed to write, or searched without a hit."""
+    """Check whether a call is useless: it failed to write, or searched without a hit."""
     if string(block, "name") in records.WRITERS:
         return answer.is_error
     if answer.text.startswith(_STOPPED):
@@ -330,7 +342,7 @@ def _says_nothing(block: Record, answer: _Answer) -> bool:
 
 
 _STOPPED = ("Operation stopped by hook", "Stop hook feedback")
-"""How the answer begins where a hook stopped the work: its words are for that moment alone."""
+"""The beginning of a result after a hook stopped the work. It matters only at that moment."""
 
 _EMPTY = EMPTY_ANSWERS | {
     "",
@@ -342,10 +354,10 @@ _EMPTY = EMPTY_ANSWERS | {
 
 
 def _text_of_call(block: Record, answer: str, printed: int, wanted: frozenset[str]) -> str:
-    """A call as it is shown: its input, and the text that it wrote, or its answer.
+    """Format a call: its input, and the text that it wrote or its result.
 
-    Of what a command ``printed`` that worked so many characters are shown, and of a diff the parts
-    that have the ``wanted`` words.
+    ``printed`` is the number of characters of a successful command's output. Of a diff, the parts
+    with the ``wanted`` words are shown.
     """
     given = records.mapping(block, "input")
     named = next((value for key in _BRIEFLY if (value := string(given, key))), "")
@@ -355,9 +367,7 @@ def _text_of_call(block: Record, answer: str, printed: int, wanted: frozenset[st
     removed = "" if written else string(given, "old_string")
     if removed:
         return f"{head}\nremoved:\n{_both_ends_of_output(removed, RESULT)}"
-    got = (
-        written or answer
-    )  # that a file was written is said by the call: what was written tells more than the answer
+    got = written or answer  # for a write, the written text says more than the result
     if string(block, "name") == "Bash" and not got.startswith(_FAILED):
         most = printed
     else:
@@ -372,7 +382,7 @@ def _text_of_call(block: Record, answer: str, printed: int, wanted: frozenset[st
 
 
 def _hunks_about(text: str, most: int, wanted: frozenset[str]) -> str:
-    """The parts of a long diff that have some words, whole, in place of its two ends; ``""`` for any other text."""
+    """Return the whole parts of a long diff that have some words, instead of its ends, or ``""`` for any other text."""
     if len(text) <= most or _HUNK.search(text[:DIFF_READ]) is None:
         return ""
     rows: list[str] = []
@@ -393,7 +403,7 @@ def _hunks_about(text: str, most: int, wanted: frozenset[str]) -> str:
 
 
 def _with_short_result(text: str) -> str:
-    """A call as it is shown, with the beginning of its result."""
+    """Shorten the result of a formatted call."""
     head, mark, got = text.partition("\ngot:\n")
     if len(got) <= OLD_RESULT:
         return text
@@ -402,9 +412,9 @@ def _with_short_result(text: str) -> str:
 
 
 def _both_ends_of_output(text: str, most: int) -> str:
-    """A text as it is shown, in about ``most`` characters.
+    """Format a text in about ``most`` characters.
 
-    Of a long text only the ends are read.
+    Only the ends of a long text are used.
     """
     near = NEAR * most
     if len(text) <= 2 * near:

@@ -1,13 +1,12 @@
-"""Gathers the facts of a digest in one pass over the files of a lineage, oldest first.
+"""Collect the facts of a digest in one pass over the files of a lineage, oldest first.
 
-Every fact keeps its place, the session and the line that it was found in. What a trim left in the
-place of contents is passed over, and so is what a child copied of its parent, under the same uuids
-or, in a fork with uuids of its own, each record with the one that it is a copy of: both were found
-there. So is what lies on a branch that was abandoned.
+Every fact has its place: the session and the line. Skipped are placeholders from a trim, records
+that a child copied from its parent (with the same uuids or, in a fork with new uuids, with a
+reference to the source), and records on abandoned branches.
 
-Most bytes of a session are files that were read, of which a digest needs to know only that the
-reading worked: a prescan tells that of a line as clients write it, where a quote inside a text is
-always escaped. Whatever looks different is left to the parser.
+Most bytes of a session are the contents of files that were read, for which the digest only needs to
+know that the read succeeded. A prescan finds that in a line as clients write it, because quotes
+inside a text are always escaped. Any other form of line goes to the parser.
 """
 
 from __future__ import annotations
@@ -41,11 +40,11 @@ from resume_hooks.transcripts.placeholders import is_placeholder
 from resume_hooks.transcripts.records import REJECTION, Record, copied_from, string
 from resume_hooks.transcripts.transcript import Copies
 
-SHORTEST = 3_000  # bytes of a line from which on skimming is faster than parsing
-REACH = 2_000  # bytes at the start of a line that hold its envelope and the answer's own keys
+SHORTEST = 3_000  # bytes of a line from which on a prescan is faster than parsing
+REACH = 2_000  # bytes at the start of a line that contain its envelope and the message's own keys
 TELLING = frozenset(
     kind.encode() for kind in (QUEUED, HOOK_CONTEXT)
-)  # kinds of attachments that say something
+)  # the kinds of attachments with relevant text
 
 _HEAD = late(
     rb'\{"parentUuid":(?:null|"([0-9a-f-]{36})"),"isSidechain":(false|true),(?:"attachment":\{"type":"(\w+)")?'
@@ -61,17 +60,17 @@ _UUID = b'"uuid":"'
 _THOUGHT = b'"content":[{"type":"thinking",'
 _BLOCKS = (b'"type":"text"', b'"type":"tool_use"', b'"type":"tool_result"')
 _NEXT = late(rb'"(?:uuid":"|is_error":true|tool_use_id"|toolUseResult")')
-"""The record's own id after an answer's call, or an earlier key that says more than that the call worked."""
+"""The record's own id after a result, or an earlier key that says more than that the call succeeded."""
 
 _REFUSED = REJECTION.encode()
 _BESIDE = b'},{"type":"text","text":"'
-"""The beginning of a text after another block: the user may have typed it beside an answer."""
+"""The beginning of a text after another block: the user may have typed it together with a result."""
 
 
 class Prescan(NamedTuple):
-    """A record's id and that of the one before it.
+    """A record's id and its parent's.
 
-    The ``call`` that it answers without an error, ``""`` for none.
+    ``call`` is the id of the call whose successful result it contains, or ``""``.
     """
 
     uuid: str
@@ -81,14 +80,14 @@ class Prescan(NamedTuple):
 
 
 def prescan_line(raw: bytes) -> Prescan | None:
-    """The prescan of a line; None if the line has to be parsed."""
+    """Return the prescan of a line, or None if the line must be parsed."""
     head = _HEAD.match(raw) if len(raw) >= SHORTEST else None
     if head is None or head[3] in TELLING or not raw.endswith((b"}\n", b"}")):
         return None
     if head[3] is None:
         inner = raw.find(
             b"{", 1, REACH
-        )  # what lies deeper is another record's: progress of a sub-agent
+        )  # deeper levels belong to another record: a sub-agent's progress
         call = _CALL.match(raw, inner - len(_USER))
         if call is not None:
             return _prescan_answer(raw, head, call)
@@ -108,7 +107,10 @@ def prescan_line(raw: bytes) -> Prescan | None:
 
 
 def _prescan_answer(raw: bytes, head: re.Match[bytes], call: re.Match[bytes]) -> Prescan | None:
-    """The prescan of an answer. After its id comes the client's copy of the result, as long as the answer itself."""
+    """Return the prescan of a result.
+
+    The client's copy of the result, which is as long, comes after its id.
+    """
     following = _NEXT.search(raw, call.end())
     if following and following[0] == _UUID:
         own = _OWN.match(raw, following.end())
@@ -128,22 +130,22 @@ def _prescan_call(head: re.Match[bytes], own: re.Match[bytes], call: bytes = b""
 ANSWERS = 8_000  # characters of a user's answers to questions
 
 _WRITERS = records.WRITERS | {"Update"}
-_WORKS_IN = "workdir"  # an agent's own input for the folder that a command is run in
+_WORKS_IN = "workdir"  # an agent's own input for a command's folder
 _AGENT_TOOLS = frozenset({"Task", "Agent"})
 _TEXT_MATTERS = frozenset({"Bash", "AskUserQuestion", "ExitPlanMode", "TaskCreate"}) | _AGENT_TOOLS
 _PLAN_MODE, _PLAN_LEFT = "plan", "plan_mode_exit"
 _PLAN_REMINDERS = frozenset({"plan_mode", "plan_mode_reentry", _PLAN_LEFT})
 _COLLECTORS = frozenset({"TaskOutput", "AgentOutput", "AgentOutputTool", "TaskStop"})
-"""Tools that fetch the report of a sub-agent in the background, or end it."""
+"""Tools that fetch the report of a background sub-agent, or end it."""
 
 _ONLY_READS = late(r"explor|plan|review|research|search|guide|analy|audit", re.IGNORECASE)
-"""In the kinds of sub-agents that change no file."""
+"""Words in the types of sub-agents that change no files."""
 
 _RECAP = "away_summary"
 _SOON = 2  # records after a command within which its text is loaded
-_RULES = 400  # characters of a text that is loaded from which on it holds rules
+_RULES = 400  # characters of a loaded text from which on it counts as rules
 _STARTED = ("Async agent launched", "Spawned successfully")
-"""How the answer begins to a call that starts one in the background."""
+"""The beginning of the result of a call that starts a background sub-agent."""
 
 _FOREIGN_WRITER = late(
     r"(?:write|edit|create|move|rename|delete|remove|replace|insert|patch).*file|file.*(?:write|edit)",
@@ -162,7 +164,7 @@ class Branches:
         self._copied_until = 0
 
     def is_copy(self, record: Record, order: int) -> bool:
-        """Whether a record was found before; if not, its link is noted.
+        """Check whether a record was processed before, and note its link if not.
 
         A record without a uuid is not a copy.
         """
@@ -178,10 +180,10 @@ class Branches:
         )
 
     def is_known(self, uuid: str, parent: str, order: int) -> bool:
-        """The same for a record by its ids; ``order`` counts the records that were read."""
+        """Check the same for a record by its ids. ``order`` counts the records that were read."""
         found = self._orders.setdefault(uuid, order)
         if uuid in self._parents:
-            return True  # twice in one file
+            return True  # repeated in one file
         if found != order:
             self._copied_until = max(self._copied_until, found)
             return True
@@ -190,15 +192,15 @@ class Branches:
         return False
 
     def note_leaf(self, leaf: str) -> None:
-        """Note the record at which the client stood."""
+        """Note the client's current leaf record."""
         self._hint = leaf
 
     def end_branches_of_file(self, session_id: str) -> Callable[[Quote], bool]:
-        """End a file; returns a function that says of a quote whether it still counts.
+        """End a file. Return a function that checks whether a quote still counts.
 
-        What does not: branches of this file that leave the live one, and what a parent went on with
-        after this file was copied from it. What hangs on another root, or on nothing, was not
-        abandoned for all that is known.
+        Quotes do not count on branches of this file that leave the live one, and in a parent after
+        this file was copied from it. A record with another root, or none, is not known to be
+        abandoned.
         """
         live = self._records_upward(self._last)
         if self._hint in self._parents and self._hint not in live:
@@ -215,7 +217,7 @@ class Branches:
         return counts
 
     def _records_upward(self, leaf: str) -> set[str]:
-        """The records from a leaf upward, and the copied one that they hang on."""
+        """Return the records from a leaf upward, including the copied record at their root."""
         live: set[str] = set()
         uuid = leaf
         while uuid in self._parents and uuid not in live:
@@ -229,11 +231,11 @@ class Branches:
 def _leaves_live_branch(
     uuid: str, live: Collection[str], parents: Mapping[str, str], known: dict[str, bool]
 ) -> bool:
-    """Whether a record lies on a branch that leaves the live one."""
+    """Check whether a record is on a branch that leaves the live one."""
     way: list[str] = []
     at = uuid
     while at in parents and at not in live and at not in known:
-        known[at] = False  # until it is known; a circle ends here
+        known[at] = False  # provisional; this also ends a cycle
         way.append(at)
         at = parents[at]
     found = known.get(at, False) or (at in live and at != uuid)
@@ -244,16 +246,16 @@ def _leaves_live_branch(
 
 
 class LineageFacts:
-    """The facts of a lineage; with ``sidechain`` those of a sub-agent."""
+    """The facts of a lineage, or of a sub-agent with ``sidechain``."""
 
     goal_status = ""
     holds_imported = False
     is_imported = False
-    """Whether the file that is read now was imported: of what is said there no model is known."""
+    """Whether the current file was imported, which means that the model is unknown."""
     has_unseen_agents = False
-    """Whether sub-agents reported whose transcripts are not there."""
+    """Whether sub-agents reported whose transcripts are missing."""
     agents_may_write = False
-    """Whether a sub-agent was started that is not known to read alone."""
+    """Whether a sub-agent was started that may write files."""
 
     def __init__(self, *, sidechain: bool = False) -> None:
         self.prompts = Prompts()
@@ -274,30 +276,30 @@ class LineageFacts:
         """The client's summaries at compactions, and its recaps."""
         self.questions: list[Quote] = []
         self.agents: dict[str, int] = {}
-        """The order of each sub-agent's answer, by id."""
+        """The order of each sub-agent's result, by id."""
         self.running: dict[str, Quote] = {}
-        """Sub-agents that were started and have not reported back, by id, with their tasks."""
+        """Sub-agents that were started and have not reported, by id, with their tasks."""
         self.skills: dict[str, Quote] = {}
-        """The texts of skills that were loaded, by name, the latest last."""
+        """The texts of loaded skills by name, the latest last."""
         self.cut_off: PendingCall | None = None
-        """The last call, where the file ends before its answer."""
+        """The last call, if the file ends before its result."""
         self.reports: list[Quote] = []
         """The reports of sub-agents."""
         self.reports_of_writers: list[tuple[Quote, str]] = []
         """The reports of sub-agents that may write, each with the folder that the agent was called in."""
         self.tool_errors: dict[str, Quote] = {}
-        """Tools of servers whose last call failed, with what they answered."""
+        """Server tools whose last call failed, with the error."""
         self.goal: Quote | None = None
         self.plan_mode = False
         self.plan_file = ""
         self.read_to = (0, 0)
-        """The bytes and the lines of the file that was read last."""
+        """The bytes and lines read of the last file."""
         self.unanswered: Quote | None = None
         """The assistant's last words since the last prompt."""
         self._open: dict[str, PendingCall] = {}
         self._in_background: dict[str, int] = {}
         self.strangers: set[RecordPlace] = set()
-        """Whether a stranger speaks as the user, as in the imported part of a file."""
+        """The prompts of a stranger, from the imported part of a file."""
         self._imported_at = ""
         self._sidechain = sidechain
         self._branches = Branches()
@@ -312,14 +314,14 @@ class LineageFacts:
         return self.unanswered or (self.said[-1] if self.said else None)
 
     def begin_imported(self, at: str) -> None:
-        """Take the present file as imported ``at`` an instant: until then a stranger spoke."""
+        """Mark the current file as imported ``at`` an instant. Until then a stranger spoke."""
         self.is_imported = self.holds_imported = True
         self._imported_at = at
 
     def end_file(self, session_id: str) -> None:
-        """End a file: facts of abandoned branches are removed again.
+        """End a file and remove the facts of abandoned branches.
 
-        What ran there, and which files it changed, stays: it did happen.
+        Commands that ran there, and files that they changed, stay, because that did happen.
         """
         self.running |= {
             call_id: Quote(call.first_text("description", "prompt"), call.place)
@@ -352,7 +354,7 @@ class LineageFacts:
             self._end_turn()
 
     def take(self, record: Record, session_id: str, number: int) -> None:
-        """Take in one record, the 0-based line ``number`` of a session."""
+        """Process one record, the 0-based line ``number`` of a session."""
         if (record.get("isSidechain") is True) != self._sidechain:
             return
         self._order += 1
@@ -364,7 +366,7 @@ class LineageFacts:
             handler(self, record, RecordPlace(session_id, number, self._order))
 
     def take_prescan(self, brief: Prescan, session_id: str, number: int) -> bool:
-        """Take in the prescan of a record; False if the whole record matters."""
+        """Process the prescan of a record. Return False if the whole record is needed."""
         if brief.sidechain != self._sidechain:
             return True
         call = self._open.get(brief.call) if brief.call else None
@@ -383,7 +385,7 @@ class LineageFacts:
             self.is_imported or bool(records.model(record)) or records.counted_tokens(record)[1] > 0
         )
         if not spoken and not script_calls.is_made_by_script(record):
-            return  # the client's own words, or our card
+            return  # the client's own text, or our card
         for block in records.blocks(record):
             kind = block.get("type")
             if kind == records.TEXT:
@@ -423,7 +425,7 @@ class LineageFacts:
                 self._take_result(record, block, place)
             is_alone = isinstance(content, list) and len(content) == len(answers)
             beside = "" if is_alone else records.text(record)
-            if beside:  # what the user typed meanwhile, as older clients send it
+            if beside:  # text that the user typed meanwhile, as older clients send it
                 self._take_typed(Quote(beside, place, string(record, "uuid")))
             return
         uuid = string(record, "uuid")
@@ -439,7 +441,7 @@ class LineageFacts:
         self._take_prompt(record, Quote(records.prompt_text(record), place, uuid))
 
     def _take_prompt(self, record: Record, said: Quote) -> None:
-        """Take in a prompt, or other words of the user: to a command of the client's, or to their own shell."""
+        """Process a prompt, or other words of the user: to a command of the client, or to the user's shell."""
         content = records.message(record).get("content")
         if records.is_prompt(record):
             self._take_typed(said)
@@ -447,7 +449,7 @@ class LineageFacts:
             self._take_command(content, said)
 
     def _take_skill(self, text: str, place: RecordPlace) -> None:
-        """Take in the text of a skill that was loaded, by itself or for the command that the user gave just before."""
+        """Process the text of a skill that was loaded by the client or for the user's preceding command."""
         last = self.prompts.said[-1] if self.prompts.said else None
         name = facts.skill_loaded(text)
         if (
@@ -461,7 +463,7 @@ class LineageFacts:
             self.skills[name] = Quote(text, place)
 
     def _take_command(self, content: str, said: Quote) -> None:
-        """Take in a command of the client's with words about the work, and commands of the user's own shell."""
+        """Process a client command with words about the work, and commands of the user's own shell."""
         if words := facts.words_of_command(content) or facts.shell_command_of_user(content):
             self.prompts.take_words(said._replace(text=words))
             self._end_turn()
@@ -469,7 +471,7 @@ class LineageFacts:
             self.prompts.extend_last(output, said.place)
 
     def _take_summary(self, record: Record, place: RecordPlace) -> None:
-        """Take in a summary of the client, or the opening of a child of ours, of which only the user's words count."""
+        """Process a summary of the client, or our child's opening, in which only the user's words count."""
         text = records.text(record)
         if text.startswith(lineage_block.OPENING):
             self._take_typed(Quote(_words_of_user(text), place, string(record, "uuid")))
@@ -477,9 +479,9 @@ class LineageFacts:
             self.summaries.append(Quote(text, place, string(record, "uuid")))
 
     def _take_recap(self, record: Record, place: RecordPlace) -> None:
-        """Take in the client's recap of what was going on, for a user who was away.
+        """Process the client's recap for a user who was away.
 
-        And what the session's goal is.
+        Also process the session's goal.
         """
         if string(record, "subtype") == records.GOAL:
             words = string(record, "goal")
@@ -550,7 +552,7 @@ class LineageFacts:
     def _take_run(
         self, call: PendingCall, record: Record, block: Record, text: str, place: RecordPlace
     ) -> None:
-        """Take in how a shell command ended."""
+        """Process the outcome of a shell command."""
         if run := facts.run_of(call, record, block, text, place):
             task = facts.task_of(record, text) if run.background else ""
             if task:
@@ -558,7 +560,7 @@ class LineageFacts:
             self.runs.append(run)
 
     def _on_agent(self, call: PendingCall, record: Record, said: Quote) -> None:
-        """Take in the report of a sub-agent, or the start of one in the background."""
+        """Process the report of a sub-agent, or the start of a background one."""
         may_write = not _ONLY_READS.search(call.first_text("subagent_type"))
         if call.tool in _AGENT_TOOLS and may_write:
             self.agents_may_write = True
@@ -573,7 +575,7 @@ class LineageFacts:
             self._take_report(said, call.folder, may_write=may_write)
 
     def _take_report(self, said: Quote, folder: str, *, may_write: bool) -> None:
-        """Take in the report of a sub-agent, which was called in a folder."""
+        """Process the report of a sub-agent that was called in ``folder``."""
         self.reports.append(said._replace(text=agent_reports.without_trailer(said.text)))
         if may_write:
             self.reports_of_writers.append((said, folder))
@@ -616,9 +618,9 @@ class LineageFacts:
     def _take_choices(
         self, pairs: Sequence[tuple[str, str]], place: RecordPlace, uuid: str
     ) -> None:
-        """Take in the user's choices: questions, each with its answer.
+        """Process the user's choices: pairs of question and answer.
 
-        Empty where nobody was there.
+        The list is empty if the user did not answer.
         """
         if not pairs:
             return
@@ -640,7 +642,7 @@ class LineageFacts:
 
 
 def _folder_of_call(given: Record, cwd: str) -> str:
-    """The folder of a call: the session's, unless the call names another one."""
+    """Return the folder of a call: the session's, unless the call names another one."""
     named = string(given, _WORKS_IN)
     if not named:
         return cwd
@@ -653,13 +655,13 @@ def _folder_of_call(given: Record, cwd: str) -> str:
 
 
 def _words_of_user(text: str) -> str:
-    """The user's words in the opening of a child of ours: a next step, or the report after a mark."""
+    """Return the user's words in our child's opening: a next step, or the report after a mark."""
     from resume_hooks.sessions.opening_layout import (
         FORMER_REPORT,
         REPORT,
-    )  # only children of ours pay for it
+    )  # needed only for our children
 
-    text = text[max(0, text.find(lineage_block.OPENING)) :]  # /clear says before it what it did
+    text = text[max(0, text.find(lineage_block.OPENING)) :]  # /clear reports its own result first
     step = (next_step_of(text) or "").removeprefix(f"{NEW_TASK}\n")
     return step or next(
         filter(None, (text.partition(f"\n\n{each}\n")[2] for each in (REPORT, FORMER_REPORT))), ""

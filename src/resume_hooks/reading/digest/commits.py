@@ -1,9 +1,9 @@
-"""The commits that a session made and that still stand at its end, by git's own output.
+"""The commits that a session made and that still exist at its end, from git's own output.
 
-What was amended, reset away or folded into another one is left out. A rebase gives commits new
-hashes: the old one is dropped, and a log that the session printed later names the new one.
+Commits that were amended, reset or folded into another one are left out. A rebase gives commits new
+hashes: the old ones are dropped, and a log that the session printed later supplies the new ones.
 
-Invariant: nothing is run; a commit that somebody else rewrote in another window still stands here.
+Invariant: nothing is run. A commit that was rewritten outside the session is still listed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from resume_hooks.reading.digest.facts import RecordPlace, ShellRun
 from resume_hooks.reading.digest.git_seen import ParsedRun, branch_named
 from resume_hooks.redaction.lazy_patterns import late
 
-DETACHED = "detached HEAD"  # git's name for the branch of a commit in the middle of a rebase
+DETACHED = "detached HEAD"  # git's name for the branch of a commit during a rebase
 _PRINTED = late(r"\n\[([^\]\n]{1,80}?)(?: \(root-commit\))? ([0-9a-f]{7,40})\] (.+)")
 _REBASED = late(r"Successfully rebased and updated (?:refs/heads/)?([^\s']{1,200}?)\.?(?=\s|\Z)")
 _BACK = late(r"(?:HEAD|@)(?:(\^+)|~(\d{0,3}))")
@@ -26,12 +26,12 @@ _NEW_BRANCH = {
     "switch": (["-c"], ["-C"]),
     "branch": ([], ["-f"]),
 }
-"""The options with which git begins a branch, by its verb."""
+"""The options with which git creates a branch, by its verb."""
 
 _HASH = late(r"[0-9a-f]{7,40}")
 _LOG_ROW = late(r"^[*|\\/ ]*([0-9a-f]{7,40}) (?:\([^)\n]*\) )?(.+)$")
 _FOLDED = ("fixup! ", "squash! ", "amend! ")
-"""How the subject of a commit begins that a rebase folds into an earlier one."""
+"""The beginning of the subject of a commit that a rebase folds into an earlier one."""
 
 _SUBJECT = late(
     r"\bgit\b[^\n;&|]*\scommit\b[^;&|]*?(?:<<-?\s*['\"]?\w+['\"]?[^\n]*\n([^\n]+)|-a?m\s+\"(?!\$\()([^\"\n]+)|-a?m\s+'([^'\n]+))"
@@ -44,10 +44,11 @@ _LOGGED = late(r"(?:\A|\n)([0-9a-f]{7,40}) ([^\n]{3,})")
 
 @dataclass
 class Commit:
-    """A commit; ``hash`` and ``branch`` are ``""`` where nobody printed them.
+    """A commit. ``hash`` and ``branch`` are ``""`` if they were not printed.
 
-    ``is_pushed``: a push followed it. ``is_rebased``: its hash went away in a rebase, and no later
-    log named the new one. ``also_on`` is a branch that was begun at it or later; ``""`` for none.
+    ``is_pushed`` means that a push followed it. ``is_rebased`` means that its hash was replaced in
+    a rebase, and no later log has the new one. ``also_on`` is a branch created at it or later, or
+    ``""``.
     """
 
     hash: str
@@ -60,7 +61,7 @@ class Commit:
 
 
 class StandingCommits(NamedTuple):
-    """The commits that stand at the end, oldest first, and the hashes of those that were rewritten."""
+    """The commits that exist at the end, oldest first, and the hashes of rewritten ones."""
 
     commits: list[Commit]
     former: frozenset[str]
@@ -75,7 +76,7 @@ NO_COMMITS = StandingCommits([], frozenset())
 
 
 def standing_commits(commands: Iterable[ParsedRun]) -> StandingCommits:
-    """The commits that stand at the end of some commands, oldest first."""
+    """Return the commits that exist after some commands, oldest first."""
     history = _History()
     for run, parts in commands:
         if "git" in run.command:
@@ -84,7 +85,7 @@ def standing_commits(commands: Iterable[ParsedRun]) -> StandingCommits:
 
 
 def commits_back(target: str) -> int:
-    """How many commits before the last one a target like ``HEAD~2`` names; 0 for another one."""
+    """Return how many commits before the last one a target like ``HEAD~2`` is, or 0 for any other target."""
     back = _BACK.fullmatch(target)
     if back is None:
         return 0
@@ -94,7 +95,7 @@ def commits_back(target: str) -> int:
 
 
 class _History:
-    """The commits that stand after the commands so far, oldest first."""
+    """The commits that exist after the commands so far, oldest first."""
 
     def __init__(self) -> None:
         self.commits: list[Commit] = []
@@ -102,7 +103,7 @@ class _History:
         self._branch = ""
 
     def take_run(self, run: ShellRun, parts: Sequence[shell.SimpleCommand]) -> None:
-        """Take in a command that ran, with the simple commands in it."""
+        """Process a command that ran, with its simple commands."""
         made = _commits_of_run(run)
         for part in parts:
             if part.words[:1] == ("git",):
@@ -115,7 +116,7 @@ class _History:
             self._name_successors(run)
 
     def _take_call(self, call: Sequence[str], run: ShellRun, made: list[Commit]) -> None:
-        """Take in a call of git; a commit takes the first of those that the command ``made``."""
+        """Process a call of git. A commit takes the first of the commits in ``made``."""
         verb, rest = (call[0], call[1:]) if call else ("", [])
         if verb == "commit":
             commit = made.pop(0) if made else None
@@ -136,7 +137,7 @@ class _History:
             self._begin_branch(verb, rest)
 
     def _begin_branch(self, verb: str, rest: Sequence[str]) -> None:
-        """Take in a branch that begins at the last commit, where the command names no other start."""
+        """Process a new branch that starts at the last commit, unless the command names another start."""
         operands = shell.operands_of(rest)
         options = [word for word in rest if word.startswith("-")]
         if len(operands) != 1 or options not in _NEW_BRANCH[verb]:
@@ -147,11 +148,11 @@ class _History:
             self._branch = operands[0]
 
     def _commits_on(self, branch: str) -> list[Commit]:
-        """The commits on a branch, and those of which no branch is known."""
+        """Return the commits on a branch, and those whose branch is unknown."""
         return [commit for commit in self.commits if commit.branch in {branch, ""}]
 
     def _current(self) -> list[Commit]:
-        """The commits on the branch of the last one, or on the one that git named since."""
+        """Return the commits on the current branch: the last commit's, or the one that git printed since."""
         if self._branch or not self.commits:
             return self._commits_on(self._branch)
         return self._commits_on(self.commits[-1].branch)
@@ -160,7 +161,7 @@ class _History:
         self.commits = [commit for commit in self.commits if commit not in gone]
 
     def _amend(self, commit: Commit | None) -> None:
-        """Put a commit in the place of the last one; None where git printed nothing of it."""
+        """Replace the last commit by another, or by an unknown one (None) if git printed nothing."""
         if commit is not None and commit.branch:
             former = self._commits_on(commit.branch)[-1:]
         else:
@@ -173,9 +174,9 @@ class _History:
         self.commits.append(commit)
 
     def _reset(self, operands: Sequence[str]) -> None:
-        """Drop the commits that a reset of the branch leaves behind."""
+        """Drop the commits that a reset of the branch removes."""
         if len(operands) != 1:
-            return  # files
+            return  # a reset of files
         target = operands[0]
         current = self._current()
         if count := commits_back(target):
@@ -191,9 +192,9 @@ class _History:
                 commit.branch = commit.also_on
 
     def _rebase(self, branch: str, *, is_pull: bool) -> None:
-        """Note that a branch was rebased: commits got new hashes, and some were folded into others.
+        """Process a rebase of a branch: commits got new hashes, and some were folded into others.
 
-        A pull leaves those alone that were pushed.
+        A pull does not change pushed commits.
         """
         during = [commit for commit in self.commits if commit.branch == DETACHED]
         anew = {commit.subject for commit in during}
@@ -212,7 +213,7 @@ class _History:
         self._branch = branch
 
     def _name_successors(self, run: ShellRun) -> None:
-        """Take the new hashes of rebased commits from a log that lists their subjects."""
+        """Take the new hashes of rebased commits from a log with their subjects."""
         missing = [commit for commit in self.commits if commit.is_rebased]
         if not missing:
             return
@@ -228,7 +229,7 @@ class _History:
 
 
 def _commits_of_run(run: ShellRun) -> list[Commit]:
-    """The commits that a command made: as git printed them, or by its log, or by the message of a quiet one."""
+    """Return the commits of a command: from git's output, from its log, or from the message of a quiet one."""
     if "[" in run.output:
         rows = _PRINTED.findall(f"\n{run.output}")
         return [Commit(row[1], row[2], row[0], run.answered) for row in rows]
@@ -236,7 +237,7 @@ def _commits_of_run(run: ShellRun) -> list[Commit]:
 
 
 def _commits_without_output(run: ShellRun) -> Iterator[Commit]:
-    """The commit of which git itself printed nothing."""
+    """Yield the commit if git itself printed nothing about it."""
     if run.failed or "commit" not in run.command:
         return
     if _COMMITS_AND_LOGS.search(run.command) and (logged := _LOGGED.search(run.output)):

@@ -2,8 +2,8 @@
 
 A record of a child stores it.
 
-Invariant: an entry is one line, and no line of a message is blank, so that a digest never holds a
-blank line.
+Invariant: an entry is one line, and a message has no blank line, so a digest never contains a blank
+line.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from resume_hooks.transcripts.records import Record, kind, mapping, parse, posit
 NOTE = 200  # characters of a note on an entry
 VERSION = 2
 WENT_ON = "work on the last request went on after these last words"
-"""The line of ``now`` by which an opening knows that the last words are no answer yet."""
+"""The line in ``now`` that tells an opening that the last words do not answer the last request yet."""
 
-FORMER = 1  # a digest without talk, of 0.2.0: the prompts and the last answer are entries of it
-FIRST_LINES = 8  # lines of a child among which its digest is looked for
+FORMER = 1  # a digest without talk, from 0.2.0: its entries include the prompts and the last answer
+FIRST_LINES = 8  # lines of a child that are searched for its digest
 LONGEST_LINE = 1_000_000  # bytes of such a line
-LONGEST_TEXT = 2_000  # characters of a text in an entry; no entry of ours has as many
-LONGEST_MESSAGE = 20_000  # characters of a message of the talk; no message of ours has as many
-MOST = 10**12  # what is counted at most
+LONGEST_TEXT = 2_000  # characters of a text in an entry, more than any of ours has
+LONGEST_MESSAGE = 20_000  # characters of a message of the talk, more than any of ours has
+MOST = 10**12  # the largest valid count
 _REFERENCE = late(r"[^\s:]{1,300}:\d{1,9}")
 _FRESH = frozenset({"handoff", "rollover"})
 
@@ -57,20 +57,21 @@ class Kind(StrEnum):
     SUMMARY = "summary"
     """A summary by the client."""
     CALL = "call"
-    """A call with its result: for large openings, never stored."""
+    """A call with its result: only in large openings, never stored."""
     PENDING = "pending"
-    """The arguments of the call that was not answered."""
+    """The arguments of the last call, if it has no result."""
     REFUSED = "refused"
-    """The arguments of the call that the user refused last."""
+    """The arguments of the last call that the user refused."""
 
 
 _KINDS = frozenset(Kind)
 
 
 class TalkMessage(NamedTuple):
-    """A message: of lines that are not blank, and where it was said (``<session id>:<record>``).
+    """A message without blank lines, and its reference (``<session id>:<record>``).
 
-    ``superseded`` are sentences of it that the user took back, each with the reference of where.
+    ``superseded`` are its sentences that the user revoked, each with the reference of the
+    revocation.
     """
 
     kind: Kind
@@ -80,7 +81,7 @@ class TalkMessage(NamedTuple):
 
 
 class DigestEntry(NamedTuple):
-    """One line: words or an act, its reference (``<session id>:<record>``, ``""`` for unknown), and a note on it."""
+    """One line: words or an action, its reference (``<session id>:<record>`` or ``""``), and a note."""
 
     text: str
     ref: str = ""
@@ -91,11 +92,11 @@ class DigestEntry(NamedTuple):
 class Digest:
     """Entries by section, and the ``talk``, oldest first.
 
-    ``omitted`` counts entries of a section that found no room. ``git`` is one line on the folder's
-    repository. What was not read for its size: ``unread`` ancestors and sub-agents, and
-    ``passed_over`` bytes in the middle of the session. ``secrets`` are texts that hold secrets,
-    which are never stored or shown: what is added later must not hold these. ``read_to`` are the
-    bytes and the lines of the session as it was read; zeros where it was not.
+    ``omitted`` counts a section's entries without room. ``git`` is one line on the folder's
+    repository. ``unread`` is the number of ancestors and sub-agents that were too large to read,
+    ``passed_over`` the number of skipped bytes in the middle of the session. ``secrets`` are texts
+    with secrets, which are never stored or shown; later additions must not contain them.
+    ``read_to`` has the bytes and the lines of the session that were read, or zeros.
     """
 
     sections: Mapping[str, tuple[DigestEntry, ...]] = field(default_factory=dict)
@@ -108,12 +109,12 @@ class Digest:
     read_to: tuple[int, int] = field(default=(0, 0), compare=False)
 
     def entries_of(self, section: str) -> tuple[DigestEntry, ...]:
-        """The entries of a section, the most useful first."""
+        """Return the entries of a section, the most useful first."""
         return self.sections.get(section, ())
 
 
 def knowledge(digest: Digest) -> Digest:
-    """The part of a digest for a new task on the same code: without talk, goal and loose ends."""
+    """Return the part of a digest for a new task on the same code: without talk, goal and loose ends."""
     names = set()
     for section in SECTIONS:
         if section.is_knowledge:
@@ -130,28 +131,28 @@ def knowledge(digest: Digest) -> Digest:
 
 
 def make_entry(text: str, place: object, note: str = "", most: int = LONGEST) -> DigestEntry:
-    """An entry of foreign text: one line of at most ``most`` characters, without secrets and terminal controls.
+    """Make an entry from foreign text: one line of at most ``most`` characters, without secrets and terminal controls.
 
-    The secrets go before the rest is cut: half a token is still one, but looks like none.
+    Secrets are removed before the text is cut, because the rules do not recognize half a token.
     """
     words = cut_line(plain_line(redact_and_learn(text[: most * 8])), most)
     return DigestEntry(words, str(place), cut_line(plain_line(redact_and_learn(note)), NOTE))
 
 
 def without_secrets(digest: Digest, texts: Sequence[str]) -> Digest:
-    """A digest without secrets: those in some ``texts``, wherever they stand in it, and those that a rule finds.
+    """Return a digest without secrets: those in ``texts``, wherever they occur, and those that a rule finds.
 
-    Parts of it may be written by another version.
+    Parts of it may come from another version.
     """
-    if not texts:  # the talk was looked through when it was made
+    if not texts:  # the talk was already redacted when it was made
         return replace(digest, sections=_rewrite_sections(digest, redact_and_learn))
-    from resume_hooks.redaction.known_secrets import Redactor  # few sessions hold a secret
+    from resume_hooks.redaction.known_secrets import Redactor  # few sessions contain a secret
 
     return replace(rewritten(digest, Redactor(texts).redact), secrets=tuple(texts))
 
 
 def selected(digest: Digest, is_wanted: Callable[[DigestEntry | TalkMessage], bool]) -> Digest:
-    """A digest of the entries and the messages that are wanted."""
+    """Return a digest with only the wanted entries and messages."""
     rows = {}
     for name, entries in digest.sections.items():
         rows[name] = tuple(filter(is_wanted, entries))
@@ -163,7 +164,7 @@ def selected(digest: Digest, is_wanted: Callable[[DigestEntry | TalkMessage], bo
 
 
 def rewritten(digest: Digest, rewrite: Callable[[str], str]) -> Digest:
-    """A digest with every text rewritten by ``rewrite``."""
+    """Return a digest with every text rewritten by ``rewrite``."""
     talk = []
     for message in digest.talk:
         marks = tuple((rewrite(sentence), ref) for sentence, ref in message.superseded)
@@ -183,7 +184,7 @@ def _rewrite_sections(
 
 
 def redact_and_learn(text: str) -> str:
-    """A text without the secrets that a rule finds; within ``secrets_found`` they are collected."""
+    """Redact a text by the rules. Within ``secrets_found`` the original text is collected."""
     clean = _without_secrets(text) if text else ""
     found = _FOUND.get()
     if found is not None and clean != text:
@@ -193,8 +194,8 @@ def redact_and_learn(text: str) -> str:
 
 @lru_cache(maxsize=4_096)
 def _without_secrets(text: str) -> str:
-    """A text without its secrets, cached, since several sections hold the same text."""
-    from resume_hooks.redaction.texts import redact  # search and read show digests, and make none
+    """Redact a text, with a cache, because several sections contain the same text."""
+    from resume_hooks.redaction.texts import redact  # search and read only show digests
 
     return redact(text)[0]
 
@@ -204,7 +205,7 @@ _FOUND: ContextVar[list[str] | None] = ContextVar("_FOUND", default=None)
 
 @contextmanager
 def secrets_found() -> Iterator[list[str]]:
-    """Collect the texts in which ``redact_and_learn`` finds secrets: the same values may stand alone elsewhere."""
+    """Collect the texts in which ``redact_and_learn`` finds secrets, because the values may occur alone elsewhere."""
     found: list[str] = []
     token = _FOUND.set(found)
     try:
@@ -214,7 +215,7 @@ def secrets_found() -> Iterator[list[str]]:
 
 
 def texts_of(digest: Digest) -> Iterator[str]:
-    """Every text of a digest, in no order."""
+    """Yield every text of a digest, in no particular order."""
     for rows in digest.sections.values():
         for row in rows:
             yield row.text
@@ -224,7 +225,7 @@ def texts_of(digest: Digest) -> Iterator[str]:
 
 
 def refs_of(digest: Digest) -> Iterator[str]:
-    """The reference of each entry and each message, ``""`` where it has none."""
+    """Yield the reference of each entry and message, ``""`` if it has none."""
     for rows in digest.sections.values():
         for row in rows:
             yield row.ref
@@ -233,7 +234,7 @@ def refs_of(digest: Digest) -> Iterator[str]:
 
 
 def line_of_digest(digest: Digest) -> bytes:
-    """The record, as a line without its ending."""
+    """Return the digest's record as a line without its ending."""
     sections = {}
     for name, entries in digest.sections.items():
         sections[name] = [list(entry) for entry in entries]
@@ -246,9 +247,9 @@ def line_of_digest(digest: Digest) -> bytes:
 
 
 def digest_at(file: str | OneOpen) -> Digest | None:
-    """The digest of a fresh child of ours.
+    """Return the digest of one of our fresh children.
 
-    None for any other session, and where it can't be read.
+    Return None for any other session or an unreadable file.
     """
     try:
         with open_transcript(file) as stream:
@@ -256,7 +257,7 @@ def digest_at(file: str | OneOpen) -> Digest | None:
     except SessionNotFound:
         return None
     first = parse(rows[0]) if rows else None
-    # In a copy of another session, which does not begin anew, the digest is that one's.
+    # In a copy of another session, the digest belongs to that session.
     if (
         first is None
         or string(mapping(first, "continue_metadata"), "continuation_type") not in _FRESH
@@ -269,9 +270,9 @@ def digest_at(file: str | OneOpen) -> Digest | None:
 
 
 def digest_in(record: Record) -> Digest | None:
-    """The digest in a record; None for another kind of record, or a newer version.
+    """Return the digest in a record, or None for another kind of record or a newer version.
 
-    What is malformed in it is passed over, and every entry is on one line.
+    Malformed parts are skipped, and every entry is on one line.
     """
     version = record.get("version")
     if kind(record) != DIGEST or version not in (VERSION, FORMER):
@@ -323,7 +324,7 @@ def _marks_of_rows(rows: object) -> Iterator[tuple[str, str]]:
 
 
 def _talk_of_former_form(rows: Record) -> list[TalkMessage]:
-    """The talk of a digest of an older form: its prompts, of which the first came first and the others backwards."""
+    """Return the talk of a digest in the former format: its prompts, the first one first and the others in reverse."""
     goals = list(_entries_of_rows(rows.get("goal")))
     asked = []
     for row in (*goals[:1], *goals[:0:-1]):

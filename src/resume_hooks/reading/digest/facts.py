@@ -1,8 +1,8 @@
 """The facts of a digest, each with its place: words, commands, calls.
 
-Of a prompt that was typed while the model was busy a queue says what became of it: sent as a prompt
-of its own (then it has a record), handed to the model between two calls (clients up to 2.1.112
-leave no other record of it), or taken back to be edited.
+A queue record tells what became of a prompt that was typed while the model was busy: it was sent as
+a prompt of its own (with a record), passed to the model between two calls (clients up to 2.1.112
+write no other record of it), or withdrawn for editing.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from resume_hooks.transcripts.placeholders import is_placeholder
 from resume_hooks.transcripts.records import FILE_KEYS, Record, objects, string
 
 _PATHS = (*FILE_KEYS, "path", "destination", "relative_path", "target_file", "filename")
-TELLING = 2_000  # characters at each end of an output that are looked at
+TELLING = 2_000  # characters at each end of an output that are inspected
 MIDDLE_LEFT_OUT = "[... the middle of the output is left out ...]"
-"""The row that stands in an output of a run for what was too long."""
+"""The row that replaces the middle of a long output."""
 _EXIT = late(r"\s*(?:Error: )?Exit code (\d{1,9})\b")
 _BACKGROUND = late(
     r"Command (?:running in background|did not complete within|was manually backgrounded)"
@@ -35,7 +35,7 @@ _NOTIFIED = late(
     re.DOTALL,
 )
 
-SERVER_TOOL = "mcp__"  # how the name of a server's tool begins
+SERVER_TOOL = "mcp__"  # the prefix of a server tool's name
 _ANSWERED = (
     "User has answered your questions",
     "The user answered",
@@ -51,7 +51,7 @@ EMPTY_ANSWERS = frozenset({"[]", "{}", "null"})
 """The JSON that a program prints for an empty result."""
 
 _CLARIFY = "The user wants to clarify these questions."
-"""The client's own words where the user would rather talk about questions than answer them."""
+"""The client's text if the user wants to discuss questions instead of answering them."""
 
 _CLARIFIED = late(r'^[ \t]*- "([^\n]{1,2000})"\n[ \t]*Answer: ([^\n]{1,2000})', re.MULTILINE)
 
@@ -60,17 +60,17 @@ _NOT_RUN = late(
     r"\w{1,40} operation blocked by hook|This command requires approval|"
     r"Permission for this action (?:was|has been) denied"
 )
-"""How the answer begins where a rule or a hook forbade the call.
+"""The beginning of the result if a rule or a hook forbade the call.
 
-Of recent clients its record says so too.
+Recent clients also mark the record.
 """
 
-_MISFIT = "<tool_use_error>"  # how the answer begins to a call that no client could carry out
+_MISFIT = "<tool_use_error>"  # the beginning of the result of a call that no client could execute
 _NUMBER = late(r"#(\w{1,20})")
 _DONE = frozenset({"completed", "deleted", "cancelled"})
 
-RECENT = 4  # prompts among which one that stood in the queue is looked for again
-WAITING = 50  # prompts in a queue among which one is looked for by its text
+RECENT = 4  # the latest prompts that are compared with a queued one
+WAITING = 50  # queued prompts that are compared by their text
 
 _INSERTED = (
     "<channel ",
@@ -88,20 +88,20 @@ _INSERTED = (
     "This session is being continued",
     "Another Claude session sent",
     "Unknown command: /",  # 2.1.112
-    "/resume-hooks:",  # asks us, not the model
+    "/resume-hooks:",  # for us, not for the model
 )
-"""The beginnings of texts that stand where prompts do, but were not typed for the model."""
+"""The beginnings of texts in the place of prompts that were not typed for the model."""
 
 _TRIGGER = late(r">[a-z]+(?:-[a-z]+)*(?!\S)")
-"""The other form of our triggers: under `-p` clients keep blocked prompts like all others."""
+"""The other form of our triggers. With `-p`, clients keep blocked prompts like all others."""
 
 _FOR_CLIENT = late(
     r"/(?:clear|compact|model|resume|continue|exit|quit|login|logout|help|cost|usage|status|config|doctor|memory|mcp|hooks|"
     r"permissions|context|export|rewind|branch|rename|plugin|agents|theme|ide|add-dir)(?!\S)"
 )
-"""Commands that the client carries out itself.
+"""Commands that the client executes itself.
 
-Some versions keep them like those that ask the model.
+Some versions record them like commands for the model.
 """
 
 _COMMAND_NAME = late(r"\A\s*<command-name>(/[^<\s]{1,80})</command-name>")
@@ -111,7 +111,7 @@ _BASH_OUTPUT = late(r"<bash-(?:stdout|stderr)>(.*?)</bash-(?:stdout|stderr)>", r
 
 
 def words_of_command(text: str) -> str:
-    """A command of the client's with words about the work, as ``/compact <text>``; ``""`` for any other text."""
+    """Return the words about the work in a client command such as ``/compact <text>``, or ``""`` for any other text."""
     name, given = _COMMAND_NAME.match(text), _COMMAND_ARGS.search(text)
     words = given[1].strip() if given else ""
     if (
@@ -126,7 +126,7 @@ def words_of_command(text: str) -> str:
 
 
 def shell_command_of_user(text: str) -> str:
-    """A shell command that the user ran behind ``!``, in their own form; ``""`` for any other text."""
+    """Return the shell command that the user ran with ``!``, or ``""`` for any other text."""
     match = _BASH_INPUT.match(text)
     if match and match[1].strip():
         return f"! {match[1].strip()}"
@@ -134,7 +134,7 @@ def shell_command_of_user(text: str) -> str:
 
 
 def shell_output_of_user(text: str) -> str:
-    """The output of such a command; ``""`` for any other text."""
+    """Return the output of such a command, or ``""`` for any other text."""
     if not text.lstrip().startswith(("<bash-stdout>", "<bash-stderr>")):
         return ""
     return "\n".join(part.strip() for part in _BASH_OUTPUT.findall(text) if part.strip())
@@ -143,32 +143,34 @@ def shell_output_of_user(text: str) -> str:
 _SETS_CLIENT = late(
     r"/(?:model|rename|resume|continue|add-dir|ide|config|theme|effort|mcp|plugin|agents|hooks|memory)\Z"
 )
-"""Commands whose words set the client up and say nothing of the work."""
+"""Commands that configure the client, so their words are not about the work."""
 
 _HANDED = frozenset({"", "attached", "delivered_as_tool_result"})
-"""Why a prompt left the queue that the model then saw. Older clients give no reason; others are that it was
-cancelled, or blocked by a hook."""
+"""The reasons for which a prompt left the queue and reached the model.
 
-_FOR_US = ("/", ">")  # how what was queued begins that may be meant for the client, or for us
+Older clients give no reason. Other reasons are a cancellation or a hook's block.
+"""
+
+_FOR_US = ("/", ">")  # the beginnings of queued texts that may be for the client or for us
 
 
 class RecordPlace(NamedTuple):
-    """A record: the session's id, the 0-based line, and which in ``order`` it was of all that were read."""
+    """A record's session id, its 0-based line, and its ``order`` among all records that were read."""
 
     session_id: str
     number: int
     order: int
 
     def __str__(self) -> str:
-        """As a reference."""
+        """Format the place as a reference."""
         return f"{self.session_id}:{self.number}"
 
 
 class Quote(NamedTuple):
-    """A text, where it was said, and the uuid of that record, ``""`` if it has none.
+    """A text, its place, and the uuid of its record, or ``""``.
 
-    ``correcting``: by a user who stopped or refused what was going on. ``shown`` is a prompt with
-    what was pasted into it; ``""`` where nothing was.
+    ``correcting`` means that the user stopped or refused the current work. ``shown`` is a prompt
+    with its pasted texts, or ``""`` without any.
     """
 
     text: str
@@ -179,16 +181,16 @@ class Quote(NamedTuple):
 
     @property
     def full(self) -> str:
-        """The text, with what was pasted into it."""
+        """Return the text with its pasted texts."""
         return self.shown or self.text
 
 
 class ShellRun(NamedTuple):
     """A shell command that ran.
 
-    ``folder`` is where it was run, ``""`` unknown; ``status`` its exit status, None if nobody told
-    it. ``failed`` is told apart from that: old clients say of a failed command no status.
-    ``answered`` is where its ``output`` stands.
+    ``folder`` is where it ran, or ``""`` if that is unknown. ``status`` is its exit status, or None
+    if that is unknown. ``failed`` is separate, because old clients report no status for a failed
+    command. ``answered`` is the place of its ``output``.
     """
 
     command: str
@@ -202,7 +204,7 @@ class ShellRun(NamedTuple):
 
 
 class PendingCall(NamedTuple):
-    """A tool call that waits for its answer, and the folder that it was made in."""
+    """A tool call without a result so far, and the folder of the call."""
 
     tool: str
     given: Mapping[str, Any]
@@ -210,19 +212,19 @@ class PendingCall(NamedTuple):
     folder: str = ""
 
     def first_text(self, *keys: str) -> str:
-        """The first non-empty text among some inputs; ``""`` for none."""
+        """Return the first non-empty text among some inputs, or ``""``."""
         return next(
             (value for key in keys if isinstance(value := self.given.get(key), str) and value), ""
         )
 
     def paths(self) -> list[str]:
-        """The files that it names."""
+        """Return the files that the call names."""
         given = self.given
         return [path for key in _PATHS if (path := given.get(key)) and isinstance(path, str)]
 
 
 class Refusal(NamedTuple):
-    """A call that was never carried out: the answer's words, of the user or, where not ``by_user``, of a rule."""
+    """A call that was not executed, with the words of the user or (if not ``by_user``) of a rule."""
 
     call: PendingCall
     said: Quote
@@ -230,9 +232,10 @@ class Refusal(NamedTuple):
 
 
 class FileChange(NamedTuple):
-    """A file that a tool wrote: its path, the folder that it was called in, and where.
+    """A file that a tool wrote: its path, the folder of the call, and the place.
 
-    ``is_new``: no file was there before. ``is_reported``: the report of a sub-agent alone says so.
+    ``is_new`` means that the file did not exist before, ``is_reported`` that only a sub-agent's
+    report mentions it.
     """
 
     path: str
@@ -243,7 +246,7 @@ class FileChange(NamedTuple):
 
 
 class TaskEnding(NamedTuple):
-    """What became of a command in the background: its ``task``, its exit status where one was told."""
+    """The end of a background command: its ``task``, and its exit status if it is known."""
 
     task: str
     status: int | None
@@ -253,13 +256,13 @@ class TaskEnding(NamedTuple):
 def refusal_in_answer(
     call: PendingCall, record: Record, block: Record, text: str, place: RecordPlace
 ) -> Refusal | None:
-    """The refusal that an answer is, by the user or by a rule of the client's.
+    """Return the refusal in a result, by the user or by a rule of the client.
 
-    None for any other answer.
+    Return None for any other result.
 
-    What a file or a server says can begin like one: older clients mark a refusal as an error alone,
-    and of a server's errors those words may be its own. What answers to a change of a file is the
-    client's.
+    The contents of a file or a server's error can begin like a refusal: older clients mark a
+    refusal only as an error, and a server may use the same words. A result for a file change always
+    comes from the client.
     """
     uuid, denied = string(record, "uuid"), string(record, "toolDenialKind")
     is_clients = call.tool in records.WRITERS or (
@@ -276,10 +279,10 @@ def refusal_in_answer(
 
 
 def chosen_answers(call: PendingCall, details: Record, text: str) -> list[tuple[str, str]]:
-    """The questions of a call, each with the answer that was chosen; none where nobody was there.
+    """Return the questions of a call with the chosen answers, or nothing if the user did not answer.
 
-    Clients note them in ``details``. Of older ones ``text`` is gone through by the questions' own
-    words: anything may stand in those, quotes as well.
+    Clients record them in ``details``. For older ones, ``text`` is searched for the questions' own
+    words, which may contain anything, including quotes.
     """
     noted = records.mapping(details, "answers")
     pairs = [
@@ -304,7 +307,7 @@ def chosen_answers(call: PendingCall, details: Record, text: str) -> list[tuple[
 
 
 def clarified_answers(text: str) -> list[tuple[str, str]]:
-    """The questions, each with its answer, that somebody answered who then would rather talk about the rest."""
+    """Return the questions with answers from a user who then wanted to discuss the rest."""
     if _CLARIFY in text:
         return _CLARIFIED.findall(text)
     return []
@@ -313,7 +316,7 @@ def clarified_answers(text: str) -> list[tuple[str, str]]:
 def run_of(
     call: PendingCall, record: Record, block: Record, text: str, place: RecordPlace
 ) -> ShellRun | None:
-    """How a shell command ended; None if it did not run, or a trim left a placeholder of it."""
+    """Return the outcome of a shell command, or None if it did not run or its result was trimmed."""
     command = call.first_text("command")
     if not command or is_placeholder(command) or text.startswith(_MISFIT):
         return None
@@ -340,7 +343,7 @@ def run_of(
 
 
 def _whole_rows_of_ends(output: str) -> str:
-    """The two ends of a long output, without the rows that the cut would leave in part."""
+    """Return the two ends of a long output, without partial rows."""
     head, tail = output[:TELLING], output[-TELLING:]
     last_end, first_end = head.rfind("\n"), tail.find("\n")
     if last_end > 0:
@@ -351,14 +354,14 @@ def _whole_rows_of_ends(output: str) -> str:
 
 
 def task_of(record: Record, text: str) -> str:
-    """The id under which a command in the background goes on; ``""`` if it is not told."""
+    """Return the task id of a background command, or ``""`` if it is unknown."""
     more = records.tool_details(record)
     match = _TASK.search(text[:TELLING])
     return string(more, "backgroundTaskId") or (match[1] if match else "")
 
 
 def task_ending(text: str) -> TaskEnding | None:
-    """The end of a command in the background in a notification of the client's."""
+    """Return the end of a background command from the client's notification."""
     if text.startswith(_NOTIFICATION):
         match = _NOTIFIED.search(text[: 2 * TELLING])
     else:
@@ -378,7 +381,7 @@ _REPORT = late(r"<result>(.*?)</result>", re.DOTALL)
 
 
 def skill_loaded(text: str) -> str:
-    """The name of the skill whose text the client loaded; ``""`` for any other text."""
+    """Return the name of the skill whose text the client loaded, or ``""`` for any other text."""
     match = _SKILL.match(text)
     if match:
         return match[1].strip()
@@ -386,7 +389,7 @@ def skill_loaded(text: str) -> str:
 
 
 def report_in(text: str) -> str:
-    """The report of a sub-agent in the background, from the client's notification; ``""`` without one."""
+    """Return a background sub-agent's report from the client's notification, or ``""``."""
     match = _REPORT.search(text)
     if match:
         return match[1].strip()
@@ -394,27 +397,27 @@ def report_in(text: str) -> str:
 
 
 class Todo(NamedTuple):
-    """Something to be done, its status in the client's word, and where it was written down."""
+    """A task, its status in the client's words, and its place."""
 
     text: str
     status: str
     place: RecordPlace
     updated_at: int
-    """The order of the record that set its status last."""
+    """The order of the record that last set its status."""
 
 
 class OpenList:
-    """Todos and tasks of a lineage. Tasks are numbered within their session."""
+    """The todos and tasks of a lineage. Tasks are numbered within their session."""
 
     def __init__(self) -> None:
         self.used = False
-        """Whether anything was ever written down."""
+        """Whether any list was ever written."""
         self._todos: list[Todo] = []
         self._tasks: dict[tuple[str, str], Todo] = {}
         self._latest: dict[str, tuple[str, str]] = {}
 
     def write_todos(self, call: PendingCall) -> None:
-        """Replace the todo list by the one of a call."""
+        """Replace the todo list by the list in a call."""
         self.used = True
         self._todos = [
             Todo(string(row, "content"), string(row, "status"), call.place, call.place.order)
@@ -423,7 +426,7 @@ class OpenList:
         ]
 
     def create_task(self, call: PendingCall, answer: str) -> None:
-        """Add a task; the answer has its number."""
+        """Add a task. Its number is in the result."""
         self.used = True
         number = _NUMBER.search(answer)
         key = call.place.session_id, number[1] if number else str(len(self._tasks) + 1)
@@ -432,7 +435,7 @@ class OpenList:
         self._latest[key[1]] = key
 
     def update_task(self, call: PendingCall) -> None:
-        """Change the status or the subject of a task: the own one of that number, else the latest of the ancestors."""
+        """Change the status or the subject of the session's task with this number, or else of the latest ancestor's."""
         number = call.given.get("taskId")
         own = call.place.session_id, str(number) if isinstance(number, (str, int)) else ""
         key = own if own in self._tasks else self._latest.get(own[1])
@@ -446,7 +449,7 @@ class OpenList:
         self._tasks[key] = task
 
     def open_todos(self) -> list[Todo]:
-        """The todos that are not done, in the order in which they were written down."""
+        """Return the unfinished todos in the order in which they were written."""
         rows = (*self._tasks.values(), *self._todos)
         todos = []
         for row in rows:
@@ -456,12 +459,12 @@ class OpenList:
 
     @property
     def updated_at(self) -> int:
-        """The order of the record that changed any status last; 0 for no list."""
+        """Return the order of the record that last changed any status, or 0 without a list."""
         rows = (*self._tasks.values(), *self._todos)
         return max((row.updated_at for row in rows), default=0)
 
     def is_done_since(self, order: int) -> bool:
-        """Whether a list was written down after a record, and everything on it is done."""
+        """Check whether a list was written after a record, and all of it is done."""
         rows = []
         for row in (*self._tasks.values(), *self._todos):
             if row.place.order > order:
@@ -478,7 +481,7 @@ class Prompts:
         self._is_command_running = False
 
     def take_prompt(self, said: Quote) -> bool:
-        """Take in a prompt; False for another text, and for one known from the queue."""
+        """Process a prompt. Return False for another text, and for one known from the queue."""
         text, shown = typed_text(said.text), with_pastes(said.text)
         if text.startswith(_INSERTED) or _FOR_CLIENT.match(text) or _TRIGGER.match(text):
             return False
@@ -490,11 +493,11 @@ class Prompts:
         return True
 
     def take_words(self, said: Quote) -> None:
-        """Take in words of the user's outside of prompts: of a command, or the output of their shell."""
+        """Process the user's words outside of prompts: of a command, or the output of their shell."""
         self.said.append(said)
 
     def extend_last(self, more: str, place: RecordPlace) -> None:
-        """Add the output of the user's own command to it, if nothing was said since."""
+        """Add the output of the user's own command to it, if there was no message since."""
         last = self.said[-1] if self.said else None
         if (
             last is not None
@@ -504,7 +507,7 @@ class Prompts:
             self.said[-1] = last._replace(shown=f"{last.full}\n[it printed:]\n{more}")
 
     def take_queue_record(self, record: Record, place: RecordPlace) -> Quote | None:
-        """Take in a record of the queue; returns the prompt that it handed to the model, if any."""
+        """Process a queue record. Return the prompt that it passed to the model, if any."""
         operation, content = string(record, "operation"), string(record, "content")
         self._is_command_running = False
         if operation == "enqueue":
@@ -515,7 +518,7 @@ class Prompts:
             first = islice(self._queue, WAITING) if content else ()
             found = next((said for said in first if said.text == content), self._queue[0])
             self._queue.remove(found)
-            # Newer clients give no text of a command.
+            # Newer clients do not record a command's text.
             self._is_command_running = not found.text or found.text.startswith(_FOR_US)
             handed = operation == "remove" and string(record, "reason") in _HANDED
             if handed and self.take_prompt(found):
@@ -526,9 +529,9 @@ class Prompts:
     def end_file(self, counts: Callable[[Quote], bool]) -> bool:
         """Keep the prompts that ``counts`` accepts.
 
-        Whether a queued prompt is the latest one then: none is that stands behind a command which
-        left the queue last. The client sends it when the command has ended, or the session that the
-        command opens has it in its box.
+        Return whether a queued prompt is now the latest. A prompt behind the command that last left
+        the queue does not count: the client sends it after the command, or the session that the
+        command opens has it in its input box.
         """
         self.said = [said for said in self.said if counts(said)]
         if self._is_command_running:

@@ -1,10 +1,10 @@
-"""The state of each changed file at the end of a session: committed, staged, not committed, moved, taken back.
+"""The state of each changed file at the end of a session: committed, staged, not committed, moved, reverted.
 
-It is read from the session's own git commands and from what they printed, oldest first.
+It comes from the session's own git commands and their output, oldest first.
 
-Invariant: a file is told to be committed only where a commit took it in: it was added before, the
-commit took everything, or a later ``git status`` no longer lists it. What people and sub-agents
-did in another window is not seen.
+Invariant: a file counts as committed only if a commit certainly includes it: it was added before,
+the commit included everything, or a later ``git status`` no longer lists it. Changes by users and
+sub-agents outside the session are not seen.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ STASHED = "in a git stash"
 TAKEN_BACK = "taken back: no change is left"
 UNCHANGED = "unchanged in the last git status"
 OPEN_STATES = frozenset({NOT_COMMITTED, STAGED})
-"""The states of a file whose changes the next commit may take in."""
+"""The states of a file whose changes the next commit may include."""
 
 _COMMITTED = late(r"(?:\A|\n)\[(?!detached)([^\]\s]+)(?: \([^)\n]*\))? ([0-9a-f]{7,40})\] ")
 _WORKTREE = late(r".*?/(?:\.?worktrees|\.claude/worktrees)/[^/]+")
@@ -47,35 +47,35 @@ _UPDATES = frozenset({"-u", "--update"})
 _CHANGES_STATUS = frozenset(
     {"checkout", "switch", "stash", "merge", "pull", "rebase", "clean", "reset"}
 )
-"""Verbs of git after which a status may list other files."""
+"""Git verbs after which a status may list other files."""
 
-LISTED_COMMITS = 2  # commits after a status that leave its other files alone
+LISTED_COMMITS = 2  # commits after a status that do not change the state of its other files
 _ALL = _UPDATES | {"-A", "--all"}
 _EXPANDED = late(r"[$*?`\[]")
-"""What the shell puts in the place of a word that a command does not name."""
+"""Signs of shell expansions, whose result the command does not show."""
 
-_NOTHING_ADDED = "fatal: pathspec"  # how git refuses to add a file: it adds no other one either
+_NOTHING_ADDED = "fatal: pathspec"  # git's refusal to add a file: it adds no other file either
 _TAKES_ALL = late(r"--all\Z|-(?!-)[a-zA-Z]*a[a-zA-Z]*\Z")
 _VALUED = frozenset({"-m", "--message", "-F", "--file", "-C", "-c", "--author", "--date", "-t"})
 _QUIET = frozenset({"add", "rm", "mv", "commit", "status"})
-"""Verbs of git that print nothing that passes for a row of a status."""
+"""Git verbs whose output never looks like a row of a status."""
 
 
 class CommitSeen(NamedTuple):
-    """A commit that the session made: its short ``name``, ``""`` if git did not print it, and its branch."""
+    """A commit of the session: its short ``name``, or ``""`` if git did not print it, and its branch."""
 
     name: str
     branch: str
 
 
 class FileState(NamedTuple):
-    """The state of a file in one of the words above; ``commit`` is the one that took it in."""
+    """The state of a file, one of the words above. ``commit`` is the commit that includes it."""
 
     words: str
     commit: CommitSeen | None = None
 
     def note(self, branch: str) -> str:
-        """The state for a reader who is on ``branch``."""
+        """Return the state as a note for a reader on ``branch``."""
         if self.commit is None:
             return self.words
         named = f"committed in {self.commit.name}" if self.commit.name else "committed"
@@ -85,9 +85,9 @@ class FileState(NamedTuple):
 
 
 class Edit(NamedTuple):
-    """A change of a file: its path as an entry shows it, and its order among all records.
+    """A change of a file: its path in the form of an entry, and its order among all records.
 
-    ``is_new``: no file of that name was there before.
+    ``is_new`` means that there was no file of this name before.
     """
 
     path: str
@@ -96,7 +96,7 @@ class Edit(NamedTuple):
 
 
 class GitCall(NamedTuple):
-    """One git command in a run: its words from the verb on, and the folder that it worked in."""
+    """A git command in a run: its words from the verb on, and its folder."""
 
     words: tuple[str, ...]
     folder: str
@@ -108,9 +108,9 @@ class GitCall(NamedTuple):
 
 
 class _Status(NamedTuple):
-    """What a ``git status`` listed; ``is_whole``: what it does not list has no changes.
+    """The files in a ``git status``. ``is_whole`` means that unlisted files have no changes.
 
-    The ``untracked`` files are among the ``changed`` ones.
+    The ``untracked`` files are a subset of the ``changed`` ones.
     """
 
     staged: frozenset[str]
@@ -120,9 +120,9 @@ class _Status(NamedTuple):
 
 
 class FileStates:
-    """The states of files, and the paths that files were moved to.
+    """The states of files, and the new paths of moved files.
 
-    ``listed`` are the files that only git's listings prove to be the session's work.
+    ``listed`` are the files for which only git's listings prove that the session changed them.
     """
 
     def __init__(
@@ -137,9 +137,9 @@ class FileStates:
         """The paths that git named as deleted, and that were not written since."""
         self.only_listed = frozenset(listed)
         self.listed: frozenset[str] = frozenset()
-        """The paths in the last whole ``git status``, with what was not this session's work."""
+        """The paths in the last whole ``git status``, including files that this session did not change."""
         self.listed_at: RecordPlace | None = None
-        """None once a command may have made that status out of date."""
+        """None after a command that may have made that status outdated."""
         self.uses_git = False
         self._home = home
         self._standing = standing
@@ -148,21 +148,21 @@ class FileStates:
         self._untouched = set(listed)
         self._staged: set[str] = set()
         self.untracked: set[str] = set()
-        """The files that no commit holds: a tool created them, or a status lists them so."""
+        """The files without any commit: a tool created them, or a status lists them as new."""
         self._made: dict[str, list[CommitSeen]] = {}
-        """The commits that stand, by checkout, the latest last."""
+        """The existing commits, by checkout, the latest last."""
         self._commit_of: dict[str, int] = {}
         self._commits = 0
         self._listed_after = 0
-        """The number of commits up to which the last status counts."""
+        """The number of commits up to which the last status is valid."""
         self._adds_unknown = False
-        """Whether files were added since the last commit that a command did not name."""
+        """Whether files that a command did not name were added since the last commit."""
         self._unknown_at: dict[str, int] = {}
-        """The number of the last commit of such files, by checkout."""
+        """The number of the last commit with such files, by checkout."""
 
     def take_edit(self, path: str, *, is_new: bool = False) -> None:
-        """Take in a change of a file."""
-        self.states.pop(path, None)  # so that the latest comes last
+        """Process a change of a file."""
+        self.states.pop(path, None)  # the latest change must be last
         self.states[path] = FileState(NOT_COMMITTED)
         self.removed.discard(path)
         if is_new:
@@ -171,7 +171,7 @@ class FileStates:
         self._commit_of[path] = self._commits
 
     def take_call(self, call: GitCall) -> None:
-        """Take in a git command."""
+        """Process a git command."""
         self.uses_git = True
         verb, rest = call.words[0], call.words[1:]
         if verb in _CHANGES_STATUS or (verb == "commit" and self._commits > self._listed_after):
@@ -192,7 +192,7 @@ class FileStates:
             self._take_removals(call)
 
     def _take_removals(self, call: GitCall) -> None:
-        """Take in the files that a commit or a status names as deleted."""
+        """Process the files that a commit or a status lists as deleted."""
         root = self.checkout_of(call.folder)
         if not root:
             return
@@ -202,9 +202,9 @@ class FileStates:
             self.removed.add(self.shown_path(path.strip().strip('"'), call.folder))
 
     def open_files(self) -> list[str]:
-        """The files of a known checkout whose changes are not committed, the latest last.
+        """Return the files of a known checkout with uncommitted changes, the latest last.
 
-        Without those that git named as deleted, and without folders that hold others.
+        Files that git named as deleted, and folders with other files, are left out.
         """
         found: list[str] = []
         folders = {posixpath.dirname(path) for path in self.states}
@@ -216,12 +216,12 @@ class FileStates:
         return found
 
     def was_taken_back(self, path: str) -> bool:
-        """Whether a command set the last change of a file back."""
+        """Check whether a command reverted the last change of a file."""
         state = self.states.get(path)
         return state is not None and state.words == TAKEN_BACK
 
     def note_on(self, path: str, branch: str) -> str:
-        """The state of a file for a reader on ``branch``; ``""`` if it is not known."""
+        """Return the state of a file for a reader on ``branch``, or ``""`` if it is unknown."""
         state = self.states.get(path)
         if state is None or not self.uses_git or not self.checkout_of(path):
             return ""
@@ -234,14 +234,14 @@ class FileStates:
         return state.note(branch)
 
     def shown_path(self, path: str, folder: str) -> str:
-        """A path that git named in a folder, as an entry shows it."""
+        """Return a path from git's output in ``folder`` in the form of an entry."""
         whole = posixpath.normpath(posixpath.join(self._home, folder, path))
         if self._home and whole.startswith(f"{self._home}/"):
             return whole[len(self._home) + 1 :]
         return whole
 
     def checkout_of(self, path: str) -> str:
-        """The checkout that a path or a folder lies in; ``""`` if unknown."""
+        """Return the checkout that contains a path or folder, or ``""`` if it is unknown."""
         known = self._checkouts.get(path)
         if known is None:
             known = self._checkouts[path] = self._find_checkout(path)
@@ -257,14 +257,14 @@ class FileStates:
         return ""
 
     def _paths_in(self, folder: str) -> list[str]:
-        """The known files in the checkout of a folder."""
+        """Return the known files in the checkout of a folder."""
         checkout = self.checkout_of(folder)
         if not checkout:
             return []
         return [path for path in self.states if self.checkout_of(path) == checkout]
 
     def _files_named(self, words: Iterable[str], folder: str) -> list[str]:
-        """The known files that words of a git command name, by themselves or by their folder."""
+        """Return the known files that a git command names, directly or by their folder."""
         found: list[str] = []
         for word in words:
             named = self.shown_path(word, folder)
@@ -298,7 +298,7 @@ class FileStates:
     def _take_commit(self, call: GitCall, rest: Sequence[str]) -> None:
         printed = _COMMITTED.findall(call.run.output)
         if not printed and not {"-q", "--quiet"}.intersection(rest) and call.is_alone:
-            return  # it said something else: a dry run, or nothing to commit
+            return  # other output: a dry run, or nothing to commit
         logged = _LOGGED.search(call.run.output) if "git log" in call.run.command else None
         if printed:
             branch, name = printed[-1]
@@ -331,14 +331,14 @@ class FileStates:
             self._adds_unknown = False
 
     def _restate_commits(self, commits: Collection[CommitSeen], state: FileState) -> list[str]:
-        """Give the files that some commits took in another state; returns their paths."""
+        """Change the state of the files in some commits. Return their paths."""
         paths = [path for path, known in self.states.items() if known.commit in commits]
         for path in paths:
             self.states[path] = state
         return paths
 
     def _files_created(self, call: GitCall, checkout: str) -> set[str]:
-        """The files that git names as created by a commit; none if it is not known where the checkout begins."""
+        """Return the files that git lists as created by a commit, or none if the checkout's root is unknown."""
         if not checkout:
             return set()
         return {self.shown_path(path, checkout) for path in _CREATED.findall(call.run.output)}
@@ -365,7 +365,7 @@ class FileStates:
             self._listed_after = self._commits + LISTED_COMMITS
 
     def _take_staged_names(self, call: GitCall, rest: Sequence[str]) -> None:
-        """Take in the names and moves of staged files that a ``git diff`` listed."""
+        """Process the names and moves of staged files from a ``git diff``."""
         if "--name-status" not in rest or not {"--cached", "--staged"}.intersection(rest):
             return
         root = self.checkout_of(call.folder)
@@ -378,26 +378,26 @@ class FileStates:
                 self.states[shown] = FileState(STAGED)
 
     def _begin_untouched(self, listed: Iterable[str]) -> None:
-        """Take files that only listings prove as changed from their first listing on."""
+        """Mark files known only from listings as changed from their first listing on."""
         for path in sorted(self._untouched.intersection(listed)):
             self._untouched.discard(path)
             self.take_edit(path)
 
     def _state_of_unlisted(self, path: str) -> FileState:
-        """The state of a changed file that ``git status`` does not list: committed since, or without a change."""
+        """Return the state of a changed file that ``git status`` does not list: committed since, or without changes."""
         checkout = self.checkout_of(path)
         since = self._commit_of.get(path, 0)
         made = self._made.get(checkout)
         if not made or self._commits <= since:
             return FileState(UNCHANGED)
         if path not in self._staged and self._unknown_at.get(checkout, 0) <= since:
-            return FileState(UNCHANGED)  # the commits since then are known, and none took it
+            return FileState(UNCHANGED)  # the commits since then are known, and none includes it
         if self._commits == since + 1:
             return FileState("committed", made[-1])
         return FileState("committed", CommitSeen("", made[-1].branch))
 
     def _parse_status(self, call: GitCall, rest: Sequence[str]) -> _Status | None:
-        """What a status printed; None where that can't be told from what else was printed."""
+        """Parse the output of a status. Return None if it cannot be separated from other output."""
         output = call.run.output
         is_whole = (
             call.is_alone
@@ -438,13 +438,13 @@ class FileStates:
             self._take_listed_move(self.shown_path(before, folder), self.shown_path(after, folder))
 
     def _take_listed_move(self, before: str, after: str) -> None:
-        """Take in a move of a file that git listed."""
+        """Process a move of a file that git listed."""
         self.moved_to[before] = after
         if before in self.states:
             self._move_state(before, after, by_git=True)
 
     def take_move(self, words: Sequence[str], folder: str, *, by_git: bool) -> None:
-        """Take in an ``mv`` of one path to another; ``by_git``: the next commit takes it."""
+        """Process an ``mv`` of one path to another. With ``by_git`` the next commit includes it."""
         operands = operands_of(words)
         if len(operands) != 2:
             return
@@ -461,13 +461,13 @@ class FileStates:
             self._move_state(path, f"{after}{path[len(before) :]}", by_git=by_git)
 
     def _move_state(self, before: str, after: str, *, by_git: bool) -> None:
-        """Take the state of a file to its new path; one that a variable holds is not known."""
+        """Move the state of a file to its new path. A path in a variable is unknown."""
         state = self.states[before]
         if before in self.only_listed or state.words == STASHED:
             return
         self._staged.discard(before)
         self.removed.add(before)
-        if "$" in after:  # a later listing of git's may name it
+        if "$" in after:  # a later listing by git may name it
             return
         del self.states[before]
         self.moved_to[before] = after
@@ -494,7 +494,7 @@ class FileStates:
                 self.states[path] = FileState(after)
 
     def _take_back(self, call: GitCall, verb: str, rest: Sequence[str]) -> None:
-        """Take in a command that sets files back to a commit."""
+        """Process a command that reverts files to a commit."""
         is_hard = verb == "reset" and "--hard" in rest
         is_index_only = verb == "reset" or ("--staged" in rest and "--worktree" not in rest)
         if verb == "reset":
@@ -516,7 +516,10 @@ class FileStates:
                 self.states[path] = FileState(TAKEN_BACK)
 
     def _take_back_commits(self, call: GitCall, rest: Sequence[str]) -> None:
-        """Take in a reset that leaves the last commits behind; their changes stay, unless it is a hard one."""
+        """Process a reset that removes the last commits.
+
+        Their changes stay, unless it is a hard reset.
+        """
         operands = operands_of(rest)
         made = self._made.get(self.checkout_of(call.folder), [])
         count = commits_back(operands[0]) if len(operands) == 1 else 0
@@ -530,7 +533,7 @@ class FileStates:
             self._restate_commits(gone, FileState(NOT_COMMITTED))
 
     def _unstage(self, call: GitCall, rest: Sequence[str]) -> None:
-        """Take in a command that takes files out of the next commit: all if it names none."""
+        """Process a command that unstages files, or all files if it names none."""
         paths = self._files_named(operands_of(rest), call.folder)
         for path in paths or self._paths_in(call.folder):
             self._staged.discard(path)
@@ -545,10 +548,10 @@ def file_states(
     home: str,
     standing: StandingCommits,
 ) -> FileStates:
-    """The states of edited files, and of those that only git ``listed`` as changed.
+    """Return the states of edited files, and of files that only git ``listed`` as changed.
 
-    ``runs`` are the session's commands, each with its parts, oldest first. ``standing`` tells which
-    commits lie on another branch now, or have a new hash.
+    ``runs`` are the session's commands with their parts, oldest first. ``standing`` has the commits
+    that are now on another branch or have a new hash.
     """
     states = FileStates(home, listed, standing)
     waiting = sorted(edits, key=lambda edit: edit.order)
@@ -578,7 +581,7 @@ def file_states(
 
 
 def _is_alone(parts: Sequence[SimpleCommand]) -> bool:
-    """Whether a run does nothing but go to a folder and change or ask for git's state."""
+    """Check whether a run only changes the folder and changes or queries git's state."""
     for words, _ in parts:
         is_git = words[:1] == ("git",) and next(git_words(words), "") in _QUIET
         if words and words[0] != "cd" and not is_git:
@@ -591,7 +594,7 @@ def _may_matter(command: str) -> bool:
 
 
 def _steps(run: ShellRun, parts: Sequence[SimpleCommand]) -> Iterator[tuple[tuple[str, ...], str]]:
-    """The git commands and the moves in a run, each with the folder that it worked in."""
+    """Yield the git commands and moves in a run, each with its folder."""
     folder = run.folder
     for words, _ in parts:
         if words[:1] == ("cd",):
@@ -603,7 +606,7 @@ def _steps(run: ShellRun, parts: Sequence[SimpleCommand]) -> Iterator[tuple[tupl
 
 
 def _folder_of_git(words: Sequence[str], folder: str) -> str:
-    """The folder that a git command works in: the one after ``-C``, else the given one."""
+    """Return the folder of a git command: the value of ``-C``, or else ``folder``."""
     for option, value in pairwise(words[1:]):
         if not option.startswith("-"):
             break
@@ -613,7 +616,7 @@ def _folder_of_git(words: Sequence[str], folder: str) -> str:
 
 
 def _options(rest: Sequence[str]) -> Iterator[str]:
-    """The options of a commit, without their values."""
+    """Yield the options of a commit, without their values."""
     is_value = False
     for word in rest:
         if word == "--":
@@ -624,7 +627,7 @@ def _options(rest: Sequence[str]) -> Iterator[str]:
 
 
 def _operands_of_commit(rest: Sequence[str]) -> list[str]:
-    """The files that a commit names."""
+    """Return the files that a commit names."""
     operands: list[str] = []
     is_value = False
     for word in rest:
@@ -635,7 +638,7 @@ def _operands_of_commit(rest: Sequence[str]) -> list[str]:
 
 
 def _paths_in_long_status(output: str) -> tuple[list[str], list[str], list[str]]:
-    """The staged rows of a status in words, all others, and among these the untracked files."""
+    """Return the paths in a long status: staged ones, all others, and the untracked ones among these."""
     staged: list[str] = []
     changed: list[str] = []
     untracked: list[str] = []
@@ -659,7 +662,7 @@ def _paths_in_long_status(output: str) -> tuple[list[str], list[str], list[str]]
 
 
 def _rows_at_end(output: str) -> list[tuple[str, str, str]]:
-    """The rows of a short status in the last lines of an output: index, work tree and path."""
+    """Return the short status rows at the end of an output: index, work tree and path."""
     rows: list[tuple[str, str, str]] = []
     for line in reversed(output.rstrip("\n").split("\n")):
         row = _SHORT_ROW.fullmatch(line)
@@ -670,7 +673,7 @@ def _rows_at_end(output: str) -> list[tuple[str, str, str]]:
 
 
 def _is_listed(path: str, listed: frozenset[str]) -> bool:
-    """Whether a status lists a file, or the new folder that it lies in."""
+    """Check whether a status lists a file, or the new folder that contains it."""
     if path in listed:
         return True
     return any(path.startswith(f"{folder.rstrip('/')}/") for folder in listed)

@@ -1,7 +1,7 @@
-"""The state of git in the output of a session's own commands, for a folder where git can't be run any more.
+"""The state of git from the output of a session's own commands, for a folder where git can no longer run.
 
-Invariant: everything is read from commands that ended well and from what they printed; what
-sub-agents and people did in another window is not seen.
+Invariant: only successful commands and their output count. Changes by sub-agents and users outside
+the session are not seen.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _ASKS_BRANCH = late(
 )
 
 
-MOST_CHECKOUTS = 3  # folders of which the branch is told
+MOST_CHECKOUTS = 3  # folders whose branches are listed
 
 
 class CheckoutSeen(NamedTuple):
-    """A folder with a checkout, and the branch that git named there last."""
+    """A folder with a checkout, and its last branch in git's output."""
 
     folder: str
     branch: str
@@ -36,11 +36,10 @@ class CheckoutSeen(NamedTuple):
 
 
 class GitSeen(NamedTuple):
-    """The branch that git named last, or the client; where the session committed and pushed last.
+    """The last branch that git or the client named, and the places of the session's last commit and push.
 
-    The branch is ``""`` for none. ``checkouts`` are the folders of which a branch was named, the
-    latest first. ``switched_at`` is the order of the command that named another branch than the
-    one before, 0 for none.
+    The branch is ``""`` if it is unknown. ``checkouts`` are the folders with a known branch, the
+    latest first. ``switched_at`` is the order of the command that last changed the branch, or 0.
     """
 
     branch: str
@@ -51,13 +50,14 @@ class GitSeen(NamedTuple):
 
 
 ParsedRun = tuple[ShellRun, tuple[shell.SimpleCommand, ...]]
-"""A command that ran, and the simple commands in it."""
+"""A command that ran, and its simple commands."""
 
 
 def git_seen(commands: Sequence[ParsedRun], noted: str, removed_at: Mapping[str, int]) -> GitSeen:
-    """The state of git by the commands of a session, oldest first; ``noted`` is the branch that the client noted.
+    """Return the state of git after a session's commands, oldest first.
 
-    ``removed_at`` has the order of the command that removed a folder.
+    ``noted`` is the branch from the client. ``removed_at`` has the order of the command that
+    removed each folder.
     """
     checkouts: dict[str, CheckoutSeen] = {}
     for run, parts in reversed(commands):
@@ -78,7 +78,7 @@ def git_seen(commands: Sequence[ParsedRun], noted: str, removed_at: Mapping[str,
 
 
 def _order_of_last_switch(commands: Sequence[ParsedRun]) -> int:
-    """The order of the last command that went to another branch; 0 for none."""
+    """Return the order of the last command that changed the branch, or 0."""
     at = 0
     former: dict[str, str] = {}
     for run, parts in commands:
@@ -94,9 +94,9 @@ def _order_of_last_switch(commands: Sequence[ParsedRun]) -> int:
 
 @lru_cache(maxsize=shell.REMEMBERED)
 def branch_named(run: ShellRun) -> str:
-    """The branch that the output of a command names last; ``""`` for none."""
+    """Return the last branch in a command's output, or ``""``."""
     if "git" in run.command or "Switched to" in run.output:
-        rows = _BRANCH.findall(f"\n{run.output}")  # faster than an expression with \A in it
+        rows = _BRANCH.findall(f"\n{run.output}")  # faster than a pattern with \A
         found = [
             row for row in rows if "status" in run.command or not row[1]
         ]  # "## " begins a heading elsewhere
@@ -108,7 +108,7 @@ def branch_named(run: ShellRun) -> str:
 
 
 def folder_of_run(run: ShellRun, parts: tuple[shell.SimpleCommand, ...]) -> str:
-    """The folder in which a command worked; ``""`` if unknown."""
+    """Return the folder in which a command ran, or ``""`` if it is unknown."""
     moved = shell.folder_after_cd(parts)
     if run.folder and moved is not None:
         return posixpath.normpath(posixpath.join(run.folder, moved))
@@ -116,7 +116,7 @@ def folder_of_run(run: ShellRun, parts: tuple[shell.SimpleCommand, ...]) -> str:
 
 
 def removed_folders(commands: Iterable[ParsedRun]) -> Iterator[tuple[str, int]]:
-    """The folders that commands removed, each with the order of the command: worktrees, and by ``rm -r``."""
+    """Yield the folders that commands removed (worktrees, and by ``rm -r``), each with the command's order."""
     for run, parts in commands:
         if run.failed or not ("worktree" in run.command or "rm " in run.command):
             continue
@@ -130,7 +130,7 @@ _RECURSIVE = late(r"-[a-zA-Z]*[rR]|--recursive\Z")
 
 
 def _removed_by(words: tuple[str, ...]) -> list[str]:
-    """The folders that a simple command removes, as written there."""
+    """Return the folders that a simple command removes, as written in it."""
     operands = shell.operands_of(words[1:])
     if words[:1] == ("git",) and operands[-3:-1] == ["worktree", "remove"]:
         return operands[-1:]

@@ -1,7 +1,7 @@
-"""The present state of a session, in a few lines: what somebody who goes on has to know first.
+"""The present state of a session in a few lines: the first things to know for continuing.
 
-Invariant: every line is true of the session's last moment, and of the folder as git sees it now.
-What earlier sessions of a lineage left open is theirs.
+Invariant: every line is true for the session's last moment, and for the folder's current git state.
+Open work of earlier sessions in the lineage is not included.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ PULL_REQUEST = "pull request of this branch"
 ALL_DONE = "all items of the task list after it are done"
 WAITING = "staged for the next commit"
 NEW = "not tracked by git"
-FILES = 8  # files with changes that are not committed that are named
+FILES = 8  # uncommitted files that are named
 NAMES = 270  # characters of these names
-_DETACHED = "HEAD"  # the client's note in place of a branch
-RUNNING = 3  # sub-agents and commands at work that are named
-PLAN = 4_000  # characters of a plan in which its title is looked for
-CUT_OFF = 460  # characters of a call that was not answered, or of a line of files
+_DETACHED = "HEAD"  # the client's note instead of a branch
+RUNNING = 3  # running sub-agents and commands that are named
+PLAN = 4_000  # characters of a plan that are searched for its title
+CUT_OFF = 460  # characters of an unanswered call, or of a line of files
 DOCUMENTS = 2  # documents to read first that are named
 _PROMISE = late(
     r"\b(?:let me|i'll|i will|i'm going to|let's)\s+(?:also |now |first |just |quickly )*"
@@ -45,7 +45,7 @@ _DOCUMENT = late(
     r"plan[-_][\w.-]+|todo)\.md\Z",
     re.IGNORECASE,
 )
-"""Documents in which people write down the state of the work."""
+"""Documents that typically describe the state of the work."""
 
 
 def lines_of_now(
@@ -57,10 +57,10 @@ def lines_of_now(
     session_id: str,
     requests: PullRequests,
 ) -> Iterator[DigestEntry]:
-    """The lines, the most pressing first.
+    """Yield the lines, the most urgent first.
 
-    ``session_id`` is the latest session; ``seen``, ``states`` and ``requests`` are git and the
-    forge by its commands.
+    ``session_id`` is the latest session. ``seen``, ``states`` and ``requests`` are the states of
+    git and the forge from its commands.
     """
     yield from _lines_of_repository(facts, paths, git, seen, states)
     yield from _line_of_pull_request(requests, git.branch or seen.branch)
@@ -78,7 +78,7 @@ def lines_of_now(
 
 
 def lines_of_pending(facts: LineageFacts, session_id: str) -> Iterator[DigestEntry]:
-    """What was going on as the session ended: a call, an unfinished request, agents and commands at work."""
+    """Yield the work in progress at the session's end: a call, an unfinished request, running agents and commands."""
     if facts.cut_off is not None:
         call = facts.cut_off
         what = call.first_text("command", "prompt", "file_path", "description")
@@ -94,9 +94,9 @@ def lines_of_pending(facts: LineageFacts, session_id: str) -> Iterator[DigestEnt
 def _lines_of_repository(
     facts: LineageFacts, paths: Paths, git: RepositoryState, seen: GitSeen, states: FileStates
 ) -> Iterator[DigestEntry]:
-    """Git's present state of the folder.
+    """Yield git's present state of the folder.
 
-    Where git can't be run, the state by the session's own commands.
+    If git cannot run, yield the state from the session's own commands.
     """
     if git.root:
         yield DigestEntry(f"git: {plain_line(git.line)}")
@@ -126,7 +126,7 @@ def _lines_of_repository(
 
 
 def _line_of_pull_request(requests: PullRequests, branch: str) -> Iterator[DigestEntry]:
-    """The open pull request of the current branch."""
+    """Yield the open pull request of the current branch."""
     request = requests.open_one_of(branch)
     if request is not None:
         yield make_entry(f"{PULL_REQUEST}: {request.url}", request.place)
@@ -135,7 +135,7 @@ def _line_of_pull_request(requests: PullRequests, branch: str) -> Iterator[Diges
 def _lines_to_read(
     facts: LineageFacts, paths: Paths, commit: RecordPlace | None
 ) -> Iterator[DigestEntry]:
-    """Documents about the work and the plan, to be read first, with the changes since."""
+    """Yield the documents and the plan to read first, with the number of changes since."""
     for path, place in _documents_on_state(facts, paths):
         changed = [name for name in _files_changed_since(facts, paths, place.order) if name != path]
         since = _changes_since(len(changed), place, commit)
@@ -152,7 +152,7 @@ def _lines_to_read(
 
 
 def _line_of_plan(facts: LineageFacts, paths: Paths, commit: RecordPlace | None) -> DigestEntry:
-    """The plan that the user approved last, and whether it is out of date."""
+    """Return the plan that the user approved last, and whether it is outdated."""
     plan = facts.plans[-1]
     title = next(prose.sentences_of(redact_and_learn(plan.text[:PLAN])), "")
     changed = len(_files_changed_since(facts, paths, plan.place.order))
@@ -167,7 +167,7 @@ def _line_of_plan(facts: LineageFacts, paths: Paths, commit: RecordPlace | None)
 
 
 def _changes_since(changed: int, place: RecordPlace, commit: RecordPlace | None) -> str:
-    """The number of changed files and whether there was a commit after a record; ``""`` for neither."""
+    """Return the number of changed files after a record, and whether a commit followed, or ``""``."""
     if changed:
         parts = [f"{format_count(changed, 'file')} changed since"]
     else:
@@ -178,7 +178,7 @@ def _changes_since(changed: int, place: RecordPlace, commit: RecordPlace | None)
 
 
 def _files_changed_since(facts: LineageFacts, paths: Paths, order: int) -> list[str]:
-    """The files that were changed after a moment, once each, in the order of their first change."""
+    """Return the distinct files that were changed after a moment, in the order of their first change."""
     changed = (change for change in facts.changes if change.place.order > order)
     names = dict.fromkeys(
         plain_line(paths.relative_path(change.path, change.folder)) for change in changed
@@ -187,14 +187,14 @@ def _files_changed_since(facts: LineageFacts, paths: Paths, order: int) -> list[
 
 
 def _order_of_last_prompt(facts: LineageFacts) -> int:
-    """The order of the last prompt; 0 for none."""
+    """Return the order of the last prompt, or 0."""
     if facts.prompts.said:
         return facts.prompts.said[-1].place.order
     return 0
 
 
 def _lines_at_work(facts: LineageFacts, session_id: str) -> Iterator[DigestEntry]:
-    """Sub-agents and commands in the background that were started since the last prompt and had not ended."""
+    """Yield the background sub-agents and commands that started since the last prompt and have not ended."""
     last_prompt = _order_of_last_prompt(facts)
     waiting = [
         said
@@ -216,7 +216,7 @@ def _lines_at_work(facts: LineageFacts, session_id: str) -> Iterator[DigestEntry
 def _uncommitted_as_seen(
     facts: LineageFacts, paths: Paths, seen: GitSeen, states: FileStates
 ) -> Iterator[DigestEntry]:
-    """The changed files that are not committed, by the session's own commands, and what else git lists."""
+    """Yield the uncommitted changed files from the session's own commands, and others that git lists."""
     if not states.uses_git:
         names = _files_changed_since(facts, paths, 0)
         if names:
@@ -245,7 +245,10 @@ def _uncommitted_as_seen(
 
 
 def _is_named(path: str, states: FileStates) -> bool:
-    """Whether an open file is named as the session's: what git alone lists only once it is staged."""
+    """Check whether to attribute an open file to the session.
+
+    A file that only git lists counts once it is staged.
+    """
     if TEMPORARY.search(path) is not None:
         return False
     return path not in states.only_listed or states.states[path].words == STAGED
@@ -254,7 +257,7 @@ def _is_named(path: str, states: FileStates) -> bool:
 def _lines_of_open_files(
     paths: Sequence[str], staged: Collection[str], untracked: Collection[str]
 ) -> Iterator[DigestEntry]:
-    """The files that are not committed: those of the next commit first, new files last."""
+    """Yield the uncommitted files: staged ones first, new ones last."""
     waiting = [path for path in paths if path in staged]
     new = [path for path in paths if path in untracked and path not in staged]
     changed = [path for path in paths if path not in staged and path not in untracked]
@@ -265,7 +268,7 @@ def _lines_of_open_files(
 
 
 def _folders_of_files(names: Sequence[str]) -> frozenset[str]:
-    """The folders of some files, and the folders above them."""
+    """Return the folders of some files, including all parent folders."""
     folders: set[str] = set()
     for name in names:
         folder = posixpath.dirname(name)
@@ -276,7 +279,7 @@ def _folders_of_files(names: Sequence[str]) -> frozenset[str]:
 
 
 def _first_names(names: Sequence[str]) -> str:
-    """The first of some names, as many as a line holds, and the number of others."""
+    """Return as many names as fit into a line, and the number of others."""
     shown: list[str] = []
     room = NAMES
     for name in names[:FILES]:
@@ -292,7 +295,7 @@ def _first_names(names: Sequence[str]) -> str:
 
 
 def _unfinished_request(facts: LineageFacts) -> Iterator[DigestEntry]:
-    """How far the work on the last request went that nobody answered, or what was announced and not done."""
+    """Yield the progress on an unanswered last request, or an announced step that was not done."""
     last = facts.unanswered
     last_prompt = _order_of_last_prompt(facts)
     if last is None:
@@ -314,10 +317,10 @@ def _unfinished_request(facts: LineageFacts) -> Iterator[DigestEntry]:
 
 
 def _answered_request(facts: LineageFacts, session_id: str) -> Iterator[DigestEntry]:
-    """That the last request was answered, or that the work on it went on after the last words.
+    """Yield whether the last request was answered, or the work on it continued after the last words.
 
-    It counts as answered where the last words ask and announce nothing, and nothing was called or
-    reported after them.
+    It counts as answered if the last words neither ask nor announce anything, and no call or report
+    follows them.
     """
     last = facts.unanswered
     if last is None or _report_after(facts, last) is not None:
@@ -331,20 +334,20 @@ def _answered_request(facts: LineageFacts, session_id: str) -> Iterator[DigestEn
 
 
 def _report_after(facts: LineageFacts, said: Quote) -> Quote | None:
-    """The last report of a sub-agent, if it came after these words."""
+    """Return the last report of a sub-agent if it came after these words, else None."""
     if facts.reports and facts.reports[-1].place.order > said.place.order:
         return facts.reports[-1]
     return None
 
 
 def _is_announcement_at_end(said: Quote) -> bool:
-    """Whether the last line of a text announces the assistant's next step."""
+    """Check whether the last line of a text announces the assistant's next step."""
     last = said.text.rstrip().rpartition("\n")[2]
     return _PROMISE.search(last) is not None
 
 
 def _line_of_unanswered(facts: LineageFacts, last_prompt: int) -> str:
-    """The line of an unanswered request, with how far the work on it went."""
+    """Return the line for an unanswered request, with the progress on it."""
     ran = sum(run.place.order > last_prompt for run in facts.runs)
     changed = len({change.path for change in facts.changes if change.place.order > last_prompt})
     done = [
@@ -360,7 +363,7 @@ def _line_of_unanswered(facts: LineageFacts, last_prompt: int) -> str:
 
 
 def _lines_of_uncommitted(git: RepositoryState, paths: Paths) -> Iterator[DigestEntry]:
-    """The files with uncommitted changes, relative to the session's folder."""
+    """Yield the files with uncommitted changes, relative to the session's folder."""
     names: dict[str, str] = {}
     for name in git.dirty:
         shown = plain_line(paths.relative_path(posixpath.join(git.root, name)))
@@ -371,9 +374,9 @@ def _lines_of_uncommitted(git: RepositoryState, paths: Paths) -> Iterator[Digest
 
 
 def _documents_on_state(facts: LineageFacts, paths: Paths) -> list[tuple[str, RecordPlace]]:
-    """The documents that the session wrote about its own state, the latest first.
+    """Return the documents that the session wrote about its own state, the latest first.
 
-    Among them the plan of plan mode.
+    They include the plan of plan mode.
     """
     found: dict[str, RecordPlace] = {}
     for change in reversed(facts.changes):

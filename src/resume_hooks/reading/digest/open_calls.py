@@ -1,6 +1,6 @@
-"""The calls on which a session that goes on has to act: the one without an answer, and what the user refused last.
+"""The calls that a continuing session must act on: the unanswered one, and the last one that the user refused.
 
-Their arguments come as messages: an edit, a plan or a question is worth little in a line of its own.
+Their arguments become messages, because an edit, a plan or a question does not fit into one line.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from resume_hooks.transcripts.records import WRITERS, Record, objects, string
 
 PLAN_TOOL = "ExitPlanMode"
 _SHOWN = WRITERS | {PLAN_TOOL, "AskUserQuestion", "Bash", "Task", "Agent"}
-"""Tools whose arguments tell more than their line among the pending calls."""
+"""Tools whose arguments say more than their line among the pending calls."""
 
-RECENT = 2  # prompts after a refusal from which on it is an old story
+RECENT = 2  # prompts after which a refusal is no longer relevant
 
 
 class OpenCall(NamedTuple):
@@ -30,7 +30,7 @@ class OpenCall(NamedTuple):
 
 
 def open_calls(facts: LineageFacts) -> Iterator[OpenCall]:
-    """The call that was not answered, and the last edit or plan that the user refused and nobody replaced."""
+    """Yield the unanswered call, and the last edit or plan that the user refused without a replacement since."""
     if facts.cut_off is not None and facts.cut_off.tool in _SHOWN:
         call = facts.cut_off
         yield OpenCall(Kind.PENDING, call.place, _text_of_call(call))
@@ -40,7 +40,7 @@ def open_calls(facts: LineageFacts) -> Iterator[OpenCall]:
 
 
 def _refused_call(facts: LineageFacts) -> PendingCall | None:
-    """The last edit or plan that the user refused, if it is recent and nothing came in its place."""
+    """Return the last edit or plan that the user refused, if it is recent and was not replaced."""
     for refusal in reversed(facts.refusals):
         call: PendingCall = refusal.call
         if not refusal.by_user or call.tool not in {*WRITERS, PLAN_TOOL}:
@@ -53,7 +53,7 @@ def _refused_call(facts: LineageFacts) -> PendingCall | None:
 
 
 def newest_proposal(facts: LineageFacts) -> PendingCall | None:
-    """The last plan that the user refused or did not answer yet."""
+    """Return the last plan that the user refused or has not answered."""
     if facts.cut_off is not None and facts.cut_off.tool == PLAN_TOOL:
         return facts.cut_off
     for refusal in reversed(facts.refusals):
@@ -64,7 +64,7 @@ def newest_proposal(facts: LineageFacts) -> PendingCall | None:
 
 
 def _is_replaced(call: PendingCall, facts: LineageFacts) -> bool:
-    """Whether a later change of the same file, or a later plan, stands for a refused call."""
+    """Check whether a later change of the same file, or a later plan, replaces a refused call."""
     if call.tool == PLAN_TOOL:
         return any(plan.place.order > call.place.order for plan in facts.plans)
     later = set()
@@ -75,7 +75,7 @@ def _is_replaced(call: PendingCall, facts: LineageFacts) -> bool:
 
 
 def _text_of_call(call: PendingCall) -> str:
-    """The tool of a call, and its arguments as they were given."""
+    """Return the tool of a call, and its arguments unchanged."""
     rows = [call.tool]
     for name, value in call.given.items():
         if isinstance(value, str) and value.strip() and not is_placeholder(value):
@@ -89,7 +89,7 @@ def _text_of_call(call: PendingCall) -> str:
 
 
 def _rows_of_question(question: Record) -> Iterator[str]:
-    """A question with its options."""
+    """Yield a question with its options."""
     yield "[question:]"
     yield string(question, "question")
     for option in objects(question.get("options")):

@@ -1,11 +1,11 @@
-"""A digest as text, within a number of characters: the opening of a new session, in every way to make one.
+"""Format a digest within a number of characters, as the opening of a new session of any kind.
 
-The order: where the work stands, with the last request and the last answer; what binds; the talk,
-oldest first; the lists of files, commands, failures and commits. Records of the session that most
-of it is of go by ``:<record>``; the first line says which session that is.
+The order: the state of the work with the last request and the last answer; binding statements; the
+talk, oldest first; the lists of files, commands, failures and commits. References to the main
+session are ``:<record>``, and the first line names that session.
 
-Invariant: no text is longer than its room, no line is blank, every line of the talk is indented, so
-that nothing that was said can pass for a line of ours, and what is left out is counted.
+Invariant: no text exceeds its room, no line is blank, every line of the talk is indented so that it
+cannot pass for a line of ours, and omitted parts are counted.
 """
 
 from __future__ import annotations
@@ -42,24 +42,24 @@ from resume_hooks.sessions.record_references import ShortIds, shorten_reference
 from resume_hooks.system.text import format_count
 from resume_hooks.transcripts.bookkeeping import DIGEST_HEAD
 
-CHARACTERS = 4  # of a token, as room is counted
+CHARACTERS = 4  # characters of a token, for measuring room
 DEFAULT_TOKENS = 12_000
 BULLET = "  - "
 OPEN_HEADING = "open:"
 INDENT = "  "
 UNLIMITED = 1 << 40  # characters, for the whole text
-LISTS = 0.4  # part of the room that the sections may take where the talk needs the rest
+LISTS = 0.4  # share of the room for the sections if the talk needs the rest
 LAST_REQUEST, LAST_ANSWER, LAST_REPORT, LAST_CALL = (
     0.2,
     0.35,
     0.25,
     0.2,
-)  # parts of the room that these may take at most
-CALLS = 0.45  # part of the room that the latest calls may take at most
-RESERVED = 0.12  # part of the room that the talk leaves to them in any case: the end of the session
-LEAST_CALLS = 400  # characters of room below which no call is shown
+)  # the largest shares of the room for these
+CALLS = 0.45  # the largest share of the room for the latest calls
+RESERVED = 0.12  # share of the room that is always reserved for the latest calls
+LEAST_CALLS = 400  # with fewer characters of room no call is shown
 Calls = Callable[[int], Sequence[TalkMessage]]
-"""Gives the latest calls, oldest first, within about so many characters."""
+"""Returns the latest calls, oldest first, in about this many characters."""
 
 _SPEAKERS = {
     Kind.REQUEST: "USER",
@@ -77,13 +77,14 @@ _OPEN_CALLS = {
     Kind.PENDING: "proposed, and not answered yet",
     Kind.REFUSED: "proposed, and refused by the user",
 }
-"""The headings of the calls that somebody has to act on."""
+"""The headings of the calls that need a reaction."""
 
 
 class Opening(NamedTuple):
     """The ``text`` of an opening.
 
-    How many ``messages`` of the talk it holds, and how many it leaves out.
+    ``messages`` is the number of the talk's messages in it, and ``left_out`` the number of omitted
+    ones.
     """
 
     text: str
@@ -92,13 +93,13 @@ class Opening(NamedTuple):
 
 
 class _Names(NamedTuple):
-    """The words for sessions in references: nothing for the ``main`` one, ``words`` for others."""
+    """The names of sessions in references: empty for the ``main`` one, ``words`` for others."""
 
     main: str
     words: Mapping[str, str]
 
     def short_reference(self, ref: str) -> str:
-        """A reference as it is shown, ``""`` for none."""
+        """Return a reference in its shown form, or ``""``."""
         session, colon, record = ref.rpartition(":")
         if session == self.main:
             named = ""
@@ -110,12 +111,12 @@ class _Names(NamedTuple):
 
 
 def characters(tokens: int) -> int:
-    """The number of characters that so many tokens stand for."""
+    """Convert a number of tokens to characters."""
     return tokens * CHARACTERS
 
 
 def full(digest: Digest) -> str:
-    """A whole digest as text."""
+    """Format a whole digest."""
     return opening(digest, None).text
 
 
@@ -127,10 +128,10 @@ def opening(
     whole: str = "",
     read: str = "resume-hooks read",
 ) -> Opening:
-    """A digest in ``room`` characters, None for all of it.
+    """Format a digest in ``room`` characters, or completely if None.
 
-    ``calls`` are asked for the latest calls where room is left, ``whole`` is the reference of the
-    record that holds the digest, ``read`` the command that shows a record.
+    ``calls`` returns the latest calls if there is room left. ``whole`` is the reference of the
+    record with the digest, ``read`` the command that shows a record.
     """
     digest = _without_repeats(digest)
     names = _names_of(digest)
@@ -193,7 +194,7 @@ def opening(
         latest, texts = _latest_calls(
             calls, digest, min(room - _size_of_rows(rows), round(room * CALLS))
         )
-        if texts:  # what was learned from the calls must not stand elsewhere either
+        if texts:  # secrets found in the calls must not appear elsewhere
             cleaned = without_secrets(digest, (*digest.secrets, *texts))
             return opening(cleaned, room, calls=lambda _: latest, whole=whole, read=read)
         rows += _calls_section(latest, names, min(room - _size_of_rows(rows), round(room * CALLS)))
@@ -204,7 +205,7 @@ def opening(
 def _messages_to_show(
     digest: Digest, shown: Mapping[str, Sequence[str]], quoted: Collection[TalkMessage]
 ) -> list[TalkMessage]:
-    """The talk without the ``quoted`` messages, and without those that the shown lists hold whole."""
+    """Return the talk without ``quoted`` messages, and without those that the shown lists fully contain."""
     known = _listed_words(digest, shown)
     rest: list[TalkMessage] = []
     for message in digest.talk:
@@ -214,10 +215,10 @@ def _messages_to_show(
 
 
 def _listed_words(digest: Digest, shown: Mapping[str, Sequence[str]]) -> dict[str, set[str]]:
-    """The words of the user in the shown rows of what binds, by record."""
+    """Return the user's words in the shown rows of binding statements, by record."""
     found: dict[str, set[str]] = {}
     for section in (ANSWERS, CONSTRAINTS):
-        count = max(0, len(shown.get(section.name, ())) - 1)  # its first row is the heading
+        count = max(0, len(shown.get(section.name, ())) - 1)  # the first row is the heading
         for entry in digest.entries_of(section.name)[:count]:
             if len(entry.text) <= section.row:
                 found.setdefault(entry.ref, set()).add(entry.text)
@@ -225,14 +226,14 @@ def _listed_words(digest: Digest, shown: Mapping[str, Sequence[str]]) -> dict[st
 
 
 def _is_listed_whole(message: TalkMessage, known: Mapping[str, set[str]]) -> bool:
-    """Whether each line of a user's message stands in the rows of what binds."""
+    """Check whether every line of a user's message is in the rows of binding statements."""
     if message.kind is not Kind.REQUEST or message.superseded or message.ref not in known:
         return False
     return all(" ".join(row.split()) in known[message.ref] for row in message.text.split("\n"))
 
 
 def _without_repeats(digest: Digest) -> Digest:
-    """A digest without repetitions of messages, of standing failures and of demands in the last request."""
+    """Return a digest without repeated messages, failures, and demands that are in the last request."""
     standing = {entry.ref for entry in digest.entries_of("errors")}
     failures = tuple(entry for entry in digest.entries_of("failures") if entry.ref not in standing)
     last = set()
@@ -246,7 +247,7 @@ def _without_repeats(digest: Digest) -> Digest:
 
 
 def shown_entries(text: str, section: Section) -> int:
-    """The number of entries of a section that an opening shows."""
+    """Return the number of a section's entries in an opening."""
     rows = text.split("\n")
     start = next(
         (at + 1 for at, row in enumerate(rows) if row.startswith(section.heading)), len(rows)
@@ -273,17 +274,17 @@ def _lines_about(digest: Digest) -> Iterator[str]:
 
 
 def _is_at_work(digest: Digest) -> bool:
-    """Whether the last words were said in the middle of the work."""
+    """Check whether the last words came in the middle of the work."""
     return any(entry.text == WENT_ON for entry in digest.entries_of("now"))
 
 
 def _last_messages(
     messages: Sequence[TalkMessage], *, is_at_work: bool
 ) -> list[tuple[TalkMessage, str, float]]:
-    """The last answer, the last request, open calls, and later reports of sub-agents, each with its part of the room.
+    """Return the last answer, the last request, open calls, and later sub-agent reports, each in its share of the room.
 
-    Who ``is_at_work`` had not answered yet: those are last words. The answer is fitted first, since
-    it holds the state and the open ends; they are shown as they were said.
+    If the session ``is_at_work``, the last words are not an answer. The answer gets its room first,
+    because it has the state and the open ends. The messages keep their original order.
     """
     found: list[tuple[TalkMessage, str, float]] = []
     last = -1
@@ -312,10 +313,10 @@ def _last_messages(
 
 
 def _quote_message(message: TalkMessage, names: _Names, heading: str, room: int) -> list[str]:
-    """A message with its heading, shortened where it does not fit."""
+    """Return a message with its heading, shortened if necessary."""
     head = f"{heading}, {_SPEAKERS[message.kind]} {names.short_reference(message.ref)}".rstrip()
     rows = [head, *_body_of_message(message, message.text, names)]
-    if _size_of_rows(rows) > room:  # the blocks of code in it go before its sentences
+    if _size_of_rows(rows) > room:  # its code blocks are shortened before its sentences
         text = talk.with_short_blocks(message.text)
         rows = [head, *_body_of_message(message, text, names)]
     if _size_of_rows(rows) > room:
@@ -336,7 +337,7 @@ def _body_of_message(message: TalkMessage, text: str, names: _Names) -> Iterator
 
 
 def _latest_calls(calls: Calls, digest: Digest, room: int) -> tuple[list[TalkMessage], list[str]]:
-    """The latest calls in about so much room, without the secrets of the digest, and texts that hold further ones."""
+    """Return the latest calls in about this much room, without the digest's secrets, and texts with further secrets."""
     if room < LEAST_CALLS:
         return [], []
     with secrets_found() as texts:
@@ -348,7 +349,7 @@ def _latest_calls(calls: Calls, digest: Digest, room: int) -> tuple[list[TalkMes
 
 
 def _calls_section(messages: Sequence[TalkMessage], names: _Names, room: int) -> list[str]:
-    """The latest calls with their results, oldest first; nothing where not even one fits."""
+    """Return the section of the latest calls, oldest first, or nothing if not even one fits."""
     heading = "latest calls, with what they wrote or got:"
     left = room - len(heading) - 1
     shown: list[list[str]] = []
@@ -373,7 +374,7 @@ class _TalkRows:
 
 
 def _first_current(messages: Sequence[TalkMessage], rest: Sequence[TalkMessage]) -> int:
-    """The place among the ``rest`` of the first message that was said after the last request."""
+    """Return the index among ``rest`` of the first message after the last request."""
     last = max(
         (at for at, message in enumerate(messages) if message.kind is Kind.REQUEST), default=-1
     )
@@ -384,7 +385,7 @@ def _first_current(messages: Sequence[TalkMessage], rest: Sequence[TalkMessage])
 def _talk_rows(
     messages: Sequence[TalkMessage], names: _Names, room: int, *, is_whole: bool, current: int
 ) -> _TalkRows:
-    """The talk, oldest first, under its heading; nothing where not even one message fits."""
+    """Return the talk, oldest first, with its heading, or nothing if not even one message fits."""
     heading = "talk, oldest first:"
     left = room - len(heading) - 60
 
@@ -415,9 +416,9 @@ def _talk_rows(
 def _rows_of_sections(
     wanted: Sequence[Section], digest: Digest, names: _Names, room: int
 ) -> dict[str, list[str]]:
-    """The rows of some sections, each within its share.
+    """Return the rows of some sections, each within its share.
 
-    All shares shrink where the sections exceed the room.
+    If the sections exceed the room, all shares shrink.
     """
     scale = 1.0
     found: dict[str, list[str]] = {}
@@ -447,19 +448,19 @@ def _share_of_section(section: Section, room: int) -> int:
 
 
 def _rows_of_section(section: Section, digest: Digest, names: _Names, room: int) -> list[str]:
-    """A section with as many of its entries as its room holds."""
+    """Return a section with as many of its entries as fit."""
     entries = digest.entries_of(section.name)
     whole = len(entries) + digest.omitted.get(section.name, 0)
     is_open = section.group is Group.OPEN
     left = room - len(section.heading) - 12
-    if is_open:  # its last row may count what is left out
+    if is_open:  # the last row may be the count of omitted entries
         left -= len(OPEN_HEADING) + len(BULLET) + 12
     prefix = f"{BULLET}{section.heading}: " if is_open else BULLET
     rows: list[str] = []
     for entry in entries:
         row = f"{prefix}{_row_of_entry(section, entry, names)}"
         if section is COMMANDS and len(entry.text) > section.row:
-            continue  # a part of a command is of no use
+            continue  # part of a command is useless
         if len(row) + 1 > left:
             if section is not COMMANDS:
                 break
@@ -492,7 +493,10 @@ def _size_of_rows(rows: Sequence[str]) -> int:
 
 
 def _names_of(digest: Digest) -> _Names:
-    """The main session of a digest; ids of others are shortened, unless two begin alike."""
+    """Return the names for a digest's sessions.
+
+    The ids of other sessions are shortened, unless two begin alike.
+    """
     refs = [*refs_of(digest), *(ref for message in digest.talk for _, ref in message.superseded)]
     counts = Counter(
         session for session, colon, _ in (ref.rpartition(":") for ref in refs) if colon

@@ -1,6 +1,6 @@
-"""Sentences of prose: those that ask or announce something, and the one that makes a session's title.
+"""Sentences of prose: those that ask or announce something, and the one that becomes a session's title.
 
-By the words that people use for it, in the languages that the lists hold; nothing is understood.
+They are recognized by typical words in the languages of the lists, without any interpretation.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from resume_hooks.redaction.lazy_patterns import late
 LONGEST = 320  # characters of a sentence; a longer one is cut
 _FENCE = late(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[^\n]*$|\Z)", re.DOTALL | re.MULTILINE)
 MARKUP = late(r"^[ \t]*(?:[-*+•]|\d+[.)]|#{1,6}|>|\|)[ \t]+")
-"""What stands before a list item, a heading, a quote, a row of a table."""
+"""The mark before a list item, a heading, a quote, or a table row."""
 
 _END = late(r"(?<=[.!?])[\"')*_`]*\s+(?=[\"'(*_`]*[A-Z0-9À-Þ가-힣])|(?<=[。\uff01\uff1f])")
 _OPENS = late(
     r"<(system-reminder|ide_\w{1,40}|local-command-\w{1,20}|command-\w{1,20}|pasted_content)\b[^<>]*>"
 )
-"""The opening tag of what a client puts into a prompt."""
+"""The opening tag of a client's insertion into a prompt."""
 
 _PASTE = "pasted_content"
 PASTE_BEGINS, PASTE_ENDS = "[pasted:", "end of the paste]"
 
-_STRAY = 20  # such tags without an end after which no more are looked for; what is left is the user's own
+_STRAY = 20  # unclosed tags after which the search stops; the rest is the user's own text
 
 _ANNOUNCEMENT = late(
     r"(?:now |first,? )?(?:let me|i'll|i will|i need to|i can|let's) (?:also |now |first |just |quickly |start by )*"
@@ -43,12 +43,12 @@ _OFFERED = late(
     r"ready to (?:commit|push|merge|deploy|start|implement|proceed))\b",
     re.IGNORECASE,
 )
-_ASKED = 1_500  # characters at the end of a text in which it asks
-_ROW = late(r"[\s|:-]*")  # what parts the head of a table from its rows, and rows without a word
+_ASKED = 1_500  # characters at the end of a text that are searched for a question
+_ROW = late(r"[\s|:-]*")  # the line below a table's head, and rows without words
 
-_TITLE_SENTENCES = 5  # sentences of a prompt that are looked at
-_TITLE_READ = 4_000  # characters of it
-_TITLE_BYTES = 5  # bytes of a title; "hello" and "go on" say nothing of the work
+_TITLE_SENTENCES = 5  # sentences of a prompt that are considered for a title
+_TITLE_READ = 4_000  # characters of a prompt that are considered for a title
+_TITLE_BYTES = 5  # bytes of a title; "hello" and "go on" say nothing about the work
 
 _COMMAND = late(r"\s*/\S+\s*")
 _HEADING = late(
@@ -64,21 +64,24 @@ _ASKING = late(
     )[\s,.!:;-]*""",
     re.IGNORECASE | re.VERBOSE,
 )
-"""How a request begins that says nothing of what is asked."""
+"""The beginning of a request that says nothing about its subject."""
 
 
 def typed_text(text: str) -> str:
-    """The typed words of a prompt, without the client's insertions and without pasted texts."""
+    """Return the typed words of a prompt, without the client's insertions and pasted texts."""
     return _outside_tags(text, lambda _: "")
 
 
 def with_pastes(text: str) -> str:
-    """The user's words of a prompt: typed ones, and pasted ones, marked as such."""
+    """Return the user's words in a prompt, with pasted texts marked."""
     return _outside_tags(text, lambda inside: f"\n{PASTE_BEGINS}\n{inside.strip()}\n{PASTE_ENDS}\n")
 
 
 def _outside_tags(text: str, pasted: Callable[[str], str]) -> str:
-    """A prompt without the contents of the client's tags; ``pasted`` rewrites the user's pasted texts."""
+    """Return a prompt without the contents of the client's tags.
+
+    ``pasted`` rewrites the user's pasted texts.
+    """
     parts, at, stray = [], 0, 0
     for tag in _OPENS.finditer(text) if "<" in text else ():
         if tag.start() < at:
@@ -96,9 +99,9 @@ def _outside_tags(text: str, pasted: Callable[[str], str]) -> str:
 
 
 def sentences_of(text: str) -> Iterator[str]:
-    """The sentences and list items of a text, each on one line, without the markup before them.
+    """Yield the sentences and list items of a text, each on one line, without their markup.
 
-    Code is left out.
+    Code is skipped.
     """
     for row in _FENCE.sub("", text).split("\n"):
         bare = MARKUP.sub("", row).strip()
@@ -109,7 +112,7 @@ def sentences_of(text: str) -> Iterator[str]:
 
 
 def cut_line(text: str, most: int = LONGEST) -> str:
-    """``text`` on one line, at most so many characters."""
+    """Return ``text`` on one line of at most ``most`` characters."""
     flat = " ".join(text.split())
     if len(flat) <= most:
         return flat
@@ -117,23 +120,23 @@ def cut_line(text: str, most: int = LONGEST) -> str:
 
 
 def is_announcement(sentence: str) -> bool:
-    """Whether a sentence only says that the assistant goes to look at something, or what comes next."""
+    """Check whether a sentence only announces the assistant's next step."""
     return _ANNOUNCEMENT.match(sentence) is not None
 
 
 def is_question(sentence: str) -> bool:
-    """Whether a sentence asks something."""
+    """Check whether a sentence is a question."""
     return sentence.rstrip("*_)\"'").endswith(("?", "\uff1f"))
 
 
 def asks_at_end(text: str) -> bool:
-    """Whether a text asks or offers something at its end: in its last sentences."""
+    """Check whether the last sentences of a text ask or offer something."""
     last = list(sentences_of(text[-_ASKED:]))[-3:]
     return any(is_question(sentence) or _OFFER.search(sentence) for sentence in last)
 
 
 def question_at_end(text: str) -> str:
-    """The last of a text's last sentences that asks or offers something; ``""`` for none."""
+    """Return the last of a text's final sentences that asks or offers something, or ``""``."""
     for sentence in list(sentences_of(text[-_ASKED:]))[:-4:-1]:
         if is_question(sentence) or _OFFERED.search(sentence):
             return sentence
@@ -147,26 +150,26 @@ _FREQUENT = frozenset({
     "them", "from", "into", "run", "add", "get", "set", "new", "also", "file", "files", "code", "make",
     "need", "want", "there",
 })  # fmt: skip
-"""Words that name nothing that is worked on."""
+"""Frequent words that do not identify the work."""
 
 
 def telling_words(text: str) -> frozenset[str]:
-    """The words of a request, in lower case, that name what it needs."""
+    """Return the significant words of a request, in lower case."""
     return frozenset(_WORD.findall(text.lower())) - _FREQUENT
 
 
 def offers_at_end(text: str) -> bool:
-    """Whether a text offers something at its end, without a question."""
+    """Check whether a text ends with an offer instead of a question."""
     last = list(sentences_of(text[-_ASKED:]))[-3:]
     is_asked = any(is_question(sentence) for sentence in last)
     return not is_asked and any(_OFFERED.search(sentence) for sentence in last)
 
 
 def goal_title(prompts: Iterable[str]) -> str:
-    """The request of the first prompt that has one; ``""`` without any.
+    """Return the request of the first prompt that has one, or ``""``.
 
-    Of a plan that was pasted behind a colon it is the heading; what the client put into a prompt
-    and the polite beginning of a request go, and a command without a word behind it says nothing.
+    For a plan pasted after a colon, it is the plan's heading. The client's insertions and polite
+    beginnings are removed, and a command without words is skipped.
     """
     for prompt in prompts:
         typed = typed_text(prompt[:_TITLE_READ])
@@ -184,7 +187,7 @@ def goal_title(prompts: Iterable[str]) -> str:
 
 
 def _bare_request(sentence: str) -> str:
-    """A request without its polite and filling words."""
+    """Return a request without polite and filler words."""
     words = re.sub(r"https?://(?:www\.)?", "", sentence).strip()
     while begun := _ASKING.match(words):
         words = words[begun.end() :].rstrip("?")

@@ -1,6 +1,6 @@
-"""The pull requests that the session's own commands named, by the branch that they belong to.
+"""The pull requests in the session's own commands, by their branches.
 
-Invariant: nothing is asked of a server; who merged or closed one in another window is not seen.
+Invariant: no server is queried. A merge or close outside the session is not seen.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from resume_hooks.redaction.lazy_patterns import late
 _OWN_URL = late(
     r"(?:\"url\":\s*\"|(?:\A|\n)(?:url:)?\s*)(https://[^\s\"'<>)\]]{1,300}/pull/(\d{1,9}))(?=[\s\"]|\Z)"
 )
-"""The address of the pull request itself in an output, in whose text others may stand."""
+"""The address of the pull request itself in an output, which may also contain others."""
 
 _NUMBER = late(r"#?(\d{1,9})|https://\S{1,300}/pull/(\d{1,9})")
 _TOLD = late(r"(?:Merged|Closed) pull request (?:\S{1,200})?#(\d{1,9})")
 _ENDED = late(r"(?:\bstate\"?\s{0,3}[:=]\s{0,3}\"?|(?:\A|\n)(?:#?\d{1,9} )?)(MERGED|CLOSED)\b")
-"""The state of a pull request in the output of a look at it."""
+"""The state of a pull request in the output of ``gh pr view``."""
 
 _NAMED = late(r"#(\d{1,9})\b|/pull/(\d{1,9})\b")
 _WAITS = late(
@@ -32,7 +32,7 @@ _WAITS = late(
 
 
 class PullRequest(NamedTuple):
-    """A pull request; ``branch`` is ``""`` where none was known as it was named."""
+    """A pull request. ``branch`` is ``""`` if it was unknown."""
 
     url: str
     number: str
@@ -41,7 +41,7 @@ class PullRequest(NamedTuple):
 
 
 class PullRequests(NamedTuple):
-    """Those that were named, the latest last, and by number the end of those that are ``done``."""
+    """The pull requests, the latest last, and the ends of those that are ``done``, by number."""
 
     named: list[PullRequest]
     done: Mapping[str, RecordPlace]
@@ -49,7 +49,7 @@ class PullRequests(NamedTuple):
     """Whether a command of the session named a branch."""
 
     def open_one_of(self, branch: str) -> PullRequest | None:
-        """The pull request of a branch that was named last, and that was not merged or closed."""
+        """Return the last pull request of a branch if it was not merged or closed."""
         for each in reversed(self.named):
             is_sure = each.branch == branch or not (each.branch or self.names_branch)
             if is_sure and each.number not in self.done:
@@ -57,7 +57,7 @@ class PullRequests(NamedTuple):
         return None
 
     def ends_wait(self, text: str, place: RecordPlace) -> bool:
-        """Whether a text waits for a pull request that was merged or closed later."""
+        """Check whether a text waits for a pull request that was merged or closed later."""
         if _WAITS.search(text) is None:
             return False
         numbers = [found[1] or found[2] for found in _NAMED.finditer(text)]
@@ -66,7 +66,7 @@ class PullRequests(NamedTuple):
 
 
 def pull_requests(commands: Iterable[ParsedRun]) -> PullRequests:
-    """The pull requests in commands, oldest first."""
+    """Return the pull requests in commands, oldest first."""
     named: list[PullRequest] = []
     done: dict[str, RecordPlace] = {}
     branch = ""
@@ -91,7 +91,7 @@ def _take_call(
     named: list[PullRequest],
     done: dict[str, RecordPlace],
 ) -> None:
-    """Take in a call of ``gh pr``: the pull request that it names, or the end of one."""
+    """Process a call of ``gh pr``: a pull request that it names, or the end of one."""
     number = _number_in(rest)
     if verb == "create" or (verb == "view" and not number):
         if found := _OWN_URL.search(run.output):
@@ -107,7 +107,7 @@ def _take_call(
 
 
 def _take_end(rest: Sequence[str], run: ShellRun, done: dict[str, RecordPlace]) -> None:
-    """Take in a look at a pull request that shows it as merged or closed."""
+    """Process a view of a pull request that shows it as merged or closed."""
     number = _number_in(rest)
     own = _OWN_URL.search(run.output)
     if not number and own is not None:
@@ -117,7 +117,7 @@ def _take_end(rest: Sequence[str], run: ShellRun, done: dict[str, RecordPlace]) 
 
 
 def _number_in(rest: Sequence[str]) -> str:
-    """The number of the pull request that a call names first; ``""`` for none."""
+    """Return the number of the first pull request in a call, or ``""``."""
     for word in shell.operands_of(rest):
         if found := _NUMBER.fullmatch(word):
             return str(found[1] or found[2])
@@ -125,7 +125,7 @@ def _number_in(rest: Sequence[str]) -> str:
 
 
 def _option_of(rest: Sequence[str], *names: str) -> str:
-    """The value of an option of a call; ``""`` without it."""
+    """Return the value of an option of a call, or ``""``."""
     for option, value in pairwise(rest):
         if option in names:
             return value

@@ -1,7 +1,7 @@
-"""Short replies, as "3", "yes" or "the second": the words of the answer before them that they reply to.
+"""Short replies, such as "3", "yes" or "the second", and the words of the previous answer that they refer to.
 
-By the labels of the answer's lists, and by its last question; nothing is understood. A reply that
-says itself what it means, or that fits nothing, refers to nothing.
+They are matched with the labels of the answer's lists and with its last question. A reply that is
+clear by itself, or that matches nothing, refers to nothing.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from resume_hooks.reading.digest import prose
 from resume_hooks.redaction.lazy_patterns import late
 
 LONGEST = 48  # characters of a short reply
-MOST_WORDS = 7  # words of one
-SHOWN = 200  # characters of the words that it replies to
+MOST_WORDS = 7  # words of a short reply
+SHOWN = 200  # characters of the words that it refers to
 MARK = "[in answer to: "
-"""How the row begins that quotes those words."""
+"""The beginning of the row that quotes those words."""
 
 _WORD = late(r"[^\W_]+(?:['\u2019]\w+)?")
 _ITEM = late(
@@ -38,7 +38,7 @@ _ASSENTS = frozenset({
 
 
 def with_answered_words(reply: str, before: str) -> str:
-    """A short reply with a row that quotes the words of the text ``before`` it that it answers."""
+    """Return a short reply with a row that quotes the words of ``before`` that it answers."""
     words = answered_words(reply, before)
     if words:
         return f'{reply}\n{MARK}"{prose.cut_line(words, SHOWN)}"]'
@@ -46,12 +46,12 @@ def with_answered_words(reply: str, before: str) -> str:
 
 
 def without_answered_words(text: str) -> str:
-    """A message without such a row: the user's own words."""
+    """Return a message without such a row: the user's own words."""
     return text.partition(f"\n{MARK}")[0]
 
 
 def answered_words(reply: str, before: str) -> str:
-    """The options of a text that a short reply names, or the question that it answers; ``""`` for none."""
+    """Return the options of a text that a short reply names, or the question that it answers, or ``""``."""
     words = _WORD.findall(reply.lower())
     if not words or len(reply) > LONGEST or len(words) > MOST_WORDS:
         return ""
@@ -63,7 +63,7 @@ def answered_words(reply: str, before: str) -> str:
 
 
 def is_assent(reply: str) -> bool:
-    """Whether a text does nothing but agree, refuse, or name an option."""
+    """Check whether a text only agrees, refuses, or names an option."""
     words = set(_WORD.findall(reply.lower()))
     if not words or len(reply) > LONGEST:
         return False
@@ -72,7 +72,10 @@ def is_assent(reply: str) -> bool:
 
 
 def _options_named(words: Sequence[str], before: str) -> list[str]:
-    """The options that a reply names, if it says nothing else; of equal labels the last one in the text."""
+    """Return the options that a reply names if it says nothing else.
+
+    Of equal labels the last one counts.
+    """
     named = [word for word in words if _LABEL.fullmatch(word) or word in _ORDINALS]
     if not named or not {*words} <= {*named, *_FILLERS}:
         return []
