@@ -1,7 +1,7 @@
-"""The reports of sub-agents: the files that one says it changed, for where its transcript is not there.
+"""The reports of sub-agents: the files that an agent says it changed, for agents without a transcript.
 
-Precision before recall: the files that an agent reviewed stand in its report like those that it
-changed, so that of a review only what it says to have written counts.
+Precision comes before recall: a report also lists files that the agent only reviewed, so in a
+review only explicit claims to have written a file count.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections.abc import Iterator
 
 from resume_hooks.redaction.lazy_patterns import late
 
-READ = 20_000  # characters of a report that are looked at
-BEGINNING = 400  # characters of it in which it says what it is
+READ = 20_000  # characters of a report that are read
+BEGINNING = 400  # characters at its beginning that show what kind of report it is
 MOST_FILES = 40  # files of one report
 
 _PATH = r"`?\*{0,2}`?([~\w./@-]{1,200}\.\w{1,8})`?"
@@ -24,7 +24,7 @@ _CLAIM = late(
 )
 _CLAIMS = ("I've ", "I have ", " written ", " saved ", "I created", "I added", "I wrote", "I updated", "I modified",
            "I edited", "I changed", "I rewrote")  # fmt: skip
-"""Words without which a text claims nothing: looking for them is fast."""
+"""Words without which a text claims nothing. Searching for them is fast."""
 
 _FILES_HEADING = late(
     r"[\s#*_]*(?:all\s+)?(?:files?\s+(?:i\s+)?(?:changed|modified|created|updated|edited|added|written|touched)"
@@ -39,7 +39,7 @@ _TRAILER = late(r"\n+agentId: \w+[^\n]*(?:\n<usage>[\s\S]*)?\s*\Z")
 
 
 def without_trailer(report: str) -> str:
-    """A report without what the client adds for the one who called the agent."""
+    """Return a report without the client's note to the caller of the agent."""
     at = report.rfind("\nagentId: ")
     if at >= 0 and _TRAILER.match(report, at):
         return report[:at].rstrip()
@@ -47,7 +47,7 @@ def without_trailer(report: str) -> str:
 
 
 def files_changed(report: str) -> Iterator[str]:
-    """The files that a report says its agent changed, as it names them, once each."""
+    """Yield the distinct files that the agent changed according to its report."""
     text = report[:READ]
     claimed: list[str] = []
     if any(words in text for words in _CLAIMS):
@@ -58,7 +58,7 @@ def files_changed(report: str) -> Iterator[str]:
 
 
 def _files_under_headings(text: str) -> list[str]:
-    """The files in the lists that a heading calls changed, and those that a part of its own is about."""
+    """Return the files in lists under a heading for changes, and those with a section of their own."""
     files: list[str] = []
     tells_changes = _CHANGES.search(text[:BEGINNING]) is not None
     if not tells_changes and "files" not in text.lower():

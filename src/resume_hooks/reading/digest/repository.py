@@ -1,9 +1,9 @@
 """The present state of git in the folder of a session.
 
-Read-only, queried while the transcript is read.
+The queries are read-only and run while the transcript is read.
 
-Invariant: git gets ``PATIENCE`` and no more, takes no lock, leaves no process behind, and runs
-nothing that a repository brings: it is asked by a ``GitView``.
+Invariant: git gets at most ``PATIENCE``, takes no lock, leaves no process behind, and runs nothing
+from the repository, because it is queried through a ``GitView``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from resume_hooks.system.git_view import GitView
 from resume_hooks.system.git_worktrees import repository_root
 from resume_hooks.system.text import format_count, plain_line, quote_name
 
-PATIENCE = 0.1  # seconds that git has, from when it was asked
+PATIENCE = 0.1  # seconds for git, from the start of the query
 
 NOT_ASKED = "not asked"
 NO_ANSWER = "no answer"
@@ -38,20 +38,21 @@ _FIELDS = {
     b"2 ": 9,
     b"u ": 10,
     b"? ": 1,
-}  # the spaces before the path in a row of git's, by how it begins
+}  # the number of spaces before the path in a row of git, by the row's beginning
 
 
-_TRACKED = (b"1 ", b"2 ")  # how a row begins of a file whose first letter is its state in the index
+# the beginnings of rows whose first letter is the file's state in the index
+_TRACKED = (b"1 ", b"2 ")
 
 
 class RepositoryState(NamedTuple):
-    """A repository now: one ``line`` for people, and the facts that it is made of.
+    """The present state of a repository: a ``line`` for the user, and its facts.
 
-    ``dirty`` has the paths, from the ``root``, with changes that are not committed, new files
-    included; among them are the ``staged`` and the ``untracked`` ones. ``branch`` is ``""`` where
-    none is checked out. ``ahead`` and ``behind`` count commits against the remote-tracking branch of
-    the upstream; 0 without one. ``rewritten``: the upstream's tip was this branch's and no longer
-    leads to it, so that a push must be forced.
+    ``dirty`` has the paths relative to ``root`` with uncommitted changes, including new files;
+    ``staged`` and ``untracked`` are subsets. ``branch`` is ``""`` if none is checked out. ``ahead``
+    and ``behind`` count commits compared with the upstream's remote-tracking branch, or are 0
+    without one. ``rewritten`` means that the upstream's tip was this branch's tip and is no longer
+    its ancestor, so a push must be forced.
     """
 
     line: str
@@ -66,7 +67,7 @@ class RepositoryState(NamedTuple):
 
 
 class _Status(NamedTuple):
-    """What ``git status`` says: the commits that a branch is ahead and behind, and the changed paths."""
+    """The parsed ``git status``: the commits that a branch is ahead and behind, and the changed paths."""
 
     ahead: int
     behind: int
@@ -76,9 +77,9 @@ class _Status(NamedTuple):
 
 
 class GitQuery:
-    """Queries to git that run in parallel; ``collect_answers`` returns those that came in time.
+    """Queries to git that run in parallel.
 
-    Used with ``with``.
+    ``collect_answers`` returns the answers that came in time. It is a context manager.
     """
 
     def __init__(self, folder: str, since: str, where: Where) -> None:
@@ -91,7 +92,7 @@ class GitQuery:
             self._root = repository_root(os.path.normpath(folder))
         else:
             self._root = ""
-        # git is asked twice, first for settings; a thread waits for these, so that we need not.
+        # The first query is for settings; a thread waits for its answer, so the caller does not.
         self._asking = threading.Thread(
             target=self._start_questions, args=(since, where), daemon=True
         )
@@ -101,12 +102,12 @@ class GitQuery:
         """Start the queries without waiting for them."""
         if not self._root:
             return
-        with contextlib.suppress(OSError):  # no git, or it takes too long
+        with contextlib.suppress(OSError):  # git is missing or too slow
             view = self._closing.enter_context(GitView(self._root, where, self._deadline))
             if not view.is_bare:
                 renames = (
                     ["--no-renames"] if view.is_partial else []
-                )  # a name that changed needs contents
+                )  # detecting renames would need the contents
                 count = [word.format(since=since) for word in _COUNT]
                 self._runs = [view.start(*_STATUS, *renames), view.start(*count)]
                 if view.has_upstream:
@@ -122,11 +123,11 @@ class GitQuery:
         _error: BaseException | None,
         _trace: TracebackType | None,
     ) -> None:
-        self._asking.join()  # it waits no longer than git has
+        self._asking.join()  # waits no longer than git's time limit
         self._closing.close()
 
     def collect_answers(self) -> RepositoryState:
-        """The answers that git gave in time; queries that still run are ended."""
+        """Return the answers that git gave in time, and end the queries that still run."""
         if not self._root:
             return RepositoryState("")
         self._asking.join()
@@ -158,7 +159,7 @@ class GitQuery:
 
 
 def _parse_status(status: bytes) -> _Status:
-    """What the rows of ``git status`` say."""
+    """Parse the rows of ``git status``."""
     ahead, behind = 0, 0
     dirty: set[str] = set()
     staged: set[str] = set()
@@ -175,12 +176,12 @@ def _parse_status(status: bytes) -> _Status:
             elif row[:2] in _TRACKED and row[2:3] != b".":
                 staged.add(path)
             if row[:2] == b"2 ":
-                next(rows, None)  # the name that it had before
+                next(rows, None)  # its former name
     return _Status(ahead, behind, frozenset(dirty), frozenset(staged), frozenset(untracked))
 
 
 def _was_tip(reflog: str, commit: bytes) -> bool:
-    """Whether a branch was at this commit, by the end of its log, whose lines name the commits of each change."""
+    """Check whether a commit was a branch's tip, from the end of its reflog."""
     try:
         with open_regular(reflog) as stream:
             stream.seek(max(0, os.fstat(stream.fileno()).st_size - REFLOG))

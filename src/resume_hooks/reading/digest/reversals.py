@@ -1,8 +1,7 @@
-"""Finds the statements that a later one takes back: of two that contradict each other, the newer wins.
+"""Find the statements that a later one revokes: of two contradictory statements, the newer wins.
 
-Precision before recall: two sentences are told to contradict each other where they say of the same
-thing that it has another value, or where the later one says in so many words that it is a change.
-Nothing is understood.
+Precision comes before recall: two sentences contradict each other only if they give the same
+subject different values, or if the later one explicitly announces a change.
 """
 
 from __future__ import annotations
@@ -19,12 +18,12 @@ from resume_hooks.redaction.lazy_patterns import late
 _WORD = late(r"[^\W_][\w./%$€-]*")
 _VALUE = late(
     r".*\d.*|[A-Z][A-Z0-9_]+|\S*[._/]\S+|(?:[Mm]on|[Tt]ues|[Ww]ednes|[Tt]hurs|[Ff]ri|[Ss]atur|[Ss]un)days?"
-)  # a number, a constant, a name with a dot or a slash in it, a day
-_UNIT = late(r"(?<=\d)\s?(?:[kKMGT]i?B|ms)\b")  # as capitals it would pass for a constant
-_LOGGED = late(r"\W*(?:\d+[.:]\d|[\u2500-\u27bf$>|])")  # how a line of a machine's begins
-_MEASURE = late(r"(?<![\w.-])(\d[\d.,:]*)\s?(%|[^\W\d_]{2,})")  # a number with what it counts
+)  # a number, a constant, a name with a dot or a slash, a day
+_UNIT = late(r"(?<=\d)\s?(?:[kKMGT]i?B|ms)\b")  # in capitals it would look like a constant
+_LOGGED = late(r"\W*(?:\d+[.:]\d|[\u2500-\u27bf$>|])")  # the beginning of a line of program output
+_MEASURE = late(r"(?<![\w.-])(\d[\d.,:]*)\s?(%|[^\W\d_]{2,})")  # a number with its unit or object
 _QUOTED = late(r"`[^`\n]{1,80}`|\"[^\"\n]{1,80}\"")
-# In lower case, as the next two: without regard to case their searches would take twice as long.
+# In lower case, like the next two patterns: ignoring case would double the search time.
 _STATES = late(
     r"\b(?:is|are|be|was|equals?|means|cap|limit|budget|deadline|max(?:imum)?|min(?:imum)?|at most|at least|prefers?|"
     r"must|should|uses?|named?|called|set to|runs? on|lives? (?:in|at)|stays?|keep)\b"
@@ -32,7 +31,7 @@ _STATES = late(
 _BINDS = late(
     r"\b(?:never|always|only|do not|don't|want|needs?|goal|preference|like|prefer(?:red)?|let's)\b"
 )
-"""Signs of a sentence that a later one may take back, beside statements."""
+"""Signs of a sentence, other than a statement, that a later one may revoke."""
 
 _CHANGES = late(
     r"\b(?:actually|instead|no longer|not anymore|any more|changed? (?:my|our) mind|scratch that|correction|"
@@ -55,25 +54,25 @@ _EMPTY = frozenset({
     "did", "not", "no", "must", "should", "stay", "stays", "keep", "make", "sure", "most", "least", "actually",
     "instead", "correction", "forget", "what", "said", "told", "about",
 })  # fmt: skip
-"""Words that don't tell the subject of a sentence."""
+"""Words that do not identify the subject of a sentence."""
 
-LEAST = 2  # words that two sentences must share to be about the same thing
-SAME = 0.75  # part of the words of both that a change of a value leaves alone
-CLOSE = 0.4  # the same where the later sentence says that it is a change
+LEAST = 2  # words that two sentences about the same subject must share
+SAME = 0.75  # share of common words if only a value changes
+CLOSE = 0.4  # share of common words if the later sentence announces a change
 LOOKED_AT = 300  # statements that are compared, the latest
 
 
 class _Words(NamedTuple):
-    """The words that say what a statement is about, and the values in it."""
+    """The words that identify a statement's subject, and its values."""
 
     telling: frozenset[str]
     values: frozenset[str]
 
 
 def superseded_places(statements: Sequence[str]) -> dict[int, int]:
-    """The places of statements that a later one takes back, each with the place of that one.
+    """Return the indexes of revoked statements, each with the index of the statement that revokes it.
 
-    Oldest first.
+    The statements are in order, oldest first.
     """
     first = max(0, len(statements) - LOOKED_AT)
     words = {}
@@ -99,7 +98,7 @@ def superseded_places(statements: Sequence[str]) -> dict[int, int]:
 
 
 def standing_places(statements: Sequence[str]) -> list[int]:
-    """The places of statements that no later one takes back. Latest first."""
+    """Return the indexes of statements that no later one revokes. The latest comes first."""
     last = len(statements) - 1
     taken_back = superseded_places(statements[::-1])
     places = []
@@ -110,16 +109,16 @@ def standing_places(statements: Sequence[str]) -> list[int]:
 
 
 def is_change(statement: str) -> bool:
-    """Whether a statement says in so many words that it changes what was said before."""
+    """Check whether a statement explicitly changes an earlier one."""
     return _CHANGES.search(statement.lower()) is not None
 
 
 def corrected_sentences(
     sentences: Iterable[tuple[int, str]], statements: Sequence[tuple[int, str]]
 ) -> Iterator[tuple[int, int]]:
-    """The assistant's ``sentences`` that a later one of the user's ``statements`` takes back explicitly.
+    """Return the assistant's ``sentences`` that a later one of the user's ``statements`` explicitly revokes.
 
-    Both come with their moments, oldest first; given are their places in these.
+    Both have their times and are ordered, oldest first. The result has their indexes.
     """
     changes = [
         (at, moment, _words_of_statement(text))
@@ -129,8 +128,8 @@ def corrected_sentences(
     known = {word for _, _, words in changes for word in words.telling}
     weights = _weights_of_words(words for _, _, words in changes)
     for place, (moment, sentence) in enumerate(sentences):
-        # Most sentences share no words with any change, and finding all of their words takes far
-        # longer than this.
+        # Most sentences share no words with a change, and collecting all of their words takes far
+        # longer than this check.
         if len(known.intersection(sentence.lower().split())) < LEAST - 1 or not _STATES.search(
             sentence.lower()
         ):
@@ -148,14 +147,15 @@ def corrected_sentences(
 def _likeness_of_words(
     older: frozenset[str], newer: frozenset[str], weights: Mapping[str, float]
 ) -> float:
-    """The weighted share of common words of two statements."""
+    """Return the weighted share of common words of two statements."""
     shared, rest = older & newer, older ^ newer
-    weight = fsum([weights.get(word, 1) for word in shared])  # the same in any order of the words
+    # ``fsum`` has the same result in any order
+    weight = fsum([weights.get(word, 1) for word in shared])
     return weight / max(1e-9, weight + fsum([weights.get(word, 1) for word in rest]))
 
 
 def _weights_of_words(words: Iterable[_Words]) -> dict[str, float]:
-    """The weight of each word: the more statements have it, the less; 1 for at most two."""
+    """Return the weight of each word: 1 for at most two statements, less if more statements have it."""
     counts = Counter(chain.from_iterable(each.telling for each in words))
     return {word: 1 / max(1, count - 1) for word, count in counts.items()}
 
@@ -166,7 +166,7 @@ def _takes_back(
     words: Mapping[int, _Words],
     weights: Mapping[str, float],
 ) -> bool:
-    """Whether the later one of two statements takes back the older one."""
+    """Check whether the later of two statements revokes the older one."""
     (older, old_values), (newer, new_values) = (words[place] for place in places)
     likeness = _likeness_of_words(older, newer, weights)
     said, again = (statements[place] for place in places)
@@ -183,7 +183,7 @@ def _takes_back(
 
 
 def _is_measured_anew(said: str, again: str) -> bool:
-    """Whether two statements give different numbers of the same things."""
+    """Check whether two statements give different numbers for the same things."""
     old, new = (
         {unit.lower(): number for number, unit in _MEASURE.findall(text)} for text in (said, again)
     )
@@ -193,7 +193,7 @@ def _is_measured_anew(said: str, again: str) -> bool:
 
 
 def _is_same_choice(said: str, again: str) -> bool:
-    """Whether two statements both name the object of a choice, and it is the same."""
+    """Check whether two statements name the same object of a choice."""
     topics = []
     for topic in (_TOPIC.search(said), _TOPIC.search(again)):
         topics.append(topic and _words_of_statement(topic[1]))
@@ -201,7 +201,7 @@ def _is_same_choice(said: str, again: str) -> bool:
 
 
 def _words_of_statement(statement: str) -> _Words:
-    """The words of a statement; empty for a line of a log."""
+    """Return the words of a statement, or none for a log line."""
     if _LOGGED.match(statement):
         return _Words(frozenset(), frozenset())
     values = set(_QUOTED.findall(statement))

@@ -1,7 +1,6 @@
-"""The sections of a digest, one row each: name, heading, room in an opening, and use in later digests.
+"""The sections of a digest, one row each: name, heading, room in an opening, and reuse in later digests.
 
-The order of the table is the order in which an opening shows them; the talk stands between those
-that come before it and the lists behind it.
+The table has the order of an opening. The talk comes after the first groups and before the lists.
 """
 
 from __future__ import annotations
@@ -16,22 +15,22 @@ class Group(Enum):
     NOW = "now"
     """Before the last request and the last answer."""
     OPEN = "open"
-    """Behind those: what is left to do, one block of one heading, each row with its section's."""
+    """After those: the open work, as one block with one heading, each row labelled with its section."""
     BINDING = "binding"
     """Between these and the talk."""
     LIST = "list"
-    """Behind the talk."""
+    """After the talk."""
     SPARE = "spare"
-    """At the end, in room that nothing else needs."""
+    """At the end, if there is room left."""
 
 
 class Section(NamedTuple):
     """One section.
 
-    It stands in ``group``. Of an opening it may take ``share``, a part of 1, and at most ``most``
-    characters; a row of it ``row`` characters. ``stored`` are the bytes that a child keeps of it.
-    ``is_knowledge``: it serves another task on the same code, too. ``is_current``: only what the
-    latest session says of it counts.
+    ``group`` is its place. ``share`` is its largest share of an opening, ``most`` its largest
+    number of characters, and ``row`` that of a row. ``stored`` is the number of bytes that a child
+    stores. ``is_knowledge`` means that it is also useful for another task on the same code,
+    ``is_current`` that only the latest session's entries count.
     """
 
     name: str
@@ -99,6 +98,6 @@ SECTIONS = (
     NOW, PENDING, QUESTIONS, TODOS, MARKS, ERRORS, CONSTRAINTS, ANSWERS, SKILLS,
     CHANGED, COMMANDS, FAILURES, REFUSALS, ARTEFACTS, OTHERS, READ,
 )  # fmt: skip
-"""Every section, in the order in which an opening shows them."""
+"""Every section, in the order of an opening."""
 
 NAMES = tuple(section.name for section in SECTIONS)

@@ -1,7 +1,7 @@
-"""Shell commands for a digest: the simple commands in one, the identity of commands, and the files that they change.
+"""Parse shell commands for a digest: their simple commands, their identity, and the files that they change.
 
-A lexer, not a shell: it knows quotes and operators, and expands nothing. Only a certain change
-counts: globs and variables are skipped, and so is git's output about other people's commits.
+This is a lexer and not a shell: it knows quotes and operators, and expands nothing. Only certain
+changes count: globs and variables are skipped, and so is git's output about foreign commits.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import NamedTuple
 
 from resume_hooks.redaction.lazy_patterns import late
 
-LONGEST = 2_000  # characters of a command that are looked at, without the documents that it carries
-REMEMBERED = 4_096  # commands of which what was found is kept: a session runs the same one often
-DOCUMENTS = 100  # documents at most that are looked for in a command
-INDENT = 200  # white space at most around the word that ends a document
+LONGEST = 2_000  # characters of a command that are parsed, without its here-documents
+REMEMBERED = 4_096  # commands whose results are cached, because a session often repeats a command
+DOCUMENTS = 100  # the most here-documents that are searched for in a command
+INDENT = 200  # the most white space around the word that ends a here-document
 _TOKEN = late(
     r"""'[^']*'|"(?:[^"\\]|\\.)*"|(?:\\.|[^\s'"\\;&|<>()])+|\d?>>?&?|&&|\|\||[;&|<()]|\n""",
     re.DOTALL,
@@ -38,12 +38,12 @@ _BEFORE = frozenset({
     "do", "then", "else", "if", "elif", "while", "until", "time", "!", "sudo", "command", "exec", "nohup", "env",
     "nice", "xargs", "timeout", "{",
 })  # fmt: skip
-"""Words that stand before a command and are not commands themselves."""
+"""Words before a command that are not commands themselves."""
 
 _ASSIGNED = late(r"[A-Za-z_]\w*=")
 _KEYWORDS = frozenset({"!", "{", "do", "then", "else", "if", "elif", "while", "until"})
 _OPERAND = late(r"-.*|[\d.]+[smhd]?|\{\}")
-"""What may stand between such a word and the command: its options, the seconds of a timeout."""
+"""Words between such a word and the command: options, or the seconds of a timeout."""
 
 _LOOKS = frozenset({
     "ls", "cat", "head", "tail", "grep", "egrep", "fgrep", "rg", "ag", "fd", "find", "sed", "awk", "wc", "echo",
@@ -62,7 +62,7 @@ _GIT_LOOKS = frozenset({
 })  # fmt: skip
 
 _GIT_LISTS = frozenset({"branch", "tag", "stash", "worktree"})
-"""Parts of git that look around where only a listing is asked for."""
+"""Git subcommands that only read if they list something."""
 
 _LISTING = frozenset({"list", "-a", "-r", "-v", "-vv", "--list", "-l", "--show-current"})
 _SYSTEM = late(r"\A/(?:usr/(?:local/)?|opt/homebrew/)?s?bin/")
@@ -102,11 +102,11 @@ _FOREIGN = frozenset(
         "apply",
     }
 )
-"""Parts of git that print files of commits that this session may have had nothing to do with."""
+"""Git subcommands that print files of commits that may be foreign to this session."""
 
 
 class SimpleCommand(NamedTuple):
-    """A command without operators: its words, unquoted, from its own name on, and the files that its output goes to."""
+    """A command without operators: its unquoted words from its name on, and the files that its output goes to."""
 
     words: tuple[str, ...]
     targets: tuple[str, ...]
@@ -114,9 +114,9 @@ class SimpleCommand(NamedTuple):
 
 @lru_cache(maxsize=REMEMBERED)
 def core_of_command(command: str) -> str:
-    """The command without a leading ``cd`` and without what only cuts its output: one name for the same command."""
+    """Return the command without a leading ``cd`` and without filters of its output, as an identity of the command."""
     if len(command) > LONGEST:
-        return command  # it carries a document; nobody runs it twice in two ways
+        return command  # a command with a here-document has only one form
     found = command_of_whole_output(command)
     while found.startswith("cd ") and (moved := _LEADING_CD.match(found)):
         found = found[moved.end() :]
@@ -124,9 +124,9 @@ def core_of_command(command: str) -> str:
 
 
 def command_at_home(command: str, folder: str) -> str:
-    """The command on one line without what only cuts its output, and without a leading ``cd`` into ``folder``.
+    """Return the command on one line, without filters of its output and without a leading ``cd`` into ``folder``.
 
-    It can be run as it stands: one of several lines is given to ``eval``.
+    The result can be run: a command of several lines is passed to ``eval``.
     """
     moved = _LEADING_CD.match(command)
     home = moved is not None and moved[1].strip("'\"").rstrip("/") == folder.rstrip("/") != ""
@@ -139,7 +139,7 @@ def command_at_home(command: str, folder: str) -> str:
 
 
 def command_of_whole_output(command: str) -> str:
-    """The command on one line, without what at its end only cuts its output or joins its errors to it."""
+    """Return the command on one line, without a final filter of its output or redirection of its errors."""
     found = " ".join(command.split())
     longer = ""
     while longer != found:
@@ -159,12 +159,12 @@ def command_of_whole_output(command: str) -> str:
 
 @lru_cache(maxsize=REMEMBERED)
 def simple_commands(command: str) -> tuple[SimpleCommand, ...]:
-    """The simple commands in a command."""
+    """Return the simple commands in a command."""
     bare = without_documents(command).replace("2>&1", "").replace("2>/dev/null", "")
     if "#" in bare:
         bare = _COMMENT.sub("", bare)
     bare = bare[:LONGEST]
-    if _QUOTING.search(bare) is None:  # most; the walk over tokens costs ten times as much
+    if _QUOTING.search(bare) is None:  # the common case; tokenizing costs ten times as much
         return tuple(
             SimpleCommand(_words_of_program(part.split()), ())
             for part in _SPLIT.split(bare)
@@ -184,7 +184,7 @@ def _walk_command(command: str) -> list[SimpleCommand]:
             found.append(_simple_command(words, targets))
             words, targets, redirected = [], [], False
         elif ">" in token and token.strip("0123456789>&") == "":
-            redirected = not token.endswith("&")  # 2>&1 leads to no file
+            redirected = not token.endswith("&")  # 2>&1 does not write a file
         elif token.strip("<"):
             if token[0] in "'\"":
                 text = token[1:-1]
@@ -202,7 +202,7 @@ def _simple_command(words: list[str], targets: list[str]) -> SimpleCommand:
 
 
 def _words_of_program(words: list[str]) -> tuple[str, ...]:
-    """The words without assignments, and without what only starts the command."""
+    """Return the words without assignments, and without words that only start the command."""
     own = []
     for word in words:
         if "=" not in word or not _ASSIGNED.match(word):
@@ -217,7 +217,7 @@ def _words_of_program(words: list[str]) -> tuple[str, ...]:
 
 
 def without_documents(command: str) -> str:
-    """A command without the documents that it carries after ``<<WORD``, and without these words."""
+    """Return a command without its here-documents after ``<<WORD``, and without these words."""
     if "<<" not in command or "\n" not in command:
         return command
     kept, at = [], 0
@@ -231,9 +231,9 @@ def without_documents(command: str) -> str:
 
 
 def _end_of_document(command: str, at: int, word: str) -> int:
-    """Where a document that begins ``at`` ends, behind the line that is nothing but its word.
+    """Return the end of a here-document that starts ``at``, after the line with nothing but its word.
 
-    Else at the end.
+    Without such a line, return the end of the command.
     """
     while (found := command.find(word, at)) >= 0:
         at = found + len(word)
@@ -248,7 +248,7 @@ def _end_of_document(command: str, at: int, word: str) -> int:
 
 @lru_cache(maxsize=REMEMBERED)
 def program_of(parts: tuple[SimpleCommand, ...]) -> str:
-    """What the first working part of a command runs: ``go test``, ``npm run``, ``pytest``; ``""`` for none."""
+    """Return the program of a command's first working part, such as ``go test`` or ``pytest``, or ``""``."""
     for words, _ in parts:
         if words and _is_working_command(words):
             return " ".join(
@@ -258,12 +258,12 @@ def program_of(parts: tuple[SimpleCommand, ...]) -> str:
 
 
 def operands_of(words: Iterable[str]) -> list[str]:
-    """The words of a command that are not options."""
+    """Return the words of a command that are not options."""
     return [word for word in words if not word.startswith("-")]
 
 
 def git_words(words: tuple[str, ...]) -> Iterator[str]:
-    """``git -C folder mv a b`` as ``mv``, ``a``, ``b``."""
+    """Yield ``git -C folder mv a b`` as ``mv``, ``a``, ``b``."""
     rest = list(words[1:])
     while rest and rest[0].startswith("-"):
         del rest[: 2 if rest[0] in {"-C", "-c", "--git-dir", "--work-tree"} else 1]
@@ -284,7 +284,7 @@ def _is_working_command(words: tuple[str, ...]) -> bool:
 
 
 class GitListing(NamedTuple):
-    """Files that git printed as changed: ``here`` as told from the folder it ran in, ``rooted`` from the repository."""
+    """Files that git printed as changed: ``here`` relative to its folder, ``rooted`` relative to the repository."""
 
     here: tuple[str, ...]
     rooted: tuple[str, ...]
@@ -292,7 +292,7 @@ class GitListing(NamedTuple):
 
 @lru_cache(maxsize=REMEMBERED)
 def changes_by(parts: tuple[SimpleCommand, ...]) -> tuple[tuple[str, bool], ...]:
-    """Files that a command names as changed, told from where it was started, each with whether it is removed."""
+    """Return the files that a command names as changed, relative to its start folder, and whether each is removed."""
     return tuple(_changes_in_order(parts))
 
 
@@ -326,12 +326,12 @@ def _changes_in_order(parts: tuple[SimpleCommand, ...]) -> Iterator[tuple[str, b
 
 @lru_cache(maxsize=REMEMBERED)
 def ends_with_all(command: str) -> bool:
-    """Whether the exit status of a command speaks for every simple command in it: they are joined by ``&&`` alone."""
+    """Check whether a command's exit status covers all of its simple commands, which are joined by ``&&`` only."""
     return _ONE_OF_SEVERAL.search(without_documents(command).replace("2>&1", "").strip()) is None
 
 
 def folder_after_cd(parts: tuple[SimpleCommand, ...]) -> str | None:
-    """The folder that a command changes to before it does anything else; ``""`` for none, None if it is unknown."""
+    """Return the folder that a command changes to first, ``""`` for none, or None if it is unknown."""
     base: str | None = ""
     for words, _ in parts:
         if words[:1] != ("cd",):
@@ -341,7 +341,7 @@ def folder_after_cd(parts: tuple[SimpleCommand, ...]) -> str | None:
 
 
 def listed_by_git(parts: tuple[SimpleCommand, ...], output: str) -> GitListing:
-    """The files that the session's own git commands printed as changed."""
+    """Return the files that the session's own git commands printed as changed."""
     calls = []
     for words, _ in parts:
         if words[:1] == ("git",):
@@ -372,7 +372,7 @@ def listed_by_git(parts: tuple[SimpleCommand, ...], output: str) -> GitListing:
 
 
 def _folder_moved_to(base: str | None, words: tuple[str, ...]) -> str | None:
-    """Where a ``cd`` leads to; None if that can't be told."""
+    """Return the target folder of a ``cd``, or None if it is unknown."""
     target = next((word for word in words[1:] if word != "--"), "~")
     if target.startswith(("/", "~")) and _UNKNOWN.search(target) is None:
         return target
@@ -385,9 +385,7 @@ def _named_paths(words: tuple[str, ...]) -> tuple[str, ...]:
     if words[:1] == ("git",):  # ``git -C folder mv a b`` as ``git mv``, ``a``, ``b``
         verb, *own = [*git_words(words)] or [""]
         source = next((word for word in own if word in {"-s", "--source"}), None)
-        if (
-            verb in {"checkout", "restore"} and "--" in own
-        ):  # a checkout of files is a restore of these
+        if verb in {"checkout", "restore"} and "--" in own:  # a checkout of files restores them
             words = ("git restore", *own[own.index("--") + 1 :])
         else:
             words = (
@@ -422,7 +420,7 @@ def _words_without_option(option: str | None, words: tuple[str, ...]) -> tuple[s
 
 
 def _is_of_work(call: list[str]) -> bool:
-    """Whether a ``git diff`` tells of this work: of what is not committed, or of files named beside a commit."""
+    """Check whether a ``git diff`` shows this work: uncommitted changes, or named files compared with a commit."""
     before = call[1 : call.index("--")] if "--" in call else call[1:]
     commits = []
     for word in before:
@@ -430,12 +428,12 @@ def _is_of_work(call: list[str]) -> bool:
             commits.append(word)
     named = (
         len(call) > len(before) + 2
-    )  # the folder against one commit: two would be of what others did
+    )  # compares the folder with one commit; a comparison of two commits may show foreign work
     return not commits or (named and len(commits) == 1 and ".." not in commits[0])
 
 
 def _counted_path(row: str) -> str:
-    """The path in a row of ``--stat``; a renamed or shortened one is passed over."""
+    """Return the path in a row of ``--stat``, or ``""`` for a renamed or shortened one."""
     path, bar, counts = row.rpartition(" | ")
     if not bar or not path.startswith(" ") or _COUNTS.fullmatch(counts.strip()) is None:
         return ""

@@ -1,7 +1,7 @@
-"""The skills that were loaded: of the one at work the steps that are left, then its rules, in their own words.
+"""The loaded skills: for the active one the remaining steps, then its rules, quoted.
 
-Precision before recall: a skill is at work until the user asks for something else. The step that it
-reached is the one whose command ran last, or that the assistant named last.
+Precision comes before recall: a skill is active until the user asks for something else. Its current
+step is the one whose command ran last, or that the assistant named last.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from resume_hooks.reading.digest.statements import HEADING, is_aside, turns_ago
 from resume_hooks.redaction.lazy_patterns import late
 
 SKILLS, RULES = 2, 24  # skills that are quoted, and rules of each
-SKILL_TURNS = 3  # prompts back to which the rules of a skill that was loaded are quoted
-SKILL, RULE = 12_000, 400  # characters of a skill's text that are looked at, and of a rule
-RULE_WORDS = 4  # words that a rule has at least
-TELLING = 2  # words among them that say what it is about
+SKILL_TURNS = 3  # prompts for which the rules of a loaded skill are quoted
+SKILL, RULE = 12_000, 400  # characters of a skill's text that are read, and of a rule
+RULE_WORDS = 4  # the fewest words of a rule
+TELLING = 2  # the fewest significant words among them
 _LONG_WORD = late(r"[^\W\d_]{4,}")
 _MODAL = frozenset({"must", "never", "always", "only", "don't", "should", "your", "this", "that"})
 _TAG = late(r"^[ \t]*</?[a-z_-]{1,40}>", re.MULTILINE)
-READ_SKILL = "its text may bind: read it"  # what is said of a skill itself
+READ_SKILL = "its text may bind: read it"  # the note on a skill itself
 _RULES_PART = late(
     r"^#{1,6}[ \t][^\n]*"
     r"\b(?:rules?|guidelines?|requirements?|conventions?|constraints?|guardrails?|never|style)\b[^\n]*\n"
     r"((?:(?!#{1,6}[ \t])[^\n]*\n?){1,40})",
     re.IGNORECASE | re.MULTILINE,
 )
-"""A part of a document whose heading says that it holds rules."""
+"""A part of a document whose heading announces rules."""
 _RULE = late(
     r"\b(?:MUST(?:\s+NOT)?|NEVER|ALWAYS|DO\s+NOT)\b|\A\W*(?:[Nn]ever|[Aa]lways|[Dd]o\s+not|[Dd]on't|[Oo]nly)\s"
 )
@@ -41,7 +41,7 @@ _RULE = late(
 AT_WORK = "at work: its steps"
 STEP_REACHED = "at work: it reached the first of these steps"
 STEPS = 12  # steps of a skill that are listed
-STEPS_READ = 40_000  # characters of a skill in which its steps are looked for
+STEPS_READ = 40_000  # characters of a skill that are searched for its steps
 _STEP_HEADING = late(
     r"^#{1,6}[ \t]+((?:(?:step|phase|stage)[ \t]+)?(\d{1,2})"
     r"(?:[.:)][ \t]|[ \t]*[\u2013\u2014-][ \t]|(?=[ \t]*$))[^\n]*)",
@@ -55,7 +55,7 @@ _FORGES = ("gh", "glab")
 
 
 class SkillStep(NamedTuple):
-    """A step of a skill: its number, its heading and text on one line, and the programs that it names in code."""
+    """A step of a skill: its number, its heading and text on one line, and the programs in its code."""
 
     number: int
     heading: str
@@ -64,10 +64,10 @@ class SkillStep(NamedTuple):
 
 
 def entries_of_skills(facts: LineageFacts) -> Iterator[DigestEntry]:
-    """The skills that were loaded last, each with the place of its text first, then steps and rules.
+    """Yield the skills loaded last: for each the place of its text first, then steps and rules.
 
-    A skill with steps ends with the request that it was loaded for, and so does one that the user
-    called by a command; others bind for some more.
+    A skill with steps ends with the request for which it was loaded, and so does one that the user
+    called by a command. Other skills bind for a few more prompts.
     """
     since = turns_ago(facts, SKILL_TURNS)
     for name, text in [*facts.skills.items()][-SKILLS:]:
@@ -91,7 +91,7 @@ def entries_of_skills(facts: LineageFacts) -> Iterator[DigestEntry]:
 
 
 def _entries_of_rules(name: str, text: Quote, passed: str) -> Iterator[DigestEntry]:
-    """The rules of a skill, without those of steps that have ``passed``."""
+    """Yield the rules of a skill, without those of steps that have ``passed``."""
     body = _TAG.sub("", redact_and_learn(text.text[: 2 * SKILL])[:SKILL])
     rules: set[str] = set()
     for rule in _rules_in(body):
@@ -104,7 +104,7 @@ def _entries_of_rules(name: str, text: Quote, passed: str) -> Iterator[DigestEnt
 
 
 def _was_left(facts: LineageFacts, text: Quote) -> bool:
-    """Whether the user asked for something else after a skill was loaded, and did not only reply."""
+    """Check whether the user asked for something else after a skill was loaded, instead of only replying."""
     chosen = {answer.place for answer in facts.answers}
     for said in reversed(facts.prompts.said):
         if said.place.order <= text.place.order:
@@ -117,7 +117,7 @@ def _was_left(facts: LineageFacts, text: Quote) -> bool:
 
 
 def _is_at_end(facts: LineageFacts, text: Quote, steps: Sequence[SkillStep]) -> bool:
-    """Whether the last step of a skill was reached and answered, and nothing is waited for."""
+    """Check whether the last step of a skill was reached and answered, and nothing is pending."""
     waits = any(run.background and run.status is None and not run.failed for run in facts.runs)
     last = facts.unanswered
     if waits or last is None or facts.called_at > last.place.order:
@@ -127,7 +127,7 @@ def _is_at_end(facts: LineageFacts, text: Quote, steps: Sequence[SkillStep]) -> 
 
 
 def steps_of_skill(text: str) -> list[SkillStep]:
-    """The numbered steps of a skill, by its headings, bold lines or rows of a table; none if they don't count on."""
+    """Return the numbered steps in a skill's headings, bold lines or table rows, or none if the numbers have gaps."""
     read = text[:STEPS_READ]
     for pattern in (_STEP_HEADING, _STEP_IN_BOLD, _STEP_IN_TABLE):
         found = list(pattern.finditer(read))
@@ -155,7 +155,7 @@ def steps_of_skill(text: str) -> list[SkillStep]:
 
 
 def _end_of_last_step(text: str, step: re.Match[str], pattern: re.Pattern[str]) -> int:
-    """Where the last step ends: at the next heading that is not below it, or with its row of a table."""
+    """Return the end of the last step: the next heading of the same level, or the end of its table row."""
     if pattern is _STEP_IN_TABLE:
         return step.end()
     level = len(step[0]) - len(step[0].lstrip("#")) or 6
@@ -166,7 +166,7 @@ def _end_of_last_step(text: str, step: re.Match[str], pattern: re.Pattern[str]) 
 
 
 def _programs_in(body: str) -> frozenset[str]:
-    """The programs that the code in a step runs."""
+    """Return the programs that the code in a step runs."""
     programs: set[str] = set()
     for block, inline in _CODE.findall(body):
         programs |= _programs_of(block or inline)
@@ -174,7 +174,7 @@ def _programs_in(body: str) -> frozenset[str]:
 
 
 def _programs_of(command: str) -> set[str]:
-    """The programs that a command runs, those of a forge with what they do there."""
+    """Return the programs that a command runs, those of a forge with their subcommand."""
     programs: set[str] = set()
     for part in shell.simple_commands(command):
         program = shell.program_of((part,))
@@ -186,7 +186,7 @@ def _programs_of(command: str) -> set[str]:
 
 
 def _place_of_step(facts: LineageFacts, text: Quote, steps: Sequence[SkillStep]) -> int | None:
-    """The place of the step that a skill reached; None if nothing tells it."""
+    """Return the index of the step that a skill reached, or None if it is unknown."""
     at, order = None, text.place.order
     commands = [(run.command, run.place.order) for run in facts.runs]
     if facts.cut_off is not None:
@@ -208,14 +208,14 @@ def _place_of_step(facts: LineageFacts, text: Quote, steps: Sequence[SkillStep])
 
 
 def _rules_in(body: str) -> Iterator[str]:
-    """The rules in a document: the items of its lists of rules, then the sentences that forbid or demand something."""
+    """Yield the rules in a document: the items of its lists of rules, then sentences with a demand."""
     for part in _RULES_PART.findall(body):
         yield from _list_items(part)
     yield from filter(_is_rule, prose.sentences_of(HEADING.sub("", body)))
 
 
 def _list_items(part: str) -> Iterator[str]:
-    """The items of the lists in a part of a document."""
+    """Yield the items of the lists in a part of a document."""
     for row in part.split("\n"):
         if prose.MARKUP.match(row) and len(row.split()) > RULE_WORDS:
             sentences = list(prose.sentences_of(row))
@@ -227,7 +227,7 @@ def _list_items(part: str) -> Iterator[str]:
 
 
 def _is_rule(sentence: str) -> bool:
-    """Whether a sentence of a document forbids or demands something, by words that leave no doubt."""
+    """Check whether a sentence of a document clearly forbids or demands something."""
     telling = []
     for word in _LONG_WORD.findall(sentence.lower()):
         if word not in _MODAL:

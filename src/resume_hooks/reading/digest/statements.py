@@ -1,8 +1,8 @@
 """Entries from the talk: the user's demands and choices, refusals, and open ends.
 
-Demands are recognized by their words, precision before recall: a model takes what is listed for a
-fact, and the talk holds the rest. A question, a joke, a doubt, a heading, a line of code or of a
-log is not a demand, whatever its words.
+Demands are recognized by typical words, with precision before recall: a model takes a listed demand
+for a fact, and the talk has the rest. A question, a joke, a doubt, a heading, a line of code or of
+a log is never a demand.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _DEMAND = late(
     """,
     re.VERBOSE,
 )
-"""In lower case, as those below whose searches take long: without regard to case they would take twice as long."""
+"""In lower case, like other slow patterns below: ignoring case would double the search time."""
 
 _NOT_MEANT = late(
     r"""[\U0001F600-\U0001F606\U0001F61C\U0001F61D\U0001F923\U0001F643] | [;:]-?[)DP](?!\w)
@@ -79,7 +79,7 @@ _MACHINE = late(
     """,
     re.IGNORECASE | re.VERBOSE,
 )
-"""A line of code or of a log, half a sentence as a paste has it, a quote of somebody else's."""
+"""A line of code or of a log, an incomplete sentence from a paste, a quote of another person."""
 
 
 PROSE = 25_000
@@ -88,18 +88,14 @@ PROSE = 25_000
 ASKED, LAST_SENTENCES = (
     1_500,
     3,
-)  # characters, and sentences, at the end of an answer in which it asks something
-CHOICE = 160  # characters of an answer up to which it is a choice
-ANSWER = 400  # characters of a question and what the user chose
-BRIEF = (
-    8  # words below which a demand is told with the sentence before it, which says what it is about
-)
-NAMED = 120  # characters of what a refused call was about
+)  # characters and sentences at the end of an answer that are searched for a question
+CHOICE = 160  # characters of an answer that still counts as a choice
+ANSWER = 400  # characters of a question and the user's choice
+BRIEF = 8  # a demand with fewer words is quoted with the sentence before it, which has its subject
+NAMED = 120  # characters of a refused call's subject
 
-SUMMARY_READ = 60_000  # characters of a client's summary in which it lists the user's messages
-SAME_MESSAGE = (
-    50  # characters at the beginning of a message by which a summary's quote of it is known
-)
+SUMMARY_READ = 60_000  # characters of a client's summary that are searched for the user's messages
+SAME_MESSAGE = 50  # characters at the beginning of a message that identify a summary's quote of it
 _USER_MESSAGES = late(
     r"^[#*\d. \t]*all user messages[^\n]*\n([\s\S]*?)(?=^(?:\d+\.[ \t]|#|</)|\Z)",
     re.IGNORECASE | re.MULTILINE,
@@ -118,7 +114,7 @@ _STANDING = late(
     r"focus\s+on|nunca|siempre|jamais|toujours|niemals|immer|muss|sempre|nicht|kein\w*|nie|mai)\b|"
     r"반드시|하지\s?마|말고|항상|절대|해야|不要|必须|总是|只能|務必|必ず|しないで"
 )
-"""Words of a demand that holds for more than the next step."""
+"""Words of a demand that is valid beyond the next step."""
 
 _PASSING = late(
     r"""\A\W*(?:wait\b|hm+\b|oh\b|let'?s\s+(?:discuss|talk|see|try|do\s+(?:it|that|this)|go\b|continue|proceed)
@@ -132,49 +128,49 @@ _PASSING = late(
     """,
     re.IGNORECASE | re.VERBOSE,
 )
-"""Requests for the next step alone, transitions, and sentences that don't say what they are about."""
+"""Requests for the next step only, transitions, and sentences without a subject."""
 
 _REPLY = late(r"\W*(?:yes|yeah|yep|ok(?:ay)?|sure|no|nope)\b", re.IGNORECASE)
-DOCUMENT = 800  # characters of a prompt from which on it may be a document that somebody else wrote
+DOCUMENT = 800  # a prompt with more characters may be a document by another author
 _MARKED_UP = late(r"^[ \t]*(?:[-*+•]|\d+[.)]|#{1,6}|\||```)[ \t]", re.MULTILINE)
 HEADING = late(r"^[ \t]*#{1,6}[ \t][^\n]*$", re.MULTILINE)
-TEMPLATE = 400  # characters of a prompt from which on it may be a template, or a review
+TEMPLATE = 400  # a prompt with more characters may be a template, or a review
 LOADED_AFTER = 2  # records after a command within which its text is loaded
 _ROLE = late(
     r"\W*(?:you\s+are|you're|act\s+as|your\s+(?:role|task|job)\s+is)\s+(?:an?|the|now|to)\b",
     re.IGNORECASE,
 )
-"""How a template begins."""
+"""The beginning of a template."""
 _TAGGED_PART = late(r"^[ \t]*<([a-z][\w-]{1,40})>[ \t]*$", re.MULTILINE)
-TAGGED_PARTS = 2  # parts between tags from which on a prompt is a template
+TAGGED_PARTS = 2  # a prompt with this many tagged parts is a template
 _FINDING = late(
     r"^\W*(?:P[0-3]\b|(?:critical|major|minor|nit|high|medium|low|blocker|severity|suggestion|issue|finding)s?\b"
     r"[^\n:]{0,20}[:\])]|[\w./-]{1,200}\.\w{1,5}:\d+)",
     re.IGNORECASE | re.MULTILINE,
 )
-"""How a row of a review begins: by its weight, or by the place in a file."""
-FINDINGS = 3  # such rows from which on a prompt is a review that was pasted
-AROUND = 200  # characters of a paragraph before or behind it that may be the user's
-MARKUP_LINES = 5  # lines with markup from which on it is one
+"""The beginning of a row of a review: its severity, or the place in a file."""
+FINDINGS = 3  # a prompt with this many such rows is a pasted review
+AROUND = 200  # characters of a paragraph before or after it that may be the user's
+MARKUP_LINES = 5  # a prompt with this many lines of markup is a document
 
 
 def is_demand(sentence: str) -> bool:
-    """Whether a sentence has the words of a demand."""
+    """Check whether a sentence has the words of a demand."""
     return _DEMAND.search(sentence.lower()) is not None
 
 
 def is_aside(sentence: str) -> bool:
-    """Whether a sentence demands nothing in spite of its words: a question, a joke, a doubt, a line of a log."""
+    """Check whether a sentence demands nothing despite its words: a question, a joke, a doubt, a log line."""
     asked = is_question(sentence) or _ASKS.match(sentence) is not None
     return asked or _MACHINE.match(sentence) is not None or _NOT_MEANT.search(sentence) is not None
 
 
 def entries_of_constraints(facts: LineageFacts, requests: PullRequests) -> Iterator[DigestEntry]:
-    """The user's demands on how the work is to be done, the latest first; not on the next step.
+    """Yield the user's demands on the way of working, the latest first, without those on the next step only.
 
-    A short one comes with the sentence before it. What a later one takes back is left out, and what
-    waits for a pull request that came to its end. Last come those that only a summary quotes, of
-    messages from before what the file still holds.
+    A short demand includes the sentence before it. Revoked demands are left out, and so are those
+    that wait for a pull request that ended. Demands that only a summary quotes, from messages that
+    the file no longer has, come last.
     """
     found: list[tuple[str, RecordPlace]] = []
     templates = _templates(facts.prompts.said)
@@ -195,7 +191,7 @@ def entries_of_constraints(facts: LineageFacts, requests: PullRequests) -> Itera
 
 
 def _messages_of_summaries(facts: LineageFacts) -> Iterator[Quote]:
-    """The user's messages that the client's summaries list and that no prompt holds, the latest summary first."""
+    """Yield the user's messages that only the client's summaries list, the latest summary first."""
     if not facts.summaries:
         return
     known = " ".join(" ".join(said.full.lower().split()) for said in facts.prompts.said)
@@ -213,19 +209,22 @@ def _is_binding(sentence: str) -> bool:
     lowered = sentence.lower()
     is_standing_demand = is_demand(sentence) and _STANDING.search(lowered) is not None
     if not is_standing_demand and _PREFERS.search(lowered) is None:
-        return False  # most, at half of the time
+        return False  # the common case, in half of the time
     return not is_aside(sentence) and _PASSING.search(sentence) is None
 
 
 def _goes_on_with_reply(sentences: Sequence[str], at: int) -> bool:
-    """Whether a short sentence only goes on with a reply: "Yes, delete it. Don't archive it" is for this step."""
+    """Check whether a short sentence continues a reply: "Yes, delete it.
+
+    Don't archive it" is for this step only.
+    """
     if at == 0 or len(sentences[at].split()) >= BRIEF:
         return False
     return _REPLY.match(sentences[at - 1]) is not None
 
 
 def _with_subject(sentences: Sequence[str], at: int) -> str:
-    """A sentence, with the one before it where it is too short to say what it is about."""
+    """Return a sentence, with the one before it if it is too short to have a subject."""
     sentence = sentences[at]
     if at == 0 or len(sentence.split()) >= BRIEF or prose.is_question(sentences[at - 1]):
         return sentence
@@ -233,9 +232,10 @@ def _with_subject(sentences: Sequence[str], at: int) -> str:
 
 
 def _templates(prompts: Sequence[Quote]) -> frozenset[RecordPlace]:
-    """The prompts that somebody filled in or loaded in place of typing them: their rules are not the user's.
+    """Return the prompts that were filled in or loaded instead of typed.
 
-    They give a role, have parts between tags, begin like another one, or follow a command at once.
+    Their rules are not the user's. They assign a role, have tagged parts, begin like another one,
+    or directly follow a command.
     """
     beginnings = Counter(said.text[:TEMPLATE] for said in prompts if len(said.text) >= TEMPLATE)
     found: set[RecordPlace] = set()
@@ -260,7 +260,10 @@ def _templates(prompts: Sequence[Quote]) -> frozenset[RecordPlace]:
 
 
 def _words_of_prompt(text: str) -> str:
-    """The user's own words in a prompt: of a pasted document, only the lines around it."""
+    """Return the user's own words in a prompt.
+
+    Of a pasted document, only the lines around it count.
+    """
     shown = _both_ends_of_prompt(text)
     is_document = len(text) >= DOCUMENT and len(_MARKED_UP.findall(shown)) >= MARKUP_LINES
     is_review = len(text) >= TEMPLATE and len(_FINDING.findall(shown)) >= FINDINGS
@@ -281,7 +284,7 @@ def _both_ends_of_prompt(text: str) -> str:
 
 
 def words_of_last_request(facts: LineageFacts) -> frozenset[str]:
-    """The words by which the last request, or the call that it was working on, names what it needs."""
+    """Return the significant words of the last request, or of the call that was working on it."""
     texts: list[str] = []
     if facts.prompts.said:
         texts.append(facts.prompts.said[-1].text[:REQUEST])
@@ -290,8 +293,9 @@ def words_of_last_request(facts: LineageFacts) -> frozenset[str]:
     return prose.telling_words(" ".join(texts))
 
 
-OLD_LIST = 3  # prompts back to which a list that nobody changed since was left behind
-OPENING_WORDS = 200  # characters of an answer in which it says that all is done
+OLD_LIST = 3  # prompts after which an unchanged list counts as abandoned
+# characters of an answer that are searched for a statement that everything is done
+OPENING_WORDS = 200
 _ALL_DONE = late(
     r"\b(?:the (?:implementation|work) is|everything is|all (?:tasks|steps|items|changes) are) "
     r"(?:now |all )?(?:complete|completed|done|finished)(?=[.!:]|\s*(?:\n|\Z))",
@@ -302,11 +306,12 @@ _ALL_DONE = late(
 def entries_of_todos(
     facts: LineageFacts, requests: PullRequests, committed_at: int
 ) -> Iterator[DigestEntry]:
-    """The open todos; of an old list with the number of prompts since its last change.
+    """Yield the open todos.
 
-    None that waits for a pull request that came to its end, none at work as a later answer said
-    that all is done. None at all of a list that was left behind some prompts ago, before the last
-    commit, which was made at ``committed_at`` in the order of records.
+    An older list has a note with the number of prompts since its last change. Left out are todos
+    that wait for a pull request that ended, and todos in progress if a later answer says that
+    everything is done. A list is ignored if it was abandoned some prompts ago and before the last
+    commit, whose order is ``committed_at``.
     """
     answers = list(facts.closing)
     if facts.unanswered is not None:
@@ -329,7 +334,10 @@ def entries_of_todos(
 
 
 def entries_of_answers(facts: LineageFacts) -> Iterator[DigestEntry]:
-    """The user's answers to questions, the latest first; an older one to the same question names the newer."""
+    """Yield the user's answers to questions, the latest first.
+
+    An older answer to the same question names the newer.
+    """
     newer: dict[str, RecordPlace] = {}
     for said in sorted(facts.answers, key=lambda said: -said.place.order):
         if said.place in facts.strangers:
@@ -339,22 +347,22 @@ def entries_of_answers(facts: LineageFacts) -> Iterator[DigestEntry]:
         note = ""
         if place != said.place and place.session_id == said.place.session_id:
             note = f"superseded at :{place.number}"
-        if len(chosen) <= CHOICE and not _asks_back(chosen):  # else it is talk, and stands there
+        if len(chosen) <= CHOICE and not _asks_back(chosen):  # a longer answer is in the talk
             yield make_entry(said.text, said.place, note, most=ANSWER)
 
 
 def _asks_back(chosen: str) -> bool:
-    """Whether the user asked something in place of choosing."""
+    """Check whether the user asked a question instead of choosing."""
     sentences = prose.sentences_of(chosen)
     return any(is_question(sentence) or _ASKS.match(sentence) for sentence in sentences)
 
 
 def entries_of_refusals(facts: LineageFacts, *, with_words: bool) -> Iterator[DigestEntry]:
-    """The calls that the user refused with a reason.
+    """Yield the calls that the user refused with a reason.
 
-    Or the others, refused without a word or by a rule.
+    Without ``with_words``, yield the others, refused without words or by a rule.
 
-    A plan that was sent back with words is not a refusal: the talk has the user's words.
+    A plan that was returned with words is not a refusal, because the talk has the user's words.
     """
     for call, said, by_user in reversed(facts.refusals):
         if call.tool == "ExitPlanMode" and said.text:
@@ -366,14 +374,14 @@ def entries_of_refusals(facts: LineageFacts, *, with_words: bool) -> Iterator[Di
 
 
 def _subject_of_call(call: PendingCall) -> str:
-    """What a refused call was about; of questions the first."""
+    """Return the subject of a refused call, or the first of several questions."""
     for row in objects(call.given.get("questions")):
         return string(row, "question")
     return call.first_text("command", "file_path", "plan", "url", "query", "pattern", "description")
 
 
 def turns_ago(facts: LineageFacts, count: int) -> int:
-    """The order of the prompt that began the turn ``count`` turns ago; 0 if there were fewer turns."""
+    """Return the order of the prompt that began the turn ``count`` turns ago, or 0 if there were fewer turns."""
     prompts = facts.prompts.said
     if len(prompts) > count:
         return prompts[-count].place.order
@@ -381,7 +389,7 @@ def turns_ago(facts: LineageFacts, count: int) -> int:
 
 
 def entries_of_questions(facts: LineageFacts) -> Iterator[DigestEntry]:
-    """The assistant's unanswered questions: by a tool, and at the end of its last words."""
+    """Yield the assistant's unanswered questions: from a tool, and at the end of its last words."""
     yield from (make_entry(said.text, said.place) for said in facts.questions)
     if said := facts.unanswered:
         asked = filter(
@@ -393,7 +401,7 @@ def entries_of_questions(facts: LineageFacts) -> Iterator[DigestEntry]:
 
 
 def _latest_first(said: Sequence[Quote]) -> Iterator[Quote]:
-    """Quotes, the latest first, as many as are searched."""
+    """Yield as many quotes as are searched, the latest first."""
     room = PROSE
     for one in reversed(said):
         if room <= 0:

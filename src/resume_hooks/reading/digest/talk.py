@@ -1,8 +1,7 @@
 """The talk of a lineage: messages of the user and the assistant, without calls, results and thinking.
 
-Every message names its speaker and its record. It is quoted: nothing in it is changed, but what is
-long of a paste, of a block of code or of a table is cut in the middle, with a mark, and secrets are
-gone before anything is cut.
+Every message has its speaker and its record. It is quoted unchanged, except that the middle of a
+long paste, code block or table is cut, with a mark. Secrets are removed before anything is cut.
 """
 
 from __future__ import annotations
@@ -25,29 +24,27 @@ from resume_hooks.system.text import plain_text
 STORED = 120_000
 """Characters of talk that a child stores for its own children: some 30,000 tokens, all talk of 99 sessions of 100."""
 
-TYPED = 4_000  # characters of a prompt up to which it counts as typed by hand
-PASTE_SHOWN = (900, 500)  # characters of a paste that are shown of its two ends
+TYPED = 4_000  # a prompt with more characters does not count as typed by hand
+PASTE_SHOWN = (900, 500)  # characters of a paste that are shown at its two ends
 MESSAGE = 12_000  # characters of one message
-NARRATION = 1_500  # characters of what the assistant said between two calls
-SHORTEST_NARRATION = (
-    60  # characters below which it says nothing that somebody goes on with: "All tests pass."
-)
-REPORT = 4_000  # characters of what a sub-agent reported, and somebody answered
-SUMMARY = 16_000  # characters of what the client summed up
+NARRATION = 1_500  # characters of the assistant's words between two calls
+SHORTEST_NARRATION = 60  # shorter words are useless for continuing: "All tests pass."
+REPORT = 4_000  # characters of a sub-agent's report that was answered
+SUMMARY = 16_000  # characters of a client's summary
 _FENCED = late(r"^([ \t]*)(```|~~~)[^\n]*\n(.*?)(?:^[ \t]*\2[^\n]*$|\Z)", re.DOTALL | re.MULTILINE)
-FENCE_LINES = (8, 4)  # lines of a block of code that are shown of its two ends
-TABLE_LINES = (8, 2)  # the same of a table
+FENCE_LINES = (8, 4)  # lines of a code block that are shown at its two ends
+TABLE_LINES = (8, 2)  # lines of a table that are shown at its two ends
 _TABLE_ROW = late(r"\s*\|.*\|\s*")
 _PASTED = late(
     re.escape(prose.PASTE_BEGINS) + r"\n(.*?)\n" + re.escape(prose.PASTE_ENDS), re.DOTALL
 )
-_DIRECTIVE = late(r"\s*::[a-z][a-z-]*\{.*\}\s*")  # what Codex tells its own screen
+_DIRECTIVE = late(r"\s*::[a-z][a-z-]*\{.*\}\s*")  # a directive of Codex to its own screen
 _SENTENCE = late(r"(?<=[.!?])\s+(?=[A-Z`*(\"'])")
-LIKE = 160  # characters at the beginning of two messages that are alike where one repeats the other
+LIKE = 160  # characters at the beginning of two messages that are equal if one repeats the other
 
 
 class _Said(NamedTuple):
-    """A message with its original text, and as it is shown."""
+    """A message with its original text, and in its shown form."""
 
     quote: Quote
     kind: Kind
@@ -55,16 +52,16 @@ class _Said(NamedTuple):
 
 
 def talk_of(facts: LineageFacts) -> tuple[TalkMessage, ...]:
-    """The messages of a lineage, oldest first, as many as ``STORED`` characters hold, chosen as by ``fit_talk``."""
+    """Return the messages of a lineage, oldest first, as many as fit into ``STORED``, chosen as in ``fit_talk``."""
     found = sorted(_messages_said(facts), key=lambda said: said.quote.place.order)
     messages = [TalkMessage(said.kind, str(said.quote.place), said.text) for said in found]
     return tuple(_with_former_plans(_with_reversals(messages), facts.plans))
 
 
 def fit_talk(messages: Sequence[TalkMessage], most: int) -> tuple[TalkMessage, ...]:
-    """As many messages as fit: the user's first, then what closed a turn, then the rest.
+    """Return as many messages as fit: the user's first, then the last words of turns, then the rest.
 
-    Of each the latest.
+    Of each kind the latest come first.
     """
     fitting: set[int] = set()
     room = most
@@ -85,15 +82,15 @@ _BY_WEIGHT = (
     Kind.NARRATION,
     Kind.REPORT,
 )
-"""The kinds of messages, those first for which others make room."""
+"""The kinds of messages, the most important first."""
 
 
 def join_talk(
     older: Sequence[TalkMessage], newer: Sequence[TalkMessage]
 ) -> tuple[TalkMessage, ...]:
-    """The talk of the ancestors and of the session itself, with marks on statements that were taken back since.
+    """Return the talk of the ancestors and of the session, with marks on statements that were revoked since.
 
-    A call of an ancestor is open until anything is said after it.
+    An ancestor's call is open until the next message.
     """
     former = list(older)
     if newer:
@@ -105,7 +102,7 @@ def join_talk(
 
 
 def _messages_said(facts: LineageFacts) -> list[_Said]:
-    """The messages, as many as a child stores: redacting more would take most of the time."""
+    """Return the messages, as many as a child stores, because redaction takes most of the time."""
     chosen: dict[RecordPlace, list[str]] = {}
     for quote in facts.answers:
         chosen.setdefault(quote.place, []).append(quote.text)
@@ -157,7 +154,7 @@ def _messages_said(facts: LineageFacts) -> list[_Said]:
 
 
 def _said_before(quote: Quote, facts: LineageFacts) -> str:
-    """The assistant's last words before a message of the user's; ``""`` for none."""
+    """Return the assistant's last words before a message of the user, or ``""``."""
     at = bisect_left(facts.said, quote.place.order, key=lambda said: said.place.order)
     if at:
         return redact_and_learn(facts.said[at - 1].text)
@@ -165,7 +162,7 @@ def _said_before(quote: Quote, facts: LineageFacts) -> str:
 
 
 def _without_announcements(text: str) -> str:
-    """Words between two calls, without the sentences that only announce the next step."""
+    """Return words between two calls, without sentences that only announce the next step."""
     rows = []
     for row in text.split("\n"):
         sentences = []
@@ -181,7 +178,7 @@ def _without_announcements(text: str) -> str:
 
 
 class _Choice:
-    """Chooses messages, kind by kind, the latest of each first, until a child would store no more."""
+    """Chooses messages kind by kind, the latest first, up to the size that a child stores."""
 
     def __init__(self) -> None:
         self.said: list[_Said] = []
@@ -206,21 +203,21 @@ class _Choice:
 
 
 def _likeness_key(text: str, kind: Kind) -> str:
-    """A key that is equal for messages that say the same: all words of a request, the beginning of others."""
-    # A form that is filled in anew begins like the last one.
+    """Return a key that is equal for repeated messages: all words of a request, the beginning of others."""
+    # A form that is filled in again begins like the last one.
     if kind is Kind.REQUEST:
         return text
     return " ".join(text[: 2 * LIKE].lower().split())[:LIKE]
 
 
 def _with_reversals(messages: Sequence[TalkMessage]) -> list[TalkMessage]:
-    """Messages with marks on the sentences that the user took back later: their own, and the assistant's."""
+    """Return messages with marks on sentences that the user revoked later: their own, and the assistant's."""
     own = _sentences_of_kind(messages, Kind.REQUEST)
     marks: dict[int, list[tuple[str, str]]] = {}
     for old, new in superseded_places([sentence for _, sentence in own]).items():
         if own[old][0] != own[new][0]:
             marks.setdefault(own[old][0], []).append((own[old][1], messages[own[new][0]].ref))
-    # Most talk has no correction, and of the assistant's there is the most.
+    # Most talk has no correction, and most of it is the assistant's.
     if any(is_change(sentence) for _, sentence in own):
         answers = _sentences_of_kind(messages, Kind.CLOSING)
     else:
@@ -238,7 +235,7 @@ def _with_reversals(messages: Sequence[TalkMessage]) -> list[TalkMessage]:
 def _with_former_plans(
     messages: Sequence[TalkMessage], plans: Sequence[Quote]
 ) -> Iterator[TalkMessage]:
-    """Messages with a mark on each plan in whose place a newer one was approved."""
+    """Return messages with a mark on each plan that a newer approved plan replaced."""
     newer: dict[str, str] = {}
     for old, new in pairwise(plans):
         if old.text.strip() != new.text.strip():
@@ -255,7 +252,7 @@ def _with_former_plans(
 
 
 def _sentences_of_kind(messages: Sequence[TalkMessage], kind: Kind) -> list[tuple[int, str]]:
-    """The sentences of a kind's messages, without those of documents, each with the place of its message."""
+    """Return the sentences of a kind's messages, each with its message's index, without those of documents."""
     typed = []
     for at, message in enumerate(messages):
         if message.kind is kind and len(message.text) <= TYPED:
@@ -269,7 +266,7 @@ def _sentences_of_kind(messages: Sequence[TalkMessage], kind: Kind) -> list[tupl
 
 
 def shown_prompt(text: str) -> str:
-    """A user's message as it is stored: every typed word, and pasted texts, marked as such."""
+    """Return a user's message in its stored form: every typed word, and pasted texts, marked as such."""
     cleaned = redact_and_learn(text)
     if len(cleaned) > TYPED and prose.PASTE_BEGINS not in cleaned:
         cleaned = f"{prose.PASTE_BEGINS}\n{cleaned.strip()}\n{prose.PASTE_ENDS}"
@@ -277,7 +274,7 @@ def shown_prompt(text: str) -> str:
 
 
 def with_short_pastes(text: str) -> str:
-    """A user's message with only the two ends of long pasted texts."""
+    """Return a user's message with only the two ends of long pasted texts."""
     if prose.PASTE_BEGINS in text:
         return _PASTED.sub(lambda paste: _paste_ends(paste[1]), text)
     return text
@@ -296,20 +293,20 @@ def _paste_ends(text: str) -> str:
 
 
 def shown_text(text: str, most: int) -> str:
-    """A text as it is shown: without secrets, control characters and blank lines.
+    """Return a text in its shown form: without secrets, control characters and blank lines.
 
-    Blocks of code and tables cut.
+    Code blocks and tables are cut.
     """
     return _shortened_rows(with_short_blocks(_clean_text(text)), most)
 
 
 def whole_text(text: str, most: int) -> str:
-    """The same with whole blocks of code and tables, for text that somebody acts on."""
+    """Return the same with whole code blocks and tables, for text that needs a reaction."""
     return _shortened_rows(_clean_text(text), most)
 
 
 def _clean_text(text: str) -> str:
-    """A text without secrets, control characters and what the client put into it."""
+    """Return a text without secrets, control characters and the client's insertions."""
     cleaned = plain_text(
         redact_and_learn(prose.typed_text(text) if "<system-reminder>" in text else text)
     )
@@ -317,7 +314,7 @@ def _clean_text(text: str) -> str:
 
 
 def with_short_blocks(text: str) -> str:
-    """A text with only the two ends of long blocks of code and of long tables."""
+    """Return a text with only the two ends of long code blocks and long tables."""
     if "```" in text or "~~~" in text:
         text = _FENCED.sub(_cut_fence, text)
     if "|" in text:
@@ -326,7 +323,7 @@ def with_short_blocks(text: str) -> str:
 
 
 def _shortened_rows(text: str, most: int) -> str:
-    """A text without blank lines, and in about ``most`` characters."""
+    """Return a text without blank lines, in about ``most`` characters."""
     rows = []
     for row in text.split("\n"):
         if row.strip():
@@ -365,7 +362,7 @@ def _with_short_tables(rows: Sequence[str]) -> Iterator[str]:
 
 
 def shorten_text(text: str, most: int) -> str:
-    """The two ends of a text in about ``most`` characters, whole sentences, with a mark between them."""
+    """Return the two ends of a text in about ``most`` characters, as whole sentences, with a mark between them."""
     head, tail = beginning_of(text, most * 2 // 3), ending_of(text, most // 3)
     left = len(text) - len(head) - len(tail)
     if left > 0:
@@ -377,9 +374,9 @@ _STOP = late(r"(?<=[.!?:;。\uff01\uff1f])[\"')*_`\]]*(?:\s+|\Z)|\n+")
 
 
 def beginning_of(text: str, most: int) -> str:
-    """The sentences at the beginning of a text that ``most`` characters hold.
+    """Return the first sentences of a text that fit into ``most`` characters.
 
-    At least a part of the first.
+    Return at least a part of the first sentence.
     """
     if len(text) <= most:
         return text
@@ -390,9 +387,9 @@ def beginning_of(text: str, most: int) -> str:
 
 
 def ending_of(text: str, most: int) -> str:
-    """The sentences at the end of a text that ``most`` characters hold.
+    """Return the last sentences of a text that fit into ``most`` characters.
 
-    At least a part of the last.
+    Return at least a part of the last sentence.
     """
     if len(text) <= most:
         return text
@@ -406,11 +403,11 @@ def ending_of(text: str, most: int) -> str:
 CONCLUSION = (
     800,
     1_600,
-)  # characters that the conclusion of a message has at least, where it has as many, and at most
+)  # the fewest characters of a message's conclusion (if it has that many), and the most
 
 
 def conclusion_of(text: str) -> str:
-    """The last paragraph of a message, with earlier ones as long as that is short."""
+    """Return the last paragraph of a message, with earlier ones while it is short."""
     least, most = CONCLUSION
     rows = text.split("\n")
     first = len(rows)

@@ -1,10 +1,10 @@
-"""Chooses the messages of a talk for an opening, and the part of each, within the opening's room.
+"""Choose the messages of a talk for an opening, and the part of each, within the opening's room.
 
-First what was said since the last request; then what the user said, the latest first; then what the
-assistant said last before each next prompt, the last third of it whole and the conclusions of the
-rest; then, briefly, what it said between calls and what sub-agents reported; then all of what
-sub-agents reported and of that rest. What the client summed up stands in for what is left out. A
-large opening has all of it whole.
+The order: messages since the last request; the user's messages, the latest first; the assistant's
+last words before each prompt, the last third whole and the conclusions of the rest; then,
+shortened, its words between calls and sub-agents' reports; then the whole of these reports and of
+that rest. The client's summary replaces omitted messages. A large opening contains everything
+whole.
 """
 
 from __future__ import annotations
@@ -14,28 +14,29 @@ from collections.abc import Callable, Iterable, Sequence
 from resume_hooks.reading.digest import talk
 from resume_hooks.reading.digest.entries import Kind, TalkMessage
 
-RECENT = (
-    3  # answers that ended a turn, the latest, that come whole before the older ones come at all
-)
+RECENT = 3  # the latest answers that come whole before any older ones
 LAST_PART = (
-    3  # the last part of what ended turns, one of so many, comes whole; of the rest the conclusions
+    # one in this many of the last words of turns, the latest, come whole; of the rest the
+    # conclusions
+    3
 )
-BRIEF = 600  # characters of what was said between two calls
-LARGE = 56_000  # characters of room from which on all that was said comes whole
+BRIEF = 600  # characters of words between two calls
+LARGE = 56_000  # with this many characters of room, the whole talk is shown
 BEGINNING = 400  # characters of a request that does not fit whole
-CURRENT_PART = 0.25  # part of the room that is for what was said since the last request
-SUMMARY_PART = 0.15  # part of the room that a summary may take where talk is left out
-LEAST = 60  # characters of room below which no further message is tried
+CURRENT_PART = 0.25  # share of the room for messages since the last request
+SUMMARY_PART = 0.15  # share of the room for a summary if messages are omitted
+LEAST = 60  # with fewer characters of room no further message is tried
 
-Size = Callable[[TalkMessage, str], int]  # characters that a message takes with its heading
+Size = Callable[[TalkMessage, str], int]  # returns the characters of a message with its heading
 
 
 def chosen_talk(
     messages: Sequence[TalkMessage], room: int, size: Size, current: int, *, is_whole: bool = False
 ) -> dict[int, str]:
-    """The places of the shown messages, each with the text to show; ``is_whole``: all texts whole.
+    """Return the indexes of the shown messages, each with its text.
 
-    From the place ``current`` on they were said since the last request.
+    With ``is_whole`` all texts are whole. Messages from the index ``current`` on came after the
+    last request.
     """
     if is_whole:
         return {at: message.text for at, message in enumerate(messages)}
@@ -71,7 +72,7 @@ def chosen_talk(
 
 
 class _Choice:
-    """The messages chosen so far, and the room that is left."""
+    """The messages chosen so far, and the remaining room."""
 
     def __init__(self, messages: Sequence[TalkMessage], room: int, size: Size) -> None:
         self.texts: dict[int, str] = {}
@@ -80,12 +81,12 @@ class _Choice:
         self._size = size
 
     def places_of_kind(self, kind: Kind) -> list[int]:
-        """The places of the messages of a kind, the latest first."""
+        """Return the indexes of the messages of a kind, the latest first."""
         found: Iterable[int] = range(len(self._messages) - 1, -1, -1)
         return [at for at in found if self._messages[at].kind is kind]
 
     def add_summary(self, needed: int) -> None:
-        """Show the client's last summary if the talk, of ``needed`` characters, exceeds the room."""
+        """Show the client's last summary if the talk of ``needed`` characters exceeds the room."""
         summaries = self.places_of_kind(Kind.SUMMARY)
         if needed > self._room and summaries:
             text = self._messages[summaries[0]].text
@@ -94,14 +95,14 @@ class _Choice:
             )
 
     def add_current(self, current: int) -> None:
-        """Show the messages since the last request, the latest first, in a part of the room."""
+        """Show the messages since the last request, the latest first, in a share of the room."""
         least = self._room - round(self._room * CURRENT_PART)
         for at in range(len(self._messages) - 1, current - 1, -1):
             if self._room > least:
                 self.show_message(at, self._messages[at].text)
 
     def show_message(self, at: int, text: str) -> bool:
-        """Show this text of a message, in place of an earlier choice; whether there was room."""
+        """Show this text of a message, replacing an earlier choice. Return whether it fits."""
         if self._room < LEAST:
             return False
         message = self._messages[at]

@@ -1,7 +1,7 @@
-"""The work as entries: shell commands that worked or failed, errors that stand at the end, files, artefacts.
+"""The work as entries: successful and failed shell commands, remaining errors, files, artefacts.
 
-A command worked where its exit status says so and its output does not complain: behind a pipe the
-status is that of what only cut the output.
+A command succeeded if its exit status says so and its output has no complaint: after a pipe, the
+status may be that of an output filter.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from resume_hooks.reading.digest.shell import SimpleCommand
 from resume_hooks.redaction.lazy_patterns import late
 from resume_hooks.system.text import format_count, plain_line
 
-LONGEST = 320  # characters of a command that one would run again
-OFTEN = 5  # runs from which on a command counts as run often
-WANTED, MOST_WANTED = 4, 3  # weight of a word that the last request names, and words that count
+LONGEST = 320  # characters of a command that is worth running again
+OFTEN = 5  # a command with this many runs counts as frequent
+WANTED, MOST_WANTED = 4, 3  # weight of a word of the last request, and the most words that count
 ALIKE = 3  # commands of one program that are listed
-SOON = 12  # commands after a failed one among which the one that replaced it is looked for
-TURNS = 3  # prompts back to which an error counts as one that may still stand
-LINE = 160  # characters of the line that is quoted of an output
-NAMED = 120  # characters of a command that failed, before what it said
-TELLING_ERROR = 1_000  # characters of a tool's error that are looked at
+SOON = 12  # commands after a failed one that are searched for its replacement
+TURNS = 3  # prompts for which an error may still be relevant
+LINE = 160  # characters of a quoted line of output
+NAMED = 120  # characters of a failed command, before its output
+TELLING_ERROR = 1_000  # characters of a tool's error that are read
 TELLING_ROWS = 3  # lines of a failed command's output that are quoted
 WORDS = 320  # characters of these lines
-ENDS = 800  # characters at each end of an output in which a complaint is looked for
+ENDS = 800  # characters at each end of an output that are searched for a complaint
 
 _TELLING = late(
     r"error|fail|fatal|panic|denied|not found|cannot|can't|exception|refused|unknown|invalid",
@@ -52,13 +52,13 @@ _COMPLAINT = late(
     r"={3,} [^\n]{0,40}\b[1-9]\d{0,5} (?:failed|errors?)\b|exit status [1-9]|build failed|"
     r"found [1-9]\d{0,5} errors?\b|aborting\b|={0,80} ?no tests (?:ran|found)\b|collected 0 items\b)[^\n]*"
 )
-"""In lower case, behind the end of a line: in any case and at the beginning of one takes twice as long."""
+"""In lower case and after a line end: ignoring case, or anchoring at a line start, would double the search time."""
 
 
 class ShellCommand(NamedTuple):
-    """A run with its simple commands, its ``core`` and ``program``; ``complaint`` is one in its output.
+    """A run with its simple commands, its ``core`` and ``program``.
 
-    ``worked``: it is known to have succeeded.
+    ``complaint`` is an error message in its output. ``worked`` means that it certainly succeeded.
     """
 
     run: ShellRun
@@ -70,7 +70,7 @@ class ShellCommand(NamedTuple):
 
 
 def commands_of(facts: LineageFacts) -> list[ShellCommand]:
-    """Every command of a lineage, oldest first."""
+    """Return every command of a lineage, oldest first."""
     rows = []
     for run in facts.runs:
         parts = shell.simple_commands(run.command)
@@ -83,7 +83,7 @@ def commands_of(facts: LineageFacts) -> list[ShellCommand]:
 
 
 def _has_succeeded(run: ShellRun) -> bool:
-    """Whether a run ended well, and found something where it looked for it."""
+    """Check whether a run succeeded, and a search found something."""
     if run.status != 0 or run.failed:
         return False
     output = run.output.strip()
@@ -93,7 +93,7 @@ def _has_succeeded(run: ShellRun) -> bool:
 
 
 def _folder_elsewhere(command: ShellCommand, home: str) -> str:
-    """The folder of a command, relative to ``home``; ``""`` for ``home``, or if the command changes to it itself."""
+    """Return the folder of a command relative to ``home``, or ``""`` for ``home`` or a command with its own ``cd``."""
     folder = command.run.folder
     if not folder or not home or folder == home or _LEADING_CD.match(command.run.command):
         return ""
@@ -109,7 +109,7 @@ _COMMAND_WORD = late(r"[a-z][a-z\d_]{2,}|pr\b")
 
 
 class CommandList(NamedTuple):
-    """Commands that worked: those that check, build or start something, and the ``others``."""
+    """Successful commands: those that check, build or start something, and the ``others``."""
 
     checks: tuple[DigestEntry, ...]
     others: tuple[DigestEntry, ...]
@@ -121,12 +121,12 @@ def working_commands(
     removed: Sequence[tuple[str, int]],
     wanted: Collection[str] = (),
 ) -> CommandList:
-    """Commands that one would run again, as they were typed, in the form that worked last.
+    """Return commands that are worth running again, as they were typed, in the last successful form.
 
-    Those that the ``wanted`` words of the last request name come first, then they are ordered by
-    how often and how lately they ran; of one program a few come before the rest. What only looks
-    around, asks for help, carries a document or a message, or failed, is not listed. ``removed`` are
-    folders that were removed, each with the order of the command.
+    Commands with ``wanted`` words of the last request come first. The others are ordered by how
+    often and how recently they ran, with only a few of one program before the rest. Left out are
+    commands that only inspect, show help, contain a document or a message, or failed. ``removed``
+    are removed folders, each with the order of the command.
     """
     groups: dict[str, list[ShellCommand]] = {}
     for command in commands:
@@ -159,7 +159,7 @@ def working_commands(
     for command, note in (*first, *rest):
         parts = {part.words for part in command.parts if shell.program_of((part,))}
         if parts <= known:
-            continue  # put together of what is listed
+            continue  # a combination of listed commands
         known |= parts
         typed = command.run.command
         shown = (
@@ -174,7 +174,7 @@ def working_commands(
 
 
 def _count_wanted(command: ShellCommand, wanted: Collection[str]) -> int:
-    """How many words of a command, up to a few, the last request names."""
+    """Return how many words of a command, up to a few, are in the last request."""
     words: set[str] = set()
     for part in command.parts:
         if shell.program_of((part,)):
@@ -183,7 +183,7 @@ def _count_wanted(command: ShellCommand, wanted: Collection[str]) -> int:
 
 
 def _lost_its_folder(command: ShellCommand, removed: Sequence[tuple[str, int]]) -> bool:
-    """Whether the folder of a command is a temporary one, or was removed later."""
+    """Check whether the folder of a command is temporary, or was removed later."""
     folder = folder_of_run(command.run, command.parts)
     if folder != command.run.folder and TEMPORARY.search(f"{folder}/"):
         return True
@@ -192,7 +192,7 @@ def _lost_its_folder(command: ShellCommand, removed: Sequence[tuple[str, int]]) 
 
 
 def _is_check(command: ShellCommand) -> bool:
-    """Whether a command checks, builds, starts or publishes something, by the words that a shell would run."""
+    """Check whether a command checks, builds, starts or publishes something, by its program words."""
     for part in command.parts:
         program = shell.program_of((part,))
         if program and not program.startswith(_FORGE) and has_word_of_check(part.words):
@@ -201,13 +201,13 @@ def _is_check(command: ShellCommand) -> bool:
 
 
 def _pushes(command: ShellCommand) -> bool:
-    """Whether a command pushes: then it is done with, whatever it checked before."""
+    """Check whether a command pushes, which makes it obsolete, whatever else it checked."""
     git_calls = [part.words for part in command.parts if part.words[:1] == ("git",)]
     return any("push" in shell.git_words(words) for words in git_calls)
 
 
 def has_word_of_check(words: Sequence[str]) -> bool:
-    """Whether a simple command checks or builds something, and does not only ask for a version or a list."""
+    """Check whether a simple command checks or builds something, beyond showing a version or a list."""
     if _LOOKS_UP.intersection(words[1:LOOK_WORDS]) or words[-1] in _VERSION_OPTIONS:
         return False
     for word in words[:CHECK_WORDS]:
@@ -218,10 +218,10 @@ def has_word_of_check(words: Sequence[str]) -> bool:
 
 
 _FORGE = ("gh ", "glab ", "curl", "wget", "git ")
-"""Programs that query runs on a server, or name branches after checks."""
+"""Programs that query runs on a server, or whose branches have names of checks."""
 
-CHECK_WORDS = 4  # words at the beginning of a simple command that say what it does
-LOOK_WORDS = 3  # words at its beginning among which one says that it only looks something up
+CHECK_WORDS = 4  # words at the beginning of a simple command that show its purpose
+LOOK_WORDS = 3  # words at its beginning that are searched for a sign of a mere query
 _LOOKS_UP = frozenset(
     {"which", "where", "info", "list", "ls", "search", "version", "outdated", "why"}
 )
@@ -242,14 +242,14 @@ _ONCE_ONLY = late(
     r"api\b[^|;&]*(?:\s-X\s*P|--method\s+P|\smutation\b|=mutation\b|'mutation\b))|"
     r"\A\s*(?:read\s|\w+=\$\()|\b(?:brew|apt(?:-get)?|cargo|gem|go)\s+install\s+(?![-.])\S",
 )
-"""Commands that nobody runs again as they stand: documents, messages, help, moves of files, probes, what is done."""
+"""Commands that are not worth repeating: documents, messages, help, file moves, probes, finished actions."""
 
 
 _PROBE = late(
     r"\A\s*(?:which|type|command\s+-v)\s|\necho\b|\becho\s+[\"'](?:[-=*#]{2,}|\w+[_ ]OK\b)|\A\s*(?:for|while|until)\s|"
     r"\|\s*(?:python3?|perl|ruby|node)\b|\n.*\n"
 )
-"""Commands that look at several things at once for one occasion: with headings between, in a loop, on several lines."""
+"""Commands that inspect several things at once: with headings between, in a loop, on several lines."""
 
 
 def _is_run_again(command: ShellCommand) -> bool:
@@ -277,9 +277,9 @@ def _runs_note(found: Sequence[ShellCommand], good: ShellCommand, folder: str) -
 
 
 def replaced_commands(commands: Sequence[ShellCommand]) -> Iterator[DigestEntry]:
-    """Commands that never worked, with the next one of the same program that did.
+    """Yield commands that never succeeded, with the next successful one of the same program.
 
-    The latest first, each once.
+    The latest come first, each once.
     """
     known = {command.core for command in commands if command.worked}
     for index in range(len(commands) - 1, -1, -1):
@@ -293,11 +293,11 @@ def replaced_commands(commands: Sequence[ShellCommand]) -> Iterator[DigestEntry]
         if _PROBE.search(failed.run.command) is not None:
             continue
         if not _is_check(failed) and not failed.program.startswith(_CHANGING):
-            continue  # a look around that failed is of no use to anybody
+            continue  # a failed inspection is useless
         if _is_check(failed) and any(
             _closes_failure(other, failed) for other in commands[index + 1 :] if other.worked
         ):
-            continue  # an edit solved it
+            continue  # an edit fixed it
         later = (other for other in commands[index + 1 : index + SOON] if other.worked)
         instead = next((other for other in later if _is_like(failed, other)), None)
         if _ONCE_ONLY.search(failed.run.command) and instead is None:
@@ -308,13 +308,13 @@ def replaced_commands(commands: Sequence[ShellCommand]) -> Iterator[DigestEntry]
         yield make_entry(said, failed.run.place, most=LONGEST)
 
 
-LIKE = 0.6  # part of the words of two commands that are the same where one was tried in place of the other
+LIKE = 0.6  # share of common words of two commands if one was tried instead of the other
 _CHANGING = ("git ", "gh ", "docker", "kubectl", "terraform", "psql", "ssh", "scp")
-"""Programs whose failure says something, though they check nothing."""
+"""Programs whose failure is relevant, although they check nothing."""
 
 
 def _is_like(failed: ShellCommand, other: ShellCommand) -> bool:
-    """Whether a command tried the same in another way: the same program, and half of the words."""
+    """Check whether a command tried the same in another way: the same program, and half of the words."""
     if not failed.program or other.program != failed.program:
         return False
     words, others = set(failed.core.split()), set(other.core.split())
@@ -324,10 +324,11 @@ def _is_like(failed: ShellCommand, other: ShellCommand) -> bool:
 def open_errors(
     facts: LineageFacts, commands: Sequence[ShellCommand], since: int
 ) -> Iterator[DigestEntry]:
-    """Failures that may still stand: the last ones after ``since``, if nothing of that kind worked later.
+    """Yield failures that may remain: the last ones after ``since`` without a later success of their kind.
 
-    A later command of the same program closes one, and so does one that starts with the same word
-    and checks, builds or runs something; a tool of a server is closed by its own next success.
+    A later command of the same program closes a failure, and so does one that starts with the same
+    word and checks, builds or runs something. A server tool's failure is closed by its own next
+    success.
     """
     last = {command.core: command for command in commands if command.program}
     good = [command for command in commands if command.worked]
@@ -336,7 +337,7 @@ def open_errors(
         if not problem or command.run.place.order <= since or not _is_run_again(command):
             continue
         if not _is_check(command) and not command.program.startswith(_CHANGING):
-            continue  # a look around that failed stands for nothing
+            continue  # a failed inspection is not a remaining error
         if not any(_closes_failure(later, command) for later in good):
             yield make_entry(
                 f"`{cut_line(redact_and_learn(command.core), NAMED)}` {problem}", command.run.place
@@ -349,7 +350,7 @@ def open_errors(
 
 
 def _closes_failure(later: ShellCommand, failed: ShellCommand) -> bool:
-    """Whether a command that worked proves that an earlier failure is fixed."""
+    """Check whether a successful command proves that an earlier failure is fixed."""
     if later.run.place.order < failed.run.place.order:
         return False
     programs, others = _programs_of(failed.parts), _programs_of(later.parts)
@@ -361,7 +362,7 @@ _SHARED_TOOLS = frozenset({
     "git", "gh", "docker", "kubectl", "terraform", "cp", "mv", "rm", "mkdir", "timeout", "go", "cargo", "npm", "npx",
     "yarn", "pnpm", "bun", "deno", "uv", "poetry", "mise", "make", "just", "mvn", "gradle", "gradlew", "dotnet",
 })  # fmt: skip
-"""Programs whose parts have nothing in common, or that stand before what a command is about."""
+"""Programs whose subcommands have nothing in common, or that only precede a command's real program."""
 
 _MOVERS = frozenset({"cp", "mv", "rm", "mkdir"})
 """Programs that only move files."""
@@ -369,14 +370,14 @@ _MOVERS = frozenset({"cp", "mv", "rm", "mkdir"})
 
 @lru_cache(maxsize=shell.REMEMBERED)
 def _programs_of(parts: tuple[SimpleCommand, ...]) -> frozenset[str]:
-    """The programs that simple commands run, but for those that only move files."""
+    """Return the programs of simple commands, without those that only move files."""
     found = {shell.program_of((part,)) for part in parts} - {""}
     telling = {program for program in found if program.split()[0] not in _MOVERS}
     return frozenset(telling or found)
 
 
 def _what_failed(command: ShellCommand) -> str:
-    """How a command failed, in its output's words; ``""`` if it is not known to have failed."""
+    """Return how a command failed, in the words of its output, or ``""`` if no failure is known."""
     if not command.run.failed:
         if command.complaint:
             return f"exit 0, but: {cut_line(command.complaint, LINE)}"
@@ -394,7 +395,7 @@ def _what_failed(command: ShellCommand) -> str:
 
 
 def _complaint_of_run(run: ShellRun) -> str:
-    """The line of a failure in the output of a command that ended well, since a pipe may hide the exit status."""
+    """Return the line of a failure in the output of a successful command, because a pipe may hide the exit status."""
     if run.failed:
         return ""
     for part in (run.output[:ENDS], run.output[max(ENDS, len(run.output) - ENDS) :]):
@@ -403,23 +404,24 @@ def _complaint_of_run(run: ShellRun) -> str:
     return ""
 
 
-PATH = 300  # characters of a path; of a longer one its end is told
-LISTED = "listed by git"  # what is said of a file that nothing in the session names as written, but git as changed
-REPORTED = "as a sub-agent reported"  # of a file that only the report of one names as changed
-UNSURE = "its command failed"  # what is said of a file that a command was to write which failed, before that or after
+PATH = 300  # characters of a path; only the end of a longer one is shown
+LISTED = "listed by git"  # the note on a file that only git lists as changed
+# the note on a file that only a sub-agent's report names as changed
+REPORTED = "as a sub-agent reported"
+UNSURE = "its command failed"  # the note on a file whose writing command failed at an unknown point
 
 REMOVED = "removed"
 MOVED = "moved, to where a variable says"
 
-WRITES = 60  # files at most that one command is taken to name as what it changes
-MOST_LISTED = 8  # files that git alone names which are listed
-LISTINGS = 300  # files at most that git is taken to list after one command
+WRITES = 60  # the most files that one command may name as changed
+MOST_LISTED = 8  # the most files in the list that only git names
+LISTINGS = 300  # the most files that git may list after one command
 
 TEMPORARY = late(
     r"(?:\A|/)(?:__pycache__|node_modules|\.pytest_cache|scratchpad|\.codex)/|\A/(?:private/)?(?:tmp|var/tmp|var/folders)/|"
     r"\.(?:pyc|tmp|swp)\Z|\A/dev/|\A['\"`(]|[=<>|*?]"
 )
-"""Files that are gone, or of no use, by the time somebody goes on."""
+"""Files that are gone or useless by the time the work continues."""
 
 _WINDOWS = late(r"[A-Za-z]:[\\/]|\\\\")
 _URL = late(r"https://[^\s\"'<>)\]]{1,500}")
@@ -437,7 +439,7 @@ _ASKS_FORGE = late(r"\b(?:gh|glab)\s+[a-z]+\s+(?:view|list|status)\b[^;&|>]*\Z")
 
 
 class Touch(NamedTuple):
-    """A change of a file: where, and what has to be said of how sure it is, ``""`` for nothing.
+    """A change of a file: its place, and a note on its certainty, or ``""``.
 
     ``removed``: it is gone, as a command proves that worked. ``is_new``: it was not there before.
     """
@@ -457,9 +459,12 @@ class Paths:
         self._relative: dict[tuple[str, str], str] = {}
 
     def relative_path(self, path: str, folder: str = "") -> str:
-        """A path, relative to ``folder``, else to the home folder: without that where it lies in it."""
+        """Return a path relative to the home folder if it is inside.
+
+        A relative path starts at ``folder`` or at home.
+        """
         relative = self._relative.get((path, folder))
-        if relative is None:  # a session names the same files again and again
+        if relative is None:  # a session names the same files many times
             relative = self._relative[path, folder] = self._find_relative(path, folder)
         return relative
 
@@ -471,19 +476,19 @@ class Paths:
         return str(whole[len(kind.join(home, "")) :] if inside else whole)
 
     def git_root_of(self, folder: str) -> str:
-        """The folder to which git's paths in ``folder`` are relative: the home folder, if no other is known."""
+        """Return the root of git's paths in ``folder``: the home folder if no other is known."""
         known = self._git.root or self.folder
         if f"{folder}/".startswith(f"{known}/"):
             return known
         return folder
 
     def is_in_repository(self, path: str) -> bool:
-        """Whether git's present state of a relative path is known."""
+        """Check whether git's present state of a relative path is known."""
         root = self._git.root
         return bool(root) and f"{posixpath.join(self.folder, path)}/".startswith(f"{root}/")
 
     def is_dirty(self, path: str) -> bool:
-        """Whether a relative path has uncommitted changes."""
+        """Check whether a relative path has uncommitted changes."""
         root, dirty = self._git.root, self._git.dirty
         return bool(dirty) and posixpath.relpath(posixpath.join(self.folder, path), root) in dirty
 
@@ -491,7 +496,7 @@ class Paths:
 def touched_files(
     changes: Sequence[FileChange], commands: Sequence[ShellCommand], paths: Paths
 ) -> dict[str, list[Touch]]:
-    """Files that were changed: by tools, by commands that name them, as git printed them."""
+    """Return the changed files: by tools, by commands that name them, and from git's output."""
     found: dict[str, list[Touch]] = {}
     for change in changes:
         doubt = REPORTED if change.is_reported else ""
@@ -512,15 +517,16 @@ def touched_files(
 
 
 def _proves_removal(command: ShellCommand) -> bool:
-    """Whether a command removed the paths that it names, as its end proves."""
+    """Check whether a command certainly removed the paths that it names."""
     if not command.worked:
         return False
-    is_forced = _REMOVES_FOLDER.search(command.run.command) is not None  # it fails for no folder
+    # it does not fail for a missing folder
+    is_forced = _REMOVES_FOLDER.search(command.run.command) is not None
     return is_forced or shell.ends_with_all(command.run.command)
 
 
 def _mark_contents_removed(found: dict[str, list[Touch]], folder: str, order: int) -> None:
-    """Note that the files in a removed folder are gone, each where it was named last: the command names the folder."""
+    """Note that the files in a removed folder are gone, because the command names only the folder."""
     inside = f"{folder.rstrip('/')}/"
     for path, touches in found.items():
         if path.startswith(inside):
@@ -536,8 +542,9 @@ def _add_listed_files(
     commands: Sequence[ShellCommand],
     paths: Paths,
 ) -> None:
-    """Add the files that git printed as changed, but for those that it listed before the session's first change."""
-    # The first thing that may have changed a file; what git listed before that lay there already.
+    """Add the files that git printed as changed, without those that it listed before the session's first change."""
+    # The first command that may have changed a file. Files that git listed earlier were changed
+    # before.
     works = (
         c.run.place.order
         for c in commands
@@ -546,7 +553,7 @@ def _add_listed_files(
     began = min((*(change.place.order for change in changes[:1]), *works), default=0)
     before: set[str] = set()
     for command in commands:
-        # Each once, in the order in which git printed them: that of a set differs with each process.
+        # Each once, in git's order: the order of a set differs between processes.
         listed = dict.fromkeys(islice(_files_listed(command, paths), LISTINGS))
         if command.run.place.order < began:
             before.update(listed)
@@ -566,7 +573,7 @@ def _files_listed(command: ShellCommand, paths: Paths) -> Iterator[str]:
 
 
 def edits_of(found: Mapping[str, Sequence[Touch]]) -> list[Edit]:
-    """The changes by tools and commands, without those that only git's listings prove."""
+    """Return the changes by tools and commands, without those known only from git's listings."""
     edits: list[Edit] = []
     for path, touches in found.items():
         for touch in touches:
@@ -576,7 +583,7 @@ def edits_of(found: Mapping[str, Sequence[Touch]]) -> list[Edit]:
 
 
 def only_listed(found: Mapping[str, Sequence[Touch]]) -> list[str]:
-    """The files that nothing but git's listings proves as changed."""
+    """Return the files known as changed only from git's listings."""
     paths: list[str] = []
     for path, touches in found.items():
         if all(touch.doubt == LISTED for touch in touches):
@@ -591,11 +598,11 @@ def changed_files(
     branch: str,
     gone: Sequence[tuple[str, int]],
 ) -> Iterator[DigestEntry]:
-    """Changed files, each with its state at the end.
+    """Yield the changed files, each with its state at the end.
 
-    Those of the home folder, certain ones, those that are not committed, and the latest first.
-    ``gone`` are folders that were removed, each with the order of the command. Files that git alone
-    names may be another's: of many those that the session did not commit are left out.
+    Files of the home folder, certain, uncommitted and recent ones come first. ``gone`` are removed
+    folders, each with the order of the command. Files that only git names may be foreign: if there
+    are many, those that the session did not commit are left out.
     """
 
     def rank(path: str) -> tuple[bool, bool, bool, int, str]:
@@ -616,7 +623,7 @@ def changed_files(
     for path in sorted(found, key=rank):
         if TEMPORARY.search(path) or path in folded or path in strangers:
             continue
-        if path in contents:  # a folder that a command named, beside the files in it
+        if path in contents:  # a folder from a command, in addition to its files
             if path in removed:
                 files = format_count(sum(inner in folded for inner in contents[path]), "file")
                 fate = _words_of_removal(path, states)
@@ -644,7 +651,7 @@ def changed_files(
 def _entry_of_file(
     path: str, last: Touch, state: str, gone: Sequence[tuple[str, int]]
 ) -> DigestEntry:
-    """The row of a file, by its path in its folder where that was removed."""
+    """Return the row of a file, with its path in its folder if that was removed."""
     notes = [last.doubt, state]
     folder = _removed_folder_of(path, last, gone)
     if folder:
@@ -656,7 +663,7 @@ def _entry_of_file(
 def _files_of_nobody(
     found: Mapping[str, list[Touch]], paths: Paths, states: FileStates, branch: str
 ) -> frozenset[str]:
-    """The files that git alone names as changed, and no commit of the session took; none where they are few."""
+    """Return the files that only git names as changed and the session did not commit, or none if they are few."""
     alone: list[str] = []
     for path in only_listed(found):
         if _state_note(path, paths, states, branch) in {"", *OPEN_STATES}:
@@ -667,7 +674,7 @@ def _files_of_nobody(
 
 
 def _removed_folder_of(path: str, last: Touch, gone: Sequence[tuple[str, int]]) -> str:
-    """The folder outside of the home folder that held a file and was removed later; ``""`` for none."""
+    """Return the removed folder outside of home that contained a file, or ``""``."""
     for folder, order in gone:
         if path.startswith(f"{folder}/") and last.place.order < order:
             return folder
@@ -675,7 +682,7 @@ def _removed_folder_of(path: str, last: Touch, gone: Sequence[tuple[str, int]]) 
 
 
 def _words_of_removal(path: str, states: FileStates) -> str:
-    """How a path went away: by a move, where a command says so."""
+    """Return the note on a missing path: removed, or moved by a command."""
     after = states.moved_to.get(path)
     if after is None:
         return REMOVED
@@ -685,7 +692,7 @@ def _words_of_removal(path: str, states: FileStates) -> str:
 
 
 def _state_note(path: str, paths: Paths, states: FileStates, branch: str) -> str:
-    """The state of a file: by git, where it can be run there, else by the session's own commands."""
+    """Return the state of a file: from git if it can run, else from the session's own commands."""
     if paths.is_dirty(path):
         return NOT_COMMITTED
     note = states.note_on(path, branch)
@@ -695,7 +702,7 @@ def _state_note(path: str, paths: Paths, states: FileStates, branch: str) -> str
 
 
 def _last_touch(touches: Sequence[Touch]) -> Touch:
-    """The last change of a file that is sure, where there is one."""
+    """Return the last certain change of a file, or else the last one."""
     return max(reversed(_sure_touches(touches) or touches), key=lambda touch: touch.place.order)
 
 
@@ -704,7 +711,7 @@ def _sure_touches(touches: Sequence[Touch]) -> list[Touch]:
 
 
 def _contents_of_folders(found: Mapping[str, list[Touch]]) -> dict[str, list[str]]:
-    """The paths that are folders of others, each with what is in it."""
+    """Return the paths that are folders of other paths, each with its contents."""
     contents: dict[str, list[str]] = {}
     for path in found:
         folder = posixpath.dirname(path)
@@ -718,7 +725,7 @@ def _contents_of_folders(found: Mapping[str, list[Touch]]) -> dict[str, list[str
 def entries_of_marks(
     facts: LineageFacts, found: Mapping[str, list[Touch]], paths: Paths
 ) -> Iterator[DigestEntry]:
-    """The TODO comments that the session wrote into files that are still there, the latest first."""
+    """Yield the TODO comments that the session wrote into files and that are still there, the latest first."""
     for mark in facts.marks.comments():
         path = paths.relative_path(mark.path, mark.folder)
         if TEMPORARY.search(path) or _last_touch(found[path]).removed:
@@ -727,7 +734,7 @@ def entries_of_marks(
 
 
 def entries_of_steps(facts: LineageFacts, paths: Paths) -> Iterator[DigestEntry]:
-    """The open boxes of the plan that the session wrote last."""
+    """Yield the open boxes of the plan that the session wrote last."""
     for step in facts.marks.open_steps():
         path = _shown_path(paths.relative_path(step.path, step.folder))
         if TEMPORARY.search(path) is None:
@@ -737,7 +744,7 @@ def entries_of_steps(facts: LineageFacts, paths: Paths) -> Iterator[DigestEntry]
 def read_files(
     facts: LineageFacts, paths: Paths, found: dict[str, list[Touch]]
 ) -> Iterator[DigestEntry]:
-    """Files that were read and not changed, the latest first."""
+    """Yield the files that were read and not changed, the latest first."""
     changed = {_end_of_path(name) for name in found}
     for (path, folder), place in reversed(facts.looked_at.items()):
         name = paths.relative_path(path, folder)
@@ -746,12 +753,12 @@ def read_files(
 
 
 def _end_of_path(path: str) -> str:
-    """The last two steps of a path: in another worktree its beginning differs."""
+    """Return the last two steps of a path, which are equal in another worktree."""
     return "/".join(path.split("/")[-2:])
 
 
 def entries_of_artefacts(facts: LineageFacts, standing: Sequence[Commit]) -> Iterator[DigestEntry]:
-    """Commits that still stand, pull requests and the like, the latest first; then the client's own notes of links."""
+    """Yield existing commits, pull requests and the like, the latest first, then the client's own links."""
     rows: list[tuple[int, DigestEntry]] = []
     for commit in reversed(standing):
         rows.append((commit.place.order, _entry_of_commit(commit)))
@@ -766,7 +773,7 @@ def entries_of_artefacts(facts: LineageFacts, standing: Sequence[Commit]) -> Ite
 
 
 def _entry_of_commit(commit: Commit) -> DigestEntry:
-    """The row of a commit: its hash, its subject and its branch, as far as they are known."""
+    """Return the row of a commit: its hash, subject and branch, as far as they are known."""
     named = f"commit {commit.hash}" if commit.hash else "commit:"
     notes = [f"on {commit.branch}"] if commit.branch else []
     if commit.is_rebased:

@@ -1,7 +1,7 @@
-"""What a session itself wrote down as left to do: TODO comments in code, and open boxes in its plans.
+"""Open work that a session itself recorded: TODO comments in code, and open boxes in its plans.
 
-Invariant: only what the session's own tools wrote, and what no later call of theirs took out again,
-is told.
+Invariant: only texts that the session's own tools wrote, and that no later call removed, are
+listed.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import NamedTuple
 from resume_hooks.reading.digest.facts import PendingCall, RecordPlace
 from resume_hooks.redaction.lazy_patterns import late
 
-LONGEST_PLAN = 200_000  # characters of a plan that are looked through
+LONGEST_PLAN = 200_000  # characters of a plan that are searched
 PLAN_ENDINGS = (".md", ".markdown")
 
 _COMMENT = late(r"(?:#|//|/\*|--|<!--|;|\*)\s*((?:TODO|FIXME|XXX)\b.{4,})")
@@ -21,7 +21,7 @@ _WORDS = ("TODO", "FIXME", "XXX")
 
 
 class Mark(NamedTuple):
-    """A text that says what is left, in the file ``path`` of a call in ``folder``, and where it was written."""
+    """A text about open work, in the file ``path`` of a call in ``folder``, and its place."""
 
     text: str
     path: str
@@ -30,14 +30,14 @@ class Mark(NamedTuple):
 
 
 class WrittenMarks:
-    """The TODO comments and the plans with boxes that a session wrote."""
+    """The TODO comments, and the plans with boxes, that a session wrote."""
 
     def __init__(self) -> None:
         self._comments: dict[tuple[str, str], Mark] = {}
         self._plans: dict[str, Mark] = {}
 
     def take_call(self, call: PendingCall, *, is_new: bool) -> None:
-        """Take in a call that wrote a file, which ``is_new`` where it was not there before."""
+        """Process a call that wrote a file. ``is_new`` means that the file did not exist before."""
         path = call.first_text("file_path")
         written, added = call.first_text("content"), call.first_text("new_string")
         removed = call.first_text("old_string")
@@ -55,7 +55,7 @@ class WrittenMarks:
         self._add_comments(call, path, added, removed)
 
     def _words_in(self, path: str) -> list[str]:
-        """The words of the comments that stand in a file."""
+        """Return the words of the comments in a file."""
         return [words for file, words in self._comments if file == path]
 
     def _drop_comments(self, path: str, gone: Iterable[str]) -> None:
@@ -75,7 +75,7 @@ class WrittenMarks:
     def _take_plan(
         self, call: PendingCall, path: str, written: str, removed: str, added: str
     ) -> None:
-        """Take in a plan as it was written whole, or a change of one."""
+        """Process a plan that was written as a whole, or a change of one."""
         known = self._plans.pop(path, None)
         text = written
         if not written and known is not None and removed in known.text:
@@ -84,11 +84,11 @@ class WrittenMarks:
             self._plans[path] = Mark(text, path, call.folder, call.place)
 
     def comments(self) -> list[Mark]:
-        """The TODO comments that stand, the latest first."""
+        """Return the remaining TODO comments, the latest first."""
         return sorted(self._comments.values(), key=lambda mark: -mark.place.order)
 
     def open_steps(self) -> list[Mark]:
-        """The steps without a check of the last plan that has any."""
+        """Return the unchecked steps of the last plan that has any."""
         for plan in reversed(self._plans.values()):
             steps = [plan._replace(text=step.strip()) for step in _OPEN_BOX.findall(plan.text)]
             if steps:
