@@ -110,9 +110,9 @@ def model_of(name: str | None, session: SessionFile, where: Where) -> HeadlessMo
     return choose_model(session, where, model_name)
 
 
-def time_limit(given: int | None) -> float:
+def time_limit(seconds: int | None) -> float:
     """Return the seconds of ``--timeout``, or the default."""
-    return given or MODEL_SECONDS
+    return seconds or MODEL_SECONDS
 
 
 def model_progress(name: str, *, quiet: bool) -> Callable[[int, int], None]:

@@ -104,13 +104,11 @@ def _overview(reports: list[DefectReport], unlistable: list[str]) -> str:
                 format_count(count, severity) for severity, count in counts.items() if count
             )
             rows.append(f"{report.session_id}  {problems}: {codes}")
-    clean = sum(report.clean for report in reports)
+    clean_count = sum(report.clean for report in reports)
     unlistable_lines = []
     for folder in unlistable:
         unlistable_lines.append(f"{folder}  can't be listed: check its permissions")
-    totals = (
-        f"{format_count(len(reports), 'session')}, {clean:,} clean, {len(rows):,} with problems."
-    )
+    totals = f"{format_count(len(reports), 'session')}, {clean_count:,} clean, {len(rows):,} with problems."
     if unlistable:
         further_lines = [
             f"{format_count(len(unlistable), 'folder')} can't be listed; nothing in there was checked."

@@ -41,11 +41,11 @@ def lineage(options: LineageOptions) -> None:
     else:
         rows = _local_lineage(options)
     if options.original:
-        shown = rows[:1]
+        shown_rows = rows[:1]
     elif options.continued:
-        shown = without_trims(rows)
+        shown_rows = without_trims(rows)
     else:
-        shown = rows
+        shown_rows = rows
     if options.locator:
         default_hint = ""
     else:
@@ -53,9 +53,9 @@ def lineage(options: LineageOptions) -> None:
             f"\n\n{click.style(DEFAULT_SESSION_HINT.format(shell_command('sessions')), dim=True)}"
         )
     options.emit(
-        {"rows": shown},
+        {"rows": shown_rows},
         lambda: (
-            f"{ancestor_line(rows[0]) if options.original else ancestors_text(shown)}{default_hint}"
+            f"{ancestor_line(rows[0]) if options.original else ancestors_text(shown_rows)}{default_hint}"
         ),
         notes,
     )

@@ -94,7 +94,7 @@ def _refuse_combinations(options: ReadOptions) -> None:
         "--errors": options.errors,
         "--commands": options.commands,
     }
-    given_forms = [name for name, here in form_options.items() if here] or (
+    given_forms = [name for name, is_given in form_options.items() if is_given] or (
         ["--turns"] if options.turns is not None else []
     )
     if options.limit and not options.paged:
@@ -168,8 +168,8 @@ def _print_turns(session: SessionFile, options: ReadOptions) -> None:
         for numbers in calls:
             call_references.append([f"{names.full}:{number}" for number in numbers])
         rows = [
-            WithFields(row, {"calls": found})
-            for row, found in zip(rows, call_references, strict=True)
+            WithFields(row, {"calls": numbers_of_calls})
+            for row, numbers_of_calls in zip(rows, call_references, strict=True)
         ]
     gap = errors_gap if options.errors else records_gap
     shown_part = _shown_part_text(
@@ -190,14 +190,14 @@ def _print_commands(session: SessionFile, options: ReadOptions) -> None:
         session, names, _shown_part_text(turns, reader.turns, "command", len(commands))
     )
     rows = []
-    for one in commands:
+    for command in commands:
         rows.append(
             WithFields(
-                one,
+                command,
                 {
-                    "reference": f"{names.full}:{one.number}",
-                    "result": f"{names.full}:{one.answer}" if one.answer >= 0 else None,
-                    "exit_code": one.code,
+                    "reference": f"{names.full}:{command.number}",
+                    "result": f"{names.full}:{command.answer}" if command.answer >= 0 else None,
+                    "exit_code": command.code,
                 },
             )
         )
@@ -451,7 +451,7 @@ def commands_text(
     """Return a line for each command; long ones are shortened first, then the middle ones omitted."""
     lines: list[str] = []
     for length in COMMAND_LENGTHS:
-        lines = [_command_line(one, names, length) for one in commands]
+        lines = [_command_line(shell_call, names, length) for shell_call in commands]
         if not limit or sum(len(line) + 1 for line in lines) < limit - 300:
             break
 
@@ -488,13 +488,13 @@ def _session_data(session: SessionFile) -> dict[str, Any]:
 PARTLY_LOST_NOTICE = "part of this record was trimmed before, and that original is gone"
 
 
-def _print_record(found: OriginalRecord, options: ReadOptions) -> None:
+def _print_record(looked_up: OriginalRecord, options: ReadOptions) -> None:
     limit, skip = options.max_chars, options.skip
-    record = parse_record(found.original)
-    rendering = render_at(record, found.original)
+    record = parse_record(looked_up.original)
+    rendering = render_at(record, looked_up.original)
     length, end = len(rendering.text), find_page_end(rendering.text, skip, limit)
     page, is_last_page = rendering.text[skip:end], end >= length
-    data = _record_data(found, rendering, page, record) | {
+    data = _record_data(looked_up, rendering, page, record) | {
         "next_skip": None if is_last_page else end
     }
     notice = [PARTLY_LOST_NOTICE] if is_marked(record) else []
@@ -505,13 +505,13 @@ def _print_record(found: OriginalRecord, options: ReadOptions) -> None:
         else:
             size_option = f" --max-chars {limit}"
         following = shell_command(
-            f"read {shorten_reference(found.asked.reference)} --skip {end}{size_option}"
+            f"read {shorten_reference(looked_up.asked.reference)} --skip {end}{size_option}"
         )
         next_page_text = "" if is_last_page else f"the next page: {following}; "
         notice.insert(0, f"{omitted_text}; {next_page_text}--max-chars 0 prints all")
     options.emit(
         data,
-        lambda: _record_text(found, rendering, data, notice),
+        lambda: _record_text(looked_up, rendering, data, notice),
         notice if options.as_json else (),
     )
 
@@ -536,41 +536,41 @@ def _print_raw(entry: RecordLine) -> None:
 
 
 def _record_data(
-    found: OriginalRecord, shown: Rendering, text: str, record: Record
+    looked_up: OriginalRecord, rendering: Rendering, text: str, record: Record
 ) -> dict[str, Any]:
-    original = found.original
+    original = looked_up.original
     return {
         "reference": original.reference,
         "session_id": original.session_id,
         "session_file": place_of_original(original.file, Where()),
         "record": original.number,
         "uuid": string(record, "uuid"),
-        "kind": shown.kind,
-        "role": shown.role,
+        "kind": rendering.kind,
+        "role": rendering.role,
         "timestamp": string(record, "timestamp"),
-        "tool": shown.tool,
-        "truncated": found.asked != original,
-        "characters": len(shown.text),
+        "tool": rendering.tool,
+        "truncated": looked_up.asked != original,
+        "characters": len(rendering.text),
         "text": text,
     }
 
 
 def _record_text(
-    found: OriginalRecord, rendering: Rendering, data: dict[str, Any], notices: list[str]
+    looked_up: OriginalRecord, rendering: Rendering, data: dict[str, Any], notices: list[str]
 ) -> str:
     """Return the marker, a heading with the record's place, speaker, time and tool, and its text.
 
     Notices come last.
     """
-    original = found.original
+    original = looked_up.original
     facts = (
         title_of(original.file),
         shorten_reference(original.reference),
         " ".join(dict.fromkeys(word for word in (rendering.role, rendering.kind) if word)),
         format_minute(data["timestamp"]),
         f"{rendering.tool} {rendering.target}".strip(),
-        f"original of {shorten_reference(found.asked.reference)}"
-        if found.asked != original
+        f"original of {shorten_reference(looked_up.asked.reference)}"
+        if looked_up.asked != original
         else "",
     )
     heading = " · ".join(collapse_line(plain_line(fact), TITLE_LENGTH) for fact in facts if fact)

@@ -98,10 +98,10 @@ def _sessions_text(page: ListingPage, folder: str, options: SessionsOptions) -> 
         marks.append(_marks_of_row(row, folder, with_end=options.expiring))
     lines = _sessions_table(cells, marks, shutil.get_terminal_size((PIPE_COLUMNS, 0)).columns)
     if page.more:
-        more = [f"More: --offset {offset + len(page.rows)}, or --limit 0 for all."]
+        next_page_lines = [f"More: --offset {offset + len(page.rows)}, or --limit 0 for all."]
     else:
-        more = []
-    return "\n".join([*lines, *more, *_omitted_runs_lines(page)])
+        next_page_lines = []
+    return "\n".join([*lines, *next_page_lines, *_omitted_runs_lines(page)])
 
 
 def _omitted_runs_lines(page: ListingPage) -> list[str]:
@@ -141,7 +141,7 @@ def _marks_of_row(row: ListedSession, folder: str, *, with_end: bool) -> str:
         kind = ""
     else:
         kind = kind_beside(row.title, row.kind)
-    named = row.agent_name if row.agent_name != row.title else ""
+    agent_title = row.agent_name if row.agent_name != row.title else ""
     marks = (
         agent_named(row.agent, Where()).label.lower() if row.agent != NAME else "",
         f"from {format_minute(row.expires_at)} UTC on" if with_end and row.expires_at else "",
@@ -149,7 +149,7 @@ def _marks_of_row(row: ListedSession, folder: str, *, with_end: bool) -> str:
         "archived" if row.kept else "",
         kind,
         f"#{row.tag}" if row.tag else "",
-        named,
+        agent_title,
         row.branch,
         other_folder and f"in {other_folder}",
     )

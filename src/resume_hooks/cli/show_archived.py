@@ -52,35 +52,35 @@ def print_archived_page(options: SessionsOptions, project: Project | None, scope
         present_ids.add(session.session_id)
     archived_only = all_archived(options.where, present_ids)
     listed = []
-    for kept in archived_only:
-        if project is None or project.holds([kept.cwd], kept.project):
-            listed.append(kept)
+    for archived in archived_only:
+        if project is None or project.holds([archived.cwd], archived.project):
+            listed.append(archived)
     end = options.offset + options.limit if options.limit else None
-    shown = list(islice(listed, options.offset, end))
+    page = list(islice(listed, options.offset, end))
     data = {
         "scope": scope,
         "offset": options.offset,
-        "more": len(listed) > options.offset + len(shown),
+        "more": len(listed) > options.offset + len(page),
         "files": len(archived_only),
         "helpers": 0,
         "sessions": [],
-        "archived": shown,
+        "archived": page,
     }
     if data["more"]:
-        next_page = f"\nMore: --offset {options.offset + len(shown)}, or --limit 0 for all."
+        next_page = f"\nMore: --offset {options.offset + len(page)}, or --limit 0 for all."
     else:
         next_page = ""
-    options.emit(data, lambda: _archived_list_text(shown) + next_page)
+    options.emit(data, lambda: _archived_list_text(page) + next_page)
 
 
-def _archived_list_text(shown: Sequence[ArchivedSession]) -> str:
-    if not shown:
+def _archived_list_text(page: Sequence[ArchivedSession]) -> str:
+    if not page:
         return (
             "Every archived session here is still in the client's folders. archive "
             "--list shows them."
         )
     rows = []
-    for session in shown:
+    for session in page:
         rows.append(
             (
                 session.session_id[:SHORT],

@@ -107,12 +107,12 @@ def _delete_session(deletion: Deletion, options: DeleteOptions, *, is_asking: bo
 
 
 def _archived_ids_left(entries: Sequence[ArchivedSession], where: Where) -> list[str]:
-    kept = (entry for entry in entries if archived_of_id(entry.session_id, where))
+    archived_entries = (entry for entry in entries if archived_of_id(entry.session_id, where))
     return [
         VAULT_COPY_NOTE.format(
             title=entry.title, command=shell_command(f"archive --forget {entry.session_id}")
         )
-        for entry in kept
+        for entry in archived_entries
     ]
 
 
@@ -286,7 +286,7 @@ def _find_deleted_or_archived(locator: str, where: Where) -> ArchivedSession:
 
 
 def stray_lines(strays: Sequence[StrayFolder]) -> list[str]:
-    """Return lines on folders in the trash that are not sessions: half-removed ones counted, others one by one."""
+    """Return lines on the trash's other folders: the number of half-removed ones, and a line for each unknown one."""
     half_removed = [stray for stray in strays if stray.gone]
     size = size_text(sum(stray.size for stray in half_removed))
     if half_removed:
@@ -337,9 +337,9 @@ def _print_restorable(options: RestoreOptions) -> None:
 
 
 def _row_of_entry(entry: ArchivedSession) -> str:
-    when = f"deleted {clock.format_minute(entry.deleted_at)}, last written {clock.format_minute(entry.ended)}"
+    dates = f"deleted {clock.format_minute(entry.deleted_at)}, last written {clock.format_minute(entry.ended)}"
     if entry.complete:
         note = ""
     else:
         note = f"\n   {click.style(INTERRUPTED_NOTE, fg='yellow')}"
-    return f"{entry.title}\n   {entry.locator} · {size_text(entry.size)} · {when}{note}"
+    return f"{entry.title}\n   {entry.locator} · {size_text(entry.size)} · {dates}{note}"

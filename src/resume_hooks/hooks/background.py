@@ -73,7 +73,8 @@ def archive_in_background(event: dict[str, Any]) -> None:
         hold_sessions.hold_sessions(Where(), is_over)
     note, now = hook_state.read_note(_VAULT_NOTE), time.time()
     next_run, last_run, archived_until = (
-        note[key] if hook_state.is_instant(note.get(key)) else 0 for key in ("look", "made", "seen")
+        note[key] if hook_state.is_valid_timestamp(note.get(key)) else 0
+        for key in ("look", "made", "seen")
     )
     if headless or last_run <= now < next_run or not hook_state.claim_note(_VAULT_NOTE):
         return

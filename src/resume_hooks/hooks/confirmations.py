@@ -112,8 +112,8 @@ def _question_note_name(session_id: str, kind: str) -> str:
 
 
 def _parse_question_note(note: dict[str, Any], session_id: str, kind: str) -> StoredQuestion | None:
-    options, asked, child = note.get("options"), note.get("asked"), note.get("child")
-    if note.get("session_id") != session_id or not hook_state.is_instant(asked):
+    options, asked_at, child = note.get("options"), note.get("asked"), note.get("child")
+    if note.get("session_id") != session_id or not hook_state.is_valid_timestamp(asked_at):
         return None
     if not isinstance(options, str) or not (child == "" or is_session_id(child)):
         return None

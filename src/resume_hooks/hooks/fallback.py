@@ -74,10 +74,10 @@ def answer_module() -> int:
         text = answer_without_engine(trigger, reply.text_field(event, "session_id"))
     answer = {}
     if is_typed:
-        shown = plain_text(text).removeprefix("resume-hooks: ")
+        text_shown = plain_text(text).removeprefix("resume-hooks: ")
         if event.get("screen") is True:
-            shown = escape_markdown(shown)
-        answer["text"] = shown
+            text_shown = escape_markdown(text_shown)
+        answer["text"] = text_shown
     reply.write_reply(json.dumps(answer).encode())
     return 0
 
@@ -141,10 +141,10 @@ def _install_text() -> str:
     """Where the log of a failed installation is, and the command that installs."""
     log = os.path.join(os.environ.get("CLAUDE_PLUGIN_DATA", ""), "install.log")
     if os.path.isfile(log):
-        named = f"Log: {log}\n"
+        log_line = f"Log: {log}\n"
     else:
-        named = ""
-    return f"{named}To install it now, in a shell:\n  {install_command()}"
+        log_line = ""
+    return f"{log_line}To install it now, in a shell:\n  {install_command()}"
 
 
 def install_command() -> str:

@@ -40,9 +40,9 @@ MIN_DIGEST = 600  # characters; a shorter digest is worth less than the beginnin
 def parse_handoff_words(text: str) -> HandoffSpec:
     """Parse the words after the trigger. Raise UsageError for an impossible size."""
     size, step = split_size(text)
-    first, *rest = step.split(None, 1) or [""]
-    if first.lower() == NEW_TASK_OPTION:
-        return HandoffSpec("".join(rest), size, is_new_task=True)
+    first_word, *remaining_words = step.split(None, 1) or [""]
+    if first_word.lower() == NEW_TASK_OPTION:
+        return HandoffSpec("".join(remaining_words), size, is_new_task=True)
     return HandoffSpec(step, size)
 
 
@@ -56,8 +56,8 @@ def answer(request: Request) -> Outcome:
             f"{request.typed_name} {NEW_TASK_OPTION} write the release notes",
         )
     if not spec.is_new_task:
-        others = "Others, in a shell: resume-hooks handoff --help"
-        remedy = f"There is {NEW_TASK_OPTION}, before a new task, and a size, such as 4k. {others}"
+        other_options = "Others, in a shell: resume-hooks handoff --help"
+        remedy = f"There is {NEW_TASK_OPTION}, before a new task, and a size, such as 4k. {other_options}"
         refuse_option(spec.next_step, remedy)
     outcome = handoff(parent, spec, request.caller())
     if spec.size == WHOLE_SESSION or not isinstance(outcome, OpenedSession):

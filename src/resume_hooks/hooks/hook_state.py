@@ -76,7 +76,7 @@ def compaction_note(session_id: str) -> str:
 def consume_fresh_note(name: str, seconds: float) -> bool:
     """Delete a note with a time in ``at``; return whether that was at most ``seconds`` ago."""
     at = read_note(name).get("at", 0)
-    return consume_note(name) and is_instant(at) and abs(time.time() - at) <= seconds
+    return consume_note(name) and is_valid_timestamp(at) and abs(time.time() - at) <= seconds
 
 
 def claim_note(name: str) -> bool:
@@ -126,8 +126,8 @@ def note_names(prefix: str) -> List[str]:
         return []
 
 
-def sweep_notes(prefix: str, kept: float = NOTE_SECONDS) -> None:
-    """Delete notes with a prefix that are older than ``kept`` seconds."""
+def sweep_notes(prefix: str, lifetime: float = NOTE_SECONDS) -> None:
+    """Delete notes with a prefix that are older than ``lifetime`` seconds."""
     with (
         contextlib.suppress(OSError),
         os.scandir(_safe_note_path("")) as entries,
@@ -135,13 +135,13 @@ def sweep_notes(prefix: str, kept: float = NOTE_SECONDS) -> None:
         for entry in entries:
             is_old = (
                 entry.name.startswith(prefix)
-                and time.time() - entry.stat(follow_symlinks=False).st_mtime > kept
+                and time.time() - entry.stat(follow_symlinks=False).st_mtime > lifetime
             )
             if is_old and not entry.is_dir(follow_symlinks=False):
                 removal.remove_file(entry.path, Where().state)
 
 
-def is_instant(value: object) -> bool:
+def is_valid_timestamp(value: object) -> bool:
     """Check whether a note's value can be seconds since the epoch."""
     return isinstance(value, (int, float)) and 0 < value < _LAST_SECOND
 

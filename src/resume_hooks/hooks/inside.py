@@ -275,12 +275,12 @@ def _context_reply(event: dict[str, Any]) -> dict[str, Any]:
     session_id, used = reply.text_field(event, "session_id"), event.get("tokens")
     if not (is_session_id(session_id) and isinstance(used, int)):
         return {}
-    shown = context_notice.band_reply(
+    band = context_notice.band_reply(
         session_id, reply.find_transcript(event, session_id, Where()), used
     )
     if compaction.reason_not_asked(event):
-        return shown
-    return shown | compaction.choice_percent() | compaction.line_reply()
+        return band
+    return band | compaction.choice_percent() | compaction.line_reply()
 
 
 def _offered_tools(_: dict[str, Any]) -> dict[str, Any]:

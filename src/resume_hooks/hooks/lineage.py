@@ -33,11 +33,11 @@ def lineage_card(rows: list[Ancestor]) -> str:
     count = len(rows)
     numbered = list(enumerate(rows, 1))
     if count <= MAX_SHOWN:
-        shown = numbered
+        shown_rows = numbered
     else:
-        shown = [numbered[0], *numbered[2 - MAX_SHOWN :]]
+        shown_rows = [numbered[0], *numbered[2 - MAX_SHOWN :]]
     lines = [f"resume-hooks · lineage, oldest first ({count} session{'s' if count != 1 else ''})"]
-    for number, row in shown:
+    for number, row in shown_rows:
         name = "(file gone)" if row.status == MISSING else row.title
         derivation = "" if row.status == MISSING else row.how
         facts = " · ".join(filter(None, (derivation, "this session" if number == count else "")))
@@ -50,9 +50,9 @@ def lineage_card(rows: list[Ancestor]) -> str:
         else:
             dates = ""
         lines.append(f"     {row.session_id or '(id unknown)'}{dates}")
-        if number == 1 and len(shown) < count:
+        if number == 1 and len(shown_rows) < count:
             command = shell_command(f"lineage {rows[-1].session_id[:SHORT]}")
-            lines.append(f"  {count - len(shown)} more between, in a shell: {command}")
+            lines.append(f"  {count - len(shown_rows)} more between, in a shell: {command}")
     archived = next((row.session_id for row in rows if row.status == KEPT), "")
     if archived:
         lines.append(

@@ -15,7 +15,7 @@ from datetime import datetime, timezone
 from typing import Any, Dict, NamedTuple, Optional
 
 from resume_hooks.hooks import hook_state
-from resume_hooks.hooks.hook_state import is_instant
+from resume_hooks.hooks.hook_state import is_valid_timestamp
 from resume_hooks.paths import (
     canonical_path,
     is_session_file,
@@ -71,7 +71,7 @@ class PendingHandoff(NamedTuple):
             return False
         return untouched and -CLOCK_TOLERANCE <= time.time() - self.at <= hook_state.NOTE_SECONDS
 
-    def is_of(self, pid: int) -> bool:
+    def was_made_by(self, pid: int) -> bool:
         """Check whether this process created it.
 
         The same number with another start time is another process.
@@ -107,7 +107,7 @@ def consume_cleared_handoff(
         handoff = _parse_handoff_note(hook_state.read_note(name), name)
         if handoff is None or cleared_id not in {None, handoff.parent_id}:
             continue
-        if handoff.is_of(pid) and handoff.is_in_folder(folder):
+        if handoff.was_made_by(pid) and handoff.is_in_folder(folder):
             is_pending = handoff.waits
             if _consume_handoff_note(name) and is_pending:
                 return handoff
@@ -206,7 +206,7 @@ def _parse_handoff_note(note: Dict[str, Any], name: str) -> Optional[PendingHand
     if (
         not has_texts
         or not all(isinstance(note.get(field), int) for field in _NUMBER_FIELDS)
-        or not is_instant(note.get("at"))
+        or not is_valid_timestamp(note.get("at"))
     ):
         return None
     handoff = PendingHandoff(

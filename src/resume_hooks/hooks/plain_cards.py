@@ -30,11 +30,11 @@ def help_card(command: str, trigger: Trigger) -> str:
     else:
         space_hint = "\nA space before > sends a plain prompt."
     if trigger.sign == BARE:
-        named = []
+        commands = []
         for each in ROWS.values():
             if each.bare:
-                named.append((f"/{each.bare} {each.argument}", each.about))
-        heading, rows = "what to type", [f"{name:<22} {about}" for name, about in named]
+                commands.append((f"/{each.bare} {each.argument}", each.about))
+        heading, rows = "what to type", [f"{name:<22} {about}" for name, about in commands]
     else:
         heading = f"type one behind {trigger.own_sign} at the very start of a prompt"
         rows = [each.row for each in ROWS.values() if each.row]
@@ -56,7 +56,7 @@ def usage_card(trigger: Trigger) -> str:
 
 
 def refusal_card(reason: str, *paragraphs: str, last_line: str = "") -> str:
-    """Return a card that says why nothing was done, with the non-empty paragraphs; ``last_line`` says what to type."""
+    """Return a card with the reason why nothing was done, the non-empty paragraphs, and the line to type."""
     blocks = (f"resume-hooks: {reason.removesuffix('.')}.", *paragraphs, NOTHING_CHANGED, last_line)
     return "\n\n".join(part for part in blocks if part)
 

@@ -213,12 +213,12 @@ def _bug_text(error: Exception, trigger: Trigger) -> str:
 
     bug_log.log_bug(f">{trigger.verb}", __version__, error)
     if trigger.text:
-        kept = f"\n\n{_typed_text_line(trigger.text)}"
+        typed_text = f"\n\n{_typed_text_line(trigger.text)}"
     else:
-        kept = ""
+        typed_text = ""
     return (
         f"resume-hooks failed ({type(error).__name__}: {error}). It changed none of your sessions or files; "
-        f"a new session that it created before is in `{shell_command('sessions')}`.{kept}\n\n"
+        f"a new session that it created before is in `{shell_command('sessions')}`.{typed_text}\n\n"
         f"Your prompt was not sent.{' Put a space before > to send it as it is.' if trigger.sign == TYPED else ''}\n"
         f"To see what is wrong, in a shell:\n  {shell_command('doctor')}\n\nThen try again."
     )

@@ -115,10 +115,10 @@ class Request:
 
 def parse_search_words(text: str) -> tuple[bool, str]:
     """Return whether every project is searched, and the words. Raise UsageError for an unknown option."""
-    first, *rest = text.split(maxsplit=1) or [""]
-    everywhere = first.lower() == ALL_WORD
-    remaining = " ".join(rest) if everywhere else text
-    if option := next((found[1] for found in _OPTION_PATTERN.finditer(remaining) if found[1]), ""):
+    first_word, *other_words = text.split(maxsplit=1) or [""]
+    everywhere = first_word.lower() == ALL_WORD
+    remaining = " ".join(other_words) if everywhere else text
+    if option := next((match[1] for match in _OPTION_PATTERN.finditer(remaining) if match[1]), ""):
         raise UsageError(
             f"{option} is not an option here; {ALL_WORD} is one, before the words",
             f'Others, in a shell: resume-hooks search --help. As a word: "{option}", in quotes.',

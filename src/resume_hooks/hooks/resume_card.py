@@ -57,14 +57,14 @@ def answer(request: Request) -> Report:
     Without a transcript, only copy the id.
     """
     session_id, trigger = request.session_id, request.trigger
-    option, *rest = trigger.text.split(None, 1) or [""]
+    option, *other_words = trigger.text.split(None, 1) or [""]
     with_table = option == TABLE_OPTION
     if option.startswith("--") and not with_table:
         raise UsageError(
             f"{collapse_line(option, LINE_COLUMNS)} is not an option here: there is {TABLE_OPTION}",
             f"Type: {request.typed_name} {TABLE_OPTION}",
         )
-    trigger_without_option = trigger._replace(text="".join(rest)) if with_table else trigger
+    trigger_without_option = trigger._replace(text="".join(other_words)) if with_table else trigger
     if not _has_turns(request):
         if trigger.sign == BARE:
             if trigger_without_option.text:
@@ -82,8 +82,8 @@ def answer(request: Request) -> Report:
     def card(copied: CopyResult) -> str:
         return resume_card(comparison, copied, trigger_without_option, with_table=with_table)
 
-    more = () if trigger.text else tuple(ways_table(comparison))
-    return Report(card, to_copy=session_id, more=more)
+    table_lines = () if trigger.text else tuple(ways_table(comparison))
+    return Report(card, to_copy=session_id, more=table_lines)
 
 
 def _has_turns(request: Request) -> bool:

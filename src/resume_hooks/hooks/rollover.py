@@ -190,14 +190,14 @@ def _summary_facts(outcome: SummaryOutcome, request: Request, costs: Sequence[st
     """Return facts on the child's contents, the cost (``costs``), and how to get a missing summary."""
     if outcome.failure:
         # the client may have opened the child
-        place = f"in the old session (/resume {request.session_id})"
+        old_session = f"in the old session (/resume {request.session_id})"
         focus_words = f" {request.text}" if request.text else ""
         if request.text:
             focus_option = f" -p {shlex.quote(request.text)}"
         else:
             focus_option = ""
         retry_fact = (
-            f"to try again, {request.typed_name}{focus_words} {place}, or in a shell: "
+            f"to try again, {request.typed_name}{focus_words} {old_session}, or in a shell: "
             f"{request.command}{focus_option}"
         )
         return [summary.describe_failure(outcome.failure), *costs, retry_fact]

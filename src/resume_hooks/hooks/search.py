@@ -76,22 +76,22 @@ def search_card(result: SearchResult, typed_name: str, *, everywhere: bool = Fal
     ]
     lines = [f"resume-hooks · search · {' · '.join(filter(None, heading_parts))}"]
     rows_left = CARD_ROWS - len(lines) - 1 - len(result.notes)
-    shown = result.hits[
+    shown_hits = result.hits[
         : max(1, (rows_left if 2 * result.total <= rows_left else rows_left - 1) // 2)
     ]
-    for hit in shown:
+    for hit in shown_hits:
         lines.extend(_hit_lines(hit))
     for note in result.notes:
         lines.append(f"  note: {note}")
-    if result.total > len(shown):
+    if result.total > len(shown_hits):
         command = _search_command(
             collapse_line(plain_line(query), MAX_PRINTED_QUERY),
             everywhere=everywhere,
             limit=result.total,
         )
-        lines.append(f"  {result.total - len(shown):,} more, in a shell: {command}")
+        lines.append(f"  {result.total - len(shown_hits):,} more, in a shell: {command}")
     last_line = "/resume <id> opens a session."
-    if not shown:
+    if not shown_hits:
         if everywhere:
             wider_command = ""
         else:

@@ -369,7 +369,7 @@ def _consume_clear_mark(pid: int) -> Optional[str]:
     mark = hook_state.read_note(_clear_mark_name(pid))
     hook_state.consume_note(_clear_mark_name(pid))
     session_id, at = mark.get("session_id"), mark.get("at", 0)
-    is_fresh = hook_state.is_instant(at) and abs(time.time() - at) <= PAIR_SECONDS
+    is_fresh = hook_state.is_valid_timestamp(at) and abs(time.time() - at) <= PAIR_SECONDS
     if is_session_id(session_id) and is_fresh:
         return session_id
     return None

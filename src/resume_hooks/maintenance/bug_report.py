@@ -140,10 +140,10 @@ def _entries_of_log(where: Where) -> list[str]:
     """Return the last entries, without lines that are not in our form."""
     entries = []
     for entry in bug_log.log_entries(where)[-MAX_ENTRIES:]:
-        first, *places = entry.strip("\n").split("\n")
-        if _ENTRY_HEADING.fullmatch(first):
+        heading, *places = entry.strip("\n").split("\n")
+        if _ENTRY_HEADING.fullmatch(heading):
             entries.append(
-                "\n".join([first, *(place for place in places if _CODE_PLACE.fullmatch(place))])
+                "\n".join([heading, *(place for place in places if _CODE_PLACE.fullmatch(place))])
             )
     return entries
 

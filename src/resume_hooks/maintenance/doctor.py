@@ -303,23 +303,24 @@ def _check_giants(_: str) -> Finding:
             f"no transcript of {size_text(GIANT)} or more, no line of "
             f"{size_text(GIANT_LINE)} or more"
         )
-    (first, line), others = giants[0], f", and {len(giants) - 1:,} more" if len(giants) > 1 else ""
+    (first_giant, line), others = (
+        giants[0],
+        f", and {len(giants) - 1:,} more" if len(giants) > 1 else "",
+    )
     if line >= GIANT_LINE:
         line_text = f", one line of it {size_text(line)}"
     else:
         line_text = ""
-    detail = (
-        f"{first.path} has {size_text(first.size)}{line_text}{others}; the client may hang on it"
-    )
-    if line < GIANT_LINE and is_live_part_within(first.path, GIANT // 2):
+    detail = f"{first_giant.path} has {size_text(first_giant.size)}{line_text}{others}; the client may hang on it"
+    if line < GIANT_LINE and is_live_part_within(first_giant.path, GIANT // 2):
         remedy = (
             "Continue in a copy of its live conversation, which is smaller: resume-hooks fork "
-            f"{first.session_id[:8]}"
+            f"{first_giant.session_id[:8]}"
         )
     else:
         remedy = (
             "Continue in a copy without its large contents: resume-hooks archive --slim "
-            f"{first.session_id[:8]}"
+            f"{first_giant.session_id[:8]}"
         )
     return note_finding(detail, remedy, "found")
 
@@ -405,7 +406,9 @@ def problems_in_state(folder: str) -> list[StateProblem]:
         *(_paths_in_folder(os.path.join(folder, name)) for name in PRIVATE_FOLDERS),
     )
     return [
-        found for path in itertools.islice(paths, MAX_ENTRIES) if (found := _problem_of_path(path))
+        problem
+        for path in itertools.islice(paths, MAX_ENTRIES)
+        if (problem := _problem_of_path(path))
     ]
 
 
@@ -565,8 +568,8 @@ def _check_vault(_: str) -> Finding:
 
 
 def _check_clipboard(_: str) -> Finding:
-    ways = clipboard.clipboard_methods()
-    if not ways:
+    programs_found = clipboard.clipboard_methods()
+    if not programs_found:
         remedy = "Install xclip or wl-clipboard; without one, the message shows the text to copy."
         return note_finding("no clipboard program found", remedy, "none")
-    return ok_finding(f"tried in this order: {', '.join(ways)}")
+    return ok_finding(f"tried in this order: {', '.join(programs_found)}")

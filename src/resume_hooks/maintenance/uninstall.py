@@ -201,10 +201,10 @@ def _count_scripts_with_our_command(where: Where) -> int:
     folders = set()
     for path in glob.glob(os.path.join(glob.escape(where.config), "session-env", "*", "*.sh")):
         try:
-            named = f"{NAME}() {{".encode() in read_regular(path, SCRIPT_BYTES)
+            defines_command = f"{NAME}() {{".encode() in read_regular(path, SCRIPT_BYTES)
         except OSError:
             continue
-        if named:
+        if defines_command:
             folders.add(os.path.dirname(path))
     return len(folders)
 

@@ -224,14 +224,14 @@ def file_filter(scope: Scope, where: Where) -> Callable[[TranscriptFile], bool]:
     names = needed_folders(scope, where)
     folders = None if names is None else frozenset(names)
 
-    def is_meant(file: TranscriptFile) -> bool:
+    def is_in_scope(file: TranscriptFile) -> bool:
         if scope.sessions is not None:
             return file.session_id in {*scope.sessions, ""}
         if scope.programs and name_at(file.path, where) not in scope.programs:
             return False
         return folders is None or file.folder in folders
 
-    return is_meant
+    return is_in_scope
 
 
 def unlistable_in_scope(scope: Scope, where: Where) -> list[str]:

@@ -194,9 +194,9 @@ class Chooser:
             scope = "all projects"
         else:
             scope = shorten_home(self._offered.folder)
-        shown, count = len(self.choices.fitting), self.choices.count
-        if shown != count:
-            count_text = f"{shown:,} of {count:,}"
+        match_count, count = len(self.choices.fitting), self.choices.count
+        if match_count != count:
+            count_text = f"{match_count:,} of {count:,}"
         else:
             count_text = f"{count:,}"
         if self._loading is not None and self._loading.done:
@@ -313,9 +313,9 @@ class Chooser:
             listing, lambda source, piece: self._call_in_loop(lambda: self._add(source, piece))
         )
 
-    def _add(self, source: SessionLoader, found: list[ListEntry]) -> None:
+    def _add(self, source: SessionLoader, entries: list[ListEntry]) -> None:
         if source is self._loading:
-            self.choices.add(found)
+            self.choices.add(entries)
             self.app.invalidate()
 
     def _search(self, _buffer: Buffer) -> None:

@@ -28,10 +28,10 @@ class SessionLoader:
     """A running listing; its thread calls ``take`` with each batch, and with the last one at the end."""
 
     def __init__(
-        self, found: Iterator[ListEntry], take: Callable[[SessionLoader, list[ListEntry]], None]
+        self, entries: Iterator[ListEntry], take: Callable[[SessionLoader, list[ListEntry]], None]
     ) -> None:
         self.done = False
-        self._found = found
+        self._found = entries
         self._take = take
         self._stopped = False
         # A daemon thread lets the chooser end at once.
@@ -198,8 +198,8 @@ class Previews:
     def of(self, kind: str, row: ListedSession) -> list[str]:
         """Return the lines of a preview, or a notice that it is being read."""
         with self._lock:
-            if (made := self._made.get((kind, row.path))) is not None:
-                return made
+            if (cached_lines := self._made.get((kind, row.path))) is not None:
+                return cached_lines
             self._wanted = (kind, row)
             if self.thread is None:
                 self.thread = threading.Thread(

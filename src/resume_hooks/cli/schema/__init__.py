@@ -16,10 +16,10 @@ from resume_hooks.cli.verb_table import class_name, form_module
 
 def form_of_verb(verb: str) -> type[BaseModel]:
     """Return the documented form of a verb's data."""
-    found: type[BaseModel] = getattr(
+    form: type[BaseModel] = getattr(
         importlib.import_module(form_module(verb)), f"{class_name(verb)}Form"
     )
-    return found
+    return form
 
 
 def check_data(verb: str, data: object) -> dict[str, Any]:

@@ -84,7 +84,7 @@ class CheckedForm(StrictModel):
 
     sentences: int
     tied: int = Field(description="sentences with the record that supports them")
-    marked: int = Field(description="sentences without such a record, which are marked")
+    marked: int = Field(description="marked sentences, which no record supports")
 
 
 class SummaryForm(StrictModel):

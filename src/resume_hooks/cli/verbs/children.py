@@ -80,8 +80,8 @@ class TrimOptions(ChildOptions, body="resume_hooks.cli.trim:trim_session"):
     """Make a child of SESSION with placeholders for old tool output and other long contents.
 
     The session itself is only read, unless you use --in-place. Each placeholder names its original;
-    nothing is lost. By default the last turns stay unchanged, and the last tool results of a very
-    long turn.
+    nothing is lost. By default the last turns stay unchanged, or only their last tool results if
+    they are very long.
 
     \b
     Rules, the least useful contents first:

@@ -142,21 +142,21 @@ def open_pane(text: str) -> dict[str, Any]:
 
 def update_pane(event: dict[str, Any], path: str | None, where: Where) -> dict[str, Any]:
     """Return the next content of the pane. Raise ResumeHooksError."""
-    asked = _parse_pane_event(event)
-    if asked.step == PREVIEW:
-        return {"preview": _preview_lines(asked, where), "next": ""}
-    if asked.step == PAGE:
-        return _page_reply(asked, event, where)
+    pane = _parse_pane_event(event)
+    if pane.step == PREVIEW:
+        return {"preview": _preview_lines(pane, where), "next": ""}
+    if pane.step == PAGE:
+        return _page_reply(pane, event, where)
     if path:
         folder = home_folder(HeadTail(path), where)
     else:
         folder = current_folder()
     with time_limit(shell_command("resume")):
-        return _list_reply(asked, folder, where)
+        return _list_reply(pane, folder, where)
 
 
 def _parse_pane_event(event: dict[str, Any]) -> PaneEvent:
-    def number(name: str, least: int = 0) -> int:
+    def clamped_field(name: str, least: int = 0) -> int:
         value = event.get(name)
         if isinstance(value, int) and value is not True:
             return max(least, min(value, 500))
@@ -167,7 +167,11 @@ def _parse_pane_event(event: dict[str, Any]) -> PaneEvent:
     marked_id, step, reference, hit_text = (
         reply.text_field(event, name) for name in ("at", "step", "reference", "found")
     )
-    columns, lines, page = number("columns"), number("lines"), number("page", -500)
+    columns, lines, page = (
+        clamped_field("columns"),
+        clamped_field("lines"),
+        clamped_field("page", -500),
+    )
     return PaneEvent(
         words, ALL_WORD in typed_words, marked_id, columns, lines, step, reference, hit_text, page
     )
@@ -342,10 +346,12 @@ def _page_reply(pane: PaneEvent, event: dict[str, Any], where: Where) -> dict[st
     heading = [row.title] if height > MIN_PREVIEW_LINES else []
     page = _page_of_session(pane, height - len(heading), where)
     if not _is_in_client_project(row, event):
-        actions = [(word, name, _effect_elsewhere(word, what, row)) for word, name, what in actions]
+        actions = [
+            (word, name, _effect_elsewhere(word, effect, row)) for word, name, effect in actions
+        ]
     if not heading:
         actions = [
-            (word, name, _effect_with_title(word, what, row)) for word, name, what in actions
+            (word, name, _effect_with_title(word, effect, row)) for word, name, effect in actions
         ]
     default_action = [word for word, *_ in actions].index(READ_ON if pane.reference else OPEN)
     lines = []
@@ -421,14 +427,14 @@ def _marked_session(session_id: str, where: Where) -> ListedSession:
 
 
 def open_marked_session(
-    word: str, event: dict[str, Any], here: str, where: Where
+    word: str, event: dict[str, Any], current_id: str, where: Where
 ) -> dict[str, Any]:
     """Open the marked session or a child of it. Raise ResumeHooksError."""
     row = _marked_session(_parse_pane_event(event).at, where)
-    if word in {OPEN, "fork"} and (left := registry.row_of(row.agent).left):
-        raise UsageError(left, "hand off continues from them in a fresh session")
+    if word in {OPEN, "fork"} and (limitation := registry.row_of(row.agent).left):
+        raise UsageError(limitation, "hand off continues from them in a fresh session")
     if word == OPEN:
-        if row.session_id == here:
+        if row.session_id == current_id:
             return {"text": "This is the session that you are in."}
         return _open_session_reply(row.session_id, row, event, "")
     outcome = _make_child(word, row, where)
@@ -489,8 +495,8 @@ def _open_session_reply(
 
 def _is_in_client_project(row: ListedSession, event: dict[str, Any]) -> bool:
     """Check whether a session belongs to the running client's project; only then can the client open it."""
-    here = event.get("transcript_path")
-    return isinstance(here, str) and _project_name(here) == _project_name(row.path)
+    client_path = event.get("transcript_path")
+    return isinstance(client_path, str) and _project_name(client_path) == _project_name(row.path)
 
 
 def _project_name(path: str) -> str:

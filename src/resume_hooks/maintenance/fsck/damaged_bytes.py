@@ -119,8 +119,8 @@ def _read_bad_lines(transcript: Transcript) -> Iterator[tuple[Line, list[Node]]]
                     yield (
                         line,
                         [
-                            node_of(records.parse(piece.raw) or {}, piece)
-                            for piece in records_inside_line(line)
+                            node_of(records.parse(inner_line.raw) or {}, inner_line)
+                            for inner_line in records_inside_line(line)
                         ],
                     )
 
@@ -162,14 +162,14 @@ def records_inside_line(line: Line) -> list[Line]:
         except (ValueError, RecursionError):
             position = start.end()
             continue
-        piece = Line(line.number, line.offset + start.start(), line.raw[start.start() : end])
-        record = records.parse(piece.raw)
+        inner_line = Line(line.number, line.offset + start.start(), line.raw[start.start() : end])
+        record = records.parse(inner_line.raw)
         if (
             record is not None
             and records.kind(record) in records.CHAIN_KINDS
             and isinstance(record.get("uuid"), str)
         ):
-            lines.append(piece)
+            lines.append(inner_line)
         position = end
     return lines
 

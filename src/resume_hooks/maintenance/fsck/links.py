@@ -115,13 +115,15 @@ def _defects_of_circles(transcript: Transcript) -> Iterator[Defect]:
 
 
 def _defects_of_repetitions(transcript: Transcript) -> Iterator[Defect]:
-    seen: dict[str, Node] = {}
+    first_by_uuid: dict[str, Node] = {}
     for node in transcript.nodes:
-        first = seen.setdefault(node.uuid, node)
-        if first is not node:
-            same = transcript.read(first).get("message") == transcript.read(node).get("message")
+        first_node = first_by_uuid.setdefault(node.uuid, node)
+        if first_node is not node:
+            same = transcript.read(first_node).get("message") == transcript.read(node).get(
+                "message"
+            )
             kind = REPEATED_RECORD if same else REPEATED_UUID
-            yield kind.in_node(node, f"Record {first.number} has the same uuid")
+            yield kind.in_node(node, f"Record {first_node.number} has the same uuid")
 
 
 UNDONE_COMPACTION = Kind(
@@ -276,9 +278,9 @@ def live_history(transcript: Transcript, records_before: Mapping[str, str]) -> L
     positions = {node.uuid: place for place, node in enumerate(chain)}
 
     def node_above(node: Node) -> Node | None:
-        named = node.parent or records_before.get(node.uuid)
-        found = transcript.by_uuid.get(named) if named else None
-        return found or (chain[positions[node.uuid] - 1] if positions.get(node.uuid) else None)
+        parent_id = node.parent or records_before.get(node.uuid)
+        parent = transcript.by_uuid.get(parent_id) if parent_id else None
+        return parent or (chain[positions[node.uuid] - 1] if positions.get(node.uuid) else None)
 
     path = list(ancestors(chain[-1] if chain else None, node_above))[::-1]
     turns: dict[str, int] = {}
@@ -337,7 +339,7 @@ class _Depth:
             above = self._above(above)
         if above is not None and above.uuid in self._known:
             top, fork, turns = self._known[above.uuid]
-        # else the nearest record of the walked history, because a parallel call is not on its path
+        # use the nearest record of the live history, because a parallel call is not on its path
         else:
             on_path = (
                 each for each in ancestors(above, self._above) if each.uuid in self._live.turns
@@ -350,9 +352,9 @@ class _Depth:
         return self._known[node.uuid]
 
     def _above(self, node: Node) -> Node | None:
-        named = node.parent or self._before.get(node.uuid)
-        if named:
-            return self._nodes.get(named)
+        parent_id = node.parent or self._before.get(node.uuid)
+        if parent_id:
+            return self._nodes.get(parent_id)
         return None
 
 

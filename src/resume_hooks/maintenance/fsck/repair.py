@@ -74,14 +74,16 @@ def repaired_chain(
     end = _end_of_branch(transcript, copies, branch)
     if end is None:
         return []
-    kept = list(copies)
+    remaining = list(copies)
     while (
-        end.uuid not in Graph(kept, transcript.size).nodes
+        end.uuid not in Graph(remaining, transcript.size).nodes
     ):  # another branch's compaction would drop it
-        del kept[next(place for place in range(len(kept) - 1, -1, -1) if kept[place].boundary)]
+        del remaining[
+            next(place for place in range(len(remaining) - 1, -1, -1) if remaining[place].boundary)
+        ]
     positions = {id(node): place for place, node in enumerate(copies)}
     chain = []
-    for node in _bridge_gaps(kept, end, transcript.size):
+    for node in _bridge_gaps(remaining, end, transcript.size):
         chain.append(originals[positions[id(node)]])
     return _number_salvaged(_move_late_results(chain), transcript.line_count)
 
@@ -90,12 +92,15 @@ def _link_usable_nodes(copies: list[Node], parents: Mapping[str, str | None]) ->
     """Link nodes past progress and broken records, and keep only findable marks of kept messages."""
     usable = {node.uuid: node for node in copies}
     for node in copies:
-        seen: set[str] = set()
+        visited: set[str] = set()
         parent = node.parent
         while (
-            parent is not None and parent in parents and parent not in usable and parent not in seen
+            parent is not None
+            and parent in parents
+            and parent not in usable
+            and parent not in visited
         ):
-            seen.add(parent)
+            visited.add(parent)
             parent = parents[parent]
         node.parent = parent
     for node in copies:
@@ -109,32 +114,32 @@ def _end_of_branch(
 ) -> Node | None:
     if branch is None:
         return find_leaf(Graph(copies, transcript.size), transcript.checkpoint)
-    known = {node.uuid: node for node in copies}
-    node = known.get(branch)
+    nodes_by_uuid = {node.uuid: node for node in copies}
+    node = nodes_by_uuid.get(branch)
     if node is None:
         raise UsageError(f"No record {branch} is in this session", "Use a uuid that fsck names.")
-    seen: set[str] = set()
-    while node is not None and not node.spoken and node.uuid not in seen:
-        seen.add(node.uuid)
-        node = known.get(node.parent or "")
+    visited: set[str] = set()
+    while node is not None and not node.spoken and node.uuid not in visited:
+        visited.add(node.uuid)
+        node = nodes_by_uuid.get(node.parent or "")
     return node
 
 
-def _bridge_gaps(kept: Sequence[Node], end: Node, size: int) -> list[Node]:
+def _bridge_gaps(nodes: Sequence[Node], end: Node, size: int) -> list[Node]:
     """Return the chain up to ``end``, continued before each gap that the client would not bridge."""
     checkpoint = Checkpoint()
     checkpoint.point(end.uuid, explicit=True)
     chain: list[Node] = []
     while True:
-        longer = live_chain(kept, checkpoint, size)
+        longer = live_chain(nodes, checkpoint, size)
         if len(longer) <= len(chain):
             return chain or longer
         chain = longer
-        graph, first = Graph(kept, size), chain[0]
-        previous = _nearest_before(graph, first, chain)
-        if first.boundary or graph.is_root(first) or previous is None:
+        graph, first_node = Graph(nodes, size), chain[0]
+        previous = _nearest_before(graph, first_node, chain)
+        if first_node.boundary or graph.is_root(first_node) or previous is None:
             return chain
-        first.parent = previous.uuid
+        first_node.parent = previous.uuid
 
 
 def _nearest_before(graph: Graph, first_node: Node, chain: Sequence[Node]) -> Node | None:
@@ -153,19 +158,20 @@ def _nearest_before(graph: Graph, first_node: Node, chain: Sequence[Node]) -> No
 
 
 def _findable_segment(
-    segment: KeptSegment, known: Mapping[str, Node], boundary: Node
+    segment: KeptSegment, nodes_by_uuid: Mapping[str, Node], boundary: Node
 ) -> KeptSegment:
     """Return the kept messages of a compaction that are in the file.
 
     The summary after the compaction replaces a lost anchor.
     """
-    uuids = segment.uuids if segment.uuids is not None else walk_segment(segment, known)
+    uuids = segment.uuids if segment.uuids is not None else walk_segment(segment, nodes_by_uuid)
     anchor = segment.anchor
-    if anchor not in known:
+    if anchor not in nodes_by_uuid:
         anchor = next(
-            (node.uuid for node in known.values() if node.parent == boundary.uuid), boundary.uuid
+            (node.uuid for node in nodes_by_uuid.values() if node.parent == boundary.uuid),
+            boundary.uuid,
         )
-    return KeptSegment(anchor, "", "", tuple(uuid for uuid in uuids if uuid in known))
+    return KeptSegment(anchor, "", "", tuple(uuid for uuid in uuids if uuid in nodes_by_uuid))
 
 
 def _move_late_results(chain: Sequence[Node]) -> list[Node]:
@@ -192,11 +198,11 @@ def _move_late_results(chain: Sequence[Node]) -> list[Node]:
 
 def _number_salvaged(chain: list[Node], line_count: int) -> list[Node]:
     """Number further records of a line after the end of the file, because edits use line numbers."""
-    seen: set[int] = set()
+    used_numbers: set[int] = set()
     for node in chain:
-        if node.number in seen:
-            node.number = line_count + len(seen)
-        seen.add(node.number)
+        if node.number in used_numbers:
+            node.number = line_count + len(used_numbers)
+        used_numbers.add(node.number)
     return chain
 
 

@@ -60,15 +60,17 @@ class ReferencedFiles:
                 self.backups.setdefault(name, number)
 
 
-def defects_of_sidecars(named: ReferencedFiles, session_id: str, where: Where) -> Iterator[Defect]:
+def defects_of_sidecars(
+    referenced: ReferencedFiles, session_id: str, where: Where
+) -> Iterator[Defect]:
     """Yield the named files that do not exist."""
-    for path, number in named.outputs.items():
+    for path, number in referenced.outputs.items():
         is_inside = "\0" not in path and os.path.normpath(path).startswith(where.projects + os.sep)
         if not is_inside or not os.path.exists(path):
             yield Defect(MISSING_OUTPUT, f"{path} is gone", number)
     folder = os.path.join(where.file_history, session_id)
     existing = set(os.listdir(folder)) if os.path.isdir(folder) else set()
-    for name, number in named.backups.items():
+    for name, number in referenced.backups.items():
         if name not in existing:
             yield Defect(MISSING_BACKUP, f"{os.path.join(folder, name)} is gone", number)
 
