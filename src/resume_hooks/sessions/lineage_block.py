@@ -128,6 +128,8 @@ def without_block_markers(text: str) -> str:
     with full-width letters, spaces or invisible characters are recognised as well; such a text is
     reduced to its plain letters.
     """
+    if text.isascii() and "[" not in text and "<" not in text:
+        return text  # most rows
     return replace_matches(text, ((_MARKER, r"(\1\2)"), (_TAG, TAG_BRACKET)))
 
 

@@ -83,6 +83,17 @@ def parse(body: bytes) -> Record | None:
     lines use the slower standard parser, with U+FFFD for invalid characters, so that every string
     can be written again.
     """
+    try:
+        value = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return _parse_otherwise(body)
+    if isinstance(value, dict):
+        return value
+    return None
+
+
+def _parse_otherwise(body: bytes) -> Record | None:
+    """Parse a body that is not JSON as it stands."""
     record = parse_strict(body)
     if record is None and body.lstrip()[:1] == b"{":
         return _parse_tolerantly(body)

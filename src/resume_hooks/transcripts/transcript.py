@@ -55,7 +55,7 @@ class Copies:
 
     def holds(self, record: Record) -> bool:
         """Check whether the next record is a copy of a record before the last boundary."""
-        kind = records.kind(record)
+        kind = records.string(record, "type")
         if record.get("isSidechain") or kind not in records.CHAIN_KINDS:
             return False
         at = record.get("timestamp")

@@ -220,11 +220,13 @@ class Branches:
         """Return the records from a leaf upward, including the copied record at their root."""
         live: set[str] = set()
         uuid = leaf
-        while uuid in self._parents and uuid not in live:
+        parent = self._parents.get(uuid)
+        while parent is not None and uuid not in live:
             live.add(uuid)
-            uuid = self._parents[uuid]
+            uuid = parent
+            parent = self._parents.get(uuid)
         if uuid in self._orders:
-            return live | {uuid}
+            live.add(uuid)
         return live
 
 

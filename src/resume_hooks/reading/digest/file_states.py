@@ -209,9 +209,10 @@ class FileStates:
         found: list[str] = []
         folders = {posixpath.dirname(path) for path in self.states}
         for path, state in self.states.items():
-            is_open = state.words in OPEN_STATES and path not in self.removed
+            if state.words not in OPEN_STATES or path in self.removed:
+                continue
             is_folder = any(f"{folder}/".startswith(f"{path}/") for folder in folders)
-            if is_open and not is_folder and self.checkout_of(path):
+            if not is_folder and self.checkout_of(path):
                 found.append(path)
         return found
 

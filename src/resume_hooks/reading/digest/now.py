@@ -380,10 +380,12 @@ def _documents_on_state(facts: LineageFacts, paths: Paths) -> list[tuple[str, Re
     """
     found: dict[str, RecordPlace] = {}
     for change in reversed(facts.changes):
+        if len(found) == DOCUMENTS:
+            break
         path = plain_line(paths.relative_path(change.path, change.folder))
         if path in found:
             continue
         is_document = _DOCUMENT.search(path) is not None and "template" not in path
         if is_document or change.path == facts.plan_file:
             found[path] = change.place
-    return list(found.items())[:DOCUMENTS]
+    return list(found.items())

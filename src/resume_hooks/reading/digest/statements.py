@@ -313,6 +313,9 @@ def entries_of_todos(
     everything is done. A list is ignored if it was abandoned some prompts ago and before the last
     commit, whose order is ``committed_at``.
     """
+    todos = facts.open_list.open_todos()
+    if not todos:
+        return
     answers = list(facts.closing)
     if facts.unanswered is not None:
         answers.append(facts.unanswered)
@@ -321,7 +324,7 @@ def entries_of_todos(
     left_at = facts.open_list.updated_at
     if committed_at > left_at and left_at < turns_ago(facts, OLD_LIST):
         return
-    for text, status, place, updated_at in facts.open_list.open_todos():
+    for text, status, place, updated_at in todos:
         is_over = status == "in_progress" and updated_at < done_at
         if is_over or requests.ends_wait(text, place):
             continue
