@@ -9,7 +9,6 @@ ratios, which have stayed the same while prices changed.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import ceil, floor
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -185,8 +184,7 @@ class Advice(NamedTuple):
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(NamedTuple):
     """A session's context and an estimate for each strategy.
 
     There is no estimate for a trim if nothing can be trimmed.

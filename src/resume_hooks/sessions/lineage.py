@@ -11,7 +11,6 @@ import contextlib
 import os
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -47,8 +46,7 @@ LEFT = {
 MAX_DEPTH = 1_000  # generations to follow; more can only be a forgery
 
 
-@dataclass(frozen=True, slots=True)
-class Ancestor:
+class Ancestor(NamedTuple):
     """A session in a lineage.
 
     ``derivation_type`` is the origin of the session: original, trimmed or continued; ``kind`` is
@@ -338,7 +336,7 @@ def without_trims(rows: list[Ancestor]) -> list[Ancestor]:
     for row in rows:
         if row.derivation_type != "trimmed":
             rows_left.append(
-                replace(row, parent_session_id=rows_left[-1].session_id if rows_left else None)
+                row._replace(parent_session_id=rows_left[-1].session_id if rows_left else None)
             )
     return rows_left
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 from resume_hooks import clock
@@ -194,7 +193,7 @@ def make_draft(  # noqa: PLR0913 - what a child may be asked for
     titled_ends = _read_titled_ancestors(ancestors, family, where)
     ids = [parent.session_id, *(row.session_id for row in ancestors)]
     secrets = find_secrets_in_ends(ends, *titled_ends.values(), spared=ids)
-    ancestors = tuple(replace(row, title=secrets.redact(row.title)) for row in ancestors)
+    ancestors = tuple(row._replace(title=secrets.redact(row.title)) for row in ancestors)
     setting = ChildSetting(
         session_id=str(uuid.uuid4()),
         cwd=home or home_folder(ends, where),
