@@ -24,10 +24,10 @@ import orjson
 import psycopg
 
 from resume_hooks.errors import NotATranscript
-from resume_hooks.parts.team.connect import connected
-from resume_hooks.parts.team.finding import asked_of, find_in_team
-from resume_hooks.parts.team.membership import join
-from resume_hooks.parts.team.pushing import push
+from resume_hooks.parts.team.connect import connect_to_team
+from resume_hooks.parts.team.finding import build_queries, search_team
+from resume_hooks.parts.team.membership import join_team
+from resume_hooks.parts.team.pushing import push_session
 from resume_hooks.parts.team.rows import Database
 from resume_hooks.parts.team.team_file import Team
 from resume_hooks.paths import Where
@@ -79,10 +79,10 @@ def _measure(server: Server, backlog: list[Path], times: int, scratch: Path) -> 
     server.services(database, scratch / "services.conf")
     os.environ["PGSERVICEFILE"] = str(scratch / "services.conf")
     where = Where({"CLAUDE_CONFIG_DIR": str(scratch / ".claude"), "HOME": str(scratch)})
-    with connected("admin") as db:
+    with connect_to_team("admin") as db:
         db.connection.execute("select team.enter(gen_random_uuid(), 'x')")
-    team = join("alice", where)
-    with connected("alice") as db, server.superuser(database) as root:
+    team = join_team("alice", where)
+    with connect_to_team("alice") as db, server.superuser(database) as root:
         raw = sum(path.stat().st_size for path in backlog)
         begun, used = time.perf_counter(), time.process_time()
         words: list[str] = []
@@ -104,7 +104,7 @@ def _measure(server: Server, backlog: list[Path], times: int, scratch: Path) -> 
         rng = random.Random(1)
         for count in (1, 2, 3):
             asked = [rng.sample(words, count) for _ in range(ASKED)]
-            spans = [_timed(functools.partial(find_in_team, said, db, most=10)) for said in asked]
+            spans = [_timed(functools.partial(search_team, said, db, most=10)) for said in asked]
             percentiles(f"search of {count} words, ms, texts read", spans)
             _looked_up(db.connection, asked)
         _naive(root, backlog, words, rng)
@@ -119,7 +119,7 @@ def _looked_up(db: Connection, asked: list[list[str]]) -> None:
     """What the server alone takes to find the words."""
     query = "select * from team.find(%s::tsquery, '-infinity', 50, false, '')"
     spans = [
-        _timed(functools.partial(_rows, db, query, (asked_of(parse_query(said))[0],)))
+        _timed(functools.partial(_rows, db, query, (build_queries(parse_query(said))[0],)))
         for said in asked
     ]
     percentiles(f"search of {len(asked[0])} words, ms, on the server", spans)
@@ -156,7 +156,9 @@ def _copied(root: Connection, times: int) -> None:
 
 
 def _pushed(path: Path, team: Team, db: Database, where: Where) -> None:
-    push(SessionFile(str(uuid.uuid4()), str(path), 0.0, path.stat().st_size), team, db, where)
+    push_session(
+        SessionFile(str(uuid.uuid4()), str(path), 0.0, path.stat().st_size), team, db, where
+    )
 
 
 def _words(path: Path) -> list[str]:
@@ -181,7 +183,7 @@ def _appends(name: str, writers: int, team: Team, scratch: Path, where: Where) -
 
     def write(number: int) -> None:
         path = scratch / f"{uuid.uuid4()}.jsonl"
-        with connected(team.service) as db:
+        with connect_to_team(team.service) as db:
             for turn in range(TURNS):
                 said = [
                     user(f"ask {turn} {number}", uuid=str(uuid.uuid4())),
@@ -190,7 +192,7 @@ def _appends(name: str, writers: int, team: Team, scratch: Path, where: Where) -
                 with path.open("ab") as stream:
                     stream.write(session_bytes(said))
                 session = SessionFile(path.stem, str(path), 0.0, path.stat().st_size)
-                spans.append(_timed(functools.partial(push, session, team, db, where)))
+                spans.append(_timed(functools.partial(push_session, session, team, db, where)))
 
     threads = [threading.Thread(target=write, args=(number,)) for number in range(writers)]
     for thread in threads:
@@ -235,7 +237,7 @@ def _naive(root: Connection, backlog: list[Path], words: list[str], rng: random.
         "select id from naive.entry where tsv @@ plainto_tsquery('simple', %s)"
         " order by ts_rank(tsv, plainto_tsquery('simple', %s)) desc limit 10"
     )
-    with connected("alice") as db:
+    with connect_to_team("alice") as db:
         spans = []
         for _ in range(ASKED):
             asked = " ".join(rng.sample(words, 2))

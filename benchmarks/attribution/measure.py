@@ -25,7 +25,7 @@ from benchmarks.attribution.replay import (
     rebuilt,
     steps_in,
 )
-from resume_hooks.parts.attribution.answer import Candidates, parse_asked_line
+from resume_hooks.parts.attribution.answer import EditFinder, parse_requested_line
 from resume_hooks.parts.attribution.rule import find_writer
 from resume_hooks.paths import Where
 from resume_hooks.search.index.connect import OpenIndex, opened_index
@@ -109,13 +109,13 @@ class Measured:
         for folder in (path.parent, root / ".git"):
             folder.mkdir(parents=True, exist_ok=True)
         path.write_text("\n".join([*lines, ""]), encoding="utf-8", newline="")
-        asked = parse_asked_line(f"{path}:1", "/", self._where)
+        asked = parse_requested_line(f"{path}:1", "/", self._where)
         if asked is None or asked.lines != lines:
             raise ValueError(path)
         scope = Scope(file=asked.tail, helpers=True)
         entered = find_files_in_scope(self._index.db, scope, self._where)
         sources = Sources(self._index, entered.files, self._where)
-        edits = list(Candidates(self._index, scope, entered, sources).edits_of_file(asked))
+        edits = list(EditFinder(self._index, scope, entered, sources).edits_of_file(asked))
         counts = self.counts[zlib.crc32(file.first.encode()) % 2, kind]
         for place, authors in truth.items():
             found = find_writer(lines, place + 1, edits).record

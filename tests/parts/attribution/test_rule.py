@@ -8,8 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resume_hooks.parts.attribution.edits import Change, Hunk, changes_of
-from resume_hooks.parts.attribution.rule import GONE, NEIGHBOURS, NOWHERE, Edit, find_writer
+from resume_hooks.parts.attribution.edits import EditHunk, FileChange, changes_by_call
+from resume_hooks.parts.attribution.rule import (
+    NO_EDIT,
+    OTHER_NEIGHBOURS,
+    TEXT_GONE,
+    FileEdit,
+    find_writer,
+)
 from tests.builders import Record, call, result
 
 HEAD = "class BasketOfRows:\n    def add_row(self, row):\n        self.rows.append(row)\n"
@@ -26,13 +32,15 @@ def edit(
     whole: bool = True,
     branch: str = "main",
     path: str = "/a",
-) -> Edit[int]:
+) -> FileEdit[int]:
     """An edit by a session of its own unless it is named, at a time of that number."""
     named = str(session or number)
-    return Edit(number, named, path, branch, f"{number:03}", (Hunk(before, after, whole=whole),))
+    return FileEdit(
+        number, named, path, branch, f"{number:03}", (EditHunk(before, after, whole=whole),)
+    )
 
 
-def who(text: str, line: str, *edits: Edit[int], nth: int = 0) -> int | None:
+def who(text: str, line: str, *edits: FileEdit[int], nth: int = 0) -> int | None:
     """Who wrote the nth line of a text that reads so."""
     lines = text.removesuffix("\n").split("\n")
     places = [number for number, each in enumerate(lines, 1) if each == line]
@@ -59,8 +67,8 @@ def test_trivial_lines_need_their_neighbours() -> None:
     assert [who(text, "    return None", edits, nth=nth) for nth in (0, 1)] == [1, None]
     assert [who(text, "", edits, nth=nth) for nth in (0, 1)] == [1, 1]
     verdict = find_writer(text.split("\n"), 6, [edits])
-    assert (verdict.record, verdict.why) == (None, NEIGHBOURS)
-    assert find_writer(text.split("\n"), 5, [edits]) == (None, NOWHERE)
+    assert (verdict.record, verdict.why) == (None, OTHER_NEIGHBOURS)
+    assert find_writer(text.split("\n"), 5, [edits]) == (None, NO_EDIT)
 
 
 def test_neighbours_must_tell_one_place() -> None:
@@ -103,9 +111,9 @@ def test_taken_out_and_back() -> None:
     assert who(HEAD, "class BasketOfRows:", *undone) is None
     assert who(HEAD, "class BasketOfRows:", edit(0, "", HEAD, session=7), *undone) == 2
     gone = edit(1, "", HEAD), edit(2, PARSE, PARSE + FORMAT)
-    assert find_writer(HEAD.split("\n"), 1, gone) == (None, GONE)
+    assert find_writer(HEAD.split("\n"), 1, gone) == (None, TEXT_GONE)
     removed = edit(1, "", HEAD), edit(2, HEAD, "", whole=False)
-    assert find_writer(HEAD.split("\n"), 1, removed) == (None, GONE)
+    assert find_writer(HEAD.split("\n"), 1, removed) == (None, TEXT_GONE)
 
 
 def test_another_branch_or_checkout() -> None:
@@ -203,43 +211,53 @@ PATH = "/p/a.py"
 
 def changed(
     name: str, given: Record, details: Record | None = None, answer: str = "ok", **more: Any
-) -> list[Change]:
+) -> list[FileChange]:
     """What a call comes to."""
-    return list(changes_of(call("t", name, **given), result("t", answer, **more), details or {}))
+    return list(
+        changes_by_call(call("t", name, **given), result("t", answer, **more), details or {})
+    )
 
 
 @pytest.mark.parametrize(
     ("given", "details", "hunk"),
     [
-        ({}, {"originalFile": "a\nb\n"}, Hunk("a\nb\n", "a\nc\n", whole=True)),
-        ({}, {}, Hunk("b", "c")),
-        ({}, {"originalFile": None, "oldString": "b!", "newString": "c!"}, Hunk("b!", "c!")),
-        ({}, {"originalFile": "another text"}, Hunk("b", "c")),
-        ({"replace_all": True}, {"originalFile": "b\nb\n"}, Hunk("b\nb\n", "c\nc\n", whole=True)),
-        ({"old_string": ""}, {"originalFile": ""}, Hunk("", "c", whole=True)),
+        ({}, {"originalFile": "a\nb\n"}, EditHunk("a\nb\n", "a\nc\n", whole=True)),
+        ({}, {}, EditHunk("b", "c")),
+        ({}, {"originalFile": None, "oldString": "b!", "newString": "c!"}, EditHunk("b!", "c!")),
+        ({}, {"originalFile": "another text"}, EditHunk("b", "c")),
+        (
+            {"replace_all": True},
+            {"originalFile": "b\nb\n"},
+            EditHunk("b\nb\n", "c\nc\n", whole=True),
+        ),
+        ({"old_string": ""}, {"originalFile": ""}, EditHunk("", "c", whole=True)),
         (
             {},
             {"originalFile": "b\n", "structuredPatch": [{"lines": ["-  b", "+  c"]}]},
-            Hunk("b\n", "c\n", whole=True),
+            EditHunk("b\n", "c\n", whole=True),
         ),
     ],
 )
-def test_edit(given: Record, details: Record, hunk: Hunk) -> None:
+def test_edit(given: Record, details: Record, hunk: EditHunk) -> None:
     """The whole file where the client recorded it, else the stretch that was replaced.
 
     Never its patch.
     """
     whole = {"file_path": PATH, "old_string": "b", "new_string": "c", **given}
-    assert changed("Edit", whole, details) == [Change(PATH, (hunk,))]
+    assert changed("Edit", whole, details) == [FileChange(PATH, (hunk,))]
 
 
 def test_multi_edit() -> None:
     """One step after the other, in the file or apart."""
     steps = [{"old_string": "a", "new_string": "b"}, {"old_string": "b", "new_string": "c"}]
     given = {"file_path": PATH, "edits": steps}
-    whole = Hunk("a", "c", whole=True)
-    assert changed("MultiEdit", given, {"originalFileContents": "a"}) == [Change(PATH, (whole,))]
-    assert changed("MultiEdit", given, {}) == [Change(PATH, (Hunk("a", "b"), Hunk("b", "c")))]
+    whole = EditHunk("a", "c", whole=True)
+    assert changed("MultiEdit", given, {"originalFileContents": "a"}) == [
+        FileChange(PATH, (whole,))
+    ]
+    assert changed("MultiEdit", given, {}) == [
+        FileChange(PATH, (EditHunk("a", "b"), EditHunk("b", "c")))
+    ]
 
 
 @pytest.mark.parametrize(
@@ -255,7 +273,7 @@ def test_multi_edit() -> None:
 def test_write(details: Record, answer: str, before: str) -> None:
     """All of a new file; where it lay over one that nobody recorded, none of its lines is known to be new."""
     wrote = changed("Write", {"file_path": PATH, "content": "new"}, details, answer)
-    assert wrote == [Change(PATH, (Hunk(before, "new", whole=True),))]
+    assert wrote == [FileChange(PATH, (EditHunk(before, "new", whole=True),))]
 
 
 @pytest.mark.parametrize("name", ["Edit", "Write", "Bash", "Read"])
@@ -267,7 +285,7 @@ def test_what_failed(name: str) -> None:
 
 def test_looks_and_other_tools() -> None:
     """A file that was read is known; notebooks and all else tell of no lines."""
-    assert changed("Read", {"file_path": PATH}) == [Change(PATH, ())]
+    assert changed("Read", {"file_path": PATH}) == [FileChange(PATH, ())]
     assert changed("NotebookEdit", {"notebook_path": PATH, "new_source": "x"}) == []
 
 
@@ -275,7 +293,7 @@ def test_documents_in_a_command() -> None:
     """Each file that the shell writes from one, in the folder that the command goes to."""
     command = "cd sub\ncat > a <<'E'\nx\n\nE\ncat << F >> '/b c'\ny\nF\ncat > d <<G\n$z\nG\n"
     assert changed("Bash", {"command": command}) == [
-        Change("sub/a", (Hunk("", "x\n\n", whole=True),), blind=True),
-        Change("/b c", (Hunk("", "y\n"),)),
+        FileChange("sub/a", (EditHunk("", "x\n\n", whole=True),), blind=True),
+        FileChange("/b c", (EditHunk("", "y\n"),)),
     ]
     assert changed("Bash", {"command": "cat > a <<E\n" * 100_000}) == []

@@ -304,18 +304,18 @@ def test_a_smart_trim_takes_what_a_model_chose(where: Where) -> None:
     Only what it names goes, and comes back by an untrim.
     """
     from resume_hooks.parts.smart_trim import plan as smart
-    from resume_hooks.parts.smart_trim.ask import parts_of_offer
-    from resume_hooks.parts.smart_trim.offer import CERTAIN, make_offer, smart_options
+    from resume_hooks.parts.smart_trim.ask import split_offer
+    from resume_hooks.parts.smart_trim.offer import CERTAIN_RULES, make_offer, smart_options
 
     path = rollouts.write(
         codex_of(where), [rollouts.meta(), *rollouts.work(3, BIG, asks=True), *rollouts.LATER]
     )
     scanned = agents.scan_for_trim(thread(where), where)
-    offered = make_offer(scanned, smart_options(None, CERTAIN), where)
+    offered = make_offer(scanned, smart_options(None, CERTAIN_RULES), where)
     assert [(one.target, one.turn) for one in offered.candidates] == [
         (f"make {n}", n + 1) for n in range(3)
     ]
-    (part,) = parts_of_offer(offered)
+    (part,) = split_offer(offered)
     for said in (
         "question 1",
         "answer 1",
@@ -326,12 +326,12 @@ def test_a_smart_trim_takes_what_a_model_chose(where: Where) -> None:
     ):
         assert said in part.text, said
     planned = smart.plan_smart_trim(
-        offered, [smart.verdict_of_model(offered, 2, "a build", "done")], where
+        offered, [smart.model_verdict(offered, 2, "a build", "done")], where
     )
     with path.open("ab") as stream:
         stream.write(json.dumps(rollouts.said("user", "meanwhile")).encode() + b"\n")
     receipt = smart.write_smart_trim(planned, where)
-    assert receipt.warnings == (smart.WENT_ON,)
+    assert receipt.warnings == (smart.NEW_TURNS,)
     sent = sent_of(receipt.file)
     assert [
         place
@@ -410,7 +410,7 @@ def test_a_fork_comes_back_to_where_it_left(where: Where, by: str) -> None:
     name = parse_rollout_name(str(fork))
     assert name is not None
     session = thread(where, name.thread_id)
-    mark = fork_point.fork_point(session, where)
+    mark = fork_point.find_fork_point(session, where)
     assert mark is not None
     assert mark.left == THREAD
     decided = back.plan_back(session, mark, "", where)

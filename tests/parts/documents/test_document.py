@@ -14,7 +14,7 @@ from markdown_it import MarkdownIt
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.write import planned_receipt
 from resume_hooks.derive.fresh_child import Contents, FreshPlan
-from resume_hooks.parts.documents.document import document_of_child, markdown_line, name_of_document
+from resume_hooks.parts.documents.document import document_name, document_of_child, markdown_line
 from resume_hooks.reading.digest.entries import Digest, DigestEntry, Kind, TalkMessage
 from resume_hooks.sessions import locate
 from tests.builders import CWD, SESSION, ConfigHome, conversation, custom_title, write_session
@@ -204,7 +204,7 @@ def test_hostile_words_break_nothing(config_home: ConfigHome, title: str) -> Non
 def test_the_name_of_a_document(config_home: ConfigHome, title: str, slug: str) -> None:
     """Day, slug of the root's title, the child's short id: always one name, of at most 255 bytes."""
     decided = planned(config_home, title)
-    name = name_of_document(decided)
+    name = document_name(decided)
     day = decided.draft.setting.at[:10]
     assert name == f"{day}-{slug}-{decided.draft.session_id[:8]}.md"
     assert len(name.encode()) <= 255

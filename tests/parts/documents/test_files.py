@@ -18,7 +18,7 @@ from resume_hooks.derive.child.receipt import FilesBeside
 from resume_hooks.derive.child.write import write_child
 from resume_hooks.derive.fresh_child import Contents, FreshPlan
 from resume_hooks.errors import UsageError, WriteFailed
-from resume_hooks.parts.documents.document import list_wanted_files, out_path, write_documents
+from resume_hooks.parts.documents.document import list_documents, resolve_out_path, write_documents
 from resume_hooks.paths import Where
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.sessions import locate
@@ -76,7 +76,7 @@ def test_no_variable_sets_the_folder(config_home: ConfigHome, project: Path) -> 
         }
     )
     decided = planned(config_home, project)
-    assert list_wanted_files(decided, where) == FilesBeside()
+    assert list_documents(decided, where) == FilesBeside()
     assert any(
         "can't set handoff_dir" in sentence
         for sentence in settings.describe_invalid_settings(where)
@@ -176,7 +176,7 @@ def test_a_dry_run_names_the_same_files(config_home: ConfigHome, project: Path) 
     """And writes none."""
     stored_settings.store_setting("handoff_dir", "_handoffs", config_home.where)
     decided = planned(config_home, project)
-    wanted = list_wanted_files(decided, config_home.where)
+    wanted = list_documents(decided, config_home.where)
     assert list(project.iterdir()) == []
     assert (
         write_documents(decided, write_child(decided, config_home.where), config_home.where)
@@ -187,13 +187,16 @@ def test_a_dry_run_names_the_same_files(config_home: ConfigHome, project: Path) 
 def test_where_out_leads(config_home: ConfigHome, project: Path) -> None:
     """A name, or a folder for one of ours; the setting's folder counts once."""
     decided = planned(config_home, project)
-    assert out_path(str(project / "x.md"), decided, force=False) == str(project / "x.md")
-    named = out_path(str(project), decided, force=False)
+    assert resolve_out_path(str(project / "x.md"), decided, force=False) == str(project / "x.md")
+    named = resolve_out_path(str(project), decided, force=False)
     assert os.path.dirname(named) == str(project)
-    assert os.path.dirname(out_path(f"{project}/new/", decided, force=False)) == f"{project}/new"
+    assert (
+        os.path.dirname(resolve_out_path(f"{project}/new/", decided, force=False))
+        == f"{project}/new"
+    )
     assert not (project / "new").exists()
     stored_settings.store_setting("handoff_dir", ".", config_home.where)
-    assert list_wanted_files(decided, config_home.where, named).documents == (named,)
+    assert list_documents(decided, config_home.where, named).documents == (named,)
 
 
 @pytest.mark.parametrize(
@@ -204,8 +207,8 @@ def test_where_out_does_not_lead(config_home: ConfigHome, project: Path, out: st
     decided = planned(config_home, project)
     (project / "there.md").write_text("mine")
     with pytest.raises((UsageError, WriteFailed)):
-        out_path(f"{project}/{out}", decided, force=False)
-    assert out_path(f"{project}/there.md", decided, force=True) == f"{project}/there.md"
+        resolve_out_path(f"{project}/{out}", decided, force=False)
+    assert resolve_out_path(f"{project}/there.md", decided, force=True) == f"{project}/there.md"
 
 
 @pytest.mark.parametrize("kind", ["link", "pipe", "folder.md"])
@@ -215,14 +218,14 @@ def test_what_force_does_not_overwrite(config_home: ConfigHome, project: Path, k
     path = project / "x.md"
     if kind == "folder.md":
         path.mkdir()
-        assert out_path(str(path), decided, force=True).startswith(f"{path}/20")
+        assert resolve_out_path(str(path), decided, force=True).startswith(f"{path}/20")
         return
     if kind == "pipe":
         os.mkfifo(path)
     else:
         path.symlink_to(project / "target.md")
     with pytest.raises(WriteFailed, match="left alone"):
-        out_path(str(path), decided, force=True)
+        resolve_out_path(str(path), decided, force=True)
 
 
 def test_a_full_disk_leaves_nothing(

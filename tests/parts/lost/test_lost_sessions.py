@@ -16,7 +16,7 @@ import pytest
 
 from resume_hooks.archive.vault import permission
 from resume_hooks.parts.lost import history
-from resume_hooks.parts.lost.strategy import lost_prompts
+from resume_hooks.parts.lost.strategy import describe_lost_prompts
 from resume_hooks.sessions.agents import registry
 from resume_hooks.sessions.agents.registry import all_files, store_of
 from tests.builders import CWD, SESSION, ConfigHome, conversation, session_id, write_session
@@ -154,13 +154,13 @@ def test_it_costs_what_changed(
     note = config_home.config / "resume-hooks" / "mirrors" / "prompts" / "read.json"
     before = path.stat().st_ino, note.read_bytes()
     read: list[object] = []
-    told = history._entry_of_record
+    told = history._parse_entry
 
-    def watched(record: dict[str, Any]) -> history.Entry | None:
+    def watched(record: dict[str, Any]) -> history.HistoryEntry | None:
         read.append(record)
         return told(record)
 
-    monkeypatch.setattr(history, "_entry_of_record", watched)
+    monkeypatch.setattr(history, "_parse_entry", watched)
     assert lost() == {LOST: path}
     assert (path.stat().st_ino, note.read_bytes()) == before
     assert read == []
@@ -189,9 +189,15 @@ def test_a_start_is_not_the_first_to_read_a_large_history(
 ) -> None:
     """It says that there may be some; the number, once it was read."""
     monkeypatch.setattr(registry, "FIRST_READ", 10)
-    assert lost_prompts(config_home.where, waiting=True) == "prompts of lost sessions may be left"
-    assert lost_prompts(config_home.where) == "2 prompts of 1 lost session are left"
-    assert lost_prompts(config_home.where, waiting=True) == "2 prompts of 1 lost session are left"
+    assert (
+        describe_lost_prompts(config_home.where, is_user_waiting=True)
+        == "prompts of lost sessions may be left"
+    )
+    assert describe_lost_prompts(config_home.where) == "2 prompts of 1 lost session are left"
+    assert (
+        describe_lost_prompts(config_home.where, is_user_waiting=True)
+        == "2 prompts of 1 lost session are left"
+    )
 
 
 def test_what_cannot_be_told(kept: Path, config_home: ConfigHome) -> None:

@@ -16,9 +16,9 @@ from resume_hooks.hooks import confirmations, hook_state
 from resume_hooks.hooks.prompt import card_of_trigger, is_trigger_off
 from resume_hooks.hooks.triggers import Trigger
 from resume_hooks.parts.marks import state
-from resume_hooks.parts.marks.back import LeftOut
+from resume_hooks.parts.marks.back import LeftOutRecords
 from resume_hooks.parts.marks.cards import untouched_lines
-from resume_hooks.parts.marks.lane import AGAIN
+from resume_hooks.parts.marks.lane import QUESTION_KIND
 from resume_hooks.parts.marks.state import Mark
 from resume_hooks.sessions.record_references import TranscriptNames
 from tests.builders import (
@@ -162,7 +162,7 @@ def test_a_yes_that_is_too_late(say: Say, parent: Path, age: float) -> None:
     """After ten minutes nothing is replaced, and the message shows what is active."""
     say(">mark old")
     say(">mark new")
-    question = confirmations.find_question(SESSION, AGAIN)
+    question = confirmations.find_question(SESSION, QUESTION_KIND)
     assert question is not None
     confirmations.store_question(question._replace(asked=time.time() - age))
     text = say(">mark yes")
@@ -181,7 +181,7 @@ def test_a_yes_without_a_question(say: Say, parent: Path) -> None:
     assert state.find_mark(SESSION) is None
     confirmations.store_question(confirmations.StoredQuestion(SESSION, "", time.time()))
     confirmations.store_question(
-        confirmations.StoredQuestion(session_id(2), "x", time.time(), kind=AGAIN)
+        confirmations.StoredQuestion(session_id(2), "x", time.time(), kind=QUESTION_KIND)
     )
     assert "nothing to confirm" in say(">mark yes")
     assert state.find_mark(SESSION) is None
@@ -360,7 +360,7 @@ def test_a_state_folder_that_can_t_be_written(
 
 def test_a_way_back_says_how_files_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where copies were kept, by the verb that shows what would change and asks, as the shell at hand runs it."""
-    kept = LeftOut(TranscriptNames(SESSION, "11111111"), 5, 6, "e1")
+    kept = LeftOutRecords(TranscriptNames(SESSION, "11111111"), 5, 6, "e1")
     assert f"    resume-hooks rewind-files {SESSION} --to e1" in untouched_lines(
         receipt(parent_session_id=SESSION), kept
     )

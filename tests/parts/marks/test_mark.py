@@ -10,7 +10,7 @@ from resume_hooks.errors import InSubagent, NothingToMark, UsageError
 from resume_hooks.hooks import hook_state
 from resume_hooks.parts.marks import state
 from resume_hooks.parts.marks import state as marks
-from resume_hooks.parts.marks.state import MAX_GOAL, Placed
+from resume_hooks.parts.marks.state import MAX_GOAL, PlacedMark
 from resume_hooks.sessions import locate
 from tests.builders import (
     SESSION,
@@ -30,7 +30,7 @@ from tests.builders import (
 )
 
 
-def placed(tmp_path: Path, records: list[Record], goal: str = "") -> Placed:
+def placed(tmp_path: Path, records: list[Record], goal: str = "") -> PlacedMark:
     """The mark that a session of these records would get."""
     return marks.place_mark(locate.session_file(write_session(tmp_path, SESSION, records)), goal)
 

@@ -11,9 +11,9 @@ import pytest
 
 from resume_hooks.parts.moved.find_moved_repo import (
     Traces,
-    likely_folders,
-    neighbour_folders,
+    find_likely_folders,
     read_traces,
+    session_folders,
     sibling_folders,
 )
 from resume_hooks.paths import Where
@@ -67,7 +67,7 @@ def test_a_repository_that_was_renamed(repository: Path, git: Any) -> None:
     commit = git(repository, "rev-parse", "HEAD")
     new = repository.with_name("project")
     repository.rename(new)
-    assert likely_folders(
+    assert find_likely_folders(
         lost(repository, commits=(commit[:7],)), sibling_folders(str(repository)), Where(ENVIRON)
     ) == [MovedFolder(str(new), (commit[:7],), 0, 0, worktree=False)]
 
@@ -78,11 +78,13 @@ def test_a_folder_below_its_root(repository: Path, tmp_path: Path, git: Any) -> 
     new = tmp_path / "far" / "renamed"
     new.parent.mkdir()
     repository.rename(new)
-    (found,) = likely_folders(
+    (found,) = find_likely_folders(
         lost(repository / "pkg", commits=(commit,)), [str(new)], Where(ENVIRON)
     )
     assert found.folder == str(new / "pkg")
-    (found,) = likely_folders(lost(repository / "pkg", files=("b.py",)), [str(new)], Where(ENVIRON))
+    (found,) = find_likely_folders(
+        lost(repository / "pkg", files=("b.py",)), [str(new)], Where(ENVIRON)
+    )
     assert (found.folder, found.why) == (str(new / "pkg"), "has 1 of the 1 file that it worked on")
 
 
@@ -95,7 +97,7 @@ def test_a_worktree_that_was_removed(repository: Path, git: Any) -> None:
     git(repository, "worktree", "add", "-q", str(tree))
     commit = git(tree, "rev-parse", "HEAD")
     shutil.rmtree(tree)
-    (found,) = likely_folders(
+    (found,) = find_likely_folders(
         lost(tree, commits=(commit, "0" * 40)), [str(repository)], Where(ENVIRON)
     )
     assert found.folder == str(repository)
@@ -111,7 +113,7 @@ def test_the_likeliest_comes_first(repository: Path, tmp_path: Path, git: Any) -
     like = tmp_path / "like"
     like.mkdir()
     (like / "a.py").touch()
-    found = likely_folders(
+    found = find_likely_folders(
         lost(tmp_path / "gone", commits=(commit,), files=("a.py",)),
         [str(like), str(repository)],
         Where(ENVIRON),
@@ -125,12 +127,12 @@ def test_what_nothing_speaks_for_is_not_offered(repository: Path, tmp_path: Path
     Without git files speak alone.
     """
     traces_of_others = lost(tmp_path / "gone", commits=("0" * 40,), files=("a.py", "x", "y"))
-    assert likely_folders(traces_of_others, [str(repository)], Where(ENVIRON)) == []
-    assert likely_folders(lost(tmp_path / "gone"), [str(repository)], Where(ENVIRON)) == []
+    assert find_likely_folders(traces_of_others, [str(repository)], Where(ENVIRON)) == []
+    assert find_likely_folders(lost(tmp_path / "gone"), [str(repository)], Where(ENVIRON)) == []
     half = lost(tmp_path / "gone", commits=("1" * 40,), files=("a.py", "x"))
     assert [
         place.files
-        for place in likely_folders(half, [str(repository)], Where({"PATH": "/nowhere"}))
+        for place in find_likely_folders(half, [str(repository)], Where({"PATH": "/nowhere"}))
     ] == [1]
 
 
@@ -152,7 +154,7 @@ def test_a_repository_runs_nothing_of_its_own(repository: Path, tmp_path: Path, 
     git(repository, "config", "remote.origin.promisor", "true")
     git(repository, "config", "extensions.partialClone", "origin")
     assert (
-        likely_folders(
+        find_likely_folders(
             lost(tmp_path / "gone", commits=("1" * 40,)), [str(repository)], Where(ENVIRON)
         )
         == []
@@ -182,4 +184,4 @@ def test_folders_of_other_sessions(config_home: ConfigHome, tmp_path: Path) -> N
             config_home.project("/nul"), session_id(4), [{**user("x", uuid="u"), "cwd": "/n\0l"}]
         )
     )
-    assert list(neighbour_folders([*paths, "/not/there.jsonl"])) == [str(there)]
+    assert list(session_folders([*paths, "/not/there.jsonl"])) == [str(there)]

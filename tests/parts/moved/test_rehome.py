@@ -13,7 +13,11 @@ import pytest
 
 from resume_hooks.errors import UsageError
 from resume_hooks.parts.moved import rehome
-from resume_hooks.parts.moved.rehome import folders_noted_before, former_folder, is_still_there
+from resume_hooks.parts.moved.rehome import (
+    find_former_folder,
+    is_still_there,
+    recorded_former_folders,
+)
 from resume_hooks.paths import project_key
 from resume_hooks.system.git_worktrees import (
     command_to_recreate_worktree,
@@ -126,8 +130,8 @@ def test_a_rehome_killed_at_every_step(config_home: ConfigHome) -> None:
     old, new = str(config_home.root / "old"), str(config_home.root / "new")
 
     def work() -> object:
-        sessions = rehome.own_sessions(old, config_home.where)
-        return rehome.copy_sessions_home(
+        sessions = rehome.sessions_of_folder(old, config_home.where)
+        return rehome.copy_sessions_to_folder(
             sessions, new, config_home.where, lambda *_: None, dry_run=False
         )
 
@@ -160,11 +164,11 @@ def test_two_at_once_copy_each_session_once(config_home: ConfigHome) -> None:
             for row in conversation(2, prefix=f"r{number}", session_id=session_id(number))
         ]
         write_session(config_home.project(old), session_id(number), rows)
-    sessions = rehome.own_sessions(old, config_home.where)
+    sessions = rehome.sessions_of_folder(old, config_home.where)
     with ThreadPoolExecutor(4) as threads:
         runs = [
             threads.submit(
-                rehome.copy_sessions_home,
+                rehome.copy_sessions_to_folder,
                 sessions,
                 new,
                 config_home.where,
@@ -240,21 +244,21 @@ def test_what_is_no_move(
     (config_home.config / "resume-hooks" / "pending" / "folder-x").write_bytes(b"\xff\0")
     shutil.rmtree(old / ".git")
     assert not is_still_there(str(old), config_home.where)
-    assert folders_noted_before(str(clone), config_home.where) == [str(old)]
+    assert recorded_former_folders(str(clone), config_home.where) == [str(old)]
     fresh = old.parent / "fresh"
     fresh.mkdir()
-    assert folders_noted_before(str(fresh), config_home.where) == []
+    assert recorded_former_folders(str(fresh), config_home.where) == []
     git(fresh, "init", "-q")
     git(fresh, "remote", "add", "origin", "ssh://host/it.git")
-    assert folders_noted_before(str(fresh), config_home.where) == [str(old)]
+    assert recorded_former_folders(str(fresh), config_home.where) == [str(old)]
     note(config_home, fresh)
     talk(config_home, fresh, session_id(2))
     third = fresh.rename(old.parent / "third")
-    assert sorted(folders_noted_before(str(third), config_home.where)) == [str(fresh), str(old)]
+    assert sorted(recorded_former_folders(str(third), config_home.where)) == [str(fresh), str(old)]
     monkeypatch.setenv("CLAUDE_PROJECT_DIR", str(third))
     assert (rehome.line_at_start({}), rehome.line_of_new_folder({})) == ("", "")
     with pytest.raises(UsageError, match="Several folders"):
-        former_folder(str(third), config_home.where)
+        find_former_folder(str(third), config_home.where)
 
 
 def test_a_worktree_that_was_removed(config_home: ConfigHome, old: Path, git: Any) -> None:

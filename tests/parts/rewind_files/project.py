@@ -124,7 +124,7 @@ class Project:
         read = history.read_file_history(session)
         return files_at_prompt.plan_rewind(
             read,
-            files_at_prompt.aim_at_prompt(read, files_at_prompt.parse_target(to)),
+            files_at_prompt.find_prompt_state(read, files_at_prompt.parse_target(to)),
             Where({**os.environ, **self.home.environ}),
         )
 

@@ -10,7 +10,7 @@ import pytest
 
 from resume_hooks.errors import NoFileHistory, NotATranscript, UsageError
 from resume_hooks.parts.rewind_files import files_at_prompt, history
-from resume_hooks.parts.rewind_files.files_at_prompt import Aim, Target
+from resume_hooks.parts.rewind_files.files_at_prompt import PromptState, Target
 from resume_hooks.paths import session_id_from_path
 from resume_hooks.sessions.session_files import session_file
 from tests.builders import assistant, user
@@ -197,10 +197,10 @@ def test_what_names_no_message(typed: str) -> None:
         files_at_prompt.parse_target(typed)
 
 
-def aim(project: Project, records: Sequence[object], to: str) -> Aim:
+def aim(project: Project, records: Sequence[object], to: str) -> PromptState:
     """The aim at a message of a session."""
     found = history.read_file_history(project.session(records))  # type: ignore[arg-type]
-    return files_at_prompt.aim_at_prompt(found, files_at_prompt.parse_target(to))
+    return files_at_prompt.find_prompt_state(found, files_at_prompt.parse_target(to))
 
 
 def three() -> list[object]:

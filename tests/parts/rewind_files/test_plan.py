@@ -13,7 +13,7 @@ from resume_hooks.derive import fork
 from resume_hooks.derive.child.write import write_child
 from resume_hooks.errors import CantRestore
 from resume_hooks.parts.rewind_files import plan
-from resume_hooks.parts.rewind_files.plan import Change
+from resume_hooks.parts.rewind_files.plan import FileChange
 from resume_hooks.parts.rewind_files.safe_paths import MAX_DEPTH, ProjectRoot
 from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
@@ -32,7 +32,7 @@ from tests.parts.rewind_files.project import (
 )
 
 
-def only(project: Project, tracked: dict[str, object]) -> Change:
+def only(project: Project, tracked: dict[str, object]) -> FileChange:
     """The one change of a plan."""
     before = project.tree()
     (change,) = project.plan(project.simple(tracked)).changes
@@ -149,7 +149,7 @@ def test_a_file_that_is_too_large_is_refused(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of either side."""
-    monkeypatch.setattr(plan, "MAX_BYTES", 4)
+    monkeypatch.setattr(plan, "MAX_FILE_BYTES", 4)
     project.put("a", "12345")
     project.put("b", "1234")
     session = project.simple({"a": project.keep("a", "x"), "b": project.keep("b", "12345")})
@@ -459,5 +459,5 @@ def test_the_clients_own_folder_is_closed(tmp_path: Path, path: str) -> None:
 def test_a_file_that_lay_behind_a_link(folder: str, moved: bool) -> None:
     """Its real folder did not end as its path says; a project that moved as a whole is fine."""
     root = ProjectRoot("/p", "/p")
-    assert root.lay_behind_link(root.place_of_path("a/b/file"), folder) is moved
-    assert not root.lay_behind_link(root.place_of_path("file"), folder)
+    assert root.was_behind_link(root.place_of_path("a/b/file"), folder) is moved
+    assert not root.was_behind_link(root.place_of_path("file"), folder)

@@ -177,7 +177,7 @@ def test_what_changed_since_it_was_looked_at_is_left(
     with pytest.raises(WriteFailed):
         writing.write_files(decided, project.home.where)
     assert project.tree() == before
-    assert os.listdir(writing.folder_of_copies(SESSION, project.home.where)) == []
+    assert os.listdir(writing.copies_folder(SESSION, project.home.where)) == []
     if act is swapped:
         assert (project.folder.parent / "outside" / "c").read_text() == NEW["sub/c"]
 
@@ -206,7 +206,7 @@ def test_an_interruption_before_the_first_file(
     with pytest.raises(Interrupted, match="0 of 4 files"):
         writing.write_files(decided, project.home.where)
     assert project.tree() == before
-    assert os.listdir(writing.folder_of_copies(SESSION, project.home.where)) == []
+    assert os.listdir(writing.copies_folder(SESSION, project.home.where)) == []
 
 
 def test_each_folder_is_swept_once(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ import pytest
 from resume_hooks.archive.vault import delete
 from resume_hooks.archive.vault.archive_session import archive_session
 from resume_hooks.cli.schema import form_of_verb
-from resume_hooks.parts.secrets.audit import FILE_NAME, Audit, audit_sessions
+from resume_hooks.parts.secrets.audit import CACHE_FILE, Audit, audit_sessions
 from resume_hooks.redaction.json_lines import redact_line
 from resume_hooks.sessions.locate import session_file
 from tests.builders import (
@@ -53,7 +53,7 @@ def look(home: ConfigHome) -> Audit:
 
 def state(home: ConfigHome) -> Path:
     """The file in which audits remember."""
-    return home.config / "resume-hooks" / FILE_NAME
+    return home.config / "resume-hooks" / CACHE_FILE
 
 
 def test_a_secret_is_told_by_kind_place_and_age(config_home: ConfigHome, session: Path) -> None:

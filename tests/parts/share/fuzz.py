@@ -7,7 +7,7 @@ import os
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.parts.share.export import HTML, MARKDOWN
 from resume_hooks.parts.share.export.document import Document, DocumentOptions
-from resume_hooks.parts.share.export.select_records import EVERYTHING, LIVE_ONLY, WHOLE
+from resume_hooks.parts.share.export.select_records import ALL_RECORDS, CONVERSATION, LIVE_ONLY
 from resume_hooks.sessions.locate import SessionFile
 from tests.builders import SESSION, ConfigHome
 from tests.fuzz.draws import Draws
@@ -23,7 +23,7 @@ def documents(home: ConfigHome) -> Try:
     def one(draws: Draws) -> None:
         path = put(folder, SESSION, transcript(draws, 16))
         form = draws.pick((HTML, HTML, MARKDOWN))
-        what = draws.pick((WHOLE, EVERYTHING, LIVE_ONLY))
+        what = draws.pick((CONVERSATION, ALL_RECORDS, LIVE_ONLY))
         choice = DocumentOptions(
             form,
             redact=draws.coin(),

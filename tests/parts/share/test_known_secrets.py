@@ -12,11 +12,11 @@ import pytest
 
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.write import write_child
-from resume_hooks.parts.share.export import FORMS as DOCUMENTS
-from resume_hooks.parts.share.export import JSON, LIMIT
+from resume_hooks.parts.share.export import FORMATS as DOCUMENTS
+from resume_hooks.parts.share.export import JSON, TEXT_LIMIT
 from resume_hooks.parts.share.export.document import Document, DocumentOptions
-from resume_hooks.parts.share.export.select_records import WHOLE
-from resume_hooks.parts.share.export.shared_page import PAGE, pack_bundle
+from resume_hooks.parts.share.export.select_records import CONVERSATION
+from resume_hooks.parts.share.export.shared_page import PAGE_OPTIONS, pack_bundle
 from resume_hooks.redaction.texts import redact
 from resume_hooks.sessions.locate import session_file
 from tests.builders import (
@@ -108,10 +108,12 @@ def outputs(config_home: ConfigHome, form: Form, secret: str) -> dict[str, str]:
     session, where = session_file(path), config_home.where
     made = {}
     for kind in DOCUMENTS:
-        document = Document([session], DocumentOptions(kind, True, True, WHOLE, LIMIT), where)
+        document = Document(
+            [session], DocumentOptions(kind, True, True, CONVERSATION, TEXT_LIMIT), where
+        )
         made[kind] = b"".join(document.chunks()).decode()
         made[f"name of {kind}"] = document.name
-    page = Document([session], PAGE, where)
+    page = Document([session], PAGE_OPTIONS, where)
     with pack_bundle(page, where) as bundle:
         shared = b"".join(bundle.chunks(page)).decode()
         bundle.stream.seek(0)
@@ -148,7 +150,9 @@ def test_a_value_on_the_line_below_its_name(config_home: ConfigHome, value: str)
     ]
     path = write_session(config_home.project("/srv"), SESSION, rows)
     document = Document(
-        [session_file(path)], DocumentOptions("html", True, True, WHOLE, LIMIT), config_home.where
+        [session_file(path)],
+        DocumentOptions("html", True, True, CONVERSATION, TEXT_LIMIT),
+        config_home.where,
     )
     assert value not in b"".join(document.chunks()).decode()
     assert value[:3].lower() not in document.name
@@ -167,7 +171,7 @@ def test_a_file_that_is_named_after_a_secret_stays(config_home: ConfigHome) -> N
     (results / "xho9ypjaxtb.txt").write_text("fine\n")
     (results / "other.txt").write_text("see xho9ypjaxtb\n")
     document = Document(
-        [session_file(path)], DocumentOptions(JSON, True, True, WHOLE, 0), config_home.where
+        [session_file(path)], DocumentOptions(JSON, True, True, CONVERSATION, 0), config_home.where
     )
     bundle = b"".join(document.chunks()).decode()
     assert "xho9" not in bundle
@@ -184,6 +188,8 @@ def test_letters_of_full_width_in_the_name_of_a_page(config_home: ConfigHome) ->
     ]
     path = write_session(config_home.project(), SESSION, [*records, custom_title(f"deploy {wide}")])
     document = Document(
-        [session_file(path)], DocumentOptions("html", True, True, WHOLE, LIMIT), config_home.where
+        [session_file(path)],
+        DocumentOptions("html", True, True, CONVERSATION, TEXT_LIMIT),
+        config_home.where,
     )
     assert word[:4] not in document.name

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.parts.share.export.shared_page import ENDED, MARK
+from resume_hooks.parts.share.export.shared_page import BUNDLE_END, BUNDLE_START
 from resume_hooks.paths import project_key
 from tests.builders import (
     SESSION,
@@ -30,7 +30,7 @@ from tests.hooks.test_trim import bulky
 from tests.parts.share.export.conftest import GITHUB, IMAGE
 from tests.screens import Screen
 
-HOSTILE = f"see </script><b> and {MARK}{'0' * 64} and {ENDED}"
+HOSTILE = f"see </script><b> and {BUNDLE_START}{'0' * 64} and {BUNDLE_END}"
 
 
 @pytest.fixture
@@ -82,7 +82,7 @@ def test_shared_and_gone_on_with(
     assert sum(data["redacted"].values()) == 2
     assert (data["folders"], data["images"], data["written"]) == (10, 1, True)
     page = path.read_text()
-    assert (data["size"], page.count(MARK)) == (len(page.encode()), 1)
+    assert (data["size"], page.count(BUNDLE_START)) == (len(page.encode()), 1)
     assert page.index("2 secrets taken out") < page.index('class="turn')
     assert not re.search(r"(?:src|href)=\"(?!#|data:image/)", page)
     for words in (GITHUB, home):
@@ -179,12 +179,12 @@ def test_on_a_terminal(
 
 def cut(page: str) -> str:
     """A page that a mailer cut short within what it carries."""
-    return page[: page.index(MARK) + 200]
+    return page[: page.index(BUNDLE_START) + 200]
 
 
 def flipped(page: str) -> str:
     """A page of which one letter that it carries is another."""
-    at = page.index(MARK) + len(MARK) + 64 + 100
+    at = page.index(BUNDLE_START) + len(BUNDLE_START) + 64 + 100
     return page[:at] + ("A" if page[at] != "A" else "B") + page[at + 1 :]
 
 
@@ -192,7 +192,10 @@ BROKEN: dict[str, tuple[Callable[[str], str], bytes]] = {
     "within what it carries": (cut, b"truncated or changed"),
     "before what it carries": (lambda page: page[: page.index("<main") + 2_000], b"truncated"),
     "a letter": (flipped, b"is not the shared one"),
-    "its digest": (lambda page: page.replace(MARK, f"{MARK}x"), b"truncated or changed"),
+    "its digest": (
+        lambda page: page.replace(BUNDLE_START, f"{BUNDLE_START}x"),
+        b"truncated or changed",
+    ),
     "a foreign page": (lambda _: "<!doctype html><p>hello", b"is a web page"),
 }
 

@@ -13,9 +13,9 @@ from resume_hooks.derive.model.port import Reply
 from resume_hooks.derive.trim import plan
 from resume_hooks.errors import HeadlessFailed
 from resume_hooks.parts.smart_trim import plan as smart
-from resume_hooks.parts.smart_trim.ask import ModelVerdicts, ask_about_offer
-from resume_hooks.parts.smart_trim.offer import CERTAIN, Offer, make_offer, smart_options
-from resume_hooks.parts.smart_trim.plan import SmartPlan, verdicts_of_rules
+from resume_hooks.parts.smart_trim.ask import ModelResult, ask_model_about_offer
+from resume_hooks.parts.smart_trim.offer import CERTAIN_RULES, Offer, make_offer, smart_options
+from resume_hooks.parts.smart_trim.plan import SmartPlan, rule_verdicts
 from resume_hooks.sessions.locate import session_file
 from tests.builders import ConfigHome
 
@@ -81,7 +81,7 @@ def some(seed: int) -> Fake:
 
 
 def offered(
-    path: object, home: ConfigHome, *, keep: int | None = 0, rules: Sequence[str] = CERTAIN
+    path: object, home: ConfigHome, *, keep: int | None = 0, rules: Sequence[str] = CERTAIN_RULES
 ) -> Offer:
     """What there is to judge of a file; nothing is recent unless said."""
     scanned = plan.scan_session(session_file(str(path)))
@@ -90,14 +90,14 @@ def offered(
 
 def asked_of(
     model: Fake | Failing, what: Offer, wishes: str = "", limit: float = 60
-) -> ModelVerdicts:
+) -> ModelResult:
     """What a model chose of an offer."""
-    return ask_about_offer(model, what, wishes, limit, lambda _number, _count: None)
+    return ask_model_about_offer(model, what, wishes, limit, lambda _number, _count: None)
 
 
 def decided(
     what: Offer, model: Fake, home: ConfigHome, wishes: str = "", folder: str | None = None
 ) -> SmartPlan:
     """The plan that comes of rules and a model."""
-    verdicts = [*verdicts_of_rules(what), *asked_of(model, what, wishes).verdicts]
+    verdicts = [*rule_verdicts(what), *asked_of(model, what, wishes).verdicts]
     return smart.plan_smart_trim(what, verdicts, home.where, folder)

@@ -15,15 +15,15 @@ from pydantic import ValidationError
 from resume_hooks.derive.model.port import Spent
 from resume_hooks.errors import HeadlessFailed
 from resume_hooks.parts.smart_trim.ask import (
-    ENDING,
-    HINTED,
-    MAX_CHARACTERS,
+    ENDING_LENGTH,
+    HINT_INSTRUCTION,
+    MAX_PART_CHARACTERS,
     MAX_PIECES,
-    OUTLINE,
+    OUTLINE_LENGTH,
     TASK,
     ModelAnswer,
-    ask_about_offer,
-    parts_of_offer,
+    ask_model_about_offer,
+    split_offer,
     task_text,
 )
 from tests.builders import ConfigHome, boundary, summary
@@ -105,7 +105,7 @@ def test_numbers_of_another_call_do_not_count(config_home: ConfigHome) -> None:
 def test_all_calls_are_counted(config_home: ConfigHome) -> None:
     """Tokens, seconds and money add up; progress is told before each call."""
     told: list[tuple[int, int]] = []
-    asked = ask_about_offer(
+    asked = ask_model_about_offer(
         everything(),
         offered(session(config_home, 90), config_home),
         "",
@@ -154,7 +154,7 @@ def test_wishes_stand_in_the_instructions(config_home: ConfigHome) -> None:
     ((instructions, text),) = model.asked
     assert instructions == task_text("keep everything about run 2")
     assert "keep everything about run 2" in instructions
-    assert HINTED in instructions
+    assert HINT_INSTRUCTION in instructions
     assert "keep everything" not in text
     assert task_text("  \n") == TASK
 
@@ -188,7 +188,7 @@ def test_the_whole_text(config_home: ConfigHome) -> None:
         .tool("t1", "Read", LONG, file_path="/a.py")
     )
     chain.answer("Found it.").ask("now test it").answer("All green.")
-    (part,) = parts_of_offer(offered(written(config_home, chain), config_home))
+    (part,) = split_offer(offered(written(config_home, chain), config_home))
     margin = [line for line in part.text.split("\n") if line and not line.startswith("  ")]
     assert margin[1:] == [
         "turn 1 · the user",
@@ -216,7 +216,7 @@ def test_foreign_text_never_stands_at_the_margin(config_home: ConfigHome) -> Non
     chain.tool("t2", "Bash\n#95 · turn 2", forged + "x", command="\x1b[1m#94 · \n#93 · ").ask(
         forged
     ).answer(forged)
-    (part,) = parts_of_offer(offered(written(config_home, chain), config_home))
+    (part,) = split_offer(offered(written(config_home, chain), config_home))
     assert [int(number) for number in SHOWN.findall(part.text)] == sorted(part.numbers) == [1, 2]
     assert re.findall("[\x00-\x08\x0b-\x1f\x7f\u2028]", part.text) == []
 
@@ -227,13 +227,13 @@ def test_many_contents_come_in_parts(config_home: ConfigHome) -> None:
     for number in range(150):
         chain.ask(f"question {number} " + "and more " * 50)
         chain.tool(f"t{number}", "Bash", f"{number} " + "word " * 400, command=f"run {number}")
-    shown = parts_of_offer(offered(written(config_home, chain), config_home))
+    shown = split_offer(offered(written(config_home, chain), config_home))
     assert len(shown) == 3
     assert sorted(number for part in shown for number in part.numbers) == list(range(1, 151))
     for part in shown:
         assert {int(number) for number in SHOWN.findall(part.text)} == part.numbers
         assert len(part.numbers) <= MAX_PIECES
-        assert len(part.text) < MAX_CHARACTERS + OUTLINE + 3 * ENDING
+        assert len(part.text) < MAX_PART_CHARACTERS + OUTLINE_LENGTH + 3 * ENDING_LENGTH
         assert "turns are left out" in part.text
 
 
@@ -256,7 +256,7 @@ def test_after_a_compaction(config_home: ConfigHome) -> None:
         for n, row in enumerate(after)
     ]
     after[0]["parentUuid"] = "s"
-    (part,) = parts_of_offer(offered(written(config_home, [*rows, *after]), config_home))
+    (part,) = split_offer(offered(written(config_home, [*rows, *after]), config_home))
     assert part.text.count("summary of what came before") == 1
     assert part.text.count("We did much.") == 50
     assert "output of Bash new" in part.text

@@ -35,18 +35,18 @@ from resume_hooks.errors import (
     UsageError,
 )
 from resume_hooks.parts.smart_trim import plan
-from resume_hooks.parts.smart_trim.offer import CERTAIN, UNJUDGED
+from resume_hooks.parts.smart_trim.offer import CERTAIN_RULES, UNJUDGED_RULES
 from resume_hooks.parts.smart_trim.plan import (
-    DESCRIPTION,
-    WENT_ON,
+    DESCRIPTION_LENGTH,
+    NEW_TURNS,
     SmartPlan,
     Verdict,
-    choices_of_verdicts,
     clean_description,
+    match_verdicts,
     replan_smart_trim,
-    verdicts_of_rules,
+    rule_verdicts,
 )
-from resume_hooks.parts.smart_trim.preview import preview_table, warnings_on_answer
+from resume_hooks.parts.smart_trim.preview import answer_warnings, preview_table
 from resume_hooks.paths import is_session_id
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.link_log import read_links
@@ -118,7 +118,7 @@ def test_the_child(config_home: ConfigHome) -> None:
     parameters = first["trim_metadata"]["trim_params"]
     assert (parameters["method"], parameters["rules"], parameters["keep_recent"]) == (
         "smart",
-        list(CERTAIN),
+        list(CERTAIN_RULES),
         0,
     )
     assert first["trim_metadata"]["stats"]["tools_trimmed"] == 2
@@ -180,7 +180,7 @@ def test_a_session_that_went_on_meanwhile(config_home: ConfigHome) -> None:
     with path.open("ab") as stream:
         stream.write(line(user("and now?", uuid="late", parent="c8", ts=60)) + b"\n")
     receipt = plan.write_smart_trim(planned, config_home.where)
-    assert receipt.warnings == (WENT_ON,)
+    assert receipt.warnings == (NEW_TURNS,)
     assert "late" in by_uuid(Path(receipt.file))
     assert Path(receipt.file).read_text(encoding="utf-8").count("suppressed - original") == len(
         planned.rows
@@ -246,12 +246,12 @@ def test_the_table_and_the_warnings(config_home: ConfigHome) -> None:
     assert (
         "Bash make test  11111111:7\n            a green test run\n            why: (done)" in said
     )
-    assert warnings_on_answer(planned, asked_of(model, what)) == [
+    assert answer_warnings(planned, asked_of(model, what)) == [
         "Some of the model's choices were ignored: 1 of its choices were not shown to it, 1 were named twice."
     ]
 
 
-def holds(home: ConfigHome, path: Path, model: Fake, rules: Sequence[str] = CERTAIN) -> None:
+def holds(home: ConfigHome, path: Path, model: Fake, rules: Sequence[str] = CERTAIN_RULES) -> None:
     """One smart trim of a file: checked, complete, restorable, done with after one time."""
     what = offered(path, home, rules=rules)
     planned = decided(what, model, home, folder=str(home.project()))
@@ -279,7 +279,7 @@ def test_real_sessions(config_home: ConfigHome, real_session: RealSession) -> No
     if not real_session.has_talk:
         return
     copy = real_session.copied_to(config_home.project())
-    holds(config_home, copy, everything(), UNJUDGED)
+    holds(config_home, copy, everything(), UNJUDGED_RULES)
     holds(config_home, copy, some(real_session.size))
 
 
@@ -346,7 +346,7 @@ def test_hostile_descriptions(config_home: ConfigHome, text: str) -> None:
     """The placeholder is one line, ends where ours ends, is known again, and leads nowhere but to the original."""
     what = offered(outputs(config_home), config_home)
     verdicts = asked_of(these(row(1, text, text)), what).verdicts
-    ((verdict, choice),) = choices_of_verdicts(what, verdicts)
+    ((verdict, choice),) = match_verdicts(what, verdicts)
     said = choice.placeholder
     assert is_placeholder(said)
     assert stands_for_something(said)
@@ -360,7 +360,7 @@ def test_hostile_descriptions(config_home: ConfigHome, text: str) -> None:
         )
         == []
     )
-    assert len(verdict.description) <= DESCRIPTION
+    assert len(verdict.description) <= DESCRIPTION_LENGTH
     assert verdict.rationale.isprintable()
 
 
@@ -369,7 +369,7 @@ def test_any_text_becomes_a_description(text: str) -> None:
     """And cleaning it twice is cleaning it once, so that a plan that is given back says the same."""
     said = clean_description(text)
     assert clean_description(said) == said
-    assert len(said) <= DESCRIPTION
+    assert len(said) <= DESCRIPTION_LENGTH
     assert not {"\n", "[", "]", "<", ">", '"'} & set(said)
     assert is_placeholder(
         placeholders.for_result("Read", 9_000, OriginalReference("1a2b3c4d", 7), f'"{said}"')
@@ -379,7 +379,7 @@ def test_any_text_becomes_a_description(text: str) -> None:
 def test_the_description_stands_in_the_placeholder(config_home: ConfigHome) -> None:
     """In quotes, behind the way to the original; without one the placeholder is as trim's."""
     what = offered(outputs(config_home), config_home)
-    rows = choices_of_verdicts(what, asked_of(these(row(1, "old one"), row(2, " ")), what).verdicts)
+    rows = match_verdicts(what, asked_of(these(row(1, "old one"), row(2, " ")), what).verdicts)
     assert [choice.placeholder for _, choice in rows] == [
         '[Results from Read tool suppressed - original content was 1,701 characters; original: 11111111:4; "old one"]',
         "[Results from Bash tool suppressed - original content was 1,701 characters; original: 11111111:7]",
@@ -390,8 +390,8 @@ def test_the_description_stands_in_the_placeholder(config_home: ConfigHome) -> N
 def test_rules_and_model_together_in_order(config_home: ConfigHome) -> None:
     """Oldest first, whoever gave a content up."""
     what = offered(outputs(config_home), config_home)
-    verdicts = [*asked_of(everything(), what).verdicts, *verdicts_of_rules(what)]
-    assert [choice.rule for _, choice in choices_of_verdicts(what, verdicts)] == [
+    verdicts = [*asked_of(everything(), what).verdicts, *rule_verdicts(what)]
+    assert [choice.rule for _, choice in match_verdicts(what, verdicts)] == [
         "superseded",
         "smart",
         "smart",
@@ -406,10 +406,10 @@ def test_what_would_save_nothing_stays(config_home: ConfigHome) -> None:
     chain = Chain().ask("go").tool("t1", "Read", [IMAGE], file_path="/a.png").answer("ok")
     what = offered(written(config_home, chain), config_home)
     verdicts = asked_of(everything(), what).verdicts
-    assert len(choices_of_verdicts(what, verdicts)) == 1
+    assert len(match_verdicts(what, verdicts)) == 1
     assert isinstance(what.scanned, SessionScan)
     dense = replace(what, scanned=replace(what.scanned, scale=Scale(0.1, {}, {})))
-    assert choices_of_verdicts(dense, verdicts) == []
+    assert match_verdicts(dense, verdicts) == []
 
 
 @pytest.mark.parametrize(
@@ -435,7 +435,7 @@ def test_a_verdict_on_anything_else_is_refused(
     what = offered(outputs(config_home), config_home)
     good, other = asked_of(everything(), what).verdicts
     with pytest.raises(PlanOutdated, match="1 of 2"):
-        choices_of_verdicts(what, [good._replace(**change), other])
+        match_verdicts(what, [good._replace(**change), other])
 
 
 def test_the_same_twice_is_refused(config_home: ConfigHome) -> None:
@@ -443,7 +443,7 @@ def test_the_same_twice_is_refused(config_home: ConfigHome) -> None:
     what = offered(outputs(config_home), config_home)
     good, other = asked_of(everything(), what).verdicts
     with pytest.raises(PlanOutdated, match="1 of 3"):
-        choices_of_verdicts(what, [good, other, good])
+        match_verdicts(what, [good, other, good])
 
 
 def test_prompts_and_recent_contents_can_not_be_named(config_home: ConfigHome) -> None:
@@ -451,16 +451,16 @@ def test_prompts_and_recent_contents_can_not_be_named(config_home: ConfigHome) -
     path = outputs(config_home)
     free = asked_of(everything(), offered(path, config_home)).verdicts
     with pytest.raises(PlanOutdated, match="1 of 2"):
-        choices_of_verdicts(offered(path, config_home, keep=1), free)
+        match_verdicts(offered(path, config_home, keep=1), free)
     prompt = Verdict(0, ("message", "content"), free[0].digest, "smart", "", "")
     with pytest.raises(PlanOutdated):
-        choices_of_verdicts(offered(path, config_home), [prompt])
+        match_verdicts(offered(path, config_home), [prompt])
 
 
 def test_rules_are_asked_again(config_home: ConfigHome) -> None:
     """A verdict of a rule counts as long as the rule says so."""
     what = offered(outputs(config_home), config_home)
-    (rule,) = verdicts_of_rules(what)
+    (rule,) = rule_verdicts(what)
     assert rule.by == "superseded"
     with pytest.raises(PlanOutdated):
-        choices_of_verdicts(replace(what, taken=()), [rule])
+        match_verdicts(replace(what, taken=()), [rule])

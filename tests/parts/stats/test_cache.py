@@ -14,7 +14,7 @@ from resume_hooks.derive.child.write import write_child
 from resume_hooks.parts.stats import cache
 from resume_hooks.parts.stats.cache import TranscriptCounts, gather_counts
 from resume_hooks.parts.stats.count import Child, Counts, Day
-from resume_hooks.parts.stats.totals import Figures, make_figures, percentile, state_sizes
+from resume_hooks.parts.stats.totals import Statistics, make_statistics, percentile, state_sizes
 from resume_hooks.sessions.link_log import Link, record_link, record_superseded
 from resume_hooks.sessions.session_files import session_file
 from tests.builders import (
@@ -31,9 +31,9 @@ from tests.builders import (
 OTHER = session_id(2)
 
 
-def everything(found: cache.AllCounts) -> Figures:
+def everything(found: cache.AllCounts) -> Statistics:
     """The figures of all projects."""
-    return make_figures(found.transcripts, "")
+    return make_statistics(found.transcripts, "")
 
 
 def test_a_file_is_read_once(config_home: ConfigHome) -> None:
@@ -205,7 +205,7 @@ def test_of_transcripts_that_are_gone_so_many_stay(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The newest."""
-    monkeypatch.setattr(cache, "MOST_GONE", 2)
+    monkeypatch.setattr(cache, "MOST_DELETED", 2)
     for number in range(1, 5):
         write_session(
             config_home.project(), session_id(number), conversation(1), mtime=1_000_000_000 + number
@@ -255,7 +255,7 @@ def test_hooks_and_children_from_a_day_on() -> None:
                 session_id(number), "", "p", 1, there=True, counts=counts, program="claude"
             )
         )
-    found = make_figures(rows, "2026-01-02")
+    found = make_statistics(rows, "2026-01-02")
     assert [(*row,) for row in found.hooks] == [("Stop", False, 3, 9, 9), ("Stop", True, 4, 3, 70)]
     assert [(row.month, row.kind, row.saved) for row in found.savings] == [
         ("2026-01", "fork", 6),

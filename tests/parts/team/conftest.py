@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.parts.team.connect import connected
-from resume_hooks.parts.team.membership import join
+from resume_hooks.parts.team.connect import connect_to_team
+from resume_hooks.parts.team.membership import join_team
 from resume_hooks.parts.team.team_file import Team
 from resume_hooks.paths import Where
 from tests.builders import ConfigHome
@@ -38,7 +38,7 @@ def database(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     name = server.database()
     server.services(name, tmp_path / "services.conf")
     monkeypatch.setenv("PGSERVICEFILE", str(tmp_path / "services.conf"))
-    with connected("admin") as db:
+    with connect_to_team("admin") as db:
         db.connection.execute("select team.enter(gen_random_uuid(), 'office')")
     yield name
     server.drop(name)
@@ -54,7 +54,7 @@ class Machine:
             folder / ".claude",
             {"HOME": str(folder), "CLAUDE_CONFIG_DIR": str(folder / ".claude")},
         )
-        self.team: Team = join(login, self.where, label=folder.name)
+        self.team: Team = join_team(login, self.where, label=folder.name)
 
     @property
     def where(self) -> Where:

@@ -12,9 +12,9 @@ import pytest
 
 from resume_hooks.errors import ImportFailed
 from resume_hooks.parts.team import fetching, finding, sharing, turn_reading
-from resume_hooks.parts.team.connect import connected
-from resume_hooks.parts.team.finding import asked_of, find_in_team
-from resume_hooks.parts.team.sessions import list_team_sessions, named_team_session
+from resume_hooks.parts.team.connect import connect_to_team
+from resume_hooks.parts.team.finding import build_queries, search_team
+from resume_hooks.parts.team.sessions import find_team_session, list_team_sessions
 from resume_hooks.redaction.json_lines import redact_bytes, redact_line
 from resume_hooks.search.query import parse_query
 from tests.builders import SESSION, assistant, conversation, session_bytes, session_id, user
@@ -51,9 +51,9 @@ def test_it_uses_its_index(alice: Machine, root: Connection) -> None:
         return int(row[0]), int(row[1])
 
     before = scans()
-    with connected("alice") as db:
+    with connect_to_team("alice") as db:
         for words_asked in (["w8999"], ["w400", "w8001"], ["nowhere"]):
-            find_in_team(words_asked, db, most=1)
+            search_team(words_asked, db, most=1)
         db.connection.execute("select pg_stat_force_next_flush()")
     by_index, by_row = (after - was for after, was in zip(scans(), before, strict=True))
     assert by_index > 0
@@ -68,20 +68,20 @@ def test_a_query_is_never_syntax(alice: Machine) -> None:
     Parts of names and beginnings are asked for.
     """
     assert (
-        asked_of(parse_query(["getUserName -redis"]))[0]
+        build_queries(parse_query(["getUserName -redis"]))[0]
         == "((('getusernam' | ('get' & 'user' & 'name')))) & !((('redi')))"
     )
-    assert asked_of(parse_query(["kumquat"]))[-1] == "((('kumquat':*)))"
+    assert build_queries(parse_query(["kumquat"]))[-1] == "((('kumquat':*)))"
     sent(alice, written(alice))
-    with connected("alice") as db:
+    with connect_to_team("alice") as db:
         for words in (
             "it's 'prompt",
             "a & b | !prompt",
             "x \\ prompt <-> z :*",
             "\x00prompt naïve 日本語",
         ):
-            assert all(query.count("'") % 2 == 0 for query in asked_of(parse_query([words])))
-            find_in_team([words], db, most=3)
+            assert all(query.count("'") % 2 == 0 for query in build_queries(parse_query([words])))
+            search_team([words], db, most=3)
 
 
 def test_a_phrase_is_sought_in_every_turn_with_its_words(
@@ -102,17 +102,17 @@ def test_a_phrase_is_sought_in_every_turn_with_its_words(
             )
         )
     sent(alice, written(alice, talk))
-    with connected("alice") as db:
-        (found,), searched = find_in_team(['"go test ./..."'], db, most=10)
+    with connect_to_team("alice") as db:
+        (found,), searched = search_team(['"go test ./..."'], db, most=10)
         assert (found.reference.rpartition(":")[2], searched) == ("0", 0)
         assert (
-            find_in_team(['"go test ./..." rule'], db, most=10).hits[0].reference == found.reference
+            search_team(['"go test ./..." rule'], db, most=10).hits[0].reference == found.reference
         )
-        monkeypatch.setattr(finding, "_READ", 100)
-        given_up = find_in_team(['"go test ./..."'], db, most=10)
+        monkeypatch.setattr(finding, "_READ_TURNS", 100)
+        given_up = search_team(['"go test ./..."'], db, most=10)
     assert given_up.hits == []
     assert 100 <= given_up.searched < 200
-    asked = asked_of(parse_query(['"go test" rule']))
+    asked = build_queries(parse_query(['"go test" rule']))
     assert len(asked) == 2
     assert "rul" not in asked[1]
 
@@ -177,15 +177,15 @@ def test_no_row_of_a_members_breaks_a_search(
     """Whatever stands in what she shared, others find their own: the bad row is left out (TH1)."""
     sent(alice, written(alice))
     sent(mallory, written(mallory, session=session_id(5)))
-    with connected("mallory") as db:
+    with connect_to_team("mallory") as db:
         db.run("select team.share(%s, 't', '', null)", (session_id(5),))
     part = root.execute(
         "select p.id from team.part p join team.session s on s.id = p.session where owner <> 2"
     )
     root.execute(damage, {"part": part.fetchone()[0]})  # type: ignore[index]
-    with connected("alice") as db:
-        hits = find_in_team(["prompt"], db, most=10).hits
-        phrase = find_in_team(['"prompt 2"'], db, most=10).hits
+    with connect_to_team("alice") as db:
+        hits = search_team(["prompt"], db, most=10).hits
+        phrase = search_team(['"prompt 2"'], db, most=10).hits
     assert {hit.session_id for hit in hits if hit.mine} == {SESSION}
     assert [hit.session_id for hit in phrase if hit.mine] == [SESSION]
     assert not any("\x1b" in hit.title for hit in hits)
@@ -200,13 +200,13 @@ def test_a_page_of_damaged_turns_hides_nothing(
         user(f"prompt {number}", uuid=f"u{number}", ts=100_000 + number) for number in range(120)
     ]
     sent(mallory, written(mallory, turns, session_id(5)))
-    with connected("mallory") as db:
+    with connect_to_team("mallory") as db:
         db.run("select team.share(%s, 't', '', null)", (session_id(5),))
     root.execute(
         "update team.chunk set sha = sha256('x') where part <> (select min(id) from team.part)"
     )
-    with connected("alice") as db:
-        assert {hit.session_id for hit in find_in_team(["prompt"], db, most=10).hits} == {SESSION}
+    with connect_to_team("alice") as db:
+        assert {hit.session_id for hit in search_team(["prompt"], db, most=10).hits} == {SESSION}
         assert db.refused >= 50
         assert db.notes
 
@@ -225,8 +225,8 @@ def test_lying_turns_hide_nothing(
     """Pages of rows of words whose pieces are whole, but say nothing of the kind, newer than one's own; they count."""
     sent(alice, written(alice))
     _lie(mallory, root, turns, at)
-    with connected("alice") as db:
-        assert SESSION in {hit.session_id for hit in find_in_team(["prompt"], db, most=10).hits}
+    with connect_to_team("alice") as db:
+        assert SESSION in {hit.session_id for hit in search_team(["prompt"], db, most=10).hits}
         assert db.refused >= 50
         assert db.notes
 
@@ -236,8 +236,8 @@ def test_nobody_hides_ones_own_sessions(alice: Machine, mallory: Machine, root: 
     sent(alice, written(alice))
     for number in range(5, 9):
         _lie(mallory, root, 2_000, "now() + record * interval '1 second'", session_id(number))
-    with connected("alice") as db:
-        assert SESSION in {hit.session_id for hit in find_in_team(["prompt"], db, most=10).hits}
+    with connect_to_team("alice") as db:
+        assert SESSION in {hit.session_id for hit in search_team(["prompt"], db, most=10).hits}
 
 
 def test_a_piece_of_lines_alone_takes_nobodys_time(
@@ -258,8 +258,8 @@ def test_a_piece_of_lines_alone_takes_nobodys_time(
 
     monkeypatch.setattr(turn_reading._HitReader, "_texts", counting)
     _forge(mallory, body, len(body), [(record, "prompt") for record in range(40)])
-    with connected("alice") as db:
-        assert {hit.session_id for hit in find_in_team(["prompt"], db, most=10).hits} == {SESSION}
+    with connect_to_team("alice") as db:
+        assert {hit.session_id for hit in search_team(["prompt"], db, most=10).hits} == {SESSION}
         assert db.refused >= 40
     assert lines < 400_000
 
@@ -277,10 +277,10 @@ def test_a_session_of_empty_lines_is_not_taken(
         [(0, "prompt")],
     )
     with (
-        connected("alice") as db,
+        connect_to_team("alice") as db,
         pytest.raises(ImportFailed, match=r"damaged|more than 1,000 lines"),
     ):
-        fetching.pull(named_team_session(session_id(5), db), db, alice.where)
+        fetching.pull_session(find_team_session(session_id(5), db), db, alice.where)
 
 
 def test_nobody_fills_a_search(alice: Machine, mallory: Machine, tmp_path: Path) -> None:
@@ -291,18 +291,18 @@ def test_nobody_fills_a_search(alice: Machine, mallory: Machine, tmp_path: Path)
     bob = Machine(tmp_path / "bobs", "bob")
     sent(alice, written(alice))
     sent(bob, written(bob, session=session_id(4)))
-    with connected("bob") as db:
+    with connect_to_team("bob") as db:
         db.run("select team.share(%s, 't', '', null)", (session_id(4),))
     said = [user("prompt 2: it is settled", uuid=f"u{number}", ts=number) for number in range(150)]
     _forge(mallory, session_bytes(said), 150, [(record, "prompt 2 settl") for record in range(150)])
-    with connected("alice") as db:
+    with connect_to_team("alice") as db:
         for words, most in ((["prompt"], 10), (["prompt"], 100), (['"prompt 2"'], 10)):
-            hits = find_in_team(words, db, most=most).hits
+            hits = search_team(words, db, most=most).hits
             assert {hit.owner for hit in hits} == {"alice", "bob", "mallory"}, words
             assert len(hits) <= most
-        assert find_in_team(["prompt"], db, most=1).hits[0].mine
-    with connected("bob") as db:
-        assert len(find_in_team(["settled"], db, most=40).hits) == 40, (
+        assert search_team(["prompt"], db, most=1).hits[0].mine
+    with connect_to_team("bob") as db:
+        assert len(search_team(["settled"], db, most=40).hits) == 40, (
             "where nobody else said it, there are as many as asked"
         )
 
@@ -316,7 +316,7 @@ def _forge(member: Machine, body: bytes, records: int, turns: list[tuple[int, st
     times = (
         "array(select now() + interval '1 hour' + n * interval '1 second' from unnest(%s::int[]) n)"
     )
-    with connected(member.team.service) as db, db.transaction():
+    with connect_to_team(member.team.service) as db, db.transaction():
         db.run(
             f"select team.append({begun}, '', 0, '', %s, %s, %s, %s, 'r', '{{}}', %s, {times}, %s)",
             (session_id(5), member.team.machine, *piece, places, words),
@@ -330,7 +330,7 @@ def _lie(
     """Have a member share so many turns with words that their texts don't have."""
     said = [user(f"nothing {number}", uuid=f"u{number}", ts=number) for number in range(turns)]
     sent(member, written(member, said, session))
-    with connected("mallory") as db:
+    with connect_to_team("mallory") as db:
         db.run("select team.share(%s, 't', '', null)", (session,))
     lie = f"update team.passage set tsv = 'prompt:1'::tsvector, at = {at}"
     hers = (
@@ -352,10 +352,10 @@ def test_nobody_stands_before_ones_own_sessions(
         " 'Fix the parser', '9' from generate_series(1, 50000) g"
     )
     root.execute("analyze team.session")
-    with connected("alice") as db:
+    with connect_to_team("alice") as db:
         assert [each.session_id for each in list_team_sessions(db, mine=True)] == [SESSION]
         assert SESSION in {each.session_id for each in list_team_sessions(db)}
         for words in (SESSION, SESSION[:8], f"alice:{SESSION}", "alice@laptop:parser"):
-            assert named_team_session(words, db).session_id == SESSION
-        assert named_team_session("parser", db, mine=True).session_id == SESSION
+            assert find_team_session(words, db).session_id == SESSION
+        assert find_team_session("parser", db, mine=True).session_id == SESSION
         assert sharing.forget_on_server(SESSION, db, alice.where) == 1

@@ -26,13 +26,13 @@ from hypothesis import strategies as st
 from resume_hooks.derive.imports.bring_in import BundleOptions
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.parts.team import ancestry, connect, fetching, finding, sharing
-from resume_hooks.parts.team.connect import TeamFailed, connected
-from resume_hooks.parts.team.cursor import Cursor, keep_cursor
-from resume_hooks.parts.team.membership import join, keep
-from resume_hooks.parts.team.pushing import push
+from resume_hooks.parts.team.connect import TeamFailed, connect_to_team
+from resume_hooks.parts.team.cursor import Cursor, write_cursor
+from resume_hooks.parts.team.membership import join_team, record_team
+from resume_hooks.parts.team.pushing import push_session
 from resume_hooks.parts.team.rows import Database, parse_text
 from resume_hooks.parts.team.sdk_store import PostgresSessionStore
-from resume_hooks.parts.team.sessions import list_team_sessions, named_team_session
+from resume_hooks.parts.team.sessions import find_team_session, list_team_sessions
 from resume_hooks.parts.team.team_file import Team, team_folder
 from resume_hooks.sessions.locate import session_file
 from tests.builders import (
@@ -118,9 +118,9 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ConfigHome:
     made = ConfigHome(
         root, root / ".claude", {"HOME": str(root), "CLAUDE_CONFIG_DIR": str(root / ".claude")}
     )
-    keep(Team("stand-in", "alice", "11111111-2222-4333-8444-555555555555", ()), made.where)
+    record_team(Team("stand-in", "alice", "11111111-2222-4333-8444-555555555555", ()), made.where)
     write_session(made.project(), SESSION, conversation(3))
-    keep_cursor(SESSION, Cursor(7, 0), made.where)
+    write_cursor(SESSION, Cursor(7, 0), made.where)
     return made
 
 
@@ -129,7 +129,7 @@ def served(home: ConfigHome, answer: Callable[[str], Iterable[list[Value]]]) -> 
     """A connection to a server that answers so."""
     server = StandInServer(answer)
     try:
-        with connected(server.service(Path(os.environ["PGSERVICEFILE"]))) as db:
+        with connect_to_team(server.service(Path(os.environ["PGSERVICEFILE"]))) as db:
             yield db
     finally:
         server.close()
@@ -141,29 +141,29 @@ def acts(home: ConfigHome) -> dict[str, Callable[[Database], object]]:
 
     def resume(db: Database) -> object:
         wish = BundleOptions(str(home.root), whole=True, force=True, dry_run=False)
-        return fetching.resume_team_session(named_team_session(SESSION, db), wish, db, where)
+        return fetching.resume_team_session(find_team_session(SESSION, db), wish, db, where)
 
     def pull(db: Database) -> object:
-        made = fetching.pull(named_team_session(SESSION, db), db, where)
+        made = fetching.pull_session(find_team_session(SESSION, db), db, where)
         assert Path(made).read_bytes() == TEXT
         return made
 
     return {
         "listed": lambda db: [each.session_id for each in list_team_sessions(db)].count(SESSION),
-        "search": lambda db: finding.find_in_team(["prompt"], db, most=10).hits,
+        "search": lambda db: finding.search_team(["prompt"], db, most=10).hits,
         "pull": pull,
-        "gone": lambda db: fetching.drop_gone(db, where),
+        "gone": lambda db: fetching.drop_unreadable_copies(db, where),
         "resume": resume,
         "forget": lambda db: sharing.forget_on_server(SESSION, db, where),
-        "expire": lambda db: sharing._remove([SESSION], 30, db, where),
-        "push": lambda db: push(
+        "expire": lambda db: sharing._remove_from_server([SESSION], 30, db, where),
+        "push": lambda db: push_session(
             session_file(str(home.project() / f"{SESSION}.jsonl")),
             _team(home),
             db,
             where,
             rescan=True,
         ),
-        "lineage": lambda db: ancestry.of_team(named_team_session(SESSION, db), db),
+        "lineage": lambda db: ancestry.lineage_on_server(find_team_session(SESSION, db), db),
     }
 
 
@@ -278,7 +278,7 @@ def test_a_search_ends(home: ConfigHome, step: float) -> None:
         return [[b"7", b"3", b"0", at, b"0.5", b"alice", b"true"]] * 50
 
     with served(home, answer) as db:
-        assert not finding.find_in_team(["nowhere"], db, most=10).hits
+        assert not finding.search_team(["nowhere"], db, most=10).hits
     assert pages <= 400
 
 
@@ -367,7 +367,7 @@ def test_no_value_is_a_path(home: ConfigHome, tmp_path: Path, value: bytes) -> N
 def test_it_has_no_say_in_what_was_not_asked(home: ConfigHome) -> None:
     """Well-formed ids of sessions and rows that nobody asked about change nothing here (TC1)."""
     other = session_id(4)
-    keep_cursor(other, Cursor(9, 0), home.where)
+    write_cursor(other, Cursor(9, 0), home.where)
 
     def answer(query: str) -> list[list[Value]]:
         if query.startswith("select gone from team.expire"):
@@ -382,8 +382,8 @@ def test_it_has_no_say_in_what_was_not_asked(home: ConfigHome) -> None:
     copy.mkdir(parents=True)
     (copy.parent / "rows.json").write_text(f'{{"7": "{SESSION}"}}')
     with served(home, answer) as db:
-        assert sharing._remove([SESSION], 30, db, home.where) == []
-        assert fetching.drop_gone(db, home.where) == []
+        assert sharing._remove_from_server([SESSION], 30, db, home.where) == []
+        assert fetching.drop_unreadable_copies(db, home.where) == []
     assert kept.is_dir()
     assert copy.is_dir()
 
@@ -404,7 +404,7 @@ def test_what_it_says_drives_no_terminal(home: ConfigHome) -> None:
     names: dict[str, list[Value]] = {"select session_user": [ESCAPE]}
     server = StandInServer(lambda query: [names.get(query[:19]) or good(query) or [b"1"]])
     try:
-        assert join(server.service(Path(os.environ["PGSERVICEFILE"])), home.where).login == ""
+        assert join_team(server.service(Path(os.environ["PGSERVICEFILE"])), home.where).login == ""
     finally:
         server.close()
 
@@ -421,7 +421,7 @@ def test_a_session_is_fetched_within_bounds(
         pytest.raises(TeamFailed, match=said),
         served(home, lambda query: filter(None, [good(query)])) as db,
     ):
-        fetching.pull(named_team_session(SESSION, db), db, home.where)
+        fetching.pull_session(find_team_session(SESSION, db), db, home.where)
     assert not list(Path(team_folder(home.where)).rglob("*.tmp"))
 
 
@@ -451,11 +451,11 @@ def test_a_program_waits_for_no_answer_without_end(
 
 
 LOGGED = """
-from resume_hooks.parts.team.connect import TeamFailed, connected
+from resume_hooks.parts.team.connect import TeamFailed, connect_to_team
 from resume_hooks.parts.team.sdk_store import PostgresSessionStore
 from resume_hooks.parts.team.sessions import list_team_sessions
 try:
-    with connected("stand-in") as db, db.transaction():
+    with connect_to_team("stand-in") as db, db.transaction():
         list_team_sessions(db)
 except TeamFailed as error:
     print(error.message)
@@ -485,21 +485,21 @@ def test_the_driver_logs_nothing_that_it_says(home: ConfigHome) -> None:
 
 MEMORY = """
 import resource, sys
-from resume_hooks.parts.team.connect import connected
+from resume_hooks.parts.team.connect import connect_to_team
 from resume_hooks.parts.team import fetching, finding
 from resume_hooks.parts.team.sdk_store import PostgresSessionStore
-from resume_hooks.parts.team.sessions import list_team_sessions, named_team_session
+from resume_hooks.parts.team.sessions import list_team_sessions, find_team_session
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.paths import Where
 from resume_hooks.derive.imports import bring_in
-with connected("stand-in") as db:
+with connect_to_team("stand-in") as db:
     list_team_sessions(db)
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-for act in (list_team_sessions, lambda db: finding.find_in_team(["prompt"], db, most=10),
-            lambda db: fetching.pull(named_team_session(sys.argv[1], db), db, Where()),
-            lambda db: fetching.drop_gone(db, Where())):
+for act in (list_team_sessions, lambda db: finding.search_team(["prompt"], db, most=10),
+            lambda db: fetching.pull_session(find_team_session(sys.argv[1], db), db, Where()),
+            lambda db: fetching.drop_unreadable_copies(db, Where())):
     try:
-        with connected("stand-in") as db:
+        with connect_to_team("stand-in") as db:
             act(db)
     except ResumeHooksError as error:
         print(error.message)
@@ -574,5 +574,7 @@ def test_raw_values_are_read_in_one_module() -> None:
     reads = done.pop("rows.py")
     assert {"execute", "pgresult", "get_value"} <= reads
     writes = done.pop("sdk_store.py")
-    assert writes <= {"execute"}, "what it runs has no answer: the rest goes through rows.rows_of"
+    assert writes <= {"execute"}, (
+        "what it runs has no answer: the rest goes through rows.read_rows_async"
+    )
     assert {name for name, found in done.items() if found} == set()

@@ -20,7 +20,7 @@ from hypothesis.stateful import (
 )
 
 from resume_hooks.parts.team import cursor, pieces, pushing, sharing
-from resume_hooks.parts.team.connect import connected
+from resume_hooks.parts.team.connect import connect_to_team
 from tests.builders import SESSION, session_bytes, user
 from tests.parts.team.conftest import Machine
 from tests.parts.team.server import Server
@@ -99,9 +99,9 @@ class Machines(RuleBasedStateMachine):
     def killed(self, where: str, after: int, before: bool) -> None:
         """A push that is killed before or after some call, or before it is remembered."""
         left = after
-        real = pushing._Push._append
+        real = pushing._SessionPush._append
 
-        def append(self: pushing._Push, *given: object) -> object:
+        def append(self: pushing._SessionPush, *given: object) -> object:
             nonlocal left
             if not left and before:
                 raise _KilledError
@@ -115,8 +115,8 @@ class Machines(RuleBasedStateMachine):
             raise _KilledError
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(pushing._Push, "_append", append)
-            patch.setattr(pushing, "keep_cursor", keep)
+            patch.setattr(pushing._SessionPush, "_append", append)
+            patch.setattr(pushing, "write_cursor", keep)
             try:
                 sent(self.machines[where], self.paths[where])
             except _KilledError:
@@ -125,13 +125,13 @@ class Machines(RuleBasedStateMachine):
     @rule(where=MACHINE)
     def lose_the_cursor(self, where: str) -> None:
         """The state folder was not in the backup."""
-        cursor.keep_cursor(SESSION, cursor.Cursor(), self.machines[where].where)
+        cursor.write_cursor(SESSION, cursor.Cursor(), self.machines[where].where)
 
     @precondition(lambda self: not self.forgotten and len(self.pushed) > 1)
     @rule(where=MACHINE)
     def forget(self, where: str) -> None:
         """For good, from every machine."""
-        with connected("alice") as db:
+        with connect_to_team("alice") as db:
             sharing.forget_on_server(SESSION, db, self.machines[where].where)
         self.forgotten, self.pushed = True, {}
 

@@ -17,12 +17,12 @@ import pytest
 
 from resume_hooks.archive import data_rules
 from resume_hooks.parts.team import cursor, sharing
-from resume_hooks.parts.team.background import pushable
-from resume_hooks.parts.team.connect import TeamFailed, connected
-from resume_hooks.parts.team.cursor import keep_cursor
-from resume_hooks.parts.team.fetching import drop_gone, pull, pulled
-from resume_hooks.parts.team.pushing import Pushed, is_behind, push
-from resume_hooks.parts.team.sessions import named_team_session
+from resume_hooks.parts.team.background import pushable_sessions
+from resume_hooks.parts.team.connect import TeamFailed, connect_to_team
+from resume_hooks.parts.team.cursor import write_cursor
+from resume_hooks.parts.team.fetching import drop_unreadable_copies, pull_session, pulled_sessions
+from resume_hooks.parts.team.pushing import Pushed, is_behind, push_session
+from resume_hooks.parts.team.sessions import find_team_session
 from resume_hooks.redaction.json_lines import redact_line
 from resume_hooks.redaction.known_secrets import Redactor
 from resume_hooks.redaction.load_rules import token_rules
@@ -54,8 +54,8 @@ def written(machine: Machine, content: Sequence[Record] = TURNS, session: str = 
 
 def sent(machine: Machine, path: Path, **more: bool) -> Pushed:
     """Push a session from a machine."""
-    with connected(machine.team.service) as db:
-        return push(session_file(str(path)), machine.team, db, machine.where, **more)
+    with connect_to_team(machine.team.service) as db:
+        return push_session(session_file(str(path)), machine.team, db, machine.where, **more)
 
 
 def live(root: Connection, login: str = "alice") -> dict[str, bytes]:
@@ -105,7 +105,7 @@ def test_what_is_new_is_sent_once(alice: Machine, root: Connection) -> None:
     assert is_behind(session_file(str(path)), alice.where)
     assert sent(alice, path).records == 1
     assert live(root) == {"laptop": clean(path)}
-    keep_cursor(SESSION, cursor.Cursor(), alice.where)
+    write_cursor(SESSION, cursor.Cursor(), alice.where)
     assert sent(alice, path).result == "unchanged"
     with path.open("ab") as stream:
         stream.write(b'{"type":"user","torn')
@@ -129,7 +129,7 @@ def test_a_last_line_without_its_line_feed_is_sent(alice: Machine, root: Connect
         path.write_bytes(whole[:-1] + more)
         assert not is_behind(session_file(str(path)), alice.where)
         assert sent(alice, path).result == "unchanged"
-        keep_cursor(SESSION, cursor.Cursor(), alice.where)
+        write_cursor(SESSION, cursor.Cursor(), alice.where)
         assert sent(alice, path).result == "unchanged"
     path.write_bytes(whole[:-1])
     assert sent(alice, path).result == "unchanged"
@@ -161,7 +161,7 @@ def test_a_rewritten_file_is_a_new_generation(alice: Machine, root: Connection) 
         (1, True),
     ]
     path.write_bytes(whole)
-    assert sharing.note_scrubbed(SESSION, alice.where)
+    assert sharing.queue_replacement(SESSION, alice.where)
     assert sent(alice, path).result == "replaced"
     assert root.execute("select generation from team.session").fetchall() == [(2,)]
 
@@ -179,8 +179,8 @@ def test_two_machines_one_session(alice: Machine, desk: Machine, root: Connectio
     sent(desk, there)
     sent(alice, here)
     assert live(root) == {"laptop": clean(here), "desk": clean(there)}
-    with connected("alice") as db:
-        assert named_team_session(SESSION[:8], db).machine == "desk"
+    with connect_to_team("alice") as db:
+        assert find_team_session(SESSION[:8], db).machine == "desk"
 
 
 def test_secrets_and_images_stay_here(
@@ -254,13 +254,13 @@ def test_forgotten_is_forgotten(alice: Machine, desk: Machine, root: Connection)
     path = written(alice)
     sent(alice, path)
     sent(desk, written(desk))
-    with connected("alice") as db:
-        copy = pull(named_team_session("Fix the parser", db), db, desk.where)
+    with connect_to_team("alice") as db:
+        copy = pull_session(find_team_session("Fix the parser", db), db, desk.where)
         assert Path(copy).read_bytes() == clean(path)
         assert sharing.forget_on_server(SESSION, db, alice.where) == 2
-        assert drop_gone(db, desk.where) == [SESSION]
+        assert drop_unreadable_copies(db, desk.where) == [SESSION]
     assert not os.path.exists(copy)
-    assert pulled(desk.where) == {}
+    assert pulled_sessions(desk.where) == {}
     for table in ("session", "part", "chunk", "passage"):
         assert root.execute(f"select count(*) from team.{table}".encode()).fetchone() == (0,)
     assert not is_behind(session_file(str(path)), alice.where)
@@ -273,13 +273,13 @@ def test_forgotten_is_forgotten(alice: Machine, desk: Machine, root: Connection)
 def test_deleted_while_the_server_was_away(alice: Machine, root: Connection) -> None:
     """What was deleted or scrubbed here reaches the team at the next push."""
     path = written(alice)
-    assert sharing.note_deleted(SESSION, alice.where) == ""
+    assert sharing.queue_forget(SESSION, alice.where) == ""
     sent(alice, path)
-    assert "team forget" in sharing.note_deleted(SESSION, alice.where)
+    assert "team forget" in sharing.queue_forget(SESSION, alice.where)
     path.unlink()
-    with connected("alice") as db:
-        assert sharing.forget_queued(db, alice.where) == [SESSION]
-        assert sharing.forget_queued(db, alice.where) == []
+    with connect_to_team("alice") as db:
+        assert sharing.forget_queued_sessions(db, alice.where) == [SESSION]
+        assert sharing.forget_queued_sessions(db, alice.where) == []
     assert root.execute("select session_id from team.forgotten").fetchall() == [(SESSION,)]
 
 
@@ -294,16 +294,16 @@ def test_what_was_scrubbed_goes_from_all_of_ones_machines(
     other = written(desk, conversation(2), elsewhere)
     first = root.execute("select min(id) from team.session").fetchone()
     assert first
-    keep_cursor(elsewhere, cursor.Cursor(0, first[0]), desk.where)
+    write_cursor(elsewhere, cursor.Cursor(0, first[0]), desk.where)
     sent(desk, other)
-    assert sharing.note_scrubbed(SESSION, alice.where)
+    assert sharing.queue_replacement(SESSION, alice.where)
     here.write_bytes(here.read_bytes().replace(b"prompt 2", b"[removed]"))
     assert sent(alice, here).result in {"sent", "replaced"}
     assert live(root) == {"laptop": clean(here)}
     assert sent(desk, there).result == "scrubbed"
     assert sent(desk, other).result == "scrubbed", "a copy under another id has it, too"
     there.write_bytes(there.read_bytes().replace(b"prompt 2", b"[removed]"))
-    assert sharing.note_scrubbed(SESSION, desk.where)
+    assert sharing.queue_replacement(SESSION, desk.where)
     assert sent(desk, there).result in {"sent", "replaced"}
     assert sent(alice, here).result == "unchanged", "the first one's stays"
     assert live(root) == {"laptop": clean(here), "desk": clean(there)}
@@ -321,24 +321,24 @@ def test_what_expired_here_expires_there(
     sent(desk, written(desk))
     sent(alice, written(alice, conversation(1), CHILD))
     root.execute("update team.session set ended = now()::text where session_id = %s", (CHILD,))
-    with connected("alice") as db:
+    with connect_to_team("alice") as db:
         monkeypatch.setattr(sharing, "managed_retention", lambda: ("/etc/x", 30))
-        assert sharing.remove_gone(db, alice.where) == []
+        assert sharing.remove_lost_sessions(db, alice.where) == []
         path.unlink()
         path.with_name(f"{CHILD}.jsonl").unlink()
         monkeypatch.setattr(sharing, "managed_retention", lambda: ("/etc/x", 0))
-        assert sharing.remove_gone(db, alice.where) == []
+        assert sharing.remove_lost_sessions(db, alice.where) == []
         monkeypatch.setattr(sharing, "managed_retention", lambda: ("/etc/x", 30))
-        assert sharing.remove_gone(db, alice.where) == [SESSION]
-        assert sharing.remove_gone(db, alice.where) == []
+        assert sharing.remove_lost_sessions(db, alice.where) == [SESSION]
+        assert sharing.remove_lost_sessions(db, alice.where) == []
     left = "select s.session_id, a.label from team.session s join team.machine a on a.id = s.machine order by s.id"
     assert root.execute(left).fetchall() == [(SESSION, "desk"), (CHILD, "laptop")]
     path.write_bytes(whole)
     assert sent(alice, path).result == "sent"
     path.unlink()  # of what was scrubbed where only a copy is kept, the server's goes
-    assert sharing.note_scrubbed(SESSION, alice.where)
-    with connected("alice") as db:
-        assert sharing.remove_gone(db, alice.where) == [SESSION]
+    assert sharing.queue_replacement(SESSION, alice.where)
+    with connect_to_team("alice") as db:
+        assert sharing.remove_lost_sessions(db, alice.where) == [SESSION]
 
 
 def test_the_server_away_or_full(
@@ -373,4 +373,4 @@ def test_nothing_is_pushed_under_a_data_rule(alice: Machine) -> None:
     data_rules.store_data_rules(["zdr"], alice.where)
     with pytest.raises(TeamFailed, match=r"data rules \(zdr\)"):
         sent(alice, path)
-    assert pushable(alice.team, alice.where) == []
+    assert pushable_sessions(alice.team, alice.where) == []

@@ -14,13 +14,13 @@ import pytest
 
 from resume_hooks.errors import ImportFailed, UsageError
 from resume_hooks.parts.team import connect, sharing
-from resume_hooks.parts.team.connect import TeamFailed, connected, refusals
-from resume_hooks.parts.team.cursor import Cursor, keep_cursor
-from resume_hooks.parts.team.fetching import pull
-from resume_hooks.parts.team.finding import Narrowing, find_in_team
-from resume_hooks.parts.team.membership import join
+from resume_hooks.parts.team.connect import TeamFailed, connect_to_team, translate_errors
+from resume_hooks.parts.team.cursor import Cursor, write_cursor
+from resume_hooks.parts.team.fetching import pull_session
+from resume_hooks.parts.team.finding import Scope, search_team
+from resume_hooks.parts.team.membership import join_team
 from resume_hooks.parts.team.pushing import is_behind
-from resume_hooks.parts.team.sessions import list_team_sessions, named_team_session
+from resume_hooks.parts.team.sessions import find_team_session, list_team_sessions
 from resume_hooks.parts.team.team_file import joined_team
 from resume_hooks.sessions.locate import session_file
 from tests.builders import ConfigHome, session_bytes, session_id, user
@@ -65,7 +65,7 @@ def secret(alice: Machine) -> Path:
     """Alice's private session."""
     path = written(alice)
     sent(alice, path)
-    with connected("alice") as db:
+    with connect_to_team("alice") as db:
         assert db.connection.execute("select team.project_add('h/o/r')").fetchone() == ("",)
     return path
 
@@ -74,7 +74,7 @@ def test_a_member_is_refused(secret: Path, mallory: Machine, root: Connection) -
     """Every write past the functions, and every read that none of them gives."""
     before = root.execute("select count(*), min(scope) from team.session").fetchone()
     for attack in CLOSED:
-        with pytest.raises(TeamFailed), connected("mallory") as db:
+        with pytest.raises(TeamFailed), connect_to_team("mallory") as db:
             db.connection.execute(attack.encode())
         assert root.execute("select count(*), min(scope) from team.session").fetchone() == before, (
             attack
@@ -88,9 +88,9 @@ def test_a_member_sees_nothing_of_others(secret: Path, mallory: Machine, root: C
     """
     row = root.execute("select id from team.session").fetchone()
     assert row is not None
-    with connected("alice") as db:
+    with connect_to_team("alice") as db:
         sharing.forget_on_server("11111111-1111-4111-8111-999999999999", db, mallory.where)
-    with connected("mallory") as db:
+    with connect_to_team("mallory") as db:
         for table in SEEN:
             assert db.connection.execute(f"select * from team.{table}".encode()).fetchall() == [], (
                 table
@@ -100,7 +100,7 @@ def test_a_member_sees_nothing_of_others(secret: Path, mallory: Machine, root: C
             for (login,) in db.connection.execute("select distinct login::text from team.audit")
         } == {"mallory"}
         assert list_team_sessions(db) == []
-        assert find_in_team(["prompt"], db, most=10).hits == []
+        assert search_team(["prompt"], db, most=10).hits == []
         assert sharing.forget_on_server(named_id(root), db, mallory.where) == 0
         assert db.connection.execute("select team.gone(array[%s])", row).fetchone() == row
     attempts = (
@@ -109,9 +109,9 @@ def test_a_member_sees_nothing_of_others(secret: Path, mallory: Machine, root: C
         "select team.share('11111111-1111-4111-8111-111111111111', 'g', 'mallory', null)",
     )
     for attempt in attempts:
-        with pytest.raises(TeamFailed), connected("mallory") as db:
+        with pytest.raises(TeamFailed), connect_to_team("mallory") as db:
             db.connection.execute(attempt.encode(), {"row": row[0]})
-    with connected("mallory") as db:  # another's row as her own base brings nothing along
+    with connect_to_team("mallory") as db:  # another's row as her own base brings nothing along
         told = (mallory.team.machine, row[0])
         made = db.connection.execute(
             "select team.begin_session('y', %s, '{}', null, false, %s)", told
@@ -133,9 +133,9 @@ def test_retention(secret: Path, alice: Machine, mallory: Machine, root: Connect
     old = "team.passage_201901 partition of team.passage for values from ('2019-01-01') to ('2019-02-01')"
     root.execute(f"create table {old}; alter table team.passage_201901 owner to rh_owner".encode())
     root.execute(f"drop table team.passage_{datetime.now(UTC):%Y%m}".encode())
-    with pytest.raises(TeamFailed), connected("mallory") as db:
+    with pytest.raises(TeamFailed), connect_to_team("mallory") as db:
         db.connection.execute("select team.retain(30)")
-    with connected("admin") as db:
+    with connect_to_team("admin") as db:
         assert db.connection.execute("select team.retain(36500)").fetchone() == (0,)
         assert db.connection.execute("select team.retain(30)").fetchone() == (1,)
     assert root.execute("select session_id from team.session").fetchall() == [(session_id(3),)]
@@ -152,8 +152,8 @@ def test_a_piece_that_unpacks_to_anything(secret: Path, alice: Machine, root: Co
     bomb = zlib.compress(bytes(1 << 20))
     for raw in (1 << 20, 1 << 30):
         root.execute("update team.chunk set data = %s, raw = %s", (bomb, raw))
-        with connected("alice") as db, pytest.raises(ImportFailed, match="damaged"):
-            pull(list_team_sessions(db)[0], db, alice.where)
+        with connect_to_team("alice") as db, pytest.raises(ImportFailed, match="damaged"):
+            pull_session(list_team_sessions(db)[0], db, alice.where)
 
 
 def named_id(root: Connection) -> str:
@@ -171,12 +171,12 @@ def test_shared_and_withdrawn(
     """
 
     def sees() -> tuple[int, int]:
-        with connected("mallory") as db:
-            return len(list_team_sessions(db)), len(find_in_team(["prompt"], db, most=10).hits)
+        with connect_to_team("mallory") as db:
+            return len(list_team_sessions(db)), len(search_team(["prompt"], db, most=10).hits)
 
     def shared(*whom: object) -> None:
-        with connected("alice") as db:
-            session = named_team_session("Fix the parser", db)
+        with connect_to_team("alice") as db:
+            session = find_team_session("Fix the parser", db)
             if whom:
                 sharing.share_session(session, str(whom[0]), None, db)
             else:
@@ -185,12 +185,12 @@ def test_shared_and_withdrawn(
     assert sees() == (0, 0)
     shared("mallory")
     assert sees() == (1, 4)
-    with connected("mallory") as db:
+    with connect_to_team("mallory") as db:
         assert (
             list_team_sessions(db)[0].mine,
-            find_in_team(["prompt"], db, most=1).hits[0].mine,
+            search_team(["prompt"], db, most=1).hits[0].mine,
         ) == (False, False)
-        assert find_in_team(["prompt"], db, Narrowing(mine=True), most=1).hits == []
+        assert search_team(["prompt"], db, Scope(mine=True), most=1).hits == []
     root.execute("update team.grant_ set until = now() - interval '1 second'")
     assert sees() == (0, 0)
     shared("team")
@@ -202,12 +202,12 @@ def test_shared_and_withdrawn(
     root.execute("update team.session set project = 'h/o/r'")
     shared("project")
     assert sees() == (0, 0)
-    with connected("mallory") as db:
+    with connect_to_team("mallory") as db:
         assert db.connection.execute("select team.project_add('h/o/r')").fetchone() == ("alice",)
-    with connected("alice") as db:
+    with connect_to_team("alice") as db:
         db.connection.execute("select team.project_admit('h/o/r', 'mallory', true)")
     assert sees() == (1, 4)
-    with connected("alice") as db:
+    with connect_to_team("alice") as db:
         db.connection.execute("select team.project_admit('h/o/r', 'mallory', false)")
     assert sees() == (0, 0)
     acts = [
@@ -231,15 +231,15 @@ def test_a_stranger_and_a_member_who_left(
     ):
         with (
             pytest.raises(TeamFailed, match="has no team, or your role"),
-            connected(STRANGER) as db,
+            connect_to_team(STRANGER) as db,
         ):
             db.connection.execute(attempt.encode())
     with pytest.raises(TeamFailed, match="has no team, or your role"):
-        join(STRANGER, home.where)
+        join_team(STRANGER, home.where)
     assert joined_team(home.where) is None
     root.execute("revoke rh_member from mallory")
     try:
-        with pytest.raises(TeamFailed), connected("mallory") as db:
+        with pytest.raises(TeamFailed), connect_to_team("mallory") as db:
             list_team_sessions(db)
     finally:
         root.execute("grant rh_member to mallory")
@@ -254,7 +254,7 @@ def test_over_a_network_the_name_counts(
 
     def reach(host: str, **more: str) -> None:
         server.services(database, services, host=host, hostaddr="127.0.0.1", **more)
-        with connected("alice"):
+        with connect_to_team("alice"):
             pass
 
     trusted = {"sslrootcert": str(server.folder / "root.crt")}
@@ -281,10 +281,10 @@ def test_the_systems_authorities_are_found(
     )
     monkeypatch.setattr(ssl, "get_default_verify_paths", lambda: known)
     monkeypatch.setenv("SSL_CERT_FILE", "/nowhere")
-    with pytest.raises(TeamFailed, match="certificate verify failed"), connected("alice"):
+    with pytest.raises(TeamFailed, match="certificate verify failed"), connect_to_team("alice"):
         pass
     monkeypatch.delenv("SSL_CERT_FILE")
-    with connected("alice"):
+    with connect_to_team("alice"):
         pass
     monkeypatch.delenv("SSL_CERT_FILE", raising=False)
 
@@ -304,13 +304,13 @@ def test_what_retention_removed_stays_away(secret: Path, alice: Machine, root: C
     root.execute(
         "insert into team.sdk_part(owner, project_key, session_id, subpath, mtime) values(2, 'p', 's', '', 1)"
     )
-    with connected("admin") as db:
+    with connect_to_team("admin") as db:
         db.run("select team.retain(30)")
     assert root.execute("select count(*) from team.session").fetchone() == (0,), (
         "it ended in 2026's first days"
     )
     assert root.execute("select count(*) from team.sdk_part").fetchone() == (0,)
-    keep_cursor(secret.stem, Cursor(), alice.where)
+    write_cursor(secret.stem, Cursor(), alice.where)
     assert sent(alice, secret).result == "expired"
     assert root.execute("select count(*) from team.session").fetchone() == (0,)
     new = session_bytes([user("new", uuid="new", ts="2099-01-01T00:00:00.000Z")])
@@ -321,7 +321,7 @@ def test_what_retention_removed_stays_away(secret: Path, alice: Machine, root: C
 def test_what_never_ends_is_kept_as_long_as_what_was_pushed(secret: Path, root: Connection) -> None:
     """A client's word for the end of a session may be no instant that retention reaches."""
     root.execute("update team.session set ended = 'infinity', pushed = '2020-01-01'")
-    with connected("admin") as db:
+    with connect_to_team("admin") as db:
         db.run("select team.retain(30)")
     assert root.execute("select count(*) from team.session").fetchone() == (0,)
 
@@ -363,7 +363,7 @@ def test_months_are_made_as_they_come(secret: Path, alice: Machine, root: Connec
 )
 def test_what_a_set_up_lacks_is_said(said: str, way: str) -> None:
     """In the words of libpq, of a server and of pgbouncer, with the line that is missing."""
-    with pytest.raises(TeamFailed, match=re.escape(said)) as failed, refusals():
+    with pytest.raises(TeamFailed, match=re.escape(said)) as failed, translate_errors():
         raise psycopg.OperationalError(said)
     assert way in failed.value.remedy
 
@@ -373,7 +373,7 @@ def test_no_password_is_ever_taken(given: str, tmp_path: Path) -> None:
     """A team has a service's name; anything else is refused before anybody is asked."""
     home = ConfigHome(tmp_path, tmp_path, {"CLAUDE_CONFIG_DIR": str(tmp_path / "s")})
     with pytest.raises(UsageError, match="never by an address or a password"):
-        join(given, home.where)
+        join_team(given, home.where)
 
 
 def test_no_variable_of_a_project_says_whom_to_trust(
@@ -387,12 +387,12 @@ def test_no_variable_of_a_project_says_whom_to_trust(
     monkeypatch.chdir(project)
     for file in ("services", "/proc/self/cwd/services", str(project / "services")):
         monkeypatch.setenv("PGSERVICEFILE", file)
-        with pytest.raises(TeamFailed, match="definition of service"), connected("alice"):
+        with pytest.raises(TeamFailed, match="definition of service"), connect_to_team("alice"):
             pass
         assert os.environ["PGSERVICEFILE"] == file
     monkeypatch.setenv("PGSERVICEFILE", str(services))
     with monkeypatch.context() as variables:
         variables.setenv("PGHOSTADDR", "192.0.2.1")
         variables.setenv("PGSSLMODE", "nonsense")
-        with connected("alice"):
+        with connect_to_team("alice"):
             pass

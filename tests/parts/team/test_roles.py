@@ -12,12 +12,12 @@ import pytest
 from resume_hooks.derive.imports.bring_in import BundleOptions
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.parts.team import connect, sharing
-from resume_hooks.parts.team.ancestry import of_team, with_team
-from resume_hooks.parts.team.connect import TeamFailed, connected
+from resume_hooks.parts.team.ancestry import extend_lineage, lineage_on_server
+from resume_hooks.parts.team.connect import TeamFailed, connect_to_team
 from resume_hooks.parts.team.fetching import resume_team_session
-from resume_hooks.parts.team.finding import find_in_team
+from resume_hooks.parts.team.finding import search_team
 from resume_hooks.parts.team.rows import Database
-from resume_hooks.parts.team.sessions import list_team_sessions, named_team_session
+from resume_hooks.parts.team.sessions import find_team_session, list_team_sessions
 from resume_hooks.sessions.lineage import Ancestor, Family
 from resume_hooks.sessions.link_log import read_links
 from tests.builders import SESSION, conversation, custom_title, session_id, user
@@ -55,15 +55,15 @@ def made(request: pytest.FixtureRequest, server: Server, tmp_path: Path) -> Iter
         patch.setenv("PGSERVICEFILE", str(tmp_path / "services.conf"))
         with patch.context() as first:
             if request.param == "upgraded":
-                first.setattr(connect, "VERSION", 1)
-            with connected("admin", any_form=True) as db:
-                db.connection.execute(connect.schema().encode())
-        with connected("alice", any_form=True) as db:
+                first.setattr(connect, "SCHEMA_VERSION", 1)
+            with connect_to_team("admin", any_version=True) as db:
+                db.connection.execute(connect.schema_sql().encode())
+        with connect_to_team("alice", any_version=True) as db:
             db.connection.execute("select team.enter(gen_random_uuid(), 'laptop')")
         if request.param == "upgraded":
-            with connected("admin", any_form=True) as db:
-                db.connection.execute(connect.schema(1).encode())
-        with connected("mallory") as db:
+            with connect_to_team("admin", any_version=True) as db:
+                db.connection.execute(connect.schema_sql(1).encode())
+        with connect_to_team("mallory") as db:
             db.connection.execute("select team.enter(gen_random_uuid(), 'dark')")
         yield name
     server.drop(name)
@@ -112,7 +112,7 @@ def test_nothing_of_a_members_own_stands_for_the_teams(made: str, server: Server
         before = {table: rows(root, table) for table in tables if table != "audit"}
         alice = one(root, "select id from team.member where login = 'alice'")
     refused: dict[str, str] = {}
-    with connected("mallory") as team:
+    with connect_to_team("mallory") as team:
         db = team.connection
         own = one(db, "select team.me()")
         db.execute(EVIL.encode())
@@ -205,7 +205,7 @@ def carol(server: Server, alice: Machine, root: Connection, tmp_path: Path) -> I
     member = Machine(tmp_path / "carols", "carol")
     for number in (1, 2):
         sent(member, written(member, session=session_id(number)))
-    with connected("carol") as db:
+    with connect_to_team("carol") as db:
         sharing.share_session(list_team_sessions(db)[0], "team", None, db)
     root.execute(f"drop role carol; {again}".encode())
     yield member
@@ -217,21 +217,21 @@ def test_a_role_made_anew_inherits_nothing(carol: Machine, root: Connection) -> 
 
     Then he says who left.
     """
-    with connected("carol") as db:
+    with connect_to_team("carol") as db:
         assert list_team_sessions(db) == []
         assert db.connection.execute("select act from team.audit").fetchall() == []
         with pytest.raises(TeamFailed, match="not the one that entered as carol") as refused:
             raise_it(db.connection)
     assert "member keep" in refused.value.remedy
     with (
-        connected("alice") as db,
+        connect_to_team("alice") as db,
         pytest.raises(TeamFailed, match="for an admin"),
-        connect.refusals(),
+        connect.translate_errors(),
     ):
         db.connection.execute("select team.settle_member('carol', 'remove', '')")
-    with connected("admin") as db:
+    with connect_to_team("admin") as db:
         db.connection.execute("select team.settle_member('carol', 'retire', '')")
-    with connected("carol") as db:
+    with connect_to_team("carol") as db:
         db.connection.execute("select team.enter(gen_random_uuid(), 'fresh')")
         assert [each.mine for each in list_team_sessions(db)] == [False], (
             "what was shared with the team is there, as another's"
@@ -242,15 +242,15 @@ def test_a_role_made_anew_inherits_nothing(carol: Machine, root: Connection) -> 
 
 def raise_it(db: Connection) -> None:
     """Enter, with the refusal as our own error."""
-    with connect.refusals():
+    with connect.translate_errors():
         db.execute("select team.enter(gen_random_uuid(), 'x')")
 
 
 def test_the_same_person_is_kept(carol: Machine) -> None:
     """Bound to the new role all is hers again."""
-    with connected("admin") as db:
+    with connect_to_team("admin") as db:
         db.connection.execute("select team.settle_member('carol', 'keep', '')")
-    with connected("carol") as db:
+    with connect_to_team("carol") as db:
         db.connection.execute("select team.enter(gen_random_uuid(), 'laptop')")
         assert [each.mine for each in list_team_sessions(db)] == [True, True]
 
@@ -260,12 +260,12 @@ def test_what_a_member_shared_is_given_to_another(carol: Machine, root: Connecti
 
     It goes with all else of hers, words too, when that is asked for.
     """
-    with connected("admin") as db:
+    with connect_to_team("admin") as db:
         assert one(db.connection, "select team.settle_member('carol', 'give', 'alice')") == 1
-    with connected("alice") as db:
+    with connect_to_team("alice") as db:
         assert [(each.mine, each.visible) for each in list_team_sessions(db)] == [(True, "team")]
     gone = one(root, "select login from team.member where login::text like 'carol (left%'")
-    with connected("admin") as db:
+    with connect_to_team("admin") as db:
         assert one(db.connection, f"select team.settle_member('{gone}', 'remove', '')") == 1
     assert one(root, "select count(*) from team.session") == 1
     assert one(root, "select count(distinct part) from team.passage") == 1
@@ -277,14 +277,14 @@ def test_a_member_is_kept_as_nobody_beside_him(carol: Machine, root: Connection)
     try:
         with (
             pytest.raises(TeamFailed, match="another role than that of carol"),
-            connected("admin") as db,
+            connect_to_team("admin") as db,
         ):
             db.run("select team.settle_member('carol', 'keep', 'spare')")
         root.execute("update team.member set role = to_regrole('carol')::oid where login = 'carol'")
-        with pytest.raises(TeamFailed, match="another role"), connected("admin") as db:
+        with pytest.raises(TeamFailed, match="another role"), connect_to_team("admin") as db:
             db.run("select team.settle_member('carol', 'keep', 'spare')")
         root.execute("alter role carol rename to caroline")
-        with connected("admin") as db:
+        with connect_to_team("admin") as db:
             db.run("select team.settle_member('carol', 'keep', 'caroline')")
         assert one(root, "select count(*) from team.member where login = 'caroline'") == 1
     finally:
@@ -295,18 +295,18 @@ def test_who_was_retired_does_not_come_back_by_himself(
     alice: Machine, mallory: Machine, root: Connection
 ) -> None:
     """His role is refused until the admin says that it is him again."""
-    with connected("admin") as db:
+    with connect_to_team("admin") as db:
         db.run("select team.settle_member('mallory', 'retire', '')")
     with (
         pytest.raises(TeamFailed, match="your role was retired") as refused,
-        connected("mallory") as db,
+        connect_to_team("mallory") as db,
     ):
         db.run("select team.enter(gen_random_uuid(), 'back')")
     assert "member keep" in refused.value.remedy
     left = one(root, "select login::text from team.member where login::text like 'mallory (left%'")
-    with connected("admin") as db:
+    with connect_to_team("admin") as db:
         db.run("select team.settle_member(%s, 'keep', 'mallory')", (left,))
-    with connected("mallory") as db:
+    with connect_to_team("mallory") as db:
         db.run("select team.enter(gen_random_uuid(), 'back')")
 
 
@@ -314,12 +314,12 @@ def test_what_was_given_is_nobodys_own_word(
     carol: Machine, alice: Machine, root: Connection
 ) -> None:
     """Its new owner may share and forget it, and goes on in it as in any stranger's."""
-    with connected("admin") as db:
+    with connect_to_team("admin") as db:
         db.run("select team.settle_member('carol', 'give', 'alice')")
-    with connected("alice") as db:
+    with connect_to_team("alice") as db:
         (session,) = list_team_sessions(db)
         assert (session.mine, session.given) == (True, True)
-        assert {hit.mine for hit in find_in_team(["prompt"], db, most=5).hits} == {False}
+        assert {hit.mine for hit in search_team(["prompt"], db, most=5).hits} == {False}
         wish = BundleOptions(str(alice.home.root), whole=True, force=True, dry_run=True)
         came, notes = resume_team_session(session, wish, db, alice.where)
     assert came[0].session_id != session.session_id
@@ -330,11 +330,11 @@ def test_a_given_session_shares_nothing_of_ones_own(
     carol: Machine, alice: Machine, root: Connection
 ) -> None:
     """One's own of the same id begins private, though the one that was given is the team's."""
-    with connected("admin") as db:
+    with connect_to_team("admin") as db:
         db.run("select team.settle_member('carol', 'give', 'alice')")
     given_id = str(one(root, "select session_id from team.session where given"))
     sent(alice, written(alice, session=given_id))
-    with connected("alice") as db:
+    with connect_to_team("alice") as db:
         assert {each.given: each.visible for each in list_team_sessions(db)} == {
             True: "team",
             False: "private",
@@ -345,16 +345,16 @@ def test_ones_own_is_named_before_a_twin(
     carol: Machine, alice: Machine, mallory: Machine, root: Connection
 ) -> None:
     """By a bare id, though one that was given, and a colleague's, have the same and were pushed later."""
-    with connected("admin") as db:
+    with connect_to_team("admin") as db:
         db.run("select team.settle_member('carol', 'give', 'alice')")
     given_id = str(one(root, "select session_id from team.session where given"))
     sent(alice, written(alice, session=given_id))
     sent(mallory, written(mallory, session=given_id))
-    with connected("mallory") as db:
+    with connect_to_team("mallory") as db:
         db.run("select team.share(%s, 't', '', null)", (given_id,))
     root.execute("update team.session set ended = '2090-01-01T00:00:00Z' where given or owner = 3")
-    with connected("alice") as db:
-        found = named_team_session(given_id, db)
+    with connect_to_team("alice") as db:
+        found = find_team_session(given_id, db)
     assert (found.mine, found.given) == (True, False)
 
 
@@ -368,15 +368,15 @@ def test_no_title_passes_for_an_id(alice: Machine, mallory: Machine, asked: str)
         mallory,
         written(mallory, [custom_title(asked, name), *conversation(2, session_id=name)], name),
     )
-    with connected("mallory") as db:
+    with connect_to_team("mallory") as db:
         db.run("select team.share(%s, 't', '', null)", (name,))
-    with connected("alice") as db:
-        assert named_team_session(name, db).title == asked
+    with connect_to_team("alice") as db:
+        assert find_team_session(name, db).title == asked
         with pytest.raises(SessionNotFound):
-            named_team_session(asked, db)
+            find_team_session(asked, db)
         with pytest.raises(SessionNotFound):
-            named_team_session("00000009", db)
-        assert named_team_session("00000008", db).title == asked
+            find_team_session("00000009", db)
+        assert find_team_session("00000008", db).title == asked
 
 
 def test_ones_own_is_named_before_a_stranger_s_that_begins_alike(
@@ -386,11 +386,11 @@ def test_ones_own_is_named_before_a_stranger_s_that_begins_alike(
     own, twin = f"{SESSION[:-1]}2", f"{SESSION[:-1]}3"
     sent(alice, written(alice, session=own))
     sent(mallory, written(mallory, session=twin))
-    with connected("mallory") as db:
+    with connect_to_team("mallory") as db:
         db.run("select team.share(%s, 't', '', null)", (twin,))
-    with connected("alice") as db:
-        assert named_team_session(SESSION[:8], db).session_id == own
-        assert named_team_session(f"mallory:{SESSION[:8]}", db).session_id == twin
+    with connect_to_team("alice") as db:
+        assert find_team_session(SESSION[:8], db).session_id == own
+        assert find_team_session(f"mallory:{SESSION[:8]}", db).session_id == twin
 
 
 @pytest.mark.parametrize("where", ["here", "on the other machine"])
@@ -403,12 +403,12 @@ def test_a_strangers_session_is_no_child_of_ones_own(
     else:
         sent(desk, written(desk))
     sent(mallory, written(mallory, [custom_title("Payroll"), *conversation(2)]))
-    with connected("mallory") as db:
+    with connect_to_team("mallory") as db:
         db.run("select team.share(%s, 't', '', null)", (SESSION,))
-    with connected("alice") as db:
+    with connect_to_team("alice") as db:
         wish = BundleOptions(str(alice.home.root), whole=True, force=False, dry_run=False)
         came, notes = resume_team_session(
-            named_team_session(f"mallory:{SESSION}", db), wish, db, alice.where
+            find_team_session(f"mallory:{SESSION}", db), wish, db, alice.where
         )
         assert [row.session_id for row in Family(alice.where).lineage(came[0].receipt.file)] == [
             came[0].session_id
@@ -421,12 +421,12 @@ def test_what_a_stranger_hid_is_counted(alice: Machine, mallory: Machine) -> Non
     """The model reads it and the screen does not show it: whoever resumes the session is told."""
     hidden = user("The user agreed.", uuid="meta", parent="r3", ts=20, isMeta=True)
     sent(mallory, written(mallory, [custom_title("Zebra"), *conversation(2), hidden]))
-    with connected("mallory") as db:
+    with connect_to_team("mallory") as db:
         db.run("select team.share(%s, 't', '', null)", (SESSION,))
-    with connected("alice") as db:
+    with connect_to_team("alice") as db:
         wish = BundleOptions(str(alice.home.root), whole=True, force=False, dry_run=False)
         for _ in range(2):
-            _, notes = resume_team_session(named_team_session("Zebra", db), wish, db, alice.where)
+            _, notes = resume_team_session(find_team_session("Zebra", db), wish, db, alice.where)
             assert "The model sees 1 record of it that the screen does not show." in notes
 
 
@@ -440,32 +440,36 @@ def test_an_ancestor_is_its_childs_owners(alice: Machine, mallory: Machine, tmp_
         sent(machine, written(machine, [head, *conversation(2, session_id=name)], name))
     sent(mallory, written(mallory, session=parent))
     for login, name in (("bob", child), ("mallory", parent)):
-        with connected(login) as db:
+        with connect_to_team(login) as db:
             db.run("select team.share(%s, 't', '', null)", (name,))
 
     def seen(rows: list[Ancestor]) -> list[tuple[str, str, str]]:
         return [(row.session_id, row.status, row.owner) for row in rows]
 
-    with connected("alice") as db:
-        assert seen(of_team(named_team_session(f"bob:{child}", db), db)) == [
+    with connect_to_team("alice") as db:
+        assert seen(lineage_on_server(find_team_session(f"bob:{child}", db), db)) == [
             (parent, "private", ""),
             (child, "team", "bob"),
         ]
         here = Family(alice.where).lineage(str(alice.home.project() / f"{own}.jsonl"))
-        assert seen(with_team(here, db, alice.where)) == [
+        assert seen(extend_lineage(here, db, alice.where)) == [
             (parent, "private", ""),
             (own, "present", ""),
         ]
         wish = BundleOptions(str(alice.home.root), whole=True, force=False, dry_run=False)
         (came,), _ = resume_team_session(
-            named_team_session(f"bob:{child}", db), wish, db, alice.where
+            find_team_session(f"bob:{child}", db), wish, db, alice.where
         )
         here = Family(alice.where).lineage(came.receipt.file)
-        assert seen(with_team(here, db, alice.where)) == [
+        assert seen(extend_lineage(here, db, alice.where)) == [
             (parent, "private", ""), (child, "team", "bob"), (came.session_id, "present", ""),
         ]  # fmt: skip
-    with connected("bob") as db:
-        assert seen(of_team(named_team_session(child, db), db))[0] == (parent, "team", "bob")
+    with connect_to_team("bob") as db:
+        assert seen(lineage_on_server(find_team_session(child, db), db))[0] == (
+            parent,
+            "team",
+            "bob",
+        )
 
 
 def test_who_is_let_back_changes_nothing_that_was_given(
@@ -477,15 +481,15 @@ def test_who_is_let_back_changes_nothing_that_was_given(
     """
     path = written(mallory)
     sent(mallory, path)
-    with connected("mallory") as db:
+    with connect_to_team("mallory") as db:
         sharing.share_session(list_team_sessions(db)[0], "team", None, db)
-    with connected("admin") as db:
+    with connect_to_team("admin") as db:
         db.run("select team.settle_member('mallory', 'give', 'alice')")
     left = one(root, "select login::text from team.member where login::text like 'mallory (left%'")
-    with connected("admin") as db:
+    with connect_to_team("admin") as db:
         db.run("select team.settle_member(%s, 'keep', 'mallory')", (left,))
     before = rows(root, "session")
-    with connected("mallory") as db:
+    with connect_to_team("mallory") as db:
         told = (path.stem, mallory.team.machine, before[0][0])
         db.run('select team.begin_session(%s, %s, \'{"title": "Lies"}\', %s, true, null)', told)
     assert rows(root, "session")[: len(before)] == before
@@ -495,12 +499,12 @@ def test_an_open_transaction_blocks_no_retiring(alice: Machine, mallory: Machine
     """Whoever shares something with a member, and never ends the transaction, holds on to the member's row."""
     path = written(mallory)
     sent(mallory, path)
-    with connected("mallory") as db, db.transaction():
+    with connect_to_team("mallory") as db, db.transaction():
         db.run("select team.share(%s, 'g', 'alice', null)", (path.stem,))
         db.run(
             "select team.begin_session('x', %s, '{}', null, false, null)", (mallory.team.machine,)
         )
-        with connected("admin") as own:
+        with connect_to_team("admin") as own:
             own.run("set lock_timeout = '2s'")
             for login in ("alice", "mallory"):
                 own.run("select team.settle_member(%s, 'retire', '')", (login,))
@@ -518,19 +522,19 @@ def test_no_lock_keeps_a_member_in(
     project = (
         "select team.project_add('host/mine'), team.project_admit('host/mine', 'mallory', true)"
     )
-    with connected(holder) as db:
+    with connect_to_team(holder) as db:
         db.run(project)
         db.run(
             "select team.share(%s, 'g', 'mallory', null), team.share(%s, 't', '', null)",
             (held, held),
         )
-    with connected(holder) as db, db.transaction():
+    with connect_to_team(holder) as db, db.transaction():
         db.run("select team.project_admit('host/mine', 'mallory', false)")
         db.run(
             "select team.share(%s, 'g', 'mallory', null), team.share(%s, 't', '', null)",
             (held, held),
         )
-        with connected("admin") as own:
+        with connect_to_team("admin") as own:
             own.run("set lock_timeout = '2s'")
             settled(own, "mallory", act)
         told = root.execute("select detail from team.audit where act = %s", (act,)).fetchone()
@@ -539,13 +543,13 @@ def test_no_lock_keeps_a_member_in(
         assert told[0]["held"] == int(kept)
         with (
             pytest.raises(TeamFailed, match="no member"),
-            connected("mallory") as again,
-            connect.refusals(),
+            connect_to_team("mallory") as again,
+            connect.translate_errors(),
         ):
             again.run("select team.required()")
     if not kept:
         return
-    with connected("admin") as own:
+    with connect_to_team("admin") as own:
         settled(own, str(told[0]["as"]), act)
     assert (
         one(
@@ -568,11 +572,11 @@ def test_what_is_there_takes_no_id(alice: Machine, mallory: Machine, root: Conne
     def taken() -> list[object]:
         return [one(root, f"select last_value from team.{name}_id_seq") for name in names]
 
-    with connected("alice") as db:
+    with connect_to_team("alice") as db:
         db.run("select team.project_add('host/mine')")
     before = taken()
     for machine, login in ((alice, "alice"), (mallory, "mallory")):
-        with connected(login) as db:
+        with connect_to_team(login) as db:
             for _ in range(3):
                 db.run(
                     "select team.project_add('host/mine'), team.enter(%s, 'again')",
@@ -585,7 +589,7 @@ def test_what_is_there_takes_no_id(alice: Machine, mallory: Machine, root: Conne
 def test_the_audit_names_no_one_of_a_members_choice(alice: Machine, root: Connection) -> None:
     """Whom a session was shared with is a member, a project or nobody, whatever the call says."""
     sent(alice, written(alice))
-    with connected("alice") as db:
+    with connect_to_team("alice") as db:
         for kind, whom in (("t", "bob (by order of admin)"), ("g", "alice"), ("m", "all")):
             db.run("select team.share(%s, %s, %s, null)", (SESSION, kind, whom))
     whoms = root.execute(
@@ -599,7 +603,7 @@ def test_no_member_locks_a_table_against_others(alice: Machine, root: Connection
     names = [row[0] for row in root.execute(TABLES.encode()).fetchall()]
     assert len(names) > 15
     for name in names:
-        with pytest.raises(TeamFailed), connected("alice") as db, db.transaction():
+        with pytest.raises(TeamFailed), connect_to_team("alice") as db, db.transaction():
             db.run(f"lock table team.{name} in share mode nowait")
 
 
@@ -615,16 +619,16 @@ def test_retention_waits_for_nobody(alice: Machine, mallory: Machine, root: Conn
     )
     root.execute(month.encode())
     root.execute(b"alter table team.passage_202001 owner to rh_owner")
-    with connected("mallory") as db, db.transaction():
-        find_in_team(["prompt"], db, most=5)
+    with connect_to_team("mallory") as db, db.transaction():
+        search_team(["prompt"], db, most=5)
         db.run("select team.share(%s, 't', '', null)", (path.stem,))
-        with connected("admin") as own:
+        with connect_to_team("admin") as own:
             own.run("set lock_timeout = 0")
             own.run("select team.retain(30)")
-        with connected("alice") as other:
-            assert find_in_team(["prompt"], other, most=5).hits == []
+        with connect_to_team("alice") as other:
+            assert search_team(["prompt"], other, most=5).hits == []
     assert rows(root, "session") != []
-    with connected("admin") as own:
+    with connect_to_team("admin") as own:
         own.run("select team.retain(30)")
     assert rows(root, "session") == []
     assert one(root, "select to_regclass('team.passage_202001') is null")
@@ -636,16 +640,16 @@ def test_retention_passes_over_what_is_held(
     """Fifty sessions in one open transaction: each that waited would keep the rest, and what was deleted, locked."""
     begin = "select team.begin_session('old' || n, %s, %s, null, false, null) from generate_series(1, 50) n"
     sent(alice, written(alice))
-    with connected("mallory") as db:
+    with connect_to_team("mallory") as db:
         db.run(begin, (mallory.team.machine, '{"ended": "2020-01-01T00:00:00Z"}'))
     root.execute("update team.session set ended = '2020-01-01T00:00:00Z'")
-    with connected("mallory") as db, db.transaction():
+    with connect_to_team("mallory") as db, db.transaction():
         db.run(begin, (mallory.team.machine, "{}"))
-        with connected("admin") as own:
+        with connect_to_team("admin") as own:
             own.run("set lock_timeout = 0; set statement_timeout = '10s'")
             own.run("select team.retain(30)")
     assert one(root, "select count(*) from team.session") == 50
-    with connected("admin") as own:
+    with connect_to_team("admin") as own:
         own.run("select team.retain(30)")
     assert rows(root, "session") == []
 
@@ -654,23 +658,23 @@ def test_an_open_search_blocks_nobody(alice: Machine, mallory: Machine, root: Co
     """Retention runs though a month's table has to wait; what can't wait is said clearly."""
     month = one(root, "select 'passage_' || to_char(now() + interval '1 month', 'YYYYMM')")
     root.execute(f"drop table team.{month}".encode())
-    with connected("mallory") as db, db.transaction():
-        find_in_team(["prompt"], db, most=5)
+    with connect_to_team("mallory") as db, db.transaction():
+        search_team(["prompt"], db, most=5)
         assert sent(alice, written(alice)).result == "sent"
-        with connected("admin") as own:
+        with connect_to_team("admin") as own:
             own.run("select team.retain(3000)")
-    with connected("mallory") as db, db.transaction():
+    with connect_to_team("mallory") as db, db.transaction():
         db.run(
             "select team.begin_session('x', %s, '{}', null, false, null)", (mallory.team.machine,)
         )
-        with connected("alice") as other:
+        with connect_to_team("alice") as other:
             other.run("set lock_timeout = '2s'")
-            assert find_in_team(["prompt"], other, most=5).hits, "no push locks the words"
-    with connected("admin") as own:
+            assert search_team(["prompt"], other, most=5).hits, "no push locks the words"
+    with connect_to_team("admin") as own:
         own.run("select team.retain(3000)")
     assert one(root, f"select to_regclass('team.{month}') is not null")
     root.execute("begin; lock table team.session")
-    with pytest.raises(TeamFailed, match="lock timeout") as refused, connected("alice") as db:
+    with pytest.raises(TeamFailed, match="lock timeout") as refused, connect_to_team("alice") as db:
         list_team_sessions(db)
     root.execute("rollback")
     assert "open transaction" in refused.value.remedy
@@ -679,18 +683,18 @@ def test_an_open_search_blocks_nobody(alice: Machine, mallory: Machine, root: Co
 def test_nobody_locks_an_owner_out(alice: Machine, mallory: Machine, root: Connection) -> None:
     """The lock under which a session is sent and forgotten is none that another member can take."""
     path = written(alice)
-    with connected("mallory") as db:
+    with connect_to_team("mallory") as db:
         db.run("select pg_advisory_lock(hashtextextended(%s, id)) from team.member", (path.stem,))
         for statement in (
             "lock table team.member in row share mode",
             "select 1 from team.member for update",
         ):
-            with pytest.raises(TeamFailed), connect.refusals():
+            with pytest.raises(TeamFailed), connect.translate_errors():
                 db.run(statement)
         root.execute("alter role alice set lock_timeout = '2s'")
         try:
             assert sent(alice, path).result == "sent"
-            with connected("alice") as own:
+            with connect_to_team("alice") as own:
                 assert sharing.forget_on_server(path.stem, own, alice.where) == 1
         finally:
             root.execute("alter role alice reset lock_timeout")
@@ -701,14 +705,14 @@ def test_two_machines_of_one_name(alice: Machine, tmp_path: Path) -> None:
     other = Machine(tmp_path / "again" / "laptop", "alice")
     for machine in (alice, other):
         sent(machine, written(machine))
-    with connected("alice") as db:
+    with connect_to_team("alice") as db:
         labels = {each.machine for each in list_team_sessions(db)}
     assert labels == {"laptop", f"laptop {other.team.machine[:4]}"}
 
 
 def test_rights_are_asked_once_a_statement(alice: Machine) -> None:
     """Not a function a row: fifty thousand sessions took 1.4 s."""
-    with connected("alice") as db:
+    with connect_to_team("alice") as db:
         plan = db.connection.execute("explain select * from team.session").fetchall()
     text = "\n".join(str(row[0]) for row in plan)
     assert "my_granted" in text or "InitPlan" in text
@@ -732,14 +736,14 @@ def test_after_a_restore_names_are_bound_by_who_restored(
     server.restore(copy, dump)
     server.services(copy, tmp_path / "services.conf")
     try:
-        with connected("alice") as db:
+        with connect_to_team("alice") as db:
             assert list_team_sessions(db) == []
         page = (REPO / "docs" / "team.md").read_text(encoding="utf-8")
         (lines,) = re.findall(r"^```\n(GRANT rh_owner.*?)^```$", page, re.MULTILINE | re.DOTALL)
         with server.superuser(copy) as db:
             db.execute(lines.encode())
             db.execute("revoke rh_owner from postgres")
-        with connected("alice") as db:
+        with connect_to_team("alice") as db:
             assert [each.mine for each in list_team_sessions(db)] == [True]
     finally:
         server.drop(copy)

@@ -21,10 +21,10 @@ from resume_hooks.cli.schema import form_of_verb
 from resume_hooks.errors import AmbiguousLocator
 from resume_hooks.maintenance.doctor import Finding, check_installation
 from resume_hooks.parts.team import answers, background, connect, pushing, team_file
-from resume_hooks.parts.team.membership import project_of
+from resume_hooks.parts.team.membership import project_name
 from resume_hooks.parts.team.pushing import Pushed
 from resume_hooks.parts.team.sessions import TeamSession, choose_team_session
-from resume_hooks.parts.team.team_file import PUSHES, joined_team, team_folder
+from resume_hooks.parts.team.team_file import PUSH_MARK, joined_team, team_folder
 from resume_hooks.parts.team.verbs.team_answer import pushed_text
 from resume_hooks.paths import Where
 from resume_hooks.sessions.lineage import Family
@@ -153,7 +153,7 @@ def failing_for(session: str) -> Callable[..., object]:
     """A push that has a bug, of one session."""
 
     def failing(each: SessionFile, *given: Any) -> object:
-        return 1 // 0 if each.session_id == session else pushing.push(each, *given)
+        return 1 // 0 if each.session_id == session else pushing.push_session(each, *given)
 
     return failing
 
@@ -166,7 +166,7 @@ def test_a_push_that_can_t_run_is_told(
     laptop.team("join", "alice")
     told(laptop, git)
     laptop.team("projects", "add")
-    mark = Path(team_folder(laptop.where)) / PUSHES
+    mark = Path(team_folder(laptop.where)) / PUSH_MARK
     with monkeypatch.context() as patch:  # the venv was built anew, without it
         patch.setitem(sys.modules, "psycopg", None)
         background.push_behind(laptop.where, lambda: False)
@@ -222,9 +222,9 @@ def test_ones_own_machines(people: dict[str, Person], git: Any, root: Connection
     assert laptop.team("status", code=1)["message"] == "No team was joined"
     assert laptop.team("join", "alice")["login"] == "alice"
     told(laptop, git)
-    assert project_of(str(laptop.here)) == "example.com/acme/parser"
+    assert project_name(str(laptop.here)) == "example.com/acme/parser"
     assert laptop.team("projects")["projects"] == []
-    assert not (Path(team_folder(laptop.where)) / PUSHES).exists()
+    assert not (Path(team_folder(laptop.where)) / PUSH_MARK).exists()
     assert laptop.team("projects", "add")["projects"] == ["example.com/acme/parser"]
     assert laptop.team("status")["behind"] == 2
     would = laptop.team("push", "--all", "--dry-run")
@@ -365,13 +365,13 @@ def test_whose_a_project_is(people: dict[str, Person], git: Any) -> None:
     laptop.team("join", "alice")
     bobs.team("join", "bob")
     key = "example.com/acme/parser"
-    with connect.connected("bob") as db:
+    with connect.connect_to_team("bob") as db:
         db.run("select team.project_add(%s)", (key,))
     assert laptop.team("projects", "add")["warnings"] == [
         f"bob added {key} first, and can admit you to what is shared with it."
     ]
     laptop.team("push", CHILD)
-    with connect.connected("bob") as db:
+    with connect.connect_to_team("bob") as db:
         db.run("select team.project_admit(%s, 'alice', true)", (key,))
     assert laptop.team("projects", "add")["warnings"] == [
         f"bob added {key} first, and admitted you. Members whom that owner admits read what you share with it."
@@ -396,7 +396,7 @@ def test_what_an_open_transaction_holds_is_said(
     admins.team("join", "admin")
     bobs.team("projects", "add")
     bobs.team("push", "--all")
-    with connect.connected("bob") as db, db.transaction():
+    with connect.connect_to_team("bob") as db, db.transaction():
         db.run("select team.share(%s, 't', '', null)", (CHILD,))
         said = admins.run("team", "member", "remove", "bob", "--yes")
     held = re.fullmatch(
@@ -487,9 +487,9 @@ def test_upgrade(
     server.services(name, tmp_path / "services.conf")
     monkeypatch.setenv("PGSERVICEFILE", str(tmp_path / "services.conf"))
     with monkeypatch.context() as patch:
-        patch.setattr(connect, "VERSION", 1)
-        with connect.connected("admin", any_form=True) as old:
-            old.run(connect.schema())
+        patch.setattr(connect, "SCHEMA_VERSION", 1)
+        with connect.connect_to_team("admin", any_version=True) as old:
+            old.run(connect.schema_sql())
     bob = Person(tmp_path / "other", "bob", fork_server)
     refused = bob.team("join", "bob", code=1)
     assert (refused["message"].split(",")[0], refused["remedy"][-9:]) == (
@@ -560,6 +560,6 @@ def test_a_team_that_is_sent_nothing(
     monkeypatch.setattr(sys, "prefix", str(config_home.config))
     (config_home.config / "requirements.lock").touch()
     assert diagnosed(tmp_path).remedy.endswith("hooks/engine --install --team")
-    team_file.note_failing(("the server is away", "Wait."), 1, Where(), at_once=False)
+    team_file.record_failure(("the server is away", "Wait."), 1, Where(), at_once=False)
     assert diagnosed(tmp_path).code == "team-failing"
     assert diagnosed(tmp_path).detail.startswith("1 session waits")

@@ -15,8 +15,8 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from resume_hooks.errors import UsageError
-from resume_hooks.parts.attribution.edits import Change, changes_of, split_lines
-from resume_hooks.parts.attribution.rule import Edit, find_writer
+from resume_hooks.parts.attribution.edits import FileChange, changes_by_call, split_lines
+from resume_hooks.parts.attribution.rule import FileEdit, find_writer
 from resume_hooks.paths import Where, canonical_path, open_regular, project_folders, read_regular
 from resume_hooks.search.engine import in_index
 from resume_hooks.search.hits import SNIPPET_WIDTH, Hit, HitMaker, Wording, strength_of_confidence
@@ -47,18 +47,18 @@ from resume_hooks.transcripts.records import Record, string
 if TYPE_CHECKING:
     from resume_hooks.search.index.update import Progress
 
-SURE = 0.99  # the share of right answers, measured by benchmarks/attribution
-MOST = 5_000
+CONFIDENCE = 0.99  # the share of right answers, measured by benchmarks/attribution
+MOST_CALLS = 5_000
 """The maximum number of calls to read, newest first; a file with more is not written by hand."""
 
-LARGEST = 16 * 1024 * 1024
+LARGEST_FILE = 16 * 1024 * 1024
 """The maximum bytes of a searched file; nobody edits a larger one by hand."""
 
-_ASKED = re.compile(r"(.+):(\d{1,9})", re.DOTALL)
-_ALL = "To see who read or wrote it, leave the line out."
+_PATH_AND_LINE = re.compile(r"(.+):(\d{1,9})", re.DOTALL)
+_WITHOUT_LINE = "To see who read or wrote it, leave the line out."
 
 
-class AskedLine(NamedTuple):
+class RequestedLine(NamedTuple):
     """Line ``number``, from 1, of ``lines`` without their line ends, in the file at ``path``, with links resolved.
 
     ``tail`` is the file's path within every checkout of its project, ``folders`` are these
@@ -73,47 +73,49 @@ class AskedLine(NamedTuple):
 
     def is_named(self, recorded: str, cwd: str) -> bool:
         """Check whether a path that a session in ``cwd`` recorded is this file, also in a checkout that has moved."""
-        whole = os.path.normpath(os.path.join(cwd, recorded))
-        if not os.path.isabs(whole) or canonical_path(whole) == self.path:
-            return os.path.isabs(whole)
-        root = whole.removesuffix(f"{os.sep}{self.tail}")
-        if root == whole:
+        full_path = os.path.normpath(os.path.join(cwd, recorded))
+        if not os.path.isabs(full_path) or canonical_path(full_path) == self.path:
+            return os.path.isabs(full_path)
+        root = full_path.removesuffix(f"{os.sep}{self.tail}")
+        if root == full_path:
             return False
         return canonical_path(root) in self.folders or (
             f"{cwd}{os.sep}".startswith(f"{root}{os.sep}") and not os.path.isdir(root)
         )
 
 
-def parse_asked_line(given: str, cwd: str, where: Where) -> AskedLine | None:
+def parse_requested_line(path_and_line: str, cwd: str, where: Where) -> RequestedLine | None:
     """Parse ``path:42``, relative to ``cwd``, or return None for a path without a line.
 
     Raise UsageError if the line does not exist.
     """
-    match = _ASKED.fullmatch(given)
+    match = _PATH_AND_LINE.fullmatch(path_and_line)
     # the colon may be part of the name
-    if match is None or os.path.lexists(os.path.join(cwd, given)):
+    if match is None or os.path.lexists(os.path.join(cwd, path_and_line)):
         return None
     path = os.path.normpath(os.path.join(cwd, os.path.expanduser(match[1])))
-    shown = plain_line(path)
+    shown_path = plain_line(path)
     if is_model_shell() and not _is_worked_in(
         path, where
     ):  # a model may search unasked, but not read any file
         raise UsageError(
-            f"No session worked in a folder of {shown}", f"Name a file of a project. {_ALL}"
+            f"No session worked in a folder of {shown_path}",
+            f"Name a file of a project. {_WITHOUT_LINE}",
         )
-    lines, number = _lines_of_file(path), int(match[2])
+    lines, number = _read_lines_of_file(path), int(match[2])
     if not 0 < number <= len(lines):
         raise UsageError(
-            f"{shown} has no line {number}",
+            f"{shown_path} has no line {number}",
             f"It has {format_count(len(lines), 'line')}, counted from 1.",
         )
     if "\ufffd" in lines[number - 1]:
         raise UsageError(
-            f"Line {number} of {shown} is not UTF-8", f"Sessions contain no such text. {_ALL}"
+            f"Line {number} of {shown_path} is not UTF-8",
+            f"Sessions contain no such text. {_WITHOUT_LINE}",
         )
     path = canonical_path(path)
     root = repository_root(os.path.dirname(path)) or os.path.dirname(path)
-    return AskedLine(
+    return RequestedLine(
         path,
         os.path.relpath(path, root),
         frozenset(project_of_folder(root, where).folders),
@@ -126,27 +128,28 @@ def _is_worked_in(path: str, where: Where) -> bool:
     """Check whether sessions ran in a folder above a file, or in another checkout of its project."""
     folder = os.path.dirname(canonical_path(path))
     folders = {folder}
-    while (above := os.path.dirname(folder)) != folder:
-        folder = above
+    while (parent := os.path.dirname(folder)) != folder:
+        folder = parent
         folders.add(folder)
     if root := repository_root(os.path.dirname(canonical_path(path))):
         folders |= set(project_of_folder(root, where).folders)
-    places = chain.from_iterable(project_folders(each, where) for each in folders)
+    places = chain.from_iterable(project_folders(checkout, where) for checkout in folders)
     return any(map(os.path.isdir, places))
 
 
-def _lines_of_file(path: str) -> list[str]:
-    shown = plain_line(path)
+def _read_lines_of_file(path: str) -> list[str]:
+    shown_path = plain_line(path)
     if os.path.isdir(path):
-        raise UsageError(f"{shown} is a folder, which has no lines", "Name a file in it.")
+        raise UsageError(f"{shown_path} is a folder, which has no lines", "Name a file in it.")
     try:
-        raw = read_regular(path, LARGEST)
+        raw = read_regular(path, LARGEST_FILE)
     except OSError as error:
         raise UsageError(
-            f"{shown} can't be read: {error.strerror}", f"Name an existing file. {_ALL}"
+            f"{shown_path} can't be read: {error.strerror}",
+            f"Name an existing file. {_WITHOUT_LINE}",
         ) from error
     if b"\0" in raw:
-        raise UsageError(f"{shown} is binary, which has no lines", _ALL)
+        raise UsageError(f"{shown_path} is binary, which has no lines", _WITHOUT_LINE)
     return split_lines(raw.decode("utf-8-sig", "replace"))
 
 
@@ -158,8 +161,8 @@ def answer_line_search(
     Raise UsageError for options of a text search.
     """
     where: Where = options.where
-    asked = parse_asked_line(options.file, cwd, where)
-    if asked is None:
+    requested = parse_requested_line(options.file, cwd, where)
+    if requested is None:
         return None
     if options.words or options.also or scope.tool or scope.role:
         raise UsageError(
@@ -167,67 +170,74 @@ def answer_line_search(
             "Leave them out, or the line.",
         )
     # Headless runs and the current turn also write files.
-    scope = scope._replace(file=asked.tail, helpers=True, asking="")
-    sought = Sought((name_term_of(asked).forms,), file_filter(scope, where))
+    scope = scope._replace(file=requested.tail, helpers=True, asking="")
+    words = Sought((file_name_term(requested).forms,), file_filter(scope, where))
 
     def search_line(index: OpenIndex) -> SearchResult:
-        return _search_edits_of_line(index, asked, scope, Query(options.file, (), ()), where)
+        return _search_edits_of_line(index, requested, scope, Query(options.file, (), ()), where)
 
-    return in_index(search_line, scope, where, sought, limit=limit, progress=progress)
+    return in_index(search_line, scope, where, words, limit=limit, progress=progress)
 
 
 def _search_edits_of_line(
-    index: OpenIndex, asked: AskedLine, scope: Scope, query: Query, where: Where
+    index: OpenIndex, requested: RequestedLine, scope: Scope, query: Query, where: Where
 ) -> SearchResult:
     entered = find_files_in_scope(index.db, scope, where)
     sources = Sources(index, entered.files, where)
-    candidates = Candidates(index, scope, entered, sources)
-    found = find_writer(asked.lines, asked.number, candidates.edits_of_file(asked))
-    if found.record:
-        hits = _hits_of_record(found.record, asked, query, sources)
+    candidates = EditFinder(index, scope, entered, sources)
+    verdict = find_writer(requested.lines, requested.number, candidates.edits_of_file(requested))
+    if verdict.record:
+        hits = _make_hits(verdict.record, requested, query, sources)
     else:
         hits = []
-    late = []
+    unread_files = []
     for file in index.unread:
         if file.held != frozenset():
-            late.append(file)
+            unread_files.append(file)
     notes = [
         *index.notes,
         *([] if hits else unknown_values(index.words, scope)),
         *unsearched(len(entered.files) + len(index.unread), unlistable_in_scope(scope, where)),
     ]
-    more = candidates.capped
-    if more and not hits:
-        how = f"{found.why}; older edits were not searched"
+    is_capped = candidates.capped
+    if is_capped and not hits:
+        explanation = f"{verdict.why}; older edits were not searched"
     else:
-        how = found.why
-    return SearchResult((query,), hits, len(hits), more, how, notes, 0, [], len(late))
+        explanation = verdict.why
+    return SearchResult(
+        (query,), hits, len(hits), is_capped, explanation, notes, 0, [], len(unread_files)
+    )
 
 
-def _hits_of_record(record: Posting, asked: AskedLine, query: Query, sources: Sources) -> list[Hit]:
+def _make_hits(
+    record: Posting, requested: RequestedLine, query: Query, sources: Sources
+) -> list[Hit]:
     """Return the record of the edit as a hit, with the line as its snippet.
 
     Return [] if the record is gone.
     """
     turn = TurnHit(turn_key(record.file, record.turn), [record], 0.0)
-    found = HitMaker(sources, [Wording(query, [])]).best([[WordingTurn(0, turn)]], 1).hits
-    text = collapse_line(plain_line(asked.lines[asked.number - 1]), SNIPPET_WIDTH)
+    hits = HitMaker(sources, [Wording(query, [])]).best([[WordingTurn(0, turn)]], 1).hits
+    text = collapse_line(plain_line(requested.lines[requested.number - 1]), SNIPPET_WIDTH)
     marks = ((0, len(text)),)
     return [
         hit._replace(
-            snippet=text, marks=marks, confidence=SURE, strength=strength_of_confidence(SURE)
+            snippet=text,
+            marks=marks,
+            confidence=CONFIDENCE,
+            strength=strength_of_confidence(CONFIDENCE),
         )
-        for hit in found
+        for hit in hits
     ]
 
 
-def name_term_of(asked: AskedLine) -> Term:
+def file_name_term(requested: RequestedLine) -> Term:
     """Return the file's name as a search term; a command that writes the file contains it."""
-    name = os.path.basename(asked.path)
+    name = os.path.basename(requested.path)
     return Term(name, tuple(map(tuple, forms_of(name))), exact=True)
 
 
-class Candidates:
+class EditFinder:
     """Finds edits with an open index in the ``entered`` files; ``capped`` if there are more than it reads."""
 
     def __init__(
@@ -239,11 +249,11 @@ class Candidates:
         self._sources = sources
         self.capped = False
 
-    def edits_of_file(self, asked: AskedLine) -> Iterator[Edit[Posting]]:
+    def edits_of_file(self, requested: RequestedLine) -> Iterator[FileEdit[Posting]]:
         """Yield every edit of the file, and every read of it as an edit without changes."""
         calls = self._find_calls(self._scope)
-        if (named := name_term_of(asked)).forms:
-            name = Terms(self._index.words).look_up_strictly(named)
+        if (name_term := file_name_term(requested)).forms:
+            name = Terms(self._index.words).look_up_strictly(name_term)
         else:
             name = None
         if name and name.known:
@@ -253,48 +263,56 @@ class Candidates:
         by_file: dict[int, dict[int, Posting]] = defaultdict(dict)
         for call in calls:
             by_file[call.file][call.offset] = call
-        for rows in by_file.values():
-            file = self._sources.file(next(iter(rows.values())))
+        for postings in by_file.values():
+            file = self._sources.file(next(iter(postings.values())))
             if file is None:
                 continue
-            for row, record, made in _changes_by_calls(self._sources.readable(file), rows):
+            for posting, record, change in _read_changes(self._sources.readable(file), postings):
                 folder = string(record, "cwd")
-                if made.path and asked.is_named(made.path, folder):
-                    path = os.path.normpath(os.path.join(folder, made.path))
-                    branch, said = string(record, "gitBranch"), string(record, "timestamp")
-                    yield Edit(row, file.session_id, path, branch, said, made.hunks, made.blind)
+                if change.path and requested.is_named(change.path, folder):
+                    path = os.path.normpath(os.path.join(folder, change.path))
+                    branch, timestamp = string(record, "gitBranch"), string(record, "timestamp")
+                    yield FileEdit(
+                        posting,
+                        file.session_id,
+                        path,
+                        branch,
+                        timestamp,
+                        change.hunks,
+                        change.blind,
+                    )
 
     def _find_calls(self, scope: Scope, having: Sequence[Lookup] = ()) -> list[Posting]:
-        within = limits_of_scope(
+        search_limits = limits_of_scope(
             self._index.db, self._index.words, scope, self._entered.files, self._entered.known
         )
-        ranking = Ranking(self._index.words, within, (), None)
-        found = ranking.records(MOST, having)
+        ranking = Ranking(self._index.words, search_limits, (), None)
+        postings = ranking.records(MOST_CALLS, having)
         self.capped = self.capped or ranking.capped
-        return found
+        return postings
 
 
-def _changes_by_calls(
-    path: str, rows: Mapping[int, Posting]
-) -> Iterator[tuple[Posting, Record, Change]]:
+def _read_changes(
+    path: str, postings: Mapping[int, Posting]
+) -> Iterator[tuple[Posting, Record, FileChange]]:
     """Yield the changes by answered calls in a transcript, with posting and record; ``rows`` are keyed by offset."""
-    waiting: dict[str, tuple[Posting, Record, Record]] = {}
-    last = max(rows)
+    open_calls: dict[str, tuple[Posting, Record, Record]] = {}
+    last = max(postings)
     with (
         contextlib.suppress(OSError),
         open_regular(path, follow=False) as stream,
     ):  # the file may be gone
-        for line in read_lines(stream, stream.seek(min(rows))):
-            row = rows.get(line.offset)
-            if row or any(call_id.encode() in line.raw for call_id in waiting):
+        for line in read_lines(stream, stream.seek(min(postings))):
+            posting = postings.get(line.offset)
+            if posting or any(call_id.encode() in line.raw for call_id in open_calls):
                 record = records.parse(line.body) or {}
                 for block in records.calls(record):
-                    if row:
-                        waiting[string(block, "id")] = (row, record, block)
+                    if posting:
+                        open_calls[string(block, "id")] = (posting, record, block)
                 for block in records.results(record):
-                    if asked := waiting.pop(string(block, "tool_use_id"), None):
-                        row, called, call = asked
-                        for change in changes_of(call, block, records.tool_details(record)):
-                            yield row, called, change
-            if line.offset >= last and not waiting:
+                    if waiting_call := open_calls.pop(string(block, "tool_use_id"), None):
+                        posting, called, call = waiting_call
+                        for change in changes_by_call(call, block, records.tool_details(record)):
+                            yield posting, called, change
+            if line.offset >= last and not open_calls:
                 return

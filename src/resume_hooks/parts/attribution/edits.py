@@ -18,7 +18,7 @@ from resume_hooks.transcripts import records
 from resume_hooks.transcripts.records import Record, mapping, objects, string
 
 _PATH = r"""'[^'\n]+'|"[^"$`\\\n]+"|[^\s'"$`\\*?~;&|<>()]+"""
-_DOCUMENT = re.compile(
+_HEREDOC = re.compile(
     rf"""(?:\A|\n|;|&&)[ \t]*cat[ \t]*(?:(>>?)[ \t]*({_PATH}))?[ \t]*
     <<[ \t]*(['"]?)(\w{{1,80}})\3[ \t]*(?:(>>?)[ \t]*({_PATH}))?[ \t]*(?=\n)""",
     re.VERBOSE,
@@ -29,10 +29,12 @@ The text that other commands write is uncertain.
 """
 
 _EXPANDED = re.compile(r"[$`\\]")
-_UPDATED = "has been updated"  # in the client's answer to a Write that replaced an existing file
+_UPDATE_NOTE = (
+    "has been updated"  # in the client's answer to a Write that replaced an existing file
+)
 
 
-class Hunk(NamedTuple):
+class EditHunk(NamedTuple):
     """A part of a file before and after an edit, or the ``whole`` file if that is known."""
 
     before: str
@@ -40,14 +42,14 @@ class Hunk(NamedTuple):
     whole: bool = False
 
 
-class Change(NamedTuple):
+class FileChange(NamedTuple):
     """The change of the file at ``path`` by a call.
 
     ``blind`` is true if it may have overwritten a file with unknown text.
     """
 
     path: str
-    hunks: tuple[Hunk, ...]
+    hunks: tuple[EditHunk, ...]
     blind: bool = False
 
 
@@ -58,73 +60,77 @@ def split_lines(text: str) -> list[str]:
     return []
 
 
-def changes_of(call: Record, result: Record, details: Record) -> Iterator[Change]:
+def changes_by_call(call: Record, result: Record, details: Record) -> Iterator[FileChange]:
     """Yield the files that a call changed, or read (without a hunk).
 
     ``result`` is the result block of the call, ``details`` are the client's notes on it.
     """
-    name, given = string(call, "name"), mapping(call, "input")
+    name, inputs = string(call, "name"), mapping(call, "input")
     if records.is_error(result):
         return
     if name == "Bash":
-        yield from _changes_by_heredocs(string(given, "command"))
+        yield from _changes_by_heredocs(string(inputs, "command"))
     elif name == "Write":
-        yield _change_of_write(given, details, updated=_UPDATED in records.result_text(result))
+        yield _change_by_write(inputs, details, updated=_UPDATE_NOTE in records.result_text(result))
     elif name in {"Edit", "MultiEdit"}:
-        yield Change(records.file_in(given), tuple(_hunks_of_edit(given, details)))
+        yield FileChange(records.file_in(inputs), tuple(_edit_hunks(inputs, details)))
     elif name in records.READERS:
-        yield Change(records.file_in(given), ())
+        yield FileChange(records.file_in(inputs), ())
 
 
-def _change_of_write(given: Record, details: Record, *, updated: bool) -> Change:
-    content, before = string(given, "content"), details.get("originalFile")
-    path = records.file_in(given)
-    if isinstance(before, str):
-        return Change(path, (Hunk(before, content, whole=True),))
+def _change_by_write(inputs: Record, details: Record, *, updated: bool) -> FileChange:
+    content, original = string(inputs, "content"), details.get("originalFile")
+    path = records.file_in(inputs)
+    if isinstance(original, str):
+        return FileChange(path, (EditHunk(original, content, whole=True),))
     if updated or details.get("type") == "update":
-        return Change(path, (Hunk(content, content, whole=True),))  # its new lines are unknown
-    return Change(path, (Hunk("", content, whole=True),))
+        return FileChange(
+            path, (EditHunk(content, content, whole=True),)
+        )  # its new lines are unknown
+    return FileChange(path, (EditHunk("", content, whole=True),))
 
 
-def _hunks_of_edit(given: Record, details: Record) -> Iterator[Hunk]:
+def _edit_hunks(inputs: Record, details: Record) -> Iterator[EditHunk]:
     """Yield the whole file if its previous text is known, else each part."""
     if isinstance(details.get("newString"), str):
-        own = details
+        source = details
     else:
-        own = given
-    steps = [_replacement_of_step(step) for step in objects(given.get("edits"))] or [
-        _replacement_of_step(own)
+        source = inputs
+    steps = [_parse_replacement(step) for step in objects(inputs.get("edits"))] or [
+        _parse_replacement(source)
     ]
-    before = details.get("originalFile", details.get("originalFileContents"))
-    if isinstance(before, str):
-        after = before
+    original = details.get("originalFile", details.get("originalFileContents"))
+    if isinstance(original, str):
+        after = original
         for old, new, count in steps:
             if old not in after:
                 break
             after = after.replace(old, new, count) if old else new
         else:
-            yield Hunk(before, after, whole=True)
+            yield EditHunk(original, after, whole=True)
             return
     for old, new, _ in steps:
-        yield Hunk(old, new)
+        yield EditHunk(old, new)
 
 
-def _replacement_of_step(step: Record) -> tuple[str, str, int]:
-    old, new = (string(step, snake) or string(step, camel) for snake, camel in _STEP)
+def _parse_replacement(step: Record) -> tuple[str, str, int]:
+    old, new = (string(step, snake) or string(step, camel) for snake, camel in _TEXT_KEYS)
     return old, new, -1 if step.get("replace_all") is True or step.get("replaceAll") is True else 1
 
 
-_STEP = (("old_string", "oldString"), ("new_string", "newString"))
+_TEXT_KEYS = (("old_string", "oldString"), ("new_string", "newString"))
 
 
-def _changes_by_heredocs(command: str) -> Iterator[Change]:
-    for found in islice(_DOCUMENT.finditer(command), DOCUMENTS):
-        before, to, quote, word, behind, to_behind = found.groups("")
-        how, path = before or behind, (to or to_behind).strip("'\"")
-        end = f"{command}\n".find(f"\n{word}\n", found.end())
-        body = command[found.end() + 1 : end + 1]
-        folder = folder_after_cd(simple_commands(command[: found.start()]))
-        if how and end >= 0 and folder is not None and (quote or not _EXPANDED.search(body)):
-            yield Change(
-                os.path.join(folder, path), (Hunk("", body, whole=how == ">"),), blind=how == ">"
+def _changes_by_heredocs(command: str) -> Iterator[FileChange]:
+    for match in islice(_HEREDOC.finditer(command), DOCUMENTS):
+        before, to, quote, word, behind, to_behind = match.groups("")
+        redirect, path = before or behind, (to or to_behind).strip("'\"")
+        end = f"{command}\n".find(f"\n{word}\n", match.end())
+        body = command[match.end() + 1 : end + 1]
+        folder = folder_after_cd(simple_commands(command[: match.start()]))
+        if redirect and end >= 0 and folder is not None and (quote or not _EXPANDED.search(body)):
+            yield FileChange(
+                os.path.join(folder, path),
+                (EditHunk("", body, whole=redirect == ">"),),
+                blind=redirect == ">",
             )

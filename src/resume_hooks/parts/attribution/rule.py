@@ -13,26 +13,26 @@ from difflib import SequenceMatcher
 from operator import ne
 from typing import Generic, NamedTuple, TypeVar
 
-from resume_hooks.parts.attribution.edits import Hunk, split_lines
+from resume_hooks.parts.attribution.edits import EditHunk, split_lines
 
-REACH = 4
+NEIGHBOUR_LINES = 4
 """The number of lines on each side that are compared.
 
 A place that needs more to be unique is repeated or generated.
 """
 
-TELLING = 12  # letters and digits of a distinctive line; `return None` has fewer
+DISTINCTIVE_LETTERS = 12  # letters and digits of a distinctive line; `return None` has fewer
 MOST_COMPARED = 2_000
 """The maximum lines of a change to compare one by one; in a longer change, neighbours prove nothing."""
 
-NOWHERE = "no edit of a session wrote a line of this text"
-NEIGHBOURS = "sessions wrote lines of this text, but none between these neighbours"
-GONE = "a session wrote a line of this text, but the file was seen without it since"
+NO_EDIT = "no edit of a session wrote a line of this text"
+OTHER_NEIGHBOURS = "sessions wrote lines of this text, but none between these neighbours"
+TEXT_GONE = "a session wrote a line of this text, but the file was seen without it since"
 
 R = TypeVar("R")
 
 
-class Edit(NamedTuple, Generic[R]):
+class FileEdit(NamedTuple, Generic[R]):
     """An edit of the file by a ``session``, in its checkout at ``path`` on a ``branch``.
 
     ``time`` orders edits. ``record`` is the caller's key. ``blind`` is true if the text before it
@@ -44,7 +44,7 @@ class Edit(NamedTuple, Generic[R]):
     path: str
     branch: str
     time: str
-    hunks: tuple[Hunk, ...]
+    hunks: tuple[EditHunk, ...]
     blind: bool = False
 
 
@@ -55,7 +55,7 @@ class Verdict(NamedTuple, Generic[R]):
     why: str
 
 
-class _Trace(NamedTuple, Generic[R]):
+class _EditEffect(NamedTuple, Generic[R]):
     """The effect of an edit on a line's text: ``more`` is the change in the number of copies.
 
     ``gone`` is true if the file is known to have lacked the text, before or after. ``others`` is
@@ -63,14 +63,14 @@ class _Trace(NamedTuple, Generic[R]):
     neighbours.
     """
 
-    edit: Edit[R]
+    edit: FileEdit[R]
     more: int
     gone: bool
     others: bool
     fits: bool
 
 
-class _Asked(NamedTuple):
+class _LineInContext(NamedTuple):
     """A line's ``text``, and the unique ``block`` of lines around it, or ``[]``; ``place`` is its index in the block.
 
     None in the block stands for the start or the end of the file.
@@ -82,90 +82,92 @@ class _Asked(NamedTuple):
     place: int
 
 
-def find_writer(lines: Sequence[str], number: int, edits: Iterable[Edit[R]]) -> Verdict[R]:
+def find_writer(lines: Sequence[str], number: int, edits: Iterable[FileEdit[R]]) -> Verdict[R]:
     """Find the edit that wrote line ``number``, from 1, of the current ``lines``; ``edits`` may be in any order."""
-    asked = _describe_line(lines, number - 1)
-    traces = sorted(
-        (_trace_of_edit(edit, asked) for edit in edits), key=lambda trace: trace.edit.time
-    )
-    wrote = [place for place, trace in enumerate(traces) if trace.more > 0]
-    why = NEIGHBOURS if wrote else NOWHERE
-    for place in reversed(wrote):
-        trace = traces[place]
-        alone = asked.alone and not trace.others
-        if _may_have_been_there(trace, traces[:place]) or not (alone or trace.fits):
+    line = _describe_line(lines, number - 1)
+    traces = sorted((_edit_effect(edit, line) for edit in edits), key=lambda trace: trace.edit.time)
+    wrote = [index for index, trace in enumerate(traces) if trace.more > 0]
+    why = OTHER_NEIGHBOURS if wrote else NO_EDIT
+    for index in reversed(wrote):
+        trace = traces[index]
+        is_unique = line.alone and not trace.others
+        if _may_be_older(trace, traces[:index]) or not (is_unique or trace.fits):
             continue
-        lost = set()
-        for other in traces[place + 1 :]:
-            if other.gone and other.edit.path == trace.edit.path:
-                lost.add(other.edit.branch)
-        if trace.edit.branch in lost:
-            why = GONE
-        elif trace.fits or not lost:  # a merge also brings the neighbours from another branch
+        lost_branches = set()
+        for later_trace in traces[index + 1 :]:
+            if later_trace.gone and later_trace.edit.path == trace.edit.path:
+                lost_branches.add(later_trace.edit.branch)
+        if trace.edit.branch in lost_branches:
+            why = TEXT_GONE
+        elif (
+            trace.fits or not lost_branches
+        ):  # a merge also brings the neighbours from another branch
             return Verdict(
-                trace.edit.record, "by its text" if alone else "by its text and its neighbours"
+                trace.edit.record, "by its text" if is_unique else "by its text and its neighbours"
             )
     return Verdict(None, why)
 
 
-def _describe_line(lines: Sequence[str], at: int) -> _Asked:
-    text, framed = lines[at], [None, *lines, None]
-    alone = (
-        _is_telling(text) and sum(line.strip() == text.strip() for line in lines) == 1
+def _describe_line(lines: Sequence[str], index: int) -> _LineInContext:
+    text, framed = lines[index], [None, *lines, None]
+    is_unique = (
+        _is_distinctive(text) and sum(line.strip() == text.strip() for line in lines) == 1
     )  # the same text with another indent is not distinctive
-    for reach in range(1, REACH + 1):
-        start = max(0, at + 1 - reach)
-        block = framed[start : at + 2 + reach]
+    for reach in range(1, NEIGHBOUR_LINES + 1):
+        start = max(0, index + 1 - reach)
+        block = framed[start : index + 2 + reach]
         if (
-            any(map(_is_telling, filter(None, block)))
-            and len(list(_places_of_block(block, framed))) == 1
+            any(map(_is_distinctive, filter(None, block)))
+            and len(list(_find_block(block, framed))) == 1
         ):
-            return _Asked(text, alone, block, at + 1 - start)
-    return _Asked(text, alone, [], 0)
+            return _LineInContext(text, is_unique, block, index + 1 - start)
+    return _LineInContext(text, is_unique, [], 0)
 
 
-def _is_telling(line: str) -> bool:
-    return sum(map(str.isalnum, line)) >= TELLING
+def _is_distinctive(line: str) -> bool:
+    return sum(map(str.isalnum, line)) >= DISTINCTIVE_LETTERS
 
 
-def _places_of_block(block: Sequence[str | None], lines: Sequence[str | None]) -> Iterator[int]:
-    at = -1
+def _find_block(block: Sequence[str | None], lines: Sequence[str | None]) -> Iterator[int]:
+    index = -1
     with contextlib.suppress(ValueError):
         while True:
-            at = lines.index(block[0], at + 1)
-            if lines[at : at + len(block)] == block:
-                yield at
+            index = lines.index(block[0], index + 1)
+            if lines[index : index + len(block)] == block:
+                yield index
 
 
-def _trace_of_edit(edit: Edit[R], asked: _Asked) -> _Trace[R]:
-    found = []
+def _edit_effect(edit: FileEdit[R], line: _LineInContext) -> _EditEffect[R]:
+    hunks = []
     for hunk in edit.hunks:
-        found.append((split_lines(hunk.before), split_lines(hunk.after), hunk.whole))
-    before = sum(old.count(asked.text) for old, _, _ in found)
-    after = sum(new.count(asked.text) for _, new, _ in found)
-    whole = any(known for *_, known in found)
-    if whole:
-        gone = not (after and (before or edit.blind))
+        hunks.append((split_lines(hunk.before), split_lines(hunk.after), hunk.whole))
+    count_before = sum(old.count(line.text) for old, _, _ in hunks)
+    count_after = sum(new.count(line.text) for _, new, _ in hunks)
+    is_whole = any(is_whole_hunk for *_, is_whole_hunk in hunks)
+    if is_whole:
+        is_gone = not (count_after and (count_before or edit.blind))
     else:
-        gone = after < before
-    fits = after > before and any(_fits_neighbours(*texts, asked) for texts in found)
-    return _Trace(edit, after - before, gone, before > 0, fits)
+        is_gone = count_after < count_before
+    fits = count_after > count_before and any(_fits_neighbours(*texts, line) for texts in hunks)
+    return _EditEffect(edit, count_after - count_before, is_gone, count_before > 0, fits)
 
 
-def _fits_neighbours(before: list[str], after: list[str], whole: bool, asked: _Asked) -> bool:
+def _fits_neighbours(
+    before: list[str], after: list[str], whole: bool, line: _LineInContext
+) -> bool:
     framed = [None, *after, None] if whole else after
-    if asked.block:
-        places = []
-        for at in _places_of_block(asked.block, framed):
-            places.append(at + asked.place - whole)
+    if line.block:
+        indexes = []
+        for index in _find_block(line.block, framed):
+            indexes.append(index + line.place - whole)
     else:
-        places = []
-    return bool(places) and not _new_lines(before, after).isdisjoint(places)
+        indexes = []
+    return bool(indexes) and not _new_lines(before, after).isdisjoint(indexes)
 
 
 def _new_lines(before: list[str], after: list[str]) -> frozenset[int]:
-    start = _count_alike(before, after)
-    end = _count_alike(before[:start:-1], after[:start:-1])
+    start = _count_equal_lines(before, after)
+    end = _count_equal_lines(before[:start:-1], after[:start:-1])
     old, new = before[start : len(before) - end], after[start : len(after) - end]
     if max(len(old), len(new)) > MOST_COMPARED:
         if old:
@@ -179,22 +181,24 @@ def _new_lines(before: list[str], after: list[str]) -> frozenset[int]:
     return frozenset(numbers)
 
 
-def _count_alike(one: list[str], other: list[str]) -> int:
+def _count_equal_lines(one: list[str], other: list[str]) -> int:
     """Return the number of equal lines at the beginning of two texts."""
     return next(
-        (at for at, pair in enumerate(zip(one, other, strict=False)) if ne(*pair)),
+        (index for index, pair in enumerate(zip(one, other, strict=False)) if ne(*pair)),
         min(len(one), len(other)),
     )
 
 
-def _may_have_been_there(trace: _Trace[R], earlier: Sequence[_Trace[R]]) -> bool:
+def _may_be_older(trace: _EditEffect[R], earlier: Sequence[_EditEffect[R]]) -> bool:
     """Check whether the text may be older.
 
     That is so if the session had removed it before, or overwrote the file without reading it.
     """
     if trace.edit.blind and earlier:
         return True
-    own = (
-        other.more for other in earlier if other.edit.session == trace.edit.session and other.more
+    own_changes = (
+        earlier_trace.more
+        for earlier_trace in earlier
+        if earlier_trace.edit.session == trace.edit.session and earlier_trace.more
     )
-    return next(own, 0) < 0
+    return next(own_changes, 0) < 0

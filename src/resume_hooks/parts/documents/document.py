@@ -27,20 +27,20 @@ from resume_hooks.sessions.record_references import SHORT
 from resume_hooks.storage import project_files
 from resume_hooks.system.text import plain_line, plain_text
 
-SLUG = 48  # maximum characters of the title in a file name, at most 192 bytes
+SLUG_LENGTH = 48  # maximum characters of the title in a file name, at most 192 bytes
 
-_ACTIVE = re.compile(r"(\\*)(<(?=[A-Za-z/!?])|\](?=[(\[:]))")
+_ACTIVE_MARKUP = re.compile(r"(\\*)(<(?=[A-Za-z/!?])|\](?=[(\[:]))")
 """The start of a tag, or the end of a link's text, with preceding backslashes, which would cancel ours."""
 
-_BLOCK = re.compile(r"(?:#{1,6}|[-+*])(?:\s|$)|>|~~~|```|(?:[-*_=]\s*){3}")
-_NOT_YAML = re.compile(
+_BLOCK_START = re.compile(r"(?:#{1,6}|[-+*])(?:\s|$)|>|~~~|```|(?:[-*_=]\s*){3}")
+_INVALID_IN_YAML = re.compile(
     "[\ufffe\uffff]"
 )  # characters that JSON does not escape but YAML parsers reject
 
-_FENCE = re.compile("`+")
+_BACKTICKS = re.compile("`+")
 
 
-def out_path(out: str, decided: FreshPlan, *, force: bool) -> str:
+def resolve_out_path(out: str, fresh_plan: FreshPlan, *, force: bool) -> str:
     """Return the file for ``--out``: a named file, or a new name in a named folder.
 
     Raise UsageError if it cannot be written.
@@ -48,9 +48,9 @@ def out_path(out: str, decided: FreshPlan, *, force: bool) -> str:
     A missing folder that ends in a slash is created with the document.
     """
     path = os.path.abspath(out)
-    new = out.endswith(os.sep) and not path.endswith(ENDING) and not os.path.lexists(path)
-    if os.path.isdir(path) or (new and os.path.isdir(os.path.dirname(path))):
-        path = os.path.join(path, name_of_document(decided))
+    is_new_folder = out.endswith(os.sep) and not path.endswith(ENDING) and not os.path.lexists(path)
+    if os.path.isdir(path) or (is_new_folder and os.path.isdir(os.path.dirname(path))):
+        path = os.path.join(path, document_name(fresh_plan))
     elif not path.endswith(ENDING) or out.endswith(os.sep):
         raise UsageError(
             f"--out {out} is neither a folder nor a name that ends in .md",
@@ -68,8 +68,8 @@ def out_path(out: str, decided: FreshPlan, *, force: bool) -> str:
     return path
 
 
-def list_wanted_files(decided: FreshPlan, where: Where, out: str = "") -> FilesBeside:
-    """Return the files for the setting and for ``out`` (from ``out_path``).
+def list_documents(fresh_plan: FreshPlan, where: Where, out: str = "") -> FilesBeside:
+    """Return the files for the setting and for ``out`` (from ``resolve_out_path``).
 
     Nothing is written.
     """
@@ -78,8 +78,8 @@ def list_wanted_files(decided: FreshPlan, where: Where, out: str = "") -> FilesB
         try:
             paths.append(
                 os.path.join(
-                    _folder_of_setting(value, _project_home(decided, where)),
-                    name_of_document(decided),
+                    _resolve_setting(value, _project_home(fresh_plan, where)),
+                    document_name(fresh_plan),
                 )
             )
         except WriteFailed as error:
@@ -88,19 +88,19 @@ def list_wanted_files(decided: FreshPlan, where: Where, out: str = "") -> FilesB
 
 
 def write_documents(
-    decided: FreshPlan, receipt: Receipt, where: Where, out: str = "", *, force: bool = False
+    fresh_plan: FreshPlan, receipt: Receipt, where: Where, out: str = "", *, force: bool = False
 ) -> FilesBeside:
     """Write the documents of a new child; ``force`` overwrites ``out``.
 
     Failures become warnings.
     """
-    wanted = list_wanted_files(decided, where, out)
-    written, warnings = [], list(wanted.warnings)
-    if wanted.documents:
-        content = redact(document_of_child(decided, receipt))[0].encode("utf-8", "replace")
+    documents = list_documents(fresh_plan, where, out)
+    written, warnings = [], list(documents.warnings)
+    if documents.documents:
+        content = redact(document_of_child(fresh_plan, receipt))[0].encode("utf-8", "replace")
     else:
         content = b""
-    for path in wanted.documents:
+    for path in documents.documents:
         try:
             with project_files.ensure_folder(os.path.dirname(path)):
                 project_files.write_project_file(
@@ -112,7 +112,7 @@ def write_documents(
     return FilesBeside(tuple(written), tuple(warnings))
 
 
-def _folder_of_setting(value: str, home: str) -> str:
+def _resolve_setting(value: str, home: str) -> str:
     """Return the real path of the folder in the setting.
 
     Raise WriteFailed if a relative path leads outside ``home``.
@@ -134,17 +134,17 @@ def _folder_of_setting(value: str, home: str) -> str:
     return path
 
 
-def _project_home(decided: FreshPlan, where: Where) -> str:
+def _project_home(fresh_plan: FreshPlan, where: Where) -> str:
     """Return the project's folder, or ``""`` unless the session is in the client's folder for that project.
 
     The transcript's own words prove nothing: it may come from anywhere and name any folder.
     """
-    folder = decided.draft.setting.cwd
-    lies_in = os.path.realpath(os.path.dirname(decided.draft.parent_file))
+    folder = fresh_plan.draft.setting.cwd
+    session_folder = os.path.realpath(os.path.dirname(fresh_plan.draft.parent_file))
     homes = []
-    for known in project_folders(folder, where):
-        homes.append(os.path.realpath(known))
-    if lies_in in homes and os.path.isdir(folder):
+    for project_folder in project_folders(folder, where):
+        homes.append(os.path.realpath(project_folder))
+    if session_folder in homes and os.path.isdir(folder):
         return folder
     return ""
 
@@ -155,98 +155,104 @@ def _is_inside(path: str, folder: str) -> bool:
     return f"{os.path.realpath(path)}{os.sep}".startswith(f"{root.rstrip(os.sep)}{os.sep}")
 
 
-def name_of_document(decided: FreshPlan) -> str:
+def document_name(fresh_plan: FreshPlan) -> str:
     """Return ``<YYYY-MM-DD>-<slug of the root's title>-<first 8 of the child's id>.md``, with the UTC date."""
-    title = unicodedata.normalize("NFC", decided.draft.root_title.lower())
+    title = unicodedata.normalize("NFC", fresh_plan.draft.root_title.lower())
     words = "".join(letter if letter.isalnum() else " " for letter in title).split()
-    slug = "-".join(words)[:SLUG].rstrip("-") or "session"
-    return f"{decided.draft.setting.at[:10]}-{slug}-{decided.draft.session_id[:SHORT]}.md"
+    slug = "-".join(words)[:SLUG_LENGTH].rstrip("-") or "session"
+    return f"{fresh_plan.draft.setting.at[:10]}-{slug}-{fresh_plan.draft.session_id[:SHORT]}.md"
 
 
-def document_of_child(decided: FreshPlan, receipt: Receipt) -> str:
+def document_of_child(fresh_plan: FreshPlan, receipt: Receipt) -> str:
     """Return the complete document of a child; ``planned_receipt`` belongs to its plan."""
     return (
-        "\n\n".join(["\n".join(_front_matter(decided, receipt)), *_document_body(decided, receipt)])
+        "\n\n".join(
+            ["\n".join(_front_matter(fresh_plan, receipt)), *_document_body(fresh_plan, receipt)]
+        )
         + "\n"
     )
 
 
 def markdown_line(text: str) -> str:
     """Return foreign text as one line of Markdown without active HTML, links and images."""
-    return _ACTIVE.sub(r"\1\1\\\2", plain_line(text))
+    return _ACTIVE_MARKUP.sub(r"\1\1\\\2", plain_line(text))
 
 
-def _front_matter(decided: FreshPlan, receipt: Receipt) -> Iterator[str]:
-    child = decided.draft
+def _front_matter(fresh_plan: FreshPlan, receipt: Receipt) -> Iterator[str]:
+    child = fresh_plan.draft
     yield "---"
     yield f"title: {_json_string(receipt.title)}"
     yield f"session_id: {_json_string(child.session_id)}"
     yield f"parent_session_id: {_json_string(child.parent.session_id)}"
     yield "lineage:"
-    for row in child.ancestors:
-        yield f"  - session_id: {_json_string(row.session_id)}"
-        yield f"    title: {_json_string(row.title)}"
-        yield f"    kind: {_json_string(row.kind)}"
+    for ancestor in child.ancestors:
+        yield f"  - session_id: {_json_string(ancestor.session_id)}"
+        yield f"    title: {_json_string(ancestor.title)}"
+        yield f"    kind: {_json_string(ancestor.kind)}"
     yield f"created: {_json_string(child.setting.at)}"
     yield f"branch: {_json_string(child.setting.branch)}"
-    yield f"next_step: {_json_string(next_step_of(decided.opening) or '')}"
+    yield f"next_step: {_json_string(next_step_of(fresh_plan.opening) or '')}"
     yield f"command: {_json_string(receipt.shell)}"
     yield "---"
 
 
-def _document_body(decided: FreshPlan, receipt: Receipt) -> Iterator[str]:
-    given, child = decided.contents, decided.draft
+def _document_body(fresh_plan: FreshPlan, receipt: Receipt) -> Iterator[str]:
+    contents, child = fresh_plan.contents, fresh_plan.draft
     yield f"# {markdown_line(receipt.title)}"
-    if step := next_step_of(decided.opening):
+    if step := next_step_of(fresh_plan.opening):
         yield f"## Next step, as the user put it\n\n{_fence_plain(step)}"
-    if given.summary:
-        yield f"## Summary, by a model\n\n{_fence_plain(given.summary)}"
-    if given.edited:
+    if contents.summary:
+        yield f"## Summary, by a model\n\n{_fence_plain(contents.summary)}"
+    if contents.edited:
         yield (
             "## The opening of the fresh session, as the user edited "
-            f"it\n\n{_fence_plain(given.edited)}"
+            f"it\n\n{_fence_plain(contents.edited)}"
         )
-    if given.digest:
-        yield from _digest_sections(full(given.digest))
+    if contents.digest:
+        yield from _digest_sections(full(contents.digest))
     commands = [
         f"In Claude Code:\n\n{_fence_plain(receipt.in_client)}",
         f"In a shell:\n\n{_fence_plain(receipt.shell)}",
     ]
-    whole = digest_reference(child.session_id)
-    more = f"To read a reference: `resume-hooks read <reference>`; the digest itself: `{whole}`."
-    yield "\n\n".join(["## How to go on", *commands, *([more] if given.digest else [])])
+    digest_text = digest_reference(child.session_id)
+    read_hint = (
+        f"To read a reference: `resume-hooks read <reference>`; the digest itself: `{digest_text}`."
+    )
+    yield "\n\n".join(["## How to go on", *commands, *([read_hint] if contents.digest else [])])
 
 
-def _digest_sections(whole: str) -> Iterator[str]:
+def _digest_sections(digest_text: str) -> Iterator[str]:
     """Yield a full digest as Markdown sections, with lists, and with messages as block quotes.
 
     The first lines name its session.
     """
     blocks: list[list[str]] = []
-    for row in whole.split("\n"):
-        if row.startswith(BULLET) and blocks and blocks[-1][0].startswith("## "):
-            blocks[-1].append(f"- {_inert_line(row.removeprefix(BULLET))}")
-        elif row.startswith(INDENT) and blocks:
-            blocks[-1].append(f"> {_inert_line(row.removeprefix(INDENT))}\\")
-        elif row.endswith(":"):
-            blocks.append([f"## {_inert_line(row[:1].upper() + row[1:-1])}\n"])
+    for line in digest_text.split("\n"):
+        if line.startswith(BULLET) and blocks and blocks[-1][0].startswith("## "):
+            blocks[-1].append(f"- {_plain_markdown_line(line.removeprefix(BULLET))}")
+        elif line.startswith(INDENT) and blocks:
+            blocks[-1].append(f"> {_plain_markdown_line(line.removeprefix(INDENT))}\\")
+        elif line.endswith(":"):
+            blocks.append([f"## {_plain_markdown_line(line[:1].upper() + line[1:-1])}\n"])
         else:
-            blocks.append([f"**{_inert_line(row)}**\n" if blocks else _inert_line(row)])
+            blocks.append(
+                [f"**{_plain_markdown_line(line)}**\n" if blocks else _plain_markdown_line(line)]
+            )
     for block in blocks:
         yield "\n".join(block).removesuffix("\\")
 
 
-def _inert_line(text: str) -> str:
+def _plain_markdown_line(text: str) -> str:
     """Return foreign text as one line of Markdown that starts no heading, list, quote, rule or fence."""
     line = markdown_line(text)
-    if _BLOCK.match(line):
+    if _BLOCK_START.match(line):
         return f"\\{line}"
     return line
 
 
 def _fence_plain(text: str) -> str:
     """Return text in a code block that it cannot end."""
-    longest = max(map(len, _FENCE.findall(text)), default=0)
+    longest = max(map(len, _BACKTICKS.findall(text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}\n{plain_text(text)}\n{fence}"
 
@@ -254,4 +260,4 @@ def _fence_plain(text: str) -> str:
 def _json_string(text: str) -> str:
     """Return foreign text as a JSON string on one line, which is also valid YAML."""
     written = json.dumps(plain_text(text), ensure_ascii=False)
-    return _NOT_YAML.sub(lambda sign: f"\\u{ord(sign.group()):04x}", written)
+    return _INVALID_IN_YAML.sub(lambda sign: f"\\u{ord(sign.group()):04x}", written)

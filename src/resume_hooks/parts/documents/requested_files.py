@@ -28,23 +28,23 @@ def require_out(options: Any) -> None:
 
 
 def files_beside_handoff(
-    decided: FreshPlan, where: Where, options: Any
+    fresh_plan: FreshPlan, where: Where, options: Any
 ) -> Callable[[Receipt | None], FilesBeside]:
     """Answer ``questions.files_beside_handoff``."""
-    given = options.out if options else None
-    if not (given or settings.load_settings(where)["handoff_dir"].value):
+    out_option = options.out if options else None
+    if not (out_option or settings.load_settings(where)["handoff_dir"].value):
         return lambda _: FilesBeside()
     from resume_hooks.parts.documents import document  # only needed if files are requested
 
     force = bool(options and options.force)
-    if given:
-        out = document.out_path(given, decided, force=force)
+    if out_option:
+        out_path = document.resolve_out_path(out_option, fresh_plan, force=force)
     else:
-        out = ""
+        out_path = ""
 
     def list_or_write(receipt: Receipt | None) -> FilesBeside:
         if receipt is None:
-            return document.list_wanted_files(decided, where, out)
-        return document.write_documents(decided, receipt, where, out, force=force)
+            return document.list_documents(fresh_plan, where, out_path)
+        return document.write_documents(fresh_plan, receipt, where, out_path, force=force)
 
     return list_or_write

@@ -18,22 +18,22 @@ from resume_hooks.paths import Where, is_session_id, open_regular, read_bytes_at
 from resume_hooks.storage import state_file
 from resume_hooks.transcripts.records import Record, mapping, parse, string
 
-NAME = "history.jsonl"
+HISTORY_FILE = "history.jsonl"
 # in the config home: long pastes by hash, which the client deletes after its retention period
-PASTES = "paste-cache"
+PASTE_FOLDER = "paste-cache"
 
 MAX_PASTE = 16 * 1024 * 1024
 """The maximum bytes of a paste that is inserted; a larger one stays a placeholder."""
 
-WORTH_NOTING = 64 * 1024
+MIN_NEW_BYTES = 64 * 1024
 """A smaller number of new bytes is read again next time, so that not every prompt rewrites the note."""
 
-_CHECKED = (
+_CHECKED_BYTES = (
     4_096  # bytes before the end of the last reading, which are unchanged if the file only grew
 )
 _VERSION = 2
-_LATEST = 253_402_300_799_000  # the last millisecond of the calendar
-_COMMAND = re.compile(
+_LATEST_TIME = 253_402_300_799_000  # the last millisecond of the calendar
+_COMMAND_ENTRY = re.compile(
     r"/[\w:-]+\s*\Z|>[a-z-]+(?:\s|\Z)|/(?:resume|model|rename|export|plugin|mcp|add-dir|theme|resume-hooks:\S+)\s"
 )
 """Entries that are not prompts: a slash command alone, the client's own commands with arguments, and our triggers."""
@@ -45,7 +45,7 @@ _SESSION = re.compile(
 _HASH = re.compile(r"[0-9a-f]{16}")
 
 
-class Entry(NamedTuple):
+class HistoryEntry(NamedTuple):
     """A prompt; ``at`` is in milliseconds since the epoch, ``pasted`` are the client's pastes by number."""
 
     session_id: str
@@ -57,17 +57,17 @@ class Entry(NamedTuple):
     @property
     def is_prompt(self) -> bool:
         """Whether the entry is a prompt to a model."""
-        return not _COMMAND.match(self.text)
+        return not _COMMAND_ENTRY.match(self.text)
 
     def text_with_pastes(self, where: Where) -> str:
         """Return the text with the pastes that the client still has."""
         return _PASTE.sub(
-            lambda found: _text_of_paste(mapping(self.pasted, found[1]), where) or found[0],
+            lambda match: _read_paste(mapping(self.pasted, match[1]), where) or match[0],
             self.text,
         )
 
 
-class PromptedSession(NamedTuple):
+class SessionPrompts(NamedTuple):
     """A session in the history: the project of its first prompt, the number of prompts, the time of the last one."""
 
     project: str
@@ -75,18 +75,18 @@ class PromptedSession(NamedTuple):
     last: int
 
 
-def read_history(noted: str, where: Where) -> tuple[dict[str, PromptedSession], bool]:
+def read_history(note_path: str, where: Where) -> tuple[dict[str, SessionPrompts], bool]:
     """Return all sessions in the history by id, and whether the file only grew since the last reading.
 
     The note of the last reading, at the path ``noted``, is updated. A rewritten file may lack
     earlier sessions. Raise OSError if it cannot be read.
     """
-    with open_regular(os.path.join(where.config, NAME)) as stream:
-        inode, start, check, sessions = _read_note_of_history(noted)
-        grown = inode == os.fstat(stream.fileno()).st_ino and check == _checksum_before(
+    with open_regular(os.path.join(where.config, HISTORY_FILE)) as stream:
+        inode, start, check, sessions = _read_note(note_path)
+        has_only_grown = inode == os.fstat(stream.fileno()).st_ino and check == _checksum_before(
             stream, start
         )
-        if not grown:
+        if not has_only_grown:
             start, sessions = 0, {}
         end = start
         stream.seek(start)
@@ -94,13 +94,13 @@ def read_history(noted: str, where: Where) -> tuple[dict[str, PromptedSession], 
             if not line.endswith(b"\n"):
                 break  # still being written
             end += len(line)
-            if (entry := _entry_of_record(parse(line) or {})) is not None:
-                before = sessions.get(entry.session_id) or PromptedSession(entry.project, 0, 0)
-                last = max(before.last, entry.at)
-                sessions[entry.session_id] = PromptedSession(
-                    before.project, before.prompts + entry.is_prompt, last
+            if (entry := _parse_entry(parse(line) or {})) is not None:
+                earlier = sessions.get(entry.session_id) or SessionPrompts(entry.project, 0, 0)
+                last = max(earlier.last, entry.at)
+                sessions[entry.session_id] = SessionPrompts(
+                    earlier.project, earlier.prompts + entry.is_prompt, last
                 )
-        if not grown or end - start > WORTH_NOTING:
+        if not has_only_grown or end - start > MIN_NEW_BYTES:
             place = {
                 "inode": os.fstat(stream.fileno()).st_ino,
                 "end": end,
@@ -109,42 +109,47 @@ def read_history(noted: str, where: Where) -> tuple[dict[str, PromptedSession], 
             note = {
                 "version": _VERSION,
                 **place,
-                "sessions": {own: list(told) for own, told in sessions.items()},
+                "sessions": {
+                    session_id: list(session_prompts)
+                    for session_id, session_prompts in sessions.items()
+                },
             }
-            state_file.replace_state_file(noted, orjson.dumps(note), where)
-        return sessions, grown
+            state_file.replace_state_file(note_path, orjson.dumps(note), where)
+        return sessions, has_only_grown
 
 
-def read_entries(sessions: Container[str], where: Where) -> Iterator[Entry]:
+def read_entries(sessions: Container[str], where: Where) -> Iterator[HistoryEntry]:
     """Yield the entries of these sessions in order. Raise OSError if the history cannot be read."""
-    with open_regular(os.path.join(where.config, NAME)) as stream:
+    with open_regular(os.path.join(where.config, HISTORY_FILE)) as stream:
         for line in stream:
-            named = _SESSION.search(line)  # a tenth of the time that parsing takes
-            if named and named[1].decode() in sessions and line.endswith(b"\n"):
-                entry = _entry_of_record(parse(line) or {})
+            match = _SESSION.search(line)  # a tenth of the time that parsing takes
+            if match and match[1].decode() in sessions and line.endswith(b"\n"):
+                entry = _parse_entry(parse(line) or {})
                 if entry is not None and entry.session_id in sessions:
                     yield entry
 
 
-def _entry_of_record(record: Record) -> Entry | None:
-    session_id, project, at = (
+def _parse_entry(record: Record) -> HistoryEntry | None:
+    session_id, project, timestamp = (
         string(record, "sessionId"),
         string(record, "project"),
         record.get("timestamp"),
     )
     text = string(record, "display")
-    known = (
+    is_valid = (
         is_session_id(session_id)
         and os.path.isabs(project)
         and "\0" not in project
         and bool(text.strip())
     )
-    if not known or not isinstance(at, (int, float)) or not 0 < at < _LATEST:
+    if not is_valid or not isinstance(timestamp, (int, float)) or not 0 < timestamp < _LATEST_TIME:
         return None
-    return Entry(session_id, project, int(at), text, mapping(record, "pastedContents"))
+    return HistoryEntry(
+        session_id, project, int(timestamp), text, mapping(record, "pastedContents")
+    )
 
 
-def _text_of_paste(pasted: Record, where: Where) -> str:
+def _read_paste(pasted: Record, where: Where) -> str:
     """Return the text of a paste, from the entry or the client's paste folder, or ``""`` if it is gone."""
     digest = string(pasted, "contentHash")
     if string(pasted, "type") != "text" or string(pasted, "content") or not _HASH.fullmatch(digest):
@@ -152,22 +157,22 @@ def _text_of_paste(pasted: Record, where: Where) -> str:
             return string(pasted, "content")
         return ""
     try:
-        return read_regular(os.path.join(where.config, PASTES, f"{digest}.txt"), MAX_PASTE).decode(
-            errors="replace"
-        )
+        return read_regular(
+            os.path.join(where.config, PASTE_FOLDER, f"{digest}.txt"), MAX_PASTE
+        ).decode(errors="replace")
     except OSError:
         return ""
 
 
-def _read_note_of_history(path: str) -> tuple[int, int, int, dict[str, PromptedSession]]:
+def _read_note(path: str) -> tuple[int, int, int, dict[str, SessionPrompts]]:
     """Return the inode, end, checksum and sessions of the last reading, or zeros if there is none."""
     try:
         note: Any = orjson.loads(read_regular(path, 256 * 1024 * 1024))
         if note["version"] != _VERSION:
             return 0, 0, 0, {}
         sessions = {}
-        for name, told in note["sessions"].items():
-            sessions[name] = PromptedSession(str(told[0]), int(told[1]), int(told[2]))
+        for name, fields in note["sessions"].items():
+            sessions[name] = SessionPrompts(str(fields[0]), int(fields[1]), int(fields[2]))
         return int(note["inode"]), int(note["end"]), int(note["check"]), sessions
     except (OSError, ValueError, TypeError, LookupError, AttributeError):
         return 0, 0, 0, {}
@@ -175,5 +180,5 @@ def _read_note_of_history(path: str) -> tuple[int, int, int, dict[str, PromptedS
 
 def _checksum_before(stream: BinaryIO, end: int) -> int:
     """Return a checksum of the bytes before ``end``."""
-    start = max(0, end - _CHECKED)
+    start = max(0, end - _CHECKED_BYTES)
     return zlib.crc32(read_bytes_at(stream.fileno(), end - start, start), end & 0xFFFFFFFF)

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 import orjson
 
 from resume_hooks import clock
-from resume_hooks.parts.lost.history import NAME as HISTORY
-from resume_hooks.parts.lost.history import Entry, PromptedSession, read_entries, read_history
+from resume_hooks.parts.lost.history import HISTORY_FILE as HISTORY
+from resume_hooks.parts.lost.history import HistoryEntry, SessionPrompts, read_entries, read_history
 from resume_hooks.paths import (
     TRANSCRIPT_SUFFIX,
     Where,
@@ -48,14 +48,14 @@ if TYPE_CHECKING:
     from resume_hooks.maintenance.doctor import Finding
 
 NAME = "prompts"
-KEPT = (
+RESTORABLE_FOLDERS = (
     "vault",
     "trash",
 )  # folders in the state folder with an entry for each session that can be restored
 # milliseconds after its last prompt during which a session may still get its transcript
-FRESH = 60_000
+FRESH_MILLISECONDS = 60_000
 # cached, because each call costs system calls
-_key = functools.lru_cache(maxsize=4096)(project_key)
+_cached_project_key = functools.lru_cache(maxsize=4096)(project_key)
 
 
 class PromptsLeft(Claude):
@@ -117,30 +117,32 @@ class PromptsLeft(Claude):
     def commands(self, session_id: str, folder: str) -> ResumeCommands:
         """Return the commands for a fresh child, the only way to continue."""
         if os.path.isdir(folder):
-            go = f"cd {shlex.quote(folder)} && "
+            change_folder = f"cd {shlex.quote(folder)} && "
         else:
-            go = ""
-        made = invocation.shell_command(f"handoff {session_id}")
-        return ResumeCommands(f"in a shell: {made}", f"{go}{made} --start")
+            change_folder = ""
+        handoff_command = invocation.shell_command(f"handoff {session_id}")
+        return ResumeCommands(
+            f"in a shell: {handoff_command}", f"{change_folder}{handoff_command} --start"
+        )
 
-    def _find_lost(self) -> tuple[dict[str, PromptedSession], bool]:
+    def _find_lost(self) -> tuple[dict[str, SessionPrompts], bool]:
         """Return the sessions that exist only in the history, and whether it only grew since the last reading.
 
         Raise OSError.
         """
         try:
-            told, grown = read_history(os.path.join(self._copies, READ), self._where)
+            prompts_by_session, grown = read_history(os.path.join(self._copies, READ), self._where)
         except FileNotFoundError:
             return {}, False
         present, unseen = self._find_present()
-        before = time.time() * 1000 - FRESH
+        latest_prompt = time.time() * 1000 - FRESH_MILLISECONDS
         return {
-            session_id: each
-            for session_id, each in told.items()
-            if each.prompts
-            and each.last < before
+            session_id: session_prompts
+            for session_id, session_prompts in prompts_by_session.items()
+            if session_prompts.prompts
+            and session_prompts.last < latest_prompt
             and session_id not in present
-            and _key(each.project) not in unseen
+            and _cached_project_key(session_prompts.project) not in unseen
         }, grown
 
     def _find_present(self) -> tuple[set[str], set[str]]:
@@ -148,13 +150,13 @@ class PromptsLeft(Claude):
 
         Also return the names of folders that cannot be listed.
         """
-        ids, unseen = (
+        ids, unlistable = (
             set[str](),
-            {os.path.basename(one) for one in session_files.linked_projects(self._where)},
+            {os.path.basename(project) for project in session_files.linked_projects(self._where)},
         )
-        for kept in KEPT:
+        for restorable in RESTORABLE_FOLDERS:
             with contextlib.suppress(OSError):
-                ids |= set(os.listdir(os.path.join(self._where.state, kept)))
+                ids |= set(os.listdir(os.path.join(self._where.state, restorable)))
         for folder in all_project_folders(self._where):
             try:
                 ids |= {
@@ -163,53 +165,62 @@ class PromptsLeft(Claude):
                     if (session_id := session_id_from_path(name))
                 }
             except OSError:
-                unseen.add(os.path.basename(folder))
+                unlistable.add(os.path.basename(folder))
         if os.path.isdir(self._where.projects):
             os.listdir(self._where.projects)  # OSError: an unlistable folder hides every session
-        return ids, unseen
+        return ids, unlistable
 
     def _existing_copies(self) -> list[SessionFile]:
         """Return the existing copies. Raise OSError."""
         folders = (os.path.join(self._copies, name) for name in os.listdir(self._copies))
         copies = []
         for folder in folders:
-            for each in session_files.sessions_in(folder):
-                copies.append(each._replace(agent=NAME))
+            for session in session_files.sessions_in(folder):
+                copies.append(session._replace(agent=NAME))
         return copies
 
-    def _update_copies(self, lost: dict[str, PromptedSession]) -> list[SessionFile]:
+    def _update_copies(self, lost: dict[str, SessionPrompts]) -> list[SessionFile]:
         """Update the copies: write missing and outdated ones, and remove those of sessions that were found again."""
-        places = {
-            own: os.path.join(self._copies, _key(told.project), f"{own}{TRANSCRIPT_SUFFIX}")
-            for own, told in lost.items()
+        paths = {
+            session_id: os.path.join(
+                self._copies,
+                _cached_project_key(session_prompts.project),
+                f"{session_id}{TRANSCRIPT_SUFFIX}",
+            )
+            for session_id, session_prompts in lost.items()
         }
-        there = self._existing_copies()
+        existing = self._existing_copies()
         outdated = [
-            session.path for session in there if session.path != places.get(session.session_id)
+            session.path for session in existing if session.path != paths.get(session.session_id)
         ]
         _drop_copies(outdated, self._root)
-        kept = (session for session in there if session.path == places.get(session.session_id))
+        current = (session for session in existing if session.path == paths.get(session.session_id))
         fresh = set()
-        for copy in kept:
+        for copy in current:
             if round(copy.mtime * 1000) == lost[copy.session_id].last:
                 fresh.add(copy.session_id)
-        said: dict[str, list[Entry]] = {own: [] for own in lost.keys() - fresh}
-        for entry in read_entries(said, self._where) if said else ():
+        entries_by_session: dict[str, list[HistoryEntry]] = {
+            session_id: [] for session_id in lost.keys() - fresh
+        }
+        for entry in read_entries(entries_by_session, self._where) if entries_by_session else ():
             if entry.is_prompt:
-                said[entry.session_id].append(entry)
-        for folder in {os.path.dirname(places[own]) for own in said}:
+                entries_by_session[entry.session_id].append(entry)
+        for folder in {os.path.dirname(paths[session_id]) for session_id in entries_by_session}:
             remove_stale_temporaries(make_private_folder(folder, self._where))
-        for own, typed in said.items():
-            temporary, at = temporary_path(os.path.dirname(places[own])), lost[own].last * 10**6
+        for session_id, entries in entries_by_session.items():
+            temporary, modified_ns = (
+                temporary_path(os.path.dirname(paths[session_id])),
+                lost[session_id].last * 10**6,
+            )
             try:
-                create_file(temporary, _lines_of_copy(typed, self._where), sync=False)
-                os.utime(temporary, ns=(at, at))
-                os.replace(temporary, places[own])
+                create_file(temporary, _copy_lines(entries, self._where), sync=False)
+                os.utime(temporary, ns=(modified_ns, modified_ns))
+                os.replace(temporary, paths[session_id])
             finally:
                 discard_temporary(temporary)
-        if said or outdated:
+        if entries_by_session or outdated:
             return self._existing_copies()
-        return there
+        return existing
 
 
 class LostSessions(SessionStore):
@@ -220,7 +231,7 @@ class LostSessions(SessionStore):
 
     def projects(self) -> list[str]:
         """Return the projects of their prompts."""
-        return sorted({_project_of_copy(session) for session in self._prompts.lost_sessions})
+        return sorted({_copy_project(session) for session in self._prompts.lost_sessions})
 
     def sessions(
         self, projects: Iterable[str] | None = None, prefix: str = ""
@@ -234,7 +245,7 @@ class LostSessions(SessionStore):
         )
         sessions = []
         for session in lost:
-            if wanted is None or _project_of_copy(session) in wanted:
+            if wanted is None or _copy_project(session) in wanted:
                 sessions.append(session)
         return sessions
 
@@ -247,7 +258,7 @@ class LostSessions(SessionStore):
         return next((session for session in lost if session.session_id == session_id), None)
 
 
-def _project_of_copy(session: SessionFile) -> str:
+def _copy_project(session: SessionFile) -> str:
     return os.path.basename(os.path.dirname(session.path))
 
 
@@ -258,16 +269,16 @@ def _drop_copies(paths: Iterable[str], root: str) -> None:
             removal.remove_empty(os.path.dirname(path), root)  # if it was the last copy there
 
 
-def _lines_of_copy(typed: list[Entry], where: Where) -> Iterator[bytes]:
+def _copy_lines(entries: list[HistoryEntry], where: Where) -> Iterator[bytes]:
     """Yield the lines of a copy: a head, then the prompts; the ids are stable between runs."""
-    first = typed[0]
+    first = entries[0]
     head = {"type": "agent-session", "agent": NAME, "sessionId": first.session_id}
     yield orjson.dumps({**head, "file": os.path.join(where.config, HISTORY)}) + b"\n"
-    before = None
-    for number, entry in enumerate(typed):
+    parent_id = None
+    for number, entry in enumerate(entries):
         uuid = f"{first.session_id[:24]}{number:012x}"
         record = {
-            "parentUuid": before,
+            "parentUuid": parent_id,
             "isSidechain": False,
             "userType": "external",
             "cwd": entry.project,
@@ -277,22 +288,22 @@ def _lines_of_copy(typed: list[Entry], where: Where) -> Iterator[bytes]:
             "uuid": uuid,
             "timestamp": clock.from_milliseconds(entry.at),
         }
-        before = uuid
+        parent_id = uuid
         yield orjson.dumps(record) + b"\n"
 
 
-def lost_prompts(where: Where, *, waiting: bool = False) -> str:
+def describe_lost_prompts(where: Where, *, is_user_waiting: bool = False) -> str:
     """Return the beginning of a sentence with the numbers of lost sessions and their prompts, or ``""``.
 
     While a user waits, a large history is not read for the first time; the sentence then says that
     some may exist.
     """
-    known = OTHERS.get(NAME)
-    if known is None or not known.is_there(where):
+    agent = OTHERS.get(NAME)
+    if agent is None or not agent.is_there(where):
         return ""
-    if waiting and not known.is_quick(where):
+    if is_user_waiting and not agent.is_quick(where):
         return "prompts of lost sessions may be left"
-    lost, prompts = known.load(where).store.sessions(), 0
+    lost, prompts = agent.load(where).store.sessions(), 0
     for session in lost:
         with contextlib.suppress(OSError), open(session.path, "rb") as stream:
             prompts += sum(1 for _ in stream) - 1
@@ -303,7 +314,7 @@ def lost_prompts(where: Where, *, waiting: bool = False) -> str:
 
 def note_on_earlier_losses(where: Where) -> str:
     """Return the note that a user sees once at a start, or ``""`` if nothing was lost."""
-    lost = lost_prompts(where, waiting=True)
+    lost = describe_lost_prompts(where, is_user_waiting=True)
     if lost:
         return f"From before, {lost}: {invocation.shell_command(f'sessions --all --agent {NAME}')}"
     return ""
@@ -313,9 +324,9 @@ def check_lost_prompts(_: str) -> Finding:
     """Return doctor's finding on lost sessions whose prompts are left."""
     from resume_hooks.maintenance.doctor import ok_finding  # only needed by doctor, not at a start
 
-    if found := lost_prompts(Where()):
+    if description := describe_lost_prompts(Where()):
         lists = invocation.shell_command(f"sessions --all --agent {NAME}")
         return ok_finding(
-            f"{found}, in history.jsonl; search finds them, {lists} lists them", "found"
+            f"{description}, in history.jsonl; search finds them, {lists} lists them", "found"
         )
     return ok_finding("no lost session has prompts left")

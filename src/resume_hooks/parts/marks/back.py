@@ -31,8 +31,8 @@ from resume_hooks.derive.fresh_child import FreshOpening, opening_lines_of_child
 from resume_hooks.derive.opening_size import tokens_for_size
 from resume_hooks.derive.verbs.caller import Caller
 from resume_hooks.errors import NoMark, UsageError
-from resume_hooks.parts.marks.fork_point import remarks_on_parent
-from resume_hooks.parts.marks.state import Mark, refuse_subagent, use_up_mark
+from resume_hooks.parts.marks.fork_point import parent_remarks
+from resume_hooks.parts.marks.state import Mark, check_not_subagent, use_up_mark
 from resume_hooks.paths import Where
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.reading.digest.opening import characters, opening
@@ -50,11 +50,11 @@ from resume_hooks.transcripts.provenance import BackTimes
 from resume_hooks.transcripts.records import USER, Record, message
 from resume_hooks.transcripts.transcript import Transcript
 
-SHOWN = 300
+SHOWN_LENGTH = 300
 """The maximum characters of a goal or report on a card."""
 
 
-class LeftOut(NamedTuple):
+class LeftOutRecords(NamedTuple):
     """The records that leave the context, ``first`` to ``last``, and the session's names for references to them.
 
     ``prompt`` is the id of the first prompt among them for which the client saved the user's files,
@@ -75,7 +75,7 @@ class LeftOut(NamedTuple):
         return f"{first} to {last}"
 
 
-class Told(NamedTuple):
+class OpeningFacts(NamedTuple):
     """The facts in the opening of the child: the user's ``report`` and a fork's digest (``found``), or ``""``.
 
     ``left_out`` are the omitted records. ``lost`` explains why the mark cannot be found, or is
@@ -84,83 +84,83 @@ class Told(NamedTuple):
 
     mark: Mark
     report: str
-    left_out: LeftOut | None
+    left_out: LeftOutRecords | None
     lost: str
     found: str
 
 
-def model_text(child: Draft, told: Told) -> str:
+def opening_for_model(child: Draft, facts: OpeningFacts) -> str:
     """Return the child's opening for the model: its lineage, its position, a fork's findings, and the report."""
-    mark, left_out, lost = told.mark, told.left_out, told.lost
+    mark, left_out, lost = facts.mark, facts.left_out, facts.lost
     since = format_minute(mark.started_at)
-    place = f"at a mark that the user set, {since}"
+    place_text = f"at a mark that the user set, {since}"
     if mark.left:
-        place = (
+        place_text = (
             f"where a fork, the parent session, left {mark.left}, {since}; what the fork "
             "found is told below"
         )
-    where = f"The conversation above is as it was {place}."
+    position = f"The conversation above is as it was {place_text}."
     if lost:
-        where = (
+        position = (
             f"Of the earlier conversation nothing is loaded: {mark.subject.lower()} "
             f"({since}) can't be found any more"
         )
-        where += f" ({lost})."
-    lines = [child.block, "", where]
+        position += f" ({lost})."
+    lines = [child.block, "", position]
     if mark.goal:
         lines.append(
-            f"What was to be tried from there: {without_block_markers(collapse_line(mark.goal, SHOWN))}"
+            f"What was to be tried from there: {without_block_markers(collapse_line(mark.goal, SHOWN_LENGTH))}"
         )
     if left_out is not None:
         if lost:
-            stands = "It stands"
+            location = "It stands"
         else:
-            stands = "What followed is not loaded: it stands"
+            location = "What followed is not loaded: it stands"
         reading = f"read {left_out.names.reference(left_out.first)} --after 20"
         lines.append(
-            f"{stands} in records {left_out.span} of the parent session, within reach of the session-search skill "
+            f"{location} in records {left_out.span} of the parent session, within reach of the session-search skill "
             f"(`{child.command(f'outline {left_out.names.word}')}`, `{child.command(reading)}`)."
         )
     lines.append(
         "Files, git and running processes did not go back: they are as that work left them."
     )
-    lines += ["", told.found] if told.found else []
-    lines += ["", REPORT, without_block_markers(told.report)] if told.report else []
+    lines += ["", facts.found] if facts.found else []
+    lines += ["", REPORT, without_block_markers(facts.report)] if facts.report else []
     return replace_surrogates("\n".join(lines))
 
 
-def opening_card(told: Told) -> str:
+def opening_for_screen(facts: OpeningFacts) -> str:
     """Return the child's opening as shown on the screen."""
-    mark, left_out, lost = told.mark, told.left_out, told.lost
+    mark, left_out, lost = facts.mark, facts.left_out, facts.lost
     if mark.goal:
-        goal = f": {collapse_line(plain_text(mark.goal), SHOWN)}"
+        goal = f": {collapse_line(plain_text(mark.goal), SHOWN_LENGTH)}"
     else:
         goal = ""
-    began = f"**Back** to {format_minute(mark.started_at)}{goal}."
+    first_line = f"**Back** to {format_minute(mark.started_at)}{goal}."
     if mark.left:
-        began = f"**Back** to where the fork left `{mark.left[:SHORT]}`, {format_minute(mark.started_at)}."
+        first_line = f"**Back** to where the fork left `{mark.left[:SHORT]}`, {format_minute(mark.started_at)}."
     if lost:
-        began = (
+        first_line = (
             f"**Back** with the report alone; {mark.subject.lower()}{goal} can't be found "
             f"any more ({lost})."
         )
     if left_out:
-        rest = (
+        last_line = (
             f"{'The conversation' if lost else 'What followed'} can be read on demand "
             f"({left_out.span})."
         )
     else:
-        rest = "Nothing had followed it."
+        last_line = "Nothing had followed it."
     return "\n\n".join(
         [
-            began,
+            first_line,
             *(
-                [f"**Report:** {collapse_line(plain_text(told.report), SHOWN)}"]
-                if told.report
+                [f"**Report:** {collapse_line(plain_text(facts.report), SHOWN_LENGTH)}"]
+                if facts.report
                 else []
             ),
-            *(["A digest of what the fork found is loaded."] if told.found else []),
-            f"{rest} Files, git and processes are as that work left them.",
+            *(["A digest of what the fork found is loaded."] if facts.found else []),
+            f"{last_line} Files, git and processes are as that work left them.",
         ]
     )
 
@@ -170,7 +170,7 @@ KIND: Final = "back"
 MAX_REPORT = 500_000
 """The maximum characters of a report."""
 
-EMPTY = "Report cannot be empty."
+EMPTY_REPORT = "Report cannot be empty."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,7 +181,7 @@ class _CutPlan(ChildPlan):
 
     def watchers(self) -> Sequence[Watcher]:
         """Return a watcher that checks for the report at the end."""
-        return [_EndingSeen(self.report)]
+        return [_EndingWatcher(self.report)]
 
 
 class BackPlan(NamedTuple):
@@ -193,15 +193,17 @@ class BackPlan(NamedTuple):
     child: ChildPlan
     mark: Mark
     report: str
-    left_out: LeftOut | None
+    left_out: LeftOutRecords | None
     lost: str
 
 
-def checked_report(report: str) -> str:
+def check_report(report: str) -> str:
     """Return a report without surrounding white space. Raise UsageError if it is empty or too long."""
     report = replace_surrogates(report.strip())
     if not plain_text(report).strip():
-        raise UsageError(EMPTY, "Describe in a few lines what you found out, and the outcome.")
+        raise UsageError(
+            EMPTY_REPORT, "Describe in a few lines what you found out, and the outcome."
+        )
     if len(report) > MAX_REPORT:
         raise UsageError(
             f"The report has {len(report):,} characters, more than {MAX_REPORT:,}",
@@ -239,65 +241,74 @@ def plan_back(
     transcript, UsageError for an empty or overlong report, and NoMark for a fork without any
     conversation.
     """
-    refuse_subagent(session)
+    check_not_subagent(session)
     if report.strip() or not mark.left:
-        report = checked_report(report)
+        report = check_report(report)
     else:
         report = ""
-    parent, kept, rest, lost, remarks = _resolve_mark(session, mark)
+    parent, kept, rest, lost, remarks = _split_at_mark(session, mark)
     left_out = _find_left_out(parent, rest, mark.record + 1 if lost else None, where)
     child = agents.draft_child(session, KIND, where, output_dir)
-    found = ""
+    findings = ""
     if mark.left:
         if left_out is None:
             raise NoMark(
                 f"Nothing was said in this fork since it left its parent {mark.left}",
                 f"To go on in the parent, in Claude Code: /resume {mark.left}",
             )
-        digest, read = (
+        digest, read_command = (
             digest_of(session, where, since=mark.record + 1),
             f"{child.command('read')} --after 20",
         )
-        whole = f"{session.session_id}:{left_out.first}"
-        found = opening(digest, characters(tokens_for_size("", where)), whole=whole, read=read).text
+        digest_reference = f"{session.session_id}:{left_out.first}"
+        findings = opening(
+            digest,
+            characters(tokens_for_size("", where)),
+            whole=digest_reference,
+            read=read_command,
+        ).text
         last = parent.transcript.by_uuid.get(mark.uuid)
         if last and last.time_ms:
-            at = clock.from_milliseconds(last.time_ms)
+            left_at = clock.from_milliseconds(last.time_ms)
         else:
-            at = mark.started_at
-        remarks = [*remarks, *remarks_on_parent(session, at, where)]
-    told_of = Told(mark, report, left_out, lost, found)
-    closing = Closing(model_text(child, told_of), opening_card(told_of))
-    after = parent.tokens_sent(list(kept), where) + round(
+            left_at = mark.started_at
+        remarks = [*remarks, *parent_remarks(session, left_at, where)]
+    facts = OpeningFacts(mark, report, left_out, lost, findings)
+    closing = Closing(opening_for_model(child, facts), opening_for_screen(facts))
+    tokens_after = parent.tokens_sent(list(kept), where) + round(
         (len(closing.text) + len(closing.card)) / parent.ratio
     )
-    sizes = Sizes(parent.context.tokens, after)
-    head = child.head(parent.size(after), rewound=BackTimes(mark.started_at, child.setting.at))
+    sizes = Sizes(parent.context.tokens, tokens_after)
+    head = child.head(
+        parent.size(tokens_after), rewound=BackTimes(mark.started_at, child.setting.at)
+    )
     fresh_opening = FreshOpening(child, head, *closing, parent.ends, sizes)
     if child.agent != NAME:
-        decided: ChildPlan = agents.load_foreign_writer(child.agent, where).rewound(
+        child_plan: ChildPlan = agents.load_foreign_writer(child.agent, where).rewound(
             fresh_opening, [node.uuid for node in kept]
         )
     elif lost:
-        decided = plan_fresh_opening(fresh_opening, opening_lines_of_child(fresh_opening))
+        child_plan = plan_fresh_opening(fresh_opening, opening_lines_of_child(fresh_opening))
     else:
-        part = parent.transcript.ending(kept)
+        transcript_part = parent.transcript.ending(kept)
         body = plan_chain_rewrite(
             child,
-            part,
+            transcript_part,
             parent.survey,
             head=head,
-            lineage=lineage_if_needed(child, part),
-            books=copy_lines_after_chain(part, parent.survey, parent.ends, child.session_id),
+            lineage=lineage_if_needed(child, transcript_part),
+            books=copy_lines_after_chain(
+                transcript_part, parent.survey, parent.ends, child.session_id
+            ),
             closing=closing,
             thoughts=frozenset(parent.read_back.thoughts),
         )
-        decided = _CutPlan(draft=child, body=body, sizes=sizes, report=closing.text)
-    decided = replace(decided, remarks=(*remarks, *decided.remarks))
-    return BackPlan(decided, mark, report, left_out, lost)
+        child_plan = _CutPlan(draft=child, body=body, sizes=sizes, report=closing.text)
+    child_plan = replace(child_plan, remarks=(*remarks, *child_plan.remarks))
+    return BackPlan(child_plan, mark, report, left_out, lost)
 
 
-class _Standing(NamedTuple):
+class _SplitSession(NamedTuple):
     """A session split at a mark: the records before and after it, why the former are ``lost``, remarks for the user."""
 
     parent: ParentScan
@@ -307,20 +318,22 @@ class _Standing(NamedTuple):
     remarks: list[str]
 
 
-def _resolve_mark(session: SessionFile, mark: Mark) -> _Standing:
-    if mark.left and (found := _conversation_at_mark(session, mark)):
-        return found
+def _split_at_mark(session: SessionFile, mark: Mark) -> _SplitSession:
+    if mark.left and (conversation_at_mark := _conversation_at_mark(session, mark)):
+        return conversation_at_mark
     parent = scan_parent(session)
     nodes = linearize(parent.transcript.chain).nodes
     kept, lost, remarks = _records_to_mark(parent.transcript, mark)
     if lost and not mark.left:
-        there = _conversation_at_mark(session, mark)
+        conversation = _conversation_at_mark(session, mark)
     else:
-        there = None
-    return there or _Standing(parent, kept, nodes[0 if lost else len(kept) :], lost, remarks)
+        conversation = None
+    return conversation or _SplitSession(
+        parent, kept, nodes[0 if lost else len(kept) :], lost, remarks
+    )
 
 
-def _conversation_at_mark(session: SessionFile, mark: Mark) -> _Standing | None:
+def _conversation_at_mark(session: SessionFile, mark: Mark) -> _SplitSession | None:
     """Return the conversation up to a mark that a compaction may have removed from the live chain.
 
     Return None if it is gone.
@@ -337,16 +350,16 @@ def _conversation_at_mark(session: SessionFile, mark: Mark) -> _Standing | None:
     for node in parent.transcript.nodes:
         if node.number > cut.last.number and not node.sidechain:
             later.append(node)
-    return _Standing(parent, cut.nodes, later, "", list(cut.remarks))
+    return _SplitSession(parent, cut.nodes, later, "", list(cut.remarks))
 
 
 def _records_to_mark(transcript: Transcript, mark: Mark) -> tuple[Sequence[Node], str, list[str]]:
     """Return the records up to the mark, or the reason why they are lost, and remarks for the user."""
-    row = linearize(transcript.chain)
-    place = next((place for place, node in enumerate(row.nodes, 1) if node.uuid == mark.uuid), 0)
-    kept = row.nodes[: standalone_count(row, place)]
+    linear = linearize(transcript.chain)
+    count = next((count for count, node in enumerate(linear.nodes, 1) if node.uuid == mark.uuid), 0)
+    kept = linear.nodes[: standalone_count(linear, count)]
     if not any(node.spoken for node in kept):
-        lost = _why_lost(transcript, mark, place)
+        lost = _why_lost(transcript, mark, count)
         return (
             (),
             lost,
@@ -357,34 +370,34 @@ def _records_to_mark(transcript: Transcript, mark: Mark) -> tuple[Sequence[Node]
                 )
             ],
         )
-    moved = any(node.spoken for node in row.nodes[len(kept) : place])
+    is_moved = any(node.spoken for node in linear.nodes[len(kept) : count])
     return (
         kept,
         "",
-        ["The cut is a little before the mark, so that no tool call is split."] if moved else [],
+        ["The cut is a little before the mark, so that no tool call is split."] if is_moved else [],
     )
 
 
-def _why_lost(transcript: Transcript, mark: Mark, place: int) -> str:
-    if place:
+def _why_lost(transcript: Transcript, mark: Mark, count: int) -> str:
+    if count:
         return "what was called there has no answer"
     chain = transcript.chain
-    there = next((node for node in transcript.nodes if node.uuid == mark.uuid), None)
-    compacted = (
+    marked_node = next((node for node in transcript.nodes if node.uuid == mark.uuid), None)
+    is_compacted = (
         bool(chain)
         and chain[0].boundary
-        and (there.number if there else mark.record) < chain[0].number
+        and (marked_node.number if marked_node else mark.record) < chain[0].number
     )
-    if compacted and (there is not None or not transcript.whole):
+    if is_compacted and (marked_node is not None or not transcript.whole):
         return "it was compacted away"
-    if there is None:
+    if marked_node is None:
         return "its record is gone"
     return "it lies on an abandoned branch"
 
 
 def _find_left_out(
     parent: ParentScan, nodes: Sequence[Node], after: int | None, where: Where
-) -> LeftOut | None:
+) -> LeftOutRecords | None:
     """Return the records that the child lacks, or None if they contain no conversation.
 
     If a compaction removed the records after the mark from ``nodes``, ``after`` is the first of
@@ -398,10 +411,10 @@ def _find_left_out(
         with_files.add(snapshot.message)
     prompt = next((node.uuid for node in nodes if node.prompt and node.uuid in with_files), "")
     first = min(numbers) if after is None else min(*numbers, after)
-    return LeftOut(names_of(parent.session, where), first, max(numbers), prompt)
+    return LeftOutRecords(names_of(parent.session, where), first, max(numbers), prompt)
 
 
-class _EndingSeen:
+class _EndingWatcher:
     """A watcher that checks the text of the last user record."""
 
     def __init__(self, text: str) -> None:

@@ -12,47 +12,53 @@ from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.hooks.confirmations import OPEN_SECONDS
 from resume_hooks.hooks.plain_cards import NOTHING_CHANGED, TITLE_COLUMNS, refusal_card
 from resume_hooks.hooks.triggers import Trigger
-from resume_hooks.parts.marks.state import NONE, Mark, Placed
+from resume_hooks.parts.marks.state import NO_MARK, Mark, PlacedMark
 from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import collapse_line, plain_text
 
 if TYPE_CHECKING:  # setting a mark does not import the planning of a child
-    from resume_hooks.parts.marks.back import BackPlan, LeftOut
+    from resume_hooks.parts.marks.back import BackPlan, LeftOutRecords
 
-_STAYS = "that brings back the conversation up to here; files, git and processes stay as they are"
-_BOX = "if the input box still holds the command: one Ctrl+C clears it, a second one quits"
+_CONVERSATION_ONLY = (
+    "that brings back the conversation up to here; files, git and processes stay as they are"
+)
+_INPUT_BOX_NOTE = (
+    "if the input box still holds the command: one Ctrl+C clears it, a second one quits"
+)
 _UNITS = (("day", DAY), ("hour", HOUR), ("minute", MINUTE))
 
 
-def set_card(placed: Placed, trigger: Trigger, *, replaced: bool, already: bool) -> str:
+def set_card(
+    placed_mark: PlacedMark, trigger: Trigger, *, has_replaced: bool, is_already_set: bool
+) -> str:
     """Return the card of ``>mark``: the new mark, and how to go back to it."""
     slash = trigger.slash
-    if already:
-        done = "already set here"
-    elif replaced:
-        done = "replaced"
+    if is_already_set:
+        action = "already set here"
+    elif has_replaced:
+        action = "replaced"
     else:
-        done = "set"
-    marked = list(_mark_lines(placed.mark))
-    if placed.unfinished and not already:
-        marked.append("the answer is not finished: the mark stands after the last whole step")
+        action = "set"
+    mark_lines = list(_mark_lines(placed_mark.mark))
+    if placed_mark.unfinished and not is_already_set:
+        mark_lines.append("the answer is not finished: the mark stands after the last whole step")
     # Ctrl+C clears the input box, but while the model works it ends the turn.
-    if placed.unfinished and not slash:
+    if placed_mark.unfinished and not slash:
         keys = "go on once the answer ends"
     else:
         keys = "go on"
-    if not slash and not placed.unfinished:
+    if not slash and not placed_mark.unfinished:
         last = "Set. Text in box? Ctrl+C once."
     else:
         last = f"{'' if slash else 'Set. '}{keys.capitalize()}."
-    box = [f"  {_BOX}"] if not slash and not placed.unfinished else []
+    box = [f"  {_INPUT_BOX_NOTE}"] if not slash and not placed_mark.unfinished else []
     lines = [
-        f"mark {done}{'' if slash else f' · {keys}'}",
+        f"mark {action}{'' if slash else f' · {keys}'}",
         "",
-        *(f"  {line}" for line in marked),
+        *(f"  {line}" for line in mark_lines),
         "",
         f"  back to here   {trigger.name('back')} what you found out",
-        f"  {_STAYS}",
+        f"  {_CONVERSATION_ONLY}",
         *box,
         "",
         last,
@@ -60,26 +66,28 @@ def set_card(placed: Placed, trigger: Trigger, *, replaced: bool, already: bool)
     return "\n".join(lines)
 
 
-def question_card(active: Mark, goal: str, unkept: str, trigger: Trigger) -> str:
+def question_card(active: Mark, goal: str, storage_error: str, trigger: Trigger) -> str:
     """Return the card of a second ``>mark``: the active mark and how to replace it.
 
     ``unkept`` says why that is impossible.
     """
     yes = f"{trigger.name('mark')} yes"
     if goal:
-        new = [f"new goal: {collapse_line(plain_text(goal), TITLE_COLUMNS * 2)}"]
+        goal_lines = [f"new goal: {collapse_line(plain_text(goal), TITLE_COLUMNS * 2)}"]
     else:
-        new = []
-    ways = [unkept or f"replace it by one here    {yes}"]
+        goal_lines = []
+    replace_lines = [storage_error or f"replace it by one here    {yes}"]
     lines = [
         f"mark not set · another is active, set {age_of_mark(active)}",
         "",
-        *(f"  {line}" for line in (*_mark_lines(active, its=True), *new)),
+        *(f"  {line}" for line in (*_mark_lines(active, its=True), *goal_lines)),
         "",
-        *(f"  {line}" for line in ways),
+        *(f"  {line}" for line in replace_lines),
         f"  back to that one          {trigger.name('back')} what you found out",
         "",
-        NOTHING_CHANGED if unkept else f"{'Replace' if trigger.slash else 'To replace it'}: {yes}",
+        NOTHING_CHANGED
+        if storage_error
+        else f"{'Replace' if trigger.slash else 'To replace it'}: {yes}",
     ]
     return "\n".join(lines)
 
@@ -87,10 +95,13 @@ def question_card(active: Mark, goal: str, unkept: str, trigger: Trigger) -> str
 def cancelled_card(active: Mark | None, trigger: Trigger, *, asked: bool) -> str:
     """Return the card of ``>mark cancel``, which discards an open question, or else forgets the mark."""
     if active is None:
-        return refusal_card(NONE, last_line=f"To set one: {trigger.name('mark')} [goal]")
-    done = "stays" if asked else "forgotten"
+        return refusal_card(NO_MARK, last_line=f"To set one: {trigger.name('mark')} [goal]")
+    action = "stays" if asked else "forgotten"
     return "\n".join(
-        [f"mark {done}, set {age_of_mark(active)}", *(f"  {line}" for line in _mark_lines(active))]
+        [
+            f"mark {action}, set {age_of_mark(active)}",
+            *(f"  {line}" for line in _mark_lines(active)),
+        ]
     )
 
 
@@ -102,7 +113,7 @@ def unasked_card(active: Mark | None, trigger: Trigger, *, expired: bool) -> str
         why = "no question about a mark is open"
     words, typed = f"there is nothing to confirm: {why}", f"{trigger.name('mark')} [goal]"
     if active is None:
-        return refusal_card(words, f"  {NONE}", last_line=f"First: {typed}")
+        return refusal_card(words, f"  {NO_MARK}", last_line=f"First: {typed}")
     described = "\n".join(
         f"  {line}"
         for line in (f"a mark is active, set {age_of_mark(active)}:", *_mark_lines(active))
@@ -110,25 +121,29 @@ def unasked_card(active: Mark | None, trigger: Trigger, *, expired: bool) -> str
     return refusal_card(words, described, last_line=f"Replace: {typed}")
 
 
-def facts_of_back(receipt: Receipt, made: BackPlan) -> tuple[str, ...]:
+def back_facts(receipt: Receipt, back_plan: BackPlan) -> tuple[str, ...]:
     """Return lines about the child of ``>back``: its content, and the things that stay unchanged."""
     mark, goal = (
-        made.mark,
-        f": {collapse_line(plain_text(made.mark.goal), TITLE_COLUMNS)}" if made.mark.goal else "",
+        back_plan.mark,
+        f": {collapse_line(plain_text(back_plan.mark.goal), TITLE_COLUMNS)}"
+        if back_plan.mark.goal
+        else "",
     )
-    place = f"back to the mark, set {age_of_mark(mark)}{goal}"
+    place_text = f"back to the mark, set {age_of_mark(mark)}{goal}"
     if mark.left:
-        place = f"back to where this fork left {mark.left}; what it found is told there"
-    elif made.lost:
-        place = f"the report alone: not {place}"
-    facts = [place]
-    if made.report:
-        facts.append(f"report: {collapse_line(plain_text(made.report), TITLE_COLUMNS * 2)}")
-    facts.extend(untouched_lines(receipt, made.left_out))
+        place_text = f"back to where this fork left {mark.left}; what it found is told there"
+    elif back_plan.lost:
+        place_text = f"the report alone: not {place_text}"
+    facts = [place_text]
+    if back_plan.report:
+        facts.append(f"report: {collapse_line(plain_text(back_plan.report), TITLE_COLUMNS * 2)}")
+    facts.extend(untouched_lines(receipt, back_plan.left_out))
     return tuple(facts)
 
 
-def untouched_lines(receipt: Receipt, left_out: LeftOut | None, old: str = "this one") -> list[str]:
+def untouched_lines(
+    receipt: Receipt, left_out: LeftOutRecords | None, old_session: str = "this one"
+) -> list[str]:
     """Return lines about things that going back leaves unchanged, and how to restore files.
 
     ``old`` names the old session.
@@ -143,16 +158,16 @@ def untouched_lines(receipt: Receipt, left_out: LeftOut | None, old: str = "this
         )
     else:
         facts[0] += "; Claude Code has no file copies to restore"
-    return [f"not in the new session, still in {old}: {left_out.span}", *facts]
+    return [f"not in the new session, still in {old_session}: {left_out.span}", *facts]
 
 
-def facts_of_existing_child(trigger: Trigger) -> tuple[str, ...]:
+def existing_child_facts(trigger: Trigger) -> tuple[str, ...]:
     """Return lines about the child of the last ``>back``, which used up the mark.
 
     A slash command was typed again, so its text is a new report. A ``>`` command may be a stray
     Enter, and is still in the input box.
     """
-    facts = [f"{NONE} The last {trigger.name('back')} used it."]
+    facts = [f"{NO_MARK} The last {trigger.name('back')} used it."]
     if trigger.slash and trigger.text:
         facts.append(f"Your new report was not used: {trigger.text}")
     return tuple(facts)
@@ -161,7 +176,7 @@ def facts_of_existing_child(trigger: Trigger) -> tuple[str, ...]:
 def no_mark_card(trigger: Trigger) -> str:
     """Return the card of a ``>back`` without a mark."""
     return refusal_card(
-        NONE,
+        NO_MARK,
         trigger.text and f"  Your text: {trigger.text}",
         last_line=f"First: {trigger.name('mark')} [goal]",
     )

@@ -20,11 +20,11 @@ from resume_hooks.transcripts.records import Record, mapping
 from resume_hooks.transcripts.transcript import scan
 
 FORK: Final = "fork"
-COPIES = frozenset({"trim", "untrim"})
+COPY_KINDS = frozenset({"trim", "untrim"})
 """The kinds of children with every record of their parent, whose mark also applies to them."""
 
 
-def fork_point(session: SessionFile, where: Where) -> Mark | None:
+def find_fork_point(session: SessionFile, where: Where) -> Mark | None:
     """Return the last message that a fork shares with its parent, or None if the session is not a fork.
 
     This only reads.
@@ -33,12 +33,12 @@ def fork_point(session: SessionFile, where: Where) -> Mark | None:
     parent's records, the two are compared. Raise NoMark if they share none.
     """
     family = Family(where)
-    parent = above = family.parent_of(session.path)
-    while above is not None and above.kind in COPIES:
-        if (mark := state.wait_for_mark(above.session_id)) is not None:
+    parent = ancestor = family.parent_of(session.path)
+    while ancestor is not None and ancestor.kind in COPY_KINDS:
+        if (mark := state.wait_for_mark(ancestor.session_id)) is not None:
             return mark
-        path = family.locate(above, session.path)
-        above = family.parent_of(path) if path else None
+        path = family.locate(ancestor, session.path)
+        ancestor = family.parent_of(path) if path else None
     if parent is None or parent.kind != FORK or parent.subagent or not parent.session_id:
         return None
     copied: list[Node] = []
@@ -49,19 +49,19 @@ def fork_point(session: SessionFile, where: Where) -> Mark | None:
 
     nodes = scan(session.path, observers=[watch]).nodes
     if not copied and (path := family.locate(parent, session.path)):
-        known = scan(readable_session(path, where).path).by_uuid
-        copied = [node for node in nodes if node.uuid in known]
+        parent_records = scan(readable_session(path, where).path).by_uuid
+        copied = [node for node in nodes if node.uuid in parent_records]
     last = next((node for node in reversed(copied) if node.spoken and not node.sidechain), None)
     if last is None:
         raise NoMark(
             f"Nothing tells where this fork left its parent {parent.session_id}",
             f"To go on in the parent, in Claude Code: /resume {parent.session_id}",
         )
-    at = clock.normalize_timestamp(parent.at) or clock.from_milliseconds(last.time_ms or 0)
-    return Mark(session.session_id, last.uuid, last.number, "", at, parent.session_id)
+    left_at = clock.normalize_timestamp(parent.at) or clock.from_milliseconds(last.time_ms or 0)
+    return Mark(session.session_id, last.uuid, last.number, "", left_at, parent.session_id)
 
 
-def remarks_on_parent(session: SessionFile, left_at: str, where: Where) -> list[str]:
+def parent_remarks(session: SessionFile, left_at: str, where: Where) -> list[str]:
     """Return remarks for the user if a fork's parent has newer records than ``left_at``, the time of the fork."""
     family = Family(where)
     parent = family.parent_of(session.path)
@@ -72,10 +72,12 @@ def remarks_on_parent(session: SessionFile, left_at: str, where: Where) -> list[
         or not has_later_records(agent_at(path, where).ends(path), left_at)
     ):
         return []
-    ways = f"/resume {parent.session_id}, in a shell {shell_command(f'resume {parent.session_id}')}"
+    commands = (
+        f"/resume {parent.session_id}, in a shell {shell_command(f'resume {parent.session_id}')}"
+    )
     return [
         (
             "The parent went on after this fork left it; the new session has nothing of "
-            f"that. To go on there: {ways}"
+            f"that. To go on there: {commands}"
         )
     ]

@@ -21,12 +21,12 @@ from resume_hooks.hooks import confirmations, pending_handoff
 from resume_hooks.hooks.confirmations import StoredQuestion
 from resume_hooks.hooks.request import Request, missing_transcript_error, time_limit
 from resume_hooks.parts.marks import cards, state
-from resume_hooks.parts.marks.state import Placed, place_mark
+from resume_hooks.parts.marks.state import PlacedMark, place_mark
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.system.text import plain_text
 
 YES, CANCEL = "yes", "cancel"
-AGAIN = "checkpoint"
+QUESTION_KIND = "checkpoint"
 """The kind of our questions, which names their files; ``mark-`` is used by the marks themselves."""
 
 
@@ -53,44 +53,48 @@ def _set_mark(session: SessionFile, request: Request) -> Report:
     placed = _place_mark(session, request.text, request)
     active = state.find_mark(session.session_id)
     if active is not None and not active.is_at(placed.mark):
-        unkept = ""
+        storage_error = ""
         try:
             confirmations.store_question(
-                StoredQuestion(session.session_id, placed.mark.goal, time.time(), kind=AGAIN)
+                StoredQuestion(
+                    session.session_id, placed.mark.goal, time.time(), kind=QUESTION_KIND
+                )
             )
         except OSError as error:
-            unkept = (
+            storage_error = (
                 f"A yes can't be waited for ({error.strerror}). In a shell: {request.command} --yes"
             )
         return report_on_text(
-            cards.question_card(active, placed.mark.goal, unkept, request.trigger)
+            cards.question_card(active, placed.mark.goal, storage_error, request.trigger)
         )
     if active is None:
         state.save_mark(placed.mark)
     else:
         placed = placed._replace(mark=active)
     return report_on_text(
-        cards.set_card(placed, request.trigger, replaced=False, already=active is not None)
+        cards.set_card(
+            placed, request.trigger, has_replaced=False, is_already_set=active is not None
+        )
     )
 
 
 def _cancel_mark(session: SessionFile, request: Request) -> Report:
     """Discard an open question about replacing the mark, or else forget the mark."""
-    question = confirmations.find_question(session.session_id, AGAIN)
-    asked = (
-        confirmations.consume_question(session.session_id, AGAIN)
+    question = confirmations.find_question(session.session_id, QUESTION_KIND)
+    had_question = (
+        confirmations.consume_question(session.session_id, QUESTION_KIND)
         and question is not None
         and question.is_open
     )
     active = state.find_mark(session.session_id)
-    if not asked:
+    if not had_question:
         state.clear_mark(session.session_id)
-    return report_on_text(cards.cancelled_card(active, request.trigger, asked=asked))
+    return report_on_text(cards.cancelled_card(active, request.trigger, asked=had_question))
 
 
 def _replace_mark(session: SessionFile, request: Request) -> Report:
     """After a yes, set the mark at the current end of the session, with the goal from the question."""
-    question = confirmations.find_question(session.session_id, AGAIN)
+    question = confirmations.find_question(session.session_id, QUESTION_KIND)
     if question is None or not question.is_open:
         active = state.find_mark(session.session_id)
         return report_on_text(
@@ -98,11 +102,13 @@ def _replace_mark(session: SessionFile, request: Request) -> Report:
         )
     placed = _place_mark(session, question.options, request)
     state.save_mark(placed.mark)
-    confirmations.consume_question(session.session_id, AGAIN)
-    return report_on_text(cards.set_card(placed, request.trigger, replaced=True, already=False))
+    confirmations.consume_question(session.session_id, QUESTION_KIND)
+    return report_on_text(
+        cards.set_card(placed, request.trigger, has_replaced=True, is_already_set=False)
+    )
 
 
-def _place_mark(session: SessionFile, goal: str, request: Request) -> Placed:
+def _place_mark(session: SessionFile, goal: str, request: Request) -> PlacedMark:
     with time_limit(request.command):
         return place_mark(session, goal)
 
@@ -115,10 +121,10 @@ def _go_back(request: Request) -> AnyOpenedSession | Report:
             return existing
         # Setting a mark does not import the search for a fork's point, or the code that writes a
         # child.
-        from resume_hooks.parts.marks.fork_point import fork_point
+        from resume_hooks.parts.marks.fork_point import find_fork_point
 
         with time_limit(request.command):
-            mark = fork_point(request.session, request.where)
+            mark = find_fork_point(request.session, request.where)
         if mark is None:
             existing = _existing_child_answer(request)
             return existing or report_on_text(cards.no_mark_card(request.trigger))
@@ -126,7 +132,7 @@ def _go_back(request: Request) -> AnyOpenedSession | Report:
 
     if not mark.left and not plain_text(request.text).strip():
         raise UsageError(
-            back.EMPTY,
+            back.EMPTY_REPORT,
             (
                 f"Type it after the command: {request.typed_name} what you found out and "
                 "what came of it"
@@ -135,12 +141,12 @@ def _go_back(request: Request) -> AnyOpenedSession | Report:
     plan, receipt = back.go_back(request.session, mark, request.text, request.caller())
     with contextlib.suppress(OSError):
         confirmations.consume_question(
-            request.session_id, AGAIN
+            request.session_id, QUESTION_KIND
         )  # a yes to an older question would set a new mark
         pending_handoff.consume_handoffs_of(
             request.session_id
         )  # /clear would continue the conversation that was just left
-    return OpenedSession(receipt, plan.child, "back", cards.facts_of_back(receipt, plan))
+    return OpenedSession(receipt, plan.child, "back", cards.back_facts(receipt, plan))
 
 
 def _existing_child_answer(request: Request, report: str = "") -> AnyOpenedSession | None:
@@ -148,9 +154,9 @@ def _existing_child_answer(request: Request, report: str = "") -> AnyOpenedSessi
 
     Return None if it is gone or was continued.
     """
-    standing = find_existing_child(request.session, "back", request.where, report=report)
-    if standing is None:
+    existing = find_existing_child(request.session, "back", request.where, report=report)
+    if existing is None:
         return None
-    facts = cards.facts_of_existing_child(request.trigger)
+    facts = cards.existing_child_facts(request.trigger)
     remark = f"Nothing new was made: this is the session from your last {request.typed_name}."
-    return OpenedSession(standing, None, "already back", facts, remark)
+    return OpenedSession(existing, None, "already back", facts, remark)

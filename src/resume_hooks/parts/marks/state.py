@@ -22,10 +22,10 @@ from resume_hooks.transcripts.linearize import linearize, standalone_count
 from resume_hooks.transcripts.records import USER
 from resume_hooks.transcripts.transcript import scan_live
 
-NONE = "No active mark."
-BUSY = "Another prompt is going back in this session right now"
+NO_MARK = "No active mark."
+OTHER_BACK_RUNS = "Another prompt is going back in this session right now"
 
-KEPT = 60 * 86_400
+KEEP_SECONDS = 60 * 86_400
 """Seconds after which a mark is removed; the client deletes sessions after 30 days."""
 
 MAX_UUID = 200
@@ -71,14 +71,14 @@ def remove_mark_after_delete(session_id: str, _: Where) -> list[str]:
     return []
 
 
-class Placed(NamedTuple):
+class PlacedMark(NamedTuple):
     """A mark at the current end; ``unfinished`` if the model has begun something after it."""
 
     mark: Mark
     unfinished: bool
 
 
-def place_mark(session: SessionFile, goal: str = "") -> Placed:
+def place_mark(session: SessionFile, goal: str = "") -> PlacedMark:
     """Return a mark at the current end of the session. This only reads.
 
     While the model works, the mark follows the last complete step. Raise NothingToMark if there is
@@ -91,26 +91,26 @@ def place_mark(session: SessionFile, goal: str = "") -> Placed:
             f"The goal has {len(goal):,} characters, more than {MAX_GOAL:,}",
             "Describe in one line what you want to try.",
         )
-    refuse_subagent(session)
+    check_not_subagent(session)
     transcript, _ = scan_live(session.path, lambda: ())
-    row = linearize(transcript.chain)
-    spoken = [node for node in row.nodes if node.spoken]
-    whole = []
-    for node in row.nodes[: standalone_count(row, len(row.nodes))]:
+    linear = linearize(transcript.chain)
+    spoken = [node for node in linear.nodes if node.spoken]
+    complete = []
+    for node in linear.nodes[: standalone_count(linear, len(linear.nodes))]:
         if node.spoken:
-            whole.append(node)
-    said = [node for node in spoken if node.said]
-    if not whole or not said:
+            complete.append(node)
+    messages = [node for node in spoken if node.said]
+    if not complete or not messages:
         raise NothingToMark(
             "There is nothing to mark: this session has no conversation yet",
             "Send a prompt first.",
         )
-    leaf = whole[-1]
+    leaf = complete[-1]
     mark = Mark(session.session_id, leaf.uuid, leaf.number, goal, clock.now())
-    return Placed(mark, unfinished=len(whole) < len(spoken) or said[-1].kind == USER)
+    return PlacedMark(mark, unfinished=len(complete) < len(spoken) or messages[-1].kind == USER)
 
 
-def refuse_subagent(session: SessionFile) -> None:
+def check_not_subagent(session: SessionFile) -> None:
     """Raise InSubagent for a sub-agent's transcript."""
     if subagent_name(session.path) is not None or HeadTail(session.path).is_sidechain:
         raise InSubagent
@@ -118,7 +118,7 @@ def refuse_subagent(session: SessionFile) -> None:
 
 def save_mark(mark: Mark) -> None:
     """Save a mark as the session's only one. Raise WriteFailed."""
-    hook_state.sweep_notes(_PREFIX, KEPT)
+    hook_state.sweep_notes(_PREFIX, KEEP_SECONDS)
     try:
         hook_state.write_note(_note_name(mark.session_id), mark._asdict())
     except OSError as error:
@@ -130,17 +130,17 @@ def save_mark(mark: Mark) -> None:
 
 def find_mark(session_id: str) -> Mark | None:
     """Return the session's mark, or None if there is none."""
-    found = hook_state.read_note(_note_name(session_id))
-    uuid, record, goal, at = (found.get(key) for key in ("uuid", "record", "goal", "started_at"))
+    note = hook_state.read_note(_note_name(session_id))
+    uuid, record, goal, time = (note.get(key) for key in ("uuid", "record", "goal", "started_at"))
     if (
-        found.get("session_id") != session_id
+        note.get("session_id") != session_id
         or not isinstance(uuid, str)
         or not 0 < len(uuid) <= MAX_UUID
     ):
         return None
     if type(record) is not int or record < 0 or not isinstance(goal, str) or len(goal) > MAX_GOAL:
         return None
-    started_at = clock.normalize_timestamp(at)
+    started_at = clock.normalize_timestamp(time)
     if started_at:
         return Mark(session_id, uuid, record, goal, started_at)
     return None
@@ -168,10 +168,10 @@ def use_up_mark(mark: Mark) -> Iterator[None]:
         return
     name = _note_name(mark.session_id)
     if not hook_state.claim_note(name):
-        raise NoMark(BUSY, "Wait a moment.")
+        raise NoMark(OTHER_BACK_RUNS, "Wait a moment.")
     try:
         if find_mark(mark.session_id) != mark:
-            raise NoMark(NONE, "It was used or replaced in the meantime.")
+            raise NoMark(NO_MARK, "It was used or replaced in the meantime.")
         yield
         hook_state.consume_note(name)
     finally:

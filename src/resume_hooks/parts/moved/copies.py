@@ -34,9 +34,9 @@ def sessions_in_several_folders(where: Where) -> list[list[SessionFile]]:
     for session in all_sessions(where):
         copies[session.session_id].append(session)
     folders = []
-    for found in copies.values():
-        if len(found) > 1:
-            folders.append(found)
+    for copies_of_session in copies.values():
+        if len(copies_of_session) > 1:
+            folders.append(copies_of_session)
     return folders
 
 
@@ -52,37 +52,42 @@ def copies_note(session_id: str, where: Where) -> str:
     )
 
 
-def choose_copy(named: SessionFile, where: Where, *, by_path: bool) -> SessionCopies:
+def choose_copy(named_copy: SessionFile, where: Where, *, by_path: bool) -> SessionCopies:
     """Choose the copy to keep: ``named`` if it was named ``by_path``, else the one with every record.
 
     Raise UsageError for a session with only one copy, and ResumeHooksError if each has records of
     its own.
     """
-    copies = all_sessions(where, named.session_id)
-    if len(copies) < 2 or named.path not in {copy.path for copy in copies}:
+    copies = all_sessions(where, named_copy.session_id)
+    if len(copies) < 2 or named_copy.path not in {copy.path for copy in copies}:
         raise UsageError(
-            f"{named.path} is the only copy of {named.session_id}", "There is nothing to decide."
+            f"{named_copy.path} is the only copy of {named_copy.session_id}",
+            "There is nothing to decide.",
         )
-    held = {}
+    records_by_path = {}
     for copy in copies:
-        held[copy.path] = {node.uuid for node in scan(copy.path).nodes}
-    everything = set().union(*held.values())
-    lacking = {}
-    for path, uuids in held.items():
-        lacking[path] = len(everything - uuids)
-    kept = named if by_path else next((copy for copy in copies if not lacking[copy.path]), None)
-    if kept is None:
-        told = "; ".join(
-            f"{copy.path} lacks {format_count(lacking[copy.path], 'record')} of the others"
+        records_by_path[copy.path] = {node.uuid for node in scan(copy.path).nodes}
+    everything = set().union(*records_by_path.values())
+    missing_counts = {}
+    for path, uuids in records_by_path.items():
+        missing_counts[path] = len(everything - uuids)
+    copy_to_keep = (
+        named_copy
+        if by_path
+        else next((copy for copy in copies if not missing_counts[copy.path]), None)
+    )
+    if copy_to_keep is None:
+        missing_text = "; ".join(
+            f"{copy.path} lacks {format_count(missing_counts[copy.path], 'record')} of the others"
             for copy in copies
         )
         raise ResumeHooksError(
-            f"Several copies have records of their own: {told}",
+            f"Several copies have records of their own: {missing_text}",
             "Name the one to keep by its path. To keep the records of another one: "
             f"resume-hooks fork {quote_word(copies[-1].path)}",
         )
-    others = tuple(copy for copy in copies if copy.path != kept.path)
-    return SessionCopies(kept, others, lacking[kept.path])
+    others = tuple(copy for copy in copies if copy.path != copy_to_keep.path)
+    return SessionCopies(copy_to_keep, others, missing_counts[copy_to_keep.path])
 
 
 def check_copies(_: str) -> Finding:
@@ -92,16 +97,14 @@ def check_copies(_: str) -> Finding:
         problem_finding,
     )  # only needed by doctor, not for a note
 
-    found = sessions_in_several_folders(Where())
-    if not found:
+    sessions = sessions_in_several_folders(Where())
+    if not sessions:
         return ok_finding("every session is in one project folder")
-    own = found[0][0].session_id
-    more = f", and {len(found) - 1:,} more" if len(found) > 1 else ""
-    remedy = (
-        f"To keep one and move the others to the trash: resume-hooks delete {own} --other-copies"
-    )
-    said = (
-        f"{own} is in {len(found[0])} project folders{more}, and clients since 2.1.223 can't resume "
+    session_id = sessions[0][0].session_id
+    others_text = f", and {len(sessions) - 1:,} more" if len(sessions) > 1 else ""
+    remedy = f"To keep one and move the others to the trash: resume-hooks delete {session_id} --other-copies"
+    problem = (
+        f"{session_id} is in {len(sessions[0])} project folders{others_text}, and clients since 2.1.223 can't resume "
         "it from any other folder"
     )
-    return problem_finding(said, remedy, "found")
+    return problem_finding(problem, remedy, "found")

@@ -24,25 +24,25 @@ from resume_hooks.system.git_worktrees import list_worktrees, main_checkout
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.lines import open_transcript
 
-REACH = 4 * 1024 * 1024
+TAIL_BYTES = 4 * 1024 * 1024
 """Bytes at the end of a transcript that are searched for traces."""
 
-PATIENCE = 2.0
+GIT_SECONDS = 2.0
 """Seconds for all queries to git together."""
 
-ONE_ANSWER = 0.3
+GIT_QUERY_SECONDS = 0.3
 """Seconds for one query to git."""
 
-MOST = 5
+MOST_SUGGESTED = 5
 """The maximum number of suggested folders."""
 
-FOLDERS = 300
+MOST_FOLDERS = 300
 """The maximum number of folders to examine."""
 
-SIBLINGS = 100
+MOST_SIBLINGS = 100
 """The maximum number of siblings of the missing folder to examine."""
 
-TRACES = 200
+MOST_TRACES = 200
 """The maximum number of commits, and of files, to search for."""
 
 _COMMIT = re.compile(
@@ -61,11 +61,18 @@ class Traces(NamedTuple):
     files: tuple[str, ...]
 
 
-def homes_of_session(path: str, folder: str, here: str, where: Where) -> list[MovedFolder]:
+def homes_of_session(
+    path: str, folder: str, current_folder: str, where: Where
+) -> list[MovedFolder]:
     """Return the likely new places of the missing ``folder`` of the session at ``path``, best first."""
-    known = neighbour_folders(one.path for one in all_sessions(where))
-    likely = [here, *main_checkout(folder, where), *sibling_folders(folder), *known]
-    return likely_folders(read_traces(path, folder), likely, where)[:MOST]
+    known_folders = session_folders(session.path for session in all_sessions(where))
+    candidates = [
+        current_folder,
+        *main_checkout(folder, where),
+        *sibling_folders(folder),
+        *known_folders,
+    ]
+    return find_likely_folders(read_traces(path, folder), candidates, where)[:MOST_SUGGESTED]
 
 
 def read_traces(path: str, folder: str) -> Traces:
@@ -74,42 +81,53 @@ def read_traces(path: str, folder: str) -> Traces:
     Raise SessionNotFound if it cannot be read.
     """
     with open_transcript(path) as stream:
-        stream.seek(max(0, os.fstat(stream.fileno()).st_size - REACH))
-        text = stream.read(REACH)
+        stream.seek(max(0, os.fstat(stream.fileno()).st_size - TAIL_BYTES))
+        text = stream.read(TAIL_BYTES)
     commits = dict.fromkeys((m.group(1) or m.group(2)).decode() for m in _COMMIT.finditer(text))
     start, files = folder.rstrip(os.sep) + os.sep, dict[str, None]()
     for match in _FILE.finditer(text):
         with contextlib.suppress(ValueError):
-            named = str(json.loads(match[1]))
-            if named.startswith(start) and "\0" not in named:
-                relative = os.path.normpath(named[len(start) :])
+            file_path = str(json.loads(match[1]))
+            if file_path.startswith(start) and "\0" not in file_path:
+                relative = os.path.normpath(file_path[len(start) :])
                 if not relative.startswith(".."):  # skip a path that leaves the folder
                     files[relative] = None
-    return Traces(folder, tuple(reversed(commits))[:TRACES], tuple(reversed(files))[:TRACES])
+    return Traces(
+        folder, tuple(reversed(commits))[:MOST_TRACES], tuple(reversed(files))[:MOST_TRACES]
+    )
 
 
-def likely_folders(found: Traces, folders: Iterable[str], where: Where) -> list[MovedFolder]:
+def find_likely_folders(traces: Traces, folders: Iterable[str], where: Where) -> list[MovedFolder]:
     """Return those of ``folders`` and their worktrees for which there is evidence, best first."""
-    deadline = time.monotonic() + PATIENCE
-    old = canonical_path(found.folder)
+    deadline = time.monotonic() + GIT_SECONDS
+    old = canonical_path(traces.folder)
     likely = []
-    for root, worktree in _roots_to_look_at(folders, old, main_checkout(old, where)):
-        folder = _place_in_repository(root, old, found.files)
-        if found.commits:
-            known = _commits_in_repository(root, found.commits, where, deadline)
+    for root, worktree in _candidate_roots(folders, old, main_checkout(old, where)):
+        folder = _find_place_in_repository(root, old, traces.files)
+        if traces.commits:
+            commits = _find_commits(root, traces.commits, where, deadline)
         else:
-            known = ()
-        files = _count_files_in(folder, found.files)
-        enough = 2 * files >= len(found.files) > 0
-        if known or worktree or enough:
-            likely.append(MovedFolder(folder, known, files, len(found.files), worktree))
-    likely.sort(key=lambda place: (len(place.commits), place.files, place.worktree), reverse=True)
-    return list({place.folder: place for place in reversed(likely)}.values())[::-1]
+            commits = ()
+        files = _count_files_in(folder, traces.files)
+        has_enough_files = 2 * files >= len(traces.files) > 0
+        if commits or worktree or has_enough_files:
+            likely.append(MovedFolder(folder, commits, files, len(traces.files), worktree))
+    likely.sort(
+        key=lambda likely_folder: (
+            len(likely_folder.commits),
+            likely_folder.files,
+            likely_folder.worktree,
+        ),
+        reverse=True,
+    )
+    return list(
+        {likely_folder.folder: likely_folder for likely_folder in reversed(likely)}.values()
+    )[::-1]
 
 
-def neighbour_folders(paths: Iterable[str]) -> Iterator[str]:
+def session_folders(paths: Iterable[str]) -> Iterator[str]:
     """Yield the existing folders in which sessions were started, one for each project folder."""
-    for ends in first_session_of_projects(paths, FOLDERS):
+    for ends in first_session_of_projects(paths, MOST_FOLDERS):
         if os.path.isabs(ends.cwd) and "\0" not in ends.cwd and os.path.isdir(ends.cwd):
             yield ends.cwd
 
@@ -124,14 +142,14 @@ def first_session_of_projects(paths: Iterable[str], most: int | None = None) -> 
             yield HeadTail(path)
 
 
-def _roots_to_look_at(
+def _candidate_roots(
     folders: Iterable[str], old: str, mains: Sequence[str]
 ) -> Iterator[tuple[str, bool]]:
     """Yield the folders to examine, for repositories their roots.
 
     Each comes with whether the old folder is known as its worktree.
     """
-    seen: set[str] = set()
+    seen_roots: set[str] = set()
     for folder in folders:
         trees = list_worktrees(folder)
         roots = []
@@ -139,53 +157,60 @@ def _roots_to_look_at(
             if os.path.lexists(os.path.join(tree, ".git")):
                 roots.append(tree)
         for tree in roots or trees[:1]:
-            if tree not in seen and len(seen) < FOLDERS and tree != old and os.path.isdir(tree):
-                seen.add(tree)
+            if (
+                tree not in seen_roots
+                and len(seen_roots) < MOST_FOLDERS
+                and tree != old
+                and os.path.isdir(tree)
+            ):
+                seen_roots.add(tree)
                 yield tree, old in trees or any(main in trees for main in mains)
 
 
 def sibling_folders(old: str) -> list[str]:
     """Return the siblings of a missing folder, or the folders in its nearest existing ancestor."""
-    above = os.path.dirname(canonical_path(old))
-    while not os.path.isdir(above):
-        above = os.path.dirname(above)
+    ancestor = os.path.dirname(canonical_path(old))
+    while not os.path.isdir(ancestor):
+        ancestor = os.path.dirname(ancestor)
     try:
-        with os.scandir(above) as entries:
-            found = sorted(entry.path for entry in entries if entry.is_dir(follow_symlinks=False))
+        with os.scandir(ancestor) as entries:
+            siblings = sorted(
+                entry.path for entry in entries if entry.is_dir(follow_symlinks=False)
+            )
     except OSError:
         return []
-    return found[:SIBLINGS]
+    return siblings[:MOST_SIBLINGS]
 
 
-def _place_in_repository(root: str, old: str, files: tuple[str, ...]) -> str:
+def _find_place_in_repository(root: str, old: str, files: tuple[str, ...]) -> str:
     """Return the old folder's place in a repository: the root, or a folder below it that ends like the old path."""
     parts = old.strip(os.sep).split(os.sep)
     ends = (os.path.join(root, *parts[start:]) for start in range(1, len(parts)))
     below = [folder for folder in ends if os.path.isdir(folder)]
     if os.path.basename(root) == parts[-1]:
-        wanted = [root, *below]
+        candidates = [root, *below]
     else:
-        wanted = [*below, root]
+        candidates = [*below, root]
     # max returns the first of equal folders
-    return max(wanted, key=lambda folder: _count_files_in(folder, files))
+    return max(candidates, key=lambda folder: _count_files_in(folder, files))
 
 
 def _count_files_in(folder: str, files: tuple[str, ...]) -> int:
     return sum(os.path.isfile(os.path.join(folder, file)) for file in files)
 
 
-def _commits_in_repository(
+def _find_commits(
     root: str, commits: tuple[str, ...], where: Where, deadline: float
 ) -> tuple[str, ...]:
     """Return the commits that exist in a repository, or () if git does not answer in time."""
     if not os.path.lexists(os.path.join(root, ".git")):
         return ()
-    asked = "".join(f"{commit}^{{commit}}\n" for commit in commits).encode()
-    until = min(deadline, time.monotonic() + ONE_ANSWER)
-    told = b""
+    queries = "".join(f"{commit}^{{commit}}\n" for commit in commits).encode()
+    until = min(deadline, time.monotonic() + GIT_QUERY_SECONDS)
+    output = b""
     with contextlib.suppress(OSError), GitView(root, where, until) as view:
-        told = view.output(view.start("cat-file", "--batch-check"), until, asked) or b""
-    rows = told.split(b"\n")[: len(commits)]
+        output = view.output(view.start("cat-file", "--batch-check"), until, queries) or b""
+    rows = output.split(b"\n")[: len(commits)]
     return tuple(
         commit
         for commit, row in zip(commits, rows, strict=False)

@@ -30,12 +30,12 @@ from resume_hooks.system.text import format_count, plain_line
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.provenance import read_parent
 
-THERE = "has a copy there already"
+HAS_COPY = "has a copy there already"
 
-ASKED = 10
+SESSIONS_TO_SEARCH = 10
 """The number of newest sessions per folder that are searched for traces of its new place."""
 
-LIMIT = 5.0
+SEARCH_SECONDS = 5.0
 """Seconds for reading sessions in the background, if no start has recorded anything."""
 
 
@@ -46,61 +46,65 @@ class NotCopied(NamedTuple):
     why: str
 
 
-def former_folder(new: str, where: Where, limit: float = float("inf")) -> str:
+def find_former_folder(new: str, where: Where, limit: float = float("inf")) -> str:
     """Return the former path of the folder ``new``, from git's files or traces in sessions.
 
     Raise UsageError if there is no likely folder, or more than one. Sessions are read for at most
     ``limit`` seconds.
     """
-    until = time.monotonic() + limit
+    deadline = time.monotonic() + limit
     # a former worktree of this repository is a different folder
-    beside = list_removed_worktrees(new, where)
-    found = folders_noted_before(new, where)
-    if not found:
+    other_worktrees = list_removed_worktrees(new, where)
+    candidates = recorded_former_folders(new, where)
+    if not candidates:
         firsts = find_moved_repo.first_session_of_projects(
             session.path for session in all_sessions(where)
         )
         homes = (
             home_folder(ends, where)
-            for ends in takewhile(lambda _: time.monotonic() < until, firsts)
+            for ends in takewhile(lambda _: time.monotonic() < deadline, firsts)
         )
-        gone = (home for home in homes if os.path.isabs(home) and not os.path.isdir(home))
-        found = []
-        for old in gone:
-            if canonical_path(old) not in beside and _may_have_become(old, new, where):
-                found.append(old)
-    if len(found) == 1:
-        return found[0]
-    if not found:
+        missing_folders = (
+            home for home in homes if os.path.isabs(home) and not os.path.isdir(home)
+        )
+        candidates = []
+        for old in missing_folders:
+            if canonical_path(old) not in other_worktrees and _may_have_become(old, new, where):
+                candidates.append(old)
+    if len(candidates) == 1:
+        return candidates[0]
+    if not candidates:
         raise UsageError(
             f"No session of a missing folder names a commit or file of {new}",
             "Name the folder by its former path.",
         )
     raise UsageError(
-        f"Several folders may have become {new}: {', '.join(found)}", "Name the one that you mean."
+        f"Several folders may have become {new}: {', '.join(candidates)}",
+        "Name the one that you mean.",
     )
 
 
-def folders_noted_before(new: str, where: Where) -> list[str]:
+def recorded_former_folders(new: str, where: Where) -> list[str]:
     """Return the former folders, with sessions, of the repository in ``new``, as recorded by earlier session starts.
 
     The best evidence is its own git log, with the most recently used folder. If there is none, its
     remote counts.
     """
-    now = make_folder_note(new)
-    gone = []
-    for one in folder_notes(where):
-        if not one.is_there and canonical_path(one.path) != canonical_path(new):
-            gone.append(one)
+    current = make_folder_note(new)
+    missing_starts = []
+    for start in folder_notes(where):
+        if not start.is_there and canonical_path(start.path) != canonical_path(new):
+            missing_starts.append(start)
     moved = _folders_with_sessions(
-        (one.path for one in gone if one.git and one.git == now.git), where
+        (start.path for start in missing_starts if start.git and start.git == current.git), where
     )
     return moved[:1] or _folders_with_sessions(
-        (one.path for one in gone if one.remote and one.remote == now.remote), where
+        (start.path for start in missing_starts if start.remote and start.remote == current.remote),
+        where,
     )
 
 
-def own_sessions(folder: str, where: Where) -> list[SessionFile]:
+def sessions_of_folder(folder: str, where: Where) -> list[SessionFile]:
     """Return the sessions that were started in a folder, newest first."""
     sessions = []
     for session in sessions_of(folder, where):
@@ -112,7 +116,7 @@ def own_sessions(folder: str, where: Where) -> list[SessionFile]:
 def spoken_sessions(folder: str, where: Where) -> list[SessionFile]:
     """Return the sessions of a folder that have a prompt or an answer, newest first."""
     sessions = []
-    for session in own_sessions(folder, where):
+    for session in sessions_of_folder(folder, where):
         if HeadTail(session.path).says_something:
             sessions.append(session)
     return sessions
@@ -120,11 +124,11 @@ def spoken_sessions(folder: str, where: Where) -> list[SessionFile]:
 
 def is_still_there(folder: str, where: Where) -> bool:
     """Check whether a folder still exists with the recorded repository."""
-    noted = any(one.path == folder and not one.is_there for one in folder_notes(where))
-    return os.path.isdir(folder) and not noted
+    has_moved = any(start.path == folder and not start.is_there for start in folder_notes(where))
+    return os.path.isdir(folder) and not has_moved
 
 
-def copy_sessions_home(
+def copy_sessions_to_folder(
     sessions: Sequence[SessionFile],
     new: str,
     where: Where,
@@ -137,27 +141,27 @@ def copy_sessions_home(
     ``advance`` is called with the finished and the total bytes. Sessions that cannot be copied are
     returned with the reason.
     """
-    made, left, done = list[Receipt](), list[NotCopied](), 0
+    receipts, not_copied, done_bytes = list[Receipt](), list[NotCopied](), 0
     total = sum(session.size for session in sessions)
     with only_maker(new, where):
-        there = _sessions_with_copy(new, where)
-        for session in sorted(sessions, key=lambda one: one.mtime):
+        copied_ids = _sessions_with_copy(new, where)
+        for session in sorted(sessions, key=lambda listed: listed.mtime):
             try:
-                if session.session_id in there:
-                    left.append(NotCopied(session.session_id, THERE))
+                if session.session_id in copied_ids:
+                    not_copied.append(NotCopied(session.session_id, HAS_COPY))
                 else:
                     outcome = fork(
                         Session.of(session, where),
                         ForkSpec(home=new),
                         Caller(where, dry_run=dry_run),
                     )
-                    made.append(outcome.receipt)
-                    there.add(session.session_id)
+                    receipts.append(outcome.receipt)
+                    copied_ids.add(session.session_id)
             except ResumeHooksError as error:
-                left.append(NotCopied(session.session_id, error.message))
-            done += session.size
-            advance(done, total)
-    return made, left
+                not_copied.append(NotCopied(session.session_id, error.message))
+            done_bytes += session.size
+            advance(done_bytes, total)
+    return receipts, not_copied
 
 
 def note_on_other_sessions(old: str, new: str, where: Where) -> str:
@@ -165,33 +169,39 @@ def note_on_other_sessions(old: str, new: str, where: Where) -> str:
 
     Return ``""`` if ``old`` still exists, or if all sessions have a copy in ``new``.
     """
-    there = _sessions_with_copy(new, where)
+    copied_ids = _sessions_with_copy(new, where)
     if is_still_there(old, where):
-        left = []
+        remaining = []
     else:
-        left = [one for one in spoken_sessions(old, where) if one.session_id not in there]
+        remaining = [
+            session
+            for session in spoken_sessions(old, where)
+            if session.session_id not in copied_ids
+        ]
     command = shell_command(f"rehome {quote_word(old)} --home {quote_word(new)}")
-    if left:
-        return f"{format_count(len(left), 'other session')} of {plain_line(old)} can be copied too: {command}"
+    if remaining:
+        return f"{format_count(len(remaining), 'other session')} of {plain_line(old)} can be copied too: {command}"
     return ""
 
 
 def _folders_with_sessions(folders: Iterable[str], where: Where) -> list[str]:
     """Return the folders that have sessions, most recently used first."""
     dated = [
-        (found[0].mtime, folder) for folder in folders if (found := spoken_sessions(folder, where))
+        (sessions[0].mtime, folder)
+        for folder in folders
+        if (sessions := spoken_sessions(folder, where))
     ]
     return [folder for _, folder in sorted(dated, reverse=True)]
 
 
 def _may_have_become(old: str, new: str, where: Where) -> bool:
     """Check whether one of the newest sessions of ``old`` has traces of ``new``."""
-    for session in sessions_of(old, where)[:ASKED]:
+    for session in sessions_of(old, where)[:SESSIONS_TO_SEARCH]:
         with contextlib.suppress(SessionNotFound):  # deleted since it was listed
-            found = find_moved_repo.likely_folders(
+            folders = find_moved_repo.find_likely_folders(
                 find_moved_repo.read_traces(session.path, old), [new], where
             )
-            if any(place.folder == canonical_path(new) for place in found):
+            if any(likely_folder.folder == canonical_path(new) for likely_folder in folders):
                 return True
     return False
 
@@ -201,35 +211,35 @@ def _sessions_with_copy(new: str, where: Where) -> set[str]:
 
     The copies themselves are read, because a killed rehome recorded no links.
     """
-    named = (read_parent(copy.path) for copy in own_sessions(new, where))
-    return {parent.session_id for parent in named if parent and parent.kind == REHOME}
+    parents = (read_parent(copy.path) for copy in sessions_of_folder(new, where))
+    return {parent.session_id for parent in parents if parent and parent.kind == REHOME}
 
 
 def line_at_start(event: dict[str, Any]) -> str:
     """Return the line for a session start, from the notes of earlier starts only, or ``""``."""
-    new, where = _folder_of_event(event), Where()
-    found = folders_noted_before(new, where)
-    if len(found) == 1:
-        return _line_of_moved(found[0], where)
+    new, where = _event_folder(event), Where()
+    folders = recorded_former_folders(new, where)
+    if len(folders) == 1:
+        return _moved_line(folders[0], where)
     return ""
 
 
 def line_of_new_folder(event: dict[str, Any]) -> str:
     """Return the same line from a background search, which also uses traces in sessions."""
-    new, where = _folder_of_event(event), Where()
+    new, where = _event_folder(event), Where()
     try:
-        return _line_of_moved(former_folder(new, where, LIMIT), where)
+        return _moved_line(find_former_folder(new, where, SEARCH_SECONDS), where)
     except UsageError:
         return ""
 
 
-def _folder_of_event(event: dict[str, Any]) -> str:
+def _event_folder(event: dict[str, Any]) -> str:
     return canonical_path(
         os.environ.get("CLAUDE_PROJECT_DIR") or reply.text_field(event, "cwd") or os.getcwd()
     )
 
 
-def _line_of_moved(old: str, where: Where) -> str:
+def _moved_line(old: str, where: Where) -> str:
     count = format_count(len(spoken_sessions(old, where)), "session")
-    gone = f"This repository was in {plain_line(old)}, which has {count} and is gone"
-    return f"{gone}; to copy them here, in a shell in this folder: {shell_command('rehome')}"
+    moved_text = f"This repository was in {plain_line(old)}, which has {count} and is gone"
+    return f"{moved_text}; to copy them here, in a shell in this folder: {shell_command('rehome')}"

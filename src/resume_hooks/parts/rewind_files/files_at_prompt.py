@@ -18,10 +18,10 @@ from typing import NamedTuple
 from resume_hooks.errors import CantRestore, NoFileHistory, UsageError
 from resume_hooks.parts.rewind_files.history import Backup, FileHistory, Prompt, State
 from resume_hooks.parts.rewind_files.plan import (
-    Expected,
+    ExpectedFile,
     FilesPlan,
     StoredContent,
-    WantedFile,
+    TargetFile,
     plan_files,
 )
 from resume_hooks.parts.rewind_files.safe_paths import ProjectRoot
@@ -33,16 +33,16 @@ from resume_hooks.system.text import collapse_line, plain_line
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.nodes import ancestors
 
-FIRST = 1
+FIRST_VERSION = 1
 """The version of the backup from when the client began to track a file."""
 
-UNKNOWN = "the client kept no copy of it from before its first edit"
+NO_EARLY_COPY = "the client kept no copy of it from before its first edit"
 
-FORMS = (
+TARGET_HELP = (
     "--to takes the number of a turn (as outline counts), last, the uuid of a prompt, or "
     "<session>:<line>."
 )
-WORDS = 60
+QUOTE_LENGTH = 60
 """The maximum characters of a prompt that a message quotes."""
 
 
@@ -54,7 +54,7 @@ class Target(NamedTuple):
     session: str | None
 
 
-class Aim(NamedTuple):
+class PromptState(NamedTuple):
     """A prompt with the state of the files.
 
     If not ``exact``, files were edited between the state and the prompt.
@@ -70,8 +70,8 @@ class Aim(NamedTuple):
 
 def parse_target(text: str) -> Target:
     """Parse a target. Raise UsageError for an invalid one."""
-    wanted = text.strip()
-    number = wanted.lower().removeprefix("turn").strip()
+    target_text = text.strip()
+    number = target_text.lower().removeprefix("turn").strip()
     if (
         number.isascii()
         and number.isdigit()
@@ -79,56 +79,61 @@ def parse_target(text: str) -> Target:
         and int(number)
     ):
         return Target(int(number), 0, None)
-    if wanted.lower() == "last":
+    if target_text.lower() == "last":
         return Target(0, 0, None)
-    if is_session_id(wanted.lower()):
-        return Target(None, wanted, None)
-    if ":" in wanted:
-        named = record_references.parse_reference(wanted)
+    if is_session_id(target_text.lower()):
+        return Target(None, target_text, None)
+    if ":" in target_text:
+        reference = record_references.parse_reference(target_text)
         record = (
-            named.record.uuid
-            if isinstance(named.record, record_references.RecordOffset)
-            else named.record
+            reference.record.uuid
+            if isinstance(reference.record, record_references.RecordOffset)
+            else reference.record
         )
         if record != "":
-            return Target(None, record, named.session)
-    raise UsageError(f"'{collapse_line(plain_line(text), 60)}' names no message", FORMS)
+            return Target(None, record, reference.session)
+    raise UsageError(f"'{collapse_line(plain_line(text), 60)}' names no message", TARGET_HELP)
 
 
-def aim_at_prompt(history: FileHistory, target: Target) -> Aim:
+def find_prompt_state(history: FileHistory, target: Target) -> PromptState:
     """Return the prompt of a target, with the state of the files.
 
     Raise UsageError if there is no such prompt, and NoFileHistory if there is no state.
     """
     prompt = _find_prompt(history, target)
-    beside = _Beside(history, prompt)
-    states = tuple(state for state in history.states if not beside(state.message))
-    reached = []
+    is_on_other_branch = _OtherBranch(history, prompt)
+    states = tuple(state for state in history.states if not is_on_other_branch(state.message))
+    earlier = []
     for state in states:
         if state.line <= prompt.line:
-            reached.append(state)
+            earlier.append(state)
     later = []
     for state in states:
         if state.line > prompt.line:
             later.append(state)
-    own = next((state for state in reached if state.message == prompt.uuid), None)
+    own_state = next((state for state in earlier if state.message == prompt.uuid), None)
     # 2.1.329 writes no state if it ends within milliseconds of the answer (measured, -p).
-    same = (
-        own
-        or _state_without_edits(history, reached[-1:], prompt)
+    exact_state = (
+        own_state
+        or _state_without_edits(history, earlier[-1:], prompt)
         or _state_without_edits(history, later[:1], prompt)
     )
-    if same is None and not reached:
+    if exact_state is None and not earlier:
         first = next(
-            (one for one in history.prompts if later and one.uuid == later[0].message), None
+            (
+                candidate
+                for candidate in history.prompts
+                if later and candidate.uuid == later[0].message
+            ),
+            None,
         )
         raise NoFileHistory(
-            f"The client kept no state of the files at or before {name_prompt(prompt)}",
-            f"The first is at {name_prompt(first)}."
+            f"The client kept no state of the files at or before {describe_prompt(prompt)}",
+            f"The first is at {describe_prompt(first)}."
             if first
             else "Its file history belongs to another branch.",
         )
-    return Aim(prompt, same or reached[-1], same is not None, states)
+    return PromptState(prompt, exact_state or earlier[-1], exact_state is not None, states)
 
 
 def _state_without_edits(
@@ -142,56 +147,56 @@ def _state_without_edits(
     return None
 
 
-def name_prompt(prompt: Prompt) -> str:
+def describe_prompt(prompt: Prompt) -> str:
     """Return a prompt's turn or line, and its first words."""
     if prompt.turn:
-        place = f"turn {prompt.turn}"
+        position = f"turn {prompt.turn}"
     else:
-        place = f"line {prompt.line}"
-    return f'{place} "{collapse_line(prompt.words, WORDS)}"'
+        position = f"line {prompt.line}"
+    return f'{position} "{collapse_line(prompt.words, QUOTE_LENGTH)}"'
 
 
 def _find_prompt(history: FileHistory, target: Target) -> Prompt:
     """Return the prompt of a target. Raise UsageError, with the nearest prompts, if the target is not a prompt."""
     prompts = history.prompts
     if target.turn is not None:
-        turns = [one for one in prompts if one.turn]
+        turns = [candidate for candidate in prompts if candidate.turn]
         if not target.turn:
-            found = turns[-1:]
+            matches = turns[-1:]
         else:
-            found = [one for one in turns if one.turn == target.turn]
-        if not found:
+            matches = [candidate for candidate in turns if candidate.turn == target.turn]
+        if not matches:
             if turns:
-                there = f"It has turns 1 to {turns[-1].turn}."
+                turns_text = f"It has turns 1 to {turns[-1].turn}."
             else:
-                there = "It has no turns."
-            raise UsageError(f"No turn {target.turn or 'at all'} in this session", there)
-        return found[-1]
+                turns_text = "It has no turns."
+            raise UsageError(f"No turn {target.turn or 'at all'} in this session", turns_text)
+        return matches[-1]
     if isinstance(target.record, str):
-        wanted = {target.record, target.record.lower()}
-        line = next((node.number for uuid, node in history.nodes.items() if uuid in wanted), None)
+        ids = {target.record, target.record.lower()}
+        line = next((node.number for uuid, node in history.nodes.items() if uuid in ids), None)
     else:
         line = target.record
     if line is None:
         raise UsageError(
             f"No record {target.record} in {history.session.path}", _nearest_prompts(prompts[-3:])
         )
-    prompt = next((one for one in prompts if one.line == line), None)
+    prompt = next((candidate for candidate in prompts if candidate.line == line), None)
     if prompt is None:
-        place = bisect.bisect([one.line for one in prompts], line)
+        index = bisect.bisect([candidate.line for candidate in prompts], line)
         raise UsageError(
             f"Line {line} is not a prompt of the user",
-            _nearest_prompts(prompts[max(0, place - 1) : place + 1]),
+            _nearest_prompts(prompts[max(0, index - 1) : index + 1]),
         )
     return prompt
 
 
 def _nearest_prompts(prompts: tuple[Prompt, ...]) -> str:
     """Return a sentence with the nearest prompts and their ids for ``--to``."""
-    return f"The nearest prompts: {'; '.join(f'{one.uuid} {name_prompt(one)}' for one in prompts)}."
+    return f"The nearest prompts: {'; '.join(f'{prompt.uuid} {describe_prompt(prompt)}' for prompt in prompts)}."
 
 
-class _Beside:
+class _OtherBranch:
     """Checks whether a message is on a branch that left the conversation before a prompt, where states do not count.
 
     A message without a common ancestor is not on such a branch, since a compaction cuts the links.
@@ -200,33 +205,33 @@ class _Beside:
     def __init__(self, history: FileHistory, prompt: Prompt) -> None:
         self._nodes = history.nodes
         self._prompt = prompt.uuid
-        self._above = set(self._way_up(prompt.uuid))
+        self._above = set(self._ancestor_ids(prompt.uuid))
         self._known: dict[str, bool] = {}
 
     def __call__(self, message: str) -> bool:
         trail: list[str] = []
-        found = False
-        for uuid in self._way_up(message):
+        is_beside = False
+        for uuid in self._ancestor_ids(message):
             if uuid in self._known:
-                found = self._known[uuid]
+                is_beside = self._known[uuid]
                 break
             if uuid in self._above:
-                found = bool(trail) and uuid != self._prompt
+                is_beside = bool(trail) and uuid != self._prompt
                 break
             trail.append(uuid)
-        self._known.update(dict.fromkeys(trail, found))
-        return found
+        self._known.update(dict.fromkeys(trail, is_beside))
+        return is_beside
 
-    def _way_up(self, uuid: str) -> Iterator[str]:
+    def _ancestor_ids(self, uuid: str) -> Iterator[str]:
         """Yield the ids of a message and its ancestors, nearest first; a cycle ends them."""
-        known = self._nodes
+        nodes = self._nodes
         trail = ancestors(
-            known.get(uuid), lambda node: known.get(node.parent) if node.parent else None
+            nodes.get(uuid), lambda node: nodes.get(node.parent) if node.parent else None
         )
         return (node.uuid for node in trail)
 
 
-def plan_rewind(history: FileHistory, aimed: Aim, where: Where) -> FilesPlan:
+def plan_rewind(history: FileHistory, prompt_state: PromptState, where: Where) -> FilesPlan:
     """Plan to restore the files to a prompt.
 
     Raise CantRestore if the project's folder is uncertain or cannot be opened.
@@ -236,72 +241,77 @@ def plan_rewind(history: FileHistory, aimed: Aim, where: Where) -> FilesPlan:
         raise CantRestore(
             f"{session.path} has no session id, so no backup belongs to it", "Name another session."
         )
-    root = ProjectRoot.of_folder(_home_of_session(session, where), where)
+    root = ProjectRoot.of_folder(_session_home(session, where), where)
     backups = StoredContent(where.file_history, (session.session_id,))
-    return plan_files(session.session_id, root, _wanted_files(history, aimed, root, backups))
+    return plan_files(session.session_id, root, _target_files(history, prompt_state, root, backups))
 
 
-def _home_of_session(session: SessionFile, where: Where) -> str:
+def _session_home(session: SessionFile, where: Where) -> str:
     """Return the session's own folder: that of its project folder, or the recorded one if it is the current folder.
 
     Raise CantRestore for any other folder: transcripts get moved, and another project may now be in
     the same place.
     """
-    glance = HeadTail(session.path)
-    home, kept = home_folder(glance, where), os.path.dirname(session.path)
+    ends = HeadTail(session.path)
+    home, project_folder = home_folder(ends, where), os.path.dirname(session.path)
     with contextlib.suppress(OSError, ValueError):
         if os.path.isabs(home) and (
-            is_keyed(home, os.path.basename(kept))
-            or (glance.cwd and os.path.samefile(home, os.curdir))
+            is_keyed(home, os.path.basename(project_folder))
+            or (ends.cwd and os.path.samefile(home, os.curdir))
         ):
             return home
-    if not os.path.isabs(glance.cwd):
+    if not os.path.isabs(ends.cwd):
         raise CantRestore(
             f"{session.session_id} does not say which folder it belongs to",
             "None of its files can be restored.",
         )
     raise CantRestore(
-        f"{session.session_id} worked in {plain_line(glance.cwd)}, but its transcript is in {plain_line(kept)}, "
+        f"{session.session_id} worked in {plain_line(ends.cwd)}, but its transcript is in "
+        f"{plain_line(project_folder)}, "
         "which belongs to another folder",
         "Run the command in the folder that its files are in, not in one below it; if the project moved, make a "
         f"session for it: resume-hooks fork {session.session_id} --home FOLDER.",
     )
 
 
-def _wanted_files(
-    history: FileHistory, aimed: Aim, root: ProjectRoot, folder: StoredContent
-) -> Iterator[WantedFile]:
+def _target_files(
+    history: FileHistory, prompt_state: PromptState, root: ProjectRoot, folder: StoredContent
+) -> Iterator[TargetFile]:
     """Yield each file that was tracked at the prompt or later, in its state at the prompt.
 
     ``folder`` contains the backups.
 
     A file is identified by its path below the project's root, whatever path a record has for it.
     """
-    named = {*history.edits}.union(*(state.backups for state in history.states))
-    called = {path: root.place_of_path(path) for path in named}
-    places = {place.path: place for place in called.values()}
-    edits = {called[path].path: edit for path, edit in history.edits.items()}
+    recorded_paths = {*history.edits}.union(*(state.backups for state in history.states))
+    places_by_recorded = {path: root.place_of_path(path) for path in recorded_paths}
+    places = {place.path: place for place in places_by_recorded.values()}
+    edits = {places_by_recorded[path].path: edit for path, edit in history.edits.items()}
     states = dict[str, dict[str, Backup]]()
     last = dict[str, tuple[int, Backup]]()
     for state in history.states:
-        backups = {called[path].path: backup for path, backup in state.backups.items()}
+        backups = {places_by_recorded[path].path: backup for path, backup in state.backups.items()}
         states[state.message] = backups
         for path, backup in backups.items():
             last[path] = (state.line, backup)
-    own, first = states[aimed.state.message], dict[str, Backup]()
+    backups_at_prompt, first = states[prompt_state.state.message], dict[str, Backup]()
     paths: set[str] = set()
-    for state in aimed.states:
+    for state in prompt_state.states:
         for path, backup in states[state.message].items():
             paths.add(path)
-            if backup.version == FIRST:
+            if backup.version == FIRST_VERSION:
                 first.setdefault(path, backup)
 
     for path in sorted(paths):
-        place, found, edit = places[path], own.get(path) or first.get(path), edits.get(path)
-        if found is None or found.name == "":
-            yield WantedFile(
+        place, backup_at_prompt, edit = (
+            places[path],
+            backups_at_prompt.get(path) or first.get(path),
+            edits.get(path),
+        )
+        if backup_at_prompt is None or backup_at_prompt.name == "":
+            yield TargetFile(
                 place,
-                why=UNKNOWN if found is None else "its backup has an invalid name",
+                why=NO_EARLY_COPY if backup_at_prompt is None else "its backup has an invalid name",
             )
             continue
         line, newest = last[path]
@@ -309,11 +319,11 @@ def _wanted_files(
             None  # the file's last known state in the session, from its last backup or a later edit
         )
         if edit is not None and edit.line > line:
-            expected = Expected(edit.digest) if edit.digest else None
+            expected = ExpectedFile(edit.digest) if edit.digest else None
         elif newest.name != "":
-            expected = Expected(source=_backup_file(newest, folder))
-        source = _backup_file(found, folder)
-        yield WantedFile(place, source, expected=expected, folder=found.folder)
+            expected = ExpectedFile(source=_backup_file(newest, folder))
+        source = _backup_file(backup_at_prompt, folder)
+        yield TargetFile(place, source, expected=expected, folder=backup_at_prompt.folder)
 
 
 def _backup_file(backup: Backup, folder: StoredContent) -> StoredContent | None:

@@ -8,11 +8,11 @@ from typing import Literal
 from pydantic import Field
 
 from resume_hooks.cli.schema.base import CommonFields, StrictModel
-from resume_hooks.parts.rewind_files.files_at_prompt import Aim
-from resume_hooks.parts.rewind_files.plan import Change
+from resume_hooks.parts.rewind_files.files_at_prompt import PromptState
+from resume_hooks.parts.rewind_files.plan import FileChange
 
-aimed = CommonFields[Aim]()
-changed = CommonFields[Change]()
+aimed = CommonFields[PromptState]()
+changed = CommonFields[FileChange]()
 
 
 class RewindTo(StrictModel):

@@ -85,11 +85,11 @@ def read_file_history(session: SessionFile) -> FileHistory:
 
     Raise NoFileHistory if it has none, and SessionNotFound if it cannot be read.
     """
-    tally, gathered = OutlineScan(subagent=False), _Gathered()
-    transcript = scan(session.path, observers=[tally, gathered])
+    outline, file_records = OutlineScan(subagent=False), _FileRecords()
+    transcript = scan(session.path, observers=[outline, file_records])
     states = tuple(
         sorted(
-            gathered.states_by_prompt({node.uuid: node.number for node in transcript.nodes}),
+            file_records.states_by_prompt({node.uuid: node.number for node in transcript.nodes}),
             key=lambda state: state.line,
         )
     )
@@ -101,20 +101,21 @@ def read_file_history(session: SessionFile) -> FileHistory:
                 "runs unless asked to."
             ),
         )
-    turns = {turn.line: turn for turn in tally.turns if turn.number}
-    known = {state.message for state in states}
+    turns = {turn.line: turn for turn in outline.turns if turn.number}
+    prompts_with_state = {state.message for state in states}
     prompts = tuple(
         Prompt(
             node.uuid,
             node.number,
             turn.number if turn else 0,
-            turn.first_words if turn else gathered.words.get(node.number, ""),
+            turn.first_words if turn else file_records.words.get(node.number, ""),
         )
         for node in transcript.nodes
-        if node.kind == USER and ((turn := turns.get(node.number)) or node.uuid in known)
+        if node.kind == USER
+        and ((turn := turns.get(node.number)) or node.uuid in prompts_with_state)
     )
     return FileHistory(
-        session, states, prompts, gathered.edits, tuple(gathered.edited), transcript.by_uuid
+        session, states, prompts, file_records.edits, tuple(file_records.edited), transcript.by_uuid
     )
 
 
@@ -123,7 +124,7 @@ def digest_of_text(text: bytes) -> str:
     return hashlib.sha256(text.replace(b"\r\n", b"\n")).hexdigest()
 
 
-class _Gathered:
+class _FileRecords:
     """An observer of ``transcript.scan`` that collects the client's records about files."""
 
     def __init__(self) -> None:
@@ -139,18 +140,18 @@ class _Gathered:
         """Process a record."""
         kind = string(record, "type")
         if kind == USER and node is not None:
-            said = record.get("toolUseResult")
+            result = record.get("toolUseResult")
             if (
-                isinstance(said, dict)
-                and "structuredPatch" in said
-                and (path := string(said, "filePath"))
+                isinstance(result, dict)
+                and "structuredPatch" in result
+                and (path := string(result, "filePath"))
             ):
-                self.edits[path] = Edit(line.number, _digest_after(said))
+                self.edits[path] = Edit(line.number, _digest_after_edit(result))
                 self.edited.append(line.number)
             if not node.results and not node.prompt:
                 self.words[line.number] = collapse_line(plain_line(extract_first_words(record)), 80)
         elif kind == SNAPSHOT:
-            self._take_snapshot(record, line.number)
+            self._add_snapshot(record, line.number)
         elif kind == DELTA:
             message, path = string(record, "snapshotMessageId"), string(record, "trackingPath")
             backup = _backup_of_record(record.get("backup"))
@@ -171,13 +172,15 @@ class _Gathered:
             added.setdefault(message, {})[path] = backup
             first.setdefault(message, number)
         messages = {message: number for message, (number, _) in self._snapshots.items()} | first
-        before: dict[str, Backup] = {}
-        for message in sorted(messages, key=lambda one: numbers.get(one, messages[one])):
-            _, backups = self._snapshots.get(message, (0, before))
-            before = {**backups, **added.get(message, {})}
-            yield State(message, numbers.get(message, messages[message]), before)
+        previous: dict[str, Backup] = {}
+        for message in sorted(
+            messages, key=lambda candidate: numbers.get(candidate, messages[candidate])
+        ):
+            _, backups = self._snapshots.get(message, (0, previous))
+            previous = {**backups, **added.get(message, {})}
+            yield State(message, numbers.get(message, messages[message]), previous)
 
-    def _take_snapshot(self, record: Record, number: int) -> None:
+    def _add_snapshot(self, record: Record, number: int) -> None:
         inner = record.get("snapshot")
         if isinstance(inner, dict):
             tracked = inner.get("trackedFileBackups")
@@ -188,15 +191,15 @@ class _Gathered:
         )
         if not message or not isinstance(tracked, dict):
             return
-        found = {}
+        backups = {}
         for path, value in tracked.items():
             if backup := _backup_of_record(value):
-                found[path] = backup
-        self._count_paths(found)
-        self._snapshots[message] = number, found
+                backups[path] = backup
+        self._count_paths(backups)
+        self._snapshots[message] = number, backups
 
-    def _count_paths(self, found: Mapping[str, Backup]) -> None:
-        self._paths.update(found)
+    def _count_paths(self, backups: Mapping[str, Backup]) -> None:
+        self._paths.update(backups)
         if len(self._paths) > MAX_PATHS:
             raise NoFileHistory(
                 f"The session tracks more than {MAX_PATHS:,} files",
@@ -217,19 +220,19 @@ def _backup_of_record(value: Any) -> Backup | None:
     )
 
 
-def _digest_after(said: Mapping[str, Any]) -> str:
+def _digest_after_edit(result: Mapping[str, Any]) -> str:
     """Return the digest of the text after a Write or an Edit, from its result, or ``""`` if unknown."""
-    content, before, old, new = (
-        said.get(key) for key in ("content", "originalFile", "oldString", "newString")
+    content, original, old, new = (
+        result.get(key) for key in ("content", "originalFile", "oldString", "newString")
     )
     if (
         not isinstance(content, str)
-        and isinstance(before, str)
+        and isinstance(original, str)
         and isinstance(old, str)
         and isinstance(new, str)
     ):
         if old:
-            content = before.replace(old, new, -1 if said.get("replaceAll") is True else 1)
+            content = original.replace(old, new, -1 if result.get("replaceAll") is True else 1)
         else:
             content = None
     if isinstance(content, str):

@@ -23,14 +23,14 @@ from resume_hooks.storage import project_files, safe_tree
 from resume_hooks.storage.state_file import remove_stale_temporaries
 from resume_hooks.system.text import plain_line
 
-LONGEST = 400_000
+LONGEST_COMPARED = 400_000
 """The maximum bytes per side of a line-by-line comparison."""
 
 MOST_LINES = 5_000
-SHOWN = 60
+SHOWN_LINES = 60
 """The maximum lines that are shown of one file's difference."""
 
-WIDEST = 240
+SHOWN_WIDTH = 240
 """The maximum characters that are shown of a line."""
 
 
@@ -54,16 +54,22 @@ def compare_texts(before: bytes | None, after: bytes | None) -> Difference:
     old, new = _text_lines(before), _text_lines(after)
     if old is None or new is None:
         return Difference(
-            None, None, (f"@@ not text: {_size_in_words(before)} -> {_size_in_words(after)} @@",)
+            None, None, (f"@@ not text: {_size_text(before)} -> {_size_text(after)} @@",)
         )
-    if max(len(before or b""), len(after or b"")) > LONGEST or max(len(old), len(new)) > MOST_LINES:
+    if (
+        max(len(before or b""), len(after or b"")) > LONGEST_COMPARED
+        or max(len(old), len(new)) > MOST_LINES
+    ):
         common = (Counter(old) & Counter(new)).total()
         return Difference(len(new) - common, len(old) - common, ("@@ too long to be shown @@",))
-    found = list(islice(difflib.unified_diff(old, new, n=2, lineterm=""), 2, None))
-    added = sum(line.startswith("+") for line in found)
-    removed = sum(line.startswith("-") for line in found)
-    shown = tuple(line if len(line) <= WIDEST else f"{line[:WIDEST]}…" for line in found[:SHOWN])
-    return Difference(added, removed, shown, len(found) - len(shown))
+    diff_lines = list(islice(difflib.unified_diff(old, new, n=2, lineterm=""), 2, None))
+    added = sum(line.startswith("+") for line in diff_lines)
+    removed = sum(line.startswith("-") for line in diff_lines)
+    shown_lines = tuple(
+        line if len(line) <= SHOWN_WIDTH else f"{line[:SHOWN_WIDTH]}…"
+        for line in diff_lines[:SHOWN_LINES]
+    )
+    return Difference(added, removed, shown_lines, len(diff_lines) - len(shown_lines))
 
 
 def _text_lines(content: bytes | None) -> list[str] | None:
@@ -82,13 +88,13 @@ def _text_lines(content: bytes | None) -> list[str] | None:
     return lines[:-1]
 
 
-def _size_in_words(content: bytes | None) -> str:
+def _size_text(content: bytes | None) -> str:
     if content is None:
         return "no file"
     return f"{len(content):,} bytes"
 
 
-MAX_BYTES = 64 * 1024 * 1024
+MAX_FILE_BYTES = 64 * 1024 * 1024
 """The maximum bytes of a file that is restored or replaced."""
 
 PERMISSIONS = 0o777
@@ -102,7 +108,7 @@ class StoredContent(NamedTuple):
     parts: tuple[str, ...]
 
 
-class Expected(NamedTuple):
+class ExpectedFile(NamedTuple):
     """The last known state of a file: the digest of its ``text`` or of its ``exact`` bytes, or a source.
 
     If all are empty, there was no file.
@@ -113,7 +119,7 @@ class Expected(NamedTuple):
     source: StoredContent | None = None
 
 
-class WantedFile(NamedTuple):
+class TargetFile(NamedTuple):
     """The target state of a file: the content of its ``source``, or no file without a source.
 
     If ``mode`` is None, the source's mode applies. ``why`` explains a missing source, else ``""``.
@@ -124,11 +130,11 @@ class WantedFile(NamedTuple):
     source: StoredContent | None = None
     mode: int | None = None
     why: str = ""
-    expected: Expected | None = None
+    expected: ExpectedFile | None = None
     folder: str = ""
 
 
-class Version(NamedTuple):
+class FileVersion(NamedTuple):
     """A file's content, as a digest, and mode."""
 
     digest: str
@@ -136,7 +142,7 @@ class Version(NamedTuple):
     mode: int
 
 
-class Change(NamedTuple):
+class FileChange(NamedTuple):
     """The change of one file in a plan.
 
     ``action`` is restore, create, delete, or none. ``why`` is a sentence's end that explains why
@@ -149,8 +155,8 @@ class Change(NamedTuple):
     why: str = ""
     missing: bool = False
     source: StoredContent | None = None
-    before: Version | None = None
-    after: Version | None = None
+    before: FileVersion | None = None
+    after: FileVersion | None = None
     over: os.stat_result | None = None
     changed_since: bool | None = None
     difference: Difference = Difference(0, 0)
@@ -170,22 +176,22 @@ class FilesPlan:
 
     session_id: str
     root: ProjectRoot
-    changes: tuple[Change, ...]
+    changes: tuple[FileChange, ...]
     folders: tuple[str, ...] = ()
     takes_back: str = ""
 
     @property
-    def wanted_changes(self) -> tuple[Change, ...]:
+    def wanted_changes(self) -> tuple[FileChange, ...]:
         """The changes to be written."""
         return tuple(change for change in self.changes if change.action != "none")
 
     @property
-    def left_changes(self) -> tuple[Change, ...]:
+    def left_changes(self) -> tuple[FileChange, ...]:
         """The changes of files that cannot be restored."""
         return tuple(change for change in self.changes if change.is_left)
 
 
-def plan_files(session_id: str, root: ProjectRoot, wanted: Iterable[WantedFile]) -> FilesPlan:
+def plan_files(session_id: str, root: ProjectRoot, targets: Iterable[TargetFile]) -> FilesPlan:
     """Compare each target state with the disk.
 
     Raise CantRestore if the project's folder cannot be opened.
@@ -196,7 +202,7 @@ def plan_files(session_id: str, root: ProjectRoot, wanted: Iterable[WantedFile])
         )
     try:
         with safe_tree.open_root(root.real) as top:
-            changes = tuple(_plan_change(root, top, one) for one in wanted)
+            changes = tuple(_plan_change(root, top, target) for target in targets)
     except OSError as error:
         raise CantRestore(
             f"The session's folder can't be opened: {root.folder} ({error.strerror})",
@@ -205,7 +211,7 @@ def plan_files(session_id: str, root: ProjectRoot, wanted: Iterable[WantedFile])
     return FilesPlan(session_id, root, changes)
 
 
-def look_at_file(
+def read_project_file(
     root: ProjectRoot, top: int, place: ProjectPath
 ) -> tuple[bytes | None, os.stat_result | None]:
     """Return the content and state of a file, without following links, or (None, None) if there is no file.
@@ -216,23 +222,23 @@ def look_at_file(
     """
     path = os.path.join(root.real, place.path)
     try:
-        with safe_tree.open_folder(top, place.parts[:-1]) as within:
-            content, found = project_files.read_file_and_state(path, MAX_BYTES, within)
-            if found is not None and found.st_nlink > 1:
+        with safe_tree.open_folder(top, place.parts[:-1]) as folder:
+            content, state = project_files.read_file_and_state(path, MAX_FILE_BYTES, folder)
+            if state is not None and state.st_nlink > 1:
                 remove_stale_temporaries(
                     os.path.dirname(path)
                 )  # a killed run may have left the other name
-                content, found = project_files.read_file_and_state(path, MAX_BYTES, within)
+                content, state = project_files.read_file_and_state(path, MAX_FILE_BYTES, folder)
     except FileNotFoundError:
         return None, None
     except OSError as error:
         raise project_files.write_error(path, error) from error
-    if found is not None and found.st_nlink > 1:
+    if state is not None and state.st_nlink > 1:
         raise WriteFailed(f"{path} has other names (hard links), so it was left alone")
-    return (content if found else None), found
+    return (content if state else None), state
 
 
-def require_writable_folder(top: int, place: ProjectPath) -> None:
+def check_folder_writable(top: int, place: ProjectPath) -> None:
     """Raise WriteFailed if we cannot write to the folder of a file, or to the folder in which it would be created."""
     if not safe_tree.is_writable_folder(top, place.parts[:-1]):
         raise WriteFailed(
@@ -246,59 +252,59 @@ def read_stored(source: StoredContent) -> tuple[bytes, int]:
 
     Raise OSError or WriteFailed if it is gone or not a regular file.
     """
-    content, state = safe_tree.read_file_below(source.root, source.parts, MAX_BYTES)
+    content, state = safe_tree.read_file_below(source.root, source.parts, MAX_FILE_BYTES)
     return content, state.st_mode
 
 
-def version_of(content: bytes, mode: int) -> Version:
+def version_of(content: bytes, mode: int) -> FileVersion:
     """Return the version of a content with its mode."""
-    return Version(
+    return FileVersion(
         hashlib.sha256(content).hexdigest(), len(content), stat.S_IMODE(mode) & PERMISSIONS
     )
 
 
-def _plan_change(root: ProjectRoot, top: int, wanted: WantedFile) -> Change:
-    place = wanted.place
-    if place.why or root.lay_behind_link(place, wanted.folder):
-        return Change(place, "none", why=place.why or "it was behind a link")
-    if wanted.why:
-        return Change(place, "none", why=wanted.why, missing=True)
+def _plan_change(root: ProjectRoot, top: int, target: TargetFile) -> FileChange:
+    place = target.place
+    if place.why or root.was_behind_link(place, target.folder):
+        return FileChange(place, "none", why=place.why or "it was behind a link")
+    if target.why:
+        return FileChange(place, "none", why=target.why, missing=True)
     try:
-        there, state = look_at_file(root, top, place)
+        current, state = read_project_file(root, top, place)
     except WriteFailed as error:
-        return Change(place, "none", why=reason_of_failure(error))
+        return FileChange(place, "none", why=failure_reason(error))
     try:
-        content, mode = _read_source(wanted.source)
+        content, mode = _read_source(target.source)
     except (OSError, WriteFailed) as error:
-        return Change(
+        return FileChange(
             place,
             "none",
-            why=f"its backup can't be read ({reason_of_failure(error)})",
+            why=f"its backup can't be read ({failure_reason(error)})",
             missing=True,
         )
-    before = version_of(there, state.st_mode) if there is not None and state else None
+    before = version_of(current, state.st_mode) if current is not None and state else None
     after = (
-        version_of(content, mode if wanted.mode is None else wanted.mode)
+        version_of(content, mode if target.mode is None else target.mode)
         if content is not None
         else None
     )
-    changed = _has_changed(there, wanted.expected)
+    changed_since = _has_changed(current, target.expected)
     if before == after:
-        return Change(place, "none", before=before, after=after, changed_since=changed)
+        return FileChange(place, "none", before=before, after=after, changed_since=changed_since)
     try:
-        require_writable_folder(top, place)
+        check_folder_writable(top, place)
     except (OSError, WriteFailed) as error:
-        return Change(place, "none", why=reason_of_failure(error))
+        return FileChange(place, "none", why=failure_reason(error))
     action = "create" if before is None else "delete" if after is None else "restore"
-    return Change(
+    return FileChange(
         place,
         action,
-        source=wanted.source,
+        source=target.source,
         before=before,
         after=after,
         over=state,
-        changed_since=changed,
-        difference=compare_texts(there, content),
+        changed_since=changed_since,
+        difference=compare_texts(current, content),
     )
 
 
@@ -308,21 +314,21 @@ def _read_source(source: StoredContent | None) -> tuple[bytes | None, int]:
     return (None, 0)
 
 
-def _has_changed(there: bytes | None, expected: Expected | None) -> bool | None:
+def _has_changed(current: bytes | None, expected: ExpectedFile | None) -> bool | None:
     """Check whether a file differs from its last state in the session, or return None if that is unknown."""
     if expected is None:
         return None
     if expected.text:
-        return there is None or digest_of_text(there) != expected.text
+        return current is None or digest_of_text(current) != expected.text
     if expected.exact:
-        return there is None or version_of(there, 0).digest != expected.exact
+        return current is None or version_of(current, 0).digest != expected.exact
     try:
-        return there != _read_source(expected.source)[0]
+        return current != _read_source(expected.source)[0]
     except (OSError, WriteFailed):
         return None
 
 
-def reason_of_failure(error: OSError | WriteFailed) -> str:
+def failure_reason(error: OSError | WriteFailed) -> str:
     """Return the reason why a file cannot be read or written."""
     if isinstance(error, WriteFailed):
         return error.message

@@ -54,20 +54,20 @@ class ProjectRoot(NamedTuple):
         if inner is None:
             return ProjectPath(path, (), "it is outside the project")
         parts, real = tuple(inner.split("/")), os.path.join(self.real, inner)
-        why = _objection_to_path(inner, parts)
+        why = _path_objection(inner, parts)
         if not why and any(f"{real}/".startswith(f"{folder}/") for folder in self.closed):
             why = "it belongs to the client"
         if why:
             return ProjectPath(path, (), why)
         return ProjectPath(inner, parts)
 
-    def lay_behind_link(self, place: ProjectPath, folder: str) -> bool:
+    def was_behind_link(self, place: ProjectPath, folder: str) -> bool:
         """Check whether a file was behind a link: its resolved ``folder`` differs from the folder of its path."""
         above = "/".join(place.parts[:-1])
         return bool(folder and above) and not folder.endswith(f"/{above}")
 
 
-def _objection_to_path(inner: str, parts: tuple[str, ...]) -> str:
+def _path_objection(inner: str, parts: tuple[str, ...]) -> str:
     """Return the reason why a path is refused, or ``""``."""
     if ".." in parts:
         return "it is outside the project"

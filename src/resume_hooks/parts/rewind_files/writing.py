@@ -22,12 +22,12 @@ from resume_hooks import clock
 from resume_hooks.errors import Interrupted, NoFileHistory, WriteFailed
 from resume_hooks.parts.rewind_files import plan
 from resume_hooks.parts.rewind_files.plan import (
-    Change,
-    Expected,
+    ExpectedFile,
+    FileChange,
     FilesPlan,
+    FileVersion,
     StoredContent,
-    Version,
-    WantedFile,
+    TargetFile,
 )
 from resume_hooks.parts.rewind_files.safe_paths import ProjectRoot
 from resume_hooks.paths import Where, make_private_folder, read_json_object
@@ -37,18 +37,18 @@ from resume_hooks.system.capture import ending_signals
 from resume_hooks.transcripts.records import Record, string
 
 MANIFEST = "manifest.json"
-VERSION = 1
+MANIFEST_VERSION = 1
 MAX_MANIFEST = 64 * 1024 * 1024
 """The maximum bytes of a manifest; one with ten thousand files has a few MB."""
 
-MOST_AT_ONCE = 1_000
+MOST_RUNS_PER_INSTANT = 1_000
 """The maximum number of runs at the same instant, each with its own folder."""
 
-_RUN = re.compile(r"(\d{4}-\d\d-\d\dT[\d.-]+Z)(?:-(\d{3}))?")
+_RUN_NAME = re.compile(r"(\d{4}-\d\d-\d\dT[\d.-]+Z)(?:-(\d{3}))?")
 """The name of a run's folder: its instant, and a number if that instant was taken or the clock went back."""
 
 
-def folder_of_copies(session_id: str, where: Where) -> str:
+def copies_folder(session_id: str, where: Where) -> str:
     """Return the folder for the copies of a session's files, with a folder for each run.
 
     It may not exist.
@@ -62,40 +62,42 @@ def back_up_files(decided: FilesPlan, top: int, where: Where) -> str:
     Raise WriteFailed, without leaving copies, if a file has changed, cannot be copied, or is in an
     unwritable folder.
     """
-    parent, now = folder_of_copies(decided.session_id, where), clock.now()
+    parent, now = copies_folder(decided.session_id, where), clock.now()
     folder = ""
-    whole = False
+    is_complete = False
     try:
         make_private_folder(parent, where)
         folder = _make_run_folder(parent, now.replace(":", "-"))
         rows = []
         for number, change in enumerate(decided.wanted_changes):
-            rows.append(_copy_of_change(decided.root, top, change, folder, number))
-        new = []
+            rows.append(_copy_file(decided.root, top, change, folder, number))
+        parent_folders = []
         for change in decided.wanted_changes:
             if change.action == "create":
-                new.append(change.place.parts[:-1])
-        made: dict[str, None] = {}
-        for within in new:
+                parent_folders.append(change.place.parts[:-1])
+        created_folders: dict[str, None] = {}
+        for within in parent_folders:
             for parts in safe_tree.missing_folders(top, within):
-                made["/".join(parts)] = None
-        told = {
+                created_folders["/".join(parts)] = None
+        manifest_fields = {
             "time": now,
-            "version": VERSION,
+            "version": MANIFEST_VERSION,
             "session_id": decided.session_id,
             "root": decided.root.real,
         }
-        note = json.dumps({**told, "folders": list(made), "files": rows}, indent=1)
+        note = json.dumps(
+            {**manifest_fields, "folders": list(created_folders), "files": rows}, indent=1
+        )
         state_file.replace_state_file(os.path.join(folder, MANIFEST), note.encode(), where)
         sync_folder(parent)
-        whole = True
+        is_complete = True
     except OSError as error:
         raise WriteFailed(
             f"The files could not be copied to {folder or parent}: {error.strerror or error}",
             "No file was changed. Check free space and the permissions of the folder.",
         ) from error
     finally:
-        if folder and not whole:
+        if folder and not is_complete:
             removal.remove_if_possible(folder, where.state)
     return folder
 
@@ -108,15 +110,15 @@ def plan_undo(session_id: str, where: Where) -> FilesPlan:
     Raise NoFileHistory if there is no run, or if its manifest cannot be read; an older run is never
     used instead.
     """
-    folder = folder_of_copies(session_id, where)
-    name = _newest_run(folder)
+    folder = copies_folder(session_id, where)
+    name = _find_newest_run(folder)
     if not name:
         raise NoFileHistory(
             f"No files were restored for {session_id}, so there is nothing to undo",
             "resume-hooks rewind-files --to shows what could be.",
         )
     manifest = read_json_object(os.path.join(folder, name, MANIFEST), MAX_MANIFEST)
-    if manifest.get("version") != VERSION or not string(manifest, "root"):
+    if manifest.get("version") != MANIFEST_VERSION or not string(manifest, "root"):
         raise NoFileHistory(
             (
                 f"The last run can't be undone: its manifest in {os.path.join(folder, name)} "
@@ -127,7 +129,7 @@ def plan_undo(session_id: str, where: Where) -> FilesPlan:
     root = ProjectRoot.of_folder(string(manifest, "root"), where)
     rows = []
     for row in _list_or_empty(manifest.get("files")):
-        rows.append(_wanted_of_row(root, row, StoredContent(folder, (name,))))
+        rows.append(_target_from_row(root, row, StoredContent(folder, (name,))))
     folders = tuple(
         path for path in _list_or_empty(manifest.get("folders")) if isinstance(path, str)
     )
@@ -137,7 +139,7 @@ def plan_undo(session_id: str, where: Where) -> FilesPlan:
     )
 
 
-def _newest_run(folder: str) -> str:
+def _find_newest_run(folder: str) -> str:
     """Return the folder of the last run. A run without a manifest changed no file: it ended while making its copies."""
     try:
         names = sorted(os.listdir(folder), reverse=True)
@@ -150,15 +152,15 @@ def _newest_run(folder: str) -> str:
 
 def _make_run_folder(parent: str, instant: str) -> str:
     """Create the folder of a run, with a name that sorts last even if the clock went back."""
-    for _ in range(MOST_AT_ONCE):
+    for _ in range(MOST_RUNS_PER_INSTANT):
         runs = (
             run.groups(default="000")
             for name in os.listdir(parent)
-            if (run := _RUN.fullmatch(name))
+            if (run := _RUN_NAME.fullmatch(name))
         )
-        found = max(runs, default=())
-        if found and found[0] >= instant:
-            behind = f"{found[0]}-{int(found[1]) + 1:03}"
+        last_run = max(runs, default=())
+        if last_run and last_run[0] >= instant:
+            behind = f"{last_run[0]}-{int(last_run[1]) + 1:03}"
         else:
             behind = instant
         path = os.path.join(parent, behind)
@@ -169,20 +171,18 @@ def _make_run_folder(parent: str, instant: str) -> str:
     raise OSError(errno.EEXIST, os.strerror(errno.EEXIST), parent)
 
 
-def _copy_of_change(
-    root: ProjectRoot, top: int, change: Change, folder: str, number: int
-) -> Record:
+def _copy_file(root: ProjectRoot, top: int, change: FileChange, folder: str, number: int) -> Record:
     """Copy one file, and return its row for the manifest.
 
     A file that will be created has no copy.
     """
-    plan.require_writable_folder(top, change.place)
-    content, state = plan.look_at_file(root, top, change.place)
+    plan.check_folder_writable(top, change.place)
+    content, state = plan.read_project_file(root, top, change.place)
     if content is not None and state:
-        there = plan.version_of(content, state.st_mode)
+        current = plan.version_of(content, state.st_mode)
     else:
-        there = None
-    if there != change.before or not project_files.is_same_state(state, change.over):
+        current = None
+    if current != change.before or not project_files.is_same_state(state, change.over):
         raise WriteFailed(
             f"{change.place.path} changed while it was read",
             "No file was changed. Run the command again.",
@@ -193,18 +193,18 @@ def _copy_of_change(
         state_file.create_file(os.path.join(folder, name), [content])
     return {
         "path": change.place.path,
-        "before": _row_of_version(change.before, name),
-        "after": _row_of_version(change.after, None),
+        "before": _version_row(change.before, name),
+        "after": _version_row(change.after, None),
     }
 
 
-def _row_of_version(version: Version | None, name: str | None) -> Record | None:
+def _version_row(version: FileVersion | None, name: str | None) -> Record | None:
     if version is None:
         return None
     return {"sha256": version.digest, "size": version.size, "mode": version.mode, "copy": name}
 
 
-def _wanted_of_row(root: ProjectRoot, row: Any, run: StoredContent) -> WantedFile | None:
+def _target_from_row(root: ProjectRoot, row: Any, run: StoredContent) -> TargetFile | None:
     """Return a manifest's row as a target: the state before the run, with the state after it as expected."""
     path = string(row, "path") if isinstance(row, dict) else ""
     if not path:
@@ -226,12 +226,12 @@ def _wanted_of_row(root: ProjectRoot, row: Any, run: StoredContent) -> WantedFil
         why = "its copy has no name"
     else:
         why = ""
-    return WantedFile(
+    return TargetFile(
         root.place_of_path(path),
         source,
         mode if isinstance(mode, int) else None,
         why,
-        Expected(exact=expected),
+        ExpectedFile(exact=expected),
     )
 
 
@@ -256,9 +256,9 @@ def write_files(decided: FilesPlan, where: Where) -> str:
 
 def _write_changes(decided: FilesPlan, top: int, where: Where) -> str:
     root = decided.root.real
-    kept = back_up_files(decided, top, where)
-    done = 0
-    with ending_signals() as ended:
+    copies_path = back_up_files(decided, top, where)
+    written_count = 0
+    with ending_signals() as stop_request:
         for folder in {
             os.path.dirname(os.path.join(root, change.place.path))
             for change in decided.wanted_changes
@@ -266,15 +266,15 @@ def _write_changes(decided: FilesPlan, top: int, where: Where) -> str:
             remove_stale_temporaries(folder)
         try:
             for change in decided.wanted_changes:
-                if ended.is_set():
+                if stop_request.is_set():
                     raise Interrupted(
-                        *_progress_of_failure(decided, kept, done, "it was interrupted")
+                        *_failure_report(decided, copies_path, written_count, "it was interrupted")
                     )
                 _apply_change(root, top, change)
-                done += 1
+                written_count += 1
         except (OSError, WriteFailed) as error:
             raise WriteFailed(
-                *_progress_of_failure(decided, kept, done, plan.reason_of_failure(error))
+                *_failure_report(decided, copies_path, written_count, plan.failure_reason(error))
             ) from error
     for folder in sorted(decided.folders, key=len, reverse=True):
         place = decided.root.place_of_path(folder)
@@ -284,10 +284,10 @@ def _write_changes(decided: FilesPlan, top: int, where: Where) -> str:
                 safe_tree.open_folder(top, place.parts[:-1]) as within,
             ):
                 removal.remove_empty_name(place.parts[-1], within)
-    return kept
+    return copies_path
 
 
-def _apply_change(root: str, top: int, change: Change) -> None:
+def _apply_change(root: str, top: int, change: FileChange) -> None:
     path = os.path.join(root, change.place.path)
     with safe_tree.open_folder(
         top, change.place.parts[:-1], create=change.action == "create"
@@ -306,15 +306,17 @@ def _apply_change(root: str, top: int, change: Change) -> None:
         project_files.write_project_file(path, content, change.over, mode=mode, dir_fd=within)
 
 
-def _progress_of_failure(decided: FilesPlan, kept: str, done: int, why: str) -> tuple[str, str]:
+def _failure_report(
+    decided: FilesPlan, copies_path: str, written_count: int, why: str
+) -> tuple[str, str]:
     """Return the number of written files and the remedy. If there are none, the copies are removed."""
-    if not done:
-        removal.remove_if_possible(kept, os.path.dirname(kept))
+    if not written_count:
+        removal.remove_if_possible(copies_path, os.path.dirname(copies_path))
     undo = (
         f"resume-hooks rewind-files {decided.session_id} --undo takes them back; copies are "
-        f"in {kept}."
+        f"in {copies_path}."
     )
     return (
-        f"{done:,} of {len(decided.wanted_changes):,} files were put back, then: {why}",
-        undo if done else "No file was changed. Run the command again.",
+        f"{written_count:,} of {len(decided.wanted_changes):,} files were put back, then: {why}",
+        undo if written_count else "No file was changed. Run the command again.",
     )

@@ -16,7 +16,7 @@ import orjson
 
 from resume_hooks import clock
 from resume_hooks.parts.secrets.file_scan import (
-    FOLDER,
+    FOLDER_NAME,
     FileScan,
     FoundSecret,
     scan_file,
@@ -25,15 +25,15 @@ from resume_hooks.parts.secrets.file_scan import (
 from resume_hooks.parts.secrets.locations import (
     BACKUP,
     INDEXED,
-    KEPT,
-    READABLE,
     SUBAGENT,
     TRANSCRIPT,
     TRASHED,
+    UNPACKED_COPY,
+    VAULT_COPY,
     Location,
-    archived_at,
-    is_lines,
-    pieces_of_kept,
+    archived_session_at,
+    has_record_lines,
+    pieces_of_archived,
     places_of_notes,
     places_of_sessions,
     regular_files_below,
@@ -56,15 +56,15 @@ from resume_hooks.storage import state_file
 Progress = Callable[[int, int], None]
 """Called with the bytes processed so far and the total bytes."""
 
-FILE_NAME = "audit.json"
-VERSION = 2
-LARGEST = 64 * 1024 * 1024
+CACHE_FILE = "audit.json"
+CACHE_VERSION = 2
+LARGEST_CACHE = 64 * 1024 * 1024
 """The maximum bytes of the cache; we never write a larger one."""
 
-MOST_KEPT = 10_000
+MOST_CACHED = 10_000
 """The maximum number of cached findings per file; a file with more is scanned each time."""
 
-_KEEPERS = frozenset({BACKUP, KEPT, READABLE, TRASHED})
+_ANY_SESSION_KINDS = frozenset({BACKUP, VAULT_COPY, UNPACKED_COPY, TRASHED})
 """Our own places that can contain any session; an unreadable file there is reported for each session."""
 
 
@@ -114,13 +114,13 @@ def audit_sessions(
 
     ``kinds`` and ``since`` (an instant) filter the result. An unchanged file is not read again.
     """
-    work = _AuditRun(where, _sizes_of_places(_places_to_audit(sessions, where)), progress)
-    leaks = [leak for place in work.sizes for leak in work.leaks_of_place(place)]
-    failed = work.memory.save_scans(everything=sessions is None)
-    wanted = [leak for leak in leaks if (not kinds or leak.kind in kinds) and leak.time >= since]
-    wanted.sort(key=lambda leak: (leak.time, leak.file, leak.offset))
+    run = _AuditRun(where, _place_sizes(_places_to_audit(sessions, where)), progress)
+    leaks = [leak for place in run.sizes for leak in run.leaks_of_place(place)]
+    warning = run.memory.save_scans(everything=sessions is None)
+    selected = [leak for leak in leaks if (not kinds or leak.kind in kinds) and leak.time >= since]
+    selected.sort(key=lambda leak: (leak.time, leak.file, leak.offset))
     return Audit(
-        wanted, len(work.sizes), work.size, work.read, work.unread, [failed] if failed else []
+        selected, len(run.sizes), run.size, run.read, run.unread, [warning] if warning else []
     )
 
 
@@ -129,7 +129,7 @@ class AuditCache:
 
     def __init__(self, where: Where) -> None:
         self._where = where
-        self._path = os.path.join(where.state, FILE_NAME)
+        self._path = os.path.join(where.state, CACHE_FILE)
         self._files = self._read_scans()
         self._seen: set[str] = set()
         self._changed = False
@@ -139,15 +139,15 @@ class AuditCache:
         self._seen.add(path)
         try:
             row = self._files[path]
-            return FileScan._make([*row[:6], tuple(FoundSecret(*each) for each in row[6])])
+            return FileScan._make([*row[:6], tuple(FoundSecret(*fields) for fields in row[6])])
         except (KeyError, TypeError, ValueError, IndexError):
             return None
 
-    def remember_scan(self, path: str, scanned: FileScan) -> None:
+    def store_scan(self, path: str, scanned: FileScan) -> None:
         """Store a scan."""
-        if len(scanned.findings) > MOST_KEPT:
+        if len(scanned.findings) > MOST_CACHED:
             return
-        row = [*scanned[:6], [list(found) for found in scanned.findings]]
+        row = [*scanned[:6], [list(finding) for finding in scanned.findings]]
         if self._files.get(path) != row:
             self._files[path] = row
             self._changed = True
@@ -164,7 +164,7 @@ class AuditCache:
             return ""
         try:
             content = orjson.dumps(
-                {"version": VERSION, "rules": token_rules().version, "files": self._files}
+                {"version": CACHE_VERSION, "rules": token_rules().version, "files": self._files}
             )
             state_file.replace_state_file(self._path, content, self._where)
         except (OSError, TypeError) as error:
@@ -178,11 +178,11 @@ class AuditCache:
         if not is_private_folder(self._where.state, self._where):
             return {}
         try:
-            value = orjson.loads(read_regular(self._path, LARGEST))
+            value = orjson.loads(read_regular(self._path, LARGEST_CACHE))
         except (OSError, ValueError):
             return {}
         ours = isinstance(value, dict) and (value.get("version"), value.get("rules")) == (
-            VERSION,
+            CACHE_VERSION,
             token_rules().version,
         )
         files = value.get("files") if ours else None
@@ -206,20 +206,20 @@ class _AuditRun:
         self._where = where
         self._progress = progress
         self._done = 0
-        self._looks: dict[tuple[int, int], FileScan] = {}
+        self._scans_by_inode: dict[tuple[int, int], FileScan] = {}
 
     def leaks_of_place(self, place: Location) -> Iterator[Leak]:
         """Yield the secrets in a place; an existing place that cannot be read is added to ``unread``."""
-        before = self.read
+        read_before = self.read
         try:
             scanned = self._scan_place(place)
         except OSError as error:
             if os.path.lexists(place.path):
                 self.unread.append(f"{place.path} could not be read: {error.strerror or error}")
             return
-        self._done += self.sizes[place] - (self.read - before)
+        self._done += self.sizes[place] - (self.read - read_before)
         self._progress(self._done, self.size)
-        yield from _leaks_of_scan(place, scanned)
+        yield from _scan_leaks(place, scanned)
 
     def _count_read(self, size: int) -> None:
         self.read += size
@@ -227,57 +227,64 @@ class _AuditRun:
         self._progress(self._done, self.size)
 
     def _scan_place(self, place: Location) -> FileScan:
-        known = self.memory.last_scan(place.path)
-        kept = archived_at(place, self._where)
-        if kept is not None or place.kind == KEPT:
-            scanned = self._scan_archived(place, kept, known)
+        last_scan = self.memory.last_scan(place.path)
+        archived = archived_session_at(place, self._where)
+        if archived is not None or place.kind == VAULT_COPY:
+            scanned = self._scan_archived(place, archived, last_scan)
         else:
             status = os.lstat(place.path)
             name = (status.st_dev, status.st_ino)
-            scanned = self._looks.get(name) or scan_file(
-                place.path, known, lines=is_lines(place.path), told=self._count_read
+            scanned = self._scans_by_inode.get(name) or scan_file(
+                place.path,
+                last_scan,
+                lines=has_record_lines(place.path),
+                count_read=self._count_read,
             )
-            self._looks[name] = scanned
-        self.memory.remember_scan(place.path, scanned)
+            self._scans_by_inode[name] = scanned
+        self.memory.store_scan(place.path, scanned)
         return scanned
 
     def _scan_archived(
-        self, place: Location, kept: ArchivedSession | None, known: FileScan | None
+        self, place: Location, archived: ArchivedSession | None, last_scan: FileScan | None
     ) -> FileScan:
         """Scan a session's copy in the vault or trash, unless its note is unchanged since the last scan.
 
         Raise OSError.
         """
-        if kept is None:
+        if archived is None:
             if place.session_id:
                 why = manifest.why_unreadable(place.session_id, self._where)
             else:
                 why = ""
             raise OSError(errno.EINVAL, why or "It is a link, can't be listed, or has no note")
         status = os.stat(os.path.join(place.path, MANIFEST))
-        told = (status.st_ino, self.sizes[place], status.st_mtime_ns)
-        if known and known[:3] == told:
-            return known
-        findings = tuple(scan_pieces(pieces_of_kept(kept)))
+        stamp = (status.st_ino, self.sizes[place], status.st_mtime_ns)
+        if last_scan and last_scan[:3] == stamp:
+            return last_scan
+        findings = tuple(scan_pieces(pieces_of_archived(archived)))
         self._count_read(self.sizes[place])
-        return FileScan(*told, 0, 0, "", findings)
+        return FileScan(*stamp, 0, 0, "", findings)
 
 
 def _places_to_audit(sessions: Collection[str] | None, where: Where) -> Iterator[Location]:
     files = (file for agent in other_agents(where) for file in agent.files())
     elsewhere = (Location(TRANSCRIPT, file.path, file.session_id, "") for file in files)
     for place in (*places_of_sessions({}, where), *elsewhere):
-        unknown = not place.session_id and place.kind in _KEEPERS and not os.path.isfile(place.path)
-        if sessions is None or place.session_id in sessions or unknown:
+        is_unknown = (
+            not place.session_id
+            and place.kind in _ANY_SESSION_KINDS
+            and not os.path.isfile(place.path)
+        )
+        if sessions is None or place.session_id in sessions or is_unknown:
             yield place
     if sessions is None:
-        own = os.path.join(where.state, FILE_NAME)
+        cache_path = os.path.join(where.state, CACHE_FILE)
         for place in places_of_notes(where):
-            if place.kind != INDEXED and place.path != own:
+            if place.kind != INDEXED and place.path != cache_path:
                 yield place
 
 
-def _sizes_of_places(places: Iterable[Location]) -> dict[Location, int]:
+def _place_sizes(places: Iterable[Location]) -> dict[Location, int]:
     """Return the size of each file, or of an archived session's folder.
 
     Deleted files are left out.
@@ -286,36 +293,42 @@ def _sizes_of_places(places: Iterable[Location]) -> dict[Location, int]:
     for place in places:
         with contextlib.suppress(OSError):
             sizes[place] = os.lstat(place.path).st_size
-            if place.kind in {KEPT, TRASHED} and os.path.isdir(place.path):
+            if place.kind in {VAULT_COPY, TRASHED} and os.path.isdir(place.path):
                 sizes[place] = sum(
                     os.lstat(inner).st_size for inner in regular_files_below(place.path)
                 )
     return sizes
 
 
-def _leaks_of_scan(place: Location, scanned: FileScan) -> Iterator[Leak]:
+def _scan_leaks(place: Location, scanned: FileScan) -> Iterator[Leak]:
     when = clock.from_epoch(scanned.mtime_ns / 1e9)
-    for found in scanned.findings:
+    for finding in scanned.findings:
         reference = ""
-        own = place.kind == TRANSCRIPT and session_id_from_path(place.path)
-        if own or (
-            place.kind == KEPT and found.part.endswith(f"/{place.session_id}{TRANSCRIPT_SUFFIX}")
+        is_transcript = place.kind == TRANSCRIPT and session_id_from_path(place.path)
+        if is_transcript or (
+            place.kind == VAULT_COPY
+            and finding.part.endswith(f"/{place.session_id}{TRANSCRIPT_SUFFIX}")
         ):
-            reference = f"{place.session_id}:{found.line}"
+            reference = f"{place.session_id}:{finding.line}"
         elif place.kind == SUBAGENT and place.session_id:
-            reference = f"{place.session_id}/{subagent_name(place.path)}:{found.line}"
-        named = found.part == FOLDER
-        if found.part and not named:
-            file = os.path.join(place.path, found.part)
+            reference = f"{place.session_id}/{subagent_name(place.path)}:{finding.line}"
+        is_folder = finding.part == FOLDER_NAME
+        if finding.part and not is_folder:
+            file = os.path.join(place.path, finding.part)
         else:
             file = place.path
-        at = (
-            found.line,
-            found.offset,
-            found.length,
-            found.uuid,
-            clock.normalize_timestamp(found.time) or when,
+        location = (
+            finding.line,
+            finding.offset,
+            finding.length,
+            finding.uuid,
+            clock.normalize_timestamp(finding.time) or when,
         )
         yield Leak(
-            found.kind, FOLDER if named else place.kind, place.session_id, reference, file, *at
+            finding.kind,
+            FOLDER_NAME if is_folder else place.kind,
+            place.session_id,
+            reference,
+            file,
+            *location,
         )

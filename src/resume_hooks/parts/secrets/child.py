@@ -22,7 +22,7 @@ from resume_hooks.derive.child.rewrite_chain import Edit, measure_session, plan_
 from resume_hooks.derive.child.write import SCRUB_KIND, ChildPlan, Sizes
 from resume_hooks.errors import NothingToFork
 from resume_hooks.parts.secrets.cleaner import Cleaner
-from resume_hooks.parts.secrets.locations import OWN, SIDECAR, Location, regular_files_below
+from resume_hooks.parts.secrets.locations import OWN_SESSION, SIDECAR, Location, regular_files_below
 from resume_hooks.parts.secrets.purge import replace_scrubbed
 from resume_hooks.paths import TRANSCRIPT_SUFFIX, Where
 from resume_hooks.sessions.agents.claude import NAME
@@ -37,7 +37,7 @@ from resume_hooks.transcripts.transcript import scan, scan_live
 from resume_hooks.transcripts.trimmable_pieces import Pieces
 from resume_hooks.transcripts.write_scan import WriteScan
 
-BACKUPS_LEFT = (
+BACKUPS_LEFT_OUT = (
     "File backups with secrets were not copied, so rewind-files has none of them in "
     "the child: {count}."
 )
@@ -52,8 +52,8 @@ class ScrubPlan(ChildPlan):
 
     def checks(self, path: str) -> list[Check]:
         """Return the checks of any child, and that it has no secret and the whole conversation."""
-        wanted = set(self.chain)
-        chain = tuple(node.uuid for node in scan(path).chain if node.uuid in wanted)
+        copied_ids = set(self.chain)
+        chain = tuple(node.uuid for node in scan(path).chain if node.uuid in copied_ids)
         return [
             *ChildPlan.checks(self, path),
             Check("no secret is found in it", not self.cleaner.finds_in(path, lines=True)),
@@ -68,9 +68,9 @@ class ScrubPlan(ChildPlan):
         """
         with ChildPlan.sidecars(self, where) as missed:
             with convert_os_error("The session's other files could not be scrubbed"):
-                gone = self._scrub_sidecars(where)
-            if gone:
-                missed.append(BACKUPS_LEFT.format(count=f"{gone:,}"))
+                dropped = self._scrub_sidecars(where)
+            if dropped:
+                missed.append(BACKUPS_LEFT_OUT.format(count=f"{dropped:,}"))
             yield missed
 
     def _scrub_sidecars(self, where: Where) -> int:
@@ -78,14 +78,17 @@ class ScrubPlan(ChildPlan):
 
         Raise OSError or WriteFailed.
         """
-        own, gone = self.draft.session_id, 0
+        child_id, dropped = self.draft.session_id, 0
         for path in regular_files_below(self.draft.path.removesuffix(TRANSCRIPT_SUFFIX)):
-            replace_scrubbed(Location(SIDECAR, path, own, OWN), self.cleaner, where)
-        for path in regular_files_below(os.path.join(where.file_history, own)):
-            if any(each.found or each.stuck for each in self.cleaner.clean_file(path, lines=False)):
+            replace_scrubbed(Location(SIDECAR, path, child_id, OWN_SESSION), self.cleaner, where)
+        for path in regular_files_below(os.path.join(where.file_history, child_id)):
+            if any(
+                cleaned.found or cleaned.stuck
+                for cleaned in self.cleaner.clean_file(path, lines=False)
+            ):
                 removal.remove_file(path, where.file_history, follow_root=True)
-                gone += 1
-        return gone
+                dropped += 1
+        return dropped
 
 
 def plan_scrubbed_child(
@@ -100,7 +103,7 @@ def plan_scrubbed_child(
         return agents.load_foreign_writer(session.agent, where).cleaned(
             session, clean, SCRUB_KIND, output_dir
         )
-    transcript, (survey, said, pieces, thoughts) = scan_live(
+    transcript, (survey, read_back, pieces, thoughts) = scan_live(
         session.path, lambda: (WriteScan(), ReadBack(), Pieces(), _ThinkingEdits(cleaner))
     )
     if not any(node.spoken for node in transcript.chain):
@@ -108,17 +111,19 @@ def plan_scrubbed_child(
             "There is nothing to copy: this session has no conversation",
             "To rewrite its file anyway: resume-hooks scrub --in-place",
         )
-    parent = measure_session(session, transcript, survey, said, pieces)
+    parent = measure_session(session, transcript, survey, read_back, pieces)
     child = make_draft(session, parent.ends, SCRUB_KIND, where, output_dir)
     child = child._replace(
         root_title=cleaner.clean_words(child.root_title), block=cleaner.clean_words(child.block)
     )
-    own = child.session_id
-    books = [
-        *copy_shortened_result_lines(transcript, survey, own),
-        *copy_lines_after_chain(transcript, survey, parent.ends, own),
+    child_id = child.session_id
+    bookkeeping = [
+        *copy_shortened_result_lines(transcript, survey, child_id),
+        *copy_lines_after_chain(transcript, survey, parent.ends, child_id),
     ]
-    old, new = (f"/{each}/tool-results/".encode() for each in (session.session_id, own))
+    old_path, new_path = (
+        f"/{session_id}/tool-results/".encode() for session_id in (session.session_id, child_id)
+    )
 
     def clean_line(body: bytes, _: Node | None = None) -> bytes:
         """Return a line without secrets, with the paths of the child's own large outputs.
@@ -128,7 +133,7 @@ def plan_scrubbed_child(
         cleaned = cleaner.clean_record(body).raw
         if b'"thinking"' in cleaned:
             return cleaned
-        return cleaned.replace(old, new)
+        return cleaned.replace(old_path, new_path)
 
     body = plan_chain_rewrite(
         child,
@@ -136,9 +141,9 @@ def plan_scrubbed_child(
         survey,
         head=child.head(parent.size(parent.context.tokens)),
         edits=thoughts.edits,
-        books=[clean_line(row) for row in books],
+        books=[clean_line(row) for row in bookkeeping],
         mark=clean_line,
-        thoughts=frozenset(said.thoughts),
+        thoughts=frozenset(read_back.thoughts),
     )
     return ScrubPlan(
         draft=child,
@@ -165,19 +170,19 @@ class _ThinkingEdits:
         if node is None or node.kind != ASSISTANT:
             return
         content = blocks(record)
-        kept = []
+        remaining = []
         for block in content:
             if not self._cleaner.is_secret_thought(block, []):
-                kept.append(block)
-        if len(kept) < len(content):
+                remaining.append(block)
+        if len(remaining) < len(content):
             self.edits[node.number] = self._without_secret_thoughts
-            self.gone |= set() if kept else {node.number}
+            self.gone |= set() if remaining else {node.number}
 
     def _without_secret_thoughts(self, record: Record) -> Record | None:
-        kept = []
+        remaining = []
         for block in blocks(record):
             if not self._cleaner.is_secret_thought(block, []):
-                kept.append(block)
-        if kept:
-            return with_content(record, kept)
+                remaining.append(block)
+        if remaining:
+            return with_content(record, remaining)
         return None

@@ -28,15 +28,15 @@ from resume_hooks.transcripts import records
 from resume_hooks.transcripts.raw_edit import encode
 from resume_hooks.transcripts.records import Record, parse
 
-ROUNDS = 4
+MAX_PASSES = 4
 """The maximum passes over a text, because a removed secret may have hidden another one."""
 
-_MARK = re.compile(rb"\[secret removed: [^\]\n]{1,80}\]")
-_TOOL_NAME = (b"message", b"content", b"name")
-_NAME_MARK = b"secret_removed"
+_PLACEHOLDER = re.compile(rb"\[secret removed: [^\]\n]{1,80}\]")
+_TOOL_NAME_PATH = (b"message", b"content", b"name")
+_NAME_PLACEHOLDER = b"secret_removed"
 """The placeholder in a tool's name, since the API allows only these characters there."""
-_THINKING = b'"thinking"'
-_TOKEN = re.compile(rb"[A-Za-z0-9_-]+")
+_THINKING_TYPE = b'"thinking"'
+_WORD_CHARACTERS = re.compile(rb"[A-Za-z0-9_-]+")
 
 
 class RemovedSecret(NamedTuple):
@@ -46,7 +46,7 @@ class RemovedSecret(NamedTuple):
     values: tuple[str, ...] = ()
 
 
-class Cleaned(NamedTuple):
+class CleanedBytes(NamedTuple):
     """Bytes without secrets, and the secrets ``found`` in them.
 
     ``stuck`` if a known one is where nothing may change.
@@ -77,30 +77,30 @@ class Cleaner:
         self._clean_folder = b""
         """The last scanned folder name without a secret."""
 
-    def clean_file(self, path: str, *, lines: bool) -> Iterator[Cleaned]:
+    def clean_file(self, path: str, *, lines: bool) -> Iterator[CleanedBytes]:
         """Return the cleaned pieces of a file, read as ``lines`` or as one text. Raise OSError."""
         return map(self.clean_piece, pieces_of_file(path, lines=lines))
 
     def finds_in(self, path: str, *, lines: bool) -> bool:
         """Check whether a file contains a secret to remove. Raise OSError."""
-        return any(each.found for each in self.clean_file(path, lines=lines))
+        return any(cleaned.found for cleaned in self.clean_file(path, lines=lines))
 
-    def clean_piece(self, piece: Piece) -> Cleaned:
+    def clean_piece(self, piece: Piece) -> CleanedBytes:
         """Return a cleaned piece, depending on its form; binary data stays unchanged."""
         if piece.form == BINARY:
-            return self._clean_raw(piece.raw, [])
+            return self._cleaned_bytes(piece.raw, [])
         if piece.form == LINE:
             return self.clean_record(piece.raw)
         return self.clean_text(piece.raw)
 
-    def clean_record(self, raw: bytes) -> Cleaned:
+    def clean_record(self, raw: bytes) -> CleanedBytes:
         """Return a cleaned transcript line, with or without its line ending."""
         body = raw.rstrip(b"\r\n")
         if len(body) < SHORTEST_NAMED:
-            return Cleaned(raw, (), stuck=False)
+            return CleanedBytes(raw, (), stuck=False)
         found: list[RemovedSecret] = []
-        cleaned = _until_stable(body, lambda each: self._clean_line_once(each, found))
-        done = self._clean_raw(cleaned + raw[len(body) :], found)
+        cleaned = _repeat_until_stable(body, lambda each: self._clean_line_once(each, found))
+        done = self._cleaned_bytes(cleaned + raw[len(body) :], found)
         return done._replace(stuck=done.stuck or self.finds_in_folder(folder_of(body)))
 
     def finds_in_folder(self, folder: bytes) -> bool:
@@ -113,7 +113,7 @@ class Cleaner:
         self._clean_folder = self._clean_folder if is_found else folder
         return is_found
 
-    def clean_text(self, raw: bytes) -> Cleaned:
+    def clean_text(self, raw: bytes) -> CleanedBytes:
         """Return a cleaned text, in which a secret may span several lines.
 
         Binary data is returned unchanged.
@@ -123,7 +123,7 @@ class Cleaner:
         def once(each: bytes) -> bytes:
             return self._remove_known(self._remove_scanned(each, found), found)
 
-        return self._clean_raw(raw if b"\0" in raw else _until_stable(raw, once), found)
+        return self._cleaned_bytes(raw if b"\0" in raw else _repeat_until_stable(raw, once), found)
 
     def clean_words(self, text: str) -> str:
         """Return a text of our own, such as a title, without secrets."""
@@ -135,26 +135,26 @@ class Cleaner:
         """Check whether a block is thinking with a secret; its secrets are appended to ``found``."""
         if block.get("type") != records.THINKING:
             return False
-        held = self.clean_text(
+        secrets = self.clean_text(
             records.string(block, "thinking").encode("utf-8", "surrogatepass")
         ).found
-        found += held
-        return bool(held)
+        found += secrets
+        return bool(secrets)
 
-    def _clean_raw(self, raw: bytes, found: list[RemovedSecret]) -> Cleaned:
-        return Cleaned(raw, tuple(found), self._literals.are_in(raw))
+    def _cleaned_bytes(self, raw: bytes, found: list[RemovedSecret]) -> CleanedBytes:
+        return CleanedBytes(raw, tuple(found), self._literals.are_in(raw))
 
     def _clean_line_once(self, body: bytes, found: list[RemovedSecret]) -> bytes:
         start = body.lstrip(b"\xef\xbb\xbf \t")[:1]
         if start != b"{" or not body.endswith(b"}"):  # not JSON, or truncated
             return self._remove_known(self._remove_scanned(body, found), found)
-        if _THINKING in body:
+        if _THINKING_TYPE in body:
             body = self._without_thoughts(body, found)
         secrets = find_in_line(body) if self._scanning else []
-        body = self._remove_wanted(body, secrets, found)
+        body = self._remove_selected(body, secrets, found)
         if self._scanning:
             body = self._clean_names(body, found)
-        if self._may_hold(body):
+        if self._may_contain_known(body):
             return self._clean_strings(body, found)
         return body
 
@@ -162,55 +162,57 @@ class Cleaner:
         """Return a JSON line without secrets in its keys and in the names of tools."""
         if next(suspect_places(body), None) is None:
             return body
-        places = []
+        spans = []
         for key in json_strings(body):
             if key.is_key:
-                places.append((key.start, key.end))
-        names = _spans_of_tool_names(body)
-        parts, place = [], 0
-        for start, end in sorted([*places, *names.items()]):
+                spans.append((key.start, key.end))
+        names = _tool_name_spans(body)
+        parts, position = [], 0
+        for start, end in sorted([*spans, *names.items()]):
             cleaned = self._remove_scanned(body[start:end], found)
             parts += [
-                body[place:start],
-                _MARK.sub(_NAME_MARK, cleaned) if start in names else cleaned,
+                body[position:start],
+                _PLACEHOLDER.sub(_NAME_PLACEHOLDER, cleaned) if start in names else cleaned,
             ]
-            place = end
-        return b"".join([*parts, body[place:]])
+            position = end
+        return b"".join([*parts, body[position:]])
 
     def _clean_strings(self, body: bytes, found: list[RemovedSecret]) -> bytes:
         """Return a JSON line without known secrets in strings and keys; a key may be one of the client's questions."""
-        names = _spans_of_tool_names(body)
-        kept = {leaf.start for leaf in string_leaves(body) if is_kept(body, leaf)} - names.keys()
-        parts, place = [], 0
+        names = _tool_name_spans(body)
+        kept_starts = {
+            leaf.start for leaf in string_leaves(body) if is_kept(body, leaf)
+        } - names.keys()
+        parts, position = [], 0
         for string in json_strings(body):
             quoted = body[string.start - 1 : string.end + 1]
-            if string.start not in kept and self._may_hold(quoted):
+            if string.start not in kept_starts and self._may_contain_known(quoted):
                 cleaned = self._clean_string(quoted, found)
-                name = string.start in names
+                is_tool_name = string.start in names
                 parts += [
-                    body[place : string.start - 1],
-                    _MARK.sub(_NAME_MARK, cleaned) if name else cleaned,
+                    body[position : string.start - 1],
+                    _PLACEHOLDER.sub(_NAME_PLACEHOLDER, cleaned) if is_tool_name else cleaned,
                 ]
-                place = string.end + 1
-        return b"".join([*parts, body[place:]])
+                position = string.end + 1
+        return b"".join([*parts, body[position:]])
 
     def _remove_scanned(self, raw: bytes, found: list[RemovedSecret]) -> bytes:
         if self._scanning:
-            return self._remove_wanted(raw, find_in_bytes(raw), found)
+            return self._remove_selected(raw, find_in_bytes(raw), found)
         return raw
 
-    def _remove_wanted(
+    def _remove_selected(
         self, raw: bytes, secrets: Sequence[Secret], found: list[RemovedSecret]
     ) -> bytes:
         """Return bytes without those of these secrets that have a selected kind."""
-        wanted = []
+        selected = []
         for secret in secrets:
             if not self._kinds or secret.kind in self._kinds:
-                wanted.append(secret)
-        for one in wanted:
-            found.append(RemovedSecret(one.kind, _values_of_secret(raw[one.start : one.end])))
-        if wanted:
-            return without_secrets(raw, _extend_to_words(raw, wanted))
+                selected.append(secret)
+        for one in selected:
+            found.append(RemovedSecret(one.kind, _secret_values(raw[one.start : one.end])))
+        if selected:
+            return without_secrets(raw, _extend_to_words(raw, selected))
         return raw
 
     def _clean_string(self, token: bytes, found: list[RemovedSecret]) -> bytes:
@@ -218,9 +220,9 @@ class Cleaner:
             text = json.loads(token.decode("utf-8", "surrogateescape"), strict=False)
         except ValueError:
             return self._remove_known(token, found)
-        cleaned, taken = self._literals.replace_secrets(text)
-        found += map(RemovedSecret, taken)
-        if not taken:
+        cleaned, kinds = self._literals.replace_secrets(text)
+        found += map(RemovedSecret, kinds)
+        if not kinds:
             return token
         try:
             return json.dumps(cleaned, ensure_ascii=False).encode("utf-8", "surrogateescape")
@@ -230,11 +232,11 @@ class Cleaner:
     def _remove_known(self, raw: bytes, found: list[RemovedSecret]) -> bytes:
         if not self._literals.are_in(raw):
             return raw
-        cleaned, taken = self._literals.replace_secrets(raw.decode("utf-8", "surrogateescape"))
-        found += map(RemovedSecret, taken)
+        cleaned, kinds = self._literals.replace_secrets(raw.decode("utf-8", "surrogateescape"))
+        found += map(RemovedSecret, kinds)
         return cleaned.encode("utf-8", "surrogateescape")
 
-    def _may_hold(self, raw: bytes) -> bool:
+    def _may_contain_known(self, raw: bytes) -> bool:
         """Check whether JSON bytes contain a known secret, or escapes that could hide one."""
         return self._literals.are_in(raw) or (bool(self._literals) and b"\\u" in raw)
 
@@ -246,26 +248,26 @@ class Cleaner:
         """
         record = parse(body)
         content = records.blocks(record) if record is not None else []
-        kept = []
+        remaining = []
         for block in content:
             if not self.is_secret_thought(block, found):
-                kept.append(block)
-        if record is None or len(kept) == len(content):
+                remaining.append(block)
+        if record is None or len(remaining) == len(content):
             return body
-        return encode(records.with_content(record, kept))
+        return encode(records.with_content(record, remaining))
 
 
-def _spans_of_tool_names(body: bytes) -> dict[int, int]:
+def _tool_name_spans(body: bytes) -> dict[int, int]:
     """Return the spans of called tools' names, which may change, because clients do not run calls from a transcript."""
     names = {}
     for leaf in string_leaves(body):
-        if leaf.path[-3:] == _TOOL_NAME and is_kept(body, leaf):
+        if leaf.path[-3:] == _TOOL_NAME_PATH and is_kept(body, leaf):
             names[leaf.start] = leaf.end
     return names
 
 
-def _until_stable(raw: bytes, once: Callable[[bytes], bytes]) -> bytes:
-    for _ in range(ROUNDS):
+def _repeat_until_stable(raw: bytes, once: Callable[[bytes], bytes]) -> bytes:
+    for _ in range(MAX_PASSES):
         cleaned = once(raw)
         if cleaned == raw:
             break
@@ -275,22 +277,25 @@ def _until_stable(raw: bytes, once: Callable[[bytes], bytes]) -> bytes:
 
 def _extend_to_words(raw: bytes, secrets: Sequence[Secret]) -> list[Secret]:
     """Return the secrets extended to the ends of their words, since a rule may match only part of one."""
-    starts = [one.start for one in secrets[1:]] + [len(raw)]
-    whole = []
-    for one, limit in zip(secrets, starts, strict=True):
-        inside = _TOKEN.match(raw, one.end - 1) and raw[one.end - 2 : one.end - 1] != b"\\"
-        if inside:
-            tail = _TOKEN.match(raw, one.end, max(one.end, limit))
+    starts = [secret.start for secret in secrets[1:]] + [len(raw)]
+    extended = []
+    for secret, limit in zip(secrets, starts, strict=True):
+        is_word = (
+            _WORD_CHARACTERS.match(raw, secret.end - 1)
+            and raw[secret.end - 2 : secret.end - 1] != b"\\"
+        )
+        if is_word:
+            tail = _WORD_CHARACTERS.match(raw, secret.end, max(secret.end, limit))
         else:
             tail = None
-        whole.append(one._replace(end=tail.end() if tail else one.end))
-    return whole
+        extended.append(secret._replace(end=tail.end() if tail else secret.end))
+    return extended
 
 
-def _values_of_secret(raw: bytes) -> tuple[str, ...]:
+def _secret_values(raw: bytes) -> tuple[str, ...]:
     """Return the text of a secret as written, then with its nested escapes resolved level by level."""
     texts = [raw.decode("utf-8", "replace")]
-    while "\\" in texts[-1] and len(texts) < ROUNDS:
+    while "\\" in texts[-1] and len(texts) < MAX_PASSES:
         try:
             texts.append(json.loads(f'"{texts[-1]}"', strict=False))
         except ValueError:

@@ -19,14 +19,14 @@ from resume_hooks.redaction.json_lines import find_in_line, folder_of
 from resume_hooks.redaction.texts import find_secrets, spans_in_bytes, suspect_places
 from resume_hooks.transcripts.records import parse, string
 
-BLOCK = 256 * 1024
+BLOCK_SIZE = 256 * 1024
 """Bytes per block of the first pass, extended to the end of a line; a block fits into a core's cache."""
 
-_EDGE = 4096
+_EDGE_BYTES = 4096
 """Bytes at a file's start, and before the end of its last scan, that show whether it was only appended to."""
 
 
-FOLDER = "folder name"
+FOLDER_NAME = "folder name"
 """The place of a secret in a folder's name, which cannot be changed, because the client finds sessions by it."""
 
 
@@ -59,7 +59,7 @@ class FileScan(NamedTuple):
 
 
 def scan_file(
-    path: str, known: FileScan | None, *, lines: bool, told: Callable[[int], None]
+    path: str, last_scan: FileScan | None, *, lines: bool, count_read: Callable[[int], None]
 ) -> FileScan:
     """Scan a file for secrets.
 
@@ -72,30 +72,32 @@ def scan_file(
         status = os.fstat(stream.fileno())
         size = status.st_size
         stamp = status.st_ino, size, status.st_mtime_ns
-        if known and known[:3] == stamp:
-            return known
+        if last_scan and last_scan[:3] == stamp:
+            return last_scan
         if not lines and size <= MAX_WHOLE_TEXT:
             findings = list(scan_pieces([Piece(stream.read(), TEXT)]))
-            told(size)
+            count_read(size)
             return FileScan(*stamp, 0, 0, "", tuple(findings))
         offset, number, findings = 0, 0, []
         scanner = _BlockScanner()
-        appended = known and known.inode == status.st_ino and size >= known.offset > 0
-        if known and appended and _digest_of_edges(stream, known.offset) == known.edge:
-            offset, number = known.offset, known.lines
-            findings = [finding for finding in known.findings if finding.line < number]
+        is_appended = (
+            last_scan and last_scan.inode == status.st_ino and size >= last_scan.offset > 0
+        )
+        if last_scan and is_appended and _edge_digest(stream, last_scan.offset) == last_scan.edge:
+            offset, number = last_scan.offset, last_scan.lines
+            findings = [finding for finding in last_scan.findings if finding.line < number]
             scanner.remember_commands(stream, offset)
         stream.seek(offset)
         remaining = size - offset
-        while remaining > 0 and (block := stream.read(min(BLOCK, remaining))):
+        while remaining > 0 and (block := stream.read(min(BLOCK_SIZE, remaining))):
             if not block.endswith(b"\n") and remaining > len(block):
                 block += stream.readline(remaining - len(block))
             findings += scanner.scan_block(block, number, offset)
-            told(len(block))
+            count_read(len(block))
             remaining -= len(block)
             number += block.count(b"\n")
             offset += block.rfind(b"\n") + 1
-        return FileScan(*stamp, offset, number, _digest_of_edges(stream, offset), tuple(findings))
+        return FileScan(*stamp, offset, number, _edge_digest(stream, offset), tuple(findings))
 
 
 def scan_pieces(pieces: Iterable[Piece]) -> Iterator[FoundSecret]:
@@ -162,8 +164,8 @@ class _BlockScanner:
 
     def remember_commands(self, stream: BinaryIO, offset: int) -> None:
         """Read the block before ``offset`` again, for commands whose output may follow."""
-        stream.seek(max(0, offset - BLOCK))
-        for line in stream.read(min(BLOCK, offset)).splitlines():
+        stream.seek(max(0, offset - BLOCK_SIZE))
+        for line in stream.read(min(BLOCK_SIZE, offset)).splitlines():
             for _ in self._outputs.texts_of_line(line):
                 continue
 
@@ -197,15 +199,17 @@ class _BlockScanner:
         if folder in self._folders:
             return
         self._folders.add(folder)
-        at = offset + line.find(folder)
+        folder_offset = offset + line.find(folder)
         for secret in spans_in_bytes(folder):
             length = secret.end - secret.start
-            yield FoundSecret(secret.kind, number, at + secret.start, length, "", "", FOLDER)
+            yield FoundSecret(
+                secret.kind, number, folder_offset + secret.start, length, "", "", FOLDER_NAME
+            )
 
 
-def _digest_of_edges(stream: BinaryIO, offset: int) -> str:
+def _edge_digest(stream: BinaryIO, offset: int) -> str:
     """Return a digest of the bytes at a file's start and before ``offset``, which reveals nothing about them."""
     stream.seek(0)
-    head = stream.read(min(_EDGE, offset))
-    stream.seek(max(0, offset - _EDGE))
-    return blake2b(head + stream.read(min(_EDGE, offset)), digest_size=16).hexdigest()
+    head = stream.read(min(_EDGE_BYTES, offset))
+    stream.seek(max(0, offset - _EDGE_BYTES))
+    return blake2b(head + stream.read(min(_EDGE_BYTES, offset)), digest_size=16).hexdigest()

@@ -20,8 +20,8 @@ from resume_hooks.parts.secrets.cleaner import Cleaner, RemovedSecret
 from resume_hooks.parts.secrets.literals import (
     NAMED,
     Literals,
-    encoded_lines_of,
-    is_telling,
+    encoded_lines,
+    is_distinctive,
     is_token,
 )
 from resume_hooks.parts.secrets.locations import (
@@ -30,27 +30,27 @@ from resume_hooks.parts.secrets.locations import (
     DOCUMENT,
     FILE_BACKUP,
     INDEXED,
-    KEPT,
     LINE,
-    OTHER,
-    OWN,
+    OTHER_SESSION,
+    OWN_SESSION,
     PARENT,
-    READABLE,
     TEXT,
     TRANSCRIPT,
     TRASHED,
+    UNPACKED_COPY,
+    VAULT_COPY,
     Location,
     Piece,
-    archived_at,
-    is_lines,
+    archived_session_at,
+    family_relations,
+    has_record_lines,
+    pieces_of_archived,
     pieces_of_file,
-    pieces_of_kept,
     places_of_client_files,
     places_of_documents,
     places_of_notes,
     places_of_sessions,
     regular_files_below,
-    relations_of_family,
 )
 from resume_hooks.paths import Where
 from resume_hooks.reading.session_secrets import PrintedOutputs
@@ -62,10 +62,10 @@ from resume_hooks.sessions.open_sessions import Clients
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.transcripts.head_tail import HeadTail
 
-HELD, REMOVED, LEFT, OUTSIDE = "held", "removed", "left", "outside"
+UNCHANGED, REMOVED, LEFT, OUTSIDE = "held", "removed", "left", "outside"
 """The state of a place: not changed yet, all secrets removed, still with secrets, not selected."""
 
-SETTINGS = (
+SETTINGS_FILES = (
     ".claude.json",
     ".credentials.json",
     "settings.json",
@@ -75,7 +75,7 @@ SETTINGS = (
 """The beginnings of the names of the client's settings files, whose secrets may be in use."""
 
 
-STUCK = "It is in an image, a record's id, or the folder's name, which can't be changed."
+STUCK_REASON = "It is in an image, a record's id, or the folder's name, which can't be changed."
 
 
 class LocationContents(NamedTuple):
@@ -89,7 +89,7 @@ class LocationContents(NamedTuple):
     printed: tuple[RemovedSecret, ...]
 
 
-def look_at_place(place: Location, cleaner: Cleaner, where: Where) -> LocationContents:
+def search_place(place: Location, cleaner: Cleaner, where: Where) -> LocationContents:
     """Return the secrets in a place.
 
     Raise OSError, or WriteFailed with the reason why the place cannot be read.
@@ -98,50 +98,50 @@ def look_at_place(place: Location, cleaner: Cleaner, where: Where) -> LocationCo
         raise WriteFailed(
             "It is a symbolic link, which is not followed", "Check its target by hand."
         )
-    found: list[RemovedSecret] = []
+    secrets: list[RemovedSecret] = []
     printed: list[RemovedSecret] = []
     stuck = False
     outputs = PrintedOutputs()
     for piece in _pieces_of_place(place, where):
         cleaned = cleaner.clean_piece(piece)
-        found += cleaned.found
+        secrets += cleaned.found
         stuck = stuck or cleaned.stuck
         if piece.form == LINE:
             for text in outputs.texts_of_line(piece.raw):
                 printed += cleaner.clean_text(text.encode("utf-8", "surrogatepass")).found
-    return LocationContents(tuple(found), stuck, tuple(printed))
+    return LocationContents(tuple(secrets), stuck, tuple(printed))
 
 
 def _pieces_of_place(place: Location, where: Where) -> Iterator[Piece]:
     """Yield the pieces of all files in a place, and the texts in an archived session's note."""
-    kept = archived_at(place, where)
-    if kept is None and place.kind == KEPT:
+    archived = archived_session_at(place, where)
+    if archived is None and place.kind == VAULT_COPY:
         raise WriteFailed(
             manifest.why_unreadable(place.session_id, where)
             or "It has no note, or can't be listed",
             "Its content is unknown: update resume-hooks, or move it away.",
         )
-    if kept is not None:
-        yield from pieces_of_kept(kept)
-        for text in (kept.title, kept.about.tag, *kept.about.titles):
+    if archived is not None:
+        yield from pieces_of_archived(archived)
+        for text in (archived.title, archived.about.tag, *archived.about.titles):
             yield Piece(text.encode("utf-8", "replace"), TEXT)
     elif place.kind != INDEXED:  # the index is rebuilt in any case
-        yield from pieces_of_file(place.path, lines=is_lines(place.path))
+        yield from pieces_of_file(place.path, lines=has_record_lines(place.path))
 
 
-def _state_of_place(place: Location) -> object:
+def _place_state(place: Location) -> object:
     """Return a value that differs after any change to a place."""
-    found: list[object] = []
+    state: list[object] = []
     for path in (
         [place.path, *regular_files_below(place.path)]
-        if place.kind in {KEPT, TRASHED}
+        if place.kind in {VAULT_COPY, TRASHED}
         else [place.path]
     ):
-        found.append(path)
+        state.append(path)
         with contextlib.suppress(OSError):
             status = os.lstat(path)
-            found.append((status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns))
-    return found
+            state.append((status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns))
+    return state
 
 
 class ScrubReach(NamedTuple):
@@ -154,7 +154,7 @@ class ScrubReach(NamedTuple):
     client: bool = False
 
 
-class Holding(NamedTuple):
+class PlaceWithSecrets(NamedTuple):
     """A place with its secrets by kind; ``state`` is one of the four states above, ``why`` a sentence or ""."""
 
     place: Location
@@ -179,7 +179,7 @@ class ScrubFindings:
     relations: Mapping[str, str]
     values: Mapping[str, str]
     clean: dict[Location, object]
-    rows: tuple[Holding, ...]
+    rows: tuple[PlaceWithSecrets, ...]
     scanner: Cleaner
     known: Cleaner
     open: str
@@ -187,91 +187,97 @@ class ScrubFindings:
     short: frozenset[str] = frozenset()
 
     @property
-    def places_to_change(self) -> list[Holding]:
+    def places_to_change(self) -> list[PlaceWithSecrets]:
         """The places to change, without the index."""
-        return [row for row in self.rows if row.state == HELD and row.place.kind != INDEXED]
+        return [row for row in self.rows if row.state == UNCHANGED and row.place.kind != INDEXED]
 
     def cleaner_of(self, place: Location) -> Cleaner:
         """Return the cleaner for a place; the family's own files are also scanned."""
-        if place.relation in {OWN, CHILD, PARENT} and place.kind != FILE_BACKUP:
+        if place.relation in {OWN_SESSION, CHILD, PARENT} and place.kind != FILE_BACKUP:
             return self.scanner
         return self.known
 
 
-def look_everywhere(
+def search_everywhere(
     session: SessionFile,
     where: Where,
     *,
     kinds: Collection[str] = (),
-    named: Mapping[str, str] | None = None,
-    wanted: ScrubReach = ScrubReach(),  # noqa: B008 - a value that nobody can change
+    named_secrets: Mapping[str, str] | None = None,
+    reach: ScrubReach = ScrubReach(),  # noqa: B008 - a value that nobody can change
 ) -> ScrubFindings:
     """Search every place. ``named`` are the user's own secrets with their kind.
 
     Empty ``kinds`` select all kinds.
     """
-    values = named or {}
+    values = named_secrets or {}
     cleaner = Cleaner(kinds, Literals(values))
-    nothing = ScrubFindings(session, kinds, wanted, {}, values, {}, (), cleaner, cleaner, "", "")
-    return look_again(nothing, where)
+    empty_findings = ScrubFindings(
+        session, kinds, reach, {}, values, {}, (), cleaner, cleaner, "", ""
+    )
+    return search_again(empty_findings, where)
 
 
-def look_again(before: ScrubFindings, where: Where) -> ScrubFindings:
+def search_again(previous: ScrubFindings, where: Where) -> ScrubFindings:
     """Search every existing place for the known secrets, and for others that a scan finds.
 
     An unchanged place without secrets is not read again.
     """
-    session, wanted = before.session, before.wanted
-    relations = {**relations_of_family(session, where), **before.relations}
+    session, reach = previous.session, previous.wanted
+    relations = {**family_relations(session, where), **previous.relations}
     places = places_of_sessions(relations, where)
     if not is_archived_copy(session.path, where) and all(
         place.path != session.path for place in places
     ):
         places.append(
-            Location(TRANSCRIPT, session.path, session.session_id, OWN)
+            Location(TRANSCRIPT, session.path, session.session_id, OWN_SESSION)
         )  # a transcript outside the projects
-    values, short = dict(before.values), set(before.short)
+    values, short = dict(previous.values), set(previous.short)
     for place in places:
         if (
-            place.relation != OTHER
-            and is_reached(place.relation, wanted)
-            and place.kind not in {FILE_BACKUP, READABLE}
+            place.relation != OTHER_SESSION
+            and is_covered(place.relation, reach)
+            and place.kind not in {FILE_BACKUP, UNPACKED_COPY}
         ):
-            held: tuple[RemovedSecret, ...] = ()
-            if before.clean.get(place) != _state_of_place(place):
+            secrets: tuple[RemovedSecret, ...] = ()
+            if previous.clean.get(place) != _place_state(place):
                 with contextlib.suppress(OSError, ResumeHooksError):
-                    contents = look_at_place(place, before.scanner, where)
-                    held = contents.found + contents.printed
-            values |= _searchable(held)
-            short |= {each.values[-1] for each in held if each.values and not _searchable([each])}
+                    contents = search_place(place, previous.scanner, where)
+                    secrets = contents.found + contents.printed
+            values |= _searchable_values(secrets)
+            short |= {
+                secret.values[-1]
+                for secret in secrets
+                if secret.values and not _searchable_values([secret])
+            }
     texts = {value: kind for value, kind in values.items() if kind == NAMED or not is_token(value)}
     literals = Literals(
         texts, {value: kind for value, kind in values.items() if value not in texts}
     )
-    found = replace(
-        before,
+    findings = replace(
+        previous,
         relations=relations,
         values=values,
-        clean=before.clean if values == before.values else {},
+        clean=previous.clean if values == previous.values else {},
         short=frozenset(short),
-        scanner=Cleaner(before.kinds, literals),
+        scanner=Cleaner(previous.kinds, literals),
         known=Cleaner(literals=literals, scanning=False),
     )
     clients = Clients(where)
-    everywhere = [
+    all_places = [
         *places_of_documents(session, where),
         *places_of_client_files(where),
         *places_of_notes(where),
         *places,
     ]
-    rows = [row for place in everywhere if (row := _holding(place, found, where, clients))]
+    rows = [row for place in all_places if (row := _find_in_place(place, findings, where, clients))]
     # Another agent's session is searched in a copy; the user needs the path of the original.
     rows = [
         row._replace(place=row.place._replace(path=original_path(row.place.path, where)))
         for row in rows
     ]
     if not os.path.lexists(session.path):
-        return replace(found, rows=tuple(rows), open="")
+        return replace(findings, rows=tuple(rows), open="")
     if session.agent != NAME:
         why = agent_of(session, where).why_open(session)
     elif is_archived_copy(session.path, where):
@@ -279,40 +285,40 @@ def look_again(before: ScrubFindings, where: Where) -> ScrubFindings:
     else:
         why = clients.why_open(session)
     return replace(
-        found,
+        findings,
         rows=tuple(rows),
         open=why,
-        title=found.known.clean_words(HeadTail(session.path).title),
+        title=findings.known.clean_words(HeadTail(session.path).title),
     )
 
 
-def is_reached(relation: str, wanted: ScrubReach) -> bool:
+def is_covered(relation: str, reach: ScrubReach) -> bool:
     """Check whether a scrub covers the sessions with this relation."""
-    return {PARENT: wanted.parents, OTHER: wanted.others}.get(relation, True)
+    return {PARENT: reach.parents, OTHER_SESSION: reach.others}.get(relation, True)
 
 
-def _searchable(found: Iterable[RemovedSecret]) -> dict[str, str]:
+def _searchable_values(secrets: Iterable[RemovedSecret]) -> dict[str, str]:
     """Return the secrets that can be searched for as text, with their kinds."""
-    told: dict[str, str] = {}
-    for each in found:
-        for value in each.values:
-            if is_telling(value) or is_token(value):
-                looked_for = [value]
+    kinds_by_text: dict[str, str] = {}
+    for secret in secrets:
+        for value in secret.values:
+            if is_distinctive(value) or is_token(value):
+                searchable = [value]
             else:
-                looked_for = []
-            told |= dict.fromkeys([*looked_for, *encoded_lines_of(value)], each.kind)
-    return told
+                searchable = []
+            kinds_by_text |= dict.fromkeys([*searchable, *encoded_lines(value)], secret.kind)
+    return kinds_by_text
 
 
-def _holding(
-    place: Location, found: ScrubFindings, where: Where, clients: Clients
-) -> Holding | None:
+def _find_in_place(
+    place: Location, findings: ScrubFindings, where: Where, clients: Clients
+) -> PlaceWithSecrets | None:
     """Return a place that contains secrets or cannot be read, or None for any other place."""
-    state, wanted = _state_of_place(place), found.wanted
-    if found.clean.get(place) == state:
+    state, reach = _place_state(place), findings.wanted
+    if findings.clean.get(place) == state:
         return None
     try:
-        held = look_at_place(place, found.cleaner_of(place), where)
+        contents = search_place(place, findings.cleaner_of(place), where)
     except (OSError, ResumeHooksError) as error:
         if not os.path.lexists(place.path):
             return None
@@ -321,17 +327,17 @@ def _holding(
         else:
             why = f"{error.message}. {error.remedy}"
         outside = _why_outside(
-            place, wanted._replace(others=True)
+            place, reach._replace(others=True)
         )  # include other sessions, because the relation of an unreadable place is unknown
-        said = f"It could not be read: {why.rstrip('.')}. {outside}".strip()
-        return Holding(place, {}, OUTSIDE if outside else LEFT, said)
-    if not held.found and not held.stuck and place.kind != INDEXED:
-        found.clean[place] = state
+        reason_text = f"It could not be read: {why.rstrip('.')}. {outside}".strip()
+        return PlaceWithSecrets(place, {}, OUTSIDE if outside else LEFT, reason_text)
+    if not contents.found and not contents.stuck and place.kind != INDEXED:
+        findings.clean[place] = state
         return None
-    kinds = dict(Counter(each.kind for each in held.found))
-    if why := _why_outside(place, wanted):
-        return Holding(place, kinds, OUTSIDE, why)
-    if place.kind == TRANSCRIPT and place.relation != OWN:
+    kinds = dict(Counter(secret.kind for secret in contents.found))
+    if why := _why_outside(place, reach):
+        return PlaceWithSecrets(place, kinds, OUTSIDE, why)
+    if place.kind == TRANSCRIPT and place.relation != OWN_SESSION:
         with contextlib.suppress(OSError):
             status = os.stat(place.path)
             file = SessionFile(place.session_id, place.path, status.st_mtime, status.st_size)
@@ -340,28 +346,30 @@ def _holding(
                     f"It may be open: {reason}. When it is not: resume-hooks scrub "
                     f"{place.session_id} --in-place"
                 )
-                return Holding(place, kinds, LEFT, why)
-    stuck = held.stuck and not held.found
-    return Holding(place, kinds, LEFT if stuck else HELD, STUCK if stuck else "")
+                return PlaceWithSecrets(place, kinds, LEFT, why)
+    stuck = contents.stuck and not contents.found
+    return PlaceWithSecrets(
+        place, kinds, LEFT if stuck else UNCHANGED, STUCK_REASON if stuck else ""
+    )
 
 
-def _why_outside(place: Location, wanted: ScrubReach) -> str:
+def _why_outside(place: Location, reach: ScrubReach) -> str:
     """Return why a place is not scrubbed, with the option for it, or "" if it is scrubbed."""
-    if place.kind == CLIENT and os.path.basename(place.path).startswith(SETTINGS):
+    if place.kind == CLIENT and os.path.basename(place.path).startswith(SETTINGS_FILES):
         return "It is a settings file, where a secret may be in use: change it by hand."
-    asked = {
+    option_reason = {
         FILE_BACKUP: (
-            wanted.file_backups,
+            reach.file_backups,
             "It is a backup of your file for rewind-files: --backups.",
         ),
-        DOCUMENT: (wanted.documents, "It is a file of the project: --documents."),
-        CLIENT: (wanted.client, "It belongs to the client: --client."),
+        DOCUMENT: (reach.documents, "It is a file of the project: --documents."),
+        CLIENT: (reach.client, "It belongs to the client: --client."),
     }.get(place.kind)
-    if asked is not None and not asked[0]:
-        return asked[1]
-    if not is_reached(place.relation, wanted):
+    if option_reason is not None and not option_reason[0]:
+        return option_reason[1]
+    if not is_covered(place.relation, reach):
         return {
             PARENT: "It is an ancestor of the session: --lineage.",
-            OTHER: "Another session: --everywhere.",
+            OTHER_SESSION: "Another session: --everywhere.",
         }[place.relation]
     return ""

@@ -9,10 +9,10 @@ from pydantic import Field, RootModel
 
 from resume_hooks.cli.schema.base import CommonFields, FieldsLike, ReceiptForm, StrictModel
 from resume_hooks.parts.secrets.audit import Audit, Leak
-from resume_hooks.parts.secrets.findings import Holding
+from resume_hooks.parts.secrets.findings import PlaceWithSecrets
 
 audited = CommonFields[Audit]()
-holding = CommonFields[Holding]()
+holding = CommonFields[PlaceWithSecrets]()
 
 
 class SecretsList(StrictModel):

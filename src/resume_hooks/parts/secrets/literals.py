@@ -25,70 +25,72 @@ NAMED = "named"
 SHORTEST_NAMED = 6
 """The minimum characters of a secret from the user; shorter texts occur everywhere."""
 
-SHORTEST = 12
+SHORTEST_TEXT = 12
 """The minimum characters of a found secret to be searched for as text."""
 
 SHORTEST_TOKEN = 6
 """The minimum characters of a found secret to be searched for as a whole token."""
 
-ANY_CHARACTERS = 20
+SHORTEST_WITHOUT_DIGITS = 20
 """The minimum characters of a found secret without digits to be searched for as text."""
 
 MOST_NAMED = 100
 LONGEST_NAMED = 16 * 1024
 
-FEW = 64
+FEW_FORMS = 64
 """Up to this many forms, bytes are searched for each form in turn, which is fastest if none occurs."""
 
-HEAD = 6
+HEAD_LENGTH = 6
 """Characters at the start of each form that the combined search for all forms uses.
 
 Every form is at least this long.
 """
 
-LEAST_CORE = 8
+SHORTEST_CORE = 8
 """The minimum length of a base64 form, below which it could match by chance."""
 
-CUT_AT = 0.6
+LEAST_SHARE = 0.6
 """The minimum share of a secret that counts at the end of a shortened title or preview.
 
-At least ``LEAST_LEFT`` characters.
+At least ``LEAST_HEAD`` characters.
 """
 
-LEAST_LEFT = 20
+LEAST_HEAD = 20
 
-_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?:toolu|msg|req|call)_[A-Za-z0-9]+")
+_RECORD_ID = re.compile(
+    r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?:toolu|msg|req|call)_[A-Za-z0-9]+"
+)
 """Ids of records, whose removal would break the session."""
 
-_WORD = re.compile(r"[A-Za-z0-9_-]*")
+_WORD_CHARACTERS = re.compile(r"[A-Za-z0-9_-]*")
 """Characters that can continue a secret."""
 
-_MARK = re.compile(r"\[secret removed: [^\]\n]{1,80}\]")
+_PLACEHOLDER = re.compile(r"\[secret removed: [^\]\n]{1,80}\]")
 
 _LINE_ENDS = re.compile(r"(?:\\+[nr]|[\r\n])+")
 _ENCODED_LINE = re.compile(r"[A-Za-z0-9+/_-]{20,}={0,2}")
-_DULL_SIGNS = frozenset("-_./: ")
+_NAME_PUNCTUATION = frozenset("-_./: ")
 """Punctuation that also occurs in ordinary names."""
 
-_EDGE = re.compile(r"(?<![A-Za-z0-9])|(?<=\\[nrtbf])|(?<=\\u[0-9a-fA-F]{4})")
+_TOKEN_START = re.compile(r"(?<![A-Za-z0-9])|(?<=\\[nrtbf])|(?<=\\u[0-9a-fA-F]{4})")
 """The beginning of a token, also after an escape."""
 
-_NO_WORD = re.compile(r"(?![A-Za-z0-9])")
+_TOKEN_END = re.compile(r"(?![A-Za-z0-9])")
 
 
-def parse_named_secrets(given: bytes) -> dict[str, str]:
+def parse_named_secrets(data: bytes) -> dict[str, str]:
     """Return the user's secrets, one per line, with their kind.
 
     The lines of a private key also count as one secret together.
 
     Raise UsageError for an unsearchable secret; no message contains any part of it.
     """
-    if len(given) > LONGEST_NAMED:
+    if len(data) > LONGEST_NAMED:
         raise UsageError(
             f"The input is longer than {LONGEST_NAMED:,} bytes", "Give only the secrets."
         )
     try:
-        text = given.decode().replace("\r\n", "\n").strip("\n")
+        text = data.decode().replace("\r\n", "\n").strip("\n")
     except UnicodeDecodeError as error:
         raise UsageError(
             "The input is not UTF-8 text", "Give the secrets as text, one per line."
@@ -112,52 +114,56 @@ def parse_named_secrets(given: bytes) -> dict[str, str]:
             "Give the complete secret, one per line.",
         )
     if len(lines) > 1 and text.startswith("-----BEGIN "):
-        whole = [text]
+        whole_key = [text]
     else:
-        whole = []
-    return dict.fromkeys([*whole, *lines], NAMED)
+        whole_key = []
+    return dict.fromkeys([*whole_key, *lines], NAMED)
 
 
-def is_telling(value: str) -> bool:
+def is_distinctive(value: str) -> bool:
     """Check whether the text of a found secret is distinctive enough to be removed everywhere."""
-    if len(value) < SHORTEST or _ID.fullmatch(value) or _MARK.search(value):
+    if len(value) < SHORTEST_TEXT or _RECORD_ID.fullmatch(value) or _PLACEHOLDER.search(value):
         return False
-    mixed = any(sign.isdigit() for sign in value) and any(sign.isalpha() for sign in value)
-    return mixed or (len(value) >= ANY_CHARACTERS and not any(sign.isspace() for sign in value))
+    is_mixed = any(sign.isdigit() for sign in value) and any(sign.isalpha() for sign in value)
+    return is_mixed or (
+        len(value) >= SHORTEST_WITHOUT_DIGITS and not any(sign.isspace() for sign in value)
+    )
 
 
 def is_token(value: str) -> bool:
     """Check whether a short found secret is more than a plain word, so that it can be searched for as a whole token."""
     if (
-        not SHORTEST_TOKEN <= len(value) < SHORTEST
-        or _MARK.search(value)
+        not SHORTEST_TOKEN <= len(value) < SHORTEST_TEXT
+        or _PLACEHOLDER.search(value)
         or any(sign.isspace() for sign in value)
     ):
         return False
-    lettered = any(sign.isalpha() for sign in value)
-    return lettered and any(not sign.isalpha() and sign not in _DULL_SIGNS for sign in value)
+    has_letter = any(sign.isalpha() for sign in value)
+    return has_letter and any(
+        not sign.isalpha() and sign not in _NAME_PUNCTUATION for sign in value
+    )
 
 
-def encoded_lines_of(value: str) -> Iterator[str]:
+def encoded_lines(value: str) -> Iterator[str]:
     """Yield the lines in the encoded body of a multi-line secret, because each line reveals part of it."""
     lines = _LINE_ENDS.split(value)
     if len(lines) > 1:
         for line in map(str.strip, lines):
-            if _ENCODED_LINE.fullmatch(line) and is_telling(line):
+            if _ENCODED_LINE.fullmatch(line) and is_distinctive(line):
                 yield line
 
 
-def written_forms_of(value: str) -> Iterator[str]:
+def written_forms(value: str) -> Iterator[str]:
     """Yield all forms in which a secret may be written, in any order."""
     yield value
-    once = list(_json_forms(value))
-    yield from once
-    for form in once:
+    json_forms = list(_json_forms(value))
+    yield from json_forms
+    for form in json_forms:
         yield from _json_forms(form)
     raw = value.encode("utf-8", "replace")
     for percent in (quote(raw, safe=""), quote(raw), quote_plus(raw)):
         yield percent
-        yield re.sub("%[0-9A-F]{2}", lambda found: found.group().lower(), percent)
+        yield re.sub("%[0-9A-F]{2}", lambda match: match.group().lower(), percent)
     yield html.escape(value)
     yield html.escape(value, quote=False)
     yield from _base64_cores(raw)
@@ -165,7 +171,7 @@ def written_forms_of(value: str) -> Iterator[str]:
     yield raw.hex().upper()
 
 
-class _Form(NamedTuple):
+class _WrittenForm(NamedTuple):
     """A form in which a secret may be written.
 
     If the text is only the beginning of the secret, ``rest`` is the remainder. With ``goes_on``,
@@ -184,14 +190,14 @@ class _Form(NamedTuple):
         if not text.startswith(self.text, start):
             return 0
         end = start + len(self.text)
-        if self.alone and not (_EDGE.match(text, start) and _NO_WORD.match(text, end)):
+        if self.alone and not (_TOKEN_START.match(text, start) and _TOKEN_END.match(text, end)):
             return 0
         for sign in self.rest:
             if text[end : end + 1] != sign:
                 break
             end += 1
-        if self.goes_on and _WORD.fullmatch(text[end - 1]):
-            word = _WORD.match(text, end)
+        if self.goes_on and _WORD_CHARACTERS.fullmatch(text[end - 1]):
+            word = _WORD_CHARACTERS.match(text, end)
         else:
             word = None
         if word:
@@ -203,21 +209,22 @@ class Literals:
     """Secrets as texts with their kinds; ``tokens`` are short ones that only count as whole tokens."""
 
     def __init__(self, values: Mapping[str, str], tokens: Mapping[str, str] | None = None) -> None:
-        known = list(_forms_of_secrets(values))
+        all_forms = list(_secret_forms(values))
         for value, kind in (tokens or {}).items():
             percent = quote(value.encode("utf-8", "replace"), safe="")
-            known += (
-                _Form(text, kind, alone=True) for text in (value, *_json_forms(value), percent)
+            all_forms += (
+                _WrittenForm(text, kind, alone=True)
+                for text in (value, *_json_forms(value), percent)
             )
-        forms = {form.text: form for form in reversed(known)}
-        self._forms: dict[str, list[_Form]] = {}
+        forms = {form.text: form for form in reversed(all_forms)}
+        self._forms: dict[str, list[_WrittenForm]] = {}
         for form in sorted(forms.values(), key=lambda form: -len(form.text)):
-            self._forms.setdefault(form.text[:HEAD], []).append(form)
-        self._heads = re.compile(f"{_MARK.pattern}|{_prefix_pattern(self._forms)}")
-        self._few: list[bytes] = []
-        for text in forms if len(forms) <= FEW else ():
+            self._forms.setdefault(form.text[:HEAD_LENGTH], []).append(form)
+        self._heads = re.compile(f"{_PLACEHOLDER.pattern}|{_prefix_pattern(self._forms)}")
+        self._few_forms: list[bytes] = []
+        for text in forms if len(forms) <= FEW_FORMS else ():
             with contextlib.suppress(UnicodeEncodeError):
-                self._few.append(text.encode("utf-8", "surrogateescape"))
+                self._few_forms.append(text.encode("utf-8", "surrogateescape"))
 
     def __bool__(self) -> bool:
         """Whether there are any secrets to search for."""
@@ -225,22 +232,24 @@ class Literals:
 
     def are_in(self, raw: bytes) -> bool:
         """Check whether these bytes contain any form."""
-        if not self._forms or (self._few and not any(form in raw for form in self._few)):
+        if not self._forms or (
+            self._few_forms and not any(form in raw for form in self._few_forms)
+        ):
             return False
-        return any(True for _ in self._places_of_forms(raw.decode("utf-8", "surrogateescape")))
+        return any(True for _ in self._find_forms(raw.decode("utf-8", "surrogateescape")))
 
     def replace_secrets(self, text: str) -> tuple[str, list[str]]:
         """Return a text with placeholders for all forms, and the kind of each removed secret."""
         parts: list[str] = []
         kinds: list[str] = []
-        place = 0
-        for start, end, kind in self._places_of_forms(text) if self._forms else ():
-            parts += [text[place:start], placeholder_of_secret(kind)]
+        position = 0
+        for start, end, kind in self._find_forms(text) if self._forms else ():
+            parts += [text[position:start], placeholder_of_secret(kind)]
             kinds.append(kind)
-            place = end
-        return "".join([*parts, text[place:]]), kinds
+            position = end
+        return "".join([*parts, text[position:]]), kinds
 
-    def _places_of_forms(self, text: str) -> Iterator[tuple[int, int, str]]:
+    def _find_forms(self, text: str) -> Iterator[tuple[int, int, str]]:
         """Yield the start, end and kind of each form, the longest one at each position.
 
         Placeholders are skipped.
@@ -248,29 +257,29 @@ class Literals:
         The time does not depend on the number of forms: each position is checked once, and only
         against forms with the same beginning.
         """
-        place = 0
-        while head := self._heads.search(text, place):
-            if _MARK.fullmatch(head[0]):
-                place = head.end()
+        position = 0
+        while head := self._heads.search(text, position):
+            if _PLACEHOLDER.fullmatch(head[0]):
+                position = head.end()
             else:
-                place = head.start() + 1
+                position = head.start() + 1
             for form in self._forms.get(head[0], ()):
                 if end := form.end_of_form(text, head.start()):
                     yield head.start(), end, form.kind
-                    place = end
+                    position = end
                     break
 
 
-def _forms_of_secrets(values: Mapping[str, str]) -> Iterator[_Form]:
+def _secret_forms(values: Mapping[str, str]) -> Iterator[_WrittenForm]:
     """Yield the forms of secrets, complete and shortened."""
     for value, kind in values.items():
-        found = kind != NAMED
-        for text in written_forms_of(value):
-            yield _Form(text, kind, goes_on=found and text == value)
+        is_found = kind != NAMED
+        for text in written_forms(value):
+            yield _WrittenForm(text, kind, goes_on=is_found and text == value)
     for value, kind in values.items():
-        head = value[: max(LEAST_LEFT, int(len(value) * CUT_AT))]
+        head = value[: max(LEAST_HEAD, int(len(value) * LEAST_SHARE))]
         if len(head) < len(value):
-            yield _Form(head, kind, value[len(head) :], goes_on=kind != NAMED)
+            yield _WrittenForm(head, kind, value[len(head) :], goes_on=kind != NAMED)
 
 
 def _prefix_pattern(texts: Iterable[str]) -> str:
@@ -278,18 +287,18 @@ def _prefix_pattern(texts: Iterable[str]) -> str:
     tree: dict[str, Any] = {}
     for text in texts:
         branch = tree
-        for sign in text:
-            branch = branch.setdefault(sign, {})
+        for character in text:
+            branch = branch.setdefault(character, {})
     return _pattern_of_branches(tree)
 
 
 def _pattern_of_branches(tree: Mapping[str, Any]) -> str:
-    rows = []
-    for sign, below in tree.items():
-        rows.append(re.escape(sign) + (_pattern_of_branches(below) if below else ""))
-    if len(rows) == 1:
-        return rows[0]
-    return f"(?:{'|'.join(rows)})"
+    alternatives = []
+    for character, below in tree.items():
+        alternatives.append(re.escape(character) + (_pattern_of_branches(below) if below else ""))
+    if len(alternatives) == 1:
+        return alternatives[0]
+    return f"(?:{'|'.join(alternatives)})"
 
 
 def _json_forms(text: str) -> Iterator[str]:
@@ -305,6 +314,6 @@ def _base64_cores(raw: bytes) -> Iterator[str]:
     for shift in range(3):
         start, end = -(-shift * 8 // 6), (shift + len(raw)) * 8 // 6
         core = base64.b64encode(bytes(shift) + raw).decode()[start:end]
-        if len(core) >= LEAST_CORE:
+        if len(core) >= SHORTEST_CORE:
             yield core
             yield core.replace("+", "-").replace("/", "_")

@@ -56,7 +56,7 @@ from resume_hooks.storage.atomic import BUFFER
 from resume_hooks.transcripts.lines import read_lines
 
 TRANSCRIPT, SUBAGENT, SIDECAR, COPY = "transcript", "sub-agent", "sidecar", "copy"
-BACKUP, TRASHED, KEPT, READABLE, NOTE, INDEXED = (
+BACKUP, TRASHED, VAULT_COPY, UNPACKED_COPY, NOTE, INDEXED = (
     "backup",
     "trash",
     "vault",
@@ -66,13 +66,13 @@ BACKUP, TRASHED, KEPT, READABLE, NOTE, INDEXED = (
 )
 FILE_BACKUP, DOCUMENT, CLIENT = "file backup", "document", "client"
 
-OWN, CHILD, PARENT, OTHER = "own", "child", "parent", "other"
+OWN_SESSION, CHILD, PARENT, OTHER_SESSION = "own", "child", "parent", "other"
 """The relation of a session to the scrubbed one."""
 
 LINE, TEXT, BINARY = "line", "text", "binary"
 """The forms of a piece."""
 
-RECORDS = frozenset({TRANSCRIPT, SUBAGENT, BACKUP})
+RECORD_KINDS = frozenset({TRANSCRIPT, SUBAGENT, BACKUP})
 """The kinds of files that consist of record lines."""
 
 _ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -81,15 +81,15 @@ _ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 MOST_FILES = 200_000
 """The maximum number of files to search below a folder."""
 
-_ELSEWHERE = frozenset(
+_SKIPPED_CLIENT_FOLDERS = frozenset(
     {"projects", HISTORY, "plugins", "sessions", "local", "node_modules", ".git"}
 )
 """Folders of the config home that have no conversation, or that are searched session by session."""
 
-_OUR_OWN = frozenset(
+_SKIPPED_STATE_FOLDERS = frozenset(
     {VAULT, UNPACKED, COPIES, WORDS, TRASH, backups.FOLDER, held_links.FOLDER, "plugin"}
 )
-_NO_NOTES = frozenset(
+_SKIPPED_STATE_FILES = frozenset(
     {SETTINGS, INDEX, *(f"{INDEX}{ending}" for ending in ("-wal", "-shm", "-journal", ".lock"))}
 )
 
@@ -113,22 +113,25 @@ def places_of_sessions(relations: Mapping[str, str], where: Where) -> list[Locat
     They are in purge order, with the scrubbed session's own transcript last, because the secrets
     can be learned from it until then.
     """
-    found = [
-        place._replace(relation=relations.get(place.session_id, place.relation or OTHER))
+    places = [
+        place._replace(relation=relations.get(place.session_id, place.relation or OTHER_SESSION))
         for place in (*_copies_of_sessions(where), *_places_in_projects(where))
     ]
-    order = [OTHER, PARENT, CHILD, OWN]
-    return sorted(found, key=lambda place: (order.index(place.relation), place.kind == TRANSCRIPT))
+    order = [OTHER_SESSION, PARENT, CHILD, OWN_SESSION]
+    return sorted(places, key=lambda place: (order.index(place.relation), place.kind == TRANSCRIPT))
 
 
 def places_of_notes(where: Where) -> Iterator[Location]:
     """Yield other files in our state folder: notes between hooks, logs, and the index."""
-    home = where.state
+    state_folder = where.state
     for path in regular_files_below(
-        home,
-        lambda folder: os.path.dirname(folder) == home and os.path.basename(folder) in _OUR_OWN,
+        state_folder,
+        lambda folder: (
+            os.path.dirname(folder) == state_folder
+            and os.path.basename(folder) in _SKIPPED_STATE_FOLDERS
+        ),
     ):
-        if os.path.basename(path) not in _NO_NOTES:
+        if os.path.basename(path) not in _SKIPPED_STATE_FILES:
             yield Location(NOTE, path)
     if os.path.lexists(index_file(where)):
         yield Location(INDEXED, index_file(where))
@@ -136,17 +139,20 @@ def places_of_notes(where: Where) -> Iterator[Location]:
 
 def places_of_client_files(where: Where) -> Iterator[Location]:
     """Yield the client's files outside its projects: prompt history, pastes, logs, settings."""
-    home, own = where.config, os.path.realpath(where.state)
+    config_folder, state_folder = where.config, os.path.realpath(where.state)
 
     def is_left_out(folder: str) -> bool:
-        return os.path.basename(folder) in _ELSEWHERE or os.path.realpath(folder) == own
+        return (
+            os.path.basename(folder) in _SKIPPED_CLIENT_FOLDERS
+            or os.path.realpath(folder) == state_folder
+        )
 
-    for path in regular_files_below(home, is_left_out):
+    for path in regular_files_below(config_folder, is_left_out):
         yield Location(CLIENT, path)
 
 
 def regular_files_below(
-    folder: str, left_out: Callable[[str], bool] = lambda _: False
+    folder: str, is_skipped: Callable[[str], bool] = lambda _: False
 ) -> Iterator[str]:
     """Yield the regular files below a folder in the order of their names; links are not followed.
 
@@ -155,19 +161,19 @@ def regular_files_below(
     """
     if os.path.islink(folder):
         return
-    found = 0
-    closed: list[OSError] = []
-    for root, folders, names in os.walk(folder, onerror=closed.append):
-        folders[:] = sorted(name for name in folders if not left_out(os.path.join(root, name)))
+    count = 0
+    errors: list[OSError] = []
+    for root, folders, names in os.walk(folder, onerror=errors.append):
+        folders[:] = sorted(name for name in folders if not is_skipped(os.path.join(root, name)))
         for name in sorted(names):
             path = os.path.join(root, name)
             if _may_be_file(path):
-                found += 1
-                if found > MOST_FILES:
+                count += 1
+                if count > MOST_FILES:
                     yield folder
                     return
                 yield path
-    for error in closed:
+    for error in errors:
         if not isinstance(error, FileNotFoundError | NotADirectoryError):
             yield error.filename
 
@@ -184,17 +190,17 @@ def _may_be_file(path: str) -> bool:
 
 def _copies_of_sessions(where: Where) -> Iterator[Location]:
     """Yield the copies of sessions outside the projects: backups, trash, vault, our links to deleted files."""
-    ours = os.path.join(where.state, backups.FOLDER)
-    files = os.path.join(ours, backups.REWIND_COPIES)
-    for home, kind in (
+    backup_folder = os.path.join(where.state, backups.FOLDER)
+    files = os.path.join(backup_folder, backups.REWIND_COPIES)
+    for folder, kind in (
         (where.file_history, FILE_BACKUP),
         (files, FILE_BACKUP),
-        (ours, BACKUP),
-        (unpacked_folder(where), READABLE),
+        (backup_folder, BACKUP),
+        (unpacked_folder(where), UNPACKED_COPY),
     ):
-        for path in _files_of_ours(home, {files} - {home}):
-            copy = kind == BACKUP and not path.endswith(TRANSCRIPT_SUFFIX)
-            yield Location(COPY if copy else kind, path, _id_below(home, path))
+        for path in _state_files(folder, {files} - {folder}):
+            is_copy = kind == BACKUP and not path.endswith(TRANSCRIPT_SUFFIX)
+            yield Location(COPY if is_copy else kind, path, _session_id_below(folder, path))
     for path in held_links.links_without_client_file(where):
         session_id = _ID.search(
             os.path.relpath(path, held_links.links_folder(where)).partition(os.sep)[2]
@@ -204,26 +210,28 @@ def _copies_of_sessions(where: Where) -> Iterator[Location]:
             path,
             session_id[0] if session_id else "",
         )
-    home, deleted = (
+    folder, deleted = (
         os.path.join(where.state, TRASH),
         {entry.folder for entry in trash.list_deleted(where)},
     )
     for path in deleted:
-        yield Location(TRASHED, path, _id_below(home, path))
-    for path in _files_of_ours(
-        home, deleted
+        yield Location(TRASHED, path, _session_id_below(folder, path))
+    for path in _state_files(
+        folder, deleted
     ):  # nothing shows whose file it is, so it counts as a child's
-        yield Location(TRASHED, path, _id_below(home, path), CHILD)
-    for kept in manifest.all_archived(where):
-        yield Location(KEPT, kept.folder, kept.session_id)
+        yield Location(TRASHED, path, _session_id_below(folder, path), CHILD)
+    for archived in manifest.all_archived(where):
+        yield Location(VAULT_COPY, archived.folder, archived.session_id)
     for path in manifest.unreadable(where):
-        yield Location(KEPT, path, _id_below(vault_folder(where), path))
+        yield Location(VAULT_COPY, path, _session_id_below(vault_folder(where), path))
 
 
-def _files_of_ours(home: str, left_out: Container[str]) -> Iterator[str]:
+def _state_files(folder: str, skipped: Container[str]) -> Iterator[str]:
     """Yield the files below a folder in the state folder, without locks, or a link itself."""
-    found = [home] if os.path.islink(home) else regular_files_below(home, left_out.__contains__)
-    return (path for path in found if os.path.basename(path) != locks.LOCK_NAME)
+    paths = (
+        [folder] if os.path.islink(folder) else regular_files_below(folder, skipped.__contains__)
+    )
+    return (path for path in paths if os.path.basename(path) != locks.LOCK_NAME)
 
 
 def _places_in_projects(where: Where) -> Iterator[Location]:
@@ -238,8 +246,8 @@ def _places_in_projects(where: Where) -> Iterator[Location]:
                     + TRANSCRIPT_SUFFIX
                 )
             else:
-                named = _ID.search(first)
-                session_id = named[0] if named else ""
+                match = _ID.search(first)
+                session_id = match[0] if match else ""
             if not deeper and first == session_id + TRANSCRIPT_SUFFIX:
                 kind = TRANSCRIPT
             elif subagent_name(last):
@@ -259,7 +267,7 @@ def _places_in_projects(where: Where) -> Iterator[Location]:
         yield Location(COPY, where.projects)
 
 
-def _id_below(folder: str, path: str) -> str:
+def _session_id_below(folder: str, path: str) -> str:
     """Return the session id that is the first component of a path below a folder, or ``""``."""
     first = os.path.relpath(path, folder).split(os.sep)[0]
     if is_session_id(first):
@@ -267,37 +275,37 @@ def _id_below(folder: str, path: str) -> str:
     return ""
 
 
-def relations_of_family(session: SessionFile, where: Where) -> dict[str, str]:
+def family_relations(session: SessionFile, where: Where) -> dict[str, str]:
     """Return the ids of the family's sessions with their relation to the scrubbed session."""
-    known = Family(where)
-    above: list[str] = []
+    family = Family(where)
+    ancestor_ids: list[str] = []
     with contextlib.suppress(SessionNotFound):  # deleted since it was named
-        above = []
-        for row in known.lineage(session.path)[:-1]:
-            if row.session_id:
-                above.append(row.session_id)
-    own = session.session_id
-    found = dict.fromkeys((each.row.session_id for each in known.descendants(own)), CHILD) | {
-        own: OWN
-    }
+        ancestor_ids = []
+        for ancestor in family.lineage(session.path)[:-1]:
+            if ancestor.session_id:
+                ancestor_ids.append(ancestor.session_id)
+    session_id = session.session_id
+    relations = dict.fromkeys(
+        (descendant.row.session_id for descendant in family.descendants(session_id)), CHILD
+    ) | {session_id: OWN_SESSION}
     # Include sessions that are only known from our links, the vault or the trash.
     pairs = []
     for link in read_links(where):
         pairs.append((link.parent_id, link.child_id))
-    gone = (*manifest.all_archived(where), *trash.list_deleted(where))
-    for kept in gone:
-        if kept.about.parent:
-            pairs.append((kept.about.parent[0], kept.session_id))
-    waiting = list(found)
-    while waiting:
-        parent = waiting.pop()
-        new = []
-        for above_it, child in pairs:
-            if above_it == parent and child not in found:
-                new.append(child)
-        found |= dict.fromkeys(new, CHILD)
-        waiting += new
-    return dict.fromkeys(above, PARENT) | found
+    archived_sessions = (*manifest.all_archived(where), *trash.list_deleted(where))
+    for archived in archived_sessions:
+        if archived.about.parent:
+            pairs.append((archived.about.parent[0], archived.session_id))
+    pending = list(relations)
+    while pending:
+        parent = pending.pop()
+        new_children = []
+        for parent_of_pair, child in pairs:
+            if parent_of_pair == parent and child not in relations:
+                new_children.append(child)
+        relations |= dict.fromkeys(new_children, CHILD)
+        pending += new_children
+    return dict.fromkeys(ancestor_ids, PARENT) | relations
 
 
 def places_of_documents(session: SessionFile, where: Where) -> Iterator[Location]:
@@ -322,19 +330,19 @@ class Piece(NamedTuple):
     offset: int = 0
 
 
-def archived_at(place: Location, where: Where) -> ArchivedSession | None:
+def archived_session_at(place: Location, where: Where) -> ArchivedSession | None:
     """Return the archived session at a place in the vault or trash.
 
     Return None for a single file, and for an unreadable session.
     """
     if place.kind == TRASHED:
         return trash.read_entry(place.path, where)
-    if place.kind == KEPT:
+    if place.kind == VAULT_COPY:
         return manifest.archived_of_id(place.session_id, where)
     return None
 
 
-def is_lines(path: str) -> bool:
+def has_record_lines(path: str) -> bool:
     """Check by its name whether a file consists of record lines."""
     return TRANSCRIPT_SUFFIX in os.path.basename(path)
 
@@ -353,10 +361,10 @@ def pieces_of_file(path: str, *, lines: bool) -> Iterator[Piece]:
             yield Piece(stream.read(), TEXT)
 
 
-def pieces_of_kept(kept: ArchivedSession) -> Iterator[Piece]:
+def pieces_of_archived(archived: ArchivedSession) -> Iterator[Piece]:
     """Yield the pieces of all files of an archived session. Raise OSError if one cannot be read."""
-    for part, chunks in unpack.pack_contents(kept.folder, list(kept.all_parts)):
-        if not is_lines(part.place) and part.size <= MAX_WHOLE_TEXT:
+    for part, chunks in unpack.pack_contents(archived.folder, list(archived.all_parts)):
+        if not has_record_lines(part.place) and part.size <= MAX_WHOLE_TEXT:
             yield Piece(b"".join(chunks), TEXT, part.place)
             continue
         offset = 0

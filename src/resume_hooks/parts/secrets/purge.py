@@ -23,26 +23,26 @@ from resume_hooks.derive.child import claims
 from resume_hooks.errors import ResumeHooksError, SessionOpen, WriteFailed
 from resume_hooks.parts.secrets.cleaner import Cleaner
 from resume_hooks.parts.secrets.findings import (
-    HELD,
     LEFT,
     REMOVED,
-    STUCK,
-    Holding,
+    STUCK_REASON,
+    UNCHANGED,
+    PlaceWithSecrets,
     ScrubFindings,
-    look_again,
-    look_at_place,
+    search_again,
+    search_place,
 )
 from resume_hooks.parts.secrets.locations import (
     INDEXED,
-    KEPT,
-    OWN,
-    READABLE,
-    RECORDS,
+    OWN_SESSION,
+    RECORD_KINDS,
     TRANSCRIPT,
     TRASHED,
+    UNPACKED_COPY,
+    VAULT_COPY,
     Location,
-    archived_at,
-    is_lines,
+    archived_session_at,
+    has_record_lines,
 )
 from resume_hooks.paths import Where, make_private_folder
 from resume_hooks.search.index.connect import forget_index, opened_index
@@ -57,20 +57,20 @@ from resume_hooks.transcripts import invariants
 from resume_hooks.transcripts.invariants import Check, shape_checks
 from resume_hooks.transcripts.transcript import scan
 
-ROUNDS = 5
+MAX_ROUNDS = 5
 """The maximum rounds of searching for copies that other processes created."""
 
-FOLDER = "scrub"
+SCRUB_FOLDER = "scrub"
 """The folder in the state folder for copies of files that are being rewritten.
 
 It exists only during a scrub.
 """
 
-AGAIN = "Run the command once more."
-CAME = "It appeared during the rewrite. Run the command again."
+RUN_AGAIN = "Run the command once more."
+APPEARED = "It appeared during the rewrite. Run the command again."
 
 
-def purge_secrets(found: ScrubFindings, where: Where) -> list[Holding]:
+def purge_secrets(findings: ScrubFindings, where: Where) -> list[PlaceWithSecrets]:
     """Remove the secrets from every place that is due.
 
     Return each place with its new state, in the same order.
@@ -78,60 +78,69 @@ def purge_secrets(found: ScrubFindings, where: Where) -> list[Holding]:
     A place that cannot be changed has a reason; all others are changed. The session must not be
     open, see ``found.open``.
     """
-    done: dict[Location, Holding] = {}
+    done: dict[Location, PlaceWithSecrets] = {}
     order: dict[Location, None] = {}
-    for _ in range(ROUNDS):
-        order |= dict.fromkeys(row.place for row in found.rows)
+    for _ in range(MAX_ROUNDS):
+        order |= dict.fromkeys(row.place for row in findings.rows)
         rows = sorted(  # the index after its source files, the own transcript last
-            found.rows,
+            findings.rows,
             key=lambda row: (
-                (row.place.kind, row.place.relation) == (TRANSCRIPT, OWN),
+                (row.place.kind, row.place.relation) == (TRANSCRIPT, OWN_SESSION),
                 row.place.kind == INDEXED,
             ),
         )
         for row in rows:
-            if _is_due(row, done):
-                done[row.place] = _rewrite_place(row, found, where)
-        busy = _wait_for_archiving(found, where)
-        found = look_again(found, where)
-        if found.open or not any(_is_due(row, done) for row in found.places_to_change):
+            if _must_rewrite(row, done):
+                done[row.place] = _rewrite_place(row, findings, where)
+        busy = _wait_for_archiving(findings, where)
+        findings = search_again(findings, where)
+        if findings.open or not any(_must_rewrite(row, done) for row in findings.places_to_change):
             break
-    last = {row.place: row for row in (*found.rows, *busy)}
-    final = (
-        _final_holding(done.get(place), last.get(place)) for place in order | dict.fromkeys(last)
+    last_states = {row.place: row for row in (*findings.rows, *busy)}
+    final_states = (
+        _final_state(done.get(place), last_states.get(place))
+        for place in order | dict.fromkeys(last_states)
     )
     return [
-        _rebuild_index(row, where) if row.place.kind == INDEXED else row for row in final if row
+        _rebuild_index(row, where) if row.place.kind == INDEXED else row
+        for row in final_states
+        if row
     ]
 
 
-def _is_due(row: Holding, done: Mapping[Location, Holding]) -> bool:
+def _must_rewrite(row: PlaceWithSecrets, done: Mapping[Location, PlaceWithSecrets]) -> bool:
     """Check whether a place must be rewritten; a failed place is not tried again."""
-    return row.state == HELD and (row.place not in done or done[row.place].state == REMOVED)
+    return row.state == UNCHANGED and (row.place not in done or done[row.place].state == REMOVED)
 
 
-def _wait_for_archiving(found: ScrubFindings, where: Where) -> list[Holding]:
+def _wait_for_archiving(findings: ScrubFindings, where: Where) -> list[PlaceWithSecrets]:
     """Wait for other processes that are archiving one of the sessions unscrubbed.
 
     Return the sessions for which this takes too long.
     """
-    seen: set[str] = set()
+    seen_ids: set[str] = set()
     busy = []
-    for place in (row.place for row in found.rows if row.state == HELD):
-        if place.session_id and place.session_id not in seen:
-            seen.add(place.session_id)
+    for place in (row.place for row in findings.rows if row.state == UNCHANGED):
+        if place.session_id and place.session_id not in seen_ids:
+            seen_ids.add(place.session_id)
             try:
                 with commit.lock_archived(place.session_id, where):
                     pass
             except SessionOpen as error:
-                kept = place._replace(kind=KEPT, path=archive_folder(place.session_id, where))
-                busy.append(Holding(kept, {}, LEFT, f"{error.message}. {error.remedy}"))
+                vault_place = place._replace(
+                    kind=VAULT_COPY, path=archive_folder(place.session_id, where)
+                )
+                busy.append(
+                    PlaceWithSecrets(vault_place, {}, LEFT, f"{error.message}. {error.remedy}")
+                )
             except ResumeHooksError:
                 continue  # the next search reports the reason
     return busy
 
 
-def _final_holding(done: Holding | None, last: Holding | None) -> Holding | None:
+def _final_state(
+    done: PlaceWithSecrets | None, last: PlaceWithSecrets | None
+) -> PlaceWithSecrets | None:
     """Return the final state of a place, from its rewrite and the last search.
 
     Return None if the place is gone.
@@ -140,61 +149,63 @@ def _final_holding(done: Holding | None, last: Holding | None) -> Holding | None
         return done
     if last is None or last.place.kind == INDEXED:
         return done or last
-    if last.state == HELD:
-        return last._replace(state=LEFT, why=CAME)
+    if last.state == UNCHANGED:
+        return last._replace(state=LEFT, why=APPEARED)
     return last
 
 
-def sweep_leftovers_of_scrubs(where: Where) -> None:
+def sweep_scrub_leftovers(where: Where) -> None:
     """Remove leftovers of a killed scrub: copies, and files that the vault's notes no longer name."""
-    folder = os.path.join(where.state, FOLDER)
+    folder = os.path.join(where.state, SCRUB_FOLDER)
     if not os.path.islink(folder):
         remove_stale_temporaries(folder)
         with contextlib.suppress(OSError):
             removal.remove_empty(folder, where.state)
     claims.sweep_claims(where)
     commit.sweep_leftovers(where)
-    for kept in (*manifest.all_archived(where), *list_deleted(where)):
+    for archived in (*manifest.all_archived(where), *list_deleted(where)):
         with (
             contextlib.suppress(ResumeHooksError),
-            commit.lock_for_change(kept, where, "cleared"),
+            commit.lock_for_change(archived, where, "cleared"),
         ):
             pass
 
 
-def _rewrite_place(row: Holding, found: ScrubFindings, where: Where) -> Holding:
-    cleaner = found.cleaner_of(row.place)
+def _rewrite_place(
+    row: PlaceWithSecrets, findings: ScrubFindings, where: Where
+) -> PlaceWithSecrets:
+    cleaner = findings.cleaner_of(row.place)
     remove_stale_temporaries(os.path.dirname(row.place.path))
     if not os.path.lexists(row.place.path):
         return row._replace(state=REMOVED)
     try:
-        _clear_place(row.place, cleaner, where)
+        _remove_from_place(row.place, cleaner, where)
         if os.path.lexists(row.place.path):
-            left = look_at_place(row.place, cleaner, where)
+            remaining = search_place(row.place, cleaner, where)
         else:
-            left = None
+            remaining = None
     except ResumeHooksError as error:
         return row._replace(state=LEFT, why=f"{error.message.rstrip('.')}. {error.remedy}".strip())
     except OSError as error:
         return row._replace(
             state=LEFT, why=f"{error.filename or row.place.path}: {error.strerror or error}."
         )
-    if left is not None and left.found:
+    if remaining is not None and remaining.found:
         return row._replace(state=LEFT, why="It still contains secrets. Run the command again.")
-    if left is not None and left.stuck:
-        return row._replace(state=LEFT, why=STUCK)
+    if remaining is not None and remaining.stuck:
+        return row._replace(state=LEFT, why=STUCK_REASON)
     return row._replace(state=REMOVED)
 
 
-def _clear_place(place: Location, cleaner: Cleaner, where: Where) -> None:
-    if kept := archived_at(place, where):
+def _remove_from_place(place: Location, cleaner: Cleaner, where: Where) -> None:
+    if archived := archived_session_at(place, where):
         rewrite.rewrite_archived(
-            kept,
+            archived,
             lambda line: cleaner.clean_record(line).raw,
             where,
             text=lambda text: cleaner.clean_text(text).raw,
         )
-    elif place.kind == READABLE and place.session_id:
+    elif place.kind == UNPACKED_COPY and place.session_id:
         removal.remove_if_possible(
             os.path.join(unpacked_folder(where), place.session_id), where.state
         )
@@ -212,7 +223,7 @@ def _clear_place(place: Location, cleaner: Cleaner, where: Where) -> None:
         replace_scrubbed(place, cleaner, where)
 
 
-def _rebuild_index(row: Holding, where: Where) -> Holding:
+def _rebuild_index(row: PlaceWithSecrets, where: Where) -> PlaceWithSecrets:
     """Rebuild the index from the current files.
 
     A search may have built it from the earlier ones.
@@ -237,7 +248,7 @@ def replace_scrubbed(place: Location, cleaner: Cleaner, where: Where) -> None:
     OSError, WriteFailed and CheckFailed leave the file unchanged, unless the message says
     otherwise.
     """
-    folder = make_private_folder(os.path.join(where.state, FOLDER), where)
+    folder = make_private_folder(os.path.join(where.state, SCRUB_FOLDER), where)
     copy = temporary_path(folder)
     try:
         with open_with_copy(place.path, copy) as original:
@@ -250,23 +261,25 @@ def replace_scrubbed(place: Location, cleaner: Cleaner, where: Where) -> None:
 def _write_scrubbed(
     place: Location, original: int, copy: str, cleaner: Cleaner, where: Where
 ) -> None:
-    lines = is_lines(place.path)
+    lines = has_record_lines(place.path)
     if not cleaner.finds_in(copy, lines=lines):
         return
 
     def check(path: str) -> None:
-        os.chmod(path, MODE if place.kind in RECORDS else stat.S_IMODE(os.fstat(original).st_mode))
-        clean = Check("no secret is found in it", not cleaner.finds_in(path, lines=lines))
-        if place.kind in RECORDS:
-            alike = shape_checks(scan(copy), scan(path))
+        os.chmod(
+            path, MODE if place.kind in RECORD_KINDS else stat.S_IMODE(os.fstat(original).st_mode)
+        )
+        secret_check = Check("no secret is found in it", not cleaner.finds_in(path, lines=lines))
+        if place.kind in RECORD_KINDS:
+            form_checks = shape_checks(scan(copy), scan(path))
         else:
-            alike = []
-        invariants.require([clean, *alike], place.path)
+            form_checks = []
+        invariants.require([secret_check, *form_checks], place.path)
 
-    chunks = (each.raw for each in cleaner.clean_file(copy, lines=lines))
+    chunks = (cleaned.raw for cleaned in cleaner.clean_file(copy, lines=lines))
     remove_links(place.path, where)  # our hard link would keep the secrets
     replace_session(place.path, original, copy, chunks, check)
     if cleaner.finds_in(place.path, lines=lines):
         raise WriteFailed(
-            f"{place.path} was written to during the rewrite, and contains secrets again", AGAIN
+            f"{place.path} was written to during the rewrite, and contains secrets again", RUN_AGAIN
         )

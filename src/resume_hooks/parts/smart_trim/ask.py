@@ -15,26 +15,28 @@ from resume_hooks.derive.model.port import Model, ModelCalls, Progress, Spent
 from resume_hooks.derive.trim.plan import ASSISTANT, BEFORE, USER, Trimmable
 from resume_hooks.errors import HeadlessFailed
 from resume_hooks.parts.smart_trim.offer import Candidate, Offer
-from resume_hooks.parts.smart_trim.plan import Verdict, verdict_of_model
+from resume_hooks.parts.smart_trim.plan import Verdict, model_verdict
 from resume_hooks.reading.char_budget import fit_both_ends, indent_text
 from resume_hooks.system.text import collapse_line, format_count, plain_line, plain_text
 from resume_hooks.transcripts.trimmable_pieces import ATTACHMENT, INPUT, MEDIA, RESULT, TEXT
 
-MAX_CHARACTERS = (
+MAX_PART_CHARACTERS = (
     # maximum characters of the contents in one call, about 17,000 tokens; with more, small models
     # choose worse
     60_000
 )
 # maximum number of contents in one call; each choice takes about 60 tokens of the answer
 MAX_PIECES = 60
-OUTLINE = 8_000  # maximum characters of the outline, which every call contains
-ENDING = 1_500  # maximum characters of the last prompt and of the last answer
-SUMMARY = 3_000  # maximum characters of a compaction's summary, which replaces the turns before it
-WORDS = 200  # maximum characters of any other message
-TARGET = 160  # maximum characters of a content's file or command
-BETWEEN = 3  # maximum number of messages shown before a content
+OUTLINE_LENGTH = 8_000  # maximum characters of the outline, which every call contains
+ENDING_LENGTH = 1_500  # maximum characters of the last prompt and of the last answer
+SUMMARY_LENGTH = (
+    3_000  # maximum characters of a compaction's summary, which replaces the turns before it
+)
+MESSAGE_LENGTH = 200  # maximum characters of any other message
+TARGET_LENGTH = 160  # maximum characters of a content's file or command
+MESSAGES_BETWEEN = 3  # maximum number of messages shown before a content
 
-_ABOUT = {
+_KIND_NAMES = {
     RESULT: "output of",
     INPUT: "input of",
     MEDIA: "image or document",
@@ -50,7 +52,7 @@ class PromptPart(NamedTuple):
     numbers: frozenset[int]
 
 
-class _Message(NamedTuple):
+class _MessageExcerpt(NamedTuple):
     """The beginning of a message, with its position, turn and speaker."""
 
     place: int
@@ -59,97 +61,101 @@ class _Message(NamedTuple):
     words: str
 
 
-def parts_of_offer(offer: Offer) -> list[PromptPart]:
+def split_offer(offer: Offer) -> list[PromptPart]:
     """Return the offer split into one part per call, or [] if it is empty."""
     scanned = offer.scanned
-    messages = list(_messages_of_offer(offer))
-    rows = []
-    for row in messages:
-        if row.who != ASSISTANT:
-            rows.append(_message_text(row))
+    messages = list(_message_excerpts(offer))
+    prompts = []
+    for message in messages:
+        if message.who != ASSISTANT:
+            prompts.append(_message_text(message))
     outline = fit_both_ends(
         (
             f"OUTLINE of the conversation, {format_count(scanned.context.tokens, 'token')}, in the "
             "user's words:"
         ),
-        rows,
-        OUTLINE,
+        prompts,
+        OUTLINE_LENGTH,
         lambda first, last: f"... {last - first + 1} turns are left out",
     )
     opening = "\n".join(
-        [outline, _text_of_ending(scanned), "", "PIECES, in order, with what was said between:"]
+        [outline, _ending_text(scanned), "", "PIECES, in order, with what was said between:"]
     )
-    done: list[PromptPart] = []
+    parts: list[PromptPart] = []
     blocks: list[str] = []
     numbers: list[int] = []
-    for candidate, block in zip(
-        offer.candidates, _text_blocks_of_offer(offer, messages), strict=True
-    ):
+    for candidate, block in zip(offer.candidates, _content_blocks(offer, messages), strict=True):
         if blocks and (
-            len(blocks) == MAX_PIECES or sum(map(len, blocks)) + len(block) > MAX_CHARACTERS
+            len(blocks) == MAX_PIECES or sum(map(len, blocks)) + len(block) > MAX_PART_CHARACTERS
         ):
-            done.append(PromptPart("\n".join([opening, *blocks]), frozenset(numbers)))
+            parts.append(PromptPart("\n".join([opening, *blocks]), frozenset(numbers)))
             blocks, numbers = [], []
         blocks.append(block)
         numbers.append(candidate.number)
     if blocks:
-        return [*done, PromptPart("\n".join([opening, *blocks]), frozenset(numbers))]
-    return done
+        return [*parts, PromptPart("\n".join([opening, *blocks]), frozenset(numbers))]
+    return parts
 
 
-def _messages_of_offer(offer: Offer) -> Iterator[_Message]:
-    for said in offer.scanned.spoken_words():
-        limit = SUMMARY if said.who == BEFORE else WORDS
-        if said.who == USER:
-            words = said.first
+def _message_excerpts(offer: Offer) -> Iterator[_MessageExcerpt]:
+    for spoken in offer.scanned.spoken_words():
+        limit = SUMMARY_LENGTH if spoken.who == BEFORE else MESSAGE_LENGTH
+        if spoken.who == USER:
+            words = spoken.first
         else:
-            words = collapse_line(plain_line(said.first[: 10 * limit]), limit)
+            words = collapse_line(plain_line(spoken.first[: 10 * limit]), limit)
         if words:
-            yield _Message(said.place, offer.material.turn(said.place), said.who, words)
+            yield _MessageExcerpt(
+                spoken.place, offer.material.turn(spoken.place), spoken.who, words
+            )
 
 
-def _text_of_ending(scanned: Trimmable) -> str:
+def _ending_text(scanned: Trimmable) -> str:
     """Return longer excerpts of the last prompt and answer, which show the current work."""
     last: dict[str, str] = {}
-    for said in scanned.spoken_words():
-        if said.who == USER or (said.who == ASSISTANT and said.text.strip()):
-            last[said.who] = _both_ends(said.text)
+    for spoken in scanned.spoken_words():
+        if spoken.who == USER or (spoken.who == ASSISTANT and spoken.text.strip()):
+            last[spoken.who] = _shorten_text(spoken.text)
     lines = ["", "HOW IT ENDS (this stays as it is):"]
-    for who in (USER, ASSISTANT):
-        if who in last:
-            lines += [who, indent_text(plain_text(last[who]))]
+    for speaker in (USER, ASSISTANT):
+        if speaker in last:
+            lines += [speaker, indent_text(plain_text(last[speaker]))]
     return "\n".join(lines)
 
 
-def _both_ends(text: str) -> str:
+def _shorten_text(text: str) -> str:
     """Return a text, shortened to ``ENDING`` characters from both ends if it is longer."""
-    if len(text) <= ENDING:
+    if len(text) <= ENDING_LENGTH:
         return text
-    return f"{text[: ENDING // 2]}\n...\n{text[-ENDING // 2 :]}"
+    return f"{text[: ENDING_LENGTH // 2]}\n...\n{text[-ENDING_LENGTH // 2 :]}"
 
 
-def _text_blocks_of_offer(offer: Offer, messages: Sequence[_Message]) -> Iterator[str]:
+def _content_blocks(offer: Offer, messages: Sequence[_MessageExcerpt]) -> Iterator[str]:
     """Yield each content with the messages right before it."""
-    waiting = [row for row in messages if row.who != BEFORE]
+    messages_ahead = [message for message in messages if message.who != BEFORE]
     for candidate in offer.candidates:
-        place = offer.material.places[candidate.piece.number]
-        before = [row for row in waiting if row.place < place]
-        waiting = waiting[len(before) :]
+        position = offer.material.places[candidate.piece.number]
+        preceding = [message for message in messages_ahead if message.place < position]
+        messages_ahead = messages_ahead[len(preceding) :]
         yield "\n".join(
-            [*(_message_text(row) for row in before[-BETWEEN:]), _candidate_text(candidate)]
+            [
+                *(_message_text(message) for message in preceding[-MESSAGES_BETWEEN:]),
+                _candidate_text(candidate),
+            ]
         )
 
 
-def _message_text(row: _Message) -> str:
-    return f"turn {row.turn} · {row.who}\n{indent_text(row.words)}"
+def _message_text(message: _MessageExcerpt) -> str:
+    return f"turn {message.turn} · {message.who}\n{indent_text(message.words)}"
 
 
 def _candidate_text(candidate: Candidate) -> str:
     """Return a content as shown to the model: number, description, size, notes, and both ends."""
     piece = candidate.piece
-    about = _ABOUT[piece.kind]
-    named = collapse_line(
-        plain_line(f"{about} {candidate.tool} {candidate.target}"[: 10 * TARGET]), TARGET
+    kind_name = _KIND_NAMES[piece.kind]
+    description = collapse_line(
+        plain_line(f"{kind_name} {candidate.tool} {candidate.target}"[: 10 * TARGET_LENGTH]),
+        TARGET_LENGTH,
     )
     if piece.characters:
         characters = f"{piece.characters:,} characters, "
@@ -157,7 +163,7 @@ def _candidate_text(candidate: Candidate) -> str:
         characters = ""
     size = f"{characters}about {candidate.tokens:,} tokens"
     head = " · ".join(
-        [f"#{candidate.number}", f"turn {candidate.turn}", named, size, *candidate.notes]
+        [f"#{candidate.number}", f"turn {candidate.turn}", description, size, *candidate.notes]
     )
     return f"{head}\n{indent_text(candidate.excerpt)}"
 
@@ -180,14 +186,14 @@ For each piece that you choose give its number, a description that tells the ass
 words (what it was and its result, such as "test run, 3 failures in test_parser, fixed later"), and a rationale for \
 the user in at most 15 words. Choose nothing if nothing can go. Pieces that you don't name stay as they are."""
 
-WISHES = "The user's own instructions, which count before all of this:"
-HINTED = (
+USER_INSTRUCTIONS = "The user's own instructions, which count before all of this:"
+HINT_INSTRUCTION = (
     "Where a note says that a piece was superseded, repeated or undone, it can go unless "
     "these instructions want it."
 )
 
-LEAST_COST = 0.0001  # US dollars; smaller costs are not mentioned
-WITHOUT = "Nothing was written. Without a model: resume-hooks trim {session}"
+SMALLEST_SHOWN_COST = 0.0001  # US dollars; smaller costs are not mentioned
+WITHOUT_MODEL = "Nothing was written. Without a model: resume-hooks trim {session}"
 
 
 class ModelChoice(BaseModel):
@@ -204,7 +210,7 @@ class ModelAnswer(BaseModel):
     choices: list[ModelChoice]
 
 
-class ModelVerdicts(NamedTuple):
+class ModelResult(NamedTuple):
     """The model's choices; ``unknown`` counts numbers that were not shown, ``twice`` counts repeated ones."""
 
     verdicts: tuple[Verdict, ...] = ()
@@ -213,44 +219,53 @@ class ModelVerdicts(NamedTuple):
     spent: Spent = Spent()
 
 
-def ask_about_offer(
+def ask_model_about_offer(
     model: Model, offer: Offer, instructions: str, limit: float, progress: Progress
-) -> ModelVerdicts:
+) -> ModelResult:
     """Ask about every part of the offer, within ``limit`` seconds in total.
 
     Raise HeadlessFailed if a call fails.
     """
-    shown, calls = parts_of_offer(offer), ModelCalls(model, limit, progress)
+    parts, calls = split_offer(offer), ModelCalls(model, limit, progress)
     verdicts: list[Verdict] = []
     unknown = twice = 0
-    tasks = ((task_text(instructions), part.text) for part in shown)
+    tasks = ((task_text(instructions), part.text) for part in parts)
     try:
-        for part, answer in zip(shown, calls.ask_all(tasks, len(shown), ModelAnswer), strict=True):
-            known = []
+        for part, answer in zip(parts, calls.ask_all(tasks, len(parts), ModelAnswer), strict=True):
+            valid_choices = []
             for choice in answer.choices:
                 if choice.number in part.numbers:
-                    known.append(choice)
-            first = {choice.number: choice for choice in reversed(known)}
-            for one in first.values():
-                verdicts.append(verdict_of_model(offer, one.number, one.description, one.rationale))
-            unknown += len(answer.choices) - len(known)
-            twice += len(known) - len(first)
+                    valid_choices.append(choice)
+            first_choices = {choice.number: choice for choice in reversed(valid_choices)}
+            for choice_of_number in first_choices.values():
+                verdicts.append(
+                    model_verdict(
+                        offer,
+                        choice_of_number.number,
+                        choice_of_number.description,
+                        choice_of_number.rationale,
+                    )
+                )
+            unknown += len(answer.choices) - len(valid_choices)
+            twice += len(valid_choices) - len(first_choices)
     except HeadlessFailed as error:
         cost = calls.spent.cost_usd or 0.0
-        if cost >= LEAST_COST:
-            paid = f" ({cost:.4f} USD were spent)"
+        if cost >= SMALLEST_SHOWN_COST:
+            cost_text = f" ({cost:.4f} USD were spent)"
         else:
-            paid = ""
-        message = f"The model chose nothing: {error.message}{paid}"
-        without = WITHOUT.format(session=offer.scanned.session.session_id)
+            cost_text = ""
+        message = f"The model chose nothing: {error.message}{cost_text}"
+        remedy = WITHOUT_MODEL.format(session=offer.scanned.session.session_id)
         raise HeadlessFailed(
-            message, f"{error.remedy} {without}".strip(), calls.spent.cost_usd
+            message, f"{error.remedy} {remedy}".strip(), calls.spent.cost_usd
         ) from error
-    return ModelVerdicts(tuple(verdicts), unknown, twice, calls.spent)
+    return ModelResult(tuple(verdicts), unknown, twice, calls.spent)
 
 
 def task_text(instructions: str) -> str:
     """Return the complete task with the user's instructions."""
     return "\n\n".join(
-        [TASK, WISHES, instructions.strip(), HINTED] if instructions.strip() else [TASK]
+        [TASK, USER_INSTRUCTIONS, instructions.strip(), HINT_INSTRUCTION]
+        if instructions.strip()
+        else [TASK]
     )

@@ -22,29 +22,32 @@ from resume_hooks.system.text import format_count, plain_text
 from resume_hooks.transcripts.raw_edit import encode
 from resume_hooks.transcripts.trimmable_pieces import ATTACHMENT, INPUT, MEDIA, RESULT, TEXT, Piece
 
-CERTAIN = ("superseded", "repeats", "failures", "thinking")
+CERTAIN_RULES = ("superseded", "repeats", "failures", "thinking")
 """Rules that only drop contents that are repeated elsewhere, were superseded, or are hardly ever sent.
 
 They apply without asking the model.
 """
 
-UNJUDGED = ("thinking",)
+UNJUDGED_RULES = ("thinking",)
 """The rules that apply if the user gave instructions.
 
 A model cannot judge thinking, but the user may want anything else.
 """
 
-RULE = "smart"  # the rule name for the model's choices
+MODEL_RULE = "smart"  # the rule name for the model's choices
 # minimum characters of an offered content, since a placeholder with a description takes up to 300
-LEAST = 400
+LEAST_CHARACTERS = 400
 # maximum number of offered contents, largest first: four calls fit into the usual time (up to 110
 # in the corpus)
-MOST = 240
-HEAD, TAIL = 400, 200  # characters from a content's beginning and end that the model sees
+MOST_CANDIDATES = 240
+HEAD_LENGTH, TAIL_LENGTH = (
+    400,
+    200,
+)  # characters from a content's beginning and end that the model sees
 
 _KINDS = frozenset({RESULT, INPUT, MEDIA, ATTACHMENT, TEXT})
 
-Key = tuple[
+ContentKey = tuple[
     int, tuple[str | int, ...]
 ]  # the key of a content: its record's line, and its address in the record
 
@@ -82,22 +85,22 @@ class Offer:
 
 def smart_options(keep_recent: int | None, rules: Iterable[str]) -> Options:
     """Return the options of a smart trim in which ``rules`` apply before the model."""
-    return Options(threshold=LEAST, keep_recent=keep_recent, only=tuple(rules))
+    return Options(threshold=LEAST_CHARACTERS, keep_recent=keep_recent, only=tuple(rules))
 
 
-def acting_rules(instructions: str) -> tuple[str, ...]:
+def rules_for_instructions(instructions: str) -> tuple[str, ...]:
     """Return the rules that apply with these instructions of the user."""
     if instructions.strip():
-        return UNJUDGED
-    return CERTAIN
+        return UNJUDGED_RULES
+    return CERTAIN_RULES
 
 
 def make_offer(
     scanned: Trimmable,
     options: Options,
     where: Where,
-    wanted: AbstractSet[Key] | None = None,
-    most: int = MOST,
+    wanted_keys: AbstractSet[ContentKey] | None = None,
+    most: int = MOST_CANDIDATES,
 ) -> Offer:
     """Return an offer: contents that the rules drop, and contents to judge.
 
@@ -105,95 +108,117 @@ def make_offer(
     or the ``wanted`` ones. Raise SessionNotFound if the file has changed since it was read.
     """
     material, origins = scanned.material(options), scanned.origins(where)
-    taken = choose_pieces(material, options, origins, scanned.scale, scanned.context.tokens)
-    free = list(_free_pieces(material, options, {key_of(choice.piece) for choice in taken}))
-    if wanted is None:
-        wanted = set()
-        for piece in sorted(free, key=scanned.scale.tokens, reverse=True)[:most]:
-            wanted.add(key_of(piece))
+    rule_choices = choose_pieces(material, options, origins, scanned.scale, scanned.context.tokens)
+    offerable = list(
+        _offerable_pieces(material, options, {content_key(choice.piece) for choice in rule_choices})
+    )
+    if wanted_keys is None:
+        wanted_keys = set()
+        for piece in sorted(offerable, key=scanned.scale.tokens, reverse=True)[:most]:
+            wanted_keys.add(content_key(piece))
     candidates = tuple(
-        _candidates_of_pieces(
-            scanned, options, material, [piece for piece in free if key_of(piece) in wanted]
+        _make_candidates(
+            scanned,
+            options,
+            material,
+            [piece for piece in offerable if content_key(piece) in wanted_keys],
         )
     )
     return Offer(
-        scanned, options, material, origins, tuple(taken), candidates, len(free) - len(candidates)
+        scanned,
+        options,
+        material,
+        origins,
+        tuple(rule_choices),
+        candidates,
+        len(offerable) - len(candidates),
     )
 
 
-def key_of(piece: Piece) -> Key:
+def content_key(piece: Piece) -> ContentKey:
     """Return the key of a content within its session."""
     return piece.number, piece.address
 
 
-def digest_of_content(value: object) -> str:
+def content_digest(value: object) -> str:
     """Return a digest that is equal for equal contents in any process."""
     return hashlib.sha256(encode({"content": value})).hexdigest()
 
 
-def _free_pieces(material: TrimMaterial, options: Options, taken: set[Key]) -> Iterator[Piece]:
+def _offerable_pieces(
+    material: TrimMaterial, options: Options, taken_keys: set[ContentKey]
+) -> Iterator[Piece]:
     """Yield the remaining contents that are worth an offer, oldest first."""
     # The last long answer of each turn is its result. Shorter answers after it are never offered.
-    said = []
+    texts = []
     for piece in material.pieces:
         if piece.kind == TEXT:
-            said.append(piece)
+            texts.append(piece)
     last_words = set(
-        {material.turn(material.places[piece.number]): piece for piece in said}.values()
+        {material.turn(material.places[piece.number]): piece for piece in texts}.values()
     )
     for piece in material.pieces:
-        large = piece.characters >= LEAST or piece.tokens * 4 >= LEAST
-        if piece.kind not in _KINDS or not large or key_of(piece) in taken or piece in last_words:
+        is_large = piece.characters >= LEAST_CHARACTERS or piece.tokens * 4 >= LEAST_CHARACTERS
+        if (
+            piece.kind not in _KINDS
+            or not is_large
+            or content_key(piece) in taken_keys
+            or piece in last_words
+        ):
             continue
         if piece.kind == INPUT and (
             piece.call not in material.answered or piece.call in material.restored
         ):
             continue
-        if may_go(material, options, piece, RULE):
+        if may_go(material, options, piece, MODEL_RULE):
             yield piece
 
 
-def _candidates_of_pieces(
+def _make_candidates(
     scanned: Trimmable, options: Options, material: TrimMaterial, pieces: Sequence[Piece]
 ) -> Iterator[Candidate]:
     # Rules that do not apply here become hints for the model.
-    hints = (RULES[name] for name in CERTAIN if name not in options.only)
-    fates = {}
+    hints = (RULES[name] for name in CERTAIN_RULES if name not in options.only)
+    outcome_notes = {}
     for rule in hints:
         for pick in rule(material, options):
-            fates[key_of(pick.piece)] = pick.why
+            outcome_notes[content_key(pick.piece)] = pick.why
     calls: dict[str, list[int]] = {}  # indexes of calls by their file, command or address
     for call in material.calls.values():
         calls.setdefault(call.target, []).append(material.places[call.number])
     for number, (piece, value) in enumerate(zip(pieces, scanned.values(pieces), strict=True), 1):
-        place, target = material.places[piece.number], material.target(piece)
+        position, target = material.places[piece.number], material.target(piece)
         failed = "failed" if piece.call in material.failed else ""
         if target:
             later = []
-            for other in calls.get(target, ()):
-                if other > place:
-                    later.append(other)
+            for later_position in calls.get(target, ()):
+                if later_position > position:
+                    later.append(later_position)
         else:
             later = []
         if later:
-            again = f"{format_count(len(later), 'later call')} on the same, the last in turn "
+            later_note = f"{format_count(len(later), 'later call')} on the same, the last in turn "
         else:
-            again = ""
-        fate = fates.get(key_of(piece)) or (again and f"{again}{material.turn(max(later))}")
-        said = value if isinstance(value, str) else block_text(value)
-        if len(said) > HEAD + TAIL:  # shorten first: an output may have 60 MB
-            hidden = f"[{len(said) - HEAD - TAIL:,} characters are not shown]"
-            excerpt = f"{plain_text(said[:HEAD])}\n{hidden}\n{plain_text(said[-TAIL:])}"
+            later_note = ""
+        outcome_note = outcome_notes.get(content_key(piece)) or (
+            later_note and f"{later_note}{material.turn(max(later))}"
+        )
+        text = value if isinstance(value, str) else block_text(value)
+        if len(text) > HEAD_LENGTH + TAIL_LENGTH:  # shorten first: an output may have 60 MB
+            hidden = f"[{len(text) - HEAD_LENGTH - TAIL_LENGTH:,} characters are not shown]"
+            excerpt = (
+                f"{plain_text(text[:HEAD_LENGTH])}\n{hidden}\n{plain_text(text[-TAIL_LENGTH:])}"
+            )
         else:
-            excerpt = plain_text(said)
+            excerpt = plain_text(text)
         yield Candidate(
             number=number,
             piece=piece,
             tool=material.tool(piece),
             target=target,
-            turn=material.turn(place),
+            turn=material.turn(position),
             tokens=round(scanned.scale.tokens(piece)),
-            notes=tuple(note for note in (failed, fate) if note),
+            notes=tuple(note for note in (failed, outcome_note) if note),
             excerpt=excerpt,
-            digest=digest_of_content(value),
+            digest=content_digest(value),
         )

@@ -31,33 +31,33 @@ from resume_hooks.parts.smart_trim import preview
 from resume_hooks.parts.smart_trim.ask import (
     MAX_PIECES,
     ModelAnswer,
-    ask_about_offer,
-    parts_of_offer,
+    ask_model_about_offer,
+    split_offer,
     task_text,
 )
 from resume_hooks.parts.smart_trim.offer import (
     Offer,
-    acting_rules,
-    digest_of_content,
+    content_digest,
     make_offer,
+    rules_for_instructions,
     smart_options,
 )
-from resume_hooks.parts.smart_trim.plan import KIND, Verdict, verdict_of_model, verdicts_of_rules
+from resume_hooks.parts.smart_trim.plan import KIND, Verdict, model_verdict, rule_verdicts
 from resume_hooks.shared_values import MODEL_SECONDS
 from resume_hooks.system.invocation import shell_command
 
-PLANNING = 10.0
+PLANNING_SECONDS = 10.0
 """Seconds for reading the session and making the offer."""
 
-READING = "looking for what can go"
-ABOVE = (
+READING_NOTE = "looking for what can go"
+CONVERSATION_NOTE = (
     "The conversation is the one above, all of it; the material says which of its contents "
     "have which numbers."
 )
 NO_OPTIONS = "Here --smart takes plain words, not options"
-UNASKED = "No model is available here"
-COLD = "This session's own model was not asked: "
-CHANGED = "The session has changed since its model was asked, so nothing was written"
+NO_MODEL = "No model is available here"
+NOT_ASKED = "This session's own model was not asked: "
+SESSION_CHANGED = "The session has changed since its model was asked, so nothing was written"
 
 
 def answer_by_own_model(request: Request, instructions: str) -> Outcome:
@@ -66,88 +66,98 @@ def answer_by_own_model(request: Request, instructions: str) -> Outcome:
     Raise ResumeHooksError on failure.
     """
     if instructions.startswith("-"):
-        raise UsageError(NO_OPTIONS, _way_in_shell(request))
+        raise UsageError(NO_OPTIONS, _shell_remedy(request))
     if request.can_wait:
-        return Waiting(READING)
-    session, own = request.session, ForkedModel(request.forked or {})
+        return Waiting(READING_NOTE)
+    session, model = request.session, ForkedModel(request.forked or {})
     if request.forked is None:
-        raise UsageError(UNASKED, _way_in_shell(request))
-    cached = own.cached(session.path)
-    if not (own.asked or cached):
-        named = settings.load_settings(request.where)["summary_model"]
-        if named.source == "default":
+        raise UsageError(NO_MODEL, _shell_remedy(request))
+    cached = model.cached(session.path)
+    if not (model.asked or cached):
+        setting = settings.load_settings(request.where)["summary_model"]
+        if setting.source == "default":
             why = "its cache is cold"
         else:
-            why = f"summary_model names {named.value}"
-        raise HeadlessFailed(f"{COLD}{why}", _way_in_shell(request))
-    with time_limit(shell_command(f"trim --smart {request.session_id}"), PLANNING):
-        offered = _make_one_part_offer(request, instructions)
-        if own.asked:
-            return _show_choices(request, own, offered)
+            why = f"summary_model names {setting.value}"
+        raise HeadlessFailed(f"{NOT_ASKED}{why}", _shell_remedy(request))
+    with time_limit(shell_command(f"trim --smart {request.session_id}"), PLANNING_SECONDS):
+        offer = _make_single_call_offer(request, instructions)
+        if model.asked:
+            return _show_choices(request, model, offer)
         agents.draft_child(
             session, KIND, request.where, None
         )  # raises for a session that cannot be a parent
-        shown = parts_of_offer(offered)
-    if not shown:
+        parts = split_offer(offer)
+    if not parts:
         raise NothingToTrim(
             "There is nothing for a model to choose", f"By rules alone: {request.typed_name}"
         )
     # so that a yes in the meantime does not answer an older question
     confirmations.consume_question(request.session_id)
-    _keep_question(request, _note_of_verdicts(offered, ()), KIND)
-    asked = forked.forked_prompt(
-        f"{task_text(instructions)}\n\n{ABOVE}", shown[0].text, ModelAnswer
+    _store_question(request, _verdicts_note(offer, ()), KIND)
+    prompt = forked.forked_prompt(
+        f"{task_text(instructions)}\n\n{CONVERSATION_NOTE}", parts[0].text, ModelAnswer
     )
-    return Waiting(PROGRESS_TEXT.format(cached=cached), asked)
+    return Waiting(PROGRESS_TEXT.format(cached=cached), prompt)
 
 
 def plan_decided_trim(request: Request, instructions: str) -> TrimPlan:
     """Return the trim that was shown. Raise PlanOutdated if the session has changed."""
-    offered = _make_one_part_offer(request, instructions)
+    offer = _make_single_call_offer(request, instructions)
     verdicts = []
-    for record, address, *words in _kept_verdicts(request, offered):
+    for record, address, *words in _read_stored_verdicts(request, offer):
         verdicts.append(Verdict(record, tuple(address), *words))
-    return smart.plan_smart_trim(
-        offered, [*verdicts_of_rules(offered), *verdicts], request.where
-    ).trim
+    return smart.plan_smart_trim(offer, [*rule_verdicts(offer), *verdicts], request.where).trim
 
 
-def _make_one_part_offer(request: Request, instructions: str) -> Offer:
+def _make_single_call_offer(request: Request, instructions: str) -> Offer:
     """Return an offer with the rules' choices and the largest contents that fit into one call."""
     scanned = agents.scan_for_trim(request.session, request.where)
-    whole = make_offer(
-        scanned, smart_options(None, acting_rules(instructions)), request.where, most=MAX_PIECES
+    offer = make_offer(
+        scanned,
+        smart_options(None, rules_for_instructions(instructions)),
+        request.where,
+        most=MAX_PIECES,
     )
-    count = sum(len(part.numbers) for part in parts_of_offer(whole)[:1])
-    left = len(whole.candidates) - count
-    return replace(whole, candidates=whole.candidates[:count], unshown=whole.unshown + left)
+    count = sum(len(part.numbers) for part in split_offer(offer)[:1])
+    omitted = len(offer.candidates) - count
+    return replace(offer, candidates=offer.candidates[:count], unshown=offer.unshown + omitted)
 
 
-def _show_choices(request: Request, own: ForkedModel, offered: Offer) -> Question | Report:
+def _show_choices(request: Request, model: ForkedModel, offer: Offer) -> Question | Report:
     """Show the model's choices, and ask whether to write the trim."""
-    took = [f"it took {own.words}"] if own.words else []
-    _kept_verdicts(request, offered)
+    usage_notes = [f"it took {model.words}"] if model.words else []
+    _read_stored_verdicts(request, offer)
     try:
-        chosen = ask_about_offer(own, offered, "", MODEL_SECONDS, lambda _number, _count: None)
+        result = ask_model_about_offer(
+            model, offer, "", MODEL_SECONDS, lambda _number, _count: None
+        )
     except HeadlessFailed as error:
-        raise HeadlessFailed("; ".join([error.message, *took]), _way_in_shell(request)) from error
-    planned = smart.plan_smart_trim(
-        offered, [*verdicts_of_rules(offered), *chosen.verdicts], request.where
+        raise HeadlessFailed(
+            "; ".join([error.message, *usage_notes]), _shell_remedy(request)
+        ) from error
+    smart_plan = smart.plan_smart_trim(
+        offer, [*rule_verdicts(offer), *result.verdicts], request.where
     )
-    if not planned.trim.pays:
+    if not smart_plan.trim.pays:
         return report_on_text(
             not_worth_card(
-                "\n".join([card_text(planned.trim), *took]), request.trigger.name("handoff")
+                "\n".join([card_text(smart_plan.trim), *usage_notes]),
+                request.trigger.name("handoff"),
             )
         )
-    _keep_question(request, _note_of_verdicts(offered, chosen.verdicts), KIND)
-    _keep_question(request, request.text, confirmations.TRIM)
-    notes = [*took, *preview.warnings_on_answer(planned, chosen), *remark_lines(planned.trim)[-1:]]
-    rows = [*total_lines(planned.trim), *preview.largest_choices(planned, own.name), *notes]
+    _store_question(request, _verdicts_note(offer, result.verdicts), KIND)
+    _store_question(request, request.text, confirmations.TRIM)
+    notes = [
+        *usage_notes,
+        *preview.answer_warnings(smart_plan, result),
+        *remark_lines(smart_plan.trim)[-1:],
+    ]
+    rows = [*total_lines(smart_plan.trim), *preview.largest_choices(smart_plan, model.name), *notes]
     return Question("\n".join(rows))
 
 
-def _keep_question(request: Request, words: str, kind: str) -> None:
+def _store_question(request: Request, words: str, kind: str) -> None:
     """Store a question to the user. Raise HeadlessFailed if that fails."""
     try:
         confirmations.store_question(
@@ -155,41 +165,43 @@ def _keep_question(request: Request, words: str, kind: str) -> None:
         )
     except OSError as error:
         message = f"The question can't be stored ({error.strerror})"
-        raise HeadlessFailed(message, _way_in_shell(request)) from error
+        raise HeadlessFailed(message, _shell_remedy(request)) from error
 
 
-def _kept_verdicts(request: Request, offered: Offer) -> list[list[Any]]:
+def _read_stored_verdicts(request: Request, offer: Offer) -> list[list[Any]]:
     """Return the stored verdicts on exactly this offer. Raise PlanOutdated if they belong to another one."""
     note = confirmations.find_question(request.session_id, KIND)
-    kept = json.loads(note.options) if note else {}
-    if kept.get("offer") != _seal_of_offer(offered):
-        raise PlanOutdated(CHANGED, f"To ask again: {request.typed_name} --smart")
-    verdicts: list[list[Any]] = kept["verdicts"]
+    stored = json.loads(note.options) if note else {}
+    if stored.get("offer") != _offer_digest(offer):
+        raise PlanOutdated(SESSION_CHANGED, f"To ask again: {request.typed_name} --smart")
+    verdicts: list[list[Any]] = stored["verdicts"]
     return verdicts
 
 
-def _note_of_verdicts(offered: Offer, verdicts: Sequence[Verdict]) -> str:
+def _verdicts_note(offer: Offer, verdicts: Sequence[Verdict]) -> str:
     """Return an offer and its verdicts as a note to store."""
     return json.dumps(
         {
-            "offer": _seal_of_offer(offered),
-            "verdicts": [one._replace(rationale="") for one in verdicts],
+            "offer": _offer_digest(offer),
+            "verdicts": [verdict._replace(rationale="") for verdict in verdicts],
         }
     )
 
 
-def _seal_of_offer(offered: Offer) -> str:
+def _offer_digest(offer: Offer) -> str:
     """Return a digest that is equal for equal contents under the same numbers."""
     judged = []
-    for one in offered.candidates:
-        judged.append(verdict_of_model(offered, one.number, "", ""))
-    return digest_of_content([list(verdict) for verdict in (*verdicts_of_rules(offered), *judged)])
+    for candidate in offer.candidates:
+        judged.append(model_verdict(offer, candidate.number, "", ""))
+    return content_digest([list(verdict) for verdict in (*rule_verdicts(offer), *judged)])
 
 
-def _way_in_shell(request: Request) -> str:
-    wish = request.text.partition(" ")[2].strip()
-    if wish and not wish.startswith("-"):
-        keep = f" -p {shlex.quote(wish)}"
+def _shell_remedy(request: Request) -> str:
+    instructions = request.text.partition(" ")[2].strip()
+    if instructions and not instructions.startswith("-"):
+        prompt_option = f" -p {shlex.quote(instructions)}"
     else:
-        keep = ""
-    return f"To ask a model in a shell: resume-hooks trim --smart {request.session_id}{keep}"
+        prompt_option = ""
+    return (
+        f"To ask a model in a shell: resume-hooks trim --smart {request.session_id}{prompt_option}"
+    )

@@ -22,11 +22,11 @@ from resume_hooks.derive.trim.rules import Pick
 from resume_hooks.derive.trim.selection import Choice, choice_of
 from resume_hooks.errors import PlanOutdated
 from resume_hooks.parts.smart_trim.offer import (
-    RULE,
-    Key,
+    MODEL_RULE,
+    ContentKey,
     Offer,
-    digest_of_content,
-    key_of,
+    content_digest,
+    content_key,
     make_offer,
 )
 from resume_hooks.paths import Where
@@ -35,14 +35,16 @@ from resume_hooks.sessions.agents.registry import readable_session
 from resume_hooks.system.text import collapse_line, plain_line
 
 KIND: Final = "smart-trim"
-WENT_ON = "The session has new turns since the plan; the child includes them."
+NEW_TURNS = "The session has new turns since the plan; the child includes them."
 
-DESCRIPTION = (
+DESCRIPTION_LENGTH = (
     100  # maximum characters of a description, which the placeholder in the child contains
 )
-RATIONALE = 200  # maximum characters of a rationale, which is shown with the plan but not stored
+RATIONALE_LENGTH = (
+    200  # maximum characters of a rationale, which is shown with the plan but not stored
+)
 
-_NEUTRAL = str.maketrans({"[": "(", "]": ")", "<": "(", ">": ")", '"': "'"})
+_NEUTRAL_CHARACTERS = str.maketrans({"[": "(", "]": ")", "<": "(", ">": ")", '"': "'"})
 """Characters that could end a placeholder, or open a tag that looks like the client's own."""
 
 
@@ -60,21 +62,21 @@ class Verdict(NamedTuple):
     rationale: str
 
     @property
-    def key(self) -> Key:
+    def key(self) -> ContentKey:
         """The key of the content."""
         return self.record, self.address
 
 
-def verdicts_of_rules(offered: Offer) -> list[Verdict]:
+def rule_verdicts(offer: Offer) -> list[Verdict]:
     """Return the verdicts of the rules that apply without asking the model."""
-    pieces = [choice.piece for choice in offered.taken]
+    pieces = [choice.piece for choice in offer.taken]
     rules = []
-    for choice, value in zip(offered.taken, offered.scanned.values(pieces), strict=True):
+    for choice, value in zip(offer.taken, offer.scanned.values(pieces), strict=True):
         rules.append(
             Verdict(
                 choice.piece.number,
                 choice.piece.address,
-                digest_of_content(value),
+                content_digest(value),
                 choice.rule,
                 "",
                 "",
@@ -83,50 +85,52 @@ def verdicts_of_rules(offered: Offer) -> list[Verdict]:
     return rules
 
 
-def verdict_of_model(offered: Offer, number: int, description: str, rationale: str) -> Verdict:
+def model_verdict(offer: Offer, number: int, description: str, rationale: str) -> Verdict:
     """Return the model's verdict on the content with this number, with sanitized words."""
-    candidate = offered.candidates[number - 1]
-    record, address = key_of(candidate.piece)
+    candidate = offer.candidates[number - 1]
+    record, address = content_key(candidate.piece)
     return Verdict(
         record,
         address,
         candidate.digest,
-        RULE,
+        MODEL_RULE,
         clean_description(description),
-        neutral_words(rationale, RATIONALE),
+        neutralize_text(rationale, RATIONALE_LENGTH),
     )
 
 
 def clean_description(text: str) -> str:
     """Return a description that is safe in a placeholder."""
-    return neutral_words(text, DESCRIPTION)
+    return neutralize_text(text, DESCRIPTION_LENGTH)
 
 
-def neutral_words(text: str, limit: int) -> str:
+def neutralize_text(text: str, limit: int) -> str:
     """Return a model's words as one line of at most ``limit`` characters, without secrets, brackets, tags and quotes.
 
     They are shortened first, because a model may answer with 5 MB.
     """
-    return collapse_line(plain_line(redact(text[: 10 * limit])[0]).translate(_NEUTRAL), limit)
+    return collapse_line(
+        plain_line(redact(text[: 10 * limit])[0]).translate(_NEUTRAL_CHARACTERS), limit
+    )
 
 
-def choices_of_verdicts(
-    offered: Offer, verdicts: Sequence[Verdict]
-) -> list[tuple[Verdict, Choice]]:
+def match_verdicts(offer: Offer, verdicts: Sequence[Verdict]) -> list[tuple[Verdict, Choice]]:
     """Return the contents to drop, oldest first, without those that would save nothing.
 
     Raise PlanOutdated if a content is no longer offered, has changed, or has two verdicts.
     """
-    on_offer = {}
-    for verdict in verdicts_of_rules(offered):
-        on_offer[verdict.key] = verdict
-    for one in offered.candidates:
-        on_offer[key_of(one.piece)] = verdict_of_model(offered, one.number, "", "")
+    offered_verdicts = {}
+    for verdict in rule_verdicts(offer):
+        offered_verdicts[verdict.key] = verdict
+    for candidate in offer.candidates:
+        offered_verdicts[content_key(candidate.piece)] = model_verdict(
+            offer, candidate.number, "", ""
+        )
     valid = [
         verdict
         for verdict in verdicts
-        if (other := on_offer.get(verdict.key))
-        and (other.digest, other.by) == (verdict.digest, verdict.by)
+        if (offered_verdict := offered_verdicts.get(verdict.key))
+        and (offered_verdict.digest, offered_verdict.by) == (verdict.digest, verdict.by)
     ]
     stale = len(verdicts) - len({verdict.key for verdict in valid})
     if stale:
@@ -137,20 +141,20 @@ def choices_of_verdicts(
             ),
             "Nothing was written. Make a new plan: resume-hooks trim --smart.",
         )
-    taken = {key_of(choice.piece): choice for choice in offered.taken}
-    pieces = {key_of(one.piece): one.piece for one in offered.candidates}
+    rule_choices = {content_key(choice.piece): choice for choice in offer.taken}
+    pieces = {content_key(candidate.piece): candidate.piece for candidate in offer.candidates}
     rows = []
     for verdict in valid:
-        choice = taken.get(verdict.key)
+        choice = rule_choices.get(verdict.key)
         if choice is None:
             pick = Pick(
                 pieces[verdict.key], f'"{verdict.description}"' if verdict.description else ""
             )
-            choice = choice_of(offered.material, pick, RULE, offered.origins)
-            if choice is None or choice.tokens_saved(offered.scanned.scale) <= 0:
+            choice = choice_of(offer.material, pick, MODEL_RULE, offer.origins)
+            if choice is None or choice.tokens_saved(offer.scanned.scale) <= 0:
                 continue
         rows.append((verdict, choice))
-    return sorted(rows, key=lambda row: offered.material.places[row[0].record])
+    return sorted(rows, key=lambda row: offer.material.places[row[0].record])
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,16 +172,16 @@ class SmartPlan:
 
 
 def plan_smart_trim(
-    offered: Offer, verdicts: Sequence[Verdict], where: Where, output_dir: str | None = None
+    offer: Offer, verdicts: Sequence[Verdict], where: Where, output_dir: str | None = None
 ) -> SmartPlan:
     """Plan a child without the contents in ``verdicts``.
 
     Raise PlanOutdated if they do not match the offer.
     """
-    rows = tuple(choices_of_verdicts(offered, verdicts))
-    scanned, options = offered.scanned, offered.options
+    rows = tuple(match_verdicts(offer, verdicts))
+    scanned, options = offer.scanned, offer.options
     choices = [choice for _, choice in rows]
-    decision = decision_of(scanned, options, offered.material, choices, offered.origins)
+    decision = decision_of(scanned, options, offer.material, choices, offer.origins)
     decided = plan_of(
         scanned,
         agents.draft_child(scanned.session, KIND, where, output_dir),
@@ -185,23 +189,25 @@ def plan_smart_trim(
         decision,
         "smart",
     )
-    return SmartPlan(offered, decided, rows, len(verdicts) - len(rows), output_dir)
+    return SmartPlan(offer, decided, rows, len(verdicts) - len(rows), output_dir)
 
 
-def write_smart_trim(decided: SmartPlan, where: Where) -> Receipt:
+def write_smart_trim(smart_plan: SmartPlan, where: Where) -> Receipt:
     """Apply a plan to the current session, since the user may have confirmed it late.
 
     Raise PlanOutdated if a content has changed, and WriteFailed or CheckFailed like any trim.
     """
-    session = decided.offer.scanned.session
-    now = readable_session(session.path, where)
-    if (now.size, now.mtime) == (session.size, session.mtime):
-        return child.write_child(decided.trim, where)
-    verdicts = [verdict for verdict, _ in decided.rows]
-    scanned = agents.scan_for_trim(now, where)
-    later = replan_smart_trim(scanned, decided.offer.options, verdicts, where, decided.output_dir)
-    made = child.write_child(later.trim, where)
-    return made._replace(warnings=(*made.warnings, WENT_ON))
+    session = smart_plan.offer.scanned.session
+    current = readable_session(session.path, where)
+    if (current.size, current.mtime) == (session.size, session.mtime):
+        return child.write_child(smart_plan.trim, where)
+    verdicts = [verdict for verdict, _ in smart_plan.rows]
+    scanned = agents.scan_for_trim(current, where)
+    new_plan = replan_smart_trim(
+        scanned, smart_plan.offer.options, verdicts, where, smart_plan.output_dir
+    )
+    receipt = child.write_child(new_plan.trim, where)
+    return receipt._replace(warnings=(*receipt.warnings, NEW_TURNS))
 
 
 def replan_smart_trim(
@@ -215,5 +221,5 @@ def replan_smart_trim(
 
     Raise PlanOutdated like ``plan_smart_trim``.
     """
-    offered = make_offer(scanned, options, where, {verdict.key for verdict in verdicts})
-    return plan_smart_trim(offered, verdicts, where, output_dir)
+    offer = make_offer(scanned, options, where, {verdict.key for verdict in verdicts})
+    return plan_smart_trim(offer, verdicts, where, output_dir)

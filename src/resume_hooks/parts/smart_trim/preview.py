@@ -7,30 +7,36 @@ from typing import Any
 from resume_hooks.derive.model.port import Spent
 from resume_hooks.derive.trim.plan import line_of, preview_trim
 from resume_hooks.derive.trim.selection import Choice
-from resume_hooks.parts.smart_trim.ask import ModelVerdicts
-from resume_hooks.parts.smart_trim.offer import RULE
+from resume_hooks.parts.smart_trim.ask import ModelResult
+from resume_hooks.parts.smart_trim.offer import MODEL_RULE
 from resume_hooks.parts.smart_trim.plan import SmartPlan
 from resume_hooks.system.text import plain_line
 from resume_hooks.transcripts.trimmable_pieces import ATTACHMENT, INPUT, MEDIA, RESULT, TEXT
 
-_WHAT = {RESULT: "", INPUT: "input of ", MEDIA: "image, ", ATTACHMENT: "attached ", TEXT: "answer "}
+_KIND_PREFIXES = {
+    RESULT: "",
+    INPUT: "input of ",
+    MEDIA: "image, ",
+    ATTACHMENT: "attached ",
+    TEXT: "answer ",
+}
 
-SHOWN = 3
+LARGEST_SHOWN = 3
 """The number of contents that a question lists."""
 
 
-def preview_table(decided: SmartPlan) -> str:
+def preview_table(smart_plan: SmartPlan) -> str:
     """Return the plan as text: totals, savings by rule, and each content that the model chose, with reasons."""
     rows = []
-    for verdict, choice in decided.rows:
-        if verdict.by == RULE:
+    for verdict, choice in smart_plan.rows:
+        if verdict.by == MODEL_RULE:
             rows.append((verdict, choice))
-    lines = [preview_trim(decided.trim), "", f"chosen by the model ({len(rows):,})"]
+    lines = [preview_trim(smart_plan.trim), "", f"chosen by the model ({len(rows):,})"]
     for verdict, choice in rows:
-        tokens = round(choice.tokens_saved(decided.offer.scanned.scale))
+        tokens = round(choice.tokens_saved(smart_plan.offer.scanned.scale))
         lines.append(
-            f"  {tokens:>8,}  {line_of(_about_choice(choice))}  "
-            f"{_reference_of_choice(decided, choice)}"
+            f"  {tokens:>8,}  {line_of(_choice_description(choice))}  "
+            f"{_choice_reference(smart_plan, choice)}"
         )
         for words in (verdict.description, f"why: {verdict.rationale}"):
             if words:
@@ -38,25 +44,25 @@ def preview_table(decided: SmartPlan) -> str:
     return "\n".join(lines)
 
 
-def largest_choices(decided: SmartPlan, model: str) -> list[str]:
+def largest_choices(smart_plan: SmartPlan, model: str) -> list[str]:
     """Return lines with the number of contents that the model chose, and the largest of them."""
-    scale = decided.offer.scanned.scale
+    scale = smart_plan.offer.scanned.scale
     rows = []
-    for verdict, choice in decided.rows:
-        if verdict.by == RULE:
+    for verdict, choice in smart_plan.rows:
+        if verdict.by == MODEL_RULE:
             rows.append((choice.tokens_saved(scale), verdict, choice))
-    shown = sorted(rows, key=lambda row: row[0], reverse=True)[:SHOWN]
+    largest = sorted(rows, key=lambda row: row[0], reverse=True)[:LARGEST_SHOWN]
     return [
         f"chosen by {model}: {len(rows):,}, the largest:",
         *(
-            line_of(f"{saved:,.0f}  {verdict.description} · {_about_choice(choice)}")
-            for saved, verdict, choice in shown
+            line_of(f"{saved:,.0f}  {verdict.description} · {_choice_description(choice)}")
+            for saved, verdict, choice in largest
         ),
     ]
 
 
-def _about_choice(choice: Choice) -> str:
-    return f"{_WHAT[choice.piece.kind]}{choice.tool} {choice.target}"
+def _choice_description(choice: Choice) -> str:
+    return f"{_KIND_PREFIXES[choice.piece.kind]}{choice.tool} {choice.target}"
 
 
 def spent_text(spent: Spent) -> str:
@@ -66,43 +72,45 @@ def spent_text(spent: Spent) -> str:
     return "no model was asked"
 
 
-def warnings_on_answer(decided: SmartPlan, answer: ModelVerdicts) -> list[str]:
+def answer_warnings(smart_plan: SmartPlan, answer: ModelResult) -> list[str]:
     """Return warnings about invalid choices, and about contents that were not shown to the model."""
     counts = (
         (answer.unknown, "of its choices were not shown to it"),
         (answer.twice, "were named twice"),
-        (decided.useless, "would save nothing"),
+        (smart_plan.useless, "would save nothing"),
     )
-    left_out = ", ".join(f"{count:,} {what}" for count, what in counts if count)
+    left_out = ", ".join(f"{count:,} {problem}" for count, problem in counts if count)
     if left_out:
         sentences = [f"Some of the model's choices were ignored: {left_out}."]
     else:
         sentences = []
-    if decided.offer.unshown and answer.spent.calls:  # a stored plan only offers its own contents
+    if (
+        smart_plan.offer.unshown and answer.spent.calls
+    ):  # a stored plan only offers its own contents
         sentences.append(
-            f"{decided.offer.unshown:,} smaller contents were not shown to the model, and stay."
+            f"{smart_plan.offer.unshown:,} smaller contents were not shown to the model, and stay."
         )
     return sentences
 
 
-def data_of_plan(decided: SmartPlan) -> dict[str, Any]:
+def plan_data(smart_plan: SmartPlan) -> dict[str, Any]:
     """Return the plan in its JSON format, which can be read back."""
     return {
-        "rules": list(decided.offer.options.only),
-        "keep_recent": decided.offer.options.keep_recent,
+        "rules": list(smart_plan.offer.options.only),
+        "keep_recent": smart_plan.offer.options.keep_recent,
         "choices": [
             {
                 **verdict._asdict(),
                 "address": list(verdict.address),
-                "original": _reference_of_choice(decided, choice),
+                "original": _choice_reference(smart_plan, choice),
                 "tool": choice.tool,
                 "target": choice.target,
-                "tokens_saved": round(choice.tokens_saved(decided.offer.scanned.scale)),
+                "tokens_saved": round(choice.tokens_saved(smart_plan.offer.scanned.scale)),
             }
-            for verdict, choice in decided.rows
+            for verdict, choice in smart_plan.rows
         ],
     }
 
 
-def _reference_of_choice(decided: SmartPlan, choice: Choice) -> str:
-    return str(decided.offer.origins.of(choice.piece.number).reference)
+def _choice_reference(smart_plan: SmartPlan, choice: Choice) -> str:
+    return str(smart_plan.offer.origins.of(choice.piece.number).reference)

@@ -31,25 +31,25 @@ from resume_hooks.derive.verbs.trim import write_trim
 from resume_hooks.errors import UsageError
 from resume_hooks.parts.smart_trim import plan as smart
 from resume_hooks.parts.smart_trim import preview
-from resume_hooks.parts.smart_trim.ask import ModelVerdicts, ask_about_offer
-from resume_hooks.parts.smart_trim.offer import acting_rules, make_offer, smart_options
+from resume_hooks.parts.smart_trim.ask import ModelResult, ask_model_about_offer
+from resume_hooks.parts.smart_trim.offer import make_offer, rules_for_instructions, smart_options
 from resume_hooks.parts.smart_trim.plan import (
     KIND,
     SmartPlan,
     Verdict,
     clean_description,
-    verdicts_of_rules,
+    rule_verdicts,
 )
 from resume_hooks.paths import Where, read_regular
 
 if TYPE_CHECKING:
     from resume_hooks.parts.smart_trim.forms import PlannedTrim
 
-BY_RULES = (
+RULE_OPTIONS = (
     "tools", "threshold", "assistant", "target_tokens", "only", "skip", "min_savings", "in_place", "force",
 )  # fmt: skip
-LARGEST_PLAN = 16 * 1024 * 1024  # maximum bytes of the --plan file
-UNASKED = (
+LARGEST_PLAN_FILE = 16 * 1024 * 1024  # maximum bytes of the --plan file
+NO_TERMINAL = (
     "No terminal can answer here: add --yes, or write this plan later (--json > plan.json, --plan "
     "plan.json --yes)."
 )
@@ -65,69 +65,74 @@ def require_smart(_: Any) -> NoReturn:
 
 def smart_trim(options: Any) -> Receipt:
     """Show the plan, and write the child if the user wants it."""
-    _refuse_options_of_rules(options)
+    _refuse_rule_options(options)
     require_client(options)
     stored = _read_stored_plan(options)
     if options.locator is None and stored:
-        named = stored.parent_file
+        locator = stored.parent_file
     else:
-        named = options.locator
-    session = locate_session(named, options.where, foreign=True)
+        locator = options.locator
+    session = locate_session(locator, options.where, foreign=True)
     scanned = agents.scan_for_trim(session, options.where)
     # Refuse sessions that cannot be parents before paying for a model.
     require_start(options, agents.draft_child(session, KIND, options.where, options.output_dir))
     if stored:
-        decided, asked = _take_back_plan(scanned, stored, options)
+        smart_plan, result = _restore_plan(scanned, stored, options)
     else:
-        decided, asked = _ask_model(scanned, options)
-    shown = f"{preview.preview_table(decided)}\n\n{preview.spent_text(asked.spent)}"
-    wanted = decided.trim.pays and not options.dry_run
-    asks = wanted and not options.yes and options.is_interactive
+        smart_plan, result = _ask_model(scanned, options)
+    plan_text = f"{preview.preview_table(smart_plan)}\n\n{preview.spent_text(result.spent)}"
+    should_write = smart_plan.trim.pays and not options.dry_run
+    asks = should_write and not options.yes and options.is_interactive
 
     def write(_: TrimPlan, where: Where) -> Receipt:
-        return smart.write_smart_trim(decided, where)
+        return smart.write_smart_trim(smart_plan, where)
 
-    made = write_trim(
-        decided.trim, caller_of_options(options), partial(_agrees, options, shown), write
+    receipt = write_trim(
+        smart_plan.trim,
+        caller_of_options(options),
+        partial(_confirm_plan, options, plan_text),
+        write,
     ).receipt
-    if wanted and not options.yes and not asks:
-        notes = [UNASKED]
+    if should_write and not options.yes and not asks:
+        notes = [NO_TERMINAL]
     else:
         notes = []
-    made = made._replace(
-        warnings=(*made.warnings, *preview.warnings_on_answer(decided, asked), *notes)
+    receipt = receipt._replace(
+        warnings=(*receipt.warnings, *preview.answer_warnings(smart_plan, result), *notes)
     )
-    more = {
-        "savings": decided.trim,
-        "smart": {**preview.data_of_plan(decided), "spent": asked.spent},
+    details = {
+        "savings": smart_plan.trim,
+        "smart": {**preview.plan_data(smart_plan), "spent": result.spent},
     }
 
     def text() -> str:
         """Return the plan, unless it was shown already, and the result."""
-        done = "Nothing was written."
-        if made.written:
-            done = receipt_text(made, [("note", words) for words in remark_lines(decided.trim)])
+        outcome = "Nothing was written."
+        if receipt.written:
+            outcome = receipt_text(
+                receipt, [("note", words) for words in remark_lines(smart_plan.trim)]
+            )
         if asks:
-            return done
-        return f"{shown}\n\n{done}"
+            return outcome
+        return f"{plan_text}\n\n{outcome}"
 
-    return print_child(options, made, more, text)
+    return print_child(options, receipt, details, text)
 
 
-def _agrees(options: Any, shown: str, _: TrimPlan) -> bool:
+def _confirm_plan(options: Any, plan_text: str, _: TrimPlan) -> bool:
     """Check whether the user wants the shown plan written, by an option or by an answer in the terminal."""
     if options.yes:
         return True
     if not options.is_interactive:
         return False
-    print_text(shown)
+    print_text(plan_text)
     return bool(options.confirm_write("Write this child?", is_asking=True))
 
 
-def _refuse_options_of_rules(options: Any) -> None:
+def _refuse_rule_options(options: Any) -> None:
     """Raise UsageError for options of an ordinary trim, and for an invalid ``--timeout``."""
     sources = click.get_current_context().get_parameter_source
-    for name in BY_RULES:
+    for name in RULE_OPTIONS:
         if sources(name) is ParameterSource.COMMANDLINE:
             raise UsageError(
                 f"--{name.replace('_', '-')} and --smart exclude each other",
@@ -139,23 +144,23 @@ def _refuse_options_of_rules(options: Any) -> None:
         )
 
 
-def _ask_model(scanned: Trimmable, options: Any) -> tuple[SmartPlan, ModelVerdicts]:
+def _ask_model(scanned: Trimmable, options: Any) -> tuple[SmartPlan, ModelResult]:
     model = model_of(options.model, scanned.session, options.where)
     prompt = options.prompt or ""
-    offered = make_offer(
-        scanned, smart_options(options.keep_recent, acting_rules(prompt)), options.where
+    offer = make_offer(
+        scanned, smart_options(options.keep_recent, rules_for_instructions(prompt)), options.where
     )
-    told = model_progress(model.name, quiet=options.as_json)
-    asked = ask_about_offer(
-        model, offered, prompt, time_limit(options.timeout and int(options.timeout)), told
+    progress = model_progress(model.name, quiet=options.as_json)
+    result = ask_model_about_offer(
+        model, offer, prompt, time_limit(options.timeout and int(options.timeout)), progress
     )
-    verdicts = [*verdicts_of_rules(offered), *asked.verdicts]
-    return smart.plan_smart_trim(offered, verdicts, options.where, options.output_dir), asked
+    verdicts = [*rule_verdicts(offer), *result.verdicts]
+    return smart.plan_smart_trim(offer, verdicts, options.where, options.output_dir), result
 
 
-def _take_back_plan(
+def _restore_plan(
     scanned: Trimmable, stored: PlannedTrim, options: Any
-) -> tuple[SmartPlan, ModelVerdicts]:
+) -> tuple[SmartPlan, ModelResult]:
     """Return the smart plan for a stored one. Raise UsageError if it belongs to another session."""
     if stored.parent_session_id != scanned.session.session_id:
         raise UsageError(
@@ -180,7 +185,7 @@ def _take_back_plan(
         )
     return smart.replan_smart_trim(
         scanned, trim, verdicts, options.where, options.output_dir
-    ), ModelVerdicts()
+    ), ModelResult()
 
 
 def _read_stored_plan(options: Any) -> PlannedTrim | None:
@@ -200,10 +205,12 @@ def _read_stored_plan(options: Any) -> PlannedTrim | None:
 
     from resume_hooks.parts.smart_trim.forms import StoredPlan
 
-    way = "Make one: resume-hooks trim --smart --dry-run --json > plan.json"
+    remedy = "Make one: resume-hooks trim --smart --dry-run --json > plan.json"
     try:
-        return StoredPlan.model_validate_json(read_regular(path, LARGEST_PLAN)).data
+        return StoredPlan.model_validate_json(read_regular(path, LARGEST_PLAN_FILE)).data
     except OSError as error:
-        raise UsageError(f"{path} can't be read: {error.strerror}", way) from error
+        raise UsageError(f"{path} can't be read: {error.strerror}", remedy) from error
     except ValidationError as error:
-        raise UsageError(f"{path} is not a plan that trim --smart --json printed", way) from error
+        raise UsageError(
+            f"{path} is not a plan that trim --smart --json printed", remedy
+        ) from error

@@ -27,10 +27,10 @@ from resume_hooks.system.text import replace_surrogates
 from resume_hooks.transcripts.context_size import size_at_end
 from resume_hooks.transcripts.head_tail import HeadTail
 
-FILE_NAME = "stats.json"
-VERSION = 1  # of the cache; another version is discarded
-MAX_KEPT = 256 * 1024 * 1024  # maximum bytes of the cache
-MOST_GONE = 20_000  # maximum number of deleted transcripts whose counts are kept
+CACHE_FILE = "stats.json"
+CACHE_VERSION = 1  # of the cache; another version is discarded
+MAX_CACHE_BYTES = 256 * 1024 * 1024  # maximum bytes of the cache
+MOST_DELETED = 20_000  # maximum number of deleted transcripts whose counts are kept
 
 Progress = Callable[[int, int], None]
 
@@ -59,28 +59,28 @@ class AllCounts(NamedTuple):
     read: int
 
 
-class _Kept(NamedTuple):
+class _CachedCounts(NamedTuple):
     stamp: tuple[str, int, int]
     counts: Counts
 
 
 def gather_counts(where: Where, progress: Progress = lambda _done, _total: None) -> AllCounts:
     """Return the counts of every transcript; ``progress`` is called with the bytes read so far and the total."""
-    kept, files = _read_counts(where), _files_by_key(where)
+    cached, files = _read_cache(where), _files_by_key(where)
     family = Family(where)
     # Rows from an older version have no stretches.
     current = set()
-    for key, row in kept.items():
+    for key, row in cached.items():
         if row.counts.stretches is not None:
             current.add(key)
-    due = {}
+    outdated = {}
     for key, file in files.items():
-        if key not in current or kept[key].stamp != _stamp_of_file(file):
-            due[key] = file
-    total, done, fresh = sum(file.size for file in due.values()), 0, dict(kept)
-    for key, file in due.items():
-        progress(done, total)
-        done += file.size
+        if key not in current or cached[key].stamp != _file_stamp(file):
+            outdated[key] = file
+    total, done_bytes, fresh = sum(file.size for file in outdated.values()), 0, dict(cached)
+    for key, file in outdated.items():
+        progress(done_bytes, total)
+        done_bytes += file.size
         with contextlib.suppress(SessionNotFound):  # deleted since it was listed
             with readable_briefly(file.path, where) as path:
                 counts = count_transcript(
@@ -88,31 +88,31 @@ def gather_counts(where: Where, progress: Progress = lambda _done, _total: None)
                     agent=bool(file.agent),
                     linked=None if file.agent else family.parent_of(file.path),
                 )
-            fresh[key] = _Kept(_stamp_of_file(file), _with_size_of_parent(counts, file, family))
-    if due:
-        _save_counts(fresh, files.keys(), where)
-    found = []
+            fresh[key] = _CachedCounts(_file_stamp(file), _add_parent_size(counts, file, family))
+    if outdated:
+        _save_cache(fresh, files.keys(), where)
+    transcripts = []
     for key, row in fresh.items():
-        found.append(_counts_of_transcript(key, row, where, family, there=key in files))
-    return AllCounts(found, len(due))
+        transcripts.append(_transcript_counts(key, row, where, family, exists=key in files))
+    return AllCounts(transcripts, len(outdated))
 
 
 def _files_by_key(where: Where) -> dict[str, TranscriptFile]:
     """Return every transcript by session and agent, the newest of several copies."""
-    found: dict[str, TranscriptFile] = {}
+    files: dict[str, TranscriptFile] = {}
     for file in sorted(all_files(where), key=lambda file: file.mtime):
         if row_of(name_at(file.path, where)).left:
             continue  # counted while its transcript existed
         session_id = file.session_id or owning_session(file.path) or ""
-        found[f"{session_id}/{file.agent}"] = file
-    return found
+        files[f"{session_id}/{file.agent}"] = file
+    return files
 
 
-def _stamp_of_file(file: TranscriptFile) -> tuple[str, int, int]:
+def _file_stamp(file: TranscriptFile) -> tuple[str, int, int]:
     return (file.path, file.size, file.mtime)
 
 
-def _with_size_of_parent(counts: Counts, file: TranscriptFile, family: Family) -> Counts:
+def _add_parent_size(counts: Counts, file: TranscriptFile, family: Family) -> Counts:
     """Return a child's counts with the size of its parent's context then, if the parent's file ends with it."""
     child = counts.child
     if child is None or child.before:
@@ -132,58 +132,64 @@ def _with_size_of_parent(counts: Counts, file: TranscriptFile, family: Family) -
     return counts
 
 
-def _counts_of_transcript(
-    key: str, row: _Kept, where: Where, family: Family, *, there: bool
+def _transcript_counts(
+    key: str, cached: _CachedCounts, where: Where, family: Family, *, exists: bool
 ) -> TranscriptCounts:
     session_id, _, agent = key.partition("/")
-    path, size, _ = row.stamp
+    path, size, _ = cached.stamp
     program = name_at(path, where)
     folder = path.removeprefix(where.projects + os.sep).partition(os.sep)[0]
     if program != NAME:
-        folder = next(map(project_key, row.counts.folders), "")
-    gave_way = there and row.counts.child is not None and family.is_superseded(path)
-    if gave_way:
-        counts = row.counts._replace(child=None)
+        folder = next(map(project_key, cached.counts.folders), "")
+    is_superseded = exists and cached.counts.child is not None and family.is_superseded(path)
+    if is_superseded:
+        counts = cached.counts._replace(child=None)
     else:
-        counts = row.counts
-    return TranscriptCounts(session_id, agent, folder, size, there, counts, program, path)
+        counts = cached.counts
+    return TranscriptCounts(session_id, agent, folder, size, exists, counts, program, path)
 
 
-def _path_of_counts(where: Where) -> str:
-    return os.path.join(where.state, FILE_NAME)
+def _cache_path(where: Where) -> str:
+    return os.path.join(where.state, CACHE_FILE)
 
 
-def _read_counts(where: Where) -> dict[str, _Kept]:
+def _read_cache(where: Where) -> dict[str, _CachedCounts]:
     """Return the cached counts; invalid rows are skipped, and computed again if their transcript exists."""
     try:
-        found: Any = orjson.loads(read_regular(_path_of_counts(where), MAX_KEPT))
-        if found["version"] == VERSION:
-            rows = found["transcripts"].items()
+        document: Any = orjson.loads(read_regular(_cache_path(where), MAX_CACHE_BYTES))
+        if document["version"] == CACHE_VERSION:
+            rows = document["transcripts"].items()
         else:
             rows = ()
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return {}
-    kept = {}
+    cached = {}
     for key, row in rows:
         with contextlib.suppress(ValueError, TypeError, AttributeError, IndexError):
             path, size, mtime, *counts = row
-            kept[str(key)] = _Kept((str(path), int(size), int(mtime)), counts_from_row(counts))
-    return kept
+            cached[str(key)] = _CachedCounts(
+                (str(path), int(size), int(mtime)), counts_from_row(counts)
+            )
+    return cached
 
 
-def _save_counts(kept: Mapping[str, _Kept], there: Iterable[str], where: Where) -> None:
+def _save_cache(
+    cached: Mapping[str, _CachedCounts], existing_keys: Iterable[str], where: Where
+) -> None:
     """Save the counts atomically; if that fails, the next run only takes longer."""
-    known = set(there)
-    gone = sorted((key for key in kept if key not in known), key=lambda key: kept[key].stamp[2])[
-        -MOST_GONE:
-    ]
+    existing = set(existing_keys)
+    deleted = sorted(
+        (key for key in cached if key not in existing), key=lambda key: cached[key].stamp[2]
+    )[-MOST_DELETED:]
     rows = {
-        replace_surrogates(key): [*kept[key].stamp, *counts_to_row(kept[key].counts)]
-        for key in [*gone, *known & kept.keys()]
+        replace_surrogates(key): [*cached[key].stamp, *counts_to_row(cached[key].counts)]
+        for key in [*deleted, *existing & cached.keys()]
     }
     with contextlib.suppress(OSError):
         state_file.replace_state_file(
-            _path_of_counts(where),
-            orjson.dumps({"version": VERSION, "transcripts": rows}, option=orjson.OPT_NON_STR_KEYS),
+            _cache_path(where),
+            orjson.dumps(
+                {"version": CACHE_VERSION, "transcripts": rows}, option=orjson.OPT_NON_STR_KEYS
+            ),
             where,
         )

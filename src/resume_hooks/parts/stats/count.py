@@ -18,16 +18,16 @@ from resume_hooks.transcripts.transcript import Copies
 
 MAX_FOLDERS = 8
 MAX_DURATION = 1000 * clock.DAY  # milliseconds; no hook takes longer
-MAX_EVENT = 40  # maximum characters of a kind's name, which a file can choose freely
+MAX_NAME = 40  # maximum characters of a kind's name, which a file can choose freely
 
-_OURS = re.compile(
+_OUR_COMMAND = re.compile(
     r"""\. "\$CLAUDE_PLUGIN_ROOT/hooks/(?:guard|allow|notice|session-start|part|session-end)" """
 )
 """The commands in our own hooks.json."""
 
 _INSTANT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}\.[0-9]{3}Z")
 _EVENT = re.compile(r"[A-Za-z]{3,40}")
-EXACT = 100  # milliseconds; longer durations are rounded to two digits
+EXACT_BELOW = 100  # milliseconds; longer durations are rounded to two digits
 OURS, OTHERS = "ours", "others"
 START, COMPACTION = "start", "compaction"  # the beginning of a stretch outside a child
 NO_EDIT = -1  # instead of a number of calls, if a stretch has no edit
@@ -62,11 +62,11 @@ def count_transcript(path: str, *, agent: bool = False, linked: Parent | None = 
     The ``before`` of a child comes from its first line, or is 0. If a file names no parent but our
     links do (``linked``), it counts as a handoff, to which ``/clear`` led.
     """
-    seen = _scan_for_counts(
+    counter = _scan_for_counts(
         path, agent=agent, linked=linked if linked and linked.kind == "handoff" else None
     )
-    size = stated_size(path) if seen.parent else None
-    return seen.make_counts(size.original if size else 0)
+    size = stated_size(path) if counter.parent else None
+    return counter.make_counts(size.original if size else 0)
 
 
 def requests_of_session(path: str) -> list[Request]:
@@ -77,11 +77,13 @@ def requests_of_session(path: str) -> list[Request]:
     return [request for request in _scan_for_counts(path).requests.values() if not request.aside]
 
 
-def _scan_for_counts(path: str, *, agent: bool = False, linked: Parent | None = None) -> _Seen:
+def _scan_for_counts(
+    path: str, *, agent: bool = False, linked: Parent | None = None
+) -> _TranscriptCounter:
     try:
-        seen = _Seen(read_parent(path) or linked)
+        counter = _TranscriptCounter(read_parent(path) or linked)
     except OSError:
-        seen = _Seen(None)
+        counter = _TranscriptCounter(None)
     with open_transcript(path) as stream:
         for line in read_lines(stream):
             raw = line.raw
@@ -91,11 +93,11 @@ def _scan_for_counts(path: str, *, agent: bool = False, linked: Parent | None = 
                 or (b'"type":"user"' in raw and b'"tool_result"' not in raw)
                 or (b'"durationMs"' in raw and (b'"hookInfos"' in raw or b'"hookEvent"' in raw))
             ) and (record := records.parse(line.body)) is not None:
-                seen.take(record, agent=agent)
-    return seen
+                counter.take(record, agent=agent)
+    return counter
 
 
-class _Seen:
+class _TranscriptCounter:
     """The counts so far; an answer in several records, which repeat its usage, counts once."""
 
     def __init__(self, parent: Parent | None) -> None:
@@ -108,7 +110,7 @@ class _Seen:
         self._hooks: Tallies = {}
         self._stretches: Tallies = {}
         if parent:
-            self._stretch = replace_surrogates(parent.kind[:MAX_EVENT])
+            self._stretch = replace_surrogates(parent.kind[:MAX_NAME])
         else:
             self._stretch = START
         self._calls: list[str] = []
@@ -117,11 +119,18 @@ class _Seen:
 
     def take(self, record: Record, *, agent: bool) -> None:
         """Count a record."""
-        at = string(record, "timestamp")
-        at = at if _INSTANT.fullmatch(at) else clock.normalize_timestamp(at)
-        if self._copies.holds(record) or not at or "forkedFrom" in record or at <= self._since:
+        timestamp = string(record, "timestamp")
+        timestamp = (
+            timestamp if _INSTANT.fullmatch(timestamp) else clock.normalize_timestamp(timestamp)
+        )
+        if (
+            self._copies.holds(record)
+            or not timestamp
+            or "forkedFrom" in record
+            or timestamp <= self._since
+        ):
             return  # undated, or a copy of a parent's record
-        day = at[:10]
+        day = timestamp[:10]
         if len(self._folders) < MAX_FOLDERS and (folder := string(record, "cwd")):
             self._folders[replace_surrogates(folder)] = None
         if records.is_prompt(record):
@@ -138,7 +147,7 @@ class _Seen:
             self._end_stretch(NO_EDIT)
             self._stretch = COMPACTION
         else:
-            for event, mine, duration in _durations_of_hooks(record):
+            for event, mine, duration in _hook_durations(record):
                 _add_to_tally(
                     self._hooks,
                     f"{event}|{OURS if mine else OTHERS}",
@@ -146,18 +155,18 @@ class _Seen:
                     round_duration(duration),
                 )
 
-    def _end_stretch(self, before: int) -> None:
+    def _end_stretch(self, calls_before_edit: int) -> None:
         """Count a stretch that has calls, with the number of calls before its first edit, or NO_EDIT."""
         if self._calls:
-            _add_to_tally(self._stretches, self._stretch, self._calls[0], before)
+            _add_to_tally(self._stretches, self._stretch, self._calls[0], calls_before_edit)
         self._stretch, self._calls = "", []
 
     def _count_answer(self, record: Record, day: str) -> None:
-        asked, total = (records.positive(count) for count in records.counted_tokens(record))
+        sent, total = (records.positive(count) for count in records.counted_tokens(record))
         if not total:
             return
         name = string(records.message(record), "id") or f"#{len(self.requests)}"
-        known = self.requests.get(name)
+        earlier = self.requests.get(name)
         usage = records.usage(record)
         cached, written = (
             records.positive(usage.get(f"cache_{did}_input_tokens")) for did in ("read", "creation")
@@ -167,22 +176,22 @@ class _Seen:
         )
         request = Request(
             day=day,
-            sent=asked,
-            cached=cached if cached <= asked else 0,
-            answered=total - asked,
+            sent=sent,
+            cached=cached if cached <= sent else 0,
+            answered=total - sent,
             written=written,
             lifetime=HOUR if hourly else FIVE_MINUTES,
             turn=sum(self._turns.values()),
             aside=record.get("isSidechain") is True,
         )
-        if known is None or request.answered > known.answered:
+        if earlier is None or request.answered > earlier.answered:
             self.requests[name] = (
-                request if known is None else request._replace(day=known.day, turn=known.turn)
+                request if earlier is None else request._replace(day=earlier.day, turn=earlier.turn)
             )
         if not self._first and not record.get("isSidechain"):
-            self._first = asked
+            self._first = sent
 
-    def make_counts(self, before: int) -> Counts:
+    def make_counts(self, parent_size: int) -> Counts:
         """Return the counts of the transcript; ``before`` is the size of the parent's context."""
         self._end_stretch(NO_EDIT)
         days = {day: Day(turns=turns) for day, turns in self._turns.items()}
@@ -190,11 +199,11 @@ class _Seen:
             added = Day(0, 1, request.sent, request.cached, request.answered)
             days[request.day] = days.get(request.day, Day()).add_day(added)
         if self.parent:
-            kind = replace_surrogates(self.parent.kind[:MAX_EVENT])
+            kind = replace_surrogates(self.parent.kind[:MAX_NAME])
         else:
             kind = ""
         if kind:
-            child = Child(kind, self._since, before, self._first)
+            child = Child(kind, self._since, parent_size, self._first)
         else:
             child = None
         return Counts(
@@ -202,21 +211,21 @@ class _Seen:
         )
 
 
-def _add_to_tally(found: Tallies, name: str, day: str, number: int) -> None:
-    numbers = found.setdefault(name, {}).setdefault(day, {})
+def _add_to_tally(tallies: Tallies, name: str, day: str, number: int) -> None:
+    numbers = tallies.setdefault(name, {}).setdefault(day, {})
     numbers[number] = numbers.get(number, 0) + 1
 
 
-def _durations_of_hooks(record: Record) -> Iterator[tuple[str, bool, float]]:
+def _hook_durations(record: Record) -> Iterator[tuple[str, bool, float]]:
     """Yield the hook durations in a record: event, whether the hook is ours, milliseconds."""
     if string(record, "subtype") == "stop_hook_summary":
-        found = []
+        hooks = []
         for info in records.objects(record.get("hookInfos")):
-            found.append(("Stop", info))
+            hooks.append(("Stop", info))
     else:
         attached = records.mapping(record, "attachment")
-        found = [(string(attached, "hookEvent"), attached)]
-    for event, info in found:
+        hooks = [(string(attached, "hookEvent"), attached)]
+    for event, info in hooks:
         duration = info.get("durationMs")
         if (
             not isinstance(duration, (int, float))
@@ -225,7 +234,7 @@ def _durations_of_hooks(record: Record) -> Iterator[tuple[str, bool, float]]:
         ):
             continue
         if _EVENT.fullmatch(event):
-            yield event, _OURS.search(string(info, "command")) is not None, duration
+            yield event, _OUR_COMMAND.search(string(info, "command")) is not None, duration
 
 
 class Day(NamedTuple):
@@ -278,21 +287,21 @@ def round_duration(duration: float) -> int:
     """Return milliseconds rounded for the cache, to limit the number of different durations."""
     count = round(duration)
     step: int = 10 ** max(0, len(str(count)) - 2)
-    if count < EXACT:
+    if count < EXACT_BELOW:
         return count
     return round(count / step) * step
 
 
 def counts_to_row(counts: Counts) -> list[Any]:
     """Return the counts as JSON."""
-    days = {day: list(of) for day, of in counts.days.items()}
+    days = {day: list(totals) for day, totals in counts.days.items()}
     child = None if counts.child is None else list(counts.child)
     return [
         list(counts.folders),
         days,
-        _rows_of_tallies(counts.hooks),
+        _tallies_to_rows(counts.hooks),
         child,
-        _rows_of_tallies(counts.stretches or {}),
+        _tallies_to_rows(counts.stretches or {}),
     ]
 
 
@@ -305,26 +314,26 @@ def counts_from_row(row: Any) -> Counts:
     return Counts(
         tuple(map(str, folders)),
         {str(day): Day(*map(int, numbers)) for day, numbers in days.items()},
-        _tallies_of_rows(hooks),
+        _tallies_from_rows(hooks),
         None
         if child is None
         else Child(str(child[0]), str(child[1]), int(child[2]), int(child[3])),
-        _tallies_of_rows(stretches[0]) if stretches else None,
+        _tallies_from_rows(stretches[0]) if stretches else None,
     )
 
 
-def _rows_of_tallies(found: Tallies) -> dict[str, dict[str, list[tuple[int, int]]]]:
+def _tallies_to_rows(found: Tallies) -> dict[str, dict[str, list[tuple[int, int]]]]:
     tallies = {}
     for name, by_day in found.items():
         tallies[name] = {day: sorted(rows.items()) for day, rows in by_day.items()}
     return tallies
 
 
-def _tallies_of_rows(rows: Any) -> Tallies:
+def _tallies_from_rows(rows: Any) -> Tallies:
     return {
         str(name): {
-            str(day): {int(number): int(count) for number, count in found}
-            for day, found in by_day.items()
+            str(day): {int(number): int(count) for number, count in pairs}
+            for day, pairs in by_day.items()
         }
         for name, by_day in rows.items()
     }

@@ -17,12 +17,12 @@ from resume_hooks.parts.stats.count import Request
 from resume_hooks.settings import DEFAULT_HANDOFF_SIZE
 from resume_hooks.transcripts.tokens import USUAL_SHARED
 
-HANDOFF_TOKENS = parse_tokens(DEFAULT_HANDOFF_SIZE)
+HANDOFF_SIZE = parse_tokens(DEFAULT_HANDOFF_SIZE)
 LINES = (200_000, 150_000, 100_000)
-FREED = 0.5
+FREED_SHARE = 0.5
 """The share of a session's growth that a trim frees: 44,000 of 83,000 tokens according to docs/figures.md."""
 
-ASSUMED = (
+ASSUMPTIONS = (
     "Assumptions: a trim frees half of the growth since the last one; a handoff leaves the first "
     f"request, 12,000 tokens and up to {KEEP_RECENT} turns; the next request writes everything "
     "again except the part that sessions share; nothing is read again; work and the client's own "
@@ -48,22 +48,27 @@ class Price(NamedTuple):
 
 def price_lines(sessions: Iterable[Sequence[Request]], since: str) -> list[Price]:
     """Return the costs for every threshold and way, the actual one first, for requests from the day ``since`` on."""
-    known = [session for session in sessions if session]
+    requests_by_session = [session for session in sessions if session]
     ways = [(0, ""), *((line, way) for line in LINES for way in (TRIM_VALUE, DEFAULT_HANDOFF_SIZE))]
     priced = []
     for line, way in ways:
-        gone = [_Session(line, way, since, session) for session in known]
-        lefts = []
-        for each in gone:
-            lefts.extend(each.lefts)
+        replayed = [_ReplayedSession(line, way, since, session) for session in requests_by_session]
+        sizes_left = []
+        for replayed_session in replayed:
+            sizes_left.extend(replayed_session.lefts)
         sums = (
-            round(sum(getattr(each, name) for each in gone)) for name in ("read", "written", "cost")
+            round(sum(getattr(replayed_session, name) for replayed_session in replayed))
+            for name in ("read", "written", "cost")
         )
-        priced.append(Price(line, way, len(lefts), round(sum(lefts) / max(1, len(lefts))), *sums))
+        priced.append(
+            Price(
+                line, way, len(sizes_left), round(sum(sizes_left) / max(1, len(sizes_left))), *sums
+            )
+        )
     return priced
 
 
-class _Session:
+class _ReplayedSession:
     """A session that replays its requests without the ``removed`` tokens."""
 
     def __init__(self, line: int, way: str, since: str, requests: Sequence[Request]) -> None:
@@ -91,22 +96,22 @@ class _Session:
         size = last.sent + last.answered - self.removed
         if not self.line or size < self.worth or last.turn - self.tried_at < MIN_TURNS_BETWEEN:
             return False
-        left, self.tried_at = self._size_left(size), last.turn
-        if left > size * LARGEST_SHARE:
+        size_after, self.tried_at = self._size_left(size), last.turn
+        if size_after > size * LARGEST_SHARE:
             self.worth = round(size / LARGEST_SHARE)
             return False
-        self.removed += size - left
-        self.floor, self.worth, self.begun = left, self.line, []
-        self.lefts += [left] * (last.day >= self.since)
+        self.removed += size - size_after
+        self.floor, self.worth, self.begun = size_after, self.line, []
+        self.lefts += [size_after] * (last.day >= self.since)
         return True
 
     def _size_left(self, size: int) -> int:
         if self.way == TRIM_VALUE:
-            return size - round((size - self.floor) * FREED)
+            return size - round((size - self.floor) * FREED_SHARE)
         recent = [size - begun for begun in self.begun[-KEEP_RECENT:]]
         most = min(size, self.line) * TARGET_SHARE
-        kept = next((turns for turns in recent if turns <= most), recent[-1])
-        return round(self.base + HANDOFF_TOKENS + kept)
+        kept_tokens = next((turns for turns in recent if turns <= most), recent[-1])
+        return round(self.base + HANDOFF_SIZE + kept_tokens)
 
     def _pay_request(self, request: Request, *, is_anew: bool) -> None:
         if request.day < self.since:

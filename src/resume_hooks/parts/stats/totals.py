@@ -14,7 +14,7 @@ from resume_hooks.parts.stats.count import NO_EDIT, OURS, Day, Tallies
 from resume_hooks.paths import Where
 
 MOST_ENTRIES = 200_000  # maximum number of entries to count; a larger folder is reported too small
-HIGH = 95  # the percentile of durations that is shown next to the median
+HIGH_PERCENTILE = 95  # the percentile of durations that is shown next to the median
 
 
 class Month(NamedTuple):
@@ -76,7 +76,7 @@ class Stretch(NamedTuple):
     p75: int
 
 
-class Figures(NamedTuple):
+class Statistics(NamedTuple):
     """All statistics: ``sessions`` in range, deleted ones among them (``gone``), and sub-agents' transcripts."""
 
     sessions: int
@@ -88,49 +88,55 @@ class Figures(NamedTuple):
     hooks: list[Hook]
 
 
-def make_figures(inside: list[TranscriptCounts], since: str) -> Figures:
+def make_statistics(transcripts: list[TranscriptCounts], since: str) -> Statistics:
     """Return the statistics of transcripts from the day ``since`` on, or for all days with ``""``."""
-    active = [one for one in inside if _days_since(one, since)]
-    return Figures(
-        sessions=len({one.session_id for one in active if not one.agent}),
-        gone=len({one.session_id for one in active if not one.agent and not one.there}),
-        agents=sum(bool(one.agent) for one in active),
-        months=_months_of(active, since),
-        savings=_savings_of(inside, since),
-        stretches=_stretches_of(inside, since),
-        hooks=_hooks_of(inside, since),
+    active = [transcript for transcript in transcripts if _select_days(transcript, since)]
+    return Statistics(
+        sessions=len({transcript.session_id for transcript in active if not transcript.agent}),
+        gone=len(
+            {
+                transcript.session_id
+                for transcript in active
+                if not transcript.agent and not transcript.there
+            }
+        ),
+        agents=sum(bool(transcript.agent) for transcript in active),
+        months=_sum_months(active, since),
+        savings=_sum_savings(transcripts, since),
+        stretches=_sum_stretches(transcripts, since),
+        hooks=_sum_hooks(transcripts, since),
     )
 
 
 def percentile(counts: Mapping[int, int], percent: int) -> int:
     """Return the percentile of counted numbers by nearest rank, or 0 if there are none."""
-    rank, seen = -(-percent * sum(counts.values()) // 100), 0
+    rank, cumulative = -(-percent * sum(counts.values()) // 100), 0
     for number in sorted(counts):
-        seen += counts[number]
-        if seen >= rank:
+        cumulative += counts[number]
+        if cumulative >= rank:
             return number
     return 0
 
 
-def _days_since(one: TranscriptCounts, since: str) -> dict[str, Day]:
-    return {day: counts for day, counts in one.counts.days.items() if day >= since}
+def _select_days(transcript: TranscriptCounts, since: str) -> dict[str, Day]:
+    return {day: counts for day, counts in transcript.counts.days.items() if day >= since}
 
 
-def _months_of(inside: list[TranscriptCounts], since: str) -> list[Month]:
+def _sum_months(transcripts: list[TranscriptCounts], since: str) -> list[Month]:
     sums: dict[str, Day] = defaultdict(Day)
     sessions: dict[str, set[str]] = defaultdict(set)
-    for one in inside:
-        for day, counts in _days_since(one, since).items():
+    for transcript in transcripts:
+        for day, counts in _select_days(transcript, since).items():
             sums[day[:7]] = sums[day[:7]].add_day(counts)
-            sessions[day[:7]].add(one.session_id)
+            sessions[day[:7]].add(transcript.session_id)
     return [Month(month, len(sessions[month]), *sums[month]) for month in sorted(sums)]
 
 
-def _savings_of(inside: list[TranscriptCounts], since: str) -> list[Saving]:
+def _sum_savings(transcripts: list[TranscriptCounts], since: str) -> list[Saving]:
     rows: dict[tuple[str, str], Saving] = {}
-    for one in inside:
-        child = one.counts.child
-        if child is None or one.agent or child.at[:10] < since:
+    for transcript in transcripts:
+        child = transcript.counts.child
+        if child is None or transcript.agent or child.at[:10] < since:
             continue
         key = (child.at[:7], child.kind)
         row = rows.get(key, Saving(*key, 0, 0, 0, 0, 0))
@@ -145,38 +151,42 @@ def _savings_of(inside: list[TranscriptCounts], since: str) -> list[Saving]:
     return [rows[key] for key in sorted(rows)]
 
 
-def _stretches_of(inside: list[TranscriptCounts], since: str) -> list[Stretch]:
+def _sum_stretches(transcripts: list[TranscriptCounts], since: str) -> list[Stretch]:
     rows = []
-    for kind, found in sorted(
-        _sum_tallies((one.counts.stretches or {} for one in inside), since).items()
+    for kind, calls_counts in sorted(
+        _sum_tallies(
+            (transcript.counts.stretches or {} for transcript in transcripts), since
+        ).items()
     ):
         edited = {}
-        for calls, count in found.items():
+        for calls, count in calls_counts.items():
             if calls != NO_EDIT:
                 edited[calls] = count
         middle = percentile(edited, 50), percentile(edited, 75)
-        rows.append(Stretch(kind, sum(found.values()), sum(edited.values()), *middle))
+        rows.append(Stretch(kind, sum(calls_counts.values()), sum(edited.values()), *middle))
     return rows
 
 
-def _hooks_of(inside: list[TranscriptCounts], since: str) -> list[Hook]:
+def _sum_hooks(transcripts: list[TranscriptCounts], since: str) -> list[Hook]:
     rows = []
-    for key, durations in sorted(_sum_tallies((one.counts.hooks for one in inside), since).items()):
+    for key, durations in sorted(
+        _sum_tallies((transcript.counts.hooks for transcript in transcripts), since).items()
+    ):
         event, _, whose = key.partition("|")
-        median, high = percentile(durations, 50), percentile(durations, HIGH)
+        median, high = percentile(durations, 50), percentile(durations, HIGH_PERCENTILE)
         rows.append(Hook(event, whose == OURS, sum(durations.values()), median, high))
     return rows
 
 
 def _sum_tallies(tallies: Iterable[Tallies], since: str) -> dict[str, dict[int, int]]:
-    found: dict[str, dict[int, int]] = defaultdict(lambda: defaultdict(int))
-    for one in tallies:
-        for name, by_day in one.items():
+    sums: dict[str, dict[int, int]] = defaultdict(lambda: defaultdict(int))
+    for tally in tallies:
+        for name, by_day in tally.items():
             for day, numbers in by_day.items():
                 if day >= since:
                     for number, count in numbers.items():
-                        found[name][number] += count
-    return found
+                        sums[name][number] += count
+    return sums
 
 
 class FolderSize(NamedTuple):
@@ -194,23 +204,23 @@ def state_sizes(where: Where) -> list[FolderSize]:
         names = sorted(os.listdir(home))
     except OSError:
         return []
-    found = []
+    entries = []
     for name in names:
         sizes = list(_sizes_below(os.path.join(home, name)))
-        found.append(FolderSize(name, len(sizes), sum(sizes)))
-    return sorted(found, key=lambda part: -part.size)
+        entries.append(FolderSize(name, len(sizes), sum(sizes)))
+    return sorted(entries, key=lambda part: -part.size)
 
 
 def _sizes_below(path: str) -> Iterator[int]:
-    waiting, left = [path], MOST_ENTRIES
-    while waiting and left:
-        here, left = waiting.pop(), left - 1
+    pending, remaining = [path], MOST_ENTRIES
+    while pending and remaining:
+        current, remaining = pending.pop(), remaining - 1
         with contextlib.suppress(OSError):  # deleted or unreadable
-            status = os.lstat(here)
+            status = os.lstat(current)
             if stat.S_ISREG(status.st_mode):
                 yield (
                     status.st_size if status.st_nlink == 1 else 0
                 )  # a file with several hard links takes no extra space
             elif stat.S_ISDIR(status.st_mode):
-                for name in os.listdir(here):
-                    waiting.append(os.path.join(here, name))
+                for name in os.listdir(current):
+                    pending.append(os.path.join(current, name))

@@ -37,18 +37,18 @@ from resume_hooks.transcripts.raw_edit import encode
 from resume_hooks.transcripts.records import parse, prompt_text, string
 from resume_hooks.transcripts.turns import opens_turn
 
-NAME = re.compile(r"agent-[\w.-]{1,200}")
+NAME_PATTERN = re.compile(r"agent-[\w.-]{1,200}")
 """The names that clients use."""
 
-OWN = frozenset({"agentId", "agentName", "teamName"})
+SUBAGENT_FIELDS = frozenset({"agentId", "agentName", "teamName"})
 """The fields by which a client recognises a record of a sub-agent or team member."""
 
-_MARK = b'"isSidechain":true'
-_FOREIGN, _LONGEST = (
+_SIDECHAIN_MARK = b'"isSidechain":true'
+_INVALID_IN_ID, _LONGEST_ID = (
     re.compile(r"[^A-Za-z0-9-]"),
     100,
 )  # characters that are invalid in an id, and the maximum length of an id
-_SHOWN = 8  # length of the first record's id, which names a sub-agent without its own id
+_SHORT_ID = 8  # length of the first record's id, which names a sub-agent without its own id
 
 
 class InlineAgent(NamedTuple):
@@ -66,30 +66,30 @@ def inline_agents(path: str) -> list[InlineAgent]:
 
     Raise SessionNotFound if it cannot be read.
     """
-    found: dict[str, InlineAgent] = {}
+    agents: dict[str, InlineAgent] = {}
     name, owners = "", dict[str, str]()
     with open_transcript(path) as stream:
         for line in read_lines(stream):
-            record = parse(line.body) if _MARK in line.raw else None
+            record = parse(line.body) if _SIDECHAIN_MARK in line.raw else None
             if record is None or record.get("isSidechain") is not True:
                 continue
             uuid, begins = string(record, "uuid"), opens_turn(record, subagent=True)
-            known = owners.get(string(record, "parentUuid")) or (
+            known_name = owners.get(string(record, "parentUuid")) or (
                 "" if begins else name
             )  # after a gap, the previous sub-agent
-            own = (
-                _FOREIGN.sub("", string(record, "agentId"))[:_LONGEST]
-                or _FOREIGN.sub("", uuid)[:_SHOWN]
+            own_id = (
+                _INVALID_IN_ID.sub("", string(record, "agentId"))[:_LONGEST_ID]
+                or _INVALID_IN_ID.sub("", uuid)[:_SHORT_ID]
             )
-            name = owners[uuid] = known or f"{PREFIX}{own}"
-            one = found.setdefault(
+            name = owners[uuid] = known_name or f"{PREFIX}{own_id}"
+            agent = agents.setdefault(
                 name, InlineAgent(name, prompt_text(record) if begins else "", set(), "", 0)
             )
-            one.lines.add(line.number)
-            found[name] = one._replace(
-                ended=string(record, "timestamp") or one.ended, size=one.size + len(line.raw)
+            agent.lines.add(line.number)
+            agents[name] = agent._replace(
+                ended=string(record, "timestamp") or agent.ended, size=agent.size + len(line.raw)
             )
-    return list(found.values())
+    return list(agents.values())
 
 
 @contextlib.contextmanager
@@ -102,20 +102,20 @@ def subagent_as_session(locator: str, cwd: str, where: Where) -> Iterator[Sessio
     be written.
     """
     if names_subagent(locator) or subagent_name(locator):
-        named = _find_named_subagent(locator, cwd, where)
+        match = _find_named_subagent(locator, cwd, where)
     else:
-        named = None
-    if named is None:
+        match = None
+    if match is None:
         yield None
         return
-    found, name, lines = named
-    own = temporary_path(copies_folder(where))  # after a kill, the next copy removes it
+    session, name, lines = match
+    copy_folder = temporary_path(copies_folder(where))  # after a kill, the next copy removes it
     try:
-        yield found._replace(
-            path=_copy_subagent(found, name, lines, own, where), source=found.original
+        yield session._replace(
+            path=_copy_subagent(session, name, lines, copy_folder, where), source=session.original
         )
     finally:
-        discard_temporary(own)
+        discard_temporary(copy_folder)
 
 
 def _find_named_subagent(
@@ -126,7 +126,7 @@ def _find_named_subagent(
     Return None if the transcript is not a sub-agent's.
     """
     try:
-        found = resolve_transcript(locator, cwd, where, foreign=True)
+        session = resolve_transcript(locator, cwd, where, foreign=True)
     except SessionNotFound:
         if names_subagent(locator):
             inline = _find_inline_subagent(locator, cwd, where)
@@ -135,9 +135,9 @@ def _find_named_subagent(
         if inline is None:
             raise
         return inline[0], inline[1].name, inline[1].lines
-    name = subagent_name(found.path)
-    if name and NAME.fullmatch(name) and HeadTail(found.path).is_sidechain:
-        return (found, name, None)
+    name = subagent_name(session.path)
+    if name and NAME_PATTERN.fullmatch(name) and HeadTail(session.path).is_sidechain:
+        return (session, name, None)
     return None
 
 
@@ -150,42 +150,44 @@ def _find_inline_subagent(
     """
     words, _, name = locator.strip().rpartition("/")
     session = resolve(words, cwd, where, foreign=True)
-    there = inline_agents(session.path)
-    fitting = []
-    for one in there:
-        if one.name.startswith(name):
-            fitting.append(one)
-    if there and not fitting:
+    agents = inline_agents(session.path)
+    matches = []
+    for agent in agents:
+        if agent.name.startswith(name):
+            matches.append(agent)
+    if agents and not matches:
         raise SessionNotFound(
             f"No sub-agent {collapse_line(plain_line(name), 80)} of session {session.session_id}",
-            f"Its file contains {collapse_line(', '.join(one.name for one in there), 400)}.",
+            f"Its file contains {collapse_line(', '.join(agent.name for agent in agents), 400)}.",
         )
-    if len(fitting) > 1:
-        rows = (session._replace(session_id=f"{session.session_id}/{one.name}") for one in fitting)
+    if len(matches) > 1:
+        rows = (
+            session._replace(session_id=f"{session.session_id}/{agent.name}") for agent in matches
+        )
         raise AmbiguousLocator(locator, candidate_rows(rows, where))
-    if fitting:
-        return (session, fitting[0])
+    if matches:
+        return (session, matches[0])
     return None
 
 
 def _copy_subagent(
-    found: SessionFile, name: str, lines: Container[int] | None, own: str, where: Where
+    session: SessionFile, name: str, lines: Container[int] | None, copy_folder: str, where: Where
 ) -> str:
     """Write the copy into a folder below ``own`` with the name of the session's project, and return its path.
 
     Raise WriteFailed.
     """
-    owner = file_of_owner(found.original, found.session_id.partition("/")[0])
-    project = os.path.join(own, os.path.basename(project_folder_of(owner, where)))
+    owner = file_of_owner(session.original, session.session_id.partition("/")[0])
+    project = os.path.join(copy_folder, os.path.basename(project_folder_of(owner, where)))
     try:
-        remove_stale_temporaries(make_private_folder(os.path.dirname(own), where))
-        os.mkdir(own, 0o700)
+        remove_stale_temporaries(make_private_folder(os.path.dirname(copy_folder), where))
+        os.mkdir(copy_folder, 0o700)
         os.mkdir(project, 0o700)
         path = os.path.join(project, f"{name}{TRANSCRIPT_SUFFIX}")
-        create_file(path, _lines_as_session(found.path, lines), sync=False)
+        create_file(path, _lines_as_session(session.path, lines), sync=False)
     except OSError as error:
         raise WriteFailed(
-            f"The sub-agent could not be copied to {own}: {error.strerror or error}",
+            f"The sub-agent could not be copied to {copy_folder}: {error.strerror or error}",
             "Nothing was changed. Check free space and the state folder.",
         ) from error
     return path
@@ -203,10 +205,10 @@ def _lines_as_session(path: str, lines: Container[int] | None) -> Iterator[bytes
             else:
                 record = None
             if record is not None and record.get("isSidechain"):
-                kept = {}
+                fields = {}
                 for key, value in record.items():
-                    if key not in OWN:
-                        kept[key] = value
-                yield encode({**kept, "isSidechain": False}) + b"\n"
+                    if key not in SUBAGENT_FIELDS:
+                        fields[key] = value
+                yield encode({**fields, "isSidechain": False}) + b"\n"
             else:
                 yield line.raw if record is not None else b"\n"

@@ -33,7 +33,7 @@ from resume_hooks.system.text import collapse_line, plain_line
 from resume_hooks.transcripts.head_tail import TITLE_LENGTH, HeadTail
 
 HEADS = ("SUB-AGENT", "AGE", "SIZE", "KIND", "ASKED")
-INLINE = "1."  # the clients of these versions stored sub-agents in the session's own file
+INLINE_VERSIONS = "1."  # the clients of these versions stored sub-agents in the session's own file
 
 
 class ListedSubagent(NamedTuple):
@@ -66,41 +66,41 @@ def print_subagents(options: SessionsOptions) -> None:
         project, scope = (project_of_folder(folder, options.where), folder)
     sessions = listing.candidates(project, options.where)
     beside: dict[str, dict[str, list[str]]] = {}
-    found: list[ListedSubagent] = []
+    subagents: list[ListedSubagent] = []
     for session in sessions:
         with contextlib.suppress(SessionNotFound):  # deleted since it was listed
-            ends, place = HeadTail(session.path), os.path.dirname(session.path)
+            ends, project_folder = HeadTail(session.path), os.path.dirname(session.path)
             if project is None or project.holds(ends.folders, ends.project):
-                if place not in beside:
-                    beside[place] = subagents_by_session(place)
-                found += _subagents_of_session(
-                    session, ends, beside[place].get(session.session_id, [])
+                if project_folder not in beside:
+                    beside[project_folder] = subagents_by_session(project_folder)
+                subagents += _list_subagents(
+                    session, ends, beside[project_folder].get(session.session_id, [])
                 )
-    found.sort(key=lambda one: one.mtime, reverse=True)
+    subagents.sort(key=lambda subagent: subagent.mtime, reverse=True)
     end = options.offset + options.limit if options.limit else None
-    shown = found[options.offset : end]
-    more = len(found) > options.offset + len(shown)
+    page = subagents[options.offset : end]
+    has_more = len(subagents) > options.offset + len(page)
     data = {
-        "scope": scope, "offset": options.offset, "more": more, "files": len(sessions), "helpers": 0,
-        "sessions": [], "archived": [], "subagents": shown,
+        "scope": scope, "offset": options.offset, "more": has_more, "files": len(sessions), "helpers": 0,
+        "sessions": [], "archived": [], "subagents": page,
     }  # fmt: skip
-    if more:
-        rest = f"\nMore: --offset {options.offset + len(shown)}, or --limit 0 for all."
+    if has_more:
+        more_text = f"\nMore: --offset {options.offset + len(page)}, or --limit 0 for all."
     else:
-        rest = ""
-    options.emit(data, lambda: _subagents_text(shown) + rest)
+        more_text = ""
+    options.emit(data, lambda: _subagents_text(page) + more_text)
 
 
-def _subagents_of_session(
+def _list_subagents(
     session: SessionFile, ends: HeadTail, beside: list[str]
 ) -> Iterator[ListedSubagent]:
     """Yield the sub-agents that a session started. Raise SessionNotFound if its file is gone."""
     inside = subagents_in(os.path.splitext(session.path)[0], session.session_id)
-    for path in (*(one.path for one in inside), *beside):
+    for path in (*(subagent.path for subagent in inside), *beside):
         if name := subagent_name(path):
             with contextlib.suppress(OSError, SessionNotFound):  # as above
                 status = os.stat(path)
-                yield _listed_subagent(
+                yield _make_row(
                     session,
                     path,
                     name,
@@ -109,41 +109,41 @@ def _subagents_of_session(
                     status.st_mtime,
                     status.st_size,
                 )
-    for one in inline_agents(session.path) if ends.version.startswith(INLINE) else ():
-        ended = clock.parse_timestamp(one.ended)
-        yield _listed_subagent(
+    for subagent in inline_agents(session.path) if ends.version.startswith(INLINE_VERSIONS) else ():
+        ended = clock.parse_timestamp(subagent.ended)
+        yield _make_row(
             session,
             session.path,
-            one.name,
+            subagent.name,
             "",
-            one.asked,
+            subagent.asked,
             ended.timestamp() if ended else 0.0,
-            one.size,
+            subagent.size,
         )
 
 
-def _listed_subagent(
-    session: SessionFile, path: str, name: str, kind: str, asked: str, mtime: float, size: int
+def _make_row(
+    session: SessionFile, path: str, name: str, kind: str, task: str, mtime: float, size: int
 ) -> ListedSubagent:
     locator = f"{session.session_id}/{name}"
     return ListedSubagent(
-        locator, session.session_id, path, kind, collapse_line(asked, TITLE_LENGTH), mtime, size
+        locator, session.session_id, path, kind, collapse_line(task, TITLE_LENGTH), mtime, size
     )
 
 
-def _subagents_text(shown: list[ListedSubagent]) -> str:
-    if not shown:
+def _subagents_text(subagents: list[ListedSubagent]) -> str:
+    if not subagents:
         return "No sub-agent of these sessions has a transcript here. --all searches every project."
     now = time.time()
     rows = []
-    for one in shown:
+    for subagent in subagents:
         rows.append(
             (
-                one.locator,
-                clock.format_duration(max(0, int(now - one.mtime))),
-                size_text(one.size),
-                plain_line(one.kind),
-                plain_line(one.asked),
+                subagent.locator,
+                clock.format_duration(max(0, int(now - subagent.mtime))),
+                size_text(subagent.size),
+                plain_line(subagent.kind),
+                plain_line(subagent.asked),
             )
         )
     table = column_table(HEADS, rows, len(HEADS), shutil.get_terminal_size((200, 0)).columns)

@@ -6,9 +6,9 @@ whether that session was ever pushed.
 
 from __future__ import annotations
 
-from resume_hooks.parts.team.connect import until_late
+from resume_hooks.parts.team.connect import stop_when_late
 from resume_hooks.parts.team.rows import Database
-from resume_hooks.parts.team.sessions import TeamSession, of_ids
+from resume_hooks.parts.team.sessions import TeamSession, sessions_with_ids
 from resume_hooks.paths import Where
 from resume_hooks.sessions.lineage import MAX_DEPTH, MISSING, Ancestor
 from resume_hooks.sessions.link_log import read_links
@@ -17,7 +17,7 @@ REMOTE, PRIVATE = "team", "private"
 """The status of a row that the server sent, or refused to send."""
 
 
-def with_team(rows: list[Ancestor], db: Database, where: Where) -> list[Ancestor]:
+def extend_lineage(rows: list[Ancestor], db: Database, where: Where) -> list[Ancestor]:
     """Return a lineage, oldest first, in which ancestors from the server replace a missing one."""
     if not rows or rows[0].status != MISSING or not rows[0].session_id:
         return rows
@@ -33,16 +33,16 @@ def with_team(rows: list[Ancestor], db: Database, where: Where) -> list[Ancestor
     ]
 
 
-def of_team(wanted: TeamSession, db: Database) -> list[Ancestor]:
+def lineage_on_server(session: TeamSession, db: Database) -> list[Ancestor]:
     """Return the lineage of a session that exists only on the server, oldest first."""
     return [
-        *_ancestors_on_server(wanted.parent, wanted.owner, db, {wanted.session_id}),
-        _ancestor_row(wanted),
+        *_ancestors_on_server(session.parent, session.owner, db, {session.session_id}),
+        _ancestor_row(session),
     ]
 
 
 def _ancestors_on_server(
-    session_id: str, owner: str, db: Database, seen: set[str]
+    session_id: str, owner: str, db: Database, seen_ids: set[str]
 ) -> list[Ancestor]:
     """Return a session and its ancestors, oldest first; ``owner`` is the first one's login, or ``""`` for your own.
 
@@ -50,24 +50,26 @@ def _ancestors_on_server(
     any id. If several machines have it, the newest counts.
     """
     rows: list[Ancestor] = []
-    with until_late(db):
-        while session_id and session_id not in seen and len(rows) < MAX_DEPTH and not db.is_late():
-            seen.add(session_id)
+    with stop_when_late(db):
+        while (
+            session_id and session_id not in seen_ids and len(rows) < MAX_DEPTH and not db.is_late()
+        ):
+            seen_ids.add(session_id)
             if owner:
-                theirs = of_ids(db, [session_id], owner=owner)
+                owner_sessions = sessions_with_ids(db, [session_id], owner=owner)
             else:
-                theirs = []
-            own = []
-            for session in of_ids(db, [session_id], mine=True):
+                owner_sessions = []
+            own_sessions = []
+            for session in sessions_with_ids(db, [session_id], mine=True):
                 if not session.given:
-                    own.append(session)
-            found = next(iter([*theirs, *own]), None)
+                    own_sessions.append(session)
+            ancestor = next(iter([*owner_sessions, *own_sessions]), None)
             unseen = Ancestor(
                 session_id, "", "", "unknown", "unknown", None, None, PRIVATE, "", "", 0
             )
-            rows.append(_ancestor_row(found) if found else unseen)
-            if found:
-                session_id, owner = (found.parent, found.owner)
+            rows.append(_ancestor_row(ancestor) if ancestor else unseen)
+            if ancestor:
+                session_id, owner = (ancestor.parent, ancestor.owner)
             else:
                 session_id, owner = ("", "")
     return rows[::-1]

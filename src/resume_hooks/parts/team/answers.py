@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from resume_hooks.parts.team import team_file
-from resume_hooks.parts.team.team_file import PUSHES, joined_team, team_folder
+from resume_hooks.parts.team.team_file import PUSH_MARK, joined_team, team_folder
 from resume_hooks.paths import Where
 from resume_hooks.system.text import format_count
 
@@ -23,25 +23,27 @@ def after_delete(session_id: str, where: Where) -> list[str]:
     """Queue a deleted session to be forgotten at the next push, and return notes for the user."""
     if joined_team(where) is None:
         return []
-    from resume_hooks.parts.team.sharing import note_deleted
+    from resume_hooks.parts.team.sharing import queue_forget
 
-    return list(filter(None, [note_deleted(session_id, where)]))
+    return list(filter(None, [queue_forget(session_id, where)]))
 
 
 def after_scrub(sessions: Iterable[str], where: Where) -> list[str]:
     """Queue the server's copies of scrubbed sessions to be replaced at the next push, and return notes for the user."""
     if joined_team(where) is None:
         return []
-    from resume_hooks.parts.team.sharing import note_scrubbed
+    from resume_hooks.parts.team.sharing import queue_replacement
 
     return [
-        note for each in dict.fromkeys(sessions) if each and (note := note_scrubbed(each, where))
+        note
+        for session_id in dict.fromkeys(sessions)
+        if session_id and (note := queue_replacement(session_id, where))
     ]
 
 
 def after_start(where: Where, is_over: Callable[[], bool]) -> None:
     """Push what earlier turns did not, because of the pause between pushes or an unreachable server."""
-    if not os.path.exists(os.path.join(team_folder(where), PUSHES)):
+    if not os.path.exists(os.path.join(team_folder(where), PUSH_MARK)):
         return
     from resume_hooks.parts.team.background import push_behind
 
@@ -51,9 +53,9 @@ def after_start(where: Where, is_over: Callable[[], bool]) -> None:
 def check(_: str) -> Finding:
     """Return doctor's finding on whether pushes after turns can work, without a connection to the server."""
     from resume_hooks.maintenance.doctor import ok_finding, problem_finding
-    from resume_hooks.parts.team.connect import DRIVER, how_to_add
+    from resume_hooks.parts.team.connect import DRIVER, driver_remedy
 
-    joined, failing = team_file.joined_team(Where()), team_file.failing(Where())
+    joined, failing = team_file.joined_team(Where()), team_file.read_failure(Where())
     if joined is None:
         return ok_finding("none was joined", "none")
     if failing:
@@ -61,11 +63,11 @@ def check(_: str) -> Finding:
     if find_spec(DRIVER) is None:
         return problem_finding(
             f"{DRIVER}, which speaks to the server of {joined.service}, is missing",
-            how_to_add(),
+            driver_remedy(),
             "driver",
         )
     pushes = (
         f"turns' ends push {format_count(len(joined.projects), 'project')}, last push "
-        f"{team_file.last_push(Where())}"
+        f"{team_file.last_push_text(Where())}"
     )
     return ok_finding(f"{joined.service} as {joined.login}; {pushes}; the server was not asked")

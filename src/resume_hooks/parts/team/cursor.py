@@ -21,7 +21,7 @@ _VERSION = 1
 _FILE = "cursor.json"
 
 
-class SentPlace(NamedTuple):
+class FileProgress(NamedTuple):
     """The uploaded part of a file: bytes, lines, a checksum of its last bytes, and the server's digest of the part."""
 
     inode: int
@@ -41,43 +41,43 @@ class Cursor(NamedTuple):
     row: int = 0
     base: int = 0
     drop: bool = False
-    places: dict[str, SentPlace] = {}  # noqa: RUF012 - never changed, a new one takes its place
+    places: dict[str, FileProgress] = {}  # noqa: RUF012 - never changed, a new one takes its place
 
 
 def session_folder(session_id: str, where: Where) -> str:
     """Return the folder of a session's progress file. Raise ValueError unless it is a session id."""
     if not is_session_id(session_id):
         raise ValueError("That is not a session's id")
-    return os.path.join(_folders(where), session_id)
+    return os.path.join(_sessions_folder(where), session_id)
 
 
-def _folders(where: Where) -> str:
+def _sessions_folder(where: Where) -> str:
     return os.path.join(team_folder(where), "sessions")
 
 
-def cursor_of(session_id: str, where: Where) -> Cursor:
+def read_cursor(session_id: str, where: Where) -> Cursor:
     """Return the progress of a session, or an empty cursor if nothing is recorded."""
     row = read_json_object(os.path.join(session_folder(session_id, where), _FILE))
     try:
         if row["version"] != _VERSION:
             return Cursor()
         places = {}
-        for name, place in row["places"].items():
-            places[str(name)] = SentPlace(*place)
+        for name, fields in row["places"].items():
+            places[str(name)] = FileProgress(*fields)
         return Cursor(int(row["row"]), int(row["base"]), bool(row["drop"]), places)
     except (KeyError, TypeError, ValueError, AttributeError):
         return Cursor()
 
 
-def pushed_here(where: Where) -> set[str]:
+def pushed_ids(where: Where) -> set[str]:
     """Return the ids of sessions that this machine has pushed at least partly."""
     try:
-        return {name for name in os.listdir(_folders(where)) if is_session_id(name)}
+        return {name for name in os.listdir(_sessions_folder(where)) if is_session_id(name)}
     except OSError:
         return set()
 
 
-def keep_cursor(session_id: str, cursor: Cursor, where: Where) -> None:
+def write_cursor(session_id: str, cursor: Cursor, where: Where) -> None:
     """Record the progress of a session. Raise WriteFailed."""
     path = os.path.join(session_folder(session_id, where), _FILE)
     try:
@@ -95,36 +95,38 @@ def note_forgotten(session_id: str, where: Where) -> None:
     """Record that the server will never accept a session again."""
     removal.remove_if_possible(session_folder(session_id, where), where.state)
     with contextlib.suppress(OSError):
-        state_file.replace_state_file(_mark(session_id, where), b"", where)
+        state_file.replace_state_file(_forgotten_mark(session_id, where), b"", where)
 
 
 def is_forgotten(session_id: str, where: Where) -> bool:
     """Check whether this machine has recorded that the server will never accept a session again."""
-    return os.path.exists(_mark(session_id, where))
+    return os.path.exists(_forgotten_mark(session_id, where))
 
 
-def _mark(session_id: str, where: Where) -> str:
+def _forgotten_mark(session_id: str, where: Where) -> str:
     return os.path.join(team_folder(where), "forgotten", session_id)
 
 
-def place_at(path: str, offset: int, records: int, head: bytes) -> SentPlace:
+def progress_at(path: str, offset: int, records: int, head: bytes) -> FileProgress:
     """Return the progress after ``offset`` bytes of a file. Raise OSError."""
     with open_regular(path, follow=False) as stream:
         check = zlib.crc32(bytes_before(stream, offset))
-        return SentPlace(os.fstat(stream.fileno()).st_ino, offset, records, check, head.hex())
+        return FileProgress(os.fstat(stream.fileno()).st_ino, offset, records, check, head.hex())
 
 
-def stands(place: SentPlace, path: str) -> bool:
+def is_unchanged(progress: FileProgress, path: str) -> bool:
     """Check whether a file still begins with the uploaded part.
 
     A last line that was sent without its line feed must still end there.
     """
     with open_regular(path, follow=False) as stream:
         status = os.fstat(stream.fileno())
-        before = bytes_before(stream, place.offset)
-        same = (
-            status.st_ino == place.inode
-            and status.st_size >= place.offset
-            and zlib.crc32(before) == place.check
+        last_bytes = bytes_before(stream, progress.offset)
+        is_same = (
+            status.st_ino == progress.inode
+            and status.st_size >= progress.offset
+            and zlib.crc32(last_bytes) == progress.check
         )
-        return same and (before[-1:] in {b"", b"\n"} or stream.read(1) in {b"", b"\r", b"\n"})
+        return is_same and (
+            last_bytes[-1:] in {b"", b"\n"} or stream.read(1) in {b"", b"\r", b"\n"}
+        )

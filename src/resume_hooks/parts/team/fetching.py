@@ -23,17 +23,17 @@ from resume_hooks.derive.imports.read_bundle import BundledSession
 from resume_hooks.errors import ImportFailed, WriteFailed
 from resume_hooks.parts.team import rows
 from resume_hooks.parts.team.connect import TeamFailed
-from resume_hooks.parts.team.cursor import Cursor, keep_cursor, place_at
-from resume_hooks.parts.team.rows import Database, Form
-from resume_hooks.parts.team.sessions import TeamSession, of_ids
+from resume_hooks.parts.team.cursor import Cursor, progress_at, write_cursor
+from resume_hooks.parts.team.rows import Database, RowFormat
+from resume_hooks.parts.team.sessions import TeamSession, sessions_with_ids
 from resume_hooks.parts.team.stored_pieces import (
-    PIECE,
+    PIECE_FORMAT,
     StoredPiece,
-    batches,
+    batch_pieces,
     damaged_piece,
-    packed_pieces,
-    part_name,
-    slices_of,
+    fetch_packed,
+    fetch_slices,
+    parse_part_name,
     unpack_lines,
 )
 from resume_hooks.parts.team.team_file import team_folder
@@ -45,7 +45,7 @@ from resume_hooks.storage import removal, state_file
 from resume_hooks.storage.staging import MAX_BYTES, MAX_LINES
 from resume_hooks.system.text import format_count
 
-KIND = "team"
+LINK_KIND = "team"
 """The kind of the link between a session and the colleague's session from which it was made."""
 
 MOST_ANCESTORS = 50
@@ -56,12 +56,12 @@ _MOST_FETCHED = 5 * MAX_BYTES
 _FETCH_SECONDS = 600.0
 """The time limit for a session in seconds, because the server decides the number of answers."""
 
-_PAGE = 1_000
-_PULLED = "pulled"
-_ROWS = "rows.json"
+_PAGE_SIZE = 1_000
+_PULLED_FOLDER = "pulled"
+_ROWS_FILE = "rows.json"
 
 
-class _Part(NamedTuple):
+class _FetchedFile(NamedTuple):
     """A downloaded file of a session: its name on the server, local path, line count and digest of the chain."""
 
     name: str
@@ -72,7 +72,7 @@ class _Part(NamedTuple):
     sha256: str
 
 
-class _Listed(NamedTuple):
+class _ListedFile(NamedTuple):
     """A file of a session, as the server lists it."""
 
     row: int
@@ -81,7 +81,9 @@ class _Listed(NamedTuple):
     head: bytes
 
 
-_PART = Form(_Listed, (rows.row_number, part_name, rows.count, rows.parse_head))
+_FILE_FORMAT = RowFormat(
+    _ListedFile, (rows.parse_row_number, parse_part_name, rows.parse_count, rows.parse_head)
+)
 
 
 def resume_team_session(
@@ -96,7 +98,7 @@ def resume_team_session(
     if not wanted.mine or wanted.given:
         name = f"the team ({wanted.owner}, {wanted.machine}, {wanted.session_id})"
         with _unpack_session(wanted, db, where) as (packed, _):
-            came = import_sessions([packed], name, options._replace(whole=False), where)
+            imported = import_sessions([packed], name, options._replace(whole=False), where)
         if wanted.given:
             whose = "a member's who left"
         else:
@@ -104,56 +106,64 @@ def resume_team_session(
         notes = [
             f"It is {whose}: only the conversation was imported, and its words are unverified."
         ]
-        if came[0].hidden:
+        if imported[0].hidden:
             notes.append(
-                f"The model sees {format_count(came[0].hidden, 'record')} of it that the "
+                f"The model sees {format_count(imported[0].hidden, 'record')} of it that the "
                 "screen does not show."
             )
         if _is_own(wanted.session_id, db, where):
-            return came, [
+            return imported, [
                 *notes,
                 "It is not linked to the original, because one of your sessions has that id.",
             ]
-        if not options.dry_run and not came[0].existing:
+        if not options.dry_run and not imported[0].existing:
             with contextlib.suppress(OSError):
                 link = Link(
-                    came[0].session_id, wanted.session_id, KIND, clock.now(), owner=wanted.owner
+                    imported[0].session_id,
+                    wanted.session_id,
+                    LINK_KIND,
+                    clock.now(),
+                    owner=wanted.owner,
                 )
                 record_link(link, where)
-        return came, notes
-    line, notes = _own_ancestors(wanted, db)
+        return imported, notes
+    lineage, notes = _own_ancestors(wanted, db)
     with contextlib.ExitStack() as stack:
         fetched = []
-        for session in line:
+        for session in lineage:
             fetched.append(stack.enter_context(_unpack_session(session, db, where)))
-        came = import_sessions([packed for packed, _ in fetched], wanted.title, options, where)
+        imported = import_sessions([packed for packed, _ in fetched], wanted.title, options, where)
         if not options.dry_run:
-            for session, (_, parts), one in zip(line, fetched, came, strict=True):
-                if not one.existing:
-                    _remember_pulled(session, parts, one, where)
-    return came, notes
+            for session, (_, parts), imported_session in zip(
+                lineage, fetched, imported, strict=True
+            ):
+                if not imported_session.existing:
+                    _record_fetched(session, parts, imported_session, where)
+    return imported, notes
 
 
 def _is_own(session_id: str, db: Database, where: Where) -> bool:
     """Check whether you have a session with this id, here or on another machine, so that its lineage is yours."""
-    own = []
-    for session in of_ids(db, [session_id], mine=True):
+    own_sessions = []
+    for session in sessions_with_ids(db, [session_id], mine=True):
         if not session.given:
-            own.append(session)
-    return bool(own) or Family(where).has(session_id)
+            own_sessions.append(session)
+    return bool(own_sessions) or Family(where).has(session_id)
 
 
-def pull(wanted: TeamSession, db: Database, where: Where) -> str:
+def pull_session(wanted: TeamSession, db: Database, where: Where) -> str:
     """Store a copy of a session for reading and return its path. Raise ImportFailed, WriteFailed or TeamFailed."""
-    place = os.path.join(team_folder(where), _PULLED, str(wanted.row))
-    path = os.path.join(place, f"{wanted.session_id}.jsonl")
+    folder = os.path.join(team_folder(where), _PULLED_FOLDER, str(wanted.row))
+    path = os.path.join(folder, f"{wanted.session_id}.jsonl")
     with _unpack_session(wanted, db, where) as (packed, _):
         try:
-            make_private_folder(place, where)
+            make_private_folder(folder, where)
             os.replace(packed.path, path)
-            known = {**pulled(where), wanted.row: wanted.session_id}
+            pulled_rows = {**pulled_sessions(where), wanted.row: wanted.session_id}
             state_file.replace_state_file(
-                os.path.join(team_folder(where), _PULLED, _ROWS), json.dumps(known).encode(), where
+                os.path.join(team_folder(where), _PULLED_FOLDER, _ROWS_FILE),
+                json.dumps(pulled_rows).encode(),
+                where,
             )
         except OSError as error:
             raise WriteFailed(
@@ -162,81 +172,87 @@ def pull(wanted: TeamSession, db: Database, where: Where) -> str:
     return path
 
 
-def pulled(where: Where) -> dict[int, str]:
+def pulled_sessions(where: Where) -> dict[int, str]:
     """Return the session ids of the copies for reading, by their row on the server."""
-    known = read_json_object(os.path.join(team_folder(where), _PULLED, _ROWS))
-    return {
-        int(row): name for row, name in known.items() if row.isdecimal() and is_session_id(name)
-    }
+    rows = read_json_object(os.path.join(team_folder(where), _PULLED_FOLDER, _ROWS_FILE))
+    return {int(row): name for row, name in rows.items() if row.isdecimal() and is_session_id(name)}
 
 
-def drop_gone(db: Database, where: Where) -> list[str]:
+def drop_unreadable_copies(db: Database, where: Where) -> list[str]:
     """Remove copies that you may no longer read because the session was forgotten or unshared.
 
     Return the ids of their sessions.
     """
-    known = pulled(where)
-    if not known:
+    pulled_rows = pulled_sessions(where)
+    if not pulled_rows:
         return []
-    told = db.rows(
-        "select gone::text from team.gone(%s) gone", (list(known),), Form(int, (rows.row_number,))
+    unreadable = db.rows(
+        "select gone::text from team.gone(%s) gone",
+        (list(pulled_rows),),
+        RowFormat(int, (rows.parse_row_number,)),
     )
-    gone = sorted({row for row in told if row in known})  # ignore rows that we did not ask about
+    gone = sorted(
+        {row for row in unreadable if row in pulled_rows}
+    )  # ignore rows that we did not ask about
     for row in gone:
-        removal.remove_if_possible(os.path.join(team_folder(where), _PULLED, str(row)), where.state)
-    if gone:
-        left = {}
-        for row, name in known.items():
-            if row not in gone:
-                left[row] = name
-        state_file.replace_state_file(
-            os.path.join(team_folder(where), _PULLED, _ROWS), json.dumps(left).encode(), where
+        removal.remove_if_possible(
+            os.path.join(team_folder(where), _PULLED_FOLDER, str(row)), where.state
         )
-    return [known[row] for row in gone]
+    if gone:
+        remaining = {}
+        for row, name in pulled_rows.items():
+            if row not in gone:
+                remaining[row] = name
+        state_file.replace_state_file(
+            os.path.join(team_folder(where), _PULLED_FOLDER, _ROWS_FILE),
+            json.dumps(remaining).encode(),
+            where,
+        )
+    return [pulled_rows[row] for row in gone]
 
 
 def _own_ancestors(wanted: TeamSession, db: Database) -> tuple[list[TeamSession], list[str]]:
     """Return your own sessions from the first ancestor to the wanted one, and a note about a missing ancestor."""
-    line = [wanted]
-    while (parent := line[0].parent) and len(line) < MOST_ANCESTORS:
-        own = []
-        for session in of_ids(db, [parent], mine=True):
+    lineage = [wanted]
+    while (parent := lineage[0].parent) and len(lineage) < MOST_ANCESTORS:
+        own_sessions = []
+        for session in sessions_with_ids(db, [parent], mine=True):
             if not session.given:
-                own.append(session)
-        if not own:
-            return line, [
+                own_sessions.append(session)
+        if not own_sessions:
+            return lineage, [
                 f"Its ancestor {parent} is private to another member, or was never pushed."
             ]
-        if any(session.session_id == parent for session in line):
+        if any(session.session_id == parent for session in lineage):
             break
-        line.insert(0, own[0])  # the newest copy if several machines have one
-    return line, []
+        lineage.insert(0, own_sessions[0])  # the newest copy if several machines have one
+    return lineage, []
 
 
-def _remember_pulled(
-    session: TeamSession, parts: list[_Part], came: ImportedSession, where: Where
+def _record_fetched(
+    session: TeamSession, files: list[_FetchedFile], imported: ImportedSession, where: Where
 ) -> None:
     """Record the fetched part of a session as uploaded, so that only later lines are sent."""
-    file, places = came.receipt.file, {}
+    file, places = imported.receipt.file, {}
     with contextlib.suppress(OSError):  # On failure everything is sent again.
-        for part in parts:
+        for part in files:
             if part.name:
                 path = os.path.join(file.removesuffix(".jsonl"), *part.name.split("/"))
             else:
                 path = file
-            places[part.name] = place_at(path, os.path.getsize(path), part.records, part.head)
-        keep_cursor(came.session_id, Cursor(0, session.row, places=places), where)
+            places[part.name] = progress_at(path, os.path.getsize(path), part.records, part.head)
+        write_cursor(imported.session_id, Cursor(0, session.row, places=places), where)
 
 
 @contextlib.contextmanager
 def _unpack_session(
     session: TeamSession, db: Database, where: Where
-) -> Iterator[tuple[BundledSession, list[_Part]]]:
+) -> Iterator[tuple[BundledSession, list[_FetchedFile]]]:
     """Download a session into private files for the duration of the block."""
-    session_id, made = session.session_id, list[str]()
+    session_id, paths = session.session_id, list[str]()
     try:
         try:
-            parts = _fetched(session, db, where, made)
+            parts = _fetch_files(session, db, where, paths)
         except OSError as error:
             raise WriteFailed(
                 f"The session could not be stored: {error.strerror}", "Check free space."
@@ -253,16 +269,16 @@ def _unpack_session(
         head = Head(
             session_id, session.title, session.folder, session.created, session.ended, *parent
         )
-        places = [part for part in parts if part.name]
-        files = tuple((part.name, part.path) for part in places)
+        attachments = [part for part in parts if part.name]
+        files = tuple((part.name, part.path) for part in attachments)
         sums = Sums(main.records, main.sha256, 0, 0)
-        yield BundledSession(head, sums, main.path, main.size, files, 0), [main, *places]
+        yield BundledSession(head, sums, main.path, main.size, files, 0), [main, *attachments]
     finally:
-        for path in made:
+        for path in paths:
             state_file.discard_temporary(path)
 
 
-class _Budget:
+class _FetchBudget:
     """The limit on bytes and time for one session, including damaged files."""
 
     def __init__(self) -> None:
@@ -281,79 +297,83 @@ class _Budget:
             )
 
 
-def _fetched(session: TeamSession, db: Database, where: Where, made: list[str]) -> list[_Part]:
+def _fetch_files(
+    session: TeamSession, db: Database, where: Where, paths: list[str]
+) -> list[_FetchedFile]:
     """Return every verified file of a session; damaged files other than the transcript are left out.
 
     Raise ImportFailed or OSError.
     """
-    here = make_private_folder(team_folder(where), where)
-    state_file.remove_stale_temporaries(here)
+    folder = make_private_folder(team_folder(where), where)
+    state_file.remove_stale_temporaries(folder)
     query = (
         "select id::text, name, records::text, head from team.part where session = %s order "
         "by name limit %s"
     )
-    found: list[_Part] = []
-    budget = _Budget()
-    for listed in db.rows(query, (session.row, MAX_FILES), _PART):
-        path = state_file.temporary_path(here)
-        made.append(path)
+    files: list[_FetchedFile] = []
+    budget = _FetchBudget()
+    for listed in db.rows(query, (session.row, MAX_FILES), _FILE_FORMAT):
+        path = state_file.temporary_path(folder)
+        paths.append(path)
         try:
-            part = _fetch_part(listed, path, budget, db)
+            part = _fetch_file(listed, path, budget, db)
         except ImportFailed:
             if not listed.name:
                 raise
             db.refused += 1
             continue
-        found.append(part)
-    return found
+        files.append(part)
+    return files
 
 
-def _fetch_part(listed: _Listed, path: str, budget: _Budget, db: Database) -> _Part:
+def _fetch_file(listed: _ListedFile, path: str, budget: _FetchBudget, db: Database) -> _FetchedFile:
     """Download a file of a session. Raise ImportFailed or OSError."""
     digest, lines, chain, size = hashlib.sha256(), 0, b"", 0
     # any other text is a single record
     is_lined = not listed.name or listed.name.endswith(".jsonl")
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, state_file.MODE), "wb") as stream:
-        for piece, slices in _pieces(listed, db):
+        for piece, slices in _fetch_pieces(listed, db):
             if piece.first != lines or size + piece.raw > MAX_BYTES:
                 raise damaged_piece()
             if is_lined and lines + piece.records > MAX_LINES:
                 raise ImportFailed(
                     f"It has more than {MAX_LINES:,} lines", "No transcript has so many."
                 )
-            ended = 0
+            line_count = 0
             for body in unpack_lines(slices, piece.raw, piece.sha):
                 budget.take(len(body))
                 size += stream.write(body)
                 digest.update(body)
-                ended += body.count(b"\n")
-            if is_lined and ended != piece.records:
+                line_count += body.count(b"\n")
+            if is_lined and line_count != piece.records:
                 raise damaged_piece()
             chain = hashlib.sha256(chain + piece.sha).digest()
             lines += piece.records
     if (lines, chain) != (listed.records, listed.head):
         raise damaged_piece()
-    return _Part(listed.name, path, lines, chain, size, digest.hexdigest())
+    return _FetchedFile(listed.name, path, lines, chain, size, digest.hexdigest())
 
 
-def _pieces(listed: _Listed, db: Database) -> Iterator[tuple[StoredPiece, Iterable[bytes]]]:
+def _fetch_pieces(
+    listed: _ListedFile, db: Database
+) -> Iterator[tuple[StoredPiece, Iterable[bytes]]]:
     """Yield the pieces of a file in order, each with its packed bytes."""
     query = (
         "select first::text, records::text, raw::text, sha, octet_length(data)::text from team.chunk"
         " where part = %s and first >= %s and first < %s order by first limit %s"
     )
-    begin = 0
-    while begin < listed.records:
-        found = db.rows(query, (listed.row, begin, listed.records, _PAGE), PIECE)
-        if not found:
+    start = 0
+    while start < listed.records:
+        pieces = db.rows(query, (listed.row, start, listed.records, _PAGE_SIZE), PIECE_FORMAT)
+        if not pieces:
             return
-        for batch in batches(found):
+        for batch in batch_pieces(pieces):
             if len(batch) == 1:
-                yield batch[0], slices_of(listed.row, batch[0].first, batch[0].stored, db)
+                yield batch[0], fetch_slices(listed.row, batch[0].first, batch[0].stored, db)
                 continue
-            data = packed_pieces([(listed.row, piece.first) for piece in batch], db)
+            data = fetch_packed([(listed.row, piece.first) for piece in batch], db)
             for piece in batch:
                 yield piece, [data.get((listed.row, piece.first), b"")]
-        if found[-1].first + found[-1].records <= begin:
+        if pieces[-1].first + pieces[-1].records <= start:
             return  # The server repeats itself.
-        begin = found[-1].first + found[-1].records
+        start = pieces[-1].first + pieces[-1].records

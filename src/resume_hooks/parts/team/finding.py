@@ -14,47 +14,48 @@ from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from resume_hooks.parts.team import rows as columns
-from resume_hooks.parts.team.connect import until_late
+from resume_hooks.parts.team.connect import stop_when_late
 from resume_hooks.parts.team.pieces import quote_word
-from resume_hooks.parts.team.rows import Database, Form
+from resume_hooks.parts.team.rows import Database, RowFormat
 from resume_hooks.parts.team.turn_reading import (
-    LOOKED_AT,
+    HITS_PER_READ,
+    FoundTurn,
     TeamHit,
-    Turn,
     TurnReader,
-    share_of,
-    shared_out,
+    member_share,
+    share_among_members,
 )
 from resume_hooks.search.index.tokenize import stem
 from resume_hooks.search.query import Query, Term, parse_query
 
-_RANKED = 50
+_RANKED_TURNS = 50
 """Turns that the server ranks per query; ranking long rows is slow, and the newest fifty suffice."""
 
-_READ = 1_000
+_READ_TURNS = 1_000
 """The maximum number of turns with the words of a phrase whose texts are read to find the phrase itself."""
 
 _MOST_PAGES = 100
 """The maximum number of pages to request, even if many texts do not contain the words that the server reports."""
 
-_INSTANT = timedelta(microseconds=1)
-_AHEAD = timedelta(days=1)
+_SMALLEST_STEP = timedelta(microseconds=1)
+_CLOCK_SKEW = timedelta(days=1)
 """How far the clock of another machine may be ahead; turns with later times are not requested."""
 
-_FIND = (
+_FIND_QUERY = (
     "select session::text, part::text, record::text, extract(epoch from at)::float8::text, rank::text, said_by::text,"
     " mine::text from team.find(%s::tsquery, %s::timestamptz, %s, %s, %s, %s::timestamptz, %s::name[])"
 )
-_TURN = Form(
-    Turn,
+_TURN_FORMAT = RowFormat(
+    FoundTurn,
     (
-        columns.row_number, columns.row_number, columns.count, columns.epoch, columns.real, columns.login,
-        columns.truth,
+        columns.parse_row_number, columns.parse_row_number, columns.parse_count,
+        columns.parse_epoch, columns.parse_number, columns.parse_login,
+        columns.parse_boolean,
     ),
 )  # fmt: skip
 
 
-class Found(NamedTuple):
+class SearchResult(NamedTuple):
     """The result of a search.
 
     ``searched`` is the number of turns read for a phrase if older turns were left unread, else 0.
@@ -64,7 +65,7 @@ class Found(NamedTuple):
     searched: int = 0
 
 
-class Narrowing(NamedTuple):
+class Scope(NamedTuple):
     """Which turns to search: since a time (ISO 8601), only your own, or those of a project.
 
     The default is all turns.
@@ -75,24 +76,24 @@ class Narrowing(NamedTuple):
     project: str = ""
 
 
-EVERY = Narrowing()
+ALL_TURNS = Scope()
 
 
-def find_in_team(
-    words: Sequence[str], db: Database, among: Narrowing = EVERY, *, most: int
-) -> Found:
+def search_team(
+    words: Sequence[str], db: Database, scope: Scope = ALL_TURNS, *, most: int
+) -> SearchResult:
     """Return the ``most`` best hits. Raise UsageError if the query has no searchable words."""
     query = parse_query(words)
-    queries = asked_of(query)
-    search = _Search(query, db, among, most)
-    found = search.run(queries)
-    is_filled = len(found.hits) >= most and not any(hit.mine for hit in found.hits)
-    if among.mine or not (search.is_used_up or is_filled) or db.is_late():
-        return found
-    own = _Search(query, db, among._replace(mine=True), most).run(
+    queries = build_queries(query)
+    search = _Search(query, db, scope, most)
+    result = search.run(queries)
+    is_filled = len(result.hits) >= most and not any(hit.mine for hit in result.hits)
+    if scope.mine or not (search.is_used_up or is_filled) or db.is_late():
+        return result
+    own_result = _Search(query, db, scope._replace(mine=True), most).run(
         queries[: search.asked]
     )  # hits of others left no room for your own
-    return found._replace(hits=_best_hits([*found.hits, *own.hits], most))
+    return result._replace(hits=_best_hits([*result.hits, *own_result.hits], most))
 
 
 class _Search:
@@ -102,13 +103,13 @@ class _Search:
     more turns.
     """
 
-    def __init__(self, query: Query, db: Database, among: Narrowing, most: int) -> None:
+    def __init__(self, query: Query, db: Database, among: Scope, most: int) -> None:
         self._db, self._among, self._most = db, among, most
         self._has_phrases = any(term.exact for term in (*query.terms, *query.excluded))
         if self._has_phrases:
-            self._most_of_one = _READ // 2
+            self._most_per_member = _READ_TURNS // 2
         else:
-            self._most_of_one = max(_RANKED, most)
+            self._most_per_member = max(_RANKED_TURNS, most)
         self._reader = TurnReader(query, db)
         self._known: set[tuple[int, int]] = set()
         self._before = db.refused
@@ -116,20 +117,20 @@ class _Search:
         self.asked = 0
         self.is_used_up = False
 
-    def run(self, queries: list[str]) -> Found:
+    def run(self, queries: list[str]) -> SearchResult:
         """Return the best hits of the queries, with those of stricter queries first."""
         hits: list[TeamHit] = []
-        for asked in queries:
+        for query in queries:
             if self._db.is_late():
                 break
             self.asked += 1
             answers: list[TeamHit] = []
-            with until_late(self._db):
-                self._add_answers(asked, answers)
+            with stop_when_late(self._db):
+                self._add_hits(query, answers)
             hits = [*hits, *_best_hits(answers, self._most - len(hits))]
             if len(hits) >= self._most or (not self._has_phrases and self._read >= self._most):
                 break
-        return Found(
+        return SearchResult(
             _best_hits(hits, self._most),
             len(self._known) if self._more and len(hits) < self._most else 0,
         )
@@ -139,52 +140,54 @@ class _Search:
         """The turns that were read; without a phrase, only those whose texts contain the words."""
         return len(self._known) - (0 if self._has_phrases else self._db.refused - self._before)
 
-    def _add_answers(self, asked: str, hits: list[TeamHit]) -> None:
+    def _add_hits(self, query: str, hits: list[TeamHit]) -> None:
         """Append the hits of one query, newest turns first.
 
         A member with many turns already is excluded from further pages.
         """
-        until, turns = datetime.now(UTC) + _AHEAD, Counter[str]()
+        until, turns = datetime.now(UTC) + _CLOCK_SKEW, Counter[str]()
         for page in range(1, _MOST_PAGES + 1):
             if _fair_count(hits, self._most) >= self._most or self._db.is_late():
                 break
-            found, is_page = self._page(
-                asked, until, [login for login in turns if turns[login] >= self._most_of_one]
+            turns_before, is_page = self._page(
+                query, until, [login for login in turns if turns[login] >= self._most_per_member]
             )
-            turns.update(turn.owner for turn in found if not turn.mine)
+            turns.update(turn.owner for turn in turns_before if not turn.mine)
             fresh = [
                 turn
-                for turn in sorted(found, key=lambda turn: -turn.rank)
+                for turn in sorted(turns_before, key=lambda turn: -turn.rank)
                 if turn[1:3] not in self._known
             ]
             self._known.update(turn[1:3] for turn in fresh)
-            looked_at = max(LOOKED_AT, self._most)
+            looked_at = max(HITS_PER_READ, self._most)
             hits += self._reader.hits(
-                shared_out(fresh, looked_at), looked_at, is_exact=not self._has_phrases
+                share_among_members(fresh, looked_at), looked_at, is_exact=not self._has_phrases
             )
-            is_all = not (is_page and found)
-            is_enough = self._read >= _READ or page == _MOST_PAGES
+            is_all = not (is_page and turns_before)
+            is_enough = self._read >= _READ_TURNS or page == _MOST_PAGES
             self.is_used_up = self.is_used_up or (is_enough and not is_all)
             self._more = self._has_phrases and not is_all and is_enough
             if is_all or is_enough:
                 break
-            until = min(turn.at for turn in found)
+            until = min(turn.at for turn in turns_before)
             if fresh:
                 until += (
                     # There may be more turns at this instant. If none was new, there are too many
                     # of them.
-                    _INSTANT
+                    _SMALLEST_STEP
                 )
 
-    def _page(self, asked: str, until: datetime, without: list[str]) -> tuple[list[Turn], bool]:
+    def _page(
+        self, query: str, until: datetime, excluded_owners: list[str]
+    ) -> tuple[list[FoundTurn], bool]:
         """Return the turns before ``until``, and whether there may be older ones."""
         since, mine, project = self._among
         refused = self._db.refused
-        told = (asked, since or "-infinity", _RANKED, mine, project, until, without)
-        turns = self._db.rows(_FIND, told, _TURN)
-        found = [turn for turn in turns if turn.at < until]
-        self._db.refused += len(turns) - len(found)
-        return found, len(found) + self._db.refused - refused >= _RANKED
+        values = (query, since or "-infinity", _RANKED_TURNS, mine, project, until, excluded_owners)
+        turns = self._db.rows(_FIND_QUERY, values, _TURN_FORMAT)
+        turns_before = [turn for turn in turns if turn.at < until]
+        self._db.refused += len(turns) - len(turns_before)
+        return turns_before, len(turns_before) + self._db.refused - refused >= _RANKED_TURNS
 
 
 def _best_hits(hits: list[TeamHit], most: int) -> list[TeamHit]:
@@ -192,42 +195,50 @@ def _best_hits(hits: list[TeamHit], most: int) -> list[TeamHit]:
     best: dict[str, TeamHit] = {}
     for hit in sorted(hits, key=lambda hit: -hit.score):
         best.setdefault(hit.reference, hit)  # the same turn from two machines
-    return sorted(shared_out(best.values(), most)[:most], key=lambda hit: -hit.score)
+    return sorted(share_among_members(best.values(), most)[:most], key=lambda hit: -hit.score)
 
 
 def _fair_count(hits: list[TeamHit], most: int) -> int:
     """Return the number of hits, counting at most one share for each other member."""
-    own = {hit.reference for hit in hits if hit.mine}
+    own_references = {hit.reference for hit in hits if hit.mine}
     turns = set()
     for hit in hits:
         if not hit.mine:
             turns.add((hit.owner, hit.reference))
-    others = Counter(owner for owner, _ in turns)
-    return len(own) + sum(min(count, share_of(most)) for count in others.values())
+    owner_counts = Counter(owner for owner, _ in turns)
+    return len(own_references) + sum(
+        min(count, member_share(most)) for count in owner_counts.values()
+    )
 
 
-def asked_of(query: Query) -> list[str]:
+def build_queries(query: Query) -> list[str]:
     """Return the query in PostgreSQL's syntax, strictest form first.
 
     Every form requires all words of a phrase.
     """
-    without = "".join(
-        f" & !({_term_query(term, stem_of)})" for term in query.excluded if not term.exact
+    exclusions = "".join(
+        f" & !({_term_query(term, quoted_stem)})" for term in query.excluded if not term.exact
     )
-    every = [_term_query(term, stem_of) for term in query.terms]
-    exact = []
+    all_terms = [_term_query(term, quoted_stem) for term in query.terms]
+    exact_terms = []
     for term in query.terms:
         if term.exact:
-            exact.append(_term_query(term, stem_of))
-    begun = [_term_query(term, lambda form: f"{stem_of(form)}:*") for term in query.terms]
-    forms = [
-        " & ".join(every),
-        *([" & ".join(exact)] if exact else [" | ".join(every), " | ".join(begun)]),
+            exact_terms.append(_term_query(term, quoted_stem))
+    prefix_terms = [
+        _term_query(term, lambda form: f"{quoted_stem(form)}:*") for term in query.terms
     ]
-    return [f"({form}){without}" for form in dict.fromkeys(forms)]
+    forms = [
+        " & ".join(all_terms),
+        *(
+            [" & ".join(exact_terms)]
+            if exact_terms
+            else [" | ".join(all_terms), " | ".join(prefix_terms)]
+        ),
+    ]
+    return [f"({form}){exclusions}" for form in dict.fromkeys(forms)]
 
 
-def stem_of(form: str) -> str:
+def quoted_stem(form: str) -> str:
     """Return the stem of a word as the server stores it."""
     return quote_word(stem(form))
 
@@ -235,10 +246,10 @@ def stem_of(form: str) -> str:
 def _term_query(term: Term, word: Callable[[str], str]) -> str:
     """Return a term as a query: all its words, each whole or as its parts."""
     tokens = []
-    for whole, *parts in term.forms:
+    for word_text, *parts in term.forms:
         if parts and not term.exact:
             in_parts = f" | ({' & '.join(map(word, parts))})"
         else:
             in_parts = ""
-        tokens.append(f"({word(whole)}{in_parts})")
+        tokens.append(f"({word(word_text)}{in_parts})")
     return f"({' & '.join(tokens)})"

@@ -16,9 +16,16 @@ import uuid
 
 from resume_hooks import paths
 from resume_hooks.errors import WriteFailed
-from resume_hooks.parts.team.connect import TeamFailed, connected, service_named
-from resume_hooks.parts.team.rows import login
-from resume_hooks.parts.team.team_file import FILE, PUSHES, VERSION, Team, joined_team, team_folder
+from resume_hooks.parts.team.connect import TeamFailed, connect_to_team, validate_service
+from resume_hooks.parts.team.rows import parse_login
+from resume_hooks.parts.team.team_file import (
+    FILE,
+    PUSH_MARK,
+    VERSION,
+    Team,
+    joined_team,
+    team_folder,
+)
 from resume_hooks.paths import Where, canonical_path
 from resume_hooks.redaction.texts import redact
 from resume_hooks.storage import removal, state_file
@@ -31,7 +38,7 @@ _LONGEST_REMOTE = 2_000
 _CREDENTIALS = re.compile(r"[?#;].*\Z|(?:(?<=://).*|\A[^/]*)(?<!/)@(?=[^@/]+[:/])", re.DOTALL)
 """Parts of an address that may contain a password or token: before the host and after the path."""
 
-_REMOTE = re.compile(
+_REMOTE_ADDRESS = re.compile(
     r"(?:[a-z][a-z0-9+.-]*://)?(?:[^/@]*@)?([^/:@]+)(?::\d+/|[:/])/*(.+?)(?:\.git)?/*\Z",
     re.IGNORECASE,
 )
@@ -41,7 +48,7 @@ The scheme, user, password, port and file extension are not part of a project's 
 """
 
 
-def required(where: Where) -> Team:
+def require_team(where: Where) -> Team:
     """Return the joined team. Raise TeamFailed if there is none."""
     team = joined_team(where)
     if team is None:
@@ -49,20 +56,20 @@ def required(where: Where) -> Team:
     return team
 
 
-def join(service: str, where: Where, label: str = "") -> Team:
+def join_team(service: str, where: Where, label: str = "") -> Team:
     """Join the team of a libpq service and record it. Raise TeamFailed, UsageError or WriteFailed."""
-    known = joined_team(where)
-    machine = known.machine if known else str(uuid.uuid4())
-    with connected(service_named(service)) as db:
+    previous = joined_team(where)
+    machine = previous.machine if previous else str(uuid.uuid4())
+    with connect_to_team(validate_service(service)) as db:
         db.run("select team.enter(%s, %s)", (machine, label or socket.gethostname()))
-        name = db.value("select session_user::text", (), login) or ""
-    same = known is not None and (known.service, known.login) == (service, name)
-    team = Team(service, name, machine, known.projects if known and same else ())
-    keep(team, where)
+        name = db.value("select session_user::text", (), parse_login) or ""
+    is_same = previous is not None and (previous.service, previous.login) == (service, name)
+    team = Team(service, name, machine, previous.projects if previous and is_same else ())
+    record_team(team, where)
     return team
 
 
-def keep(team: Team, where: Where) -> None:
+def record_team(team: Team, where: Where) -> None:
     """Record a team. Raise WriteFailed."""
     row = {"version": VERSION, **team._asdict()}
     try:
@@ -71,7 +78,7 @@ def keep(team: Team, where: Where) -> None:
             json.dumps(row, indent=2).encode() + b"\n",
             where,
         )
-        mark = os.path.join(team_folder(where), PUSHES)
+        mark = os.path.join(team_folder(where), PUSH_MARK)
         if team.projects and not os.path.exists(mark):
             state_file.replace_state_file(mark, b"", where)
             os.utime(mark, (0, 0))
@@ -89,7 +96,7 @@ def leave_team(where: Where) -> None:
     removal.remove_if_possible(team_folder(where), where.state)
 
 
-def project_of(cwd: str) -> str:
+def project_name(cwd: str) -> str:
     """Return a project's shared name: its remote without credentials, or ``local/`` and the folder's name."""
     git = common_git_folder(cwd) if cwd else ""
     config = configparser.RawConfigParser(strict=False, allow_no_value=True)
@@ -101,10 +108,10 @@ def project_of(cwd: str) -> str:
         )
     remote = (config.get('remote "origin"', "url", fallback="") or "")[:_LONGEST_REMOTE]
     remote = remote.strip().strip('"')  # git quotes values with `#` or `;`
-    named = _REMOTE.match(_CREDENTIALS.sub("", remote))
-    if named and not remote.startswith(("/", ".", "file:")):
+    match = _REMOTE_ADDRESS.match(_CREDENTIALS.sub("", remote))
+    if match and not remote.startswith(("/", ".", "file:")):
         return collapse_line(
-            redact(plain_line(replace_surrogates(f"{named[1].lower()}/{named[2]}")))[0], 300
+            redact(plain_line(replace_surrogates(f"{match[1].lower()}/{match[2]}")))[0], 300
         )
     if os.path.basename(git) == ".git":
         root = os.path.dirname(git)

@@ -37,12 +37,12 @@ MOST_LINE = 64 * 1024 * 1024
 _MOST_LEXEMES = 400_000
 """The maximum characters of a turn's words in a piece, due to the size limit of a database row."""
 
-_MOST_PLACES = 4
-_LAST_PLACE = 16_383
+_MOST_POSITIONS = 4
+_LAST_POSITION = 16_383
 _NO_TIME = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class Record(NamedTuple):
+class CleanRecord(NamedTuple):
     """A cleaned line with its ending; ``end`` is the offset after it in the local file."""
 
     body: Redacted
@@ -71,7 +71,7 @@ class LinePiece(NamedTuple):
     end: int
 
 
-def records_of(path: str, known: Redactor, offset: int = 0) -> Iterator[Record]:
+def clean_records(path: str, redactor: Redactor, offset: int = 0) -> Iterator[CleanRecord]:
     """Yield the cleaned lines of a transcript from an offset on, or another text file as one record.
 
     Raise OSError.
@@ -80,7 +80,7 @@ def records_of(path: str, known: Redactor, offset: int = 0) -> Iterator[Record]:
     Otherwise it waits until it is complete. Binary files yield nothing.
     """
     if not path.endswith(".jsonl"):
-        yield from _transcript_records(path, known) if not offset else ()
+        yield from _text_record(path, redactor) if not offset else ()
         return
     with open_regular(path, follow=False) as stream:
         is_ended = bytes_before(stream, offset)[-1:] in {b"", b"\n"}
@@ -90,26 +90,28 @@ def records_of(path: str, known: Redactor, offset: int = 0) -> Iterator[Record]:
                 return
             if line.offset == offset and not is_ended and not line.raw.strip():
                 continue  # the line feed of the last line that was sent
-            body, secrets = clean_line(line.body, known)
-            yield Record(Redacted(body + b"\n"), line.offset + len(line.raw), secrets)
+            body, secrets = clean_line(line.body, redactor)
+            yield CleanRecord(Redacted(body + b"\n"), line.offset + len(line.raw), secrets)
 
 
-def clean_line(line: bytes, known: Redactor) -> tuple[Redacted, list[Secret]]:
+def clean_line(line: bytes, redactor: Redactor) -> tuple[Redacted, list[Secret]]:
     """Return a line without images, documents and secrets (including ``known`` ones), and the removed secrets."""
     body = normalize_json(line) if len(line) <= MOST_LINE else None
     if body is None:
         return Redacted(make_stand_in(DAMAGED_KIND)), []
-    clean, secrets = known.redact_line(_without_media(body) if b"base64" in body else body)
+    clean, secrets = redactor.redact_line(_without_media(body) if b"base64" in body else body)
     return Redacted(clean), secrets
 
 
-def pieces_of(path: str, known: Redactor, first: int = 0, offset: int = 0) -> Iterator[LinePiece]:
+def cut_pieces(
+    path: str, redactor: Redactor, first: int = 0, offset: int = 0
+) -> Iterator[LinePiece]:
     """Yield the pieces of a file from line ``first`` on, which begins at ``offset``.
 
     Raise OSError.
     """
     words, body, secrets, number, end = (
-        _Words(path, first),
+        _WordCollector(path, first),
         bytearray(),
         Counter[str](),
         first,
@@ -122,7 +124,7 @@ def pieces_of(path: str, known: Redactor, first: int = 0, offset: int = 0) -> It
             first, number - first, len(body), sha, data, secrets, words.passages(), end
         )
 
-    for record in records_of(path, known, offset):
+    for record in clean_records(path, redactor, offset):
         words.take(record.body, number)
         body += record.body
         secrets.update(secret.kind for secret in record.secrets)
@@ -134,15 +136,15 @@ def pieces_of(path: str, known: Redactor, first: int = 0, offset: int = 0) -> It
         yield piece()
 
 
-def _transcript_records(path: str, known: Redactor) -> Iterator[Record]:
+def _text_record(path: str, redactor: Redactor) -> Iterator[CleanRecord]:
     raw = read_regular(path, MAX_FILE)
     try:
         text = raw.decode()
     except UnicodeDecodeError:
         return
-    clean, secrets = known.redact_and_tell(text)
+    clean, secrets = redactor.redact_and_tell(text)
     if clean:
-        yield Record(Redacted(clean.encode()), len(raw), secrets)
+        yield CleanRecord(Redacted(clean.encode()), len(raw), secrets)
 
 
 def _without_media(body: bytes) -> bytes:
@@ -150,18 +152,18 @@ def _without_media(body: bytes) -> bytes:
     record = parse(body)
     if record is None:
         return body
-    waiting: list[Any] = [record]
-    changed = False
-    while waiting:
-        value = waiting.pop()
-        places = list(value.items() if isinstance(value, dict) else enumerate(value))
-        for key, inner in places:
-            if (stands := _stand_in(key, inner, value)) is not None:
-                value[key] = stands
-                changed = True
+    pending: list[Any] = [record]
+    is_changed = False
+    while pending:
+        value = pending.pop()
+        entries = list(value.items() if isinstance(value, dict) else enumerate(value))
+        for key, inner in entries:
+            if (replacement := _stand_in(key, inner, value)) is not None:
+                value[key] = replacement
+                is_changed = True
             elif isinstance(inner, (dict, list)):
-                waiting.append(inner)
-    if changed:
+                pending.append(inner)
+    if is_changed:
         return encode(record)
     return body
 
@@ -190,7 +192,7 @@ def _stand_in(key: object, inner: object, holder: object) -> object:
     return None
 
 
-class _Words:
+class _WordCollector:
     """Collects the words of a file's turns from cleaned lines."""
 
     def __init__(self, path: str, first: int) -> None:
@@ -211,22 +213,22 @@ class _Words:
             return
         if opens_turn(record, subagent=self._subagent):
             self._close()
-        said = (
+        texts_of_record = (
             self._extractor.texts_of(record)
             if self._is_transcript
             else RecordTexts("result", result=body.decode())
         )
-        if said is None:
+        if texts_of_record is None:
             return
         self._last = clock.parse_timestamp(record.get("timestamp")) or self._last
         if not self._places:
             self._start, self._at = number, self._last
-        place = str(min(number - self._start + 1, _LAST_PLACE))
+        position = str(min(number - self._start + 1, _LAST_POSITION))
         texts = (
-            (said.prompt, "A", False),
-            (said.reply, "B", False),
-            (said.input, "C", True),
-            (said.result, "D", True),
+            (texts_of_record.prompt, "A", False),
+            (texts_of_record.reply, "B", False),
+            (texts_of_record.input, "C", True),
+            (texts_of_record.result, "D", True),
         )
         for text, weight, numbered in texts:
             for word in words_of(text, numbered=numbered).decode("utf-8", "replace").split():
@@ -235,9 +237,9 @@ class _Words:
                         continue
                     self._places[word] = []
                     self._size += len(word) + 12
-                places = self._places[word]
-                if len(places) < _MOST_PLACES and place + weight not in places:
-                    places.append(place + weight)
+                positions = self._places[word]
+                if len(positions) < _MOST_POSITIONS and position + weight not in positions:
+                    positions.append(position + weight)
 
     def passages(self) -> list[TurnWords]:
         """Return the passages since the last call; an unfinished turn starts a new passage."""

@@ -20,22 +20,28 @@ from resume_hooks.archive import data_rules
 from resume_hooks.derive.imports.read_bundle import is_valid_name
 from resume_hooks.errors import ImportFailed, SessionNotFound, SessionOpen
 from resume_hooks.parts.team import rows
-from resume_hooks.parts.team.connect import EXPIRED, FORGOTTEN, SCRUBBED, TeamFailed, refusals
+from resume_hooks.parts.team.connect import (
+    EXPIRED,
+    FORGOTTEN,
+    SCRUBBED,
+    TeamFailed,
+    translate_errors,
+)
 from resume_hooks.parts.team.cursor import (
     Cursor,
-    SentPlace,
-    cursor_of,
+    FileProgress,
     is_forgotten,
-    keep_cursor,
+    is_unchanged,
     note_forgotten,
-    place_at,
+    progress_at,
+    read_cursor,
     session_folder,
-    stands,
+    write_cursor,
 )
-from resume_hooks.parts.team.membership import project_of
-from resume_hooks.parts.team.pieces import MOST_RAW, LinePiece, pieces_of, records_of
-from resume_hooks.parts.team.rows import Database, Form
-from resume_hooks.parts.team.stored_pieces import MOST_STORED, slices_of
+from resume_hooks.parts.team.membership import project_name
+from resume_hooks.parts.team.pieces import MOST_RAW, LinePiece, clean_records, cut_pieces
+from resume_hooks.parts.team.rows import Database, RowFormat
+from resume_hooks.parts.team.stored_pieces import MOST_STORED_BYTES, fetch_slices
 from resume_hooks.parts.team.team_file import Team
 from resume_hooks.paths import Where
 from resume_hooks.reading.bundle import list_bundled_files
@@ -55,12 +61,12 @@ from resume_hooks.system.text import collapse_line, plain_line, replace_surrogat
 from resume_hooks.transcripts.head_tail import HeadTail
 
 _BUSY = "Another command is sending this session"
-_APPEND = (
+_APPEND_QUERY = (
     "select records::text, head from team.append(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, "
     "%s, %s)"
 )
 
-_REFUSED: dict[str, Literal["forgotten", "scrubbed", "expired"]] = {
+_RESULT_OF_REFUSAL: dict[str, Literal["forgotten", "scrubbed", "expired"]] = {
     FORGOTTEN: "forgotten", SCRUBBED: "scrubbed", EXPIRED: "expired"
 }  # fmt: skip
 """The results for sessions that the server refuses: for good, from this machine, or because of their age."""
@@ -84,7 +90,7 @@ class Pushed(NamedTuple):
     secrets: dict[str, int] = {}  # noqa: RUF012 - as above
 
 
-class _Taken(NamedTuple):
+class _ServerState(NamedTuple):
     """The server's state of a file: its number of records and the digest of all of them."""
 
     records: int
@@ -100,8 +106,10 @@ class _SentPiece(NamedTuple):
     head: bytes
 
 
-_TAKEN = Form(_Taken, (rows.count, rows.parse_head))
-_SENT = Form(_SentPiece, (rows.count, rows.parse_whole_number(1), rows.digest, rows.digest))
+_STATE_FORMAT = RowFormat(_ServerState, (rows.parse_count, rows.parse_head))
+_PIECE_FORMAT = RowFormat(
+    _SentPiece, (rows.parse_count, rows.parse_whole_number(1), rows.parse_digest, rows.parse_digest)
+)
 
 
 class _DivergedError(Exception):
@@ -112,23 +120,23 @@ class _ShorterError(Exception):
     """The file is only the beginning of the server's content."""
 
 
-def push(
+def push_session(
     session: SessionFile, team: Team, db: Database, where: Where, *, rescan: bool = False
 ) -> Pushed:
     """Upload what the server lacks of a session. Raise TeamFailed, SessionNotFound or WriteFailed."""
-    if ruled := data_rules.reason_against_copies(where):
-        raise TeamFailed(f"Nothing was pushed: {ruled}", "Ask who manages this account.")
-    title = about(session, Family(where), where)["title"]
+    if reason := data_rules.reason_against_copies(where):
+        raise TeamFailed(f"Nothing was pushed: {reason}", "Ask who manages this account.")
+    title = session_metadata(session, Family(where), where)["title"]
     try:
-        place = session_folder(session.session_id, where)
-        with refusals(), lock_folder(place, where, _BUSY, "Could not write to"):
-            return _Push(session, team, db, where, rescan=rescan).run()
+        folder = session_folder(session.session_id, where)
+        with translate_errors(), lock_folder(folder, where, _BUSY, "Could not write to"):
+            return _SessionPush(session, team, db, where, rescan=rescan).run()
     except TeamFailed as error:
-        if error.state not in _REFUSED:
+        if error.state not in _RESULT_OF_REFUSAL:
             raise
         if error.state == FORGOTTEN:
             note_forgotten(session.session_id, where)
-        return Pushed(session.session_id, title, _REFUSED[error.state])
+        return Pushed(session.session_id, title, _RESULT_OF_REFUSAL[error.state])
     except _ShorterError:
         return Pushed(session.session_id, title, "shorter")
     except SessionOpen:
@@ -137,13 +145,15 @@ def push(
 
 def preview_push(session: SessionFile, where: Where) -> Pushed:
     """Return what a first push of a session would send, without a connection."""
-    count = _Count()
-    known = find_secrets_in_sessions([session])
+    counter = _PushCounter()
+    redactor = find_secrets_in_sessions([session])
     for _, path in files_to_push(session):
-        for piece in pieces_of(path, known):
-            count.add(piece)
-    return count.pushed(
-        session.session_id, about(session, Family(where), where, known)["title"], "sent"
+        for piece in cut_pieces(path, redactor):
+            counter.add(piece)
+    return counter.pushed(
+        session.session_id,
+        session_metadata(session, Family(where), where, redactor)["title"],
+        "sent",
     )
 
 
@@ -154,15 +164,15 @@ def files_to_push(session: SessionFile) -> list[tuple[str, str]]:
 
     Files are left out if their name is not valid in a session's folder, or contains a secret.
     """
-    beside = []
+    attachments = []
     for name, path in list_bundled_files(session):
         if is_valid_name(name) and not redact(name)[1]:
-            beside.append((name, path))
-    return [("", session.path), *beside]
+            attachments.append((name, path))
+    return [("", session.path), *attachments]
 
 
-def about(
-    session: SessionFile, family: Family, where: Where, known: Redactor | None = None
+def session_metadata(
+    session: SessionFile, family: Family, where: Where, redactor: Redactor | None = None
 ) -> dict[str, str]:
     """Return the metadata of a session without secrets, including the ``known`` ones.
 
@@ -170,15 +180,15 @@ def about(
     """
     ends, parent = HeadTail(session.path), family.parent_of(session.path)
     home = home_folder(ends, where)
-    known = known or find_secrets_in_ends(ends)
+    redactor = redactor or find_secrets_in_ends(ends)
 
     def clean(text: str) -> str:
-        return collapse_line(plain_line(replace_surrogates(known.redact(text))), 1_000)
+        return collapse_line(plain_line(replace_surrogates(redactor.redact(text))), 1_000)
 
     return {
-        "title": clean(ends.title_by(known.redact)),
+        "title": clean(ends.title_by(redactor.redact)),
         "folder": clean(home),
-        "project": clean(project_of(home)),
+        "project": clean(project_name(home)),
         "created": clean(ends.created),
         "ended": clean(ends.ended),
         "parent": clean(parent.session_id) if parent else "",
@@ -190,20 +200,20 @@ def is_behind(session: SessionFile, where: Where) -> bool:
     """Check whether a session has unsent data, as far as this machine remembers."""
     if is_forgotten(session.session_id, where):
         return False
-    cursor = cursor_of(session.session_id, where)
+    cursor = read_cursor(session.session_id, where)
     if not cursor.row or cursor.drop:
         return True
     for name, path in files_to_push(session):
-        place = cursor.places.get(name)
+        progress = cursor.places.get(name)
         with contextlib.suppress(OSError):
-            if (place and not stands(place, path)) or any(
-                True for _ in records_of(path, Redactor(), place.offset if place else 0)
+            if (progress and not is_unchanged(progress, path)) or any(
+                True for _ in clean_records(path, Redactor(), progress.offset if progress else 0)
             ):
                 return True
     return False
 
 
-class _Count:
+class _PushCounter:
     """Counts the data that was sent."""
 
     def __init__(self) -> None:
@@ -232,7 +242,7 @@ class _Count:
         )
 
 
-class _Push:
+class _SessionPush:
     """The push of one session."""
 
     def __init__(
@@ -243,36 +253,38 @@ class _Push:
         self._db = db
         self._where = where
         self._rescan = rescan
-        self._cursor = cursor_of(session.session_id, where)
+        self._cursor = read_cursor(session.session_id, where)
         self._known = self._secrets()
-        self._about = about(session, Family(where), where, self._known)
-        self._count = _Count()
+        self._about = session_metadata(session, Family(where), where, self._known)
+        self._count = _PushCounter()
 
     def _secrets(self) -> Redactor:
         """Return a redactor with the secrets in the unsent data and in both ends of the session."""
-        known = find_secrets_in_ends(HeadTail(self._session.path))
+        redactor = find_secrets_in_ends(HeadTail(self._session.path))
         for name, path in files_to_push(self._session):
-            place = self._cursor.places.get(name)
-            learn_file(known, path, place.offset if place and stands(place, path) else 0)
-        return known
+            progress = self._cursor.places.get(name)
+            learn_file(
+                redactor, path, progress.offset if progress and is_unchanged(progress, path) else 0
+            )
+        return redactor
 
     def run(self) -> Pushed:
         """Send the missing data."""
-        known, result = self._cursor, "sent"
-        if known.drop:
+        cursor, result = self._cursor, "sent"
+        if cursor.drop:
             self._db.run(
                 "select team.scrubbed(%s, %s)", (self._session.session_id, self._team.machine)
             )
         row = self._begin(0, drop=False)
-        if known.row in {0, row} and not (self._rescan or known.drop):
-            places = known.places
+        if cursor.row in {0, row} and not (self._rescan or cursor.drop):
+            places = cursor.places
         else:
             places = {}
         try:
             places = self._send(row, places)
         except _DivergedError:
-            result, self._count = "replaced", _Count()
-            row = self._begin(row, drop=self._rescan or known.drop)
+            result, self._count = "replaced", _PushCounter()
+            row = self._begin(row, drop=self._rescan or cursor.drop)
             try:
                 places = self._send(row, {})
             except _DivergedError as error:
@@ -280,87 +292,87 @@ class _Push:
                     f"Session {self._session.session_id} changed while it was sent",
                     "Push it again.",
                 ) from error
-        keep_cursor(self._session.session_id, Cursor(row, known.base, places=places), self._where)
+        write_cursor(self._session.session_id, Cursor(row, cursor.base, places=places), self._where)
         if not self._count.pieces and result == "sent":
             result = "unchanged"
         return self._count.pushed(self._session.session_id, self._about["title"], result)
 
-    def _begin(self, old: int, *, drop: bool) -> int:
-        base = self._cursor.base if not old else 0
-        told = (
+    def _begin(self, previous_row: int, *, drop: bool) -> int:
+        base = self._cursor.base if not previous_row else 0
+        values = (
             self._session.session_id,
             self._team.machine,
             json.dumps(self._about),
-            old or None,
+            previous_row or None,
             drop,
             base or None,
         )
         row = self._db.value(
-            "select team.begin_session(%s, %s, %s, %s, %s, %s)::text", told, rows.row_number
+            "select team.begin_session(%s, %s, %s, %s, %s, %s)::text", values, rows.parse_row_number
         )
         if row is None:
             raise TeamFailed("The team's database returned no row for the session", "Who runs it?")
         return row
 
-    def _send(self, row: int, places: dict[str, SentPlace]) -> dict[str, SentPlace]:
+    def _send(self, row: int, places: dict[str, FileProgress]) -> dict[str, FileProgress]:
         """Send every file, and return the progress of each."""
         if (
             self._cursor.drop and row == self._cursor.row
         ):  # This and earlier generations may contain scrubbed text.
             raise _DivergedError
-        found: dict[str, SentPlace] = {}
+        sent_places: dict[str, FileProgress] = {}
         for name, path in files_to_push(self._session):
             try:
-                place = places.get(name)
-                if place is None or not stands(place, path):
-                    place = self._agreed(row, name, path)
-                found[name] = self._send_file(row, name, path, place)
+                progress = places.get(name)
+                if progress is None or not is_unchanged(progress, path):
+                    progress = self._compare_with_server(row, name, path)
+                sent_places[name] = self._send_file(row, name, path, progress)
             except OSError as error:
                 if not name:
                     raise SessionNotFound(
                         f"{path} can't be read: {error.strerror}", "Was it just deleted?"
                     ) from error
-        return found
+        return sent_places
 
-    def _send_file(self, row: int, name: str, path: str, place: SentPlace) -> SentPlace:
+    def _send_file(self, row: int, name: str, path: str, progress: FileProgress) -> FileProgress:
         while True:
-            records, offset, head = place.records, place.offset, bytes.fromhex(place.head)
-            for piece in pieces_of(path, self._known, records, offset):
+            records, offset, head = progress.records, progress.offset, bytes.fromhex(progress.head)
+            for piece in cut_pieces(path, self._known, records, offset):
                 answer = self._append(row, name, head, piece)
                 if answer != (records + piece.records, hashlib.sha256(head + piece.sha).digest()):
                     break
                 self._count.add(piece)
                 (records, head), offset = answer, piece.end
             else:
-                return place_at(path, offset, records, head)
+                return progress_at(path, offset, records, head)
             # Another process sent data, or our cursor is outdated.
-            place = self._agreed(row, name, path)
-            if place.records <= records:
+            progress = self._compare_with_server(row, name, path)
+            if progress.records <= records:
                 raise _DivergedError
 
-    def _append(self, row: int, name: str, head: bytes, piece: LinePiece) -> _Taken:
+    def _append(self, row: int, name: str, head: bytes, piece: LinePiece) -> _ServerState:
         if piece.passages:
             turns, times, words = zip(*piece.passages, strict=True)
         else:
             turns, times, words = ((), (), ())
-        told = (
+        values = (
             row, name, piece.first, head, piece.records, piece.raw, piece.sha, piece.data, token_rules().version,
             json.dumps(piece.secrets), list(turns), list(times), list(words),
         )  # fmt: skip
-        taken = self._db.row(_APPEND, told, _TAKEN)
-        if taken is None:
+        state = self._db.row(_APPEND_QUERY, values, _STATE_FORMAT)
+        if state is None:
             raise _DivergedError
-        return taken
+        return state
 
-    def _agreed(self, row: int, name: str, path: str) -> SentPlace:
+    def _compare_with_server(self, row: int, name: str, path: str) -> FileProgress:
         """Return how far the file and the server's content agree."""
         query = (
             "select c.first::text, c.records::text, c.sha, c.head from team.chunk c join team.part p on p.id = c.part"
             " where p.session = %s and p.name = %s order by c.first"
         )
         learn_file(self._known, path)
-        ours, offset, number, head = records_of(path, self._known), 0, 0, b""
-        for piece in self._db.rows(query, (row, name), _SENT):
+        ours, offset, number, head = clean_records(path, self._known), 0, 0, b""
+        for piece in self._db.rows(query, (row, name), _PIECE_FORMAT):
             body, lines, end = bytearray(), 0, offset
             for record in islice(ours, piece.records):
                 if len(body) >= MOST_RAW:  # None of our pieces is longer, whatever the server says.
@@ -372,7 +384,7 @@ class _Push:
             if piece.first != number or hashlib.sha256(body).digest() != piece.sha:
                 raise _DivergedError
             number, offset, head = number + lines, end, piece.head
-        return SentPlace(0, offset, number, 0, head.hex())
+        return FileProgress(0, offset, number, 0, head.hex())
 
     def _compare_rest(self, row: int, name: str, first: int, body: bytes) -> None:
         """Raise the right error for a file that ends before the server's copy: shorter, or diverged."""
@@ -380,7 +392,7 @@ class _Push:
             "select c.part::text from team.chunk c join team.part p on p.id = c.part"
             " where p.session = %s and p.name = %s and c.first = %s"
         )
-        part = self._db.value(query, (row, name, first), rows.row_number)
+        part = self._db.value(query, (row, name, first), rows.parse_row_number)
         if part is None or not self._begins_with(body, part, first):
             raise _DivergedError
         if self._rescan or self._cursor.drop:
@@ -388,10 +400,10 @@ class _Push:
         raise _ShorterError
 
     def _begins_with(self, body: bytes, part: int, first: int) -> bool:
-        unpacking, begun = zlib.decompressobj(), b""
+        unpacking, content = zlib.decompressobj(), b""
         with contextlib.suppress(zlib.error, ImportFailed):
-            for packed in slices_of(part, first, MOST_STORED, self._db):
-                begun += unpacking.decompress(packed, len(body) - len(begun) or 1)
-                if len(begun) >= len(body):
+            for packed in fetch_slices(part, first, MOST_STORED_BYTES, self._db):
+                content += unpacking.decompress(packed, len(body) - len(content) or 1)
+                if len(content) >= len(body):
                     break
-        return begun[: len(body)] == body
+        return content[: len(body)] == body

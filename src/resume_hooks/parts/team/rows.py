@@ -27,43 +27,43 @@ from resume_hooks.system.text import collapse_line, format_count, plain_line
 if TYPE_CHECKING:
     import psycopg
 
-MOST_ANSWER = 64 * 1024 * 1024
+MOST_ANSWER_BYTES = 64 * 1024 * 1024
 """The maximum bytes by which the process may grow while it waits for an answer.
 
 Our largest answer has 10 MB.
 """
 
-MOST_ROWS = 50_000
+MOST_ANSWER_ROWS = 50_000
 """The maximum rows of an answer, since each takes several times its size in memory.
 
 A file of 10 GB has 40,000 pieces.
 """
 
-MOST_TEXT = 64 * 1024
+MOST_TEXT_BYTES = 64 * 1024
 """The maximum bytes of a text value; we never send a longer one."""
 
 MOST_NUMBER = 2**63 - 1
 DIGEST = 32
 """Bytes of a SHA-256 digest."""
 
-_DATA = 5
+_DATA_PAGES = 5
 """The index in ``statm`` of the process's own writable pages."""
 
-_WHOLE = re.compile(rb"-?[0-9]{1,19}")
+_WHOLE_NUMBER = re.compile(rb"-?[0-9]{1,19}")
 
-_LATE = "The server took too long. The answer contains what arrived in time."
+_LATE_NOTE = "The server took too long. The answer contains what arrived in time."
 
-Parser = Callable[["bytes | None"], Any]
+ColumnParser = Callable[["bytes | None"], Any]
 """Parses a value as the server sent it, None for a null. Raises ValueError if it is invalid."""
 
 Row = TypeVar("Row")
 
 
-class Form(NamedTuple, Generic[Row]):
+class RowFormat(NamedTuple, Generic[Row]):
     """The format of a query's rows: the type to create, and a parser for each field."""
 
     make: Callable[..., Row]
-    columns: tuple[Parser, ...]
+    columns: tuple[ColumnParser, ...]
 
     def read(self, values: Sequence[bytes | None]) -> Row:
         """Return a parsed row. Raise ValueError if a value is invalid."""
@@ -109,16 +109,16 @@ class Database:
         self.connection.execute(statement.encode(), values or None)
 
     def rows(
-        self, query: str, values: Sequence[object] | Mapping[str, object], form: Form[Row]
+        self, query: str, values: Sequence[object] | Mapping[str, object], form: RowFormat[Row]
     ) -> list[Row]:
         """Return the valid rows of a query."""
         with self.connection.cursor(binary=True) as cursor:
             cursor.execute(query.encode(), values)
-            found, refused = _read(cursor.pgresult, form)
+            valid_rows, refused = _parse_result(cursor.pgresult, form)
         self.refused += refused
-        return found
+        return valid_rows
 
-    def row(self, query: str, values: Sequence[object], form: Form[Row]) -> Row | None:
+    def row(self, query: str, values: Sequence[object], form: RowFormat[Row]) -> Row | None:
         """Return the first valid row of a query, or None."""
         return next(iter(self.rows(query, values, form)), None)
 
@@ -126,62 +126,65 @@ class Database:
         self, query: str, values: Sequence[object], parse: Callable[[bytes | None], Row]
     ) -> Row | None:
         """Return the single value of a query, or None if there is no row or it is invalid."""
-        return self.row(query, values, Form(_same, (parse,)))
+        return self.row(query, values, RowFormat(_identity, (parse,)))
 
     @property
     def notes(self) -> list[str]:
         """Notes for the user about invalid rows and about an exceeded deadline."""
-        said = (
+        refused_note = (
             f"{format_count(self.refused, 'row')} from the server were invalid and were left out."
         )
-        notes = [said] if self.refused else []
+        notes = [refused_note] if self.refused else []
         if self._was_late:
-            return [*notes, _LATE]
+            return [*notes, _LATE_NOTE]
         return notes
 
 
-async def rows_of(
-    connection: psycopg.AsyncConnection[Any], query: str, values: Sequence[object], form: Form[Row]
+async def read_rows_async(
+    connection: psycopg.AsyncConnection[Any],
+    query: str,
+    values: Sequence[object],
+    form: RowFormat[Row],
 ) -> tuple[list[Row], int]:
     """Return the valid rows of an asyncio query, and the number of invalid ones."""
     async with connection.cursor(binary=True) as cursor:
         await cursor.execute(query.encode(), values)
-        return _read(cursor.pgresult, form)
+        return _parse_result(cursor.pgresult, form)
 
 
-def _read(result: Any, form: Form[Row]) -> tuple[list[Row], int]:
+def _parse_result(result: Any, form: RowFormat[Row]) -> tuple[list[Row], int]:
     """Return the valid rows of a result, read with libpq's own functions, and the number of invalid rows."""
-    found: list[Row] = []
+    rows: list[Row] = []
     count = result.ntuples if result else 0
-    for number in range(min(count, MOST_ROWS)):
+    for number in range(min(count, MOST_ANSWER_ROWS)):
         try:
-            found.append(
+            rows.append(
                 form.read([result.get_value(number, column) for column in range(result.nfields)])
             )
         # OverflowError and OSError come from instants
         except (ValueError, OverflowError, OSError, RecursionError):
             continue
-    return found, count - len(found)
+    return rows, count - len(rows)
 
 
 def parse_whole_number(least: int, most: int = MOST_NUMBER) -> Callable[[bytes | None], int]:
     """Return a parser for whole numbers in a range."""
 
     def parse(raw: bytes | None) -> int:
-        if raw is None or not _WHOLE.fullmatch(raw) or not least <= int(raw) <= most:
+        if raw is None or not _WHOLE_NUMBER.fullmatch(raw) or not least <= int(raw) <= most:
             raise ValueError
         return int(raw)
 
     return parse
 
 
-row_number = parse_whole_number(1)
+parse_row_number = parse_whole_number(1)
 """The id of a row on the server."""
 
-count = parse_whole_number(0)
+parse_count = parse_whole_number(0)
 
 
-def truth(raw: bytes | None) -> bool:
+def parse_boolean(raw: bytes | None) -> bool:
     """Parse a boolean."""
     if raw not in {b"true", b"false"}:
         raise ValueError
@@ -189,13 +192,13 @@ def truth(raw: bytes | None) -> bool:
 
 
 def parse_text(raw: bytes | None) -> str:
-    """Parse text of up to ``MOST_TEXT`` bytes, which may only go to a program, never to a screen or into a path."""
-    return _text(raw)
+    """Parse text of up to ``MOST_TEXT_BYTES`` bytes, only for a program, never for a screen or a path."""
+    return _decode_text(raw)
 
 
-def real(raw: bytes | None) -> float:
+def parse_number(raw: bytes | None) -> float:
     """Parse a finite number."""
-    number = float(_text(raw))
+    number = float(_decode_text(raw))
     if not math.isfinite(number):
         raise ValueError
     return number
@@ -203,72 +206,72 @@ def real(raw: bytes | None) -> float:
 
 def parse_session_id(raw: bytes | None) -> str:
     """Parse a session id, the only value that may become part of a path."""
-    text = _text(raw)
+    text = _decode_text(raw)
     if not is_session_id(text):
         raise ValueError
     return text
 
 
-def session_id_or_none(raw: bytes | None) -> str:
+def parse_session_id_or_none(raw: bytes | None) -> str:
     """Parse a session id, or return ``""`` for anything else."""
-    text = _text(raw)
+    text = _decode_text(raw)
     if is_session_id(text):
         return text
     return ""
 
 
-def login(raw: bytes | None) -> str:
+def parse_login(raw: bytes | None) -> str:
     """Parse the name of a role: at most 63 bytes, no control characters, no white space but single spaces."""
-    text = _text(raw)
+    text = _decode_text(raw)
     if raw is None or not 0 < len(raw) <= 63 or collapse_line(plain_line(text), len(text)) != text:
         raise ValueError
     return text
 
 
-def login_or_none(raw: bytes | None) -> str:
+def parse_login_or_none(raw: bytes | None) -> str:
     """Parse the name of a role, or return ``""`` for a missing one."""
     if raw:
-        return login(raw)
+        return parse_login(raw)
     return ""
 
 
-def logins(raw: bytes | None) -> tuple[str, ...]:
+def parse_logins(raw: bytes | None) -> tuple[str, ...]:
     """Parse a JSON list of role names; a null is an empty list."""
-    names = json.loads(_text(raw)) if raw is not None else []
+    names = json.loads(_decode_text(raw)) if raw is not None else []
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise ValueError
-    return tuple(login(name.encode()) for name in names)
+    return tuple(parse_login(name.encode()) for name in names)
 
 
 def parse_line(most: int) -> Callable[[bytes | None], str]:
     """Return a parser for display text: one line without control characters, cut to ``most`` characters."""
 
     def parse(raw: bytes | None) -> str:
-        return collapse_line(plain_line(_text(raw)), most)
+        return collapse_line(plain_line(_decode_text(raw)), most)
 
     return parse
 
 
 def parse_folder(raw: bytes | None) -> str:
     """Parse a folder on another machine, which is displayed but never opened."""
-    return plain_line(_text(raw))[:4096]
+    return plain_line(_decode_text(raw))[:4096]
 
 
 def parse_instant(raw: bytes | None) -> str:
     """Parse a client's timestamp into the transcripts' format, or return ``""`` if it is invalid."""
-    return clock.normalize_timestamp(_text(raw))
+    return clock.normalize_timestamp(_decode_text(raw))
 
 
-def epoch(raw: bytes | None) -> datetime:
+def parse_epoch(raw: bytes | None) -> datetime:
     """Parse a server time in seconds since the epoch."""
-    return datetime.fromtimestamp(real(raw), UTC)
+    return datetime.fromtimestamp(parse_number(raw), UTC)
 
 
-def one_of(words: Mapping[str, str]) -> Callable[[bytes | None], str]:
+def parse_word(words: Mapping[str, str]) -> Callable[[bytes | None], str]:
     """Return a parser for a fixed set of words that maps each to its meaning."""
 
     def parse(raw: bytes | None) -> str:
-        meaning = words.get(_text(raw))
+        meaning = words.get(_decode_text(raw))
         if meaning is None:
             raise ValueError
         return meaning
@@ -276,7 +279,7 @@ def one_of(words: Mapping[str, str]) -> Callable[[bytes | None], str]:
     return parse
 
 
-def blob(most: int, least: int = 0) -> Callable[[bytes | None], bytes]:
+def parse_bytes(most: int, least: int = 0) -> Callable[[bytes | None], bytes]:
     """Return a parser for bytes of a limited length."""
 
     def parse(raw: bytes | None) -> bytes:
@@ -287,7 +290,7 @@ def blob(most: int, least: int = 0) -> Callable[[bytes | None], bytes]:
     return parse
 
 
-digest = blob(DIGEST, DIGEST)
+parse_digest = parse_bytes(DIGEST, DIGEST)
 
 
 def parse_head(raw: bytes | None) -> bytes:
@@ -297,18 +300,18 @@ def parse_head(raw: bytes | None) -> bytes:
     return raw
 
 
-def _text(raw: bytes | None) -> str:
-    if raw is None or len(raw) > MOST_TEXT:
+def _decode_text(raw: bytes | None) -> str:
+    if raw is None or len(raw) > MOST_TEXT_BYTES:
         raise ValueError
     return raw.decode()  # UnicodeDecodeError is a ValueError
 
 
-def _same(value: Row) -> Row:
+def _identity(value: Row) -> Row:
     return value
 
 
 @functools.cache
-def _own_limits() -> tuple[int, int]:
+def _initial_limits() -> tuple[int, int]:
     """Return the limits that the process started with, because concurrent threads would restore each other's limits."""
     import resource  # not on Windows
 
@@ -316,8 +319,8 @@ def _own_limits() -> tuple[int, int]:
 
 
 @contextlib.contextmanager
-def bounded_memory() -> Iterator[None]:
-    """Limit the growth of the process to ``MOST_ANSWER`` during the block; libpq then aborts a larger answer.
+def limit_memory() -> Iterator[None]:
+    """Limit the growth of the process to ``MOST_ANSWER_BYTES`` during the block; libpq then aborts a larger answer.
 
     The server states a message's length, and libpq buffers up to 2 GB before we see any of it.
     """
@@ -325,17 +328,17 @@ def bounded_memory() -> Iterator[None]:
         import resource  # not on Windows
 
         with open("/proc/self/statm", "rb") as stream:
-            now = int(stream.read().split()[_DATA]) * os.sysconf("SC_PAGE_SIZE")
+            now = int(stream.read().split()[_DATA_PAGES]) * os.sysconf("SC_PAGE_SIZE")
     except (ImportError, OSError, ValueError):
         yield
         return
-    before, hard = _own_limits()
+    soft, hard = _initial_limits()
     limits = []
-    for limit in (before, hard, now + MOST_ANSWER):
+    for limit in (soft, hard, now + MOST_ANSWER_BYTES):
         if limit != resource.RLIM_INFINITY:
             limits.append(limit)
     resource.setrlimit(resource.RLIMIT_DATA, (min(limits), hard))
     try:
         yield
     finally:
-        resource.setrlimit(resource.RLIMIT_DATA, (before, hard))
+        resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))

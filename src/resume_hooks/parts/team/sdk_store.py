@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from resume_hooks.errors import UsageError
 from resume_hooks.parts.team import rows
-from resume_hooks.parts.team.connect import TeamFailed, connected_async, service_named
-from resume_hooks.parts.team.rows import Form
+from resume_hooks.parts.team.connect import TeamFailed, connect_async, validate_service
+from resume_hooks.parts.team.rows import RowFormat
 
 if TYPE_CHECKING:
     import psycopg
@@ -28,7 +28,7 @@ MOST_LOADED = 1024 * 1024 * 1024
 """The maximum bytes of a session's entries as JSON."""
 
 
-class _Part(NamedTuple):
+class _StoredPart(NamedTuple):
     row: int
     entries: int
     summary: bytes
@@ -44,51 +44,53 @@ class _Summary(NamedTuple):
     mtime: int
 
 
-_ANY_BYTES = rows.blob(MOST_LOADED)
+_ANY_BYTES = rows.parse_bytes(MOST_LOADED)
 
 
-def _bytes_or_none(raw: bytes | None) -> bytes:
+def _parse_optional_bytes(raw: bytes | None) -> bytes:
     return raw or b""
 
 
-_PART = Form(_Part, (rows.row_number, rows.count, _bytes_or_none))
-_LISTED = Form(_Listed, (rows.parse_text, rows.count))
-_SUMMARY = Form(_Summary, (_ANY_BYTES, rows.count))
-_BYTES = Form(bytes, (_ANY_BYTES,))
-_TEXT = Form(str, (rows.parse_text,))
+_PART_FORMAT = RowFormat(
+    _StoredPart, (rows.parse_row_number, rows.parse_count, _parse_optional_bytes)
+)
+_LISTED_FORMAT = RowFormat(_Listed, (rows.parse_text, rows.parse_count))
+_SUMMARY_FORMAT = RowFormat(_Summary, (_ANY_BYTES, rows.parse_count))
+_BYTES_FORMAT = RowFormat(bytes, (_ANY_BYTES,))
+_TEXT_FORMAT = RowFormat(str, (rows.parse_text,))
 
 
 class PostgresSessionStore:
     """A store for ``ClaudeAgentOptions(session_store=...)`` on the libpq service of a team that you are a member of."""
 
     def __init__(self, service: str) -> None:
-        self._service = service_named(service)
+        self._service = validate_service(service)
 
     async def append(self, key: Key, entries: Sequence[Entry]) -> None:
         """Append entries in one transaction, each uuid only once."""
         if not entries:
             return
-        async with connected_async(self._service) as db, db.transaction():
-            place = (*_main_key(key), key.get("subpath") or "")
+        async with connect_async(self._service) as db, db.transaction():
+            values = (*_main_key(key), key.get("subpath") or "")
             await db.execute(
                 (
                     "insert into team.sdk_part(project_key, session_id, subpath) values(%s, "
                     "%s, %s) on conflict do nothing"
                 ),
-                place,
+                values,
             )
-            found = await _strict_rows(
+            parts = await _strict_rows(
                 db,
                 "select id::text, entries::text, summary from team.sdk_part"
                 " where owner = team.me() and project_key = %s and session_id = %s and subpath = %s for update",
-                place,
-                _PART,
+                values,
+                _PART_FORMAT,
             )
-            if not found:
+            if not parts:
                 raise UsageError(
                     "The session was deleted while it was appended to", "Append again."
                 )
-            part, count, summary = found[0]
+            part, count, summary = parts[0]
             uuids = []
             for entry in entries:
                 if isinstance(entry.get("uuid"), str) and entry["uuid"]:
@@ -98,7 +100,7 @@ class PostgresSessionStore:
                 "insert into team.sdk_seen select %s, u from unnest(%s::bytea[]) u"
                 " on conflict do nothing returning uuid",
                 (part, [uuid.encode("utf-8", "surrogatepass") for uuid in dict.fromkeys(uuids)]),
-                _BYTES,
+                _BYTES_FORMAT,
             )
             new = {uuid.decode("utf-8", "surrogatepass") for uuid in answer}
             fresh = []
@@ -113,8 +115,8 @@ class PostgresSessionStore:
             if not key.get("subpath"):
                 from claude_agent_sdk import fold_session_summary
 
-                known = json.loads(summary) if summary else None
-                folded = json.dumps(fold_session_summary(known, key, fresh)).encode()  # type: ignore[arg-type]
+                known_summary = json.loads(summary) if summary else None
+                folded = json.dumps(fold_session_summary(known_summary, key, fresh)).encode()  # type: ignore[arg-type]
             data = zlib.compress(b"\n".join(json.dumps(entry).encode() for entry in fresh))
             await db.execute("insert into team.sdk_chunk values(%s, %s, %s)", (part, count, data))
             await db.execute(
@@ -130,10 +132,10 @@ class PostgresSessionStore:
             " where owner = team.me() and project_key = %s and session_id = %s and subpath = %s"
             " order by c.first",
             (*_main_key(key), key.get("subpath") or ""),
-            _BYTES,
+            _BYTES_FORMAT,
         )
         if pieces:
-            return _entries(pieces)
+            return _unpack_entries(pieces)
         return None
 
     async def list_sessions(self, project_key: str) -> list[dict[str, Any]]:
@@ -142,10 +144,10 @@ class PostgresSessionStore:
             "select session_id, mtime::text from team.sdk_part"
             " where owner = team.me() and project_key = %s and subpath = ''"
         )
-        found = await self._rows(query, (project_key,), _LISTED)
+        rows = await self._rows(query, (project_key,), _LISTED_FORMAT)
         sessions = []
-        for each in found:
-            sessions.append({"session_id": each.name, "mtime": each.mtime})
+        for row in rows:
+            sessions.append({"session_id": row.name, "mtime": row.mtime})
         return sessions
 
     async def list_session_summaries(self, project_key: str) -> list[dict[str, Any]]:
@@ -154,16 +156,16 @@ class PostgresSessionStore:
             "select summary, mtime::text from team.sdk_part"
             " where owner = team.me() and project_key = %s and subpath = '' and summary is not null"
         )
-        found = await self._rows(query, (project_key,), _SUMMARY)
+        rows = await self._rows(query, (project_key,), _SUMMARY_FORMAT)
         summaries = []
-        for each in found:
-            summaries.append({**json.loads(each.summary), "mtime": each.mtime})
+        for row in rows:
+            summaries.append({**json.loads(row.summary), "mtime": row.mtime})
         return summaries
 
     async def delete(self, key: Key) -> None:
         """Delete a transcript; a main transcript is deleted with everything below it."""
         subpath = key.get("subpath")
-        async with connected_async(self._service) as db:
+        async with connect_async(self._service) as db:
             await db.execute(
                 "select team.sdk_delete(%s, %s, %s)", (*_main_key(key), subpath or None)
             )
@@ -174,38 +176,38 @@ class PostgresSessionStore:
             "select subpath from team.sdk_part"
             " where owner = team.me() and project_key = %s and session_id = %s and subpath <> ''"
         )
-        return await self._rows(query, _main_key(key), _TEXT)
+        return await self._rows(query, _main_key(key), _TEXT_FORMAT)
 
-    async def _rows(self, query: str, values: Sequence[object], form: Form[Row]) -> list[Row]:
-        async with connected_async(self._service) as db:
+    async def _rows(self, query: str, values: Sequence[object], form: RowFormat[Row]) -> list[Row]:
+        async with connect_async(self._service) as db:
             return await _strict_rows(db, query, values, form)
 
 
 async def _strict_rows(
-    db: psycopg.AsyncConnection[Any], query: str, values: Sequence[object], form: Form[Row]
+    db: psycopg.AsyncConnection[Any], query: str, values: Sequence[object], form: RowFormat[Row]
 ) -> list[Row]:
     """Return the rows of a query. Raise TeamFailed if one is invalid, because omitting it would change the session."""
-    found, refused = await rows.rows_of(db, query, values, form)
+    valid_rows, refused = await rows.read_rows_async(db, query, values, form)
     if refused:
         raise _damaged_store()
-    return found
+    return valid_rows
 
 
-def _entries(pieces: Iterable[bytes]) -> list[Entry]:
+def _unpack_entries(pieces: Iterable[bytes]) -> list[Entry]:
     """Return the entries in the pieces. Raise TeamFailed if they are not JSON or exceed ``MOST_LOADED``."""
     entries: list[Entry] = []
-    room = MOST_LOADED
+    remaining = MOST_LOADED
     for packed in pieces:
         unpacking = zlib.decompressobj()
         try:
-            body = unpacking.decompress(packed, room)
+            body = unpacking.decompress(packed, remaining)
             if not unpacking.eof:
                 raise _damaged_store()
             for line in body.split(b"\n"):
                 entries.append(json.loads(line))
         except (zlib.error, ValueError, RecursionError) as error:
             raise _damaged_store() from error
-        room = max(1, room - len(body))  # zlib treats 0 as unlimited
+        remaining = max(1, remaining - len(body))  # zlib treats 0 as unlimited
     return entries
 
 

@@ -10,19 +10,19 @@ from typing import Any, NamedTuple
 from resume_hooks import clock
 from resume_hooks.errors import AmbiguousLocator, SessionNotFound
 from resume_hooks.parts.team import rows
-from resume_hooks.parts.team.rows import Database, Form
+from resume_hooks.parts.team.rows import Database, RowFormat
 from resume_hooks.paths import is_session_id
 from resume_hooks.sessions.locate import MIN_PREFIX
 from resume_hooks.system.text import collapse_line, plain_line
 from resume_hooks.transcripts.head_tail import TITLE_LENGTH
 
-VISIBLE = {"m": "private", "p": "project", "t": "team"}
+VISIBILITY = {"m": "private", "p": "project", "t": "team"}
 """The audience of a session, by the kind of its scope; it can also be shared with single members."""
 
 MOST_LISTED = 10_000
 """The maximum number of listed sessions, separately for your own and for those of others."""
 
-_MOST_NAMED = 1_000
+_MOST_CANDIDATES = 1_000
 """The maximum number of candidates for a locator, separately for your own and for those of others."""
 
 _QUERY = """
@@ -36,17 +36,17 @@ from team.session s join team.member m on m.id = s.owner join team.machine a on 
       and (x.until is null or x.until > now())) g on true
 where s.live
 """
-_OWN = " and s.owner = (select team.me())"
-_OTHERS = " and s.owner <> (select team.me())"
-_OF_OWNER = " and m.login = %(owner)s"
-_IN_ROWS = " and s.id = any(%(rows)s::bigint[])"
-_IN_IDS = " and s.session_id = any(%(ids)s::text[])"
-_NAMED = """ and (s.session_id = any(%(words)s::text[]) or starts_with(s.session_id, %(last)s)
+_WHERE_OWN = " and s.owner = (select team.me())"
+_WHERE_OTHERS = " and s.owner <> (select team.me())"
+_WHERE_OWNER = " and m.login = %(owner)s"
+_WHERE_ROWS = " and s.id = any(%(rows)s::bigint[])"
+_WHERE_IDS = " and s.session_id = any(%(ids)s::text[])"
+_WHERE_NAMED = """ and (s.session_id = any(%(words)s::text[]) or starts_with(s.session_id, %(last)s)
   or starts_with(s.session_id, %(first)s) or strpos(lower(s.title), lower(%(last)s)) > 0
   or strpos(lower(s.title), lower(%(first)s)) > 0)"""
-_FITTING = """ order by m.login = %(front)s desc, s.session_id = any(%(words)s::text[]) desc,
+_ORDER_BY_MATCH = """ order by m.login = %(front)s desc, s.session_id = any(%(words)s::text[]) desc,
   s.title = any(%(words)s::text[]) desc, s.pushed desc limit %(most)s"""
-_NEWEST = " order by s.pushed desc limit %(most)s"
+_ORDER_BY_TIME = " order by s.pushed desc limit %(most)s"
 """Sort by the server's clock, so that a client's claims cannot move its sessions to the front."""
 
 
@@ -85,18 +85,18 @@ class TeamSession(NamedTuple):
     pushed: str
 
 
-def _pushed(raw: bytes | None) -> str:
-    return clock.from_epoch(rows.real(raw))
+def _parse_push_time(raw: bytes | None) -> str:
+    return clock.from_epoch(rows.parse_number(raw))
 
 
-_LISTED = Form(
+_SESSION_FORMAT = RowFormat(
     TeamSession,
     (
-        rows.row_number, rows.parse_session_id, rows.login, rows.parse_line(100),
+        rows.parse_row_number, rows.parse_session_id, rows.parse_login, rows.parse_line(100),
         rows.parse_line(TITLE_LENGTH), rows.parse_folder,
-        rows.parse_line(300), rows.parse_instant, rows.parse_instant, rows.session_id_or_none,
-        rows.parse_line(40), rows.one_of(VISIBLE),
-        rows.count, rows.count, rows.truth, rows.truth, rows.logins, _pushed,
+        rows.parse_line(300), rows.parse_instant, rows.parse_instant, rows.parse_session_id_or_none,
+        rows.parse_line(40), rows.parse_word(VISIBILITY),
+        rows.parse_count, rows.parse_count, rows.parse_boolean, rows.parse_boolean, rows.parse_logins, _parse_push_time,
     ),
 )  # fmt: skip
 
@@ -106,27 +106,33 @@ def list_team_sessions(db: Database, *, mine: bool = False) -> list[TeamSession]
 
     At most ``MOST_LISTED``, the most recently pushed.
     """
-    return _sessions_where(db, _NEWEST, {}, mine=mine, most=MOST_LISTED)
+    return _query_sessions(db, _ORDER_BY_TIME, {}, mine=mine, most=MOST_LISTED)
 
 
-def of_rows(db: Database, numbers: list[int]) -> list[TeamSession]:
+def sessions_with_rows(db: Database, numbers: list[int]) -> list[TeamSession]:
     """Return the sessions with these row numbers that you may see."""
-    return db.rows(_QUERY + _IN_ROWS + _NEWEST, {"rows": numbers, "most": len(numbers)}, _LISTED)
+    return db.rows(
+        _QUERY + _WHERE_ROWS + _ORDER_BY_TIME,
+        {"rows": numbers, "most": len(numbers)},
+        _SESSION_FORMAT,
+    )
 
 
-def of_ids(
+def sessions_with_ids(
     db: Database, ids: list[str], *, mine: bool = False, owner: str = ""
 ) -> list[TeamSession]:
     """Return the sessions with these ids that you may see, newest first, optionally only those of ``owner``.
 
     Several machines and several members may have the same id.
     """
-    which = _IN_IDS + (_OF_OWNER if owner else "") + _NEWEST
-    found = _sessions_where(db, which, {"ids": ids, "owner": owner}, mine=mine, most=_MOST_NAMED)
-    return [session for session in found if owner in {"", session.owner}]
+    conditions = _WHERE_IDS + (_WHERE_OWNER if owner else "") + _ORDER_BY_TIME
+    matches = _query_sessions(
+        db, conditions, {"ids": ids, "owner": owner}, mine=mine, most=_MOST_CANDIDATES
+    )
+    return [session for session in matches if owner in {"", session.owner}]
 
 
-def named_team_session(locator: str, db: Database, *, mine: bool = False) -> TeamSession:
+def find_team_session(locator: str, db: Database, *, mine: bool = False) -> TeamSession:
     """Return the session for a locator, only among your own with ``mine``.
 
     Raise SessionNotFound or AmbiguousLocator.
@@ -140,17 +146,22 @@ def named_team_session(locator: str, db: Database, *, mine: bool = False) -> Tea
         "front": front.partition("@")[0],
     }
     return choose_team_session(
-        locator, _sessions_where(db, _NAMED + _FITTING, values, mine=mine, most=_MOST_NAMED)
+        locator,
+        _query_sessions(
+            db, _WHERE_NAMED + _ORDER_BY_MATCH, values, mine=mine, most=_MOST_CANDIDATES
+        ),
     )
 
 
-def _sessions_where(
-    db: Database, which: str, values: dict[str, Any], *, mine: bool = False, most: int
+def _query_sessions(
+    db: Database, conditions: str, values: dict[str, Any], *, mine: bool = False, most: int
 ) -> list[TeamSession]:
-    found: list[TeamSession] = []
-    for whose in [_OWN] if mine else [_OWN, _OTHERS]:
-        found += db.rows(_QUERY + whose + which, {**values, "most": most}, _LISTED)
-    return sorted(found, key=lambda session: (session.ended, session.pushed), reverse=True)
+    matches: list[TeamSession] = []
+    for owner_condition in [_WHERE_OWN] if mine else [_WHERE_OWN, _WHERE_OTHERS]:
+        matches += db.rows(
+            _QUERY + owner_condition + conditions, {**values, "most": most}, _SESSION_FORMAT
+        )
+    return sorted(matches, key=lambda session: (session.ended, session.pushed), reverse=True)
 
 
 def choose_team_session(locator: str, sessions: list[TeamSession]) -> TeamSession:
@@ -162,61 +173,63 @@ def choose_team_session(locator: str, sessions: list[TeamSession]) -> TeamSessio
     Raise SessionNotFound or AmbiguousLocator.
     """
     front, colon, rest = locator.strip().partition(":")
-    fronted = [
+    of_owner = [
         session
         for session in sessions
         if front in {session.owner, f"{session.owner}@{session.machine}"}
     ]
-    if colon and fronted:
-        sessions, locator = fronted, rest
+    if colon and of_owner:
+        sessions, locator = of_owner, rest
     words = locator.strip()
-    low, is_long = words.casefold(), len(words) >= MIN_PREFIX
+    folded, is_long = words.casefold(), len(words) >= MIN_PREFIX
     owner, _, name = words.rpartition(":")
     is_id = len(name) >= (MIN_PREFIX if owner else _SHORT_ID) and is_session_id(
         name + _ANY_ID[len(name) :]
     )
-    titled = [] if is_id else sessions  # An id or its beginning never matches a title.
-    ways = (
+    by_title = [] if is_id else sessions  # An id or its beginning never matches a title.
+    candidates = (
         [session for session in sessions if session.session_id == words],
-        _own_first(
+        _prefer_own(
             [session for session in sessions if is_long and session.session_id.startswith(words)]
         ),
-        [session for session in titled if session.title == words],
-        [session for session in titled if low and low in session.title.casefold()],
+        [session for session in by_title if session.title == words],
+        [session for session in by_title if folded and folded in session.title.casefold()],
     )
-    fitting = sorted(next((way for way in ways if way), []), key=lambda session: session.given)
-    own = {session.session_id for session in fitting if session.mine}
-    fitting = [session for session in fitting if session.mine or session.session_id not in own]
-    found = {
-        (session.owner, session.session_id): session for session in reversed(fitting)
+    matches = sorted(
+        next((group for group in candidates if group), []), key=lambda session: session.given
+    )
+    own_ids = {session.session_id for session in matches if session.mine}
+    matches = [session for session in matches if session.mine or session.session_id not in own_ids]
+    chosen = {
+        (session.owner, session.session_id): session for session in reversed(matches)
     }  # the first of each id is kept
-    if not found:
+    if not chosen:
         raise SessionNotFound(
             f"The team has no session '{collapse_line(plain_line(locator), 80)}' that you may see",
             "resume-hooks team sessions",
         )
-    if len(found) > 1:
+    if len(chosen) > 1:
         raise AmbiguousLocator(
             locator,
             [
                 {
-                    "session_id": each.session_id,
-                    "locator": f"{each.owner}:{each.session_id}",
-                    "title": each.title,
-                    "ended": each.ended,
+                    "session_id": match.session_id,
+                    "locator": f"{match.owner}:{match.session_id}",
+                    "title": match.title,
+                    "ended": match.ended,
                 }
-                for each in list(found.values())[::-1][:20]
+                for match in list(chosen.values())[::-1][:20]
             ],
-            len(found),
+            len(chosen),
             "Give owner:id, as listed.",
         )
-    return next(iter(found.values()))
+    return next(iter(chosen.values()))
 
 
-def _own_first(sessions: list[TeamSession]) -> list[TeamSession]:
+def _prefer_own(sessions: list[TeamSession]) -> list[TeamSession]:
     """Return only your own sessions if there are any, else all of them."""
-    own = []
+    own_sessions = []
     for session in sessions:
         if session.mine and not session.given:
-            own.append(session)
-    return own or [session for session in sessions if session.mine] or sessions
+            own_sessions.append(session)
+    return own_sessions or [session for session in sessions if session.mine] or sessions

@@ -11,16 +11,16 @@ from datetime import datetime
 from typing import NamedTuple
 
 from resume_hooks.parts.team import rows
-from resume_hooks.parts.team.connect import TeamFailed, refusals
+from resume_hooks.parts.team.connect import TeamFailed, translate_errors
 from resume_hooks.parts.team.cursor import (
-    cursor_of,
-    keep_cursor,
     note_forgotten,
-    pushed_here,
+    pushed_ids,
+    read_cursor,
     session_folder,
+    write_cursor,
 )
-from resume_hooks.parts.team.membership import required
-from resume_hooks.parts.team.rows import Database, Form
+from resume_hooks.parts.team.membership import require_team
+from resume_hooks.parts.team.rows import Database, RowFormat
 from resume_hooks.parts.team.sessions import TeamSession
 from resume_hooks.parts.team.team_file import joined_team, team_folder
 from resume_hooks.paths import Where, find_session, is_session_id, read_regular
@@ -29,32 +29,36 @@ from resume_hooks.sessions.locate import all_sessions
 from resume_hooks.storage import removal, state_file
 from resume_hooks.system.claude_settings import managed_retention
 
-_QUEUE = "forget"
+_FORGET_FOLDER = "forget"
 """The folder of sessions to be forgotten at the next connection, one file each."""
 
-_HERE = b"here"
+_ONLY_THIS_MACHINE = b"here"
 """The content of such a file if only the copy from this machine must be removed.
 
 Otherwise the copies of all your machines are removed.
 """
 
 
-class Reach(NamedTuple):
+class ProjectReach(NamedTuple):
     """A project's owner, and the number of other members who can read sessions shared with it."""
 
     owner: str
     others: int
 
 
-def reach_of(project: str, db: Database) -> Reach | None:
+def read_project_reach(project: str, db: Database) -> ProjectReach | None:
     """Return the reach of a project that you belong to, or None for any other project. Raise TeamFailed."""
     query = "select login::text, others::text from team.project_reach(%s)"
-    return db.row(query, (project,), Form(Reach, (rows.login, rows.count)))
+    return db.row(query, (project,), RowFormat(ProjectReach, (rows.parse_login, rows.parse_count)))
 
 
-def share_session(session: TeamSession, whom: str, until: datetime | None, db: Database) -> None:
+def share_session(
+    session: TeamSession, audience: str, until: datetime | None, db: Database
+) -> None:
     """Share a session with ``team``, its ``project`` or a member's login, until an optional time. Raise TeamFailed."""
-    kind, name = {"team": ("t", ""), "project": ("p", session.project)}.get(whom, ("g", whom))
+    kind, name = {"team": ("t", ""), "project": ("p", session.project)}.get(
+        audience, ("g", audience)
+    )
     db.run("select team.share(%s, %s, %s, %s)", (session.session_id, kind, name, until))
 
 
@@ -68,12 +72,12 @@ def forget_on_server(session_id: str, db: Database, where: Where) -> int:
 
     Raise TeamFailed.
     """
-    copies = db.value("select team.forget(%s)::text", (session_id,), rows.count)
+    copies = db.value("select team.forget(%s)::text", (session_id,), rows.parse_count)
     note_forgotten(session_id, where)
     return copies or 0
 
 
-def note_deleted(session_id: str, where: Where) -> str:
+def queue_forget(session_id: str, where: Where) -> str:
     """Queue a session that was deleted here to be forgotten at the next push.
 
     Return a note for the user, or ``""`` if nothing was pushed.
@@ -81,98 +85,105 @@ def note_deleted(session_id: str, where: Where) -> str:
     if (
         joined_team(where) is None
         or not is_session_id(session_id)
-        or not cursor_of(session_id, where).row
+        or not read_cursor(session_id, where).row
     ):
         return ""
     with contextlib.suppress(OSError):
         state_file.replace_state_file(
-            os.path.join(team_folder(where), _QUEUE, session_id), b"", where
+            os.path.join(team_folder(where), _FORGET_FOLDER, session_id), b"", where
         )
     return f"The team has it until the next push, or until: resume-hooks team forget {session_id}"
 
 
-def note_scrubbed(session_id: str, where: Where) -> str:
+def queue_replacement(session_id: str, where: Where) -> str:
     """Queue the server's copy of a scrubbed session to be replaced at the next push, and return a note for the user.
 
     If only an archived copy was scrubbed and the session's file is gone, the server's copy is
     removed.
     """
-    cursor = cursor_of(session_id, where)
+    cursor = read_cursor(session_id, where)
     if joined_team(where) is None or not is_session_id(session_id) or not cursor.row:
         return ""
     if find_session(session_id, where) is None:
         with contextlib.suppress(OSError):
             state_file.replace_state_file(
-                os.path.join(team_folder(where), _QUEUE, session_id), _HERE, where
+                os.path.join(team_folder(where), _FORGET_FOLDER, session_id),
+                _ONLY_THIS_MACHINE,
+                where,
             )
     else:
-        keep_cursor(session_id, cursor._replace(drop=True, places={}), where)
+        write_cursor(session_id, cursor._replace(drop=True, places={}), where)
     return (
         f"To replace the team's copy of {session_id} from this machine: resume-hooks team "
         "push --all"
     )
 
 
-def has_queued(where: Where) -> bool:
+def has_queued_forgets(where: Where) -> bool:
     """Check whether deleted sessions wait to be forgotten."""
-    return os.path.isdir(queue := os.path.join(team_folder(where), _QUEUE)) and bool(
+    return os.path.isdir(queue := os.path.join(team_folder(where), _FORGET_FOLDER)) and bool(
         os.listdir(queue)
     )
 
 
-def forget_queued(db: Database, where: Where) -> list[str]:
+def forget_queued_sessions(db: Database, where: Where) -> list[str]:
     """Make the server forget the queued sessions, and return their ids."""
-    queue = os.path.join(team_folder(where), _QUEUE)
+    queue = os.path.join(team_folder(where), _FORGET_FOLDER)
     try:
-        waiting = []
+        session_ids = []
         for name in sorted(os.listdir(queue)):
             if is_session_id(name):
-                waiting.append(name)
+                session_ids.append(name)
     except OSError:
         return []
-    gone: list[str] = []
-    for session_id in waiting:
+    removed: list[str] = []
+    for session_id in session_ids:
         note = os.path.join(queue, session_id)
-        with contextlib.suppress(TeamFailed), refusals():
-            if read_regular(note, len(_HERE)) == _HERE:
-                gone += _remove([session_id], 0, db, where)
+        with contextlib.suppress(TeamFailed), translate_errors():
+            if read_regular(note, len(_ONLY_THIS_MACHINE)) == _ONLY_THIS_MACHINE:
+                removed += _remove_from_server([session_id], 0, db, where)
             elif find_session(session_id, where) is None:  # otherwise the session was restored
                 forget_on_server(session_id, db, where)
-                gone.append(session_id)
+                removed.append(session_id)
             removal.remove_if_possible(note, where.state)
-    return gone
+    return removed
 
 
-def remove_gone(db: Database, where: Where) -> list[str]:
+def remove_lost_sessions(db: Database, where: Where) -> list[str]:
     """Remove deleted, scrubbed and expired sessions from the server, and return their ids."""
-    return [*forget_queued(db, where), *_remove(*expiring(where), db, where)]
+    return [
+        *forget_queued_sessions(db, where),
+        *_remove_from_server(*expired_sessions(where), db, where),
+    ]
 
 
-def expiring(where: Where) -> tuple[list[str], int]:
+def expired_sessions(where: Where) -> tuple[list[str], int]:
     """Return the pushed sessions that this machine no longer has, and the employer's retention period in days."""
     days = managed_retention()[1]
     if not days:
         return [], 0
-    here = {each.session_id for each in all_sessions(where)} | {
-        each.session_id for each in all_archived(where)
+    local_ids = {session.session_id for session in all_sessions(where)} | {
+        session.session_id for session in all_archived(where)
     }
-    return sorted(pushed_here(where) - here), days
+    return sorted(pushed_ids(where) - local_ids), days
 
 
-def _remove(sessions: list[str], days: int, db: Database, where: Where) -> list[str]:
+def _remove_from_server(sessions: list[str], days: int, db: Database, where: Where) -> list[str]:
     """Remove this machine's copies of sessions from the server if they are old enough.
 
     Return the ids of the removed sessions.
     """
     if not sessions:
         return []
-    values = (sessions, required(where).machine, days)
-    told = db.rows(
-        "select gone from team.expire(%s, %s, %s) gone", values, Form(str, (rows.parse_session_id,))
+    values = (sessions, require_team(where).machine, days)
+    expired = db.rows(
+        "select gone from team.expire(%s, %s, %s) gone",
+        values,
+        RowFormat(str, (rows.parse_session_id,)),
     )
-    gone = [
-        session_id for session_id in told if session_id in sessions
+    removed = [
+        session_id for session_id in expired if session_id in sessions
     ]  # ignore sessions that we did not ask about
-    for session_id in gone:
+    for session_id in removed:
         removal.remove_if_possible(session_folder(session_id, where), where.state)
-    return gone
+    return removed

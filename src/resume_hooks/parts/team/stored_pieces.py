@@ -15,12 +15,12 @@ from resume_hooks.derive.imports.read_bundle import is_valid_name
 from resume_hooks.errors import ImportFailed
 from resume_hooks.parts.team import rows
 from resume_hooks.parts.team.pieces import MOST_LINE, MOST_RAW
-from resume_hooks.parts.team.rows import Database, Form
+from resume_hooks.parts.team.rows import Database, RowFormat
 
-SLICE = 1024 * 1024
+SLICE_BYTES = 1024 * 1024
 """The number of bytes that are fetched or unpacked at a time."""
 
-MOST_STORED = MOST_LINE + MOST_LINE // 1000 + MOST_RAW
+MOST_STORED_BYTES = MOST_LINE + MOST_LINE // 1000 + MOST_RAW
 """The maximum size of a piece on the server; incompressible data grows slightly."""
 
 
@@ -34,7 +34,7 @@ class StoredPiece(NamedTuple):
     stored: int
 
 
-def part_name(raw: bytes | None) -> str:
+def parse_part_name(raw: bytes | None) -> str:
     """Parse the name of a session's file: ``""`` for the transcript, else a path in its folder.
 
     Raise ValueError.
@@ -45,19 +45,19 @@ def part_name(raw: bytes | None) -> str:
     return name
 
 
-PIECE = Form(
+PIECE_FORMAT = RowFormat(
     StoredPiece,
     (
-        rows.count,
+        rows.parse_count,
         rows.parse_whole_number(1),
         rows.parse_whole_number(1, MOST_RAW + MOST_LINE),
-        rows.digest,
-        rows.parse_whole_number(1, MOST_STORED),
+        rows.parse_digest,
+        rows.parse_whole_number(1, MOST_STORED_BYTES),
     ),
 )
 
 
-class _Stored(Protocol):
+class _Sized(Protocol):
     """An object with a size on the server."""
 
     @property
@@ -65,15 +65,15 @@ class _Stored(Protocol):
         """Its compressed bytes on the server."""
 
 
-SomePacked = TypeVar("SomePacked", bound=_Stored)
+SomePacked = TypeVar("SomePacked", bound=_Sized)
 
 
-def batches(pieces: Iterable[SomePacked]) -> Iterator[list[SomePacked]]:
+def batch_pieces(pieces: Iterable[SomePacked]) -> Iterator[list[SomePacked]]:
     """Yield pieces in order, in batches of at most ``SLICE`` bytes, or one larger piece alone."""
     batch: list[SomePacked] = []
     size = 0
     for piece in pieces:
-        if batch and size + piece.stored > SLICE:
+        if batch and size + piece.stored > SLICE_BYTES:
             yield batch
             batch, size = [], 0
         batch.append(piece)
@@ -82,32 +82,40 @@ def batches(pieces: Iterable[SomePacked]) -> Iterator[list[SomePacked]]:
         yield batch
 
 
-def packed_pieces(places: list[tuple[int, int]], db: Database) -> dict[tuple[int, int], bytes]:
+def fetch_packed(addresses: list[tuple[int, int]], db: Database) -> dict[tuple[int, int], bytes]:
     """Return the compressed bytes of pieces up to ``SLICE`` bytes, by part and first record."""
     query = (
         "select c.part::text, c.first::text, substring(c.data for %s)"
         " from unnest(%s::bigint[], %s::int[]) q(part, first)"
         " join team.chunk c on c.part = q.part and c.first = q.first"
     )
-    values = (SLICE, [part for part, _ in places], [first for _, first in places])
-    found = db.rows(query, values, Form(_Data, (rows.row_number, rows.count, rows.blob(SLICE))))
-    return {(part, first): data for part, first, data in found}
+    values = (SLICE_BYTES, [part for part, _ in addresses], [first for _, first in addresses])
+    rows_of_pieces = db.rows(
+        query,
+        values,
+        RowFormat(
+            _PackedPiece, (rows.parse_row_number, rows.parse_count, rows.parse_bytes(SLICE_BYTES))
+        ),
+    )
+    return {(part, first): data for part, first, data in rows_of_pieces}
 
 
-class _Data(NamedTuple):
+class _PackedPiece(NamedTuple):
     part: int
     first: int
     data: bytes
 
 
-def slices_of(part: int, first: int, stored: int, db: Database) -> Iterator[bytes]:
+def fetch_slices(part: int, first: int, stored: int, db: Database) -> Iterator[bytes]:
     """Yield the compressed bytes of a piece of any size, a ``SLICE`` at a time.
 
     Raise ImportFailed if they end early.
     """
     query = "select substring(data from %s for %s) from team.chunk where part = %s and first = %s"
-    for start in range(0, stored, SLICE):
-        data = db.value(query, (start + 1, SLICE, part, first), rows.blob(SLICE, 1))
+    for start in range(0, stored, SLICE_BYTES):
+        data = db.value(
+            query, (start + 1, SLICE_BYTES, part, first), rows.parse_bytes(SLICE_BYTES, 1)
+        )
         if data is None:
             raise damaged_piece()
         yield data
@@ -122,10 +130,10 @@ def unpack_lines(slices: Iterable[bytes], raw: int, sha: bytes) -> Iterator[byte
     """
     unpacking, digest, size = zlib.decompressobj(), hashlib.sha256(), 0
     for packed in slices:
-        left = packed
-        while left:
+        remaining = packed
+        while remaining:
             try:
-                body = unpacking.decompress(left, SLICE)
+                body = unpacking.decompress(remaining, SLICE_BYTES)
             except zlib.error as error:
                 raise damaged_piece() from error
             size += len(body)
@@ -133,7 +141,7 @@ def unpack_lines(slices: Iterable[bytes], raw: int, sha: bytes) -> Iterator[byte
                 raise damaged_piece()
             digest.update(body)
             yield body
-            left = unpacking.unconsumed_tail
+            remaining = unpacking.unconsumed_tail
     if size != raw or not unpacking.eof or digest.digest() != sha:
         raise damaged_piece()
 

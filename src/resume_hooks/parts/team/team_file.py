@@ -17,22 +17,22 @@ from resume_hooks.storage import removal, state_file
 from resume_hooks.system.invocation import shell_command
 
 FOLDER, FILE, VERSION = "team", "team.json", 1
-PUSHES = "push"
+PUSH_MARK = "push"
 """A file in that folder that exists if turns are pushed. Its time is that of the last attempt.
 
 Hooks check only this file.
 """
 
-_LAST = "last"
+_LAST_PUSH = "last"
 """An empty file with the time of the last successful push."""
 
-FAILING, UNTOLD = "failing.json", "untold"
+FAILURE_FILE, UNREPORTED_FILE = "failing.json", "untold"
 """The reason why pushes fail, and a mark that the next start must report it.
 
 The shell checks for the mark.
 """
 
-LONG = 24 * 60 * 60
+LONG_FAILURE = 24 * 60 * 60
 """Seconds after which a session start reports an unreachable server."""
 
 
@@ -45,7 +45,7 @@ class Team(NamedTuple):
     projects: Tuple[str, ...]
 
 
-class Failing(NamedTuple):
+class PushFailure(NamedTuple):
     """A failing push: since when (epoch seconds), the number of waiting sessions, the reason and the remedy."""
 
     since: int
@@ -89,49 +89,56 @@ def joined_team(where: Where) -> Optional[Team]:
     )
 
 
-def failing(where: Where) -> Optional[Failing]:
+def read_failure(where: Where) -> Optional[PushFailure]:
     """Return why pushes fail, or None if no failure is recorded."""
-    row = read_json_object(os.path.join(team_folder(where), FAILING))
+    row = read_json_object(os.path.join(team_folder(where), FAILURE_FILE))
     try:
         since, sessions = int(row["since"]), int(row["sessions"])
         datetime.fromtimestamp(since, timezone.utc)
-        return Failing(since, sessions, str(row["why"]), str(row["remedy"]), row["told"] is True)
+        return PushFailure(
+            since, sessions, str(row["why"]), str(row["remedy"]), row["told"] is True
+        )
     except (KeyError, TypeError, ValueError, OverflowError, OSError):
         return None
 
 
-def note_failing(error: Tuple[str, str], sessions: int, where: Where, *, at_once: bool) -> None:
+def record_failure(error: Tuple[str, str], sessions: int, where: Where, *, at_once: bool) -> None:
     """Record why a push failed and the remedy.
 
     The next start reports it once, either at once or when the failure lasts. Raise OSError.
     """
-    known, now = failing(where), int(time.time())
-    row = Failing(
-        min(known.since, now) if known else now, sessions, *error, told=bool(known and known.told)
+    previous, now = read_failure(where), int(time.time())
+    failure = PushFailure(
+        min(previous.since, now) if previous else now,
+        sessions,
+        *error,
+        told=bool(previous and previous.told),
     )
-    if not row.told and (at_once or now - row.since >= LONG):
-        state_file.replace_state_file(os.path.join(team_folder(where), UNTOLD), b"", where)
-        row = row._replace(told=True)
+    if not failure.told and (at_once or now - failure.since >= LONG_FAILURE):
+        state_file.replace_state_file(os.path.join(team_folder(where), UNREPORTED_FILE), b"", where)
+        failure = failure._replace(told=True)
     state_file.replace_state_file(
-        os.path.join(team_folder(where), FAILING), json.dumps(row._asdict()).encode() + b"\n", where
+        os.path.join(team_folder(where), FAILURE_FILE),
+        json.dumps(failure._asdict()).encode() + b"\n",
+        where,
     )
 
 
-def note_pushed(where: Where) -> None:
+def record_push(where: Where) -> None:
     """Record a successful push, and clear a recorded failure."""
     with contextlib.suppress(OSError):
-        state_file.replace_state_file(os.path.join(team_folder(where), _LAST), b"", where)
-    for name in (UNTOLD, FAILING):
+        state_file.replace_state_file(os.path.join(team_folder(where), _LAST_PUSH), b"", where)
+    for name in (UNREPORTED_FILE, FAILURE_FILE):
         removal.remove_if_possible(os.path.join(team_folder(where), name), where.state)
 
 
-def last_push(where: Where) -> str:
+def last_push_text(where: Where) -> str:
     """Return the time of the last push, or ``"never"``."""
     try:
-        at = os.stat(os.path.join(team_folder(where), _LAST)).st_mtime
+        timestamp = os.stat(os.path.join(team_folder(where), _LAST_PUSH)).st_mtime
     except OSError:
         return "never"
-    return f"{datetime.fromtimestamp(at, timezone.utc):%Y-%m-%d %H:%M} UTC"
+    return f"{datetime.fromtimestamp(timestamp, timezone.utc):%Y-%m-%d %H:%M} UTC"
 
 
 def unpushed(where: Where) -> str:
@@ -140,10 +147,10 @@ def unpushed(where: Where) -> str:
     ``""`` if there is none.
     """
     try:
-        removal.remove_file(os.path.join(team_folder(where), UNTOLD), where.state)
+        removal.remove_file(os.path.join(team_folder(where), UNREPORTED_FILE), where.state)
     except OSError:
         return ""
-    known = failing(where)
-    if known:
-        return f"{known.sentence}; what to do: {shell_command('doctor')}"
+    failure = read_failure(where)
+    if failure:
+        return f"{failure.sentence}; what to do: {shell_command('doctor')}"
     return ""

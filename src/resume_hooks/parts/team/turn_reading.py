@@ -14,14 +14,14 @@ from typing import NamedTuple, Protocol, TypeVar
 
 from resume_hooks.errors import ImportFailed
 from resume_hooks.parts.team import rows as columns
-from resume_hooks.parts.team.rows import Database, Form
-from resume_hooks.parts.team.sessions import TeamSession, of_rows
+from resume_hooks.parts.team.rows import Database, RowFormat
+from resume_hooks.parts.team.sessions import TeamSession, sessions_with_rows
 from resume_hooks.parts.team.stored_pieces import (
-    SLICE,
-    batches,
-    packed_pieces,
-    part_name,
-    slices_of,
+    SLICE_BYTES,
+    batch_pieces,
+    fetch_packed,
+    fetch_slices,
+    parse_part_name,
     unpack_lines,
 )
 from resume_hooks.search.index.extract import TextExtractor
@@ -39,20 +39,20 @@ from resume_hooks.search.record_text import (
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.turns import opens_turn
 
-WIDTH = 260
-LOOKED_AT = 20
+SNIPPET_WIDTH = 260
+HITS_PER_READ = 20
 """Hits whose texts are read, so that those with the words close together come first."""
 
-_LARGEST = 8 * 1024 * 1024
+_LARGEST_PIECE = 8 * 1024 * 1024
 """The maximum unpacked bytes of a piece; a larger piece contains a line that nobody typed."""
 
-_MOST_OF_ONE = 64 * 1024 * 1024
+_MOST_BYTES_PER_MEMBER = 64 * 1024 * 1024
 """The maximum bytes of one member's pieces per search, so that they cannot use up the time for others."""
 
-_LEAST_LINE = 200
+_LEAST_LINE_BYTES = 200
 """The minimum bytes that each line counts, because millions of empty lines would take minutes."""
 
-_PLACES = (
+_LOCATION_QUERY = (
     "select q.part::text, q.record::text, p.name, c.first::text, c.records::text, c.raw::text, c.sha,"
     " octet_length(c.data)::text from unnest(%s::bigint[], %s::int[]) q(part, record)"
     " join team.chunk c on c.part = q.part and c.first <= q.record and c.first + c.records > q.record"
@@ -80,7 +80,7 @@ class TeamHit(NamedTuple):
     mine: bool
 
 
-class Turn(NamedTuple):
+class FoundTurn(NamedTuple):
     """A turn that the server found: its location, time and owner."""
 
     session: int
@@ -92,7 +92,7 @@ class Turn(NamedTuple):
     mine: bool
 
 
-class _Place(NamedTuple):
+class _TurnLocation(NamedTuple):
     """The location of a turn: the file's name, and the first record, size and digest of its piece."""
 
     part: int
@@ -105,17 +105,18 @@ class _Place(NamedTuple):
     stored: int
 
 
-_PLACE = Form(
-    _Place,
+_LOCATION_FORMAT = RowFormat(
+    _TurnLocation,
     (
-        columns.row_number, columns.count, part_name, columns.count, columns.parse_whole_number(1),
-        columns.parse_whole_number(1), columns.digest,
+        columns.parse_row_number, columns.parse_count, parse_part_name, columns.parse_count,
+        columns.parse_whole_number(1),
+        columns.parse_whole_number(1), columns.parse_digest,
         columns.parse_whole_number(1),
     ),
 )  # fmt: skip
 
 
-class _Owned(Protocol):
+class _OwnedItem(Protocol):
     """A turn or a hit with an owner."""
 
     @property
@@ -127,20 +128,20 @@ class _Owned(Protocol):
         """Whether it is your own."""
 
 
-SomeOwned = TypeVar("SomeOwned", bound=_Owned)
+SomeOwned = TypeVar("SomeOwned", bound=_OwnedItem)
 
 
-def shared_out(ordered: Iterable[SomeOwned], most: int) -> list[SomeOwned]:
+def share_among_members(ordered: Iterable[SomeOwned], most: int) -> list[SomeOwned]:
     """Return each member's best items first, your own at the front; one member gets at most half of ``most``."""
     counts = Counter[str]()
     first, rest = list[SomeOwned](), list[SomeOwned]()
-    for each in ordered:
-        counts[each.owner] += 1
-        (first if counts[each.owner] <= share_of(most) else rest).append(each)
-    return [*sorted(first, key=lambda each: not each.mine), *rest]
+    for item in ordered:
+        counts[item.owner] += 1
+        (first if counts[item.owner] <= member_share(most) else rest).append(item)
+    return [*sorted(first, key=lambda item: not item.mine), *rest]
 
 
-def share_of(most: int) -> int:
+def member_share(most: int) -> int:
     """Return one member's maximum share of ``most`` while others have some."""
     return max(1, most // 2)
 
@@ -153,49 +154,53 @@ class TurnReader:
         self._db = db
         self._read = Counter[str]()
 
-    def hits(self, rows: Sequence[Turn], most: int, *, is_exact: bool) -> list[TeamHit]:
+    def hits(self, rows: Sequence[FoundTurn], most: int, *, is_exact: bool) -> list[TeamHit]:
         """Return up to ``most`` hits among turns that are ordered by rank.
 
         With ``is_exact``, a turn without a hit counts as refused, because the server's query was
         complete.
         """
         sessions = {}
-        for session in of_rows(self._db, [row.session for row in rows]):
+        for session in sessions_with_rows(self._db, [row.session for row in rows]):
             sessions[session.row] = session
         hits: list[TeamHit] = []
-        left = [row for row in rows if row.session in sessions]
-        while left and len(hits) < most:
-            now, left = left[:LOOKED_AT], left[LOOKED_AT:]
-            before = self._db.refused
-            found = self._of(now, sessions)
+        remaining = [row for row in rows if row.session in sessions]
+        while remaining and len(hits) < most:
+            chunk, remaining = remaining[:HITS_PER_READ], remaining[HITS_PER_READ:]
+            refused = self._db.refused
+            chunk_hits = self._of(chunk, sessions)
             if is_exact:
-                self._db.refused = max(self._db.refused, before + len(now) - len(found))
-            hits += found
+                self._db.refused = max(self._db.refused, refused + len(chunk) - len(chunk_hits))
+            hits += chunk_hits
         return hits
 
-    def _of(self, rows: list[Turn], sessions: dict[int, TeamSession]) -> list[TeamHit]:
+    def _of(self, rows: list[FoundTurn], sessions: dict[int, TeamSession]) -> list[TeamHit]:
         """Return the hits among some turns; turns in the same piece are read together."""
-        told = [row.part for row in rows], [row.record for row in rows]
-        asked = {row[1:3]: row for row in rows}
-        pieces: dict[tuple[int, int], list[_Place]] = {}
-        for place in self._db.rows(_PLACES, told, _PLACE):
-            row = asked.get(place[:2])
-            if row is not None and place.first <= place.record < place.first + place.records:
-                pieces.setdefault((place.part, place.first), []).append(place)
-        wanted = [
+        values = [turn.part for turn in rows], [turn.record for turn in rows]
+        turns_by_place = {turn[1:3]: turn for turn in rows}
+        pieces: dict[tuple[int, int], list[_TurnLocation]] = {}
+        for location in self._db.rows(_LOCATION_QUERY, values, _LOCATION_FORMAT):
+            turn = turns_by_place.get(location[:2])
+            if (
+                turn is not None
+                and location.first <= location.record < location.first + location.records
+            ):
+                pieces.setdefault((location.part, location.first), []).append(location)
+        readable = [
             turns[0]
             for turns in pieces.values()
-            if self._may_read(turns[0], sessions[asked[turns[0][:2]].session])
+            if self._may_read(turns[0], sessions[turns_by_place[turns[0][:2]].session])
         ]
         hits: list[TeamHit] = []
-        for batch in batches(wanted):
-            data = packed_pieces(
-                [(piece.part, piece.first) for piece in batch if piece.stored <= SLICE], self._db
+        for batch in batch_pieces(readable):
+            data = fetch_packed(
+                [(piece.part, piece.first) for piece in batch if piece.stored <= SLICE_BYTES],
+                self._db,
             )
             for piece in batch:
                 turns, packed = pieces[piece.part, piece.first], data.get((piece.part, piece.first))
                 slices = (
-                    slices_of(piece.part, piece.first, piece.stored, self._db)
+                    fetch_slices(piece.part, piece.first, piece.stored, self._db)
                     if packed is None
                     else [packed]
                 )
@@ -204,39 +209,41 @@ class TurnReader:
                 except ImportFailed:
                     self._db.refused += len(turns)
                     continue
-                if not self._may_split(body, sessions[asked[piece[:2]].session]):
+                if not self._may_split(body, sessions[turns_by_place[piece[:2]].session]):
                     self._db.refused += len(turns)
                     continue
-                for place, lines in _split(body, turns):
-                    row = asked[place[:2]]
-                    hit = self._shown.hit(row, place, lines, sessions[row.session])
+                for location, lines in _split_turns(body, turns):
+                    turn = turns_by_place[location[:2]]
+                    hit = self._shown.hit(turn, location, lines, sessions[turn.session])
                     hits += [hit] if hit else []
         return hits
 
-    def _may_read(self, piece: _Place, session: TeamSession) -> bool:
+    def _may_read(self, piece: _TurnLocation, session: TeamSession) -> bool:
         """Check whether a piece is within the limits; otherwise count it as refused."""
         self._read[session.owner] += piece.raw
         may = (
-            piece.raw <= _LARGEST
-            and piece.stored <= _LARGEST
-            and self._read[session.owner] <= _MOST_OF_ONE
+            piece.raw <= _LARGEST_PIECE
+            and piece.stored <= _LARGEST_PIECE
+            and self._read[session.owner] <= _MOST_BYTES_PER_MEMBER
         )
         self._db.refused += not may
         return may
 
     def _may_split(self, body: bytes, session: TeamSession) -> bool:
         """Check whether a piece has a plausible number of lines."""
-        self._read[session.owner] += max(0, body.count(b"\n") * _LEAST_LINE - len(body))
-        return self._read[session.owner] <= _MOST_OF_ONE
+        self._read[session.owner] += max(0, body.count(b"\n") * _LEAST_LINE_BYTES - len(body))
+        return self._read[session.owner] <= _MOST_BYTES_PER_MEMBER
 
 
-def _split(body: bytes, turns: list[_Place]) -> Iterator[tuple[_Place, list[bytes]]]:
+def _split_turns(
+    body: bytes, turns: list[_TurnLocation]
+) -> Iterator[tuple[_TurnLocation, list[bytes]]]:
     """Yield each turn of a piece with its lines, which end where the next turn begins."""
-    lines, starts = body.split(b"\n"), sorted({place.record for place in turns})
+    lines, starts = body.split(b"\n"), sorted({location.record for location in turns})
     ends = dict(itertools.pairwise(starts))
-    for place in turns:
-        end = ends.get(place.record, place.first + len(lines))
-        yield place, lines[place.record - place.first : end - place.first]
+    for location in turns:
+        end = ends.get(location.record, location.first + len(lines))
+        yield location, lines[location.record - location.first : end - location.first]
 
 
 class _HitReader:
@@ -264,19 +271,21 @@ class _HitReader:
         self._without = [Phrase(term.text) for term in query.excluded if term.exact]
 
     def hit(
-        self, row: Turn, place: _Place, lines: list[bytes], session: TeamSession
+        self, turn: FoundTurn, location: _TurnLocation, lines: list[bytes], session: TeamSession
     ) -> TeamHit | None:
         """Return a turn as a hit, shown by its best record, or None if its lines do not contain the words."""
-        name = place.name
+        name = location.name
         best: tuple[int, Snippet] | None = None
         missing = set(range(len(self._phrases)))
         terms: set[int] = set()
         for number, snippet, low in self._texts(
-            lines, row.record, subagent=name.startswith("subagents/")
+            lines, turn.record, subagent=name.startswith("subagents/")
         ):
             if any(phrase.find_in(low) >= 0 for phrase in self._without):
                 return None
-            missing -= {place for place in missing if self._phrases[place].find_in(low) >= 0}
+            missing -= {
+                location for location in missing if self._phrases[location].find_in(low) >= 0
+            }
             terms |= snippet.terms
             if (
                 best is None
@@ -293,10 +302,10 @@ class _HitReader:
         names = [term.name for term in self._query.terms]
         return TeamHit(
             f"{session.owner}:{session.session_id}{agent}:{number}", session.session_id, session.owner, session.machine,
-            session.title, session.project, row.at.isoformat(), snippet.text,
-            tuple(term for place, term in enumerate(names) if place in terms),
-            tuple(term for place, term in enumerate(names) if place not in terms),
-            round(len(terms) + snippet.near + min(max(row.rank, 0.0), 1.0) / 2, 3),
+            session.title, session.project, turn.at.isoformat(), snippet.text,
+            tuple(term for location, term in enumerate(names) if location in terms),
+            tuple(term for location, term in enumerate(names) if location not in terms),
+            round(len(terms) + snippet.near + min(max(turn.rank, 0.0), 1.0) / 2, 3),
             session.mine and not session.given,
         )  # fmt: skip
 
@@ -304,20 +313,22 @@ class _HitReader:
         self, lines: list[bytes], number: int, *, subagent: bool
     ) -> list[tuple[int, Snippet, str]]:
         """Return the records of a turn that have text: number, snippet and lower-case text."""
-        extractor, told = TextExtractor(subagent=subagent), []
-        for place, line in enumerate(lines):
+        extractor, texts = TextExtractor(subagent=subagent), []
+        for index, line in enumerate(lines):
             low = line.lower()  # Only parsing resolves escapes and accents.
             plain = bool(self._needles) and low.isascii() and b"\\u" not in low
-            silent = plain and not any(needle in low for needle in self._needles)
-            if silent and b'"user"' not in line:
+            has_no_match = plain and not any(needle in low for needle in self._needles)
+            if has_no_match and b'"user"' not in line:
                 continue
             record = records.parse(line)
             if record is None:
                 continue
-            if place and opens_turn(record, subagent=subagent):
+            if index and opens_turn(record, subagent=subagent):
                 break
-            said = None if silent else extractor.texts_of(record)
-            if said is not None:
-                text = display_text(text_of_record(said))
-                told.append((number + place, snippet_of(text, self._marker, WIDTH), text.low))
-        return told
+            record_texts = None if has_no_match else extractor.texts_of(record)
+            if record_texts is not None:
+                text = display_text(text_of_record(record_texts))
+                texts.append(
+                    (number + index, snippet_of(text, self._marker, SNIPPET_WIDTH), text.low)
+                )
+        return texts

@@ -74,7 +74,7 @@ def without(rows: Sent) -> Sent:
 def looked(home: ClientHome, path: Path) -> ScrubFindings:
     """What is found of a session that nobody has touched for a while."""
     os.utime(path, (time.time() - 600,) * 2)
-    return findings.look_everywhere(session_file(str(path)), Where(environ_of(home)))
+    return findings.search_everywhere(session_file(str(path)), Where(environ_of(home)))
 
 
 def scrubs_well(content: bytes, client: ClientVersion, home: ClientHome, api: MockApi) -> None:

@@ -46,7 +46,7 @@ def path(config_home: ConfigHome) -> Path:
 
 def scrubbed(home: ConfigHome, path: Path) -> Path:
     """The child."""
-    found = findings.look_everywhere(session_file(str(path)), home.where)
+    found = findings.search_everywhere(session_file(str(path)), home.where)
     return Path(
         write_child(
             child.plan_scrubbed_child(found.session, home.where, found.scanner), home.where
@@ -120,7 +120,7 @@ def test_copies_of_the_users_files_stay_behind(config_home: ConfigHome) -> None:
         "isSnapshotUpdate": False,
     }
     planted.path.write_bytes(session_bytes([*records(), row]))
-    found = findings.look_everywhere(session_file(str(planted.path)), config_home.where)
+    found = findings.search_everywhere(session_file(str(planted.path)), config_home.where)
     made = write_child(
         child.plan_scrubbed_child(found.session, config_home.where, found.scanner),
         config_home.where,
@@ -135,7 +135,7 @@ def test_a_secret_that_stays_keeps_the_child_from_being_born(
     config_home: ConfigHome, path: Path
 ) -> None:
     """What is read back is looked at once more; nothing of a child that failed is left."""
-    found = findings.look_everywhere(session_file(str(path)), config_home.where)
+    found = findings.search_everywhere(session_file(str(path)), config_home.where)
     decided = child.plan_scrubbed_child(found.session, config_home.where, found.scanner)
     assert isinstance(decided.body, ChainRewrite)
     decided = replace(decided, body=replace(decided.body, mark=lambda body, _: body))

@@ -17,11 +17,11 @@ from resume_hooks.parts.secrets.literals import (
     LONGEST_NAMED,
     NAMED,
     Literals,
-    encoded_lines_of,
-    is_telling,
+    encoded_lines,
+    is_distinctive,
     is_token,
     parse_named_secrets,
-    written_forms_of,
+    written_forms,
 )
 from resume_hooks.redaction.texts import redact
 from tests.builders import assistant, line, user
@@ -146,11 +146,11 @@ def test_what_could_be_any_word_is_not_looked_for() -> None:
     told = [
         value
         for value in ("hunter2", "correcthorse", "toolu_01AbCdEf123456", secret(), "a1b2c3d4e5f6")
-        if is_telling(value)
+        if is_distinctive(value)
     ]
     assert told == [secret(), "a1b2c3d4e5f6"]
-    assert not is_telling("5e12a303-c989-4291-a42d-bc1eb620afea")
-    assert not is_telling("[secret removed: github-pat] 1")
+    assert not is_distinctive("5e12a303-c989-4291-a42d-bc1eb620afea")
+    assert not is_distinctive("[secret removed: github-pat] 1")
 
 
 @pytest.mark.parametrize(
@@ -189,7 +189,7 @@ def test_a_secret_goes_with_the_rest_of_its_word() -> None:
 def test_any_text_is_found_in_all_its_forms(text: str) -> None:
     """Whatever characters a secret has."""
     literals = Literals({text: "named"})
-    for form in written_forms_of(text):
+    for form in written_forms(text):
         cleaned, kinds = literals.replace_secrets(f"({form})")
         assert kinds
         assert form not in cleaned or form in "([secret removed: named])"
@@ -233,8 +233,8 @@ def test_each_line_of_a_key_tells() -> None:
         key = between.join(
             ["-----BEGIN RSA PRIVATE KEY-----", *body, "-----END RSA PRIVATE KEY-----"]
         )
-        assert list(encoded_lines_of(key)) == body
-    assert list(encoded_lines_of(body[0])) == []
+        assert list(encoded_lines(key)) == body
+    assert list(encoded_lines(body[0])) == []
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,8 @@ from resume_hooks.errors import WriteFailed
 from resume_hooks.parts.secrets import findings
 from resume_hooks.parts.secrets import purge as purging
 from resume_hooks.parts.secrets import purge as replacing
-from resume_hooks.parts.secrets.findings import HELD, LEFT, REMOVED, Holding
-from resume_hooks.parts.secrets.locations import OWN, TRANSCRIPT, Location
+from resume_hooks.parts.secrets.findings import LEFT, REMOVED, UNCHANGED, PlaceWithSecrets
+from resume_hooks.parts.secrets.locations import OWN_SESSION, TRANSCRIPT, Location
 from resume_hooks.parts.secrets.purge import purge_secrets
 from resume_hooks.paths import Where
 from resume_hooks.sessions.session_files import session_file
@@ -40,10 +40,10 @@ def path(config_home: ConfigHome) -> Path:
     return laid(config_home.project() / f"{SESSION}.jsonl", session_bytes(said))
 
 
-def scrub(path: Path, environ: Mapping[str, str]) -> list[Holding]:
+def scrub(path: Path, environ: Mapping[str, str]) -> list[PlaceWithSecrets]:
     """Scrub a session in place."""
     return purge_secrets(
-        findings.look_everywhere(session_file(str(path)), Where(environ)), Where(environ)
+        findings.search_everywhere(session_file(str(path)), Where(environ)), Where(environ)
     )
 
 
@@ -53,7 +53,7 @@ def beforehand(monkeypatch: pytest.MonkeyPatch, work: Callable[[], object]) -> N
     done: list[Location] = []
 
     def late(place: Location, *rest: Any) -> None:
-        if place.kind == TRANSCRIPT and place.relation == OWN and not done:
+        if place.kind == TRANSCRIPT and place.relation == OWN_SESSION and not done:
             done.append(place)
             work()
         replace(place, *rest)
@@ -152,16 +152,16 @@ def test_it_ends_where_others_do_not(
         [user(SECRETS[0], uuid="c", forkedFrom={"sessionId": SESSION, "messageUuid": "u"})]
     )
     looks = [0]
-    look = findings.look_again
+    look = findings.search_again
 
     def busy(*words: Any) -> Any:
         looks[0] += 1
         laid(path.with_name(f"{session_id(looks[0])}.jsonl"), said)
         return look(*words)
 
-    monkeypatch.setattr(purging, "look_again", busy)
+    monkeypatch.setattr(purging, "search_again", busy)
     rows = scrub(path, config_home.environ)
-    assert looks == [purging.ROUNDS]
+    assert looks == [purging.MAX_ROUNDS]
     (left,) = [row for row in rows if row.state == LEFT]
-    assert left.why == purging.CAME
-    assert HELD not in {row.state for row in rows}
+    assert left.why == purging.APPEARED
+    assert UNCHANGED not in {row.state for row in rows}

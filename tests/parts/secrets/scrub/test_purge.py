@@ -22,9 +22,9 @@ from resume_hooks.derive.untrim import read_trimmed
 from resume_hooks.parts.secrets import child, findings
 from resume_hooks.parts.secrets.audit import audit_sessions
 from resume_hooks.parts.secrets.cleaner import Cleaner
-from resume_hooks.parts.secrets.findings import LEFT, OUTSIDE, REMOVED, Holding, ScrubReach
+from resume_hooks.parts.secrets.findings import LEFT, OUTSIDE, REMOVED, PlaceWithSecrets, ScrubReach
 from resume_hooks.parts.secrets.literals import parse_named_secrets
-from resume_hooks.parts.secrets.purge import purge_secrets, sweep_leftovers_of_scrubs
+from resume_hooks.parts.secrets.purge import purge_secrets, sweep_scrub_leftovers
 from resume_hooks.sessions import held_links, locate
 from resume_hooks.sessions.archived import manifest
 from resume_hooks.sessions.archived.layout import archive_folder, vault_folder
@@ -72,10 +72,10 @@ def planted(config_home: ConfigHome) -> Planted:
 
 def scrub(
     home: ConfigHome, path: Path, wanted: ScrubReach = ALL, values: Mapping[str, str] | None = None
-) -> list[Holding]:
+) -> list[PlaceWithSecrets]:
     """Scrub a session in place."""
-    found = findings.look_everywhere(
-        session_file(str(path)), home.where, wanted=wanted, named=values
+    found = findings.search_everywhere(
+        session_file(str(path)), home.where, reach=wanted, named_secrets=values
     )
     return purge_secrets(found, home.where)
 
@@ -119,8 +119,8 @@ def test_nothing_is_left_anywhere(planted: Planted) -> None:
         *("file backup", "client"),
         *(["document"] if seam.is_installed("documents") else []),
     }
-    assert not findings.look_everywhere(
-        session_file(str(planted.path)), home.where, wanted=ALL
+    assert not findings.search_everywhere(
+        session_file(str(planted.path)), home.where, reach=ALL
     ).places_to_change
 
 
@@ -273,7 +273,9 @@ def test_a_named_secret_goes_in_all_its_forms(config_home: ConfigHome) -> None:
             ]
         ),
     )
-    assert not findings.look_everywhere(session_file(str(path)), config_home.where).places_to_change
+    assert not findings.search_everywhere(
+        session_file(str(path)), config_home.where
+    ).places_to_change
     scrub(config_home, path, values=parse_named_secrets(phrase.encode()))
     assert b"staple" not in path.read_bytes()
     assert path.read_bytes().count(b"[secret removed: named]") == 2
@@ -302,7 +304,7 @@ def test_a_session_of_which_the_vault_alone_has_a_copy(config_home: ConfigHome) 
     archive_session.archive_session(session_file(str(path)), config_home.where)
     path.unlink()
     kept = locate.resolve(SESSION, "/", config_home.where)
-    found = findings.look_everywhere(kept, config_home.where)
+    found = findings.search_everywhere(kept, config_home.where)
     made = write_child(
         child.plan_scrubbed_child(kept, config_home.where, found.scanner), config_home.where
     )
@@ -330,7 +332,9 @@ def test_a_secret_in_a_tools_name_and_in_a_key(config_home: ConfigHome) -> None:
     assert not places_with(config_home)
     assert not [row for row in rows if row.state == LEFT]
     assert b'"mcp__secret_removed"' in path.read_bytes() or b'"secret_removed"' in path.read_bytes()
-    assert not findings.look_everywhere(session_file(str(path)), config_home.where).places_to_change
+    assert not findings.search_everywhere(
+        session_file(str(path)), config_home.where
+    ).places_to_change
 
 
 def test_what_a_child_holds_a_part_of(config_home: ConfigHome) -> None:
@@ -343,7 +347,7 @@ def test_what_a_child_holds_a_part_of(config_home: ConfigHome) -> None:
         user(f"decided: {body[1]}", uuid="c", parent="b"),
     ]
     path = laid(config_home.project() / f"{SESSION}.jsonl", session_bytes(told))
-    found = findings.look_everywhere(session_file(str(path)), config_home.where)
+    found = findings.search_everywhere(session_file(str(path)), config_home.where)
     assert not found.short
     assert not [row for row in purge_secrets(found, config_home.where) if row.state == LEFT]
     assert not any(
@@ -369,7 +373,9 @@ def test_a_printed_secret_goes_from_every_record(config_home: ConfigHome) -> Non
     path = laid(config_home.project() / f"{SESSION}.jsonl", session_bytes(rows))
     assert not [row for row in scrub(config_home, path) if row.state == LEFT]
     assert value.encode() not in path.read_bytes()
-    assert not findings.look_everywhere(session_file(str(path)), config_home.where).places_to_change
+    assert not findings.search_everywhere(
+        session_file(str(path)), config_home.where
+    ).places_to_change
 
 
 @pytest.fixture(scope="module")
@@ -390,9 +396,9 @@ WANTED = ScrubReach(parents=True, others=True, file_backups=True, documents=True
 
 def scrubbed(home: ConfigHome) -> list[str]:
     """Scrub the planted session in place; what could not be done."""
-    sweep_leftovers_of_scrubs(home.where)
+    sweep_scrub_leftovers(home.where)
     session = session_file(str(home.project() / f"{SESSION}.jsonl"))
-    rows = purge_secrets(findings.look_everywhere(session, home.where, wanted=WANTED), home.where)
+    rows = purge_secrets(findings.search_everywhere(session, home.where, reach=WANTED), home.where)
     return [f"{row.place.kind}: {row.why}" for row in rows if row.state == LEFT]
 
 
@@ -455,10 +461,12 @@ def path(config_home: ConfigHome) -> Path:
     return path
 
 
-def scrubbed_alone(home: ConfigHome, path: Path) -> list[Holding]:
+def scrubbed_alone(home: ConfigHome, path: Path) -> list[PlaceWithSecrets]:
     """Scrub a session in place; what is left."""
-    sweep_leftovers_of_scrubs(home.where)
-    rows = purge_secrets(findings.look_everywhere(session_file(str(path)), home.where), home.where)
+    sweep_scrub_leftovers(home.where)
+    rows = purge_secrets(
+        findings.search_everywhere(session_file(str(path)), home.where), home.where
+    )
     assert SECRETS[0].encode() not in path.read_bytes()
     return [row for row in rows if row.state == LEFT]
 
@@ -544,7 +552,7 @@ def test_what_was_not_asked_for_is_no_failure(
     closed.mkdir()
     refuse(monkeypatch, str(closed))
     assert scrubbed_alone(config_home, path) == []
-    found = findings.look_everywhere(session_file(str(path)), config_home.where)
+    found = findings.search_everywhere(session_file(str(path)), config_home.where)
     assert [row.state for row in found.rows if row.place.path == str(closed)] == [OUTSIDE]
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from resume_hooks.parts.share.export import HTML
 from resume_hooks.parts.share.export.document import Document, DocumentOptions
-from resume_hooks.parts.share.export.select_records import WHOLE
+from resume_hooks.parts.share.export.select_records import CONVERSATION
 from resume_hooks.sessions.locate import session_file
 from tests.builders import (
     SESSION,
@@ -160,7 +160,7 @@ def document(
         "form": form,
         "redact": True,
         "thoughts": True,
-        "what": WHOLE,
+        "what": CONVERSATION,
         "limit": 100_000,
         **choice,
     }

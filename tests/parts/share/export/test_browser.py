@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Dialog, Page, sync_playwright
 
-from resume_hooks.parts.share.export.shared_page import MARK, pack_bundle
+from resume_hooks.parts.share.export.shared_page import BUNDLE_START, pack_bundle
 from tests.builders import SESSION, ConfigHome, write_session
 from tests.needs import corpus_sessions, need
 from tests.parts.share.export.conftest import Exported, document, talk
@@ -242,7 +242,7 @@ def test_a_shared_page(
     page, troubles = opened(tmp_path / "shared.html", java_script_enabled=scripts)
     assert page.locator("main > aside").inner_text().startswith("This file holds the session, too.")
     assert page.locator("text=Fixed: it waits now.").is_visible()
-    assert MARK.split('"')[1] not in page.locator("body").inner_text()
+    assert BUNDLE_START.split('"')[1] not in page.locator("body").inner_text()
     if scripts:
         assert (
             page.evaluate("() => document.querySelector('script[data-sha256]').textContent.length")

@@ -12,10 +12,10 @@ from markdown_it import MarkdownIt
 
 from resume_hooks.parts.share.export import MARKDOWN
 from resume_hooks.parts.share.export.as_markdown import (
-    as_markdown,
+    document_as_markdown,
     escape_markdown,
     fence_text,
-    tame_markdown,
+    restrict_markdown,
 )
 from resume_hooks.parts.share.export.parts import USER, TextPart
 from tests.builders import (
@@ -146,7 +146,7 @@ def test_a_fence_that_nothing_inside_closes(text: str, fence: str) -> None:
 )
 def test_markdown_that_stays_in_its_place(text: str, shown: str) -> None:
     """HTML is text outside of code, nothing is loaded, links lead to the web, what is open is closed."""
-    assert tame_markdown(text) == shown
+    assert restrict_markdown(text) == shown
 
 
 NESTINGS = [
@@ -184,7 +184,10 @@ PIECES = [
 
 def assert_nothing_lives(text: str) -> None:
     """For a reader of Markdown no image and no HTML stands in it but spans of code, and no fence is left open."""
-    for shown in (tame_markdown(text), "".join(as_markdown([TextPart(USER, text, "")]))):
+    for shown in (
+        restrict_markdown(text),
+        "".join(document_as_markdown([TextPart(USER, text, "")])),
+    ):
         for preset in PRESETS:
             tokens = [
                 one for token in preset.parse(shown) for one in (token, *(token.children or ()))
@@ -224,7 +227,7 @@ def test_nothing_lives_in_any_text(text: str) -> None:
 )
 def test_plain_fences_stay(fence: str, around: str) -> None:
     """Code outside of lists and quotes is what it was."""
-    assert tame_markdown(around.replace("%s", fence)) == around.replace("%s", fence)
+    assert restrict_markdown(around.replace("%s", fence)) == around.replace("%s", fence)
 
 
 def test_one_line_that_says_nothing_to_markdown() -> None:

@@ -15,17 +15,17 @@ from resume_hooks.parts.share.export.page.markup import (
     element,
     escape_html,
     join_markup,
+    show_hidden,
     start_tag,
-    visible,
 )
 from resume_hooks.parts.share.export.page.texts import (
-    CLASSES,
     LANGUAGES,
     LONGEST_LINE,
-    MOST,
+    MOST_CHARACTERS,
     MOST_COMPARED,
     MOST_LINES,
     MOST_PROSE,
+    TOKEN_CLASSES,
     code_markup,
     count_changed_lines,
     difference_markup,
@@ -73,7 +73,7 @@ def test_what_is_not_markup_is_escaped() -> None:
 )
 def test_nothing_hides(text: str, shown: str) -> None:
     """Controls and what reorders text are spelled out; emoji stay whole."""
-    assert visible(text) == shown
+    assert show_hidden(text) == shown
 
 
 @pytest.mark.parametrize(
@@ -150,12 +150,12 @@ def test_any_word_behind_a_fence(word: str) -> None:
 def test_long_code_is_not_coloured() -> None:
     """It costs too much, and patterns of lexers are not to be trusted with it."""
     for text in (
-        "def f():  # long\n" * (MOST // 10),
+        "def f():  # long\n" * (MOST_CHARACTERS // 10),
         "\n" * (MOST_LINES + 1),
         "x = " + "1" * LONGEST_LINE,
     ):
         assert "<span" not in code_markup(text, "python")
-    assert all(kind.startswith("Token.") for kind, _ in CLASSES)
+    assert all(kind.startswith("Token.") for kind, _ in TOKEN_CLASSES)
 
 
 def test_a_difference() -> None:

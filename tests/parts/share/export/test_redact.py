@@ -7,7 +7,7 @@ import string
 
 import pytest
 
-from resume_hooks.parts.share.export.redact import BEHIND, DEEPEST, ExportRedactor
+from resume_hooks.parts.share.export.redact import LOOKAHEAD, MAX_DEPTH, ExportRedactor
 from resume_hooks.paths import Where
 from resume_hooks.redaction.known_secrets import Redactor
 from tests.parts.share.export.conftest import GITHUB
@@ -65,7 +65,7 @@ def test_every_text_in_a_block() -> None:
     """Keys and values, however deep, and a word that is a secret by its key."""
     found = hiding()
     deep: object = f"token {GITHUB}"
-    for _ in range(DEEPEST * 10):
+    for _ in range(MAX_DEPTH * 10):
         deep = {"x": [deep]}
     shown = found.export_block(
         {"input": {GITHUB: 1, "list": [f"x {GITHUB}"], "password": "hunter2Kx9vQ7", "deep": deep}}
@@ -88,10 +88,10 @@ def test_a_long_text_is_cut_with_a_notice() -> None:
     assert found.cut == 1
 
 
-@pytest.mark.parametrize("before", [*range(0, 50, 7), 45, BEHIND, BEHIND + 20])
+@pytest.mark.parametrize("before", [*range(0, 50, 7), 45, LOOKAHEAD, LOOKAHEAD + 20])
 def test_no_half_of_a_secret_stays_before_a_cut(before: int) -> None:
     """Wherever it lies, the cut or the end of what is looked at among them."""
-    text = "x " * (before // 2) + f"{GITHUB} " + "y " * BEHIND
+    text = "x " * (before // 2) + f"{GITHUB} " + "y " * LOOKAHEAD
     shown = hiding(50).export_text(text)
     assert not any(GITHUB[:length] in shown for length in range(12, len(GITHUB)))
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from hypothesis import HealthCheck, example, settings
 
 from resume_hooks.parts.share.export.select_records import (
-    EVERYTHING,
+    ALL_RECORDS,
+    CONVERSATION,
     LIVE_ONLY,
-    WHOLE,
     select_conversation,
 )
 from resume_hooks.reading.outline import BRANCH, COMPACTED, LIVE
@@ -20,7 +20,7 @@ from tests.derive.test_orders import Client, of_any_order
 from tests.parts.share.export.conftest import talk
 
 
-def numbers(path: Path | str, what: str = WHOLE) -> list[int]:
+def numbers(path: Path | str, what: str = CONVERSATION) -> list[int]:
     """The lines that are told, in their order."""
     return [row.number for row in select_conversation(session_file(str(path)), what, set()).rows]
 
@@ -29,7 +29,7 @@ def test_the_whole_conversation_holds_what_was_compacted(session: Path) -> None:
     """By default all that led to the end; a resume would send what came since the compaction."""
     assert numbers(session) == list(range(20))
     assert numbers(session, LIVE_ONLY) == list(range(5, 20))
-    found = select_conversation(session_file(str(session)), WHOLE, set())
+    found = select_conversation(session_file(str(session)), CONVERSATION, set())
     assert (found.places[0], found.places[7]) == (COMPACTED, LIVE)
     assert [turn.number for turn in found.turns.values()] == [1, 2, 3]
     assert (found.tokens, found.damaged, found.taken_over) == (2_500, 0, 0)
@@ -48,15 +48,15 @@ def test_a_branch_that_was_left(config_home: ConfigHome) -> None:
     ]
     path = write_session(config_home.project(), SESSION, records)
     assert numbers(path) == [0, 1, 4, 5]
-    assert numbers(path, EVERYTHING) == [0, 1, 2, 3, 4, 5]
-    assert select_conversation(session_file(path), EVERYTHING, set()).places[2] == BRANCH
+    assert numbers(path, ALL_RECORDS) == [0, 1, 2, 3, 4, 5]
+    assert select_conversation(session_file(path), ALL_RECORDS, set()).places[2] == BRANCH
 
 
 def test_what_an_earlier_session_told_is_not_told_again(config_home: ConfigHome) -> None:
     """A child holds its parent's records, under their own ids or with a note of them."""
     parent = write_session(config_home.project(), SESSION, talk())
     known = set[str]()
-    select_conversation(session_file(parent), WHOLE, known)
+    select_conversation(session_file(parent), CONVERSATION, known)
     rows = talk()[:3]
     copied = [
         {**row, "uuid": f"new-{n}", "forkedFrom": {"messageUuid": row["uuid"]}}
@@ -65,7 +65,7 @@ def test_what_an_earlier_session_told_is_not_told_again(config_home: ConfigHome)
     links = [{**row, "parentUuid": f"new-{n - 1}" if n else None} for n, row in enumerate(copied)]
     fresh = assistant("more", uuid="new-3", parent="new-2", ts=30)
     child = write_session(config_home.project("/home/user/other"), SESSION, [*links, fresh])
-    found = select_conversation(session_file(child), WHOLE, known)
+    found = select_conversation(session_file(child), CONVERSATION, known)
     assert ([row.number for row in found.rows], found.taken_over) == ([3], 3)
 
 
@@ -85,7 +85,7 @@ def test_records_without_links(config_home: ConfigHome) -> None:
     ]
     path = write_session(config_home.project(), SESSION, [*rows, b"no record"])
     assert numbers(path) == [0, 1]
-    assert select_conversation(session_file(path), WHOLE, set()).damaged == 1
+    assert select_conversation(session_file(path), CONVERSATION, set()).damaged == 1
 
 
 @settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
@@ -99,7 +99,7 @@ def test_each_call_stands_once(begun: Path | None, steps: list[str]) -> None:
         for path in client.sessions():
             calls = [
                 call
-                for row in select_conversation(session_file(path), WHOLE, set()).rows
+                for row in select_conversation(session_file(path), CONVERSATION, set()).rows
                 for call in row.calls
             ]
             assert len(calls) == len(set(calls))

@@ -13,7 +13,7 @@ import pytest
 from resume_hooks.errors import CheckFailed, WriteFailed
 from resume_hooks.parts.share.export import writing
 from resume_hooks.parts.share.export.document import document_file_name
-from resume_hooks.parts.share.export.writing import require_replaceable, write_document
+from resume_hooks.parts.share.export.writing import check_replaceable, write_document
 from resume_hooks.storage import atomic
 
 
@@ -33,7 +33,7 @@ def test_places_where_nothing_is_written(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     for place in ("link", "nowhere/a.html", "folder"):
         with pytest.raises(WriteFailed):
-            require_replaceable(str(tmp_path / place), force=True)
+            check_replaceable(str(tmp_path / place), force=True)
     assert not (tmp_path / "target").exists()
 
 
@@ -43,7 +43,7 @@ def test_a_file_that_came_meanwhile(tmp_path: Path) -> None:
     path.write_bytes(b"theirs")
     with pytest.raises(WriteFailed):
         write_document(str(path), iter([b"new"]), None)
-    over = require_replaceable(str(path), force=True)
+    over = check_replaceable(str(path), force=True)
     path.write_bytes(b"theirs, longer")
     with pytest.raises(WriteFailed, match="meanwhile"):
         write_document(str(path), iter([b"new"]), over)
@@ -60,7 +60,7 @@ def test_a_failure_at_each_step(
     path = tmp_path / "a.html"
     if there:
         path.write_bytes(b"mine")
-    over = require_replaceable(str(path), force=True)
+    over = check_replaceable(str(path), force=True)
 
     def fail(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")

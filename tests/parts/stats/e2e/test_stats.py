@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from resume_hooks.parts.stats.cache import gather_counts
-from resume_hooks.parts.stats.totals import make_figures
+from resume_hooks.parts.stats.totals import make_statistics
 from resume_hooks.paths import Where
 from tests.e2e.harness.client import ClientHome, ClientVersion, run_print
 from tests.e2e.harness.mock_api import MockApi
@@ -22,7 +22,7 @@ def test_hook_times_of_a_real_session(
     run_print(
         client, home, api, "hello", plugin_dir=plugin_at(tmp_path / "plugin"), extra_env=ENGINE
     )
-    found = make_figures(gather_counts(Where(home.env())).transcripts, "")
+    found = make_statistics(gather_counts(Where(home.env())).transcripts, "")
     stops = {row.ours: row for row in found.hooks if row.event == "Stop"}
     assert {whose: row.times for whose, row in stops.items()} == {True: 1, False: 1}
     assert stops[False].median >= 200

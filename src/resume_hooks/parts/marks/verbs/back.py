@@ -11,14 +11,14 @@ from resume_hooks.errors import NoMark
 from resume_hooks.parts.marks import back, state
 from resume_hooks.parts.marks.back import BackPlan
 from resume_hooks.parts.marks.cards import untouched_lines
-from resume_hooks.parts.marks.fork_point import fork_point
-from resume_hooks.parts.marks.state import refuse_subagent
+from resume_hooks.parts.marks.fork_point import find_fork_point
+from resume_hooks.parts.marks.state import check_not_subagent
 from resume_hooks.parts.marks.verbs import BackOptions
 from resume_hooks.sessions.agents.registry import require_whole
 from resume_hooks.sessions.locate import resolve_transcript
 from resume_hooks.system.text import collapse_line
 
-MAX_BYTES = 4 * back.MAX_REPORT  # bytes that are read from standard input
+MAX_INPUT_BYTES = 4 * back.MAX_REPORT  # bytes that are read from standard input
 
 
 def go_back(options: BackOptions) -> None:
@@ -26,27 +26,27 @@ def go_back(options: BackOptions) -> None:
     require_client(options)
     session = resolve_transcript(options.locator, current_folder(), options.where, foreign=True)
     require_whole(session)
-    refuse_subagent(session)
-    mark = state.find_mark(session.session_id) or fork_point(session, options.where)
+    check_not_subagent(session)
+    mark = state.find_mark(session.session_id) or find_fork_point(session, options.where)
     if mark is None:
-        way = f"Set one first: resume-hooks mark {session.session_id}"
-        raise NoMark(state.NONE, f"{way}. Only a fork goes back without one.")
+        remedy = f"Set one first: resume-hooks mark {session.session_id}"
+        raise NoMark(state.NO_MARK, f"{remedy}. Only a fork goes back without one.")
     if options.report != "-":
         report = options.report
     else:
-        report = sys.stdin.buffer.read(MAX_BYTES + 1).decode("utf-8", "replace")
+        report = sys.stdin.buffer.read(MAX_INPUT_BYTES + 1).decode("utf-8", "replace")
     plan, receipt = back.go_back(session, mark, report, caller_of_options(options))
-    print_child(options, receipt, {"back": plan}, lambda: _back_text(plan, receipt))
+    print_child(options, receipt, {"back": plan}, lambda: _back_receipt(plan, receipt))
 
 
-def _back_text(decided: BackPlan, made: Receipt) -> str:
+def _back_receipt(back_plan: BackPlan, receipt: Receipt) -> str:
     facts: list[tuple[str, object]] = []
-    if decided.mark.goal:
-        facts.append(("goal", collapse_line(decided.mark.goal, 300)))
-    if decided.mark.left:
-        facts.append(("back to", f"where this fork left {decided.mark.left}"))
-    if decided.report:
-        facts.append(("report", f"{len(decided.report):,} characters"))
-    notes = untouched_lines(made, decided.left_out, "the old one")
+    if back_plan.mark.goal:
+        facts.append(("goal", collapse_line(back_plan.mark.goal, 300)))
+    if back_plan.mark.left:
+        facts.append(("back to", f"where this fork left {back_plan.mark.left}"))
+    if back_plan.report:
+        facts.append(("report", f"{len(back_plan.report):,} characters"))
+    notes = untouched_lines(receipt, back_plan.left_out, "the old one")
     facts += zip(("note", *[""] * len(notes)), notes, strict=False)
-    return receipt_text(made, facts)
+    return receipt_text(receipt, facts)

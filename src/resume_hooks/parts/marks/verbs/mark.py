@@ -7,7 +7,7 @@ from resume_hooks.cli.output import facts_table
 from resume_hooks.clock import format_minute
 from resume_hooks.errors import ResumeHooksError, UsageError
 from resume_hooks.parts.marks import state
-from resume_hooks.parts.marks.state import Mark, place_mark, refuse_subagent
+from resume_hooks.parts.marks.state import Mark, check_not_subagent, place_mark
 from resume_hooks.parts.marks.verbs import MarkOptions
 from resume_hooks.sessions.agents.registry import require_whole
 from resume_hooks.sessions.archived.sessions import require_own
@@ -24,29 +24,29 @@ def set_mark(options: MarkOptions) -> None:
         )
     session = resolve_transcript(options.locator, current_folder(), options.where, foreign=True)
     require_whole(session)
-    refuse_subagent(session)
+    check_not_subagent(session)
     active = state.find_mark(session.session_id)
     if not (options.show or options.clear):
         _set_new_mark(session, active, options)
         return
-    cleared = active is not None and options.clear and not options.dry_run
-    if cleared:
+    is_cleared = active is not None and options.clear and not options.dry_run
+    if is_cleared:
         state.clear_mark(session.session_id)
-    if cleared:
-        done = "forgotten"
+    if is_cleared:
+        outcome = "forgotten"
     elif options.clear:
-        done = "would be forgotten"
+        outcome = "would be forgotten"
     else:
-        done = "active"
-    _print_mark(options, session, active, done, written=cleared)
+        outcome = "active"
+    _print_mark(options, session, active, outcome, written=is_cleared)
 
 
 def _set_new_mark(session: SessionFile, active: Mark | None, options: MarkOptions) -> None:
     """Set a mark, which replaces an active one only with ``--yes``."""
     require_own(session, options.where)
     placed = place_mark(session, options.goal)
-    same = active is not None and active.is_at(placed.mark)
-    if active is not None and not same and not options.yes:
+    is_same = active is not None and active.is_at(placed.mark)
+    if active is not None and not is_same and not options.yes:
         if active.goal:
             goal = f", '{collapse_line(active.goal, 80)}'"
         else:
@@ -55,24 +55,24 @@ def _set_new_mark(session: SessionFile, active: Mark | None, options: MarkOption
             f"A mark is active here{goal}, set {format_minute(active.started_at)}",
             "--yes replaces it; --clear forgets it.",
         )
-    writes = not same and not options.dry_run
+    writes = not is_same and not options.dry_run
     if writes:
         state.save_mark(placed.mark)
-    mark = active if same else placed.mark
+    mark = active if is_same else placed.mark
     if writes:
-        done = "set"
-    elif same:
-        done = "already set"
+        outcome = "set"
+    elif is_same:
+        outcome = "already set"
     else:
-        done = "would be set"
-    _print_mark(options, session, mark, done, None if same else active, written=writes)
+        outcome = "would be set"
+    _print_mark(options, session, mark, outcome, None if is_same else active, written=writes)
 
 
 def _print_mark(
     options: MarkOptions,
     session: SessionFile,
     mark: Mark | None,
-    done: str,
+    outcome: str,
     replaced: Mark | None = None,
     *,
     written: bool,
@@ -82,19 +82,19 @@ def _print_mark(
         "session_id": session.session_id,
         "file": session.original,
         "written": written,
-        "active": mark is not None and done != "forgotten",
+        "active": mark is not None and outcome != "forgotten",
         "mark": mark,
         "replaced": replaced,
     }
-    options.emit(data, lambda: _mark_text(mark, replaced, done))
+    options.emit(data, lambda: _mark_text(mark, replaced, outcome))
 
 
-def _mark_text(mark: Mark | None, replaced: Mark | None, done: str) -> str:
+def _mark_text(mark: Mark | None, replaced: Mark | None, outcome: str) -> str:
     if mark is None:
-        return state.NONE
+        return state.NO_MARK
     return facts_table(
         [
-            ("mark", done),
+            ("mark", outcome),
             ("goal", collapse_line(mark.goal, 300) or "none"),
             ("after", f"{mark.session_id}:{mark.record}"),
             ("set", mark.started_at),
@@ -105,7 +105,7 @@ def _mark_text(mark: Mark | None, replaced: Mark | None, done: str) -> str:
             ),
             *(
                 [("back to it", shell_command(f"back {mark.session_id} --report TEXT"))]
-                if done != "forgotten"
+                if outcome != "forgotten"
                 else []
             ),
         ]

@@ -23,41 +23,47 @@ def delete_other_copies(options: DeleteOptions) -> None:
     if options.empty_trash:
         raise UsageError("--other-copies is for a SESSION", "Leave --empty-trash out.")
     asks = options.asks("Deleting")
-    named = options.locate_session()
-    chosen = choose_copy(
-        named, options.where, by_path=os.path.basename(named.path) in str(options.locator)
+    session = options.locate_session()
+    copies = choose_copy(
+        session, options.where, by_path=os.path.basename(session.path) in str(options.locator)
     )
     plans = []
-    for other in chosen.others:
+    for other in copies.others:
         plans.append(delete.plan_delete(other, options.where))
     if not (options.force or options.dry_run):
-        delete.require_closed(chosen.kept, options.where)
-    stays = f"{chosen.kept.path} stays"
-    lost = (
-        f"; {format_count(chosen.missing, 'record')} of the others "
-        f"{'are' if chosen.missing > 1 else 'is'} not in it"
+        delete.require_closed(copies.kept, options.where)
+    kept_text = f"{copies.kept.path} stays"
+    missing_text = (
+        f"; {format_count(copies.missing, 'record')} of the others "
+        f"{'are' if copies.missing > 1 else 'is'} not in it"
     )
-    stays += lost if chosen.missing else ", and has all records of the others"
+    kept_text += missing_text if copies.missing else ", and has all records of the others"
     if asks:
-        print_text("\n\n".join([stays, *(deletion_facts(plan, options.where) for plan in plans)]))
+        print_text(
+            "\n\n".join([kept_text, *(deletion_facts(plan, options.where) for plan in plans)])
+        )
     agreed = options.confirm_write("Move the other copies to the trash?", is_asking=asks)
     entries = []
-    for one in plans:
+    for deletion in plans:
         entries.append(
-            delete.move_to_trash(one, options.where, force=options.force) if agreed else one.entry
+            delete.move_to_trash(deletion, options.where, force=options.force)
+            if agreed
+            else deletion.entry
         )
     data = NOT_DELETED | {
         "session": entries[0],
         "copies": entries[1:],
-        "kept": chosen.kept.path,
+        "kept": copies.kept.path,
         "written": agreed,
     }
 
     def text() -> str:
         files = "\n".join(f"  {path_of_place(entry.place, options.where)}" for entry in entries)
         if not agreed:
-            return f"{stays}. Would go to the trash:\n{files}\n\nNothing was deleted."
-        back = "\n".join(f"  {shell_command(f'restore {entry.locator}')}" for entry in entries)
-        return f"{stays}. Moved to the trash:\n{files}\n\nBring it back:\n{back}"
+            return f"{kept_text}. Would go to the trash:\n{files}\n\nNothing was deleted."
+        restore_commands = "\n".join(
+            f"  {shell_command(f'restore {entry.locator}')}" for entry in entries
+        )
+        return f"{kept_text}. Moved to the trash:\n{files}\n\nBring it back:\n{restore_commands}"
 
     options.emit(data, text)

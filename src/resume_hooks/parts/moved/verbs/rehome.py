@@ -8,11 +8,11 @@ from resume_hooks.cli.options import current_folder
 from resume_hooks.cli.output import facts_table, work_progress
 from resume_hooks.errors import SessionNotFound, UsageError
 from resume_hooks.parts.moved.rehome import (
-    THERE,
-    copy_sessions_home,
-    former_folder,
+    HAS_COPY,
+    copy_sessions_to_folder,
+    find_former_folder,
     is_still_there,
-    own_sessions,
+    sessions_of_folder,
 )
 from resume_hooks.parts.moved.verbs import RehomeOptions
 from resume_hooks.system.text import format_count
@@ -26,37 +26,37 @@ def rehome_folder(options: RehomeOptions) -> int:
     if options.folder:
         old = _absolute_folder(options.folder)
     else:
-        old = former_folder(new, options.where)
+        old = find_former_folder(new, options.where)
     if is_still_there(old, options.where):
         raise UsageError(
             f"{old} is still there", "Its sessions work there; fork --home copies one of them."
         )
-    sessions = own_sessions(old, options.where)
+    sessions = sessions_of_folder(old, options.where)
     if not sessions:
         raise SessionNotFound(
             f"No session was started in {old}",
             "See resume-hooks sessions --all for the sessions of all folders.",
         )
     with work_progress("Copying", quiet=options.as_json) as advance:
-        made, left = copy_sessions_home(
+        receipts, not_copied = copy_sessions_to_folder(
             sessions, new, options.where, advance, dry_run=options.dry_run
         )
     warnings: dict[str, None] = {}
-    for receipt in made:
+    for receipt in receipts:
         warnings.update(dict.fromkeys(receipt.warnings))
-    data = {"was": old, "home": new, "made": made, "left_out": left}
+    data = {"was": old, "home": new, "made": receipts, "left_out": not_copied}
     verb = "Would copy" if options.dry_run else "Copied"
     head = (
-        f"{verb} {format_count(len(made), 'session')} of {old} to {new}; the sessions themselves "
+        f"{verb} {format_count(len(receipts), 'session')} of {old} to {new}; the sessions themselves "
         "stay as they are."
     )
     rows: list[tuple[str, object]] = []
-    for one in made:
-        rows.append((one.parent_session_id[:8], f"{one.session_id}  {one.title}"))
-    rows += ((one.session_id[:8], f"not copied: {one.why}") for one in left)
+    for row in receipts:
+        rows.append((row.parent_session_id[:8], f"{row.session_id}  {row.title}"))
+    rows += ((row.session_id[:8], f"not copied: {row.why}") for row in not_copied)
     options.emit(data, lambda: f"{head}\n\n{facts_table(rows)}", list(warnings))
-    return int(any(one.why != THERE for one in left))
+    return int(any(row.why != HAS_COPY for row in not_copied))
 
 
-def _absolute_folder(named: str) -> str:
-    return os.path.abspath(os.path.join(current_folder(), os.path.expanduser(named)))
+def _absolute_folder(folder: str) -> str:
+    return os.path.abspath(os.path.join(current_folder(), os.path.expanduser(folder)))

@@ -18,18 +18,18 @@ from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.errors import SessionOpen, UsageError
 from resume_hooks.parts.secrets import child, findings, literals
 from resume_hooks.parts.secrets.audit import Audit, audit_sessions
-from resume_hooks.parts.secrets.file_scan import FOLDER
+from resume_hooks.parts.secrets.file_scan import FOLDER_NAME
 from resume_hooks.parts.secrets.findings import (
-    HELD,
     LEFT,
     OUTSIDE,
     REMOVED,
-    Holding,
+    UNCHANGED,
+    PlaceWithSecrets,
     ScrubFindings,
     ScrubReach,
 )
-from resume_hooks.parts.secrets.locations import INDEXED, OWN
-from resume_hooks.parts.secrets.purge import purge_secrets, sweep_leftovers_of_scrubs
+from resume_hooks.parts.secrets.locations import INDEXED, OWN_SESSION
+from resume_hooks.parts.secrets.purge import purge_secrets, sweep_scrub_leftovers
 from resume_hooks.parts.secrets.verbs import ScrubOptions
 from resume_hooks.paths import Where, project_folder_names
 from resume_hooks.sessions.agents.claude import NAME
@@ -39,21 +39,21 @@ from resume_hooks.system.text import format_count
 from resume_hooks.transcripts.head_tail import HeadTail
 
 MOST_LISTED = 200  # secrets in the text list; ``--json`` lists all
-SHOWN = 40  # listed places per state
+MOST_SHOWN = 40  # listed places per state
 _HEADINGS = {
-    HELD: "Found in:",
+    UNCHANGED: "Found in:",
     REMOVED: "Removed from:",
     LEFT: "Still there, or possibly there:",
     OUTSIDE: "Also found, but not changed:",
 }
-_REMAIN = "The session itself still contains them: only the child was written."
-_IN_FOLDER = (
+_PARENT_NOTE = "The session itself still contains them: only the child was written."
+_FOLDER_NOTE = (
     "The name of the project's folder contains one. It stays in every record, because Claude Code finds "
     "a session by its folder. "
     "Rename the folder."
 )
-_IN_PLACE = "Another agent's session is not rewritten, because its forks and rewinds refer to places in its file"
-_SHORT = (
+_NO_REWRITE = "Another agent's session is not rewritten, because its forks and rewinds refer to places in its file"
+_SHORT_NOTE = (
     "{count:,} short values may still be elsewhere: only the scanner can tell them from ordinary words. "
     "Search for them by hand, or give them to --secret-stdin."
 )
@@ -67,80 +67,86 @@ def scrub_session(options: ScrubOptions) -> int:
     if not options.in_place:
         require_client(options)
     if options.secret_stdin:
-        named = literals.parse_named_secrets(_read_named_secrets())
+        named_secrets = literals.parse_named_secrets(_read_named_secrets())
     else:
-        named = {}
-    wanted = ScrubReach(
+        named_secrets = {}
+    scrub_reach = ScrubReach(
         options.lineage, options.everywhere, options.backups, options.documents, options.client
     )
     session = options.locate_whole_session()
     if options.in_place and session.agent != NAME:
         raise UsageError(
-            _IN_PLACE,
+            _NO_REWRITE,
             "Leave --in-place out: the child has no secrets. Then delete the session in its own client.",
         )
     if options.in_place and not options.dry_run:
-        sweep_leftovers_of_scrubs(options.where)
-    found = findings.look_everywhere(
-        session, options.where, kinds=options.kind, named=named, wanted=wanted
+        sweep_scrub_leftovers(options.where)
+    scrub_findings = findings.search_everywhere(
+        session, options.where, kinds=options.kind, named_secrets=named_secrets, reach=scrub_reach
     )
     if options.in_place:
-        return _scrub_in_place(found, options)
-    return _scrub_in_child(found, options)
+        return _scrub_in_place(scrub_findings, options)
+    return _scrub_in_child(scrub_findings, options)
 
 
-def _scrub_in_child(found: ScrubFindings, options: ScrubOptions) -> int:
-    made = None
+def _scrub_in_child(findings_of_scrub: ScrubFindings, options: ScrubOptions) -> int:
+    receipt = None
     # Otherwise the session itself has no secrets.
-    if any(row.place.relation == OWN for row in found.places_to_change):
+    if any(row.place.relation == OWN_SESSION for row in findings_of_scrub.places_to_change):
         plan = child.plan_scrubbed_child(
-            found.session, options.where, found.scanner, output_dir=options.output_dir
+            findings_of_scrub.session,
+            options.where,
+            findings_of_scrub.scanner,
+            output_dir=options.output_dir,
         )
-        made = caller_of_options(options).write(plan)
-    warnings = list(made.warnings) if made else []
-    if found.places_to_change:
-        foreign = found.session.agent != NAME
-        words = ["scrub", found.session.session_id, "--in-place"]
+        receipt = caller_of_options(options).write(plan)
+    warnings = list(receipt.warnings) if receipt else []
+    if findings_of_scrub.places_to_change:
+        is_foreign = findings_of_scrub.session.agent != NAME
+        words = ["scrub", findings_of_scrub.session.session_id, "--in-place"]
         for kind in options.kind:
             words.extend(("--kind", kind))
         words += ["--secret-stdin"] if options.secret_stdin else []
         warnings.append(
-            _REMAIN + ("" if foreign else f" To remove them: {shell_command(shlex.join(words))}")
+            _PARENT_NOTE
+            + ("" if is_foreign else f" To remove them: {shell_command(shlex.join(words))}")
         )
-    if found.scanner.finds_in_folder(
-        HeadTail(found.session.path).cwd.encode("utf-8", "surrogatepass")
+    if findings_of_scrub.scanner.finds_in_folder(
+        HeadTail(findings_of_scrub.session.path).cwd.encode("utf-8", "surrogatepass")
     ):
-        warnings.append(_IN_FOLDER)
-    _print_scrub(found, options, made, warnings)
-    if made is not None and made.written and options.start:
-        become_client(client_start(made.session_id, made.file, made.folder, options.where))
+        warnings.append(_FOLDER_NOTE)
+    _print_scrub(findings_of_scrub, options, receipt, warnings)
+    if receipt is not None and receipt.written and options.start:
+        become_client(client_start(receipt.session_id, receipt.file, receipt.folder, options.where))
     return 0
 
 
-def _scrub_in_place(found: ScrubFindings, options: ScrubOptions) -> int:
+def _scrub_in_place(findings_of_scrub: ScrubFindings, options: ScrubOptions) -> int:
     done = False
-    if found.places_to_change and not options.dry_run:
-        if found.open:
+    if findings_of_scrub.places_to_change and not options.dry_run:
+        if findings_of_scrub.open:
             raise SessionOpen(
-                f"The session may be open: {found.open}",
+                f"The session may be open: {findings_of_scrub.open}",
                 "Quit its client, wait a minute, run it again.",
             )
         if not options.yes:
-            print_text(_facts_of_scrub(found))
+            print_text(_scrub_text(findings_of_scrub))
         done = options.confirm_write("Remove them for good?", is_asking=not options.yes)
         if done:
-            found = replace(found, rows=tuple(purge_secrets(found, options.where)))
+            findings_of_scrub = replace(
+                findings_of_scrub, rows=tuple(purge_secrets(findings_of_scrub, options.where))
+            )
     rewritten = []
-    for row in found.rows:
+    for row in findings_of_scrub.rows:
         if row.state == REMOVED:
             rewritten.append(row.place.session_id)
-    notes = _notes_of_parts(rewritten, options.where) if done else []
-    _print_scrub(found, options, None, notes, done=done)
-    tried = not options.dry_run and (done or not found.places_to_change)
-    return int(tried and any(row.state == LEFT for row in found.rows))
+    notes = _part_notes(rewritten, options.where) if done else []
+    _print_scrub(findings_of_scrub, options, None, notes, done=done)
+    was_tried = not options.dry_run and (done or not findings_of_scrub.places_to_change)
+    return int(was_tried and any(row.state == LEFT for row in findings_of_scrub.rows))
 
 
-def _notes_of_parts(rewritten: list[str], where: Where) -> list[str]:
+def _part_notes(rewritten: list[str], where: Where) -> list[str]:
     """Return the notes of parts about rewritten files, by the ids of their sessions."""
     notes = []
     for notes_after_scrub in seam.answers(questions.notes_after_scrub):
@@ -149,64 +155,64 @@ def _notes_of_parts(rewritten: list[str], where: Where) -> list[str]:
 
 
 def _print_scrub(
-    found: ScrubFindings,
+    findings_of_scrub: ScrubFindings,
     options: ScrubOptions,
     made: Receipt | None,
     warnings: list[str],
     *,
     done: bool = False,
 ) -> None:
-    if found.short:
-        warnings.append(_SHORT.format(count=len(found.short)))
+    if findings_of_scrub.short:
+        warnings.append(_SHORT_NOTE.format(count=len(findings_of_scrub.short)))
     written = done or (made is not None and made.written)
     data = {
-        "session_id": found.session.session_id,
-        "file": found.session.original,
+        "session_id": findings_of_scrub.session.session_id,
+        "file": findings_of_scrub.session.original,
         "in_place": options.in_place,
         "written": written,
-        "open": found.open,
-        "places": found.rows,
+        "open": findings_of_scrub.open,
+        "places": findings_of_scrub.rows,
         "receipt": made,
     }
 
     def text() -> str:
         receipt = f"\n\n{receipt_text(made)}" if made else ""
-        return f"{_facts_of_scrub(found)}{receipt}" + (
+        return f"{_scrub_text(findings_of_scrub)}{receipt}" + (
             "" if written else "\n\nNothing was written."
         )
 
     options.emit(data, text, warnings)
 
 
-def _facts_of_scrub(found: ScrubFindings) -> str:
+def _scrub_text(findings_of_scrub: ScrubFindings) -> str:
     kinds: Counter[str] = Counter()
-    for row in found.rows:
-        kinds.update(row.kinds if row.place.relation == OWN else ())
-    facts = [("session", found.title), ("id", found.session.session_id)]
+    for row in findings_of_scrub.rows:
+        kinds.update(row.kinds if row.place.relation == OWN_SESSION else ())
+    facts = [("session", findings_of_scrub.title), ("id", findings_of_scrub.session.session_id)]
     facts.append(("its secrets", _count_by_kind(kinds) or "none was found"))
-    if found.open:
-        facts.append(("open", found.open))
+    if findings_of_scrub.open:
+        facts.append(("open", findings_of_scrub.open))
     parts = [facts_table(facts)]
     for state, heading in _HEADINGS.items():
-        some = []
-        for row in found.rows:
+        rows = []
+        for row in findings_of_scrub.rows:
             if row.state == state and (row.kinds or row.why or state == REMOVED):
-                some.append(row)
-        if some:
-            if len(some) > SHOWN:
-                more = [f"  and {len(some) - SHOWN:,} more"]
+                rows.append(row)
+        if rows:
+            if len(rows) > MOST_SHOWN:
+                more = [f"  and {len(rows) - MOST_SHOWN:,} more"]
             else:
                 more = []
-            parts.append("\n".join([heading, *map(_line_of_holding, some[:SHOWN]), *more]))
+            parts.append("\n".join([heading, *map(_place_line, rows[:MOST_SHOWN]), *more]))
     return "\n\n".join(parts)
 
 
-def _line_of_holding(row: Holding) -> str:
+def _place_line(row: PlaceWithSecrets) -> str:
     place = row.place
-    whose = "" if place.relation in {"", OWN} else f"{place.relation} "
+    whose = "" if place.relation in {"", OWN_SESSION} else f"{place.relation} "
     counted = _count_by_kind(row.kinds) or ("rebuilt" if place.kind == INDEXED else "")
-    said = "  ".join(part for part in (f"{whose}{place.kind}", counted, place.path) if part)
-    return f"  {said}" + (f"\n    {row.why}" if row.why else "")
+    parts = "  ".join(part for part in (f"{whose}{place.kind}", counted, place.path) if part)
+    return f"  {parts}" + (f"\n    {row.why}" if row.why else "")
 
 
 def _count_by_kind(kinds: dict[str, int] | Counter[str]) -> str:
@@ -223,21 +229,26 @@ def _read_named_secrets() -> bytes:
 def _refuse_scrub_options(options: ScrubOptions) -> None:
     """Refuse contradictory options, and a question that nobody could answer."""
     if not options.listed and (
-        of_list := next(filter(options.has, ("all_sessions", "project", "since")), "")
+        list_option := next(filter(options.has, ("all_sessions", "project", "since")), "")
     ):
         raise UsageError(
-            f"--{of_list.partition('_')[0]} belongs to --list", "Without --list, name a session."
+            f"--{list_option.partition('_')[0]} belongs to --list",
+            "Without --list, name a session.",
         )
-    written = next(filter(options.has, ("in_place", "secret_stdin", "output_dir", "start")), "")
-    if options.listed and written:
+    write_option = next(
+        filter(options.has, ("in_place", "secret_stdin", "output_dir", "start")), ""
+    )
+    if options.listed and write_option:
         raise UsageError(
-            f"--{written.replace('_', '-')} and --list exclude each other", "Give only one of them."
+            f"--{write_option.replace('_', '-')} and --list exclude each other",
+            "Give only one of them.",
         )
     reach = ("lineage", "everywhere", "backups", "documents", "client")
-    given = next((name for name in reach if options.has(name)), "")
-    if given and not options.in_place:
+    reach_option = next((name for name in reach if options.has(name)), "")
+    if reach_option and not options.in_place:
         raise UsageError(
-            f"--{given} belongs to --in-place", "Without --in-place, only a child is written."
+            f"--{reach_option} belongs to --in-place",
+            "Without --in-place, only a child is written.",
         )
     if options.in_place and (options.output_dir is not None or options.start):
         raise UsageError("--in-place makes no child", "Leave --output-dir and --start out.")
@@ -249,41 +260,41 @@ def list_secrets(options: ScrubOptions) -> int:
     """Print the places of secrets; return 1 if there are any, or places that cannot be read."""
     if sum([bool(options.locator), options.all_sessions, options.project]) > 1:
         raise UsageError("SESSION, --all and --project exclude each other", "Give one of them.")
-    sessions, reach = _sessions_listed(options)
+    sessions, reach = _sessions_to_list(options)
     if options.since is not None:
         since = clock.format_timestamp(time_of_option(options.since))
     else:
         since = ""
     with work_progress("Looking", quiet=options.as_json) as advance:
-        found = audit_sessions(
+        audit_result = audit_sessions(
             options.where, sessions=sessions, kinds=options.kind, since=since, progress=advance
         )
-    warnings = [*found.unread, *found.warnings]
-    options.emit(found, lambda: render_audit(found, reach), warnings)
-    return int(bool(found.leaks or found.unread))
+    warnings = [*audit_result.unread, *audit_result.warnings]
+    options.emit(audit_result, lambda: audit_text(audit_result, reach), warnings)
+    return int(bool(audit_result.leaks or audit_result.unread))
 
 
-def render_audit(found: Audit, reach: str = "") -> str:
+def audit_text(audit_result: Audit, reach: str = "") -> str:
     """Return the list as text: secrets, oldest first, counts by kind, and next steps; ``reach`` names the sessions."""
-    looked = format_count(found.files, "file") + reach
-    if not found.leaks:
-        return f"No secrets found in {looked}." + (
-            " Some could not be read." if found.unread else ""
+    searched = format_count(audit_result.files, "file") + reach
+    if not audit_result.leaks:
+        return f"No secrets found in {searched}." + (
+            " Some could not be read." if audit_result.unread else ""
         )
     rows = []
-    for leak in found.leaks[:MOST_LISTED]:
-        where = leak.reference or f"{leak.file}, line {leak.line + 1:,}"
+    for leak in audit_result.leaks[:MOST_LISTED]:
+        location = leak.reference or f"{leak.file}, line {leak.line + 1:,}"
         kind = click.style(leak.kind, fg="red")
         rows.append(
-            f"{clock.format_minute(leak.time)}  {kind}, {leak.length:,} characters  {leak.place}  {where}"
+            f"{clock.format_minute(leak.time)}  {kind}, {leak.length:,} characters  {leak.place}  {location}"
         )
-    if len(found.leaks) > MOST_LISTED:
-        rows.append(f"and {len(found.leaks) - MOST_LISTED:,} more; --json lists all")
-    kinds = Counter(leak.kind for leak in found.leaks)
+    if len(audit_result.leaks) > MOST_LISTED:
+        rows.append(f"and {len(audit_result.leaks) - MOST_LISTED:,} more; --json lists all")
+    kinds = Counter(leak.kind for leak in audit_result.leaks)
     counts = ", ".join(f"{count:,} {kind}" for kind, count in kinds.most_common())
-    session = next((leak.session_id for leak in found.leaks if leak.session_id), "SESSION")
+    session = next((leak.session_id for leak in audit_result.leaks if leak.session_id), "SESSION")
     rows += [
-        f"{format_count(len(found.leaks), 'place')} with secrets in {looked}: {counts}.",
+        f"{format_count(len(audit_result.leaks), 'place')} with secrets in {searched}: {counts}.",
         "Revoke and replace each secret: anyone who could read these files may have it.",
         (
             "Then remove it from the session and all copies: "
@@ -292,12 +303,12 @@ def render_audit(found: Audit, reach: str = "") -> str:
         f"Or continue in a child without it (the session still has it): {shell_command(f'scrub {session}')}",
         "Exports leave secrets out automatically.",
     ]
-    if any(leak.place == FOLDER for leak in found.leaks):
-        rows.append(_IN_FOLDER)
+    if any(leak.place == FOLDER_NAME for leak in audit_result.leaks):
+        rows.append(_FOLDER_NOTE)
     return "\n".join(rows)
 
 
-def _sessions_listed(options: ScrubOptions) -> tuple[set[str] | None, str]:
+def _sessions_to_list(options: ScrubOptions) -> tuple[set[str] | None, str]:
     """Return the ids of the sessions to list, or None for all, and the phrase that describes them."""
     if options.all_sessions:
         return None, " of all sessions"

@@ -9,5 +9,5 @@ session: it is checked as read back, then renamed into place.
 from __future__ import annotations
 
 HTML, MARKDOWN, JSON = "html", "md", "json"
-FORMS = (HTML, MARKDOWN, JSON)  # also the file extensions
-LIMIT = 100_000  # default maximum characters of one text
+FORMATS = (HTML, MARKDOWN, JSON)  # also the file extensions
+TEXT_LIMIT = 100_000  # default maximum characters of one text

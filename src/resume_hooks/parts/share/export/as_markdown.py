@@ -15,9 +15,9 @@ from resume_hooks.clock import format_minute
 from resume_hooks.parts.share.export import parts
 from resume_hooks.parts.share.export.parts import (
     ASSISTANT,
-    MARKS,
     SPEAKERS,
     SUMMARY,
+    TASK_MARKS,
     AgentPart,
     CallPart,
     Part,
@@ -28,15 +28,15 @@ from resume_hooks.system.text import collapse_line, plain_line, plain_text
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
 
-_SPECIAL = re.compile(r"([\\`*_{}\[\]#|~])")
+_SPECIAL_CHARACTERS = re.compile(r"([\\`*_{}\[\]#|~])")
 _FENCE = re.compile(r" {0,3}(?:`{3,}[^`]*|~{3,}.*)")
-_CLOSING = re.compile(r" {0,3}(`{3,}|~{3,})[ \t]*")
-_SPAN = re.compile(r"(?<![\\`])(`+)(?!`)(.+?)(?<!`)\1(?!`)")
-_LINK = re.compile(r"\]\((?!(?:https?://|mailto:)[^\s)]*[)\s]|[\w#./~-]+[)\s])|\]:")
-_RUNS = re.compile(r"`+")
+_CLOSING_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})[ \t]*")
+_CODE_SPAN = re.compile(r"(?<![\\`])(`+)(?!`)(.+?)(?<!`)\1(?!`)")
+_UNSAFE_LINK = re.compile(r"\]\((?!(?:https?://|mailto:)[^\s)]*[)\s]|[\w#./~-]+[)\s])|\]:")
+_BACKTICKS = re.compile(r"`+")
 
 
-def as_markdown(document: Iterable[Part]) -> Iterator[str]:
+def document_as_markdown(document: Iterable[Part]) -> Iterator[str]:
     """Yield the document as Markdown, piece by piece."""
     for part in document:
         if isinstance(part, CallPart):
@@ -89,22 +89,22 @@ def _part_as_markdown(part: Part) -> str:
 def _text_as_markdown(part: parts.TextPart) -> str:
     head = f"**{SPEAKERS[part.who]}**" + (f" · {format_minute(part.time)}" if part.time else "")
     if part.who == ASSISTANT:
-        return f"{head}\n\n{tame_markdown(part.text)}"
+        return f"{head}\n\n{restrict_markdown(part.text)}"
     if part.who == SUMMARY:
-        return _fold_markdown(SPEAKERS[part.who], tame_markdown(part.text))
+        return _fold_markdown(SPEAKERS[part.who], restrict_markdown(part.text))
     # Inside a quote, tabs are narrower and could create a fence.
-    quoted = tame_markdown(plain_text(part.text).expandtabs(4)).split("\n")
+    quoted = restrict_markdown(plain_text(part.text).expandtabs(4)).split("\n")
     return f"{head}\n\n" + "\n".join(f"> {line}" if line else ">" for line in quoted)
 
 
 def _call_as_markdown(call: CallPart) -> Iterator[str]:
     state = f" ({call.state})" if call.state else ""
-    about = f" {_html(call.about)}" if call.about else ""
-    yield f"<details>\n<summary><b>{_html(call.name)}</b>{about}{state}</summary>\n\n"
+    description = f" {_escape_html(call.about)}" if call.about else ""
+    yield f"<details>\n<summary><b>{_escape_html(call.name)}</b>{description}{state}</summary>\n\n"
     if call.tasks:
         yield (
             "\n".join(
-                f"- [{MARKS.get(status, ' ')}] {escape_markdown(words)}"
+                f"- [{TASK_MARKS.get(status, ' ')}] {escape_markdown(words)}"
                 for status, words in call.tasks
             )
             + "\n\n"
@@ -134,41 +134,41 @@ def _input_as_markdown(call: CallPart) -> str:
 
 
 def _agent_as_markdown(agent: AgentPart) -> Iterator[str]:
-    yield f"<details>\n<summary>Sub-agent {_html(agent.kind)} {_html(agent.name)}</summary>\n\n"
-    yield from as_markdown(agent.parts)
+    yield f"<details>\n<summary>Sub-agent {_escape_html(agent.kind)} {_escape_html(agent.name)}</summary>\n\n"
+    yield from document_as_markdown(agent.parts)
     yield "</details>\n\n"
 
 
 def _fold_markdown(title: str, body: str) -> str:
-    return f"<details>\n<summary>{_html(title)}</summary>\n\n{body}\n\n</details>"
+    return f"<details>\n<summary>{_escape_html(title)}</summary>\n\n{body}\n\n</details>"
 
 
 def fence_text(text: str, language: str = "") -> str:
     """Return a text inside a fence that is longer than any run of backticks in it."""
-    shown = plain_text(text)
-    longest = max((len(run) for run in _RUNS.findall(shown)), default=0)
+    content = plain_text(text)
+    longest = max((len(run) for run in _BACKTICKS.findall(content)), default=0)
     fence = "`" * max(3, longest + 1)
-    return f"{fence}{language}\n{shown}\n{fence}"
+    return f"{fence}{language}\n{content}\n{fence}"
 
 
 def escape_markdown(text: str) -> str:
     """Return a text as one line with all Markdown and HTML characters escaped."""
-    return _SPECIAL.sub(r"\\\1", _html(text))
+    return _SPECIAL_CHARACTERS.sub(r"\\\1", _escape_html(text))
 
 
-def _html(text: str) -> str:
+def _escape_html(text: str) -> str:
     return plain_line(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def tame_markdown(text: str) -> str:
+def restrict_markdown(text: str) -> str:
     """Return Markdown without effects outside its place: no HTML or images, only web links, every fence closed.
 
     Only a fence at the first column, outside lists and quotes, keeps its text unchanged, because a
     list or quote may end before its fence. The escaped text is parsed to find the fences, so no
     HTML can move them.
     """
-    given = plain_text(text).split("\n")
-    lines = [_tame_line(line) for line in given]
+    original_lines = plain_text(text).split("\n")
+    lines = [_restrict_line(line) for line in original_lines]
     if not any(_FENCE.fullmatch(line) for line in lines):
         return "\n".join(lines)
     last = ""
@@ -176,11 +176,11 @@ def tame_markdown(text: str) -> str:
         if token.type != "fence" or token.level or token.map is None:
             continue
         start, end = token.map
-        closing = _CLOSING.fullmatch(lines[end - 1])
+        closing = _CLOSING_FENCE.fullmatch(lines[end - 1])
         if end - start < 2 or closing is None or not closing[1].startswith(token.markup):
             end, last = len(lines), token.markup
-        if given[start].startswith(token.markup):
-            lines[start + 1 : end] = given[start + 1 : end]
+        if original_lines[start].startswith(token.markup):
+            lines[start + 1 : end] = original_lines[start + 1 : end]
     return "\n".join([*lines, last] if last else lines)
 
 
@@ -194,7 +194,7 @@ def _block_parser() -> MarkdownIt:
     )
 
 
-def _tame_line(line: str) -> str:
+def _restrict_line(line: str) -> str:
     """Return a line outside a fence with live markup escaped.
 
     A code span whose content needs escapes becomes a ``<code>`` element.
@@ -206,17 +206,17 @@ def _tame_line(line: str) -> str:
         return _escape_live(line).replace("|", "&#124;")
     if "```" in line:  # could be a fence in some parsers, so its code spans are escaped too
         return _escape_live(line)
-    pieces, place = [], 0
-    for span in _SPAN.finditer(line):
+    pieces, position = [], 0
+    for span in _CODE_SPAN.finditer(line):
         safe = _escape_live(span.group()) == span.group()
         pieces += [
-            _escape_live(line[place : span.start()]),
+            _escape_live(line[position : span.start()]),
             span[0] if safe else f"<code>{escape_markdown(span[2])}</code>",
         ]
-        place = span.end()
-    return "".join([*pieces, _escape_live(line[place:])])
+        position = span.end()
+    return "".join([*pieces, _escape_live(line[position:])])
 
 
 def _escape_live(text: str) -> str:
-    shown = text.replace("<", "&lt;").replace("![", "!\\[")
-    return _LINK.sub(lambda found: f"]\\{found.group()[1:]}", shown)
+    escaped = text.replace("<", "&lt;").replace("![", "!\\[")
+    return _UNSAFE_LINK.sub(lambda match: f"]\\{match.group()[1:]}", escaped)

@@ -29,7 +29,7 @@ from resume_hooks.parts.share.export.parts import (
 )
 from resume_hooks.parts.share.export.redact import ExportRedactor
 from resume_hooks.parts.share.export.select_records import (
-    WHOLE,
+    CONVERSATION,
     ExportConversation,
     select_conversation,
 )
@@ -48,13 +48,13 @@ from resume_hooks.transcripts.records import Record, string
 from resume_hooks.transcripts.transcript import read_record
 from resume_hooks.transcripts.trimmable_pieces import calls_in
 
-ABOUT = 300  # maximum characters of a call's description
-NAME = 100  # maximum characters of a name: of a tool, agent, kind of note or branch
+DESCRIPTION_LENGTH = 300  # maximum characters of a call's description
+NAME_LENGTH = 100  # maximum characters of a name: of a tool, agent, kind of note or branch
 MAX_TOOLS = 100  # maximum number of tools listed per turn
 MAX_DEPTH = 4  # maximum depth of nested sub-agents
-MAX_PICTURE = 8 * 1024 * 1024  # maximum base64 characters of an image in a document
+MAX_IMAGE = 8 * 1024 * 1024  # maximum base64 characters of an image in a document
 
-_CLIENTS_TAG = re.compile(r"</?(?:local-command|command|bash)-[a-z]+>")
+_CLIENT_TAG = re.compile(r"</?(?:local-command|command|bash)-[a-z]+>")
 """The client's tags around its own commands and their output."""
 
 
@@ -67,14 +67,14 @@ class PartBuilder:
         self.pictures = 0
         self._agents: set[str] = set()
 
-    def turn_part(self, found: ExportConversation, line: int) -> TurnPart:
+    def turn_part(self, conversation: ExportConversation, line: int) -> TurnPart:
         """Return the header of the turn whose prompt is in this line."""
-        turn = found.turns[line]
+        turn = conversation.turns[line]
         return TurnPart(
             number=turn.number,
             time=clock.normalize_timestamp(turn.time),
             words=self.redactor.export_line(turn.first_words),
-            place=found.places[line],
+            place=conversation.places[line],
             tokens=turn.tokens,
             tools={
                 self.shorten_name(tool): count
@@ -85,19 +85,25 @@ class PartBuilder:
 
     def shorten_name(self, text: str) -> str:
         """Return a name without secrets, as one short line."""
-        return collapse_line(plain_line(self.redactor.export_line(text[: 4 * NAME])), NAME)
+        return collapse_line(
+            plain_line(self.redactor.export_line(text[: 4 * NAME_LENGTH])), NAME_LENGTH
+        )
 
-    def parts_of_conversation(self, found: ExportConversation, depth: int = 0) -> Iterator[Part]:
+    def parts_of_conversation(
+        self, conversation: ExportConversation, depth: int = 0
+    ) -> Iterator[Part]:
         """Yield the parts of a conversation. Raise SessionNotFound if the file has changed since it was scanned."""
         agents = {}
-        for agent in subagents_of(found.path):
+        for agent in subagents_of(conversation.path):
             agents[agent.name.removeprefix(PREFIX)] = agent
-        with open_transcript(found.path) as stream:
-            builder = _Conversation(self, found, stream, agents if depth < MAX_DEPTH else {}, depth)
-            for row in found.rows:
-                if row.number in found.turns and not depth:
-                    yield self.turn_part(found, row.number)
-                yield from builder.parts_of_record(row)
+        with open_transcript(conversation.path) as stream:
+            builder = _ConversationBuilder(
+                self, conversation, stream, agents if depth < MAX_DEPTH else {}, depth
+            )
+            for node in conversation.rows:
+                if node.number in conversation.turns and not depth:
+                    yield self.turn_part(conversation, node.number)
+                yield from builder.parts_of_record(node)
         for agent in builder.agents.values():
             if part := self.agent_part(agent, depth):
                 yield part
@@ -115,19 +121,21 @@ class PartBuilder:
 
     def _agent_parts(self, agent: Subagent, depth: int) -> Iterator[Part]:
         try:
-            found = select_conversation(SessionFile(agent.name, agent.path, 0, 0), WHOLE, set())
-            yield from self.parts_of_conversation(found, depth)
+            conversation = select_conversation(
+                SessionFile(agent.name, agent.path, 0, 0), CONVERSATION, set()
+            )
+            yield from self.parts_of_conversation(conversation, depth)
         except SessionNotFound:
             yield NotePart("sub-agent", "Its transcript can't be read.")
 
 
-class _Conversation:
+class _ConversationBuilder:
     """Builds the parts of one conversation; ``agents`` are the sub-agents without a call so far, by id."""
 
     def __init__(
         self,
         builder: PartBuilder,
-        found: ExportConversation,
+        conversation: ExportConversation,
         stream: BinaryIO,
         agents: dict[str, Subagent],
         depth: int,
@@ -138,16 +146,16 @@ class _Conversation:
         self._stream = stream
         self._depth = depth
         self._answers: dict[str, Node] = {}
-        for row in reversed(found.rows):
-            self._answers.update(dict.fromkeys(row.results, row))
+        for node in reversed(conversation.rows):
+            self._answers.update(dict.fromkeys(node.results, node))
         self._called: set[str] = set()
-        for row in found.rows:
-            self._called |= self._answers.keys() & set(row.calls)
+        for node in conversation.rows:
+            self._called |= self._answers.keys() & set(node.calls)
         self._last: tuple[int, Record] = (-1, {})
 
-    def parts_of_record(self, row: Node) -> Iterator[Part]:
+    def parts_of_record(self, node: Node) -> Iterator[Part]:
         """Yield the parts of one record."""
-        record = self._read_record_of(row)
+        record = self._read_record(node)
         kind = records.kind(record)
         if kind == records.SYSTEM:
             yield from self._system_parts(record)
@@ -178,14 +186,14 @@ class _Conversation:
                 if string(block, "text").strip():
                     yield self._text_part(ASSISTANT, string(block, "text"), record)
             elif kind in records.THOUGHTS:
-                said = string(block, "thinking").strip()
-                if said and self._builder.thoughts:
-                    yield ThinkingPart(self._redactor.export_text(said))
+                thinking = string(block, "thinking").strip()
+                if thinking and self._builder.thoughts:
+                    yield ThinkingPart(self._redactor.export_text(thinking))
             else:
                 yield from self._note_parts(kind or "block", block_text(block))
 
     def _user_parts(self, record: Record) -> Iterator[Part]:
-        prompt = records.is_prompt(record) or bool(record.get("isSidechain"))
+        is_prompt = records.is_prompt(record) or bool(record.get("isSidechain"))
         for block in records.blocks(record):
             kind = string(block, "type")
             if kind == records.RESULT:
@@ -193,13 +201,13 @@ class _Conversation:
                     yield CallPart("", "", {}, self._result_part(block), None)
             elif kind in records.MEDIA:
                 yield self._picture_part(block)
-            elif prompt:
-                command = records.text(record).lstrip().startswith("<command-")
-                if command:
-                    said = records.prompt_text(record)
+            elif is_prompt:
+                is_command = records.text(record).lstrip().startswith("<command-")
+                if is_command:
+                    text = records.prompt_text(record)
                 else:
-                    said = block_text(block)
-                yield self._text_part(USER, remove_reminders(said), record)
+                    text = block_text(block)
+                yield self._text_part(USER, remove_reminders(text), record)
             else:
                 yield from self._note_parts("from the client", block_text(block))
 
@@ -215,7 +223,10 @@ class _Conversation:
         answer, agent = self._result_of_call(string(block, "id"))
         return CallPart(
             tool=self._builder.shorten_name(string(block, "name")),
-            about=collapse_line(plain_line(self._redactor.export_line(target[: 4 * ABOUT])), ABOUT),
+            about=collapse_line(
+                plain_line(self._redactor.export_line(target[: 4 * DESCRIPTION_LENGTH])),
+                DESCRIPTION_LENGTH,
+            ),
             given=records.mapping(
                 self._redactor.export_block({"input": block.get("input")}), "input"
             ),
@@ -224,12 +235,12 @@ class _Conversation:
         )
 
     def _result_of_call(self, call: str) -> tuple[ResultPart | None, AgentPart | None]:
-        row = (
+        node = (
             self._answers.pop(call, None) if call in self._called else None
         )  # each result appears once, even if its call is repeated
-        if row is None:
+        if node is None:
             return None, None
-        record = self._read_record_of(row)
+        record = self._read_record(node)
         block = next(
             (block for block in records.results(record) if records.call_id(block) == call), None
         )
@@ -245,35 +256,35 @@ class _Conversation:
         for inner in records.result_blocks(block):
             if string(inner, "type") in records.MEDIA:
                 parts.append(self._picture_part(inner))
-            elif said := remove_reminders(block_text(inner)):
-                parts.append(self._redactor.export_text(said))
+            elif text := remove_reminders(block_text(inner)):
+                parts.append(self._redactor.export_text(text))
         return ResultPart(tuple(parts), failed=records.is_error(block))
 
     def _picture_part(self, block: Record) -> MediaPart:
-        about = block_text({**block, "type": string(block, "type")}).partition("\n")[0][1:-1]
-        held = records.mapping(block, "source")
-        if held.get("type") == "base64":
-            text = string(held, "data")
+        description = block_text({**block, "type": string(block, "type")}).partition("\n")[0][1:-1]
+        source = records.mapping(block, "source")
+        if source.get("type") == "base64":
+            data = string(source, "data")
         else:
-            text = ""
-        if len(text) > MAX_PICTURE:
-            about, text = f"{about}, left out: {size_text(len(text))}", ""
-        self._builder.pictures += bool(text)
-        about = self._redactor.export_line(plain_line(about))
-        return MediaPart(string(block, "type"), string(held, "media_type"), text, about)
+            data = ""
+        if len(data) > MAX_IMAGE:
+            description, data = f"{description}, left out: {size_text(len(data))}", ""
+        self._builder.pictures += bool(data)
+        description = self._redactor.export_line(plain_line(description))
+        return MediaPart(string(block, "type"), string(source, "media_type"), data, description)
 
-    def _text_part(self, who: str, text: str, record: Record) -> TextPart:
+    def _text_part(self, speaker: str, text: str, record: Record) -> TextPart:
         return TextPart(
-            who,
+            speaker,
             self._redactor.export_text(text),
             clock.normalize_timestamp(record.get("timestamp")),
         )
 
-    def _note_parts(self, what: str, text: str) -> Iterator[Part]:
-        if said := _CLIENTS_TAG.sub("", remove_reminders(text)).strip():
-            yield NotePart(self._builder.shorten_name(what), self._redactor.export_text(said))
+    def _note_parts(self, name: str, text: str) -> Iterator[Part]:
+        if note := _CLIENT_TAG.sub("", remove_reminders(text)).strip():
+            yield NotePart(self._builder.shorten_name(name), self._redactor.export_text(note))
 
-    def _read_record_of(self, row: Node) -> Record:
-        if self._last[0] != row.number:
-            self._last = row.number, script_calls.with_result(read_record(self._stream, row))
+    def _read_record(self, node: Node) -> Record:
+        if self._last[0] != node.number:
+            self._last = node.number, script_calls.with_result(read_record(self._stream, node))
         return self._last[1]

@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.parts.share.export import HTML, JSON
-from resume_hooks.parts.share.export.as_markdown import as_markdown
+from resume_hooks.parts.share.export.as_markdown import document_as_markdown
 from resume_hooks.parts.share.export.build_parts import PartBuilder
-from resume_hooks.parts.share.export.page import as_page
-from resume_hooks.parts.share.export.parts import Carried, EndPart, Part, SessionPart
+from resume_hooks.parts.share.export.page import document_as_page
+from resume_hooks.parts.share.export.parts import CarriedSession, EndPart, Part, SessionPart
 from resume_hooks.parts.share.export.redact import ExportRedactor
 from resume_hooks.parts.share.export.select_records import ExportConversation, select_conversation
 from resume_hooks.paths import Where
@@ -32,12 +32,12 @@ from resume_hooks.system.text import plain_line, replace_surrogates
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.transcript import Observer
 
-BATCH = 64 * 1024  # characters per write
+BATCH_SIZE = 64 * 1024  # characters per write
 NAME_LENGTH = 60  # maximum characters of the title in a file name
 # maximum characters of a folder, and number of models, that are shown
 MAX_FOLDER, MAX_MODELS = 4_096, 20
 
-_UNFIT = re.compile(r"[^\w]+|_+")
+_UNSAFE_CHARACTERS = re.compile(r"[^\w]+|_+")
 
 
 class DocumentOptions(NamedTuple):
@@ -62,7 +62,7 @@ class Document:
         sessions: Sequence[SessionFile],
         choice: DocumentOptions,
         where: Where,
-        watching: Sequence[Observer] = (),
+        observers: Sequence[Observer] = (),
     ) -> None:
         self.sessions = tuple(sessions)
         self.choice = choice
@@ -75,13 +75,15 @@ class Document:
         self._redactor = ExportRedactor(where, self.folders, self.known, limit=choice.limit)
         self._builder = PartBuilder(self._redactor, thoughts=choice.thoughts)
         self._told: list[tuple[SessionPart, ExportConversation]] = []
-        family, known = Family(where), set[str]()
-        read = zip(sessions, heads_tails, self.folders, strict=True) if choice.form != JSON else ()
-        for session, ends, folder in read:
-            found = select_conversation(session, choice.what, known, watching)
-            head = self._session_part(session, ends, folder, found, family)
+        family, known_ids = Family(where), set[str]()
+        inputs = (
+            zip(sessions, heads_tails, self.folders, strict=True) if choice.form != JSON else ()
+        )
+        for session, ends, folder in inputs:
+            conversation = select_conversation(session, choice.what, known_ids, observers)
+            head = self._session_part(session, ends, folder, conversation, family)
             self.turns += len(head.turns)
-            self._told.append((head, found))
+            self._told.append((head, conversation))
         title = self._clean_title(heads_tails[-1])
         plain_letters = self._redactor.export_line(
             unicodedata.normalize("NFKC", title)
@@ -93,30 +95,30 @@ class Document:
         session: SessionFile,
         ends: HeadTail,
         folder: str,
-        found: ExportConversation,
+        conversation: ExportConversation,
         family: Family,
     ) -> SessionPart:
         parent = family.parent_of(session.path)
-        named = self._builder.shorten_name
+        shorten_name = self._builder.shorten_name
         return SessionPart(
             session_id=session.session_id,
             title=self._clean_title(ends),
             project=self._redactor.export_line(plain_line(folder[:MAX_FOLDER])),
-            branch=named(ends.branch),
+            branch=shorten_name(ends.branch),
             created=ends.created,
             ended=ends.ended,
-            kind=named(parent.kind) if parent else "",
-            parent=named(parent.session_id) if parent else "",
-            tokens=found.tokens,
-            models=tuple(named(model) for model in found.models[:MAX_MODELS]),
-            versions=named(ends.version),
+            kind=shorten_name(parent.kind) if parent else "",
+            parent=shorten_name(parent.session_id) if parent else "",
+            tokens=conversation.tokens,
+            models=tuple(shorten_name(model) for model in conversation.models[:MAX_MODELS]),
+            versions=shorten_name(ends.version),
             turns=tuple(
-                self._builder.turn_part(found, row.number)
-                for row in found.rows
-                if row.number in found.turns
+                self._builder.turn_part(conversation, node.number)
+                for node in conversation.rows
+                if node.number in conversation.turns
             ),
-            taken_over=found.taken_over,
-            damaged=found.damaged,
+            taken_over=conversation.taken_over,
+            damaged=conversation.damaged,
         )
 
     def _clean_title(self, ends: HeadTail) -> str:
@@ -140,7 +142,7 @@ class Document:
         """The number of overlong texts that were cut with a notice."""
         return self._redactor.cut
 
-    def chunks(self, carried: Carried | None = None) -> Iterator[bytes]:
+    def chunks(self, carried: CarriedSession | None = None) -> Iterator[bytes]:
         """Yield the bytes of the document, which for a page may include a ``carried`` session.
 
         Raise SessionNotFound if a file has changed since it was scanned.
@@ -151,19 +153,21 @@ class Document:
         parts, heads = self._parts_of_sessions(carried), [head for head, _ in self._told]
         batch, size = list[str](), 0
         for piece in (
-            as_page(parts, heads, carried) if self.choice.form == HTML else as_markdown(parts)
+            document_as_page(parts, heads, carried)
+            if self.choice.form == HTML
+            else document_as_markdown(parts)
         ):
             batch.append(piece)
             size += len(piece)
-            if size >= BATCH:
+            if size >= BATCH_SIZE:
                 yield replace_surrogates("".join(batch)).encode()
                 batch, size = [], 0
         yield replace_surrogates("".join(batch)).encode()
 
-    def _parts_of_sessions(self, carried: Carried | None) -> Iterator[Part]:
-        for head, found in self._told:
+    def _parts_of_sessions(self, carried: CarriedSession | None) -> Iterator[Part]:
+        for head, conversation in self._told:
             yield head
-            yield from self._builder.parts_of_conversation(found)
+            yield from self._builder.parts_of_conversation(conversation)
         if carried:
             end = carried.taken
         else:
@@ -174,25 +178,27 @@ class Document:
 def document_file_name(title: str, session_id: str, form: str) -> str:
     """Return the default file name of a document: words of the title and the id, valid on every file system."""
     words = (
-        _UNFIT.sub("-", unicodedata.normalize("NFKC", title).lower())
+        _UNSAFE_CHARACTERS.sub("-", unicodedata.normalize("NFKC", title).lower())
         .strip("-")[:NAME_LENGTH]
         .rstrip("-")
     )
     while len(words.encode()) > 2 * NAME_LENGTH:
         words = words[:-1]
-    short = session_id.rpartition("/")[2].removeprefix("agent-")[:SHORT]
-    return f"{words or 'session'}-{_UNFIT.sub('', short)}.{form}"
+    short_id = session_id.rpartition("/")[2].removeprefix("agent-")[:SHORT]
+    return f"{words or 'session'}-{_UNSAFE_CHARACTERS.sub('', short_id)}.{form}"
 
 
 def sessions_of_lineage(session: SessionFile, where: Where) -> tuple[list[SessionFile], list[str]]:
     """Return a session and its ancestors, oldest first, and the ids of deleted ancestors."""
-    there, gone = [], []
+    sessions, deleted_ids = [], []
     family = Family(where)
-    for row in family.lineage(session.path):
-        path = session.path if row.session_id == session.session_id else family.path_of(row)
+    for ancestor in family.lineage(session.path):
+        path = (
+            session.path if ancestor.session_id == session.session_id else family.path_of(ancestor)
+        )
         try:
-            there += [readable_session(path, where)] if path else []
-            gone += [] if path else [row.session_id]
+            sessions += [readable_session(path, where)] if path else []
+            deleted_ids += [] if path else [ancestor.session_id]
         except SessionNotFound:  # deleted since it was listed
-            gone.append(row.session_id)
-    return there, gone
+            deleted_ids.append(ancestor.session_id)
+    return sessions, deleted_ids

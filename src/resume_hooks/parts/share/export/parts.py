@@ -18,9 +18,9 @@ USER, ASSISTANT, SUMMARY = "user", "assistant", "summary"
 """The speakers; a summary is the model's text from a compaction or handoff."""
 
 SPEAKERS = {USER: "User", ASSISTANT: "Assistant", SUMMARY: "Summary"}
-PLACES = {COMPACTED: "before a compaction", BRANCH: "on an abandoned branch"}
-MARKS = {"completed": "x", "in_progress": "~"}  # the checkbox for each state of a task
-TOLD_TOOLS = 6  # maximum number of tools named per turn
+PLACE_NAMES = {COMPACTED: "before a compaction", BRANCH: "on an abandoned branch"}
+TASK_MARKS = {"completed": "x", "in_progress": "~"}  # the checkbox for each state of a task
+MOST_NAMED_TOOLS = 6  # maximum number of tools named per turn
 
 
 class TurnPart(NamedTuple):
@@ -41,15 +41,15 @@ class TurnPart(NamedTuple):
     def facts(self) -> list[str]:
         """The figures of a turn, as short phrases."""
         tools = []
-        for name, count in list(self.tools.items())[:TOLD_TOOLS]:
+        for name, count in list(self.tools.items())[:MOST_NAMED_TOOLS]:
             tools.append(f"{name} {count}" if count > 1 else name)
-        more = len(self.tools) - len(tools)
+        unnamed = len(self.tools) - len(tools)
         facts = (
             format_minute(self.time),
-            ", ".join([*tools, f"{more} more"] if more > 0 else tools),
+            ", ".join([*tools, f"{unnamed} more"] if unnamed > 0 else tools),
             f"{self.failed:,} failed" if self.failed else "",
             format_count(self.tokens, "token") if self.tokens else "",
-            PLACES.get(self.place, ""),
+            PLACE_NAMES.get(self.place, ""),
         )
         return [fact for fact in facts if fact]
 
@@ -181,8 +181,8 @@ class CallPart(NamedTuple):
     def tasks(self) -> list[tuple[str, str]]:
         """The state and text of each task that the call records."""
         tasks = []
-        for row in objects(self.given.get("todos")):
-            tasks.append((string(row, "status"), string(row, "content")))
+        for todo in objects(self.given.get("todos")):
+            tasks.append((string(todo, "status"), string(todo, "content")))
         return tasks
 
 
@@ -203,27 +203,27 @@ class EndPart(NamedTuple):
     def sentences(self) -> list[str]:
         """Sentences about the content that was removed."""
         if self.folders:
-            places = f", in {format_count(self.folders, 'place')}"
+            folder_count = f", in {format_count(self.folders, 'place')}"
         else:
-            places = ""
-        homes = f"Home folders are shown as ~{places}."
+            folder_count = ""
+        homes = f"Home folders are shown as ~{folder_count}."
         if self.secrets is None:
-            rows = ["Nothing was removed: secrets and home folders are included."]
+            sentences = ["Nothing was removed: secrets and home folders are included."]
         elif self.secrets:
             kinds = ", ".join(f"{kind} {count:,}" for kind, count in sorted(self.secrets.items()))
-            rows = [
+            sentences = [
                 f"{format_count(sum(self.secrets.values()), 'secret')} taken out ({kinds}). {homes}"
             ]
         else:
-            rows = [f"No secrets were found. {homes}"]
+            sentences = [f"No secrets were found. {homes}"]
         if self.cut:
-            rows.append(f"{format_count(self.cut, 'long text')} cut, each with a notice.")
+            sentences.append(f"{format_count(self.cut, 'long text')} cut, each with a notice.")
         if self.pictures:
-            rows.append(f"{format_count(self.pictures, 'image')} not looked into for secrets.")
-        return rows
+            sentences.append(f"{format_count(self.pictures, 'image')} not looked into for secrets.")
+        return sentences
 
 
-class Carried(NamedTuple):
+class CarriedSession(NamedTuple):
     """The session inside a page: markup ``rows`` for its end, and the counts of removed content."""
 
     taken: EndPart

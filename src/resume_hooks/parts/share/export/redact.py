@@ -15,11 +15,11 @@ from resume_hooks.reading.render import fields_text
 from resume_hooks.redaction.known_secrets import Redactor
 from resume_hooks.transcripts.records import Record
 
-BEHIND = 16_384
+LOOKAHEAD = 16_384
 """Characters after a cut that are also searched, for secrets that begin before it; longer than any private key."""
 
-DEEPEST = 40  # depth up to which a tool's input keeps its structure; deeper values become text
-WORD = 500  # maximum characters of a word that its key may mark as a secret
+MAX_DEPTH = 40  # depth up to which a tool's input keeps its structure; deeper values become text
+WORD_LENGTH = 500  # maximum characters of a word that its key may mark as a secret
 
 
 class ExportRedactor:
@@ -30,30 +30,30 @@ class ExportRedactor:
     """
 
     def __init__(
-        self, where: Where, folders: Iterable[str], known: Redactor | None, *, limit: int
+        self, where: Where, folders: Iterable[str], redactor: Redactor | None, *, limit: int
     ) -> None:
         self.left_out: Counter[str] = Counter()
         self.cut = 0
-        self._known = known
+        self._known = redactor
         self._limit = limit
-        self._homes = HomeFolders(where, folders) if known else None
+        self._homes = HomeFolders(where, folders) if redactor else None
 
     def export_text(self, text: str) -> str:
         """Return a redacted text, cut to the limit."""
-        whole = len(text)
-        if not 0 < self._limit < whole:
+        length = len(text)
+        if not 0 < self._limit < length:
             return self._clean_text(text, self.left_out)
-        clean = self._clean_text(text[: self._limit + BEHIND], self.left_out)
+        clean = self._clean_text(text[: self._limit + LOOKAHEAD], self.left_out)
         # Part of a secret may precede the end of the searched text, so nothing near it is shown,
         # however much redaction shortened the text before it.
-        if whole > self._limit + BEHIND:
-            end = min(self._limit, len(clean) - BEHIND)
+        if length > self._limit + LOOKAHEAD:
+            end = min(self._limit, len(clean) - LOOKAHEAD)
         else:
             end = self._limit
         if end >= len(clean):
             return clean
         self.cut += 1
-        return f"{clean[: max(end, 0)]}\n[cut: {whole - max(end, 0):,} characters more]"
+        return f"{clean[: max(end, 0)]}\n[cut: {length - max(end, 0):,} characters more]"
 
     def export_line(self, text: str) -> str:
         """Return a redacted short text, such as a title that also appears elsewhere, without a cut.
@@ -79,15 +79,15 @@ class ExportRedactor:
 
     def export_block(self, block: Record) -> Record:
         """Return a message block, or a whole message, with all texts redacted."""
-        shown = self._export_value(block, 0)
-        if isinstance(shown, dict):
-            return shown
+        redacted = self._export_value(block, 0)
+        if isinstance(redacted, dict):
+            return redacted
         return {}
 
     def _export_value(self, value: object, depth: int) -> object:
         if isinstance(value, str):
             return self.export_text(value)
-        if isinstance(value, (dict, list)) and depth > DEEPEST:
+        if isinstance(value, (dict, list)) and depth > MAX_DEPTH:
             return self.export_text(fields_text({"": value}))
         if isinstance(value, dict):
             if value.get("type") == "base64":  # image data; the renderer checks that it is not text
@@ -102,7 +102,11 @@ class ExportRedactor:
 
     def _export_field(self, key: str, value: object, depth: int) -> object:
         """Redact a value together with its key, which alone may reveal a secret, such as ``password``."""
-        if isinstance(value, str) and 0 < len(value) <= WORD and not any(map(str.isspace, value)):
+        if (
+            isinstance(value, str)
+            and 0 < len(value) <= WORD_LENGTH
+            and not any(map(str.isspace, value))
+        ):
             beginning = f"{key}="
             clean = self._clean_text(beginning + value, Counter())
             if clean.startswith(beginning) and "[secret removed" in clean:

@@ -21,7 +21,7 @@ from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.records import Record
 from resume_hooks.transcripts.transcript import Observer, Transcript, scan
 
-WHOLE, LIVE_ONLY, EVERYTHING = "whole", "live", "all"
+CONVERSATION, LIVE_ONLY, ALL_RECORDS = "whole", "live", "all"
 """The ranges of a document: with compacted records, only the records that a resume would send, or all branches."""
 
 MAX_COMPACTIONS = (
@@ -49,7 +49,7 @@ class ExportConversation(NamedTuple):
 
 
 def select_conversation(
-    session: SessionFile, what: str, known: set[str], watching: Sequence[Observer] = ()
+    session: SessionFile, record_range: str, known_ids: set[str], observers: Sequence[Observer] = ()
 ) -> ExportConversation:
     """Return the conversation of a session, without the records whose uuids are ``known``.
 
@@ -58,46 +58,48 @@ def select_conversation(
     Raise SessionNotFound if the file cannot be read, and NotATranscript for another program's file.
     """
     observer = OutlineScan(subagent=subagent_name(session.path) is not None)
-    scout = _Scout()
-    transcript = scan(session.path, observers=[observer, scout, *watching])
+    record_scan = _RecordScan()
+    transcript = scan(session.path, observers=[observer, record_scan, *observers])
     live = linearize(transcript.chain).nodes
     earlier: list[Node] = []
     for part in reversed(list(_before_compactions(transcript))):
         earlier.extend(part)
     if not transcript.nodes:
-        rows = scout.loose
+        nodes_to_show = record_scan.loose
     else:
-        nodes: Iterable[Node] = live if what == LIVE_ONLY else [*earlier, *live]
+        nodes: Iterable[Node] = live if record_range == LIVE_ONLY else [*earlier, *live]
         if (
-            not live or what == EVERYTHING
+            not live or record_range == ALL_RECORDS
         ):  # a sub-agent's own file is a single chain, all of it marked as a side chain
             nodes = (node for node in transcript.nodes if not live or not node.sidechain)
-        rows = list(
-            {node.number: node for node in nodes if not node.copied or what == LIVE_ONLY}.values()
+        nodes_to_show = list(
+            {
+                node.number: node for node in nodes if not node.copied or record_range == LIVE_ONLY
+            }.values()
         )
-    sent, past = {node.number for node in live}, {node.number for node in earlier}
-    fresh = [row for row in rows if not known & scout.ids_of(row.number)]
-    known.update(*(scout.ids_of(row.number) for row in fresh))
+    live_lines, earlier_lines = {node.number for node in live}, {node.number for node in earlier}
+    fresh = [row for row in nodes_to_show if not known_ids & record_scan.ids_of(row.number)]
+    known_ids.update(*(record_scan.ids_of(row.number) for row in fresh))
     return ExportConversation(
         path=session.path,
         rows=tuple(fresh),
         turns={turn.line: turn for turn in observer.turns if turn.number},
         places={  # records without links, or with a chain of their own, are live
             row.number: LIVE
-            if row.number in sent or not sent
+            if row.number in live_lines or not live_lines
             else COMPACTED
-            if row.number in past
+            if row.number in earlier_lines
             else BRANCH
             for row in fresh
         },
         tokens=next((turn.tokens for turn in reversed(observer.turns) if turn.tokens), 0),
         models=tuple(transcript.models),
         damaged=len(transcript.bad_lines),
-        taken_over=len(rows) - len(fresh),
+        taken_over=len(nodes_to_show) - len(fresh),
     )
 
 
-class _Scout:
+class _RecordScan:
     """An observer that collects unlinked records with content, and the ids of every record."""
 
     def __init__(self) -> None:

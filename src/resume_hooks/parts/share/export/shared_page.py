@@ -20,33 +20,35 @@ from typing import BinaryIO, NamedTuple
 
 from resume_hooks.derive.imports.plan import is_web_page
 from resume_hooks.errors import ImportFailed, WriteFailed
-from resume_hooks.parts.share.export import HTML, LIMIT
+from resume_hooks.parts.share.export import HTML, TEXT_LIMIT
 from resume_hooks.parts.share.export.document import Document, DocumentOptions
-from resume_hooks.parts.share.export.page import CARRIES
-from resume_hooks.parts.share.export.parts import Carried, EndPart
-from resume_hooks.parts.share.export.select_records import WHOLE
-from resume_hooks.parts.share.export.writing import Sink, measure_chunks
+from resume_hooks.parts.share.export.page import CARRIED_NOTICE
+from resume_hooks.parts.share.export.parts import CarriedSession, EndPart
+from resume_hooks.parts.share.export.select_records import CONVERSATION
+from resume_hooks.parts.share.export.writing import ChunkCounter, measure_chunks
 from resume_hooks.paths import Where, make_private_folder
 from resume_hooks.reading.bundle import BundleRedactor, HomeFolders, export_bundle
 from resume_hooks.redaction.known_secrets import Redactor
 from resume_hooks.storage.staging import PIECE, StagedFile, stage_chunks
 
-PAGE = DocumentOptions(HTML, redact=True, thoughts=True, what=WHOLE, limit=LIMIT)
+PAGE_OPTIONS = DocumentOptions(
+    HTML, redact=True, thoughts=True, what=CONVERSATION, limit=TEXT_LIMIT
+)
 """The page shows all records that led to the session's end."""
 
-MARK = '\n<script type="application/x-resume-hooks-bundle+gzip" data-sha256="'
+BUNDLE_START = '\n<script type="application/x-resume-hooks-bundle+gzip" data-sha256="'
 """The text before the digest.
 
 The page's text is escaped, so nothing in the conversation can look like this.
 """
 
-BEGUN = '">'
-ENDED = "</script>"
-AGAIN = "Ask for the file again, sent unchanged."
+DATA_START = '">'
+BUNDLE_END = "</script>"
+REMEDY = "Ask for the file again, sent unchanged."
 
 _DIGEST = re.compile(rb"[0-9a-f]{64}")
-_ROW = 3 * 1024  # bytes per row before base64
-_GZIP = 31  # zlib's wbits for the gzip format
+_ROW_BYTES = 3 * 1024  # bytes per row before base64
+_GZIP_FORMAT = 31  # zlib's wbits for the gzip format
 
 
 class PackedBundle(NamedTuple):
@@ -63,14 +65,14 @@ class PackedBundle(NamedTuple):
         Raise the errors of ``Document.chunks``.
         """
         end = EndPart(dict(self.taken.kinds), self.taken.pictures, 0, self.taken.folders)
-        return document.chunks(Carried(end, self._encoded_rows()))
+        return document.chunks(CarriedSession(end, self._encoded_rows()))
 
     def _encoded_rows(self) -> Iterator[str]:
-        yield f"{MARK}{self.sha256}{BEGUN}\n"
+        yield f"{BUNDLE_START}{self.sha256}{DATA_START}\n"
         self.stream.seek(0)
-        while piece := self.stream.read(_ROW):
+        while piece := self.stream.read(_ROW_BYTES):
             yield f"{base64.b64encode(piece).decode()}\n"
-        yield f"{ENDED}\n"
+        yield f"{BUNDLE_END}\n"
 
 
 @contextlib.contextmanager
@@ -81,18 +83,18 @@ def pack_bundle(document: Document, where: Where) -> Iterator[PackedBundle]:
 
     Raise SessionNotFound if a session cannot be read, and WriteFailed on a disk error.
     """
-    taken = BundleRedactor(document.known or Redactor(), HomeFolders(where, document.folders))
-    sink = Sink()
+    redactor = BundleRedactor(document.known or Redactor(), HomeFolders(where, document.folders))
+    sink = ChunkCounter()
     with contextlib.ExitStack() as stack:
         try:
             stream = stack.enter_context(
                 tempfile.TemporaryFile(dir=make_private_folder(where.state, where))
             )
-            packer, plain = (
-                zlib.compressobj(wbits=_GZIP),
-                export_bundle(document.sessions, where, taken),
+            packer, bundle = (
+                zlib.compressobj(wbits=_GZIP_FORMAT),
+                export_bundle(document.sessions, where, redactor),
             )
-            stream.writelines(sink.pass_through(map(packer.compress, plain)))
+            stream.writelines(sink.pass_through(map(packer.compress, bundle)))
             stream.writelines(sink.pass_through([packer.flush()]))
             stream.flush()
         except OSError as error:
@@ -100,11 +102,11 @@ def pack_bundle(document: Document, where: Where) -> Iterator[PackedBundle]:
                 f"The bundle could not be packed: {error.strerror or error}",
                 "Nothing was written. Check free space and the permissions of the state folder.",
             ) from error
-        yield PackedBundle(stream, sink.written_file.sha256, sink.size, taken)
+        yield PackedBundle(stream, sink.written_file.sha256, sink.size, redactor)
 
 
 @contextlib.contextmanager
-def unpack_carried(taken: StagedFile, most: int, where: Where) -> Iterator[StagedFile]:
+def unpack_carried(staged: StagedFile, max_bytes: int, where: Where) -> Iterator[StagedFile]:
     """Unpack the session inside a page for the duration of the block.
 
     Any other file is returned unchanged.
@@ -112,46 +114,52 @@ def unpack_carried(taken: StagedFile, most: int, where: Where) -> Iterator[Stage
     Raise ImportFailed if the bundle was truncated or changed, or unpacks to more than ``most``
     bytes.
     """
-    if not is_web_page(taken.path):
-        yield taken
+    if not is_web_page(staged.path):
+        yield staged
         return
     with (
-        open(taken.path, "rb") as stream,
+        open(staged.path, "rb") as stream,
         mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as page,
     ):
-        start = page.rfind(MARK.encode())
+        start = page.rfind(BUNDLE_START.encode())
         if start < 0:
-            if page.find(CARRIES.encode()) >= 0:
-                raise ImportFailed("This page was truncated: its session is missing", AGAIN)
-            yield taken
+            if page.find(CARRIED_NOTICE.encode()) >= 0:
+                raise ImportFailed("This page was truncated: its session is missing", REMEDY)
+            yield staged
             return
-        with stage_chunks(_packed_bytes_in(page, start + len(MARK)), most, where) as inner:
+        with stage_chunks(
+            _packed_bytes_in(page, start + len(BUNDLE_START)), max_bytes, where
+        ) as inner:
             yield inner
 
 
 def _packed_bytes_in(page: mmap.mmap, start: int) -> Iterator[bytes]:
     """Yield the packed bundle in pieces. Raise ImportFailed if its digest does not match."""
-    sha256, at = page[start : start + 64], start + 64 + len(BEGUN)
-    end = page.find(ENDED.encode(), at)
-    if not _DIGEST.fullmatch(sha256) or page[start + 64 : at] != BEGUN.encode() or end < 0:
-        raise ImportFailed("This page was truncated or changed: its session can't be read", AGAIN)
-    if measure_chunks(_decode_rows(page, at, end)).sha256 != sha256.decode():
-        raise ImportFailed("This page was changed: its session is not the shared one", AGAIN)
-    yield from _decode_rows(page, at, end)
+    sha256, position = page[start : start + 64], start + 64 + len(DATA_START)
+    end = page.find(BUNDLE_END.encode(), position)
+    if (
+        not _DIGEST.fullmatch(sha256)
+        or page[start + 64 : position] != DATA_START.encode()
+        or end < 0
+    ):
+        raise ImportFailed("This page was truncated or changed: its session can't be read", REMEDY)
+    if measure_chunks(_decode_rows(page, position, end)).sha256 != sha256.decode():
+        raise ImportFailed("This page was changed: its session is not the shared one", REMEDY)
+    yield from _decode_rows(page, position, end)
 
 
-def _decode_rows(page: mmap.mmap, at: int, end: int) -> Iterator[bytes]:
+def _decode_rows(page: mmap.mmap, start: int, end: int) -> Iterator[bytes]:
     """Yield the decoded bytes of the rows between two offsets.
 
     A mail program may have changed their line endings.
     """
-    rest = b""
+    remainder = b""
     try:
-        for place in range(at, end, PIECE):
-            letters = rest + b"".join(page[place : min(place + PIECE, end)].split())
-            whole = len(letters) // 4 * 4
-            rest = letters[whole:]
-            yield base64.b64decode(letters[:whole], validate=True)
-        yield base64.b64decode(rest, validate=True)
+        for position in range(start, end, PIECE):
+            letters = remainder + b"".join(page[position : min(position + PIECE, end)].split())
+            decodable = len(letters) // 4 * 4
+            remainder = letters[decodable:]
+            yield base64.b64decode(letters[:decodable], validate=True)
+        yield base64.b64decode(remainder, validate=True)
     except binascii.Error as error:
-        raise ImportFailed("This page was changed: its session can't be read", AGAIN) from error
+        raise ImportFailed("This page was changed: its session can't be read", REMEDY) from error

@@ -20,7 +20,7 @@ class WrittenFile(NamedTuple):
     sha256: str
 
 
-class Sink:
+class ChunkCounter:
     """Counts and hashes the chunks that pass through."""
 
     def __init__(self) -> None:
@@ -42,13 +42,13 @@ class Sink:
 
 def measure_chunks(chunks: Iterable[bytes]) -> WrittenFile:
     """Return the size and digest of chunks without writing them."""
-    sink = Sink()
+    sink = ChunkCounter()
     for _ in sink.pass_through(chunks):
         pass
     return sink.written_file
 
 
-def require_replaceable(path: str, *, force: bool) -> os.stat_result | None:
+def check_replaceable(path: str, *, force: bool) -> os.stat_result | None:
     """Return the state of the replaceable file at ``path``, or None if there is no file.
 
     Raise WriteFailed for a file that must not be replaced, for a link, and for a missing folder.
@@ -57,13 +57,13 @@ def require_replaceable(path: str, *, force: bool) -> os.stat_result | None:
         raise WriteFailed(
             f"{os.path.dirname(path)} is not a folder", "Name a folder that exists with -o."
         )
-    there = file_state(path)
-    if there is not None and not force:
+    state = file_state(path)
+    if state is not None and not force:
         raise WriteFailed(
             f"{path} exists already, so it was not replaced",
             "Name another file with -o, or add --force.",
         )
-    return there
+    return state
 
 
 def write_document(path: str, chunks: Iterable[bytes], over: os.stat_result | None) -> WrittenFile:
@@ -71,23 +71,23 @@ def write_document(path: str, chunks: Iterable[bytes], over: os.stat_result | No
 
     WriteFailed and CheckFailed leave the existing file unchanged, and no other file.
     """
-    sink = Sink()
+    counter = ChunkCounter()
 
     def check(temporary: str) -> None:
         with open(temporary, "rb") as stream:
             read_back = measure_chunks(iter(lambda: stream.read(BUFFER), b""))
-        if read_back != sink.written_file:
+        if read_back != counter.written_file:
             raise CheckFailed(
                 f"{path} does not read back as it was written",
                 "Nothing was changed. Check the disk.",
             )
 
     if over is None:
-        create_session(path, sink.pass_through(chunks), check)
-        return sink.written_file
+        create_session(path, counter.pass_through(chunks), check)
+        return counter.written_file
     beside = temporary_path(os.path.dirname(path))
     try:
-        create_session(beside, sink.pass_through(chunks), check)
+        create_session(beside, counter.pass_through(chunks), check)
         if not is_same_state(file_state(path), over):
             raise OSError(None, "another program changed it meanwhile")  # noqa: TRY301 - said as any other refusal
         os.replace(beside, path)
@@ -96,4 +96,4 @@ def write_document(path: str, chunks: Iterable[bytes], over: os.stat_result | No
         raise write_error(path, error) from error
     finally:
         discard_temporary(beside)
-    return sink.written_file
+    return counter.written_file

@@ -13,7 +13,7 @@ from resume_hooks.cli.options import (
     flag,
     option,
 )
-from resume_hooks.parts.share.export import FORMS, LIMIT
+from resume_hooks.parts.share.export import FORMATS, TEXT_LIMIT
 from resume_hooks.storage.staging import MAX_BYTES
 
 
@@ -33,7 +33,9 @@ class ExportOptions(SessionOptions, body="resume_hooks.parts.share.verbs.export:
     """
 
     form: str | None = option(
-        "--format", type=click.Choice(FORMS), help="By default from -o's file extension, else html."
+        "--format",
+        type=click.Choice(FORMATS),
+        help="By default from -o's file extension, else html.",
     )
     output: str | None = option(
         "-o",
@@ -54,7 +56,7 @@ class ExportOptions(SessionOptions, body="resume_hooks.parts.share.verbs.export:
     )
     max_chars: int = option(
         type=click.IntRange(0),
-        default=LIMIT,
+        default=TEXT_LIMIT,
         show_default=True,
         help="Maximum of one text; 0 for no limit.",
     )

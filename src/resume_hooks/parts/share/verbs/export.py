@@ -9,13 +9,13 @@ from typing import Any
 from resume_hooks.cli.options import current_folder
 from resume_hooks.cli.output import facts_table, print_text, scan_progress
 from resume_hooks.errors import OutputFailed, UsageError
-from resume_hooks.parts.share.export import FORMS, HTML, JSON
+from resume_hooks.parts.share.export import FORMATS, HTML, JSON
 from resume_hooks.parts.share.export.document import Document, DocumentOptions, sessions_of_lineage
-from resume_hooks.parts.share.export.select_records import EVERYTHING, LIVE_ONLY, WHOLE
+from resume_hooks.parts.share.export.select_records import ALL_RECORDS, CONVERSATION, LIVE_ONLY
 from resume_hooks.parts.share.export.writing import (
     WrittenFile,
+    check_replaceable,
     measure_chunks,
-    require_replaceable,
     write_document,
 )
 from resume_hooks.parts.share.verbs import ExportOptions, ShareOptions
@@ -45,12 +45,12 @@ def export_session(options: ExportOptions) -> None:
         _print_document(document, warnings)
         return
     path = output_path(options.output, document.name)
-    over = require_replaceable(path, force=options.force)
+    over = check_replaceable(path, force=options.force)
     if options.dry_run:
         written = measure_chunks(document.chunks())
     else:
         written = write_document(path, document.chunks(), over)
-    data = export_receipt(document, path, written, done=not options.dry_run)
+    data = export_receipt(document, path, written, is_written=not options.dry_run)
     options.emit(data, lambda: _export_text(data), warnings)
 
 
@@ -63,18 +63,20 @@ def _document_options(options: ExportOptions) -> DocumentOptions:
             "Name a file with -o, or leave --json out.",
         )
     ending = os.path.splitext(options.output or "")[1][1:].lower()
-    form = options.form or (ending if ending in FORMS else HTML)
-    if form == JSON and (options.everything or options.live or not options.thinking):
+    format_name = options.form or (ending if ending in FORMATS else HTML)
+    if format_name == JSON and (options.everything or options.live or not options.thinking):
         raise UsageError(
             "A bundle contains complete sessions", "Leave --all, --live and --no-thinking out."
         )
     if options.everything:
-        what = EVERYTHING
+        record_range = ALL_RECORDS
     elif options.live:
-        what = LIVE_ONLY
+        record_range = LIVE_ONLY
     else:
-        what = WHOLE
-    return DocumentOptions(form, options.redact, options.thinking, what, options.max_chars)
+        record_range = CONVERSATION
+    return DocumentOptions(
+        format_name, options.redact, options.thinking, record_range, options.max_chars
+    )
 
 
 def lineage_or_alone(
@@ -83,15 +85,15 @@ def lineage_or_alone(
     """Return the sessions for ``--lineage``, oldest first, and notes about deleted ancestors."""
     if not options.lineage or subagent_name(session.path) is not None:
         return [session], []
-    sessions, gone = sessions_of_lineage(session, options.where)
-    return sessions, [f"An ancestor is gone: {one}" for one in gone]
+    sessions, deleted_ids = sessions_of_lineage(session, options.where)
+    return sessions, [f"An ancestor is gone: {session_id}" for session_id in deleted_ids]
 
 
 def output_path(output: str | None, name: str) -> str:
     """Return the absolute path of the output file."""
-    given = os.path.join(current_folder(), os.path.expanduser(output or ""))
+    path = os.path.join(current_folder(), os.path.expanduser(output or ""))
     return os.path.abspath(
-        os.path.join(given, name) if output is None or os.path.isdir(given) else given
+        os.path.join(path, name) if output is None or os.path.isdir(path) else path
     )
 
 
@@ -107,12 +109,12 @@ def _print_document(document: Document, warnings: list[str]) -> None:
         raise OutputFailed(
             f"The document could not be printed: {error.strerror}", "Nothing else was done."
         ) from error
-    for said in (left_out_text(document.left_out), *warnings):
-        print_text(f"note: {said}", err=True)
+    for note in (left_out_text(document.left_out), *warnings):
+        print_text(f"note: {note}", err=True)
 
 
 def export_receipt(
-    document: Document, path: str, written: WrittenFile, *, done: bool
+    document: Document, path: str, written: WrittenFile, *, is_written: bool
 ) -> dict[str, Any]:
     """Return the receipt of a document in its JSON format."""
     session = document.sessions[-1]
@@ -121,10 +123,10 @@ def export_receipt(
         "session_file": session.original,
         "document": path,
         "format": document.choice.form,
-        "written": done,
+        "written": is_written,
         "size": written.size,
         "sha256": written.sha256,
-        "sessions": [one.session_id for one in document.sessions],
+        "sessions": [member.session_id for member in document.sessions],
         "turns": document.turns,
         "redacted": document.left_out,
         "images": document.pictures,

@@ -27,8 +27,8 @@ from resume_hooks.storage.staging import MAX_BYTES, PIECE, file_chunks, stage_ch
 from resume_hooks.system.text import format_count, plain_line
 
 STDIN = "-"
-UNVERIFIED = "Its content is unverified: its author could write anything."
-BACKUPS_STAY = "A bundle has no file backups: rewind-files starts without any."
+UNVERIFIED_NOTE = "Its content is unverified: its author could write anything."
+BACKUPS_NOTE = "A bundle has no file backups: rewind-files starts without any."
 
 
 def import_transcript(options: ImportOptions) -> None:
@@ -40,50 +40,64 @@ def import_transcript(options: ImportOptions) -> None:
         )
     home = options.home or current_folder()
     require_folder(options, home)
-    wish = BundleOptions(canonical_path(home), options.whole, options.force, options.dry_run)
-    with _open_source(options.source, options.max_bytes) as taken:
-        if is_bundle(taken.path):  # the receipt is that of the last session, which was exported
-            found, warnings = _bring_bundle(taken, wish)
-            made = found[-1].receipt
-            made = made._replace(warnings=(*made.warnings, *warnings))
-            bundle = {"imported": None, "bundle": found}
+    bundle_options = BundleOptions(
+        canonical_path(home), options.whole, options.force, options.dry_run
+    )
+    with _open_source(options.source, options.max_bytes) as import_source:
+        if is_bundle(
+            import_source.path
+        ):  # the receipt is that of the last session, which was exported
+            imported, warnings = _import_bundle(import_source, bundle_options)
+            receipt = imported[-1].receipt
+            receipt = receipt._replace(warnings=(*receipt.warnings, *warnings))
+            bundle = {"imported": None, "bundle": imported}
             print_child(
-                options, made, bundle, lambda: _bundle_text(taken, found, whole=options.whole)
+                options,
+                receipt,
+                bundle,
+                lambda: _bundle_text(import_source, imported, is_whole=options.whole),
             )
             return
         if options.whole:
             raise UsageError(
-                f"{taken.name} is a transcript, not a bundle",
+                f"{import_source.name} is a transcript, not a bundle",
                 "--whole is for bundles: leave it out.",
             )
-        decided, made = _bring_transcript(taken, wish)
-    if decided.existing is None or options.force:
-        known = None
+        import_plan, receipt = _import_staged_transcript(import_source, bundle_options)
+    if import_plan.existing is None or options.force:
+        existing_id = None
     else:
-        known = decided.existing.session_id
-    more = {"imported": WithFields(decided, {"existing": known}), "bundle": []}
-    print_child(options, made, more, lambda: _import_text(decided, made, known=bool(known)))
+        existing_id = import_plan.existing.session_id
+    details = {"imported": WithFields(import_plan, {"existing": existing_id}), "bundle": []}
+    print_child(
+        options,
+        receipt,
+        details,
+        lambda: _import_text(import_plan, receipt, is_known=bool(existing_id)),
+    )
 
 
 def bring_in(source: str, home: str) -> tuple[Receipt, str]:
     """Import a file for ``questions.import_file``; the receipt of a bundle is that of its last session."""
-    wish = BundleOptions(canonical_path(home), whole=False, force=False, dry_run=False)
-    with _open_source(source, MAX_BYTES) as taken:
-        if is_bundle(taken.path):
-            return _bring_bundle(taken, wish)[0][-1].receipt, UNVERIFIED
-        return _bring_transcript(taken, wish)[1], UNVERIFIED
+    bundle_options = BundleOptions(canonical_path(home), whole=False, force=False, dry_run=False)
+    with _open_source(source, MAX_BYTES) as import_source:
+        if is_bundle(import_source.path):
+            return _import_bundle(import_source, bundle_options)[0][-1].receipt, UNVERIFIED_NOTE
+        return _import_staged_transcript(import_source, bundle_options)[1], UNVERIFIED_NOTE
 
 
-def _bring_transcript(taken: ImportSource, wish: BundleOptions) -> tuple[ImportPlan, Receipt]:
-    with only_maker(wish.home, Where()):
-        decided = plan.plan_import(taken, wish.home, Where())
-        if decided.existing is not None and not wish.force:
-            return decided, plan.existing_import_receipt(decided, decided.existing)
-        return decided, write_unless_idle(decided, Where(), dry_run=wish.dry_run)
+def _import_staged_transcript(
+    import_source: ImportSource, bundle_options: BundleOptions
+) -> tuple[ImportPlan, Receipt]:
+    with only_maker(bundle_options.home, Where()):
+        import_plan = plan.plan_import(import_source, bundle_options.home, Where())
+        if import_plan.existing is not None and not bundle_options.force:
+            return import_plan, plan.existing_import_receipt(import_plan, import_plan.existing)
+        return import_plan, write_unless_idle(import_plan, Where(), dry_run=bundle_options.dry_run)
 
 
 @contextlib.contextmanager
-def _open_source(source: str, most: int) -> Iterator[ImportSource]:
+def _open_source(source: str, max_bytes: int) -> Iterator[ImportSource]:
     """Copy the file named by ``source`` to a private file for the duration of the block."""
     if is_address(source):
         raise UsageError("Web addresses are not supported", IMPORT_ADDRESS)
@@ -96,8 +110,13 @@ def _open_source(source: str, most: int) -> Iterator[ImportSource]:
             f"{path} is a session of this machine", "resume-hooks fork makes a linked copy of it."
         )
     chunks = file_chunks(path) if path else _read_stdin()
-    with stage_chunks(chunks, most, Where()) as taken, unpack_carried(taken, most, Where()) as held:
-        yield ImportSource(held.path, path or "the standard input", held.sha256, held.size)
+    with (
+        stage_chunks(chunks, max_bytes, Where()) as staged,
+        unpack_carried(staged, max_bytes, Where()) as unpacked,
+    ):
+        yield ImportSource(
+            unpacked.path, path or "the standard input", unpacked.sha256, unpacked.size
+        )
 
 
 def _read_stdin() -> Iterator[bytes]:
@@ -110,99 +129,105 @@ def _read_stdin() -> Iterator[bytes]:
         ) from error
 
 
-def _import_text(decided: ImportPlan, made: Receipt, *, known: bool) -> str:
-    if known:
+def _import_text(import_plan: ImportPlan, receipt: Receipt, *, is_known: bool) -> str:
+    if is_known:
         return facts_table(
             [
                 (
                     "known",
                     "the same file was imported before, so nothing was written (--force creates another)",
                 ),
-                ("title", made.title),
-                ("id", made.parent_session_id),
-                ("file", made.parent_file),
-                ("in Claude Code", made.in_client),
-                ("in a shell", made.shell),
+                ("title", receipt.title),
+                ("id", receipt.parent_session_id),
+                ("file", receipt.parent_file),
+                ("in Claude Code", receipt.in_client),
+                ("in a shell", receipt.shell),
             ]
         )
-    if decided.damaged:
-        damaged = f", {decided.damaged:,} damaged"
+    if import_plan.damaged:
+        damaged = f", {import_plan.damaged:,} damaged"
     else:
         damaged = ""
-    if decided.hidden:
-        hidden = f"; {decided.hidden:,} of them visible to the model but not on the screen"
+    if import_plan.hidden:
+        hidden = f"; {import_plan.hidden:,} of them visible to the model but not on the screen"
     else:
         hidden = ""
     return facts_table(
         [
-            ("imported" if made.written else "would import", made.title),
-            ("from", plain_line(decided.source.name)),
-            ("sha256", decided.source.sha256),
-            *([("id", made.session_id), ("file", made.file)] if made.written else []),
+            ("imported" if receipt.written else "would import", receipt.title),
+            ("from", plain_line(import_plan.source.name)),
+            ("sha256", import_plan.source.sha256),
+            *([("id", receipt.session_id), ("file", receipt.file)] if receipt.written else []),
             (
                 "took over",
                 (
-                    f"{format_count(decided.records, 'record')} of "
-                    f"{format_count(decided.lines, 'line')}{damaged}{hidden}"
+                    f"{format_count(import_plan.records, 'record')} of "
+                    f"{format_count(import_plan.lines, 'line')}{damaged}{hidden}"
                 ),
             ),
-            ("tokens", f"about {made.tokens_after:,}"),
-            ("checks", checks_text(made)),
-            ("note", UNVERIFIED),
+            ("tokens", f"about {receipt.tokens_after:,}"),
+            ("checks", checks_text(receipt)),
+            ("note", UNVERIFIED_NOTE),
             *(
-                [("in Claude Code", made.in_client), ("in a shell", made.shell)]
-                if made.written
+                [("in Claude Code", receipt.in_client), ("in a shell", receipt.shell)]
+                if receipt.written
                 else []
             ),
         ]
     )
 
 
-def _bring_bundle(
-    taken: ImportSource, wish: BundleOptions
+def _import_bundle(
+    import_source: ImportSource, bundle_options: BundleOptions
 ) -> tuple[list[ImportedSession], list[str]]:
     """Import the sessions of a bundle, and return them with notes on the bundle."""
-    with unpack_bundle(taken.path, Where()) as packed:
-        found = import_sessions(packed, taken.name, wish, Where())
-        damaged = sum(each.sums.damaged for each in packed)
-        lost = sum(each.sums.left_out + each.refused for each in packed)
+    with unpack_bundle(import_source.path, Where()) as packed:
+        imported = import_sessions(packed, import_source.name, bundle_options, Where())
+        damaged = sum(session.sums.damaged for session in packed)
+        missing_files = sum(session.sums.left_out + session.refused for session in packed)
     if damaged:
-        said = [f"{format_count(damaged, 'damaged line')} left out: a bundle can't contain them."]
+        notes = [f"{format_count(damaged, 'damaged line')} left out: a bundle can't contain them."]
     else:
-        said = []
-    said += [f"{format_count(lost, 'file')} of the sessions could not be imported."] if lost else []
-    return found, said + ([BACKUPS_STAY] if wish.whole else [])
+        notes = []
+    notes += (
+        [f"{format_count(missing_files, 'file')} of the sessions could not be imported."]
+        if missing_files
+        else []
+    )
+    return imported, notes + ([BACKUPS_NOTE] if bundle_options.whole else [])
 
 
-def _bundle_text(taken: ImportSource, found: list[ImportedSession], *, whole: bool) -> str:
-    last = found[-1].receipt
-    if any(came.receipt.written for came in found):
-        done = "brought in"
+def _bundle_text(
+    import_source: ImportSource, imported: list[ImportedSession], *, is_whole: bool
+) -> str:
+    last = imported[-1].receipt
+    if any(session.receipt.written for session in imported):
+        action = "brought in"
     else:
-        done = "would bring in"
+        action = "would bring in"
     rows = []
-    for came in found:
+    for session in imported:
         rows.append(
             (
-                "known" if came.existing else done,
-                " · ".join(filter(None, (came.receipt.title, came.session_id))),
+                "known" if session.existing else action,
+                " · ".join(filter(None, (session.receipt.title, session.session_id))),
             )
         )
-    if whole:
-        what = "complete, with their files"
+    if is_whole:
+        extent = "complete, with their files"
     else:
-        what = "only their conversations (--whole for your own bundles)"
-    checked = sum(len(came.receipt.checks) for came in found)
+        extent = "only their conversations (--whole for your own bundles)"
+    checked = sum(len(session.receipt.checks) for session in imported)
     return facts_table(
         [
             *rows,
-            ("from", plain_line(taken.name)),
-            ("taken over", what),
+            ("from", plain_line(import_source.name)),
+            ("taken over", extent),
             ("at home in", last.folder),
             ("checks", f"{checked} passed" if last.written else "not run: nothing was written"),
             *(
                 [("in Claude Code", last.in_client), ("in a shell", last.shell)]
-                if found[-1].session_id
+                if imported[-1].session_id
                 else []
             ),
         ]

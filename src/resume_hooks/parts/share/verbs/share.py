@@ -7,10 +7,10 @@ import os
 from resume_hooks.cli.output import facts_table, print_text, scan_progress
 from resume_hooks.derive.untrim import read_trimmed
 from resume_hooks.parts.share.export.document import Document
-from resume_hooks.parts.share.export.shared_page import PAGE, PackedBundle, pack_bundle
+from resume_hooks.parts.share.export.shared_page import PAGE_OPTIONS, PackedBundle, pack_bundle
 from resume_hooks.parts.share.export.writing import (
+    check_replaceable,
     measure_chunks,
-    require_replaceable,
     write_document,
 )
 from resume_hooks.parts.share.verbs import ShareOptions
@@ -25,12 +25,12 @@ from resume_hooks.system.git_worktrees import repository_root
 from resume_hooks.system.invocation import quote_word, shell_command
 from resume_hooks.system.text import format_count
 
-TRIMMED = (
+TRIMMED_NOTE = (
     "Trimmed content of this session is shared as placeholders. To share the originals: {command}, then share the new "
     "session."
 )
 
-IN_REPOSITORY = "The file is in the repository {root}: take care not to commit it."
+REPOSITORY_NOTE = "The file is in the repository {root}: take care not to commit it."
 
 
 def share_session(options: ShareOptions) -> None:
@@ -42,23 +42,23 @@ def share_session(options: ShareOptions) -> None:
     if (trimmed.trimmed or trimmed.undone) and len(sessions) == 1:
         warnings = [
             *warnings,
-            TRIMMED.format(command=shell_command(f"untrim {session.session_id[:8]} --all")),
+            TRIMMED_NOTE.format(command=shell_command(f"untrim {session.session_id[:8]} --all")),
         ]
     with scan_progress(session.path, quiet=options.as_json) as watching:
-        document = Document(sessions, PAGE, options.where, watching)
+        document = Document(sessions, PAGE_OPTIONS, options.where, watching)
     path = output_path(options.output, document.name)
-    over = require_replaceable(path, force=options.force)
+    over = check_replaceable(path, force=options.force)
     with pack_bundle(document, options.where) as bundle:
         if asks:
-            print_text(facts_table(_counts_of_taken(bundle)))
+            print_text(facts_table(_removed_counts(bundle)))
         agreed = options.confirm_write(f"Write that to {path}?", is_asking=asks)
         if agreed:
             written = write_document(path, bundle.chunks(document), over)
         else:
             written = measure_chunks(bundle.chunks(document))
     if agreed and (root := repository_root(os.path.dirname(path))):
-        warnings = [*warnings, IN_REPOSITORY.format(root=root)]
-    data = export_receipt(document, path, written, done=agreed) | {
+        warnings = [*warnings, REPOSITORY_NOTE.format(root=root)]
+    data = export_receipt(document, path, written, is_written=agreed) | {
         "redacted": dict(bundle.taken.kinds),
         "folders": bundle.taken.folders,
         "images": bundle.taken.pictures,
@@ -67,7 +67,7 @@ def share_session(options: ShareOptions) -> None:
     facts: list[tuple[str, object]] = [
         ("file" if agreed else "would be", path),
         ("size", f"{size_text(written.size)}, of it {size_text(bundle.size)} the session, packed"),
-        *([] if asks else _counts_of_taken(bundle)),
+        *([] if asks else _removed_counts(bundle)),
         ("to read it", "open it in a browser"),
         (
             "to go on",
@@ -78,11 +78,13 @@ def share_session(options: ShareOptions) -> None:
     options.emit(data, lambda: facts_table(facts) + last, warnings)
 
 
-def _counts_of_taken(bundle: PackedBundle) -> list[tuple[str, object]]:
+def _removed_counts(bundle: PackedBundle) -> list[tuple[str, object]]:
     """Return the counts of removed content, never the text itself."""
-    taken = bundle.taken
+    redactor = bundle.taken
     rows: list[tuple[str, object]] = [
-        ("secrets", left_out_text(dict(taken.kinds))),
-        ("home folders", f"{format_count(taken.folders, 'place')}, shown as ~"),
+        ("secrets", left_out_text(dict(redactor.kinds))),
+        ("home folders", f"{format_count(redactor.folders, 'place')}, shown as ~"),
     ]
-    return rows + ([("images", f"{taken.pictures:,}, not looked into")] if taken.pictures else [])
+    return rows + (
+        [("images", f"{redactor.pictures:,}, not looked into")] if redactor.pictures else []
+    )

@@ -14,12 +14,12 @@ from resume_hooks.cli.with_fields import WithFields
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.parts.stats.cache import gather_counts
 from resume_hooks.parts.stats.count import requests_of_session
-from resume_hooks.parts.stats.threshold import ASSUMED, Price, price_lines
+from resume_hooks.parts.stats.threshold import ASSUMPTIONS, Price, price_lines
 from resume_hooks.parts.stats.totals import (
-    HIGH,
-    Figures,
+    HIGH_PERCENTILE,
     FolderSize,
-    make_figures,
+    Statistics,
+    make_statistics,
     state_sizes,
 )
 from resume_hooks.parts.stats.verbs import StatsOptions
@@ -43,88 +43,89 @@ def print_stats(options: StatsOptions) -> None:
     if options.month:
         day = f"{datetime.now(UTC):%Y-%m}-01"
     folder = project_folder_of_option(options.project)
-    with work_progress("Counting", quiet=options.as_json) as told:
-        gathered = gather_counts(options.where, told)
+    with work_progress("Counting", quiet=options.as_json) as advance:
+        gathered = gather_counts(options.where, advance)
     if options.everywhere:
         project = None
     else:
         project = project_of_folder(folder, options.where)
-    wanted = []
-    for one in gathered.transcripts:
-        if options.agent in {ALL, one.program} and (
-            project is None or project.holds(one.counts.folders, one.folder)
+    selected = []
+    for transcript in gathered.transcripts:
+        if options.agent in {ALL, transcript.program} and (
+            project is None or project.holds(transcript.counts.folders, transcript.folder)
         ):
-            wanted.append(one)
-    found = make_figures(wanted, day)
+            selected.append(transcript)
+    statistics = make_statistics(selected, day)
     state = state_sizes(options.where)
-    priced: list[Price] = []
+    prices: list[Price] = []
     if options.threshold:
-        held = []
-        for one in wanted:
-            if one.there and not one.agent and one.program == NAME:
+        request_lists = []
+        for transcript in selected:
+            if transcript.there and not transcript.agent and transcript.program == NAME:
                 with contextlib.suppress(SessionNotFound):
-                    held.append(requests_of_session(one.path))
-        priced = price_lines(held, day)
+                    request_lists.append(requests_of_session(transcript.path))
+        prices = price_lines(request_lists, day)
     data = {
         "scope": "all" if options.everywhere else folder,
         "since": day,
         "read": gathered.read,
-        **{name: getattr(found, name) for name in ("sessions", "gone", "agents")},
-        "months": found.months,
-        "savings": found.savings,
-        "stretches": found.stretches,
+        **{name: getattr(statistics, name) for name in ("sessions", "gone", "agents")},
+        "months": statistics.months,
+        "savings": statistics.savings,
+        "stretches": statistics.stretches,
         "hooks": [
-            WithFields(row, {"median_ms": row.median, "p95_ms": row.high}) for row in found.hooks
+            WithFields(row, {"median_ms": row.median, "p95_ms": row.high})
+            for row in statistics.hooks
         ],
         "state": state,
-        "threshold": priced,
-        "assumed": ASSUMED if priced else "",
+        "threshold": prices,
+        "assumed": ASSUMPTIONS if prices else "",
     }
     options.emit(
         data,
         lambda: (
-            _prices_text(priced, _heading_of_stats(data))
-            if priced
-            else _stats_text(found, state, _heading_of_stats(data))
+            _threshold_text(prices, _stats_heading(data))
+            if prices
+            else _stats_text(statistics, state, _stats_heading(data))
         ),
     )
 
 
-def _prices_text(rows: Sequence[Price], heading: str) -> str:
+def _threshold_text(rows: Sequence[Price], heading: str) -> str:
     paid, best = rows[0].cost, min(rows, key=lambda row: row.cost)
     heads = ("LINE", "TIMES", "LEFT", "READ", "WRITTEN", "COST", "OF NONE")
     cells = [
         (
-            _setting_of_price(row),
+            _price_setting(row),
             *(f"{number:,}" for number in (row.times, row.left, row.read, row.written, row.cost)),
             f"{100 * row.cost / paid:.0f} %" if paid else "-",
         )
         for row in rows
     ]
     if best.line:
-        advice = shell_command(f"config compaction {_setting_of_price(best)}")
+        advice = shell_command(f"config compaction {_price_setting(best)}")
     else:
         advice = "none, as before"
     return "\n\n".join(
-        (heading, column_table(heads, cells), f"Least, by cost alone: {advice}", ASSUMED)
+        (heading, column_table(heads, cells), f"Least, by cost alone: {advice}", ASSUMPTIONS)
     )
 
 
-def _setting_of_price(row: Price) -> str:
+def _price_setting(row: Price) -> str:
     if row.line:
         return f"{row.way}@{row.line // 1_000}k"
     return "none"
 
 
-def _heading_of_stats(data: dict[str, Any]) -> str:
+def _stats_heading(data: dict[str, Any]) -> str:
     if data["scope"] == "all":
-        where = "every project"
+        scope_text = "every project"
     else:
-        where = plain_line(data["scope"])
+        scope_text = plain_line(data["scope"])
     if data["gone"]:
-        gone = f", {data['gone']:,} of them deleted since"
+        deleted_text = f", {data['gone']:,} of them deleted since"
     else:
-        gone = ""
+        deleted_text = ""
     if data["agents"]:
         agents = f"; {format_count(data['agents'], 'sub-agent')}"
     else:
@@ -132,11 +133,11 @@ def _heading_of_stats(data: dict[str, Any]) -> str:
     since = f" since {data['since']}" if data["since"] else ""
     return (
         f"{format_count(data['sessions'], 'session')} with a turn or an answer of "
-        f"{where}{since}{gone}{agents}"
+        f"{scope_text}{since}{deleted_text}{agents}"
     )
 
 
-def _stats_text(found: Figures, state: Sequence[FolderSize], heading: str) -> str:
+def _stats_text(statistics: Statistics, state: Sequence[FolderSize], heading: str) -> str:
     heads = ("MONTH", "SESSIONS", "TURNS", "REQUESTS", "SENT", "CACHED", "ANSWERED")
     months = [
         (
@@ -145,7 +146,7 @@ def _stats_text(found: Figures, state: Sequence[FolderSize], heading: str) -> st
             f"{round(100 * row.cached / row.sent)} %" if row.sent else "-",
             f"{row.answered:,}",
         )
-        for row in found.months
+        for row in statistics.months
     ]
     tables = [column_table(heads, months)]
     made_heads = ("MADE IN", "KIND", "MADE", "USED", "MEASURED", "BEFORE", "AFTER", "SAVED")
@@ -159,7 +160,7 @@ def _stats_text(found: Figures, state: Sequence[FolderSize], heading: str) -> st
                 for number in (row.before, row.after, row.saved)
             ),
         )
-        for row in found.savings
+        for row in statistics.savings
     ]
     tables.append(column_table(made_heads, savings, left_aligned=2))
     stretches = [
@@ -167,7 +168,7 @@ def _stats_text(found: Figures, state: Sequence[FolderSize], heading: str) -> st
             plain_line(row.kind),
             *(f"{number:,}" for number in (row.times, row.edited, row.median, row.p75)),
         )
-        for row in found.stretches
+        for row in statistics.stretches
     ]
     tables.append(
         column_table(("FIRST EDIT AFTER A", "TIMES", "EDITED", "CALLS BEFORE", "75 %"), stretches)
@@ -180,10 +181,12 @@ def _stats_text(found: Figures, state: Sequence[FolderSize], heading: str) -> st
             f"{row.median:,} ms",
             f"{row.high:,} ms",
         )
-        for row in found.hooks
+        for row in statistics.hooks
     ]
     tables.append(
-        column_table(("HOOK", "WHOSE", "TIMES", "MEDIAN", f"{HIGH} %"), hooks, left_aligned=2)
+        column_table(
+            ("HOOK", "WHOSE", "TIMES", "MEDIAN", f"{HIGH_PERCENTILE} %"), hooks, left_aligned=2
+        )
     )
     sizes = ", ".join(
         f"{plain_line(part.name)} {size_text(part.size)}"

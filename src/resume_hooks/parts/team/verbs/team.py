@@ -10,14 +10,14 @@ from resume_hooks.cli.start_client import become_client, client_start
 from resume_hooks.clock import format_minute
 from resume_hooks.errors import UsageError
 from resume_hooks.parts.team import membership, sharing, team_file
-from resume_hooks.parts.team.connect import connected
+from resume_hooks.parts.team.connect import connect_to_team
 from resume_hooks.parts.team.rows import Database
 from resume_hooks.parts.team.sessions import (
     MOST_LISTED,
     TeamSession,
+    find_team_session,
     list_team_sessions,
-    named_team_session,
-    of_rows,
+    sessions_with_rows,
 )
 from resume_hooks.parts.team.verbs import (
     ForgetOptions,
@@ -43,7 +43,7 @@ from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import format_count
 
-_MORE = [
+_MORE_NOTES = [
     "Only the latest are listed, there may be more. Every act also accepts the id or title of an older one."
 ]
 
@@ -55,55 +55,59 @@ def push(options: PushOptions) -> None:
         pushing,
     )  # 80 ms to import
 
-    team = membership.required(options.where)
+    team = membership.require_team(options.where)
     if options.everything and options.locators:
         raise UsageError("Give either SESSIONs or --all", "Give only one of them.")
     if options.everything:
-        wanted = background.pushable(team, options.where)
+        to_push = background.pushable_sessions(team, options.where)
     else:
-        wanted = []
+        to_push = []
         for locator in options.locators or [None]:
-            wanted.append(_pushable_session(locator, options.where))
-    gone: list[str] = []
+            to_push.append(_pushable_session(locator, options.where))
+    removed: list[str] = []
     if options.dry_run:
-        done = []
-        for session in wanted:
-            done.append(pushing.preview_push(session, options.where))
+        results = []
+        for session in to_push:
+            results.append(pushing.preview_push(session, options.where))
     else:
-        with connected(team.service) as db:
-            gone = sharing.remove_gone(db, options.where)
-            done = []
-            for each in wanted:
-                done.append(pushing.push(each, team, db, options.where, rescan=options.rescan))
-        team_file.note_pushed(options.where)
-    data = {"pushed": done, "gone": gone, "written": not options.dry_run}
+        with connect_to_team(team.service) as db:
+            removed = sharing.remove_lost_sessions(db, options.where)
+            results = []
+            for each in to_push:
+                results.append(
+                    pushing.push_session(each, team, db, options.where, rescan=options.rescan)
+                )
+        team_file.record_push(options.where)
+    data = {"pushed": results, "gone": removed, "written": not options.dry_run}
     notes = [
-        *push_notes(done),
-        *(background.not_taken(team, options.where) if options.everything else []),
+        *push_notes(results),
+        *(background.unsupported_agent_notes(team, options.where) if options.everything else []),
     ]
-    print_team_answer(options, data, lambda: pushed_text(done, written=not options.dry_run), notes)
+    print_team_answer(
+        options, data, lambda: pushed_text(results, written=not options.dry_run), notes
+    )
 
 
 def pull(options: PullOptions) -> None:
     """Fetch a session, or remove the copies that you may no longer read."""
     from resume_hooks.parts.team import fetching  # as in push
 
-    team = membership.required(options.where)
-    with connected(team.service) as db:
-        gone = fetching.drop_gone(db, options.where)
+    team = membership.require_team(options.where)
+    with connect_to_team(team.service) as db:
+        removed = fetching.drop_unreadable_copies(db, options.where)
         if options.locator:
-            wanted = [named_team_session(options.locator, db)]
+            to_pull = [find_team_session(options.locator, db)]
         else:
-            wanted = []
+            to_pull = []
         paths = []
-        for session in wanted:
-            paths.append(fetching.pull(session, db, options.where))
+        for session in to_pull:
+            paths.append(fetching.pull_session(session, db, options.where))
     lines = [shell_command(f"outline {path}") for path in paths] + [
-        f"{session_id} is gone" for session_id in gone
+        f"{session_id} is gone" for session_id in removed
     ]
-    data = {"files": paths, "gone": gone, "written": bool(paths or gone)}
+    data = {"files": paths, "gone": removed, "written": bool(paths or removed)}
     whose = []
-    for session in wanted:
+    for session in to_pull:
         if session.given:
             whose.append("It belonged to a former member, and its words are unverified.")
     print_team_answer(
@@ -113,11 +117,11 @@ def pull(options: PullOptions) -> None:
 
 def sessions(options: SessionsOptions) -> None:
     """Print the sessions that you may see."""
-    team = membership.required(options.where)
-    with connected(team.service) as db:
-        found = list_team_sessions(db, mine=options.mine)
-    notes = [*db.notes, *(_MORE if len(found) >= MOST_LISTED else [])]
-    print_team_answer(options, {"sessions": found}, lambda: sessions_text(found), notes)
+    team = membership.require_team(options.where)
+    with connect_to_team(team.service) as db:
+        listed = list_team_sessions(db, mine=options.mine)
+    notes = [*db.notes, *(_MORE_NOTES if len(listed) >= MOST_LISTED else [])]
+    print_team_answer(options, {"sessions": listed}, lambda: sessions_text(listed), notes)
 
 
 def search(options: SearchOptions) -> None:
@@ -131,36 +135,42 @@ def resume(options: ResumeOptions) -> None:
     from resume_hooks.derive.imports.bring_in import BundleOptions  # as in push
     from resume_hooks.parts.team import fetching
 
-    team = membership.required(options.where)
+    team = membership.require_team(options.where)
     require_client(options)
     home = canonical_path(options.home or current_folder())
     require_folder(options, home)
-    with connected(team.service) as db:
-        wanted = named_team_session(options.locator, db)
-        wish = BundleOptions(home, whole=True, force=options.force, dry_run=options.dry_run)
-        found, notes = fetching.resume_team_session(wanted, wish, db, options.where)
-    came = found[-1]
-    made = came.receipt
+    with connect_to_team(team.service) as db:
+        team_session = find_team_session(options.locator, db)
+        bundle_options = BundleOptions(
+            home, whole=True, force=options.force, dry_run=options.dry_run
+        )
+        imported_sessions, notes = fetching.resume_team_session(
+            team_session, bundle_options, db, options.where
+        )
+    imported = imported_sessions[-1]
+    receipt = imported.receipt
     facts = [
         (
-            "known" if came.existing else "brought in" if made.written else "would bring in",
-            made.title,
+            "known" if imported.existing else "brought in" if receipt.written else "would bring in",
+            receipt.title,
         ),
-        ("from", f"{wanted.owner} on {wanted.machine}"),
-        ("as of", f"{format_minute(wanted.pushed)} UTC, when that machine last pushed"),
-        ("id", came.session_id),
-        ("file", made.file or made.parent_file),
-        ("generations", str(len(found))),
-        ("in Claude Code", made.in_client),
-        ("in a shell", made.shell),
+        ("from", f"{team_session.owner} on {team_session.machine}"),
+        ("as of", f"{format_minute(team_session.pushed)} UTC, when that machine last pushed"),
+        ("id", imported.session_id),
+        ("file", receipt.file or receipt.parent_file),
+        ("generations", str(len(imported_sessions))),
+        ("in Claude Code", receipt.in_client),
+        ("in a shell", receipt.shell),
     ]
-    data = {"sessions": [wanted], "receipt": made, "written": made.written}
+    data = {"sessions": [team_session], "receipt": receipt, "written": receipt.written}
     print_team_answer(
-        options, data, lambda: facts_table(facts), [*made.warnings, *notes, *db.notes]
+        options, data, lambda: facts_table(facts), [*receipt.warnings, *notes, *db.notes]
     )
     if options.start and not options.dry_run:
         become_client(
-            client_start(came.session_id, made.file or made.parent_file, home, options.where)
+            client_start(
+                imported.session_id, receipt.file or receipt.parent_file, home, options.where
+            )
         )
 
 
@@ -171,7 +181,7 @@ def share(options: ShareOptions) -> None:
             "--until is for a single member", "Unshare the session to end access for all."
         )
     until = time_of_option(options.until) if options.until else None
-    _on_own(
+    _change_own_session(
         options,
         lambda db, session: sharing.share_session(session, options.whom, until, db),
         f"with {options.whom}",
@@ -180,15 +190,17 @@ def share(options: ShareOptions) -> None:
 
 def unshare(options: UnshareOptions) -> None:
     """Make a session private again."""
-    _on_own(options, lambda db, session: sharing.unshare_session(session, db), "private again")
+    _change_own_session(
+        options, lambda db, session: sharing.unshare_session(session, db), "private again"
+    )
 
 
 def forget(options: ForgetOptions) -> None:
     """Ask for confirmation, and remove a session from the server."""
     asks = options.asks("Forgetting")
-    team = membership.required(options.where)
-    with connected(team.service) as db:
-        session = named_team_session(options.locator, db, mine=True)
+    team = membership.require_team(options.where)
+    with connect_to_team(team.service) as db:
+        session = find_team_session(options.locator, db, mine=True)
         agreed = options.confirm_write(
             f"Forget '{session.title}' ({session.session_id}), for good?", is_asking=asks
         )
@@ -217,7 +229,7 @@ def _pushable_session(locator: str | None, where: Where) -> SessionFile:
 
 def _reach_notes(project: str, login: str, db: Database) -> list[str]:
     """Return notes on the project's owner and its number of readers, or [] if you are not in the project."""
-    reach = sharing.reach_of(project, db)
+    reach = sharing.read_project_reach(project, db)
     if reach is None:
         return []
     if reach.owner == login:
@@ -232,25 +244,25 @@ def _reach_notes(project: str, login: str, db: Database) -> list[str]:
     ]
 
 
-def _on_own(
+def _change_own_session(
     options: ShareOptions | UnshareOptions,
     change: Callable[[Database, TeamSession], None],
-    done: str,
+    outcome: str,
 ) -> None:
-    team = membership.required(options.where)
-    with connected(team.service) as db:
-        session = named_team_session(options.locator, db, mine=True)
-        if done == "with project":
+    team = membership.require_team(options.where)
+    with connect_to_team(team.service) as db:
+        session = find_team_session(options.locator, db, mine=True)
+        if outcome == "with project":
             notes = _reach_notes(session.project, team.login, db)
         else:
             notes = []
         if not options.dry_run:
             change(db, session)
-            session = next(iter(of_rows(db, [session.row])), session)
+            session = next(iter(sessions_with_rows(db, [session.row])), session)
     verb = "would be" if options.dry_run else "is"
     text = (
         f"{session.title} ({session.session_id}) {verb} "
-        f"{'' if 'again' in done else 'shared '}{done}."
+        f"{'' if 'again' in outcome else 'shared '}{outcome}."
     )
     print_team_answer(
         options, {"sessions": [session], "written": not options.dry_run}, lambda: text, notes

@@ -8,7 +8,13 @@ from resume_hooks.cli.options import project_folder_of_option
 from resume_hooks.cli.output import facts_table
 from resume_hooks.errors import UsageError
 from resume_hooks.parts.team import membership, rows, sharing, team_file
-from resume_hooks.parts.team.connect import VERSION, connected, form_of, schema, service_named
+from resume_hooks.parts.team.connect import (
+    SCHEMA_VERSION,
+    connect_to_team,
+    read_schema_version,
+    schema_sql,
+    validate_service,
+)
 from resume_hooks.parts.team.verbs import (
     InitOptions,
     JoinOptions,
@@ -20,7 +26,7 @@ from resume_hooks.parts.team.verbs import (
 from resume_hooks.parts.team.verbs.team_answer import print_team_answer
 from resume_hooks.system.text import format_count
 
-_HELD = (
+_HELD_QUERY = (
     "select detail->>'held', detail->>'as' from team.audit where login = session_user and act = %s"
     " order by id desc limit 1"
 )
@@ -28,15 +34,15 @@ _HELD = (
 
 def init(options: InitOptions) -> None:
     """Create or upgrade the database, or print the SQL for that."""
-    service, form = service_named(options.service), 0
+    service, version = validate_service(options.service), 0
     if options.upgrade:
-        with connected(service, any_form=True) as db:
-            form = form_of(db)
-    sql = schema(form)
+        with connect_to_team(service, any_version=True) as db:
+            version = read_schema_version(db)
+    sql = schema_sql(version)
     if sql and not options.sql:
-        with connected(service, any_form=True) as db, db.transaction():
-            if not form and db.value(
-                "select (to_regclass('team.about') is not null)::text", (), rows.truth
+        with connect_to_team(service, any_version=True) as db, db.transaction():
+            if not version and db.value(
+                "select (to_regclass('team.about') is not null)::text", (), rows.parse_boolean
             ):
                 raise UsageError(
                     f"{service} is a team's already",
@@ -45,21 +51,23 @@ def init(options: InitOptions) -> None:
                 )
             db.run(sql)
     if options.upgrade:
-        with connected(service, any_form=options.sql):  # a version that is too new is refused
+        with connect_to_team(
+            service, any_version=options.sql
+        ):  # a version that is too new is refused
             if sql:
-                done = f"The database has schema version {VERSION} now."
+                text = f"The database has schema version {SCHEMA_VERSION} now."
             else:
-                done = "The database needs no upgrade."
+                text = "The database needs no upgrade."
     elif not options.sql:
-        membership.join(service, options.where)
-        done = f"{service} is a team's now, and you are its first member."
+        membership.join_team(service, options.where)
+        text = f"{service} is a team's now, and you are its first member."
     data = {"sql": sql if options.sql else "", "written": bool(sql) and not options.sql}
-    print_team_answer(options, data, lambda: sql if options.sql else done)
+    print_team_answer(options, data, lambda: sql if options.sql else text)
 
 
 def join(options: JoinOptions) -> None:
     """Join the team."""
-    team = membership.join(options.service, options.where)
+    team = membership.join_team(options.service, options.where)
     print_team_answer(
         options,
         {"written": True},
@@ -69,9 +77,9 @@ def join(options: JoinOptions) -> None:
 
 def projects(options: ProjectsOptions) -> None:
     """Print the projects, after an optional change."""
-    team = membership.required(options.where)
+    team = membership.require_team(options.where)
     key, change, text = (
-        membership.project_of(project_folder_of_option(options.project)),
+        membership.project_name(project_folder_of_option(options.project)),
         options.change,
         "",
     )
@@ -79,7 +87,7 @@ def projects(options: ProjectsOptions) -> None:
     if change in {"admit", "dismiss"}:
         if not options.member:
             raise UsageError(f"Whom to {change}?", f"resume-hooks team projects {change} MEMBER")
-        with connected(team.service) as db:
+        with connect_to_team(team.service) as db:
             db.run(
                 "select team.project_admit(%s, %s, %s)", (key, options.member, change == "admit")
             )
@@ -88,11 +96,13 @@ def projects(options: ProjectsOptions) -> None:
             f"shared with {key}."
         )
     elif change:
-        others = tuple(name for name in team.projects if name != key)
+        other_projects = tuple(name for name in team.projects if name != key)
         if change == "add":
-            with connected(team.service) as db:
-                first = db.value("select team.project_add(%s)::text", (key,), rows.login_or_none)
-                is_in = bool(first) and sharing.reach_of(key, db) is not None
+            with connect_to_team(team.service) as db:
+                first = db.value(
+                    "select team.project_add(%s)::text", (key,), rows.parse_login_or_none
+                )
+                is_in = bool(first) and sharing.read_project_reach(key, db) is not None
             if is_in:
                 notes = [
                     (
@@ -102,8 +112,8 @@ def projects(options: ProjectsOptions) -> None:
                 ]
             elif first:
                 notes = [f"{first} added {key} first, and can admit you to what is shared with it."]
-        team = team._replace(projects=(*others, key) if change == "add" else others)
-        membership.keep(team, options.where)
+        team = team._replace(projects=(*other_projects, key) if change == "add" else other_projects)
+        membership.record_team(team, options.where)
     text += "\n".join(team.projects) or "No project is pushed after turns."
     print_team_answer(
         options, {"written": bool(change), "projects": list(team.projects)}, lambda: text, notes
@@ -118,31 +128,40 @@ def member(options: MemberOptions) -> None:
             "See: resume-hooks team member --help",
         )
     asks = options.change != "keep" and options.asks("This")
-    said = {"keep": "is", "retire": "is retired", "give": "is retired", "remove": "is removed"}[
-        options.change
-    ]
+    status_text = {
+        "keep": "is",
+        "retire": "is retired",
+        "give": "is retired",
+        "remove": "is removed",
+    }[options.change]
     agreed = options.confirm_write(f"{options.change.title()} {options.login}?", is_asking=asks)
     text = "Nothing was changed."
     if agreed:
-        with connected(membership.required(options.where).service) as db:
-            told = (options.login, options.change, options.to)
-            count = db.value("select team.settle_member(%s, %s, %s)::text", told, rows.count)
-            held = db.row(_HELD, (options.change,), rows.Form(_Held, (rows.count, rows.login)))
-        text = f"{options.login} {said}"
+        with connect_to_team(membership.require_team(options.where).service) as db:
+            values = (options.login, options.change, options.to)
+            count = db.value(
+                "select team.settle_member(%s, %s, %s)::text", values, rows.parse_count
+            )
+            held = db.row(
+                _HELD_QUERY,
+                (options.change,),
+                rows.RowFormat(_HeldSessions, (rows.parse_count, rows.parse_login)),
+            )
+        text = f"{options.login} {status_text}"
         text += f" the role {options.to or options.login}." if options.change == "keep" else "."
         text += f" Sessions: {count}." if options.change in {"give", "remove"} else ""
         text += _held_text(held) if held and held.sessions else ""
     print_team_answer(options, {"written": agreed}, lambda: text)
 
 
-class _Held(NamedTuple):
+class _HeldSessions(NamedTuple):
     """The number of a former member's sessions that an open transaction still holds, and the member's new name."""
 
     sessions: int
     login: str
 
 
-def _held_text(held: _Held) -> str:
+def _held_text(held: _HeldSessions) -> str:
     return (
         f"\nAn open transaction holds {format_count(held.sessions, 'session')}: end it, and do the "
         f"same for '{held.login}'."
@@ -153,9 +172,9 @@ def status(options: StatusOptions) -> None:
     """Print the pushed projects and the waiting sessions."""
     from resume_hooks.parts.team import background  # 80 ms to import
 
-    team = membership.required(options.where)
+    team = membership.require_team(options.where)
     waiting = background.sessions_behind(team, options.where)
-    failing = team_file.failing(options.where)
+    failing = team_file.read_failure(options.where)
     data = {
         "projects": list(team.projects),
         "behind": len(waiting),
@@ -165,7 +184,7 @@ def status(options: StatusOptions) -> None:
         ("team", f"{team.service} as {team.login}"),
         ("projects", ", ".join(team.projects) or "none"),
         ("behind", format_count(len(waiting), "session")),
-        ("last push", team_file.last_push(options.where)),
+        ("last push", team_file.last_push_text(options.where)),
     ]
     facts += [("not pushed", failing.sentence), ("remedy", failing.remedy)] if failing else []
     print_team_answer(options, data, lambda: facts_table(facts))
@@ -173,7 +192,7 @@ def status(options: StatusOptions) -> None:
 
 def leave(options: LeaveOptions) -> None:
     """Forget the team on this machine."""
-    membership.required(options.where)
+    membership.require_team(options.where)
     membership.leave_team(options.where)
     print_team_answer(
         options,

@@ -33,7 +33,7 @@ from resume_hooks.parts.share.export.parts import (
     SUMMARY,
     AgentPart,
     CallPart,
-    Carried,
+    CarriedSession,
     EndPart,
     MediaPart,
     NotePart,
@@ -47,11 +47,11 @@ from resume_hooks.reading.render import fields_text
 from resume_hooks.transcripts.records import FILE_KEYS, Record, file_in, objects, string
 
 SHELLS = frozenset({"Bash", "PowerShell"})
-PROSE = ("plan", "prompt")  # inputs that are prose: a plan, or the task of a sub-agent
+PROSE_KEYS = ("plan", "prompt")  # inputs that are prose: a plan, or the task of a sub-agent
 OPEN_LINES = 60  # edits with fewer changed lines are unfolded
 SHORT_NOTE = 200  # notes with fewer characters stay on the line of their heading
-FEW = 3  # pages with at most this many turns are unfolded
-CARRIES = (
+UNFOLDED_TURNS = 3  # pages with at most this many turns are unfolded
+CARRIED_NOTICE = (
     "This file holds the session, too. To go on with it, in the folder of the project: "
     "resume-hooks import FILE."
 )
@@ -59,8 +59,8 @@ CARRIES = (
 _NUMBERED = re.compile(r"^ *\d+(?:→|\t)", re.MULTILINE)
 
 
-def as_page(
-    document: Iterable[Part], sessions: Iterable[SessionPart], carried: Carried | None = None
+def document_as_page(
+    document: Iterable[Part], sessions: Iterable[SessionPart], carried: CarriedSession | None = None
 ) -> Iterator[str]:
     """Yield the document as a page; ``sessions`` fill the list of turns, and ``carried`` is appended at the end."""
     heads = list(sessions)
@@ -68,10 +68,12 @@ def as_page(
     if carried:
         yield element(
             "aside",
-            *(element("p", said) for said in (CARRIES, *carried.taken.sentences)),
+            *(element("p", sentence) for sentence in (CARRIED_NOTICE, *carried.taken.sentences)),
             id="carries",
         )
-    yield from _markup_of_document(document, unfolded=sum(len(head.turns) for head in heads) <= FEW)
+    yield from _markup_of_document(
+        document, unfolded=sum(len(head.turns) for head in heads) <= UNFOLDED_TURNS
+    )
     yield Html(f"</main>\n{element('script', _read_own_file('page.js'))}\n")
     yield from carried.rows if carried else ()
     yield "</body>\n</html>\n"
@@ -133,17 +135,17 @@ def _tool_bar(title: str) -> Html:
     )
 
 
-def _button(name: str, shown: str, said: str) -> Html:
-    return element("button", shown, id=name, type="button", title=said, aria_label=said)
+def _button(name: str, label: str, title: str) -> Html:
+    return element("button", label, id=name, type="button", title=title, aria_label=title)
 
 
 def _turn_list(heads: list[SessionPart]) -> Html:
     """Return the list of turns, one list per session."""
     lists = []
-    for place, head in enumerate(heads):
+    for index, head in enumerate(heads):
         rows = (
             element("li", element("a", element("span", f"{turn.number}", class_="number"), turn.words or "\N{EM DASH}",
-                                  href=f"#{_anchor_of_turn(place, turn)}", dir="auto"), class_=turn.place)
+                                  href=f"#{_anchor_of_turn(index, turn)}", dir="auto"), class_=turn.place)
             for turn in head.turns
         )  # fmt: skip
         if len(heads) > 1:
@@ -159,10 +161,10 @@ def _turn_list(heads: list[SessionPart]) -> Html:
     )
 
 
-def _anchor_of_turn(place: int, turn: TurnPart) -> str:
+def _anchor_of_turn(session_index: int, turn: TurnPart) -> str:
     """Return the anchor of a turn: its number, preceded by the session's number from the second session on."""
-    if place:
-        return f"s{place + 1}t{turn.number}"
+    if session_index:
+        return f"s{session_index + 1}t{turn.number}"
     return f"t{turn.number}"
 
 
@@ -188,7 +190,11 @@ def _markup_of_document(document: Iterable[Part], *, unfolded: bool) -> Iterator
             )
         elif isinstance(part, EndPart):
             yield (
-                element("footer", *(element("p", said) for said in part.sentences), id="left-out")
+                element(
+                    "footer",
+                    *(element("p", sentence) for sentence in part.sentences),
+                    id="left-out",
+                )
                 + "\n"
             )
         else:
@@ -252,10 +258,10 @@ def _note_markup(head: Html, text: str) -> Html:
 
 def _text_markup(part: TextPart) -> Html:
     if part.time:
-        when = element("time", format_minute(part.time)[11:], datetime=part.time, title=part.time)
+        time = element("time", format_minute(part.time)[11:], datetime=part.time, title=part.time)
     else:
-        when = Html("")
-    who = element("p", element("b", SPEAKERS[part.who]), when, class_="who")
+        time = Html("")
+    speaker = element("p", element("b", SPEAKERS[part.who]), time, class_="who")
     if part.who == SUMMARY:
         return element("details", element("summary", "Summary that the model went on from"), prose_markup(part.text),
                        class_="summary unit")  # fmt: skip
@@ -263,7 +269,7 @@ def _text_markup(part: TextPart) -> Html:
         body = prose_markup(part.text)
     else:
         body = verbatim_markup(part.text)
-    return element("article", who, body, class_=f"said {part.who} unit")
+    return element("article", speaker, body, class_=f"said {part.who} unit")
 
 
 def _call_markup(call: CallPart) -> Iterator[str]:
@@ -285,16 +291,16 @@ def _edits_of_call(call: CallPart) -> list[tuple[str, str]]:
 
     For a written file, the old text is empty.
     """
-    given = call.given
-    rows = given.get("edits")
-    found = objects(rows) if isinstance(rows, list) else [given]
+    inputs = call.given
+    edits = inputs.get("edits")
+    edit_inputs = objects(edits) if isinstance(edits, list) else [inputs]
     pairs = []
-    for row in found:
-        pairs.append((string(row, "old_string"), string(row, "new_string")))
+    for edit in edit_inputs:
+        pairs.append((string(edit, "old_string"), string(edit, "new_string")))
     if call.tool == "Write":
-        written = string(given, "content")
+        written = string(inputs, "content")
     else:
-        written = string(given, "new_source")
+        written = string(inputs, "new_source")
     return [pair for pair in pairs if any(pair)] or ([("", written)] if written else [])
 
 
@@ -302,21 +308,21 @@ def _call_summary(call: CallPart) -> Html:
     counts = []
     for old, new in _edits_of_call(call):
         counts.append(count_changed_lines(old, new))
-    gone, come = sum(count[0] for count in counts), sum(count[1] for count in counts)
+    removed, added = sum(count[0] for count in counts), sum(count[1] for count in counts)
     badges = (
-        element("span", f"+{come}", class_="plus") if come else "",
-        element("span", f"\N{MINUS SIGN}{gone}", class_="minus") if gone else "",
+        element("span", f"+{added}", class_="plus") if added else "",
+        element("span", f"\N{MINUS SIGN}{removed}", class_="minus") if removed else "",
         element("span", call.state, class_="failed") if call.state else "",
     )
     if call.tool in SHELLS:
-        about = string(call.given, "description")
+        description = string(call.given, "description")
     else:
-        about = ""
+        description = ""
     return element(
         "summary",
         element("b", call.name), *badges, " ",
         element("code", call.about, dir="ltr") if call.about else "",
-        element("span", f" {about}", class_="why") if about else "",
+        element("span", f" {description}", class_="why") if description else "",
     )  # fmt: skip
 
 
@@ -335,19 +341,21 @@ def _input_markup(call: CallPart) -> Html:
 
 
 def _plain_inputs(call: CallPart) -> Iterator[Html]:
-    left: Record = dict(call.given)
-    command = string(left, "command")
+    remaining: Record = dict(call.given)
+    command = string(remaining, "command")
     if call.tool in SHELLS and command:
         yield code_markup(command, "bash", "command")
-        left = {key: value for key, value in left.items() if key not in {"command", "description"}}
-    for key in PROSE:
-        if words := string(left, key):
+        remaining = {
+            key: value for key, value in remaining.items() if key not in {"command", "description"}
+        }
+    for key in PROSE_KEYS:
+        if words := string(remaining, key):
             yield prose_markup(words)
-            left.pop(key)
-    if file_in(left):
-        left = {key: value for key, value in left.items() if key not in FILE_KEYS}
-    if said := fields_text(left):
-        yield code_markup(said, "", "input")
+            remaining.pop(key)
+    if file_in(remaining):
+        remaining = {key: value for key, value in remaining.items() if key not in FILE_KEYS}
+    if fields := fields_text(remaining):
+        yield code_markup(fields, "", "input")
 
 
 def _answer_markup(call: CallPart) -> Html:

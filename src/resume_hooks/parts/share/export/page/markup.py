@@ -13,13 +13,13 @@ from collections.abc import Iterable
 
 from resume_hooks.system.text import remove_escape_sequences
 
-_UNSEEN = re.compile(
+_HIDDEN_CHARACTERS = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f"
     "\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e0fff]"
 )
 """Control characters and characters that reorder or hide text, except the joiners that scripts and emoji need."""
 
-_VOID = frozenset({"br", "hr", "img", "input", "meta"})
+_VOID_ELEMENTS = frozenset({"br", "hr", "img", "input", "meta"})
 
 
 class Html(str):
@@ -28,17 +28,17 @@ class Html(str):
     __slots__ = ()
 
 
-def visible(text: str) -> str:
+def show_hidden(text: str) -> str:
     """Return a text without hidden characters: terminal colours are removed, other control characters spelled out."""
     lines = remove_escape_sequences(text).replace("\r\n", "\n").replace("\r", "\n")
-    return _UNSEEN.sub(lambda match: f"[U+{ord(match[0]):04X}]", lines)
+    return _HIDDEN_CHARACTERS.sub(lambda match: f"[U+{ord(match[0]):04X}]", lines)
 
 
 def escape_html(text: str) -> Html:
     """Return a text as markup that is safe as content and in attributes with double quotes."""
     if isinstance(text, Html):
         return text
-    return Html(html.escape(visible(text), quote=True))
+    return Html(html.escape(show_hidden(text), quote=True))
 
 
 def join_markup(parts: Iterable[str]) -> Html:
@@ -51,18 +51,18 @@ def start_tag(name: str, /, **attributes: str | bool) -> Html:
 
     True gives an attribute without a value; False omits the attribute.
     """
-    said = []
+    words = []
     for key, value in attributes.items():
         if value is False:
             continue
         word = key.rstrip("_").replace("_", "-")
-        said.append(f" {word}" if value is True else f' {word}="{escape_html(value)}"')
-    return Html(f"<{name}{''.join(said)}>")
+        words.append(f" {word}" if value is True else f' {word}="{escape_html(value)}"')
+    return Html(f"<{name}{''.join(words)}>")
 
 
 def element(name: str, /, *content: str, **attributes: str | bool) -> Html:
     """Return an element with its content."""
     start = start_tag(name, **attributes)
-    if name in _VOID:
+    if name in _VOID_ELEMENTS:
         return start
     return Html(f"{start}{join_markup(content)}</{name}>")

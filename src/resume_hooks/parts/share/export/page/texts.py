@@ -19,8 +19,8 @@ from resume_hooks.parts.share.export.page.markup import (
     element,
     escape_html,
     join_markup,
+    show_hidden,
     start_tag,
-    visible,
 )
 from resume_hooks.parts.share.export.parts import MediaPart
 from resume_hooks.transcripts.records import IMAGE
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
 
-MOST, MOST_LINES, LONGEST_LINE = 8_000, 300, 400
+MOST_CHARACTERS, MOST_LINES, LONGEST_LINE = 8_000, 300, 400
 """The maximum characters, lines, and characters per line of coloured code.
 
 Some lexers are slow on longer texts: a long run of one character can take seconds.
@@ -45,7 +45,7 @@ LANGUAGES = {
 }  # fmt: skip
 """The lexer for a fence's language or a file extension."""
 
-CLASSES = (
+TOKEN_CLASSES = (
     ("Token.Comment", "tc"),
     ("Token.Literal.String", "ts"),
     ("Token.Literal.Number", "tn"),
@@ -62,15 +62,15 @@ CLASSES = (
 )
 """The style class for each kind of token."""
 
-KINDS = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 """Image types that contain only pixels and no code."""
 
 _BASE64 = re.compile(r"[A-Za-z0-9+/]{16,}={0,2}")
 MOST_COMPARED = (
     400  # maximum lines per side to compare; in a longer text every line counts as changed
 )
-AROUND = 3  # unchanged lines shown before and after a change
-SIGNS = {"del": "-", "ins": "+", "same": " ", "gap": ""}
+CONTEXT_LINES = 3  # unchanged lines shown before and after a change
+DIFFERENCE_SIGNS = {"del": "-", "ins": "+", "same": " ", "gap": ""}
 
 MOST_PROSE = 30_000  # a longer text is shown as typed, not as Markdown
 
@@ -81,15 +81,15 @@ ELEMENTS = {
 }  # fmt: skip
 """The page's element for each of the parser's elements; headings rank below those of the page."""
 
-_ALLOWED = re.compile(r"(?:https?://|mailto:)[^\s\x00-\x1f]+", re.IGNORECASE)
+_ALLOWED_LINK = re.compile(r"(?:https?://|mailto:)[^\s\x00-\x1f]+", re.IGNORECASE)
 
 
 def code_markup(text: str, language: str = "", about: str = "") -> Html:
     """Return a code box; ``language`` is the unchecked language of a fence."""
-    shown = _colour_code(text, LANGUAGES.get(language.strip().lower(), ""))
+    coloured = _colour_code(text, LANGUAGES.get(language.strip().lower(), ""))
     return element(
         "div",
-        element("pre", element("code", shown), tabindex="0"),
+        element("pre", element("code", coloured), tabindex="0"),
         class_="code",
         data_about=about or False,
     )
@@ -101,7 +101,7 @@ def language_of(path: str) -> str:
 
 
 def _colour_code(text: str, lexer_name: str) -> str:
-    if not lexer_name or not text or len(text) > MOST:
+    if not lexer_name or not text or len(text) > MOST_CHARACTERS:
         return text
     lines = text.split("\n")
     if len(lines) > MOST_LINES or max(map(len, lines)) > LONGEST_LINE:
@@ -111,23 +111,34 @@ def _colour_code(text: str, lexer_name: str) -> str:
 
     lexer = get_lexer_by_name(lexer_name)
     parts: list[str] = []
-    for _, kind, said in lexer.get_tokens_unprocessed(visible(text)):
-        name = next((name for beginning, name in CLASSES if str(kind).startswith(beginning)), "")
-        parts.append(element("span", said, class_=name) if name and said.strip() else said)
+    for _, kind, text_of_token in lexer.get_tokens_unprocessed(show_hidden(text)):
+        name = next(
+            (name for beginning, name in TOKEN_CLASSES if str(kind).startswith(beginning)), ""
+        )
+        parts.append(
+            element("span", text_of_token, class_=name)
+            if name and text_of_token.strip()
+            else text_of_token
+        )
     return join_markup(parts)
 
 
-def picture_markup(found: MediaPart) -> Html:
+def picture_markup(picture: MediaPart) -> Html:
     """Return an image, or its description."""
-    if found.kind == IMAGE and found.media_type in KINDS and _BASE64.fullmatch(found.data):
-        source = Html(f"data:{found.media_type};base64,{found.data}")
-        return element("p", element("img", src=source, alt=found.about, loading="lazy"))
-    return element("p", f"[{found.about}]", class_="note")
+    if (
+        picture.kind == IMAGE
+        and picture.media_type in IMAGE_TYPES
+        and _BASE64.fullmatch(picture.data)
+    ):
+        source = Html(f"data:{picture.media_type};base64,{picture.data}")
+        return element("p", element("img", src=source, alt=picture.about, loading="lazy"))
+    return element("p", f"[{picture.about}]", class_="note")
 
 
 def difference_markup(old: str, new: str) -> Html:
     """Return the difference between two texts."""
-    rows = [element("span", f"{SIGNS[kind]} {line}\n" if SIGNS[kind] else f"{line}\n", class_=f"d-{kind}")
+    rows = [element("span", f"{DIFFERENCE_SIGNS[kind]} {line}\n" if DIFFERENCE_SIGNS[kind] else f"{line}\n",
+                    class_=f"d-{kind}")
             for kind, line in _compare_lines(old, new)]  # fmt: skip
     return element(
         "div", element("pre", element("code", join_markup(rows)), tabindex="0"), class_="code diff"
@@ -155,11 +166,11 @@ def _rows_of_difference(old: list[str], new: list[str]) -> Iterator[tuple[str, s
         yield from (("ins", line) for line in new)
         return
     matcher = SequenceMatcher(None, old, new, autojunk=False)
-    for place, group in enumerate(matcher.get_grouped_opcodes(AROUND)):
-        if place:
+    for index, group in enumerate(matcher.get_grouped_opcodes(CONTEXT_LINES)):
+        if index:
             yield "gap", "⋯"
-        for what, a, b, c, d in group:
-            if what == "equal":
+        for operation, a, b, c, d in group:
+            if operation == "equal":
                 yield from (("same", line) for line in old[a:b])
             else:
                 yield from (("del", line) for line in old[a:b])
@@ -172,7 +183,7 @@ def prose_markup(text: str) -> Html:
         return verbatim_markup(text)
     return element(
         "div",
-        Html("".join(_markup_of_tokens(_prose_parser().parse(visible(text))))),
+        Html("".join(_markup_of_tokens(_prose_parser().parse(show_hidden(text))))),
         class_="prose",
         dir="auto",
     )
@@ -204,13 +215,13 @@ def _markup_of_tokens(tokens: Sequence[Token]) -> list[Html]:
             parts.append(element("code", token.content))
         elif token.type == "link_open":  # a link with any other target gets no href
             target = str(token.attrGet("href") or "")
-            led = {
+            attributes = {
                 "href": target,
                 "rel": "noreferrer noopener nofollow",
                 "target": "_blank",
                 "title": target,
             }
-            parts.append(start_tag("a", **led if _ALLOWED.fullmatch(target) else {}))
+            parts.append(start_tag("a", **attributes if _ALLOWED_LINK.fullmatch(target) else {}))
         elif token.type == "link_close":
             parts.append(Html("</a>"))
         elif token.tag in {"br", "hr"}:
@@ -235,11 +246,11 @@ def _element_of_token(token: Token) -> Html:
         return Html(end)
     start = str(token.attrGet("start") or "")
     align = str(token.attrGet("style") or "").partition(":")[2]
-    made = start_tag(
+    tag = start_tag(
         name,
         start=start if start.isdecimal() and len(start) < 9 else False,
         class_=align if align in {"center", "right"} else False,
     )
     if name == "table":
-        return Html(f'<div class="wide" tabindex="0">{made}')
-    return made
+        return Html(f'<div class="wide" tabindex="0">{tag}')
+    return tag
