@@ -271,7 +271,7 @@ def test_a_project_folder_of_another_name_wants_the_user_there(
         with pytest.raises(CantRestore, match="belongs to another folder"):
             project.plan(session)
     monkeypatch.chdir(project.folder)
-    assert project.plan(session).wanted_changes
+    assert project.plan(session).changes_to_write
 
 
 def test_a_read_only_file_is_put_back(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -110,7 +110,7 @@ def test_an_undo_never_means_an_older_run(project: Project) -> None:
     kept = writing.write_files(_planned_again(project), project.home.where)
     project.put("a", "a day's work\n")
     undo = writing.plan_undo(SESSION, project.home.where)
-    assert (undo.wanted_changes, undo.takes_back) == ((), manifest_of(kept)["time"])
+    assert (undo.changes_to_write, undo.takes_back) == ((), manifest_of(kept)["time"])
 
 
 def test_a_run_without_a_manifest_touched_nothing(project: Project) -> None:
@@ -120,7 +120,7 @@ def test_a_run_without_a_manifest_touched_nothing(project: Project) -> None:
     (Path(kept).parent / "9999" / "manifest.json.new").write_text("{")
     with (Path(kept) / "manifest.json").open("a") as stream:
         stream.write(" " * 2 * 1024 * 1024)  # as that of thousands of files
-    assert len(writing.plan_undo(SESSION, project.home.where).wanted_changes) == 4
+    assert len(writing.plan_undo(SESSION, project.home.where).changes_to_write) == 4
 
 
 def test_an_undo_marks_what_was_changed_by_hand_since(project: Project) -> None:
@@ -128,7 +128,7 @@ def test_an_undo_marks_what_was_changed_by_hand_since(project: Project) -> None:
     writing.write_files(planned(project), project.home.where)
     project.put("a", "by hand\n")
     undo = writing.plan_undo(SESSION, project.home.where)
-    assert {change.place.path: change.changed_since for change in undo.wanted_changes} == {
+    assert {change.place.path: change.changed_since for change in undo.changes_to_write} == {
         "a": True, "b": False, "sub/c": False, "sub/deep/d": False,
     }  # fmt: skip
     kept = writing.write_files(undo, project.home.where)
@@ -322,8 +322,8 @@ def _recover(environ: dict[str, str]) -> None:
     with pytest.MonkeyPatch.context() as patch, contextlib.suppress(NoFileHistory):
         patch.setattr(state_file, "is_process_running", lambda _: False)
         undo = writing.plan_undo(SESSION, Where(environ))
-        assert not undo.left_changes
-        if undo.wanted_changes:
+        assert not undo.refused_changes
+        if undo.changes_to_write:
             writing.write_files(undo, Where(environ))
 
 
@@ -366,12 +366,12 @@ def test_there_and_back_is_where_it_began(
             }
         )
     )
-    if decided.wanted_changes:
+    if decided.changes_to_write:
         writing.write_files(decided, Where(environ))
     assert contents(project) == {
         name: old for name, (old, _new, _mode) in tracked.items() if old is not None
     }
-    if decided.wanted_changes:
+    if decided.changes_to_write:
         writing.write_files(writing.plan_undo(SESSION, Where(environ)), Where(environ))
     assert project.tree() == before
 

@@ -282,12 +282,12 @@ class EditFinder:
                         change.blind,
                     )
 
-    def _find_calls(self, scope: Scope, having: Sequence[Lookup] = ()) -> list[Posting]:
+    def _find_calls(self, scope: Scope, lookups: Sequence[Lookup] = ()) -> list[Posting]:
         search_limits = limits_of_scope(
             self._index.db, self._index.words, scope, self._entered.files, self._entered.known
         )
         ranking = Ranking(self._index.words, search_limits, (), None)
-        postings = ranking.records(MOST_CALLS, having)
+        postings = ranking.records(MOST_CALLS, lookups)
         self.capped = self.capped or ranking.capped
         return postings
 

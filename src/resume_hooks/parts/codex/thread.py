@@ -249,34 +249,39 @@ def _pieces_of_call(item: Record, index: int, call_id: str) -> Iterator[Piece]:
             yield Piece(index, (*address, key), INPUT, len(text), call=call_id)
 
 
-def _pieces_of_output(item: Record, place: int, call_id: str) -> Iterator[Piece]:
+def _pieces_of_output(item: Record, index: int, call_id: str) -> Iterator[Piece]:
     output = item.get("output")
     if isinstance(output, str):
         if len(output) > SHORTEST and not was_trimmed(output):
-            yield Piece(place, ("output",), RESULT, len(output), call=call_id, digest=hash(output))
+            yield Piece(index, ("output",), RESULT, len(output), call=call_id, digest=hash(output))
         return
-    for index, part in enumerate(output if isinstance(output, list) else ()):
+    for part_index, part in enumerate(output if isinstance(output, list) else ()):
         if not isinstance(part, dict):
             continue
         if string(part, "type") == "input_image":
-            yield Piece(place, ("output", index), MEDIA, 0, IMAGE_TOKENS, call=call_id)
+            yield Piece(index, ("output", part_index), MEDIA, 0, IMAGE_TOKENS, call=call_id)
         elif len(text := string(part, "text")) > SHORTEST and not was_trimmed(text):
             yield Piece(
-                place, ("output", index, "text"), RESULT, len(text), call=call_id, digest=hash(text)
+                index,
+                ("output", part_index, "text"),
+                RESULT,
+                len(text),
+                call=call_id,
+                digest=hash(text),
             )
 
 
-def _pieces_of_message(item: Record, index_of_item: int) -> Iterator[Piece]:
+def _pieces_of_message(item: Record, index: int) -> Iterator[Piece]:
     assistant, prompt = string(item, "role") == "assistant", codex_items.is_prompt(item)
     content = item.get("content")
-    for index, part in enumerate(content if isinstance(content, list) else ()):
+    for part_index, part in enumerate(content if isinstance(content, list) else ()):
         if not isinstance(part, dict) or not (assistant or prompt):
             continue
         if string(part, "type") == "input_image":
-            yield Piece(index_of_item, ("content", index), MEDIA, 0, IMAGE_TOKENS)
+            yield Piece(index, ("content", part_index), MEDIA, 0, IMAGE_TOKENS)
         elif len(text := string(part, "text")) > SHORTEST and not stands_for_something(text):
             yield Piece(
-                index_of_item, ("content", index, "text"), TEXT if assistant else PROMPT, len(text)
+                index, ("content", part_index, "text"), TEXT if assistant else PROMPT, len(text)
             )
 
 

@@ -112,22 +112,24 @@ class CodexWriter:
         return build_opening_body(opening, self._meta(opening.child))
 
     def conversation(
-        self, made: Draft, head: bytes, told: str, said: Sequence[SpokenText]
+        self, draft: Draft, head: bytes, opening_text: str, spoken_texts: Sequence[SpokenText]
     ) -> RolloutBody:
         """Return the content of a child that starts with our message, followed by a conversation as text."""
         timestamp, message_id = (
-            made.setting.at,
-            str(uuid.uuid5(uuid.NAMESPACE_OID, f"{made.session_id}/told")),
+            draft.setting.at,
+            str(uuid.uuid5(uuid.NAMESPACE_OID, f"{draft.session_id}/told")),
         )
-        first = item_record(message_item(USER, told), timestamp, message_id, {OPENING_KEY: True})
+        first = item_record(
+            message_item(USER, opening_text), timestamp, message_id, {OPENING_KEY: True}
+        )
         messages = []
-        for spoken in said:
+        for spoken in spoken_texts:
             messages.append(
                 item_record(
                     message_item(spoken.role, spoken.text), spoken.at or timestamp, spoken.uuid
                 )
             )
-        return build_body(made, head, self._meta(made), [first, *messages])
+        return build_body(draft, head, self._meta(draft), [first, *messages])
 
     def fork(
         self,
@@ -198,18 +200,18 @@ class CodexWriter:
     def rewound(self, opening: FreshOpening, kept: Sequence[str]) -> ChildPlan:
         """Plan a child with the items up to the last of the ``kept`` ones, followed by our opening."""
         parent, child = self._read(opening.child.parent), opening.child
-        closed = []
+        closing_items = []
         for role, side, text in (
             (records.USER, "told", opening.text),
             (records.ASSISTANT, "card", opening.card),
         ):
             item_id = str(uuid.uuid5(uuid.NAMESPACE_OID, f"{child.session_id}/{side}"))
-            closed.append(
+            closing_items.append(
                 item_record(
                     message_item(role, text), child.setting.at, item_id, {OPENING_KEY: True}
                 )
             )
-        items = [*parent.told[: _count_items(parent, kept)], *closed]
+        items = [*parent.told[: _count_items(parent, kept)], *closing_items]
         body = build_body(child, opening.head, parent.meta, items, leaves_goal=parent.has_goal)
         return ChildPlan(draft=child, body=body, sizes=opening.sizes)
 

@@ -87,7 +87,7 @@ class PromptsLeft(Claude):
         """
         try:
             make_private_folder(self._copies, self._where)
-            lost, grown = self._find_lost()
+            lost, grown = self._find_lost_sessions()
             if not grown:
                 _drop_copies((session.path for session in self._existing_copies()), self._root)
             return newest_first(self._update_copies(lost))
@@ -125,7 +125,7 @@ class PromptsLeft(Claude):
             f"in a shell: {handoff_command}", f"{change_folder}{handoff_command} --start"
         )
 
-    def _find_lost(self) -> tuple[dict[str, SessionPrompts], bool]:
+    def _find_lost_sessions(self) -> tuple[dict[str, SessionPrompts], bool]:
         """Return the sessions that exist only in the history, and whether it only grew since the last reading.
 
         Raise OSError.
@@ -134,7 +134,7 @@ class PromptsLeft(Claude):
             prompts_by_session, grown = read_history(os.path.join(self._copies, READ), self._where)
         except FileNotFoundError:
             return {}, False
-        present, unseen = self._find_present()
+        present, unseen = self._find_present_sessions()
         latest_prompt = time.time() * 1000 - FRESH_MILLISECONDS
         return {
             session_id: session_prompts
@@ -145,7 +145,7 @@ class PromptsLeft(Claude):
             and _cached_project_key(session_prompts.project) not in unseen
         }, grown
 
-    def _find_present(self) -> tuple[set[str], set[str]]:
+    def _find_present_sessions(self) -> tuple[set[str], set[str]]:
         """Return the ids of sessions with a transcript or an archived copy.
 
         Also return the names of folders that cannot be listed.

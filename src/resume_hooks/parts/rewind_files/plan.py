@@ -162,7 +162,7 @@ class FileChange(NamedTuple):
     difference: Difference = Difference(0, 0)
 
     @property
-    def is_left(self) -> bool:
+    def is_refused(self) -> bool:
         """Whether the file cannot be restored."""
         return bool(self.why)
 
@@ -181,14 +181,14 @@ class FilesPlan:
     takes_back: str = ""
 
     @property
-    def wanted_changes(self) -> tuple[FileChange, ...]:
+    def changes_to_write(self) -> tuple[FileChange, ...]:
         """The changes to be written."""
         return tuple(change for change in self.changes if change.action != "none")
 
     @property
-    def left_changes(self) -> tuple[FileChange, ...]:
+    def refused_changes(self) -> tuple[FileChange, ...]:
         """The changes of files that cannot be restored."""
-        return tuple(change for change in self.changes if change.is_left)
+        return tuple(change for change in self.changes if change.is_refused)
 
 
 def plan_files(session_id: str, root: ProjectRoot, targets: Iterable[TargetFile]) -> FilesPlan:
@@ -201,8 +201,8 @@ def plan_files(session_id: str, root: ProjectRoot, targets: Iterable[TargetFile]
             "This system can't open a file without following links", "Use the client's own /rewind."
         )
     try:
-        with safe_tree.open_root(root.real) as top:
-            changes = tuple(_plan_change(root, top, target) for target in targets)
+        with safe_tree.open_root(root.real) as root_descriptor:
+            changes = tuple(_plan_change(root, root_descriptor, target) for target in targets)
     except OSError as error:
         raise CantRestore(
             f"The session's folder can't be opened: {root.folder} ({error.strerror})",
@@ -212,7 +212,7 @@ def plan_files(session_id: str, root: ProjectRoot, targets: Iterable[TargetFile]
 
 
 def read_project_file(
-    root: ProjectRoot, top: int, place: ProjectPath
+    root: ProjectRoot, root_descriptor: int, place: ProjectPath
 ) -> tuple[bytes | None, os.stat_result | None]:
     """Return the content and state of a file, without following links, or (None, None) if there is no file.
 
@@ -222,7 +222,7 @@ def read_project_file(
     """
     path = os.path.join(root.real, place.path)
     try:
-        with safe_tree.open_folder(top, place.parts[:-1]) as folder:
+        with safe_tree.open_folder(root_descriptor, place.parts[:-1]) as folder:
             content, state = project_files.read_file_and_state(path, MAX_FILE_BYTES, folder)
             if state is not None and state.st_nlink > 1:
                 remove_stale_temporaries(
@@ -238,9 +238,9 @@ def read_project_file(
     return (content if state else None), state
 
 
-def check_folder_writable(top: int, place: ProjectPath) -> None:
+def check_folder_writable(root_descriptor: int, place: ProjectPath) -> None:
     """Raise WriteFailed if we cannot write to the folder of a file, or to the folder in which it would be created."""
-    if not safe_tree.is_writable_folder(top, place.parts[:-1]):
+    if not safe_tree.is_writable_folder(root_descriptor, place.parts[:-1]):
         raise WriteFailed(
             f"nothing can be written to the folder of {plain_line(place.path)}",
             "No file was changed. Make the folder writable.",
@@ -263,14 +263,14 @@ def version_of(content: bytes, mode: int) -> FileVersion:
     )
 
 
-def _plan_change(root: ProjectRoot, top: int, target: TargetFile) -> FileChange:
+def _plan_change(root: ProjectRoot, root_descriptor: int, target: TargetFile) -> FileChange:
     place = target.place
     if place.why or root.was_behind_link(place, target.folder):
         return FileChange(place, "none", why=place.why or "it was behind a link")
     if target.why:
         return FileChange(place, "none", why=target.why, missing=True)
     try:
-        current, state = read_project_file(root, top, place)
+        current, state = read_project_file(root, root_descriptor, place)
     except WriteFailed as error:
         return FileChange(place, "none", why=failure_reason(error))
     try:
@@ -292,7 +292,7 @@ def _plan_change(root: ProjectRoot, top: int, target: TargetFile) -> FileChange:
     if before == after:
         return FileChange(place, "none", before=before, after=after, changed_since=changed_since)
     try:
-        check_folder_writable(top, place)
+        check_folder_writable(root_descriptor, place)
     except (OSError, WriteFailed) as error:
         return FileChange(place, "none", why=failure_reason(error))
     action = "create" if before is None else "delete" if after is None else "restore"

@@ -56,34 +56,34 @@ def copies_folder(session_id: str, where: Where) -> str:
     return os.path.join(where.state, backups.FOLDER, backups.REWIND_COPIES, session_id)
 
 
-def back_up_files(decided: FilesPlan, top: int, where: Where) -> str:
+def back_up_files(files_plan: FilesPlan, root_descriptor: int, where: Where) -> str:
     """Copy the files that the plan overwrites or removes, and return the folder of the copies.
 
     Raise WriteFailed, without leaving copies, if a file has changed, cannot be copied, or is in an
     unwritable folder.
     """
-    parent, now = copies_folder(decided.session_id, where), clock.now()
+    parent, now = copies_folder(files_plan.session_id, where), clock.now()
     folder = ""
     is_complete = False
     try:
         make_private_folder(parent, where)
         folder = _make_run_folder(parent, now.replace(":", "-"))
         rows = []
-        for number, change in enumerate(decided.wanted_changes):
-            rows.append(_copy_file(decided.root, top, change, folder, number))
+        for number, change in enumerate(files_plan.changes_to_write):
+            rows.append(_copy_file(files_plan.root, root_descriptor, change, folder, number))
         parent_folders = []
-        for change in decided.wanted_changes:
+        for change in files_plan.changes_to_write:
             if change.action == "create":
                 parent_folders.append(change.place.parts[:-1])
         created_folders: dict[str, None] = {}
         for within in parent_folders:
-            for parts in safe_tree.missing_folders(top, within):
+            for parts in safe_tree.missing_folders(root_descriptor, within):
                 created_folders["/".join(parts)] = None
         manifest_fields = {
             "time": now,
             "version": MANIFEST_VERSION,
-            "session_id": decided.session_id,
-            "root": decided.root.real,
+            "session_id": files_plan.session_id,
+            "root": files_plan.root.real,
         }
         note = json.dumps(
             {**manifest_fields, "folders": list(created_folders), "files": rows}, indent=1
@@ -133,9 +133,9 @@ def plan_undo(session_id: str, where: Where) -> FilesPlan:
     folders = tuple(
         path for path in _list_or_empty(manifest.get("folders")) if isinstance(path, str)
     )
-    decided = plan.plan_files(session_id, root, [row for row in rows if row])
+    files_plan = plan.plan_files(session_id, root, [row for row in rows if row])
     return dataclasses.replace(
-        decided, folders=folders, takes_back=string(manifest, "time") or name
+        files_plan, folders=folders, takes_back=string(manifest, "time") or name
     )
 
 
@@ -171,13 +171,15 @@ def _make_run_folder(parent: str, instant: str) -> str:
     raise OSError(errno.EEXIST, os.strerror(errno.EEXIST), parent)
 
 
-def _copy_file(root: ProjectRoot, top: int, change: FileChange, folder: str, number: int) -> Record:
+def _copy_file(
+    root: ProjectRoot, root_descriptor: int, change: FileChange, folder: str, number: int
+) -> Record:
     """Copy one file, and return its row for the manifest.
 
     A file that will be created has no copy.
     """
-    plan.check_folder_writable(top, change.place)
-    content, state = plan.read_project_file(root, top, change.place)
+    plan.check_folder_writable(root_descriptor, change.place)
+    content, state = plan.read_project_file(root, root_descriptor, change.place)
     if content is not None and state:
         current = plan.version_of(content, state.st_mode)
     else:
@@ -241,56 +243,58 @@ def _list_or_empty(value: Any) -> list[Any]:
     return []
 
 
-def write_files(decided: FilesPlan, where: Where) -> str:
+def write_files(files_plan: FilesPlan, where: Where) -> str:
     """Restore the files, and return the folder with the copies of the replaced files.
 
     WriteFailed and Interrupted tell how many files were written; each of them has its copy.
     """
-    root = decided.root.real
+    root = files_plan.root.real
     try:
-        with safe_tree.open_root(root) as top:
-            return _write_changes(decided, top, where)
+        with safe_tree.open_root(root) as root_descriptor:
+            return _write_changes(files_plan, root_descriptor, where)
     except OSError as error:
         raise project_files.write_error(root, error) from error
 
 
-def _write_changes(decided: FilesPlan, top: int, where: Where) -> str:
-    root = decided.root.real
-    copies_path = back_up_files(decided, top, where)
+def _write_changes(files_plan: FilesPlan, root_descriptor: int, where: Where) -> str:
+    root = files_plan.root.real
+    copies_path = back_up_files(files_plan, root_descriptor, where)
     written_count = 0
     with ending_signals() as stop_request:
         for folder in {
             os.path.dirname(os.path.join(root, change.place.path))
-            for change in decided.wanted_changes
+            for change in files_plan.changes_to_write
         }:
             remove_stale_temporaries(folder)
         try:
-            for change in decided.wanted_changes:
+            for change in files_plan.changes_to_write:
                 if stop_request.is_set():
                     raise Interrupted(
-                        *_failure_report(decided, copies_path, written_count, "it was interrupted")
+                        *_failure_report(
+                            files_plan, copies_path, written_count, "it was interrupted"
+                        )
                     )
-                _apply_change(root, top, change)
+                _apply_change(root, root_descriptor, change)
                 written_count += 1
         except (OSError, WriteFailed) as error:
             raise WriteFailed(
-                *_failure_report(decided, copies_path, written_count, plan.failure_reason(error))
+                *_failure_report(files_plan, copies_path, written_count, plan.failure_reason(error))
             ) from error
-    for folder in sorted(decided.folders, key=len, reverse=True):
-        place = decided.root.place_of_path(folder)
+    for folder in sorted(files_plan.folders, key=len, reverse=True):
+        place = files_plan.root.place_of_path(folder)
         if place.parts:  # created for a file that is gone again; removed if empty
             with (
                 contextlib.suppress(OSError, WriteFailed),
-                safe_tree.open_folder(top, place.parts[:-1]) as within,
+                safe_tree.open_folder(root_descriptor, place.parts[:-1]) as within,
             ):
                 removal.remove_empty_name(place.parts[-1], within)
     return copies_path
 
 
-def _apply_change(root: str, top: int, change: FileChange) -> None:
+def _apply_change(root: str, root_descriptor: int, change: FileChange) -> None:
     path = os.path.join(root, change.place.path)
     with safe_tree.open_folder(
-        top, change.place.parts[:-1], create=change.action == "create"
+        root_descriptor, change.place.parts[:-1], create=change.action == "create"
     ) as within:
         if change.source is None or change.after is None:
             if change.over is not None:
@@ -307,16 +311,16 @@ def _apply_change(root: str, top: int, change: FileChange) -> None:
 
 
 def _failure_report(
-    decided: FilesPlan, copies_path: str, written_count: int, why: str
+    files_plan: FilesPlan, copies_path: str, written_count: int, why: str
 ) -> tuple[str, str]:
     """Return the number of written files and the remedy. If there are none, the copies are removed."""
     if not written_count:
         removal.remove_if_possible(copies_path, os.path.dirname(copies_path))
     undo = (
-        f"resume-hooks rewind-files {decided.session_id} --undo takes them back; copies are "
+        f"resume-hooks rewind-files {files_plan.session_id} --undo takes them back; copies are "
         f"in {copies_path}."
     )
     return (
-        f"{written_count:,} of {len(decided.wanted_changes):,} files were put back, then: {why}",
+        f"{written_count:,} of {len(files_plan.changes_to_write):,} files were put back, then: {why}",
         undo if written_count else "No file was changed. Run the command again.",
     )

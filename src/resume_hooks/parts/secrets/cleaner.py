@@ -98,9 +98,9 @@ class Cleaner:
         body = raw.rstrip(b"\r\n")
         if len(body) < SHORTEST_NAMED:
             return CleanedBytes(raw, (), stuck=False)
-        found: list[RemovedSecret] = []
-        cleaned = _repeat_until_stable(body, lambda each: self._clean_line_once(each, found))
-        done = self._cleaned_bytes(cleaned + raw[len(body) :], found)
+        removed: list[RemovedSecret] = []
+        cleaned = _repeat_until_stable(body, lambda each: self._clean_line_once(each, removed))
+        done = self._cleaned_bytes(cleaned + raw[len(body) :], removed)
         return done._replace(stuck=done.stuck or self.finds_in_folder(folder_of(body)))
 
     def finds_in_folder(self, folder: bytes) -> bool:
@@ -118,12 +118,14 @@ class Cleaner:
 
         Binary data is returned unchanged.
         """
-        found: list[RemovedSecret] = []
+        removed: list[RemovedSecret] = []
 
         def once(each: bytes) -> bytes:
-            return self._remove_known(self._remove_scanned(each, found), found)
+            return self._remove_known(self._remove_scanned(each, removed), removed)
 
-        return self._cleaned_bytes(raw if b"\0" in raw else _repeat_until_stable(raw, once), found)
+        return self._cleaned_bytes(
+            raw if b"\0" in raw else _repeat_until_stable(raw, once), removed
+        )
 
     def clean_words(self, text: str) -> str:
         """Return a text of our own, such as a title, without secrets."""
@@ -131,34 +133,34 @@ class Cleaner:
             "utf-8", "surrogatepass"
         )
 
-    def is_secret_thought(self, block: Record, found: list[RemovedSecret]) -> bool:
+    def is_secret_thought(self, block: Record, removed: list[RemovedSecret]) -> bool:
         """Check whether a block is thinking with a secret; its secrets are appended to ``found``."""
         if block.get("type") != records.THINKING:
             return False
         secrets = self.clean_text(
             records.string(block, "thinking").encode("utf-8", "surrogatepass")
         ).found
-        found += secrets
+        removed += secrets
         return bool(secrets)
 
-    def _cleaned_bytes(self, raw: bytes, found: list[RemovedSecret]) -> CleanedBytes:
-        return CleanedBytes(raw, tuple(found), self._literals.are_in(raw))
+    def _cleaned_bytes(self, raw: bytes, removed: list[RemovedSecret]) -> CleanedBytes:
+        return CleanedBytes(raw, tuple(removed), self._literals.occur_in(raw))
 
-    def _clean_line_once(self, body: bytes, found: list[RemovedSecret]) -> bytes:
+    def _clean_line_once(self, body: bytes, removed: list[RemovedSecret]) -> bytes:
         start = body.lstrip(b"\xef\xbb\xbf \t")[:1]
         if start != b"{" or not body.endswith(b"}"):  # not JSON, or truncated
-            return self._remove_known(self._remove_scanned(body, found), found)
+            return self._remove_known(self._remove_scanned(body, removed), removed)
         if _THINKING_TYPE in body:
-            body = self._without_thoughts(body, found)
+            body = self._without_thoughts(body, removed)
         secrets = find_in_line(body) if self._scanning else []
-        body = self._remove_selected(body, secrets, found)
+        body = self._remove_selected(body, secrets, removed)
         if self._scanning:
-            body = self._clean_names(body, found)
+            body = self._clean_names(body, removed)
         if self._may_contain_known(body):
-            return self._clean_strings(body, found)
+            return self._clean_strings(body, removed)
         return body
 
-    def _clean_names(self, body: bytes, found: list[RemovedSecret]) -> bytes:
+    def _clean_names(self, body: bytes, removed: list[RemovedSecret]) -> bytes:
         """Return a JSON line without secrets in its keys and in the names of tools."""
         if next(suspect_places(body), None) is None:
             return body
@@ -169,7 +171,7 @@ class Cleaner:
         names = _tool_name_spans(body)
         parts, position = [], 0
         for start, end in sorted([*spans, *names.items()]):
-            cleaned = self._remove_scanned(body[start:end], found)
+            cleaned = self._remove_scanned(body[start:end], removed)
             parts += [
                 body[position:start],
                 _PLACEHOLDER.sub(_NAME_PLACEHOLDER, cleaned) if start in names else cleaned,
@@ -177,7 +179,7 @@ class Cleaner:
             position = end
         return b"".join([*parts, body[position:]])
 
-    def _clean_strings(self, body: bytes, found: list[RemovedSecret]) -> bytes:
+    def _clean_strings(self, body: bytes, removed: list[RemovedSecret]) -> bytes:
         """Return a JSON line without known secrets in strings and keys; a key may be one of the client's questions."""
         names = _tool_name_spans(body)
         kept_starts = {
@@ -187,7 +189,7 @@ class Cleaner:
         for string in json_strings(body):
             quoted = body[string.start - 1 : string.end + 1]
             if string.start not in kept_starts and self._may_contain_known(quoted):
-                cleaned = self._clean_string(quoted, found)
+                cleaned = self._clean_string(quoted, removed)
                 is_tool_name = string.start in names
                 parts += [
                     body[position : string.start - 1],
@@ -196,13 +198,13 @@ class Cleaner:
                 position = string.end + 1
         return b"".join([*parts, body[position:]])
 
-    def _remove_scanned(self, raw: bytes, found: list[RemovedSecret]) -> bytes:
+    def _remove_scanned(self, raw: bytes, removed: list[RemovedSecret]) -> bytes:
         if self._scanning:
-            return self._remove_selected(raw, find_in_bytes(raw), found)
+            return self._remove_selected(raw, find_in_bytes(raw), removed)
         return raw
 
     def _remove_selected(
-        self, raw: bytes, secrets: Sequence[Secret], found: list[RemovedSecret]
+        self, raw: bytes, secrets: Sequence[Secret], removed: list[RemovedSecret]
     ) -> bytes:
         """Return bytes without those of these secrets that have a selected kind."""
         selected = []
@@ -210,18 +212,18 @@ class Cleaner:
             if not self._kinds or secret.kind in self._kinds:
                 selected.append(secret)
         for one in selected:
-            found.append(RemovedSecret(one.kind, _secret_values(raw[one.start : one.end])))
+            removed.append(RemovedSecret(one.kind, _secret_values(raw[one.start : one.end])))
         if selected:
             return without_secrets(raw, _extend_to_words(raw, selected))
         return raw
 
-    def _clean_string(self, token: bytes, found: list[RemovedSecret]) -> bytes:
+    def _clean_string(self, token: bytes, removed: list[RemovedSecret]) -> bytes:
         try:
             text = json.loads(token.decode("utf-8", "surrogateescape"), strict=False)
         except ValueError:
-            return self._remove_known(token, found)
+            return self._remove_known(token, removed)
         cleaned, kinds = self._literals.replace_secrets(text)
-        found += map(RemovedSecret, kinds)
+        removed += map(RemovedSecret, kinds)
         if not kinds:
             return token
         try:
@@ -229,18 +231,18 @@ class Cleaner:
         except UnicodeEncodeError:  # keep a lone surrogate as an escape
             return json.dumps(cleaned).encode()
 
-    def _remove_known(self, raw: bytes, found: list[RemovedSecret]) -> bytes:
-        if not self._literals.are_in(raw):
+    def _remove_known(self, raw: bytes, removed: list[RemovedSecret]) -> bytes:
+        if not self._literals.occur_in(raw):
             return raw
         cleaned, kinds = self._literals.replace_secrets(raw.decode("utf-8", "surrogateescape"))
-        found += map(RemovedSecret, kinds)
+        removed += map(RemovedSecret, kinds)
         return cleaned.encode("utf-8", "surrogateescape")
 
     def _may_contain_known(self, raw: bytes) -> bool:
         """Check whether JSON bytes contain a known secret, or escapes that could hide one."""
-        return self._literals.are_in(raw) or (bool(self._literals) and b"\\u" in raw)
+        return self._literals.occur_in(raw) or (bool(self._literals) and b"\\u" in raw)
 
-    def _without_thoughts(self, body: bytes, found: list[RemovedSecret]) -> bytes:
+    def _without_thoughts(self, body: bytes, removed: list[RemovedSecret]) -> bytes:
         """Return the line without thinking that contains a secret.
 
         An answer with no other content becomes empty, and all clients skip such an answer (2.1.42
@@ -250,7 +252,7 @@ class Cleaner:
         content = records.blocks(record) if record is not None else []
         remaining = []
         for block in content:
-            if not self.is_secret_thought(block, found):
+            if not self.is_secret_thought(block, removed):
                 remaining.append(block)
         if record is None or len(remaining) == len(content):
             return body
@@ -266,9 +268,9 @@ def _tool_name_spans(body: bytes) -> dict[int, int]:
     return names
 
 
-def _repeat_until_stable(raw: bytes, once: Callable[[bytes], bytes]) -> bytes:
+def _repeat_until_stable(raw: bytes, clean_once: Callable[[bytes], bytes]) -> bytes:
     for _ in range(MAX_PASSES):
-        cleaned = once(raw)
+        cleaned = clean_once(raw)
         if cleaned == raw:
             break
         raw = cleaned

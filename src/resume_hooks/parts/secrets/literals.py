@@ -230,7 +230,7 @@ class Literals:
         """Whether there are any secrets to search for."""
         return bool(self._forms)
 
-    def are_in(self, raw: bytes) -> bool:
+    def occur_in(self, raw: bytes) -> bool:
         """Check whether these bytes contain any form."""
         if not self._forms or (
             self._few_forms and not any(form in raw for form in self._few_forms)

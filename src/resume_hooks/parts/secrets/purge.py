@@ -78,7 +78,7 @@ def purge_secrets(findings: ScrubFindings, where: Where) -> list[PlaceWithSecret
     A place that cannot be changed has a reason; all others are changed. The session must not be
     open, see ``found.open``.
     """
-    done: dict[Location, PlaceWithSecrets] = {}
+    rewritten: dict[Location, PlaceWithSecrets] = {}
     order: dict[Location, None] = {}
     for _ in range(MAX_ROUNDS):
         order |= dict.fromkeys(row.place for row in findings.rows)
@@ -90,15 +90,17 @@ def purge_secrets(findings: ScrubFindings, where: Where) -> list[PlaceWithSecret
             ),
         )
         for row in rows:
-            if _must_rewrite(row, done):
-                done[row.place] = _rewrite_place(row, findings, where)
+            if _must_rewrite(row, rewritten):
+                rewritten[row.place] = _rewrite_place(row, findings, where)
         busy = _wait_for_archiving(findings, where)
         findings = search_again(findings, where)
-        if findings.open or not any(_must_rewrite(row, done) for row in findings.places_to_change):
+        if findings.open or not any(
+            _must_rewrite(row, rewritten) for row in findings.places_to_change
+        ):
             break
     last_states = {row.place: row for row in (*findings.rows, *busy)}
     final_states = (
-        _final_state(done.get(place), last_states.get(place))
+        _final_state(rewritten.get(place), last_states.get(place))
         for place in order | dict.fromkeys(last_states)
     )
     return [
@@ -108,9 +110,11 @@ def purge_secrets(findings: ScrubFindings, where: Where) -> list[PlaceWithSecret
     ]
 
 
-def _must_rewrite(row: PlaceWithSecrets, done: Mapping[Location, PlaceWithSecrets]) -> bool:
+def _must_rewrite(row: PlaceWithSecrets, rewritten: Mapping[Location, PlaceWithSecrets]) -> bool:
     """Check whether a place must be rewritten; a failed place is not tried again."""
-    return row.state == UNCHANGED and (row.place not in done or done[row.place].state == REMOVED)
+    return row.state == UNCHANGED and (
+        row.place not in rewritten or rewritten[row.place].state == REMOVED
+    )
 
 
 def _wait_for_archiving(findings: ScrubFindings, where: Where) -> list[PlaceWithSecrets]:
@@ -139,19 +143,19 @@ def _wait_for_archiving(findings: ScrubFindings, where: Where) -> list[PlaceWith
 
 
 def _final_state(
-    done: PlaceWithSecrets | None, last: PlaceWithSecrets | None
+    rewritten: PlaceWithSecrets | None, latest: PlaceWithSecrets | None
 ) -> PlaceWithSecrets | None:
     """Return the final state of a place, from its rewrite and the last search.
 
     Return None if the place is gone.
     """
-    if done is not None and done.state == LEFT:
-        return done
-    if last is None or last.place.kind == INDEXED:
-        return done or last
-    if last.state == UNCHANGED:
-        return last._replace(state=LEFT, why=APPEARED)
-    return last
+    if rewritten is not None and rewritten.state == LEFT:
+        return rewritten
+    if latest is None or latest.place.kind == INDEXED:
+        return rewritten or latest
+    if latest.state == UNCHANGED:
+        return latest._replace(state=LEFT, why=APPEARED)
+    return latest
 
 
 def sweep_scrub_leftovers(where: Where) -> None:

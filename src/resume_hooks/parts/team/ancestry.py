@@ -17,19 +17,19 @@ REMOTE, PRIVATE = "team", "private"
 """The status of a row that the server sent, or refused to send."""
 
 
-def extend_lineage(rows: list[Ancestor], db: Database, where: Where) -> list[Ancestor]:
+def extend_lineage(ancestors: list[Ancestor], db: Database, where: Where) -> list[Ancestor]:
     """Return a lineage, oldest first, in which ancestors from the server replace a missing one."""
-    if not rows or rows[0].status != MISSING or not rows[0].session_id:
-        return rows
-    missing, child = rows[0].session_id, rows[1].session_id
+    if not ancestors or ancestors[0].status != MISSING or not ancestors[0].session_id:
+        return ancestors
+    missing, child = ancestors[0].session_id, ancestors[1].session_id
     owners = []
     for link in read_links(where):
         if (link.parent_id, link.child_id) == (missing, child):
             owners.append(link.owner)
     owner = next((owner for owner in reversed(owners) if owner), "")
     return [
-        *_ancestors_on_server(missing, owner, db, {row.session_id for row in rows[1:]}),
-        *rows[1:],
+        *_ancestors_on_server(missing, owner, db, {row.session_id for row in ancestors[1:]}),
+        *ancestors[1:],
     ]
 
 

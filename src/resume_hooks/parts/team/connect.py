@@ -184,12 +184,12 @@ def _bounded_connection_class(driver: Any) -> Any:
     class Bounded(driver.Connection):  # type: ignore[misc]
         asked_by: Database | None = None
 
-        def wait(self, gen: Any, *given: Any, **more: Any) -> Any:
+        def wait(self, gen: Any, *arguments: Any, **keywords: Any) -> Any:
             end = time.monotonic() + _ANSWER_SECONDS
             if self.asked_by is not None:
                 end = min(end, self.asked_by.end)
             with limit_memory():
-                return super().wait(_run_until(gen, end), *given, **more)
+                return super().wait(_run_until(gen, end), *arguments, **keywords)
 
     return Bounded
 

@@ -87,7 +87,7 @@ _FILE_FORMAT = RowFormat(
 
 
 def resume_team_session(
-    wanted: TeamSession, options: BundleOptions, db: Database, where: Where
+    team_session: TeamSession, options: BundleOptions, db: Database, where: Where
 ) -> tuple[list[ImportedSession], list[str]]:
     """Create a session from one of the team's, completely if it is your own.
 
@@ -95,23 +95,23 @@ def resume_team_session(
 
     Return the imported sessions, oldest first, and notes about those that could not be imported.
     """
-    if not wanted.mine or wanted.given:
-        name = f"the team ({wanted.owner}, {wanted.machine}, {wanted.session_id})"
-        with _unpack_session(wanted, db, where) as (packed, _):
+    if not team_session.mine or team_session.given:
+        name = f"the team ({team_session.owner}, {team_session.machine}, {team_session.session_id})"
+        with _unpack_session(team_session, db, where) as (packed, _):
             imported = import_sessions([packed], name, options._replace(whole=False), where)
-        if wanted.given:
-            whose = "a member's who left"
+        if team_session.given:
+            owner_text = "a member's who left"
         else:
-            whose = f"{wanted.owner}'s"
+            owner_text = f"{team_session.owner}'s"
         notes = [
-            f"It is {whose}: only the conversation was imported, and its words are unverified."
+            f"It is {owner_text}: only the conversation was imported, and its words are unverified."
         ]
         if imported[0].hidden:
             notes.append(
                 f"The model sees {format_count(imported[0].hidden, 'record')} of it that the "
                 "screen does not show."
             )
-        if _is_own(wanted.session_id, db, where):
+        if _is_own(team_session.session_id, db, where):
             return imported, [
                 *notes,
                 "It is not linked to the original, because one of your sessions has that id.",
@@ -120,19 +120,21 @@ def resume_team_session(
             with contextlib.suppress(OSError):
                 link = Link(
                     imported[0].session_id,
-                    wanted.session_id,
+                    team_session.session_id,
                     LINK_KIND,
                     clock.now(),
-                    owner=wanted.owner,
+                    owner=team_session.owner,
                 )
                 record_link(link, where)
         return imported, notes
-    lineage, notes = _own_ancestors(wanted, db)
+    lineage, notes = _own_ancestors(team_session, db)
     with contextlib.ExitStack() as stack:
         fetched = []
         for session in lineage:
             fetched.append(stack.enter_context(_unpack_session(session, db, where)))
-        imported = import_sessions([packed for packed, _ in fetched], wanted.title, options, where)
+        imported = import_sessions(
+            [packed for packed, _ in fetched], team_session.title, options, where
+        )
         if not options.dry_run:
             for session, (_, parts), imported_session in zip(
                 lineage, fetched, imported, strict=True
@@ -151,15 +153,15 @@ def _is_own(session_id: str, db: Database, where: Where) -> bool:
     return bool(own_sessions) or Family(where).has(session_id)
 
 
-def pull_session(wanted: TeamSession, db: Database, where: Where) -> str:
+def pull_session(team_session: TeamSession, db: Database, where: Where) -> str:
     """Store a copy of a session for reading and return its path. Raise ImportFailed, WriteFailed or TeamFailed."""
-    folder = os.path.join(team_folder(where), _PULLED_FOLDER, str(wanted.row))
-    path = os.path.join(folder, f"{wanted.session_id}.jsonl")
-    with _unpack_session(wanted, db, where) as (packed, _):
+    folder = os.path.join(team_folder(where), _PULLED_FOLDER, str(team_session.row))
+    path = os.path.join(folder, f"{team_session.session_id}.jsonl")
+    with _unpack_session(team_session, db, where) as (packed, _):
         try:
             make_private_folder(folder, where)
             os.replace(packed.path, path)
-            pulled_rows = {**pulled_sessions(where), wanted.row: wanted.session_id}
+            pulled_rows = {**pulled_sessions(where), team_session.row: team_session.session_id}
             state_file.replace_state_file(
                 os.path.join(team_folder(where), _PULLED_FOLDER, _ROWS_FILE),
                 json.dumps(pulled_rows).encode(),
@@ -211,9 +213,9 @@ def drop_unreadable_copies(db: Database, where: Where) -> list[str]:
     return [pulled_rows[row] for row in gone]
 
 
-def _own_ancestors(wanted: TeamSession, db: Database) -> tuple[list[TeamSession], list[str]]:
+def _own_ancestors(team_session: TeamSession, db: Database) -> tuple[list[TeamSession], list[str]]:
     """Return your own sessions from the first ancestor to the wanted one, and a note about a missing ancestor."""
-    lineage = [wanted]
+    lineage = [team_session]
     while (parent := lineage[0].parent) and len(lineage) < MOST_ANCESTORS:
         own_sessions = []
         for session in sessions_with_ids(db, [parent], mine=True):

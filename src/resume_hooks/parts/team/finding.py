@@ -149,7 +149,7 @@ class _Search:
         for page in range(1, _MOST_PAGES + 1):
             if _fair_count(hits, self._most) >= self._most or self._db.is_late():
                 break
-            turns_before, is_page = self._page(
+            turns_before, is_page = self._fetch_page(
                 query, until, [login for login in turns if turns[login] >= self._most_per_member]
             )
             turns.update(turn.owner for turn in turns_before if not turn.mine)
@@ -177,7 +177,7 @@ class _Search:
                     _SMALLEST_STEP
                 )
 
-    def _page(
+    def _fetch_page(
         self, query: str, until: datetime, excluded_owners: list[str]
     ) -> tuple[list[FoundTurn], bool]:
         """Return the turns before ``until``, and whether there may be older ones."""

@@ -254,11 +254,11 @@ class _SessionPush:
         self._where = where
         self._rescan = rescan
         self._cursor = read_cursor(session.session_id, where)
-        self._known = self._secrets()
+        self._known = self._find_secrets()
         self._about = session_metadata(session, Family(where), where, self._known)
         self._count = _PushCounter()
 
-    def _secrets(self) -> Redactor:
+    def _find_secrets(self) -> Redactor:
         """Return a redactor with the secrets in the unsent data and in both ends of the session."""
         redactor = find_secrets_in_ends(HeadTail(self._session.path))
         for name, path in files_to_push(self._session):

@@ -82,7 +82,7 @@ class Database:
         self.end = math.inf
         self._was_late = False
 
-    def limit(self, seconds: float) -> None:
+    def set_deadline(self, seconds: float) -> None:
         """Set the deadline for all answers to this many seconds from now."""
         self.end = time.monotonic() + seconds
 

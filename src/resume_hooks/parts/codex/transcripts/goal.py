@@ -50,10 +50,10 @@ class GoalState:
         if line.event() == GOAL_EVENT:
             self._set_goal(mapping(line.payload, "goal"))
         elif line.kind == ITEM:
-            self._take_item(line.payload)
+            self._apply_item(line.payload)
         return self.goal != previous
 
-    def _take_item(self, item: Record) -> None:
+    def _apply_item(self, item: Record) -> None:
         kind = codex_items.item_kind(item)
         if kind == "function_call" and string(item, "name") in {UPDATE_TOOL, CREATE_TOOL}:
             self._calls.add(codex_items.call_id(item))

@@ -48,12 +48,12 @@ def rewind_files(options: RewindFilesOptions) -> int:
         print_text("\n".join([_plan_text(request), *(f"note: {note}" for note in notes)]))
     if not options.dry_run:
         _check_complete(files_plan, partial=options.partial)
-    deleted = sum(change.action == "delete" for change in files_plan.wanted_changes)
+    deleted = sum(change.action == "delete" for change in files_plan.changes_to_write)
     files = (
-        f"{format_count(len(files_plan.wanted_changes), 'file')} "
+        f"{format_count(len(files_plan.changes_to_write), 'file')} "
         f"back{f' ({deleted:,} of them deleted)' if deleted else ''}"
     )
-    agreed = bool(files_plan.wanted_changes) and options.confirm_write(
+    agreed = bool(files_plan.changes_to_write) and options.confirm_write(
         f"Put {files}?", is_asking=asks
     )
     if agreed:
@@ -65,7 +65,7 @@ def rewind_files(options: RewindFilesOptions) -> int:
         lambda: _outcome_text(request, copies_folder, was_shown=asks),
         () if asks else notes,
     )
-    return int(bool(files_plan.left_changes) and not options.dry_run)
+    return int(bool(files_plan.refused_changes) and not options.dry_run)
 
 
 def _plan_of_options(options: RewindFilesOptions) -> _RequestedRewind:
@@ -101,7 +101,7 @@ def _plan_of_options(options: RewindFilesOptions) -> _RequestedRewind:
 
 def _check_complete(files_plan: FilesPlan, *, partial: bool) -> None:
     """Raise CantRestore if some files cannot be restored and ``--partial`` is missing."""
-    refused = files_plan.left_changes
+    refused = files_plan.refused_changes
     if not refused or partial:
         return
     listed = "; ".join(
@@ -111,10 +111,8 @@ def _check_complete(files_plan: FilesPlan, *, partial: bool) -> None:
         more_text = f"; and {len(refused) - MOST_LISTED:,} more"
     else:
         more_text = ""
-    if files_plan.wanted_changes:
-        rest = (
-            f"--partial puts the other {format_count(len(files_plan.wanted_changes), 'file')} back."
-        )
+    if files_plan.changes_to_write:
+        rest = f"--partial puts the other {format_count(len(files_plan.changes_to_write), 'file')} back."
     else:
         rest = "The others are unchanged."
     raise CantRestore(
@@ -130,7 +128,7 @@ def _plan_warnings(request: _RequestedRewind) -> list[str]:
             "The client kept no state at this message: this is the last one before it, "
             "with edits between them."
         )
-    if request.open and request.decided.wanted_changes:
+    if request.open and request.decided.changes_to_write:
         warnings.append(
             f"The session may be open ({request.open}); its client does not know of changed files."
         )
@@ -138,11 +136,11 @@ def _plan_warnings(request: _RequestedRewind) -> list[str]:
 
 
 def _rewind_data(request: _RequestedRewind, copies_folder: str) -> dict[str, Any]:
-    decided, session = request.decided, request.session
+    files_plan, session = request.decided, request.session
     return {
         "session_id": session.session_id,
         "file": session.path,
-        "project": decided.root.folder,
+        "project": files_plan.root.folder,
         "undo": request.aimed is None,
         "to": request.aimed
         and WithFields(
@@ -150,9 +148,9 @@ def _rewind_data(request: _RequestedRewind, copies_folder: str) -> dict[str, Any
         ),
         "files": [
             WithFields(change, {"status": _change_status(change, written=bool(copies_folder))})
-            for change in decided.changes
+            for change in files_plan.changes
         ],
-        "complete": not decided.left_changes,
+        "complete": not files_plan.refused_changes,
         "written": bool(copies_folder),
         "kept": copies_folder or None,
     }
@@ -165,23 +163,23 @@ def _change_status(change: FileChange, *, written: bool) -> str:
         return "planned"
     if change.missing:
         return "missing"
-    if change.is_left:
+    if change.is_refused:
         return "refused"
     return "unchanged"
 
 
 def _outcome_text(request: _RequestedRewind, copies_folder: str, *, was_shown: bool) -> str:
-    decided = request.decided
+    files_plan = request.decided
     if copies_folder:
-        undo = shell_command(f"rewind-files {decided.session_id} --undo")
+        undo = shell_command(f"rewind-files {files_plan.session_id} --undo")
         outcome = facts_table(
             [
-                ("put back", format_count(len(decided.wanted_changes), "file")),
+                ("put back", format_count(len(files_plan.changes_to_write), "file")),
                 ("copies", copies_folder),
                 ("take it back", undo),
             ]
         )
-    elif decided.wanted_changes:
+    elif files_plan.changes_to_write:
         outcome = "Nothing was written."
     else:
         outcome = _no_changes_text(request)
@@ -193,12 +191,12 @@ def _outcome_text(request: _RequestedRewind, copies_folder: str, *, was_shown: b
 
 
 def _no_changes_text(request: _RequestedRewind) -> str:
-    decided = request.decided
-    if decided.left_changes:
-        count = format_count(len(decided.left_changes), "file")
+    files_plan = request.decided
+    if files_plan.refused_changes:
+        count = format_count(len(files_plan.refused_changes), "file")
         return f"Nothing was written: {count} can't be put back, and no other differs."
-    if decided.takes_back:
-        last = plain_line(decided.takes_back)
+    if files_plan.takes_back:
+        last = plain_line(files_plan.takes_back)
         return f"Nothing to undo: every file is already as before the last rewind-files of {last}."
     return "Nothing to do: no file differs."
 
@@ -210,8 +208,8 @@ def _plan_text(request: _RequestedRewind) -> str:
 
 
 def _plan_header(request: _RequestedRewind) -> str:
-    decided = request.decided
-    last = f"as before the last rewind-files of {plain_line(decided.takes_back)}"
+    files_plan = request.decided
+    last = f"as before the last rewind-files of {plain_line(files_plan.takes_back)}"
     if request.aimed:
         target_text = f"as at {describe_prompt(request.aimed.prompt)}"
     else:
@@ -219,15 +217,15 @@ def _plan_header(request: _RequestedRewind) -> str:
     head = facts_table(
         [
             ("session", request.session.session_id),
-            ("project", decided.root.folder),
+            ("project", files_plan.root.folder),
             ("files", target_text),
         ]
     )
     lines = []
-    for change in decided.changes:
-        if change.action != "none" or change.is_left:
+    for change in files_plan.changes:
+        if change.action != "none" or change.is_refused:
             lines.append(_change_line(change))
-    unchanged_count = len(decided.changes) - len(lines)
+    unchanged_count = len(files_plan.changes) - len(lines)
     return "\n".join(
         [head, "", *lines, *([f"  {unchanged_count:,} unchanged"] if unchanged_count else [])]
     )
@@ -235,7 +233,7 @@ def _plan_header(request: _RequestedRewind) -> str:
 
 def _change_line(change: FileChange) -> str:
     path, difference = plain_line(change.place.path), change.difference
-    if change.is_left:
+    if change.is_refused:
         word = "missing" if change.missing else "refused"
         return f"  {click.style(word.ljust(8), fg='yellow')} {path}: {change.why}"
     if difference.added is not None:
@@ -254,11 +252,11 @@ def _change_line(change: FileChange) -> str:
     return f"  {change.action.ljust(8)} {path}{sizes}{modes}{since}"
 
 
-def _difference_lines(decided: FilesPlan) -> Iterator[str]:
+def _difference_lines(files_plan: FilesPlan) -> Iterator[str]:
     remaining = MOST_LINES
-    for number, change in enumerate(decided.wanted_changes):
+    for number, change in enumerate(files_plan.changes_to_write):
         if remaining <= 0:
-            yield f"... and {len(decided.wanted_changes) - number:,} more files"
+            yield f"... and {len(files_plan.changes_to_write) - number:,} more files"
             return
         counts = change.difference
         if not counts.lines:

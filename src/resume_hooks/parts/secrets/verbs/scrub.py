@@ -122,7 +122,7 @@ def _scrub_in_child(findings_of_scrub: ScrubFindings, options: ScrubOptions) -> 
 
 
 def _scrub_in_place(findings_of_scrub: ScrubFindings, options: ScrubOptions) -> int:
-    done = False
+    is_done = False
     if findings_of_scrub.places_to_change and not options.dry_run:
         if findings_of_scrub.open:
             raise SessionOpen(
@@ -131,8 +131,8 @@ def _scrub_in_place(findings_of_scrub: ScrubFindings, options: ScrubOptions) -> 
             )
         if not options.yes:
             print_text(_scrub_text(findings_of_scrub))
-        done = options.confirm_write("Remove them for good?", is_asking=not options.yes)
-        if done:
+        is_done = options.confirm_write("Remove them for good?", is_asking=not options.yes)
+        if is_done:
             findings_of_scrub = replace(
                 findings_of_scrub, rows=tuple(purge_secrets(findings_of_scrub, options.where))
             )
@@ -140,9 +140,9 @@ def _scrub_in_place(findings_of_scrub: ScrubFindings, options: ScrubOptions) -> 
     for row in findings_of_scrub.rows:
         if row.state == REMOVED:
             rewritten.append(row.place.session_id)
-    notes = _part_notes(rewritten, options.where) if done else []
-    _print_scrub(findings_of_scrub, options, None, notes, done=done)
-    was_tried = not options.dry_run and (done or not findings_of_scrub.places_to_change)
+    notes = _part_notes(rewritten, options.where) if is_done else []
+    _print_scrub(findings_of_scrub, options, None, notes, is_done=is_done)
+    was_tried = not options.dry_run and (is_done or not findings_of_scrub.places_to_change)
     return int(was_tried and any(row.state == LEFT for row in findings_of_scrub.rows))
 
 
@@ -160,11 +160,11 @@ def _print_scrub(
     made: Receipt | None,
     warnings: list[str],
     *,
-    done: bool = False,
+    is_done: bool = False,
 ) -> None:
     if findings_of_scrub.short:
         warnings.append(_SHORT_NOTE.format(count=len(findings_of_scrub.short)))
-    written = done or (made is not None and made.written)
+    written = is_done or (made is not None and made.written)
     data = {
         "session_id": findings_of_scrub.session.session_id,
         "file": findings_of_scrub.session.original,

@@ -86,7 +86,7 @@ def connect_to_read(options: VerbOptions) -> Iterator[Database]:
 
         background.check_model_may_search(options.where)
     with connect_to_team(membership.require_team(options.where).service) as db:
-        db.limit(READ_SECONDS)
+        db.set_deadline(READ_SECONDS)
         yield db
 
 

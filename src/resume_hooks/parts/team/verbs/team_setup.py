@@ -142,7 +142,7 @@ def member(options: MemberOptions) -> None:
             count = db.value(
                 "select team.settle_member(%s, %s, %s)::text", values, rows.parse_count
             )
-            held = db.row(
+            held_sessions = db.row(
                 _HELD_QUERY,
                 (options.change,),
                 rows.RowFormat(_HeldSessions, (rows.parse_count, rows.parse_login)),
@@ -150,7 +150,11 @@ def member(options: MemberOptions) -> None:
         text = f"{options.login} {status_text}"
         text += f" the role {options.to or options.login}." if options.change == "keep" else "."
         text += f" Sessions: {count}." if options.change in {"give", "remove"} else ""
-        text += _held_text(held) if held and held.sessions else ""
+        text += (
+            _open_transaction_text(held_sessions)
+            if held_sessions and held_sessions.sessions
+            else ""
+        )
     print_team_answer(options, {"written": agreed}, lambda: text)
 
 
@@ -161,10 +165,10 @@ class _HeldSessions(NamedTuple):
     login: str
 
 
-def _held_text(held: _HeldSessions) -> str:
+def _open_transaction_text(held_sessions: _HeldSessions) -> str:
     return (
-        f"\nAn open transaction holds {format_count(held.sessions, 'session')}: end it, and do the "
-        f"same for '{held.login}'."
+        f"\nAn open transaction holds {format_count(held_sessions.sessions, 'session')}: end it, and do the "
+        f"same for '{held_sessions.login}'."
     )
 
 
