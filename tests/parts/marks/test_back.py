@@ -113,7 +113,7 @@ def test_the_child_stands_at_the_mark(config_home: ConfigHome) -> None:
         "records 11111111:4 to ",
     ):
         assert part in content.replace("11111111:5 to", "11111111:4 to")
-    assert "Files, git and running processes did not go back" in content
+    assert "Files, git and running processes were not reset" in content
     assert card["message"]["model"] == records.SYNTHETIC_MODEL
     shown = records.text(card)
     assert "**Back** to 2026-01-31 09:31: try the other parser." in shown

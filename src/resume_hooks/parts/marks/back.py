@@ -55,7 +55,7 @@ SHOWN_LENGTH = 300
 
 
 class LeftOutRecords(NamedTuple):
-    """The records that leave the context, ``first`` to ``last``, and the session's names for references to them.
+    """The records that leave the context, ``first`` to ``last``, and the session names in references to them.
 
     ``prompt`` is the id of the first prompt among them for which the client saved the user's files,
     or ``""``.
@@ -102,14 +102,14 @@ def opening_for_model(child: Draft, facts: OpeningFacts) -> str:
     position = f"The conversation above is as it was {place_text}."
     if lost:
         position = (
-            f"Of the earlier conversation nothing is loaded: {mark.subject.lower()} "
+            f"Nothing of the earlier conversation is loaded: {mark.subject.lower()} "
             f"({since}) can't be found any more"
         )
         position += f" ({lost})."
     lines = [child.block, "", position]
     if mark.goal:
         lines.append(
-            f"What was to be tried from there: {without_block_markers(collapse_line(mark.goal, SHOWN_LENGTH))}"
+            f"The goal from there: {without_block_markers(collapse_line(mark.goal, SHOWN_LENGTH))}"
         )
     if left_out is not None:
         if lost:
@@ -122,7 +122,7 @@ def opening_for_model(child: Draft, facts: OpeningFacts) -> str:
             f"(`{child.command(f'outline {left_out.names.word}')}`, `{child.command(reading)}`)."
         )
     lines.append(
-        "Files, git and running processes did not go back: they are as that work left them."
+        "Files, git and running processes were not reset: they still have the changes of that work."
     )
     lines += ["", facts.found] if facts.found else []
     lines += ["", REPORT, without_block_markers(facts.report)] if facts.report else []
@@ -160,7 +160,7 @@ def opening_for_screen(facts: OpeningFacts) -> str:
                 else []
             ),
             *(["A digest of what the fork found is loaded."] if facts.found else []),
-            f"{last_line} Files, git and processes are as that work left them.",
+            f"{last_line} Files, git and processes still have the changes of that work.",
         ]
     )
 
@@ -380,7 +380,7 @@ def _records_to_mark(transcript: Transcript, mark: Mark) -> tuple[Sequence[Node]
 
 def _why_lost(transcript: Transcript, mark: Mark, count: int) -> str:
     if count:
-        return "what was called there has no answer"
+        return "a tool call there has no result"
     chain = transcript.chain
     marked_node = next((node for node in transcript.nodes if node.uuid == mark.uuid), None)
     is_compacted = (
@@ -392,7 +392,7 @@ def _why_lost(transcript: Transcript, mark: Mark, count: int) -> str:
         return "it was compacted away"
     if marked_node is None:
         return "its record is gone"
-    return "it lies on an abandoned branch"
+    return "it is on an abandoned branch"
 
 
 def _find_left_out(

@@ -308,7 +308,7 @@ _FILE_VARIABLES = frozenset(
 def _hide_project_variables() -> Iterator[None]:
     """Hide libpq's variables during the block. A repository could set them and choose the server and its certificates.
 
-    Variables that name a file outside the project, and the password, stay.
+    The password stays, and so do variables that name a file outside the project.
     """
     projects = project_roots(os.environ)
     hidden_variables = {}

@@ -123,11 +123,11 @@ def test_mark_explore_back_paste(tui: Tui, plugin: Path, xserver: XServer) -> No
     shown = "\n".join(tui.screen())
     assert "Back to 20" in shown
     assert "EXPLORED" not in shown
-    assert "What was to be tried" not in shown
+    assert "The goal from there" not in shown
     tui.key("C-o")
-    tui.wait_for("What was to be tried")
+    tui.wait_for("The goal from there")
     tui.key("C-o")
-    tui.wait_gone("What was to be tried")
+    tui.wait_gone("The goal from there")
     tui.wait_idle()
     tui.submit("now go on BETA")
     tui.wait_for("Mock reply 4")

@@ -1,6 +1,6 @@
 """Print the answers of the ``team`` acts: one JSON format for all, tables for people.
 
-Two verbs share the search.
+``team search`` and ``search --team`` share the search.
 """
 
 from __future__ import annotations
