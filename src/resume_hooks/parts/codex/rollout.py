@@ -119,13 +119,13 @@ def build_body(
     head: bytes,
     meta: Record,
     item_records: Sequence[Record],
-    surroundings: Sequence[RolloutLine] = (),
+    environment_lines: Sequence[RolloutLine] = (),
     *,
     leaves_goal: bool = False,
 ) -> RolloutBody:
     """Return a child whose model receives these items.
 
-    ``head`` contains our fields of its first line, ``meta`` the parent's. ``surroundings`` are
+    ``head`` contains our fields of its first line, ``meta`` the parent's. ``environment_lines`` are
     lines that record what the client already told the model about its environment. They precede the
     last item, because the client treats everything after them as newer.
     """
@@ -134,7 +134,7 @@ def build_body(
         if index == len(item_records) - 1:
             lines += (
                 _encode_line(line.kind, _set_thread_id(line.payload, child), line.timestamp)
-                for line in surroundings
+                for line in environment_lines
             )
         if event := _screen_event(record["payload"]):
             lines.append(_encode_line(EVENT, event, record["timestamp"]))
@@ -194,7 +194,7 @@ def item_record(
     return {"timestamp": timestamp, "type": ITEM, "payload": payload, OWN_ID: uuid, **marks}
 
 
-def meta_of_foreign_child(child: Draft, home: str) -> Record:
+def new_child_meta(child: Draft, home: str) -> Record:
     """Return the meta of a child whose parent is not a Codex session; ``home`` is the CODEX_HOME."""
     if child.setting.branch:
         git = {"git": {"branch": child.setting.branch}}
@@ -224,7 +224,7 @@ def _configured_provider(home: str) -> str:
 
 
 def _build_first_line(child: Draft, head: bytes, meta: Record) -> bytes:
-    """Return the first line of a child, based on ``meta`` from the parent or from ``meta_of_foreign_child``.
+    """Return the first line of a child, based on ``meta`` from the parent or from ``new_child_meta``.
 
     It adds no fields that are newer than the parent's client.
     """

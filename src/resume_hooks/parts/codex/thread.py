@@ -94,7 +94,7 @@ class CodexThread:
     meta: Record
     items: tuple[Item, ...]
     told: tuple[Record, ...]
-    surroundings: tuple[RolloutLine, ...]
+    environment_lines: tuple[RolloutLine, ...]
     context: ContextSize
     has_goal: bool
     numbers: Mapping[str, int] = field(default_factory=dict)
@@ -219,7 +219,7 @@ class CodexThread:
         for index, record in enumerate(self.told):
             item_records.append(edited.get(index, record))
         return build_body(
-            child, head, self.meta, item_records, self.surroundings, leaves_goal=self.has_goal
+            child, head, self.meta, item_records, self.environment_lines, leaves_goal=self.has_goal
         )
 
 
@@ -374,7 +374,7 @@ def _build_thread(session: SessionFile, lines: Iterable[RolloutLine]) -> CodexTh
             item_record(item.payload, item.timestamp, item.uuid, marks.marks_of_item(item))
             for item in history.items
         ),
-        surroundings=(*world, *turn, *applied),
+        environment_lines=(*world, *turn, *applied),
         context=ContextSize(
             history.tokens,
             window or history.window or DEFAULT_WINDOW,

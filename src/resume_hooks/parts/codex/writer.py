@@ -39,7 +39,7 @@ from resume_hooks.parts.codex.rollout import (
     build_opening_body,
     item_record,
     message_item,
-    meta_of_foreign_child,
+    new_child_meta,
 )
 from resume_hooks.parts.codex.sessions.files import SESSIONS, Rollouts
 from resume_hooks.parts.codex.sessions.strategy import NAME
@@ -139,7 +139,7 @@ class CodexWriter:
         output_dir: str | None,
     ) -> ForkPlan:
         """Plan a copy of the items that Codex sends, complete or up to a point."""
-        draft = self._draft_of_own(session, "fork", output_dir)
+        draft = self._draft_for_own_session(session, "fork", output_dir)
         if cut is not None:
             cut_place = cut_point.cut_conversation(scan(self._readable(session)), cut)
         else:
@@ -148,9 +148,9 @@ class CodexWriter:
 
     def repair(self, session: SessionFile) -> ChildPlan:
         """Plan a self-contained child from the readable items, without outputs whose calls are missing."""
-        draft = self._draft_of_own(session, "repair")
+        draft = self._draft_for_own_session(session, "repair")
         thread = read_partial_thread(session, Rollouts(self._home).path_of)
-        meta = meta_of_foreign_child(draft, self._home) | {
+        meta = new_child_meta(draft, self._home) | {
             key: value for key, value in thread.meta.items() if value
         }
         return _fork_plan(replace(thread, meta=meta), draft, None)
@@ -166,7 +166,7 @@ class CodexWriter:
 
         An encrypted item is left out if ``clean`` changes it.
         """
-        parent, child = self._read(session), self._draft_of_own(session, kind, output_dir)
+        parent, child = self._read(session), self._draft_for_own_session(session, kind, output_dir)
 
         def clean_record(record: Record) -> Record:
             return parse(clean(orjson.dumps(record))) or record
@@ -179,9 +179,9 @@ class CodexWriter:
                 codex_items.REASONING,
             }:
                 item_records.append({**record, "payload": payload})
-        surroundings = []
-        for line in parent.surroundings:
-            surroundings.append(line._replace(record=clean_record(line.record)))
+        environment_lines = []
+        for line in parent.environment_lines:
+            environment_lines.append(line._replace(record=clean_record(line.record)))
         child = child._replace(
             own_title=clean_record({"title": child.own_title or child.stem})["title"]
         )
@@ -192,7 +192,7 @@ class CodexWriter:
             head,
             clean_record(parent.meta),
             item_records,
-            surroundings,
+            environment_lines,
             leaves_goal=parent.has_goal,
         )
         return CleanPlan(draft=child, body=body, sizes=Sizes(tokens, tokens), clean=clean)
@@ -239,7 +239,7 @@ class CodexWriter:
             {node.uuid: node.number for node in select_trimmed_nodes(reading, numbers)},
         )
         originals = _read_originals(Rollouts(self._home), parent.trimmed_origins.values())
-        child = self._draft_of_own(reading.session, "untrim", output_dir)
+        child = self._draft_for_own_session(reading.session, "untrim", output_dir)
         trimmed = parent.trimmed_origins
         indexes = []
         for index in sorted(trimmed):
@@ -285,7 +285,7 @@ class CodexWriter:
             characters=restored_size,
         )
 
-    def _draft_of_own(
+    def _draft_for_own_session(
         self, session: SessionFile, kind: Kind, output_dir: str | None = None
     ) -> Draft:
         return self.draft(session, ends_of(session, self._where), kind, output_dir)
@@ -294,7 +294,7 @@ class CodexWriter:
         """Return the fields of a child's first line, from a parent in Codex or else the settings."""
         foreign = child.parent_agent != NAME
         if foreign:
-            return meta_of_foreign_child(child, self._home)
+            return new_child_meta(child, self._home)
         return read_meta(child.parent.path).payload
 
     def _read(self, session: SessionFile) -> CodexThread:
@@ -328,9 +328,14 @@ def _fork_plan(parent: CodexThread, child: Draft, cut: Cut | None) -> ForkPlan:
     tokens = max(0, parent.context.tokens - round(dropped_size / CHARACTERS_PER_TOKEN))
     head = child.head(ChildSize(tokens, CHARACTERS_PER_TOKEN))
     # After a cut, the client describes the environment again.
-    surroundings = () if dropped_size else parent.surroundings
+    environment_lines = () if dropped_size else parent.environment_lines
     body = build_body(
-        child, head, parent.meta, parent.told[:count], surroundings, leaves_goal=parent.has_goal
+        child,
+        head,
+        parent.meta,
+        parent.told[:count],
+        environment_lines,
+        leaves_goal=parent.has_goal,
     )
     sizes = Sizes(parent.context.tokens, tokens)
     return ForkPlan(

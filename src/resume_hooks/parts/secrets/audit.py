@@ -219,7 +219,7 @@ class _AuditRun:
             return
         self._done += self.sizes[place] - (self.read - read_before)
         self._progress(self._done, self.size)
-        yield from _scan_leaks(place, scanned)
+        yield from _leaks_in_scan(place, scanned)
 
     def _count_read(self, size: int) -> None:
         self.read += size
@@ -300,7 +300,7 @@ def _place_sizes(places: Iterable[Location]) -> dict[Location, int]:
     return sizes
 
 
-def _scan_leaks(place: Location, scanned: FileScan) -> Iterator[Leak]:
+def _leaks_in_scan(place: Location, scanned: FileScan) -> Iterator[Leak]:
     when = clock.from_epoch(scanned.mtime_ns / 1e9)
     for finding in scanned.findings:
         reference = ""

@@ -120,11 +120,11 @@ class Cleaner:
         """
         removed: list[RemovedSecret] = []
 
-        def once(each: bytes) -> bytes:
-            return self._remove_known(self._remove_scanned(each, removed), removed)
+        def clean_once(raw_text: bytes) -> bytes:
+            return self._remove_known(self._remove_scanned(raw_text, removed), removed)
 
         return self._cleaned_bytes(
-            raw if b"\0" in raw else _repeat_until_stable(raw, once), removed
+            raw if b"\0" in raw else _repeat_until_stable(raw, clean_once), removed
         )
 
     def clean_words(self, text: str) -> str:

@@ -141,13 +141,13 @@ def places_of_client_files(where: Where) -> Iterator[Location]:
     """Yield the client's files outside its projects: prompt history, pastes, logs, settings."""
     config_folder, state_folder = where.config, os.path.realpath(where.state)
 
-    def is_left_out(folder: str) -> bool:
+    def is_skipped(folder: str) -> bool:
         return (
             os.path.basename(folder) in _SKIPPED_CLIENT_FOLDERS
             or os.path.realpath(folder) == state_folder
         )
 
-    for path in regular_files_below(config_folder, is_left_out):
+    for path in regular_files_below(config_folder, is_skipped):
         yield Location(CLIENT, path)
 
 

@@ -181,7 +181,7 @@ def _bounded_connection_class(driver: Any) -> Any:
     ``asked_by`` is the Database whose limit for all answers also applies.
     """
 
-    class Bounded(driver.Connection):  # type: ignore[misc]
+    class BoundedConnection(driver.Connection):  # type: ignore[misc]
         asked_by: Database | None = None
 
         def wait(self, gen: Any, *arguments: Any, **keywords: Any) -> Any:
@@ -191,7 +191,7 @@ def _bounded_connection_class(driver: Any) -> Any:
             with limit_memory():
                 return super().wait(_run_until(gen, end), *arguments, **keywords)
 
-    return Bounded
+    return BoundedConnection
 
 
 def _run_until(steps: Any, end: float) -> Any:

@@ -109,18 +109,21 @@ class Database:
         self.connection.execute(statement.encode(), values or None)
 
     def rows(
-        self, query: str, values: Sequence[object] | Mapping[str, object], form: RowFormat[Row]
+        self,
+        query: str,
+        values: Sequence[object] | Mapping[str, object],
+        row_format: RowFormat[Row],
     ) -> list[Row]:
         """Return the valid rows of a query."""
         with self.connection.cursor(binary=True) as cursor:
             cursor.execute(query.encode(), values)
-            valid_rows, refused = _parse_result(cursor.pgresult, form)
+            valid_rows, refused = _parse_result(cursor.pgresult, row_format)
         self.refused += refused
         return valid_rows
 
-    def row(self, query: str, values: Sequence[object], form: RowFormat[Row]) -> Row | None:
+    def row(self, query: str, values: Sequence[object], row_format: RowFormat[Row]) -> Row | None:
         """Return the first valid row of a query, or None."""
-        return next(iter(self.rows(query, values, form)), None)
+        return next(iter(self.rows(query, values, row_format)), None)
 
     def value(
         self, query: str, values: Sequence[object], parse: Callable[[bytes | None], Row]
@@ -144,22 +147,24 @@ async def read_rows_async(
     connection: psycopg.AsyncConnection[Any],
     query: str,
     values: Sequence[object],
-    form: RowFormat[Row],
+    row_format: RowFormat[Row],
 ) -> tuple[list[Row], int]:
     """Return the valid rows of an asyncio query, and the number of invalid ones."""
     async with connection.cursor(binary=True) as cursor:
         await cursor.execute(query.encode(), values)
-        return _parse_result(cursor.pgresult, form)
+        return _parse_result(cursor.pgresult, row_format)
 
 
-def _parse_result(result: Any, form: RowFormat[Row]) -> tuple[list[Row], int]:
+def _parse_result(result: Any, row_format: RowFormat[Row]) -> tuple[list[Row], int]:
     """Return the valid rows of a result, read with libpq's own functions, and the number of invalid rows."""
     rows: list[Row] = []
     count = result.ntuples if result else 0
     for number in range(min(count, MOST_ANSWER_ROWS)):
         try:
             rows.append(
-                form.read([result.get_value(number, column) for column in range(result.nfields)])
+                row_format.read(
+                    [result.get_value(number, column) for column in range(result.nfields)]
+                )
             )
         # OverflowError and OSError come from instants
         except (ValueError, OverflowError, OSError, RecursionError):

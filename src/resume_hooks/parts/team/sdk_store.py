@@ -178,16 +178,21 @@ class PostgresSessionStore:
         )
         return await self._rows(query, _main_key(key), _TEXT_FORMAT)
 
-    async def _rows(self, query: str, values: Sequence[object], form: RowFormat[Row]) -> list[Row]:
+    async def _rows(
+        self, query: str, values: Sequence[object], row_format: RowFormat[Row]
+    ) -> list[Row]:
         async with connect_async(self._service) as db:
-            return await _strict_rows(db, query, values, form)
+            return await _strict_rows(db, query, values, row_format)
 
 
 async def _strict_rows(
-    db: psycopg.AsyncConnection[Any], query: str, values: Sequence[object], form: RowFormat[Row]
+    db: psycopg.AsyncConnection[Any],
+    query: str,
+    values: Sequence[object],
+    row_format: RowFormat[Row],
 ) -> list[Row]:
     """Return the rows of a query. Raise TeamFailed if one is invalid, because omitting it would change the session."""
-    valid_rows, refused = await rows.read_rows_async(db, query, values, form)
+    valid_rows, refused = await rows.read_rows_async(db, query, values, row_format)
     if refused:
         raise _damaged_store()
     return valid_rows

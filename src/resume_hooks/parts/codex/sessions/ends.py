@@ -12,7 +12,7 @@ from functools import cached_property
 
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.parts.codex.sessions.files import is_archived
-from resume_hooks.parts.codex.transcripts.as_records import Converter, first_record
+from resume_hooks.parts.codex.transcripts.as_records import RecordConverter, first_record
 from resume_hooks.parts.codex.transcripts.lines import (
     PACKED,
     TITLE_KEY,
@@ -159,7 +159,7 @@ class RolloutEnds(HeadTail):
 
         The search covers one megabyte, because long instructions can precede the prompt.
         """
-        prompt = first_prompt_in(self._records(_lines(self.head, self.path)))
+        prompt = first_prompt_in(self._records(_parse_lines(self.head, self.path)))
         if prompt or self.small:
             return prompt
         return first_prompt_in(self.early_records)
@@ -169,7 +169,7 @@ class RolloutEnds(HeadTail):
         """The records of the first megabyte."""
         with open_rollout(self.path) as stream:
             region = stream.read(WIDE_REACH)
-        return self._records(_lines(region, self.path))
+        return self._records(_parse_lines(region, self.path))
 
     def _last_value(self, kind: str) -> str:
         if kind == CUSTOM_TITLE:
@@ -177,10 +177,10 @@ class RolloutEnds(HeadTail):
         return ""
 
     def _converted(self, region: bytes) -> list[Record]:
-        return list(self._records(_lines(region, self.path)))
+        return list(self._records(_parse_lines(region, self.path)))
 
     def _records(self, lines: Iterable[RolloutLine]) -> Iterator[Record]:
-        converter = Converter(self.meta.thread_id, early=self._early)
+        converter = RecordConverter(self.meta.thread_id, early=self._early)
         converter.apply_meta(self.meta)
         for line in lines:
             yield from converter.add_line(line)
@@ -188,5 +188,5 @@ class RolloutEnds(HeadTail):
         self._early = converter.early
 
 
-def _lines(region: bytes, path: str) -> Iterator[RolloutLine]:
+def _parse_lines(region: bytes, path: str) -> Iterator[RolloutLine]:
     return (line for raw in region.split(b"\n") if (line := parse_line(raw, path)) is not None)

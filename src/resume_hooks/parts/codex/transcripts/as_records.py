@@ -59,13 +59,13 @@ def as_records(lines: Iterable[RolloutLine], thread_id: str) -> Iterator[Record]
 
     Memory is bounded by one response of the model.
     """
-    converter = Converter(thread_id)
+    converter = RecordConverter(thread_id)
     for line in lines:
         yield from converter.add_line(line)
     yield from converter.end()
 
 
-class Converter:
+class RecordConverter:
     """Converts lines to records one by one; ``end`` returns the records that waited for their token count.
 
     ``early`` is true if the client writes a token count before the response, as old clients did,
