@@ -34,7 +34,7 @@ STOP_REASON = "resume-hooks answers this without a compaction"
 
 
 def main(event_name: str) -> None:
-    """Answer the event on stdin, ``compact`` or ``notice``, if it needs an answer.
+    """Answer the ``compact`` or ``notice`` event on stdin, if it needs an answer.
 
     A failure produces no output.
     """

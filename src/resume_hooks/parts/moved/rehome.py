@@ -1,6 +1,6 @@
 """Find the former path of a moved folder, and copy its sessions to the current path.
 
-In a folder without sessions whose repository had some elsewhere, a session start shows one line.
+A session start shows one line if the folder has no sessions but its repository had some elsewhere.
 """
 
 from __future__ import annotations

@@ -166,7 +166,7 @@ def _parse_result(result: Any, row_format: RowFormat[Row]) -> tuple[list[Row], i
                     [result.get_value(number, column) for column in range(result.nfields)]
                 )
             )
-        # OverflowError and OSError come from instants
+        # An instant can raise OverflowError or OSError.
         except (ValueError, OverflowError, OSError, RecursionError):
             continue
     return rows, count - len(rows)
