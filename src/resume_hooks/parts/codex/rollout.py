@@ -109,7 +109,7 @@ class RolloutBody(Body):
                 "it is self-contained", meta.base is None and not meta.paginated and not ordinals
             ),
             Check("its model receives exactly the planned items", sent == list(self.items)),
-            Check("no count of tokens is carried over", not history.measured),
+            Check("no count of tokens is carried over", not history.is_measured),
             Check("the file is private", os.stat(path).st_mode & 0o077 == 0),
         ]
 

@@ -378,8 +378,8 @@ def _build_thread(session: SessionFile, lines: Iterable[RolloutLine]) -> CodexTh
         context=ContextSize(
             history.tokens,
             window or history.window or DEFAULT_WINDOW,
-            MEASURED if history.measured else ESTIMATED,
-            reason="" if history.measured else UNCOUNTED,
+            MEASURED if history.is_measured else ESTIMATED,
+            reason="" if history.is_measured else UNCOUNTED,
         ),
         has_goal=goals.goal is not None and goals.goal.status != COMPLETE,
     )
@@ -398,15 +398,15 @@ class _ItemMetadata:
             for key, value in line.record.items():
                 if key in MARKS:
                     marks[key] = value
-            self._keep(line, -1, marks, mapping(line.record, "metadata"))
+            self._store_marks(line, -1, marks, mapping(line.record, "metadata"))
         elif line.kind == COMPACTED:
             self._by_place.clear()
             for part, metadata in enumerate(
                 objects(line.payload.get("replacement_history_metadata"))
             ):
-                self._keep(line, part, {}, metadata)
+                self._store_marks(line, part, {}, metadata)
 
-    def _keep(self, line: RolloutLine, index: int, marks: Record, metadata: Record) -> None:
+    def _store_marks(self, line: RolloutLine, index: int, marks: Record, metadata: Record) -> None:
         if isinstance(metadata.get(OUTPUT_LIMIT_KEY), int):
             marks["metadata"] = {OUTPUT_LIMIT_KEY: metadata[OUTPUT_LIMIT_KEY]}
         if marks:

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from resume_hooks.errors import CantRestore, NoFileHistory, UsageError
-from resume_hooks.parts.rewind_files.history import Backup, FileHistory, Prompt, State
+from resume_hooks.parts.rewind_files.history import Backup, FileHistory, FilesAtPrompt, Prompt
 from resume_hooks.parts.rewind_files.plan import (
     ExpectedFile,
     FilesPlan,
@@ -63,9 +63,9 @@ class PromptState(NamedTuple):
     """
 
     prompt: Prompt
-    state: State
+    state: FilesAtPrompt
     exact: bool
-    states: tuple[State, ...]
+    states: tuple[FilesAtPrompt, ...]
 
 
 def parse_target(text: str) -> Target:
@@ -137,8 +137,8 @@ def find_prompt_state(history: FileHistory, target: Target) -> PromptState:
 
 
 def _state_without_edits(
-    history: FileHistory, nearest: list[State], prompt: Prompt
-) -> State | None:
+    history: FileHistory, nearest: list[FilesAtPrompt], prompt: Prompt
+) -> FilesAtPrompt | None:
     """Return the nearest state if no tool wrote a file between it and the prompt, so that it applies to the prompt."""
     for state in nearest:
         start, end = sorted((state.line, prompt.line))

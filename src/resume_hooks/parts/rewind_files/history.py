@@ -50,7 +50,7 @@ class Prompt(NamedTuple):
     words: str
 
 
-class State(NamedTuple):
+class FilesAtPrompt(NamedTuple):
     """The files that were tracked at the prompt ``message``, by the client's path for each."""
 
     message: str
@@ -58,7 +58,7 @@ class State(NamedTuple):
     backups: Mapping[str, Backup]
 
 
-class Edit(NamedTuple):
+class LastEdit(NamedTuple):
     """The last edit of a file by a tool; ``digest`` is that of the resulting text, or ``""`` if unknown."""
 
     line: int
@@ -73,9 +73,9 @@ class FileHistory:
     """
 
     session: SessionFile
-    states: tuple[State, ...]
+    states: tuple[FilesAtPrompt, ...]
     prompts: tuple[Prompt, ...]
-    edits: Mapping[str, Edit]
+    edits: Mapping[str, LastEdit]
     edited: tuple[int, ...]
     nodes: Mapping[str, Node] = field(repr=False)
 
@@ -128,7 +128,7 @@ class _FileRecords:
     """An observer of ``transcript.scan`` that collects the client's records about files."""
 
     def __init__(self) -> None:
-        self.edits: dict[str, Edit] = {}
+        self.edits: dict[str, LastEdit] = {}
         self.edited: list[int] = []
         self._snapshots: dict[str, tuple[int, dict[str, Backup]]] = {}
         self._deltas: list[tuple[int, str, str, Backup]] = []
@@ -146,7 +146,7 @@ class _FileRecords:
                 and "structuredPatch" in result
                 and (path := string(result, "filePath"))
             ):
-                self.edits[path] = Edit(line.number, _digest_after_edit(result))
+                self.edits[path] = LastEdit(line.number, _digest_after_edit(result))
                 self.edited.append(line.number)
             if not node.results and not node.prompt:
                 self.words[line.number] = collapse_line(plain_line(extract_first_words(record)), 80)
@@ -159,7 +159,7 @@ class _FileRecords:
                 self._count_paths({path: backup})
                 self._deltas.append((line.number, message, path, backup))
 
-    def states_by_prompt(self, numbers: Mapping[str, int]) -> Iterator[State]:
+    def states_by_prompt(self, numbers: Mapping[str, int]) -> Iterator[FilesAtPrompt]:
         """Yield the last snapshot of each prompt with its deltas.
 
         Without a snapshot, the previous one is used.
@@ -178,7 +178,7 @@ class _FileRecords:
         ):
             _, backups = self._snapshots.get(message, (0, previous))
             previous = {**backups, **added.get(message, {})}
-            yield State(message, numbers.get(message, messages[message]), previous)
+            yield FilesAtPrompt(message, numbers.get(message, messages[message]), previous)
 
     def _add_snapshot(self, record: Record, number: int) -> None:
         inner = record.get("snapshot")

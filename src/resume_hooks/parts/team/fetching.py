@@ -30,7 +30,7 @@ from resume_hooks.parts.team.stored_pieces import (
     PIECE_FORMAT,
     StoredPiece,
     batch_pieces,
-    damaged_piece,
+    damaged_piece_error,
     fetch_packed,
     fetch_slices,
     parse_part_name,
@@ -336,7 +336,7 @@ def _fetch_file(listed: _ListedFile, path: str, budget: _FetchBudget, db: Databa
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, state_file.MODE), "wb") as stream:
         for piece, slices in _fetch_pieces(listed, db):
             if piece.first != lines or size + piece.raw > MAX_BYTES:
-                raise damaged_piece()
+                raise damaged_piece_error()
             if is_lined and lines + piece.records > MAX_LINES:
                 raise ImportFailed(
                     f"It has more than {MAX_LINES:,} lines", "No transcript has so many."
@@ -348,11 +348,11 @@ def _fetch_file(listed: _ListedFile, path: str, budget: _FetchBudget, db: Databa
                 digest.update(body)
                 line_count += body.count(b"\n")
             if is_lined and line_count != piece.records:
-                raise damaged_piece()
+                raise damaged_piece_error()
             chain = hashlib.sha256(chain + piece.sha).digest()
             lines += piece.records
     if (lines, chain) != (listed.records, listed.head):
-        raise damaged_piece()
+        raise damaged_piece_error()
     return _FetchedFile(listed.name, path, lines, chain, size, digest.hexdigest())
 
 

@@ -117,7 +117,7 @@ def fetch_slices(part: int, first: int, stored: int, db: Database) -> Iterator[b
             query, (start + 1, SLICE_BYTES, part, first), rows.parse_bytes(SLICE_BYTES, 1)
         )
         if data is None:
-            raise damaged_piece()
+            raise damaged_piece_error()
         yield data
 
 
@@ -135,18 +135,18 @@ def unpack_lines(slices: Iterable[bytes], raw: int, sha: bytes) -> Iterator[byte
             try:
                 body = unpacking.decompress(remaining, SLICE_BYTES)
             except zlib.error as error:
-                raise damaged_piece() from error
+                raise damaged_piece_error() from error
             size += len(body)
             if size > raw:
-                raise damaged_piece()
+                raise damaged_piece_error()
             digest.update(body)
             yield body
             remaining = unpacking.unconsumed_tail
     if size != raw or not unpacking.eof or digest.digest() != sha:
-        raise damaged_piece()
+        raise damaged_piece_error()
 
 
-def damaged_piece() -> ImportFailed:
+def damaged_piece_error() -> ImportFailed:
     """Return the error for a damaged piece or an incomplete chain."""
     return ImportFailed(
         "The server's copy of this session is damaged or incomplete",

@@ -247,7 +247,7 @@ def _split_turns(
 
 
 class _HitReader:
-    """Reads turns as hits."""
+    """Turns the texts of turns into hits."""
 
     def __init__(self, query: Query) -> None:
         self._query = query

@@ -397,7 +397,7 @@ def test_it_is_what_the_description_says(rollout: Path) -> None:
     infos = [
         one["payload"].get("info") for one in lines if one["payload"].get("type") == "token_count"
     ]
-    assert history.measured
+    assert history.is_measured
     assert history.tokens == [one["last_token_usage"]["total_tokens"] for one in infos if one][-1]
     found = items.call_pairs([one.payload for one in history.items])
     assert all(pair.call < pair.output for pair in found.values() if pair.output >= 0)
@@ -461,7 +461,7 @@ def test_a_fork_and_a_rewind_go_on_from_what_they_name(tmp_path: Path) -> None:
     assert [one.uuid for one in effective(chain_lines(str(fork), files.get))][:2] == [
         one.uuid for one in own
     ][:2]
-    assert not _history(fork, files.get).measured
+    assert not _history(fork, files.get).is_measured
     assert read_meta(str(rewind)).thread_id == THREAD
     with pytest.raises(SessionNotFound, match="continues is gone"):
         effective(chain_lines(str(fork), lambda _: None))

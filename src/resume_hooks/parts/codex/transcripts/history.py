@@ -98,7 +98,7 @@ class History:
             self._apply_event(line)
 
     @property
-    def measured(self) -> bool:
+    def is_measured(self) -> bool:
         """Whether the client reported the tokens in use."""
         return self._counted > 0
 
