@@ -258,7 +258,7 @@ def test_a_summary_that_nobody_can_read_is_said_so(where: Where) -> None:
         "what every request begins with is in it, and what is told"
     )
     assert ENCRYPTED in text
-    assert "was held in Codex" in text
+    assert "session ran in Codex" in text
     assert "xxx" not in text
 
 

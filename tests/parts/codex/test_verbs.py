@@ -227,7 +227,7 @@ def test_the_verbs_that_make_children(home: Path, cli: Cli, document: Document) 
         "claude",
         f"/resume {made['session_id']}",
     )
-    assert Path(made["file"]).read_bytes().count(b"was held in Codex") == 1
+    assert Path(made["file"]).read_bytes().count(b"session ran in Codex") == 1
     made = document("handoff", SESSION, "-n", "go on", "--to", "codex")["data"]
     assert made["commands"]["shell"] == f"cd /home/user/proj && codex resume {made['session_id']}"
     rows = document("lineage", made["session_id"])["data"]["rows"]

@@ -74,7 +74,7 @@ def test_codex_to_claude(
             request = api.main_requests()[-1]
             words = spoken_to_claude(request)
             assert f"{parent.session_id}" in words, path.name
-            assert "was held in Codex" in words
+            assert "session ran in Codex" in words
             assert PROBE in words
             rows = Family(where).lineage(resolve(child, "/", where).path)
             assert [row.session_id for row in rows][-2:] == [parent.session_id, child]
@@ -100,7 +100,7 @@ def test_claude_to_codex(codex: CodexHome, home: ClientHome, where: Where) -> No
             sent = codex.resume(child)
             words = spoken(sent)
             assert parent.session_id in words, path.name
-            assert "was held in Claude Code" in words
+            assert "session ran in Claude Code" in words
             assert item_text(sent[-1]) == PROBE
             rows = Family(where).lineage(resolve(child, "/", where, foreign=True).path)
             assert [row.session_id for row in rows][-2:] == [parent.session_id, child]
