@@ -270,7 +270,7 @@ def test_what_is_refused(where: Where) -> None:
     rollouts.write(codex_of(where), [rollouts.meta(other, parent_thread_id=THREAD), *talk], other)
     with pytest.raises(UsageError, match="sub-agent"):
         agents.plan_fork(thread(where, other), where)
-    with pytest.raises(UsageError, match="exclude"):
+    with pytest.raises(UsageError, match="both a cut and another agent"):
         agents.plan_fork(thread(where), where, cut=CutAtTurn(1), to="claude")
     with pytest.raises(UsageError, match="home"):
         agents.plan_fork(thread(where), where, home="/")
