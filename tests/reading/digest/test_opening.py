@@ -50,7 +50,9 @@ SPEAKERS = (
 SECTION_HEAD = re.compile(
     rf"(?:{'|'.join(section.heading for section in SECTIONS)})(?: \(\d+ of [\d,]+\))?:|{OPEN_HEADING}"
 )
-TALK_HEAD = re.compile(r"talk, oldest first(?: \([\d,]+ messages? of [\d,]+ left out\))?:")
+TALK_HEAD = re.compile(
+    r"talk, oldest first(?: \((?:[\d,]+ messages? of [\d,]+)?(?: and )?(?:[\d,]+ other remarks?)? left out\))?:"
+)
 CALLS_HEAD = re.compile(r"latest calls, [\w, ]+:")
 MESSAGE_HEAD = re.compile(
     rf"(?:last request, |last answer, |reported after that, |proposed, and [a-z ]+, )?"
@@ -177,9 +179,10 @@ def test_a_new_task_is_told_what_is_known_alone() -> None:
 @pytest.mark.parametrize("room", [2_000, 4_000, 16_000, 48_000])
 def test_left_out_messages_are_counted(room: int) -> None:
     """In the heading of the talk, and for whoever made the opening."""
-    digest = Digest(talk=said(600, 200))
+    digest = Digest(talk=said(600, 200), remarks=21)
     shown = opening(digest, room)
-    told = re.search(r"\(([\d,]+) messages? of ([\d,]+) left out\)", shown.text)
+    counted = r"\(([\d,]+) messages? of ([\d,]+) and 21 other remarks left out\)"
+    told = re.search(counted, shown.text)
     assert told is not None
     left, rest = (int(number.replace(",", "")) for number in told.groups())
     assert (left, rest) == (shown.left_out, 1_198)

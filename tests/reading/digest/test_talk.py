@@ -167,6 +167,17 @@ def test_what_is_said_again_is_told_once(config_home: ConfigHome) -> None:
     ]
 
 
+def test_what_was_said_besides_is_counted(config_home: ConfigHome) -> None:
+    """Announcements, short remarks, and what was said again: the talk shows none of them."""
+    found = "The parser reads tabs as eight spaces, so every line behind one is told wrongly."
+    talk = Talk().prompt("mend the parser").says("Let me look at the parser.").runs("cat parser.py")
+    talk.says(found).runs("pytest").says("All pass.").runs("git diff").says(found)
+    talk.runs("git log").says("It is mended.").prompt("and the lexer?").says("It is right.")
+    digest = talk.prompt("go on").digest(config_home)
+    assert digest.remarks == 3
+    assert "talk, oldest first (3 other remarks left out):" in opening(digest, 48_000).text
+
+
 def test_code_and_tables_are_cut_and_no_sentence(config_home: ConfigHome) -> None:
     """Of a long block the two ends, with a mark; what stands around it whole."""
     code = "\n".join(f"x = {number}" for number in range(100))

@@ -260,6 +260,7 @@ def digest_of(
             bool(facts.reports) and facts.agents_may_write and not agents.transcripts
         )
         said = talk.talk_of(facts)
+        remarks = talk.count_remarks(facts, said)
         git = git_query.collect_answers()
         facts.changes += agents.changes
         if facts.has_unseen_agents:
@@ -268,13 +269,22 @@ def digest_of(
         merged, omitted = _join_sections(own, before, facts, work.Paths(folder, git))
         unread += agents.unread + (before.unread if before else 0)
         if before is not None:
-            said = talk.join_talk(before.talk, said)
+            joined = talk.join_talk(before.talk, said)
+            remarks += before.remarks + len(before.talk) + len(said) - len(joined)
+            said = joined
         rows = {**merged, "constraints": _standing_demands(merged["constraints"], said)}
         if facts.holds_imported or (before is not None and UNVERIFIED in before.entries_of("now")):
             rows["now"] = (UNVERIFIED, *rows["now"])
         sections, omitted = _stored_sections(rows, omitted)
         digest = Digest(
-            sections, said, omitted, git.line, unread, passed_over, read_to=facts.read_to
+            sections,
+            said,
+            omitted,
+            git.line,
+            unread,
+            passed_over,
+            remarks,
+            read_to=facts.read_to,
         )
         return without_secrets(digest, texts)
 

@@ -94,7 +94,8 @@ class Digest:
 
     ``omitted`` counts a section's entries without room. ``git`` is one line on the folder's
     repository. ``unread`` is the number of ancestors and sub-agents that were too large to read,
-    ``passed_over`` the number of skipped bytes in the middle of the session. ``secrets`` are texts
+    ``passed_over`` the number of skipped bytes in the middle of the session, ``remarks`` the number
+    of messages that the talk does not hold. ``secrets`` are texts
     with secrets, which are never stored or shown; later additions must not contain them.
     ``read_to`` has the bytes and the lines of the session that were read, or zeros.
     """
@@ -105,6 +106,7 @@ class Digest:
     git: str = ""
     unread: int = 0
     passed_over: int = 0
+    remarks: int = 0
     secrets: tuple[str, ...] = field(default=(), compare=False)
     read_to: tuple[int, int] = field(default=(0, 0), compare=False)
 
@@ -127,7 +129,7 @@ def knowledge(digest: Digest) -> Digest:
     for name, count in digest.omitted.items():
         if name in names:
             omitted[name] = count
-    return replace(digest, sections=sections, talk=(), omitted=omitted)
+    return replace(digest, sections=sections, talk=(), omitted=omitted, remarks=0)
 
 
 def make_entry(text: str, place: object, note: str = "", most: int = LONGEST) -> DigestEntry:
@@ -240,6 +242,7 @@ def line_of_digest(digest: Digest) -> bytes:
         sections[name] = [list(entry) for entry in entries]
     rest = {"omitted": dict(digest.omitted), "git": digest.git, "unread": digest.unread}
     rest["passed_over"] = digest.passed_over
+    rest["remarks"] = digest.remarks
     talk = [list(message) for message in digest.talk]
     return orjson.dumps(
         {"type": DIGEST, "version": VERSION, **rest, "sections": sections, "talk": talk}
@@ -292,6 +295,7 @@ def digest_in(record: Record) -> Digest | None:
         plain_line(string(record, "git")[:LONGEST_TEXT]),
         positive(record.get("unread"), MOST),
         positive(record.get("passed_over"), MOST),
+        positive(record.get("remarks"), MOST),
     )
 
 

@@ -57,6 +57,7 @@ LAST_REQUEST, LAST_ANSWER, LAST_REPORT, LAST_CALL = (
 )  # the largest shares of the room for these
 CALLS = 0.45  # the largest share of the room for the latest calls
 RESERVED = 0.12  # share of the room that is always reserved for the latest calls
+TALK_HEADING = 90  # characters of the longest heading of the talk
 LEAST_CALLS = 400  # with fewer characters of room no call is shown
 Calls = Callable[[int], Sequence[TalkMessage]]
 """Returns the latest calls, oldest first, in about this many characters."""
@@ -168,6 +169,7 @@ def opening(
         left - reserved,
         is_whole=room is None,
         current=_first_current(digest.talk, rest),
+        remarks=digest.remarks,
     )
     left -= _size_of_rows(said.rows)
     sections |= _rows_of_sections(
@@ -383,11 +385,19 @@ def _first_current(messages: Sequence[TalkMessage], rest: Sequence[TalkMessage])
 
 
 def _talk_rows(
-    messages: Sequence[TalkMessage], names: _Names, room: int, *, is_whole: bool, current: int
+    messages: Sequence[TalkMessage],
+    names: _Names,
+    room: int,
+    *,
+    is_whole: bool,
+    current: int,
+    remarks: int,
 ) -> _TalkRows:
-    """Return the talk, oldest first, with its heading, or nothing if not even one message fits."""
-    heading = "talk, oldest first:"
-    left = room - len(heading) - 60
+    """Return the talk, oldest first, with its heading, or nothing if not even one message fits.
+
+    ``remarks`` is the number of messages that the digest does not hold.
+    """
+    left = room - TALK_HEADING
 
     def rows_of(message: TalkMessage, text: str) -> list[str]:
         head = f"{_SPEAKERS[message.kind]} {names.short_reference(message.ref)}".rstrip()
@@ -403,14 +413,23 @@ def _talk_rows(
     )
     if not texts:
         return _TalkRows([], 0)
-    if count := len(messages) - len(texts):
-        heading = (
-            f"talk, oldest first ({format_count(count, 'message')} of {len(messages):,} left out):"
-        )
+    heading = _heading_of_talk(len(messages) - len(texts), len(messages), remarks)
     rows = []
     for at in sorted(texts):
         rows.extend(rows_of(messages[at], texts[at]))
     return _TalkRows([heading, *rows], len(texts))
+
+
+def _heading_of_talk(left_out: int, messages: int, remarks: int) -> str:
+    """Return the heading of the talk with the number of messages and remarks that it leaves out."""
+    counts: list[str] = []
+    if left_out:
+        counts.append(f"{format_count(left_out, 'message')} of {messages:,}")
+    if remarks:
+        counts.append(format_count(remarks, "other remark"))
+    if not counts:
+        return "talk, oldest first:"
+    return f"talk, oldest first ({' and '.join(counts)} left out):"
 
 
 def _rows_of_sections(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import NamedTuple
 
 from resume_hooks.reading.digest import prose, replies
@@ -56,6 +56,12 @@ def talk_of(facts: LineageFacts) -> tuple[TalkMessage, ...]:
     found = sorted(_messages_said(facts), key=lambda said: said.quote.place.order)
     messages = [TalkMessage(said.kind, str(said.quote.place), said.text) for said in found]
     return tuple(_with_former_plans(_with_reversals(messages), facts.plans))
+
+
+def count_remarks(facts: LineageFacts, messages: Sequence[TalkMessage]) -> int:
+    """Return the number of records with words of the user, assistant or client that no message quotes."""
+    spoken = {str(quote.place) for quote in chain(facts.prompts.said, facts.said, facts.summaries)}
+    return len(spoken.difference(message.ref for message in messages))
 
 
 def fit_talk(messages: Sequence[TalkMessage], most: int) -> tuple[TalkMessage, ...]:
