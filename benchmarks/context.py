@@ -22,7 +22,7 @@ from resume_hooks import clock
 from resume_hooks.cli.info import session_facts_data
 from resume_hooks.derive import agents
 from resume_hooks.derive.compare import compare_strategies
-from resume_hooks.derive.trim.options import options_of
+from resume_hooks.derive.trim.options import make_options
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.paths import Where, is_session_id
 from resume_hooks.search.listing import SessionLister
@@ -154,7 +154,7 @@ def window(use: ContextSize) -> int | None:
 def trimmed(session: SessionFile, where: Where) -> int:
     """What the receipt of a trim gives as the size before it; 0 where there is none."""
     try:
-        return agents.plan_trim(session, where, options_of()).sizes.before
+        return agents.plan_trim(session, where, make_options()).sizes.before
     except ResumeHooksError:
         return 0
 

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from resume_hooks.reading.digest.prose import sentences_of
+from resume_hooks.reading.digest.prose import split_sentences
 from resume_hooks.reading.summary_check import ABSENT_TEXT, check_summary, find_claims, read_texts
 from resume_hooks.transcripts import records
 from tests.needs import corpus_sessions
@@ -71,7 +71,7 @@ def session_at(path: Path) -> Session:
             }
     before = b"\n".join(line for line in lines[:at] if b'"isCompactSummary":true' not in line)
     told = (
-        [s for s in sentences_of(CLIENTS.sub("", summary)) if find_claims(s)]
+        [s for s in split_sentences(CLIENTS.sub("", summary)) if find_claims(s)]
         if len(summary) > SMALLEST
         else []
     )

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.paths import Where, is_session_id
-from resume_hooks.reading.digest.build import digest_of
+from resume_hooks.reading.digest.build import build_digest
 from resume_hooks.reading.digest.entries import Digest
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.transcripts.transcript import Transcript, scan
@@ -48,7 +48,7 @@ class RealSession:
         An empty one of what no digest is made of.
         """
         nowhere = Where({"HOME": "/nowhere", "CLAUDE_CONFIG_DIR": "/nowhere"})
-        return Digest() if self.is_foreign else digest_of(self.file, nowhere)
+        return Digest() if self.is_foreign else build_digest(self.file, nowhere)
 
     @property
     def file(self) -> SessionFile:

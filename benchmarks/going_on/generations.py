@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 
 from benchmarks.going_on.planted import GENERATIONS, WORDINGS, Fact, planted_facts
 from resume_hooks.derive.fresh_child import read_opening
-from resume_hooks.reading.digest.opening import DEFAULT_TOKENS, characters
+from resume_hooks.reading.digest.opening import DEFAULT_TOKENS, characters_for_tokens
 from resume_hooks.transcripts import records
 from tests.builders import (
     SESSION,
@@ -171,7 +171,7 @@ def openings(home: ConfigHome, talk: Talk, more: int) -> Iterator[tuple[str, str
     path = home.project() / f"{SESSION}.jsonl"
     leaf, count, pasted = None, 0, ""
     for generation in range(GENERATIONS):
-        turns = talk.turns(generation, characters(more if generation else TALK))
+        turns = talk.turns(generation, characters_for_tokens(more if generation else TALK))
         chain = Chain(path.stem, leaf, count)
         for turn in turns:
             chain.add(turn)
@@ -179,7 +179,7 @@ def openings(home: ConfigHome, talk: Talk, more: int) -> Iterator[tuple[str, str
             stream.write(session_bytes(chain.records))
         count = chain.count
         said = "\n".join("\n".join((turn.prompt, *turn.answer)) for turn in turns)
-        pasted = f"{pasted}\n{said}"[-characters(DEFAULT_TOKENS) :]
+        pasted = f"{pasted}\n{said}"[-characters_for_tokens(DEFAULT_TOKENS) :]
         path = handed_off(home, path)
         last = records.parse(path.read_bytes().rstrip(b"\n").split(b"\n")[-1])
         leaf = records.string(last or {}, "uuid")

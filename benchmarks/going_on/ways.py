@@ -21,13 +21,17 @@ from resume_hooks.derive import agents
 from resume_hooks.derive.child.write import write_unless_idle
 from resume_hooks.derive.compare import TOKENS_AFTER_COMPACTION
 from resume_hooks.derive.fresh_child import Contents, read_opening
-from resume_hooks.derive.trim.options import TypedOptions, options_of
+from resume_hooks.derive.trim.options import TypedOptions, make_options
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.hooks.after_compaction import text_after_compaction
 from resume_hooks.paths import Where, is_session_id
-from resume_hooks.reading.digest.build import digest_of
+from resume_hooks.reading.digest.build import build_digest
 from resume_hooks.reading.digest.entries import Digest
-from resume_hooks.reading.digest.opening import DEFAULT_TOKENS, characters, full
+from resume_hooks.reading.digest.opening import (
+    DEFAULT_TOKENS,
+    characters_for_tokens,
+    format_whole_digest,
+)
 from resume_hooks.sessions.locate import session_file
 from resume_hooks.sessions.opening_layout import NEXT_STEP
 from resume_hooks.transcripts import api_usage, records, tokens
@@ -132,7 +136,7 @@ def whole_session(path: Path) -> Iterator[Went]:
     base = _base(path)
     records_of_it = _parsed(path)
     yield Went("go on", here)
-    digest = digest_of(session_file(str(path)), Where())
+    digest = build_digest(session_file(str(path)), Where())
     for size in SIZES:
         name = named_size(size)
         yield Went(f"handoff, {name}", handed_off(path, base, Contents(digest, tokens=size)))
@@ -172,10 +176,10 @@ def compacted(path: Path) -> Iterator[Went]:
     )
     path.write_bytes(b"\n".join(raw[:at]) + b"\n")
     records_of_it = _parsed(path)
-    digest = digest_of(session_file(str(path)), Where())
+    digest = build_digest(session_file(str(path)), Where())
     for size in COMPACTIONS:
         name = named_size(size)
-        facts = text_after_compaction(path.stem, str(path), characters(size), LIMIT)
+        facts = text_after_compaction(path.stem, str(path), characters_for_tokens(size), LIMIT)
         yield Went(f"`config compaction {name}`", plain(base, facts)._replace(rows=rows_of(facts)))
         yield Went(f"handoff, {name}", handed_off(path, base, Contents(digest, tokens=size)))
         yield Went(
@@ -211,7 +215,9 @@ def handed_off(path: Path, base: int, contents: Contents) -> Left:
     # A model's summary stands between the lineage and the digest.
     rows = [*(prose(before) if contents.summary else ()), *rows_of(text)]
     found = flat(f"{contents.summary}\n{text}")
-    return Left(base + said, found, rows, more=rows_of(full(contents.digest or Digest())))
+    return Left(
+        base + said, found, rows, more=rows_of(format_whole_digest(contents.digest or Digest()))
+    )
 
 
 def last_words(parsed: Sequence[Record], size: int) -> str:
@@ -221,7 +227,7 @@ def last_words(parsed: Sequence[Record], size: int) -> str:
         for one in parsed
         if records.kind(one) == records.ASSISTANT or records.is_prompt(one)
     ]
-    return "\n".join(filter(None, said))[-characters(size) :]
+    return "\n".join(filter(None, said))[-characters_for_tokens(size) :]
 
 
 def prompts_first(parsed: Sequence[Record], size: int) -> str:
@@ -229,8 +235,8 @@ def prompts_first(parsed: Sequence[Record], size: int) -> str:
     prompts = "\n".join(
         records.prompt_text(record) for record in parsed if records.is_prompt(record)
     )
-    asked = prompts[: characters(size) // 2]
-    return f"{asked}\n{last_words(parsed, size)[-(characters(size) - len(asked)) :]}"
+    asked = prompts[: characters_for_tokens(size) // 2]
+    return f"{asked}\n{last_words(parsed, size)[-(characters_for_tokens(size) - len(asked)) :]}"
 
 
 def by_model(way: str, path: Path, base: int, digest: Digest) -> Went:
@@ -248,7 +254,7 @@ def trimmed(**how: object) -> Make:
     """A trim with options; None where it would not pay."""
 
     def make(path: Path) -> Path | None:
-        made = trim(path, options_of(TypedOptions(**how)))  # type: ignore[arg-type]
+        made = trim(path, make_options(TypedOptions(**how)))  # type: ignore[arg-type]
         return Path(made.file) if made.written else None
 
     return make

@@ -14,7 +14,7 @@ from resume_hooks.derive import cut_point
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.opening_size import WHOLE_SESSION, parse_size
 from resume_hooks.derive.trim.options import Options as Options  # noqa: PLC0414 - one of the API's names
-from resume_hooks.derive.trim.options import options_of
+from resume_hooks.derive.trim.options import make_options
 from resume_hooks.derive.verbs.caller import Caller
 from resume_hooks.derive.verbs.fork import ForkSpec
 from resume_hooks.derive.verbs.fork import fork as make_fork
@@ -140,7 +140,7 @@ def trim(
     empty. Raise ResumeHooksError on failure, and leave no file behind.
     """
     session = Session.at(_require_path(session_file), Where())
-    trim_options = options_of() if options is None else options
+    trim_options = make_options() if options is None else options
     return make_trim(session, trim_options, Caller(Where(), dry_run=dry_run)).receipt
 
 

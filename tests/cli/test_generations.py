@@ -19,9 +19,9 @@ from resume_hooks.derive.fresh_child import (
     Contents,
     read_opening,
 )
-from resume_hooks.reading.digest.build import digest_of
+from resume_hooks.reading.digest.build import build_digest
 from resume_hooks.reading.digest.entries import Digest, Kind
-from resume_hooks.reading.digest.opening import characters, opening
+from resume_hooks.reading.digest.opening import characters_for_tokens, format_opening
 from resume_hooks.sessions.locate import session_file
 from resume_hooks.sessions.opening_layout import next_step_of
 from resume_hooks.transcripts import bookkeeping
@@ -44,7 +44,7 @@ FIRST = [
 
 def digest(path: str | Path, home: ConfigHome) -> Digest:
     """The digest of a file."""
-    return digest_of(session_file(str(path)), home.where)
+    return build_digest(session_file(str(path)), home.where)
 
 
 def gone_on(child: str, talk: Talk) -> None:
@@ -105,7 +105,7 @@ def test_the_ancestors_need_not_be_there(config_home: ConfigHome, last: Path) ->
 def test_a_quotation_is_not_quoted_again(config_home: ConfigHome, last: Path) -> None:
     """What an opening quoted is no message of the session that it opened."""
     found = digest(last, config_home)
-    shown = opening(found, characters(48_000)).text
+    shown = format_opening(found, characters_for_tokens(48_000)).text
     assert not any(bookkeeping.DIGEST_HEAD in message.text for message in found.talk)
     for text in (FIRST[0], FIRST[1], "step 0", "prompt of generation 1"):
         rows = [row for row in shown.split("\n") if row == f"  {text}" or f"- {text} (" in row]
@@ -122,7 +122,7 @@ def test_of_two_values_the_newest_counts(config_home: ConfigHome, last: Path) ->
     ]
     assert old.superseded == ((FIRST[1], new.ref),)
     assert new.superseded == ()
-    shown = opening(found, characters(24_000)).text
+    shown = format_opening(found, characters_for_tokens(24_000)).text
     assert (
         f'  {FIRST[1]}\n  [superseded at {new.ref[:8]}:{new.ref.rpartition(":")[2]}: "{FIRST[1]}"]'
         in shown

@@ -11,7 +11,7 @@ import pytest
 from resume_hooks.derive.fresh_child import OPENING_LINE
 from resume_hooks.reading.char_budget import indent_text
 from resume_hooks.reading.digest import opening
-from resume_hooks.reading.digest.entries import digest_at
+from resume_hooks.reading.digest.entries import read_digest
 from tests.builders import (
     SESSION,
     ConfigHome,
@@ -62,7 +62,7 @@ def test_a_handoff_holds_the_digest_and_leaves_nothing_else(
     ]
     assert COMMAND in told
     assert told.endswith("\ngo on")
-    kept = digest_at(data["file"])
+    kept = read_digest(data["file"])
     assert kept is not None
     assert COMMAND in kept.entries_of("commands")[0].text
     assert list(project.iterdir()) == []
@@ -137,10 +137,10 @@ def test_a_kept_digest_is_read_and_not_found(
         "make zymurgy"
     ).write(config_home)
     child = Path(document("handoff", SESSION)["data"]["file"])
-    digest = digest_at(str(child))
+    digest = read_digest(str(child))
     assert digest is not None
     done = cli("read", f"{child.stem}:3")
-    assert indent_text(opening.full(digest)) in done.stdout.decode()
+    assert indent_text(opening.format_whole_digest(digest)) in done.stdout.decode()
     hits = document("search", "zymurgy", "--all")["data"]["hits"]
     assert {hit["session_id"] for hit in hits} == {SESSION}
 

@@ -30,10 +30,10 @@ from resume_hooks.derive.compare import (
 )
 from resume_hooks.derive.fresh_child import Contents
 from resume_hooks.derive.summary import MAX_PARTS, MAX_SUMMARY, PART_BYTES
-from resume_hooks.derive.trim.options import options_of
+from resume_hooks.derive.trim.options import make_options
 from resume_hooks.errors import NotATranscript, SessionNotFound
 from resume_hooks.hooks import context_notice
-from resume_hooks.reading.digest.build import digest_of
+from resume_hooks.reading.digest.build import build_digest
 from resume_hooks.reading.digest.opening import DEFAULT_TOKENS
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.session_files import SessionFile
@@ -360,13 +360,13 @@ def test_a_receipt_says_what_the_card_said(
     session = locate.session_file(str(real_session.copied_to(config_home.project())))
     found = compare_strategies(session, where, clock.now())
     if found.tokens_after_strategy(HANDOFF):
-        contents = Contents(digest_of(session, where))
+        contents = Contents(build_digest(session, where))
         made = write_child(
             agents.plan_fresh(session, where, kind="handoff", contents=contents), where
         )
         assert made.tokens_after == found.tokens_after_strategy(HANDOFF)
     if found.tokens_after_strategy(TRIM):
-        decided = agents.plan_trim(session, where, options_of())
+        decided = agents.plan_trim(session, where, make_options())
         if decided.pays:
             assert write_child(decided, where).tokens_after == found.tokens_after_strategy(TRIM)
 
@@ -379,7 +379,7 @@ def test_what_came_after_the_last_count(config_home: ConfigHome) -> None:
     trimmed = agents.plan_trim(
         locate.session_file(str(config_home.project() / f"{SESSION}.jsonl")),
         config_home.where,
-        options_of(),
+        make_options(),
     )
     assert found.context == trimmed.before
     assert found.context.tokens > compared(config_home, rows[:-1], 300).context.tokens

@@ -27,7 +27,7 @@ from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.untrim import read_trimmed
 from resume_hooks.errors import NothingToHandOff, NothingToTrim
 from resume_hooks.paths import Where
-from resume_hooks.reading.digest.build import digest_of
+from resume_hooks.reading.digest.build import build_digest
 from resume_hooks.reading.outline import make_outline
 from resume_hooks.search.engine import search_index
 from resume_hooks.search.scope import Scope
@@ -237,7 +237,7 @@ def test_each_turn_counts_once(begun: Path | None, steps: list[str]) -> None:
         assert all(any(text in each for each in outlines) for text in client.typed)
         hits = search_index(['"take step"'], Scope(role="user"), client.where, most=50).hits
         assert len(hits) == len(client.typed)
-        for entries in digest_of(session_file(str(client.path)), client.where).sections.values():
+        for entries in build_digest(session_file(str(client.path)), client.where).sections.values():
             assert max(Counter(entry.text for entry in entries).values(), default=0) <= 1
         client.untrim()
         whole |= {

@@ -14,7 +14,7 @@ from resume_hooks.derive.child.write import planned_receipt, write_child
 from resume_hooks.derive.originals import CONTENT_FIELDS
 from resume_hooks.derive.trim import in_place, plan
 from resume_hooks.derive.trim.options import Options
-from resume_hooks.derive.trim.plan import LEGEND, total_lines
+from resume_hooks.derive.trim.plan import LEGEND, format_totals
 from resume_hooks.derive.untrim import read_trimmed
 from resume_hooks.errors import (
     CheckFailed,
@@ -170,7 +170,7 @@ def test_a_trim_and_its_untrim_count_alike(config_home: ConfigHome, parent: str)
     )
     decided = plan.plan_trim(plan.scan_session(session_file(parent)), config_home.where, EVERYTHING)
     assert len(decided.choices) == 8
-    assert total_lines(decided)[-1].endswith(" in 7 records")
+    assert format_totals(decided)[-1].endswith(" in 7 records")
     back = untrim.plan_untrim(
         read_trimmed(session_file(write_child(decided, config_home.where).file)), config_home.where
     )

@@ -12,7 +12,7 @@ import pytest
 from resume_hooks.derive import untrim
 from resume_hooks.derive.child.write import write_child
 from resume_hooks.derive.untrim import read_trimmed
-from resume_hooks.reading.digest.build import digest_of
+from resume_hooks.reading.digest.build import build_digest
 from resume_hooks.reading.outline import make_outline
 from resume_hooks.search.engine import search_index
 from resume_hooks.search.scope import Scope
@@ -164,7 +164,7 @@ def test_each_turn_counts_once(home: ClientHome, api: MockApi, tmp_path: Path, s
     for text in typed:
         hits = search_index([f'"{text}"'], Scope(role="user"), where, most=50).hits
         assert len(hits) == 1, (steps, text)
-    for name, entries in digest_of(session_file(str(session)), where).sections.items():
+    for name, entries in build_digest(session_file(str(session)), where).sections.items():
         said_there = Counter(entry.text for entry in entries)
         assert all(said_there[text] <= 1 for text in typed), (steps, name)
     decided = untrim.plan_untrim(read_trimmed(session_file(str(session))), where)

@@ -18,7 +18,7 @@ from resume_hooks.derive.child.write import write_child
 from resume_hooks.hooks import after_compaction
 from resume_hooks.hooks.after_compaction import MAX_FACTS, text_after_compaction
 from resume_hooks.reading.digest import build
-from resume_hooks.reading.digest.build import digest_of
+from resume_hooks.reading.digest.build import build_digest
 from resume_hooks.reading.digest.entries import Digest
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.lineage_block import CLOSING, OPENING
@@ -158,9 +158,9 @@ def test_what_stands_far_back_is_read_where_there_is_room(
 
     def noted(*given: Any, reach: int | None) -> Digest:
         reaches.append(reach)
-        return digest_of(*given, reach=reach)
+        return build_digest(*given, reach=reach)
 
-    monkeypatch.setattr(after_compaction, "digest_of", noted)
+    monkeypatch.setattr(after_compaction, "build_digest", noted)
     assert "the file 99" in back(config_home, 1, 4_000)
     assert reaches == [80_000]
     write_session(
@@ -192,7 +192,7 @@ def test_what_takes_too_long_is_left_out(
 ) -> None:
     """The client waits: in time or not at all."""
     write_session(config_home.project(), ONE, ruled(1))
-    monkeypatch.setattr(after_compaction, "digest_of", lambda *_, **__: spin())
+    monkeypatch.setattr(after_compaction, "build_digest", lambda *_, **__: spin())
     began = time.monotonic()
     assert text_after_compaction(ONE, str(config_home.project() / f"{ONE}.jsonl"), limit=0.05) == ""
     assert time.monotonic() - began < 10

@@ -19,7 +19,7 @@ from resume_hooks.derive.fresh_child import OPENING_LINE, Contents
 from resume_hooks.hooks import handoff
 from resume_hooks.hooks.handoff import offer_clear
 from resume_hooks.hooks.start_parts import MAX_WITHOUT_PARTS
-from resume_hooks.reading.digest.build import digest_of
+from resume_hooks.reading.digest.build import build_digest
 from resume_hooks.reading.digest.sections import CONSTRAINTS
 from resume_hooks.sessions import locate
 from tests.builders import (
@@ -184,7 +184,7 @@ def test_a_long_digest_gives_way_by_section(
         for n in range(60)
     ]
     parent = locate.session_file(str(write_session(config_home.project(), SESSION, talk)))
-    contents = Contents(digest_of(parent, config_home.where))
+    contents = Contents(build_digest(parent, config_home.where))
     plan = agents.plan_fresh(
         parent, config_home.where, kind="handoff", next_step="go on " * 200, contents=contents
     )

@@ -14,8 +14,8 @@ import pytest
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.write import planned_receipt, write_child
 from resume_hooks.derive.fresh_child import Contents
-from resume_hooks.reading.digest.build import digest_of
-from resume_hooks.reading.digest.opening import full
+from resume_hooks.reading.digest.build import build_digest
+from resume_hooks.reading.digest.opening import format_whole_digest
 from resume_hooks.sessions.locate import session_file
 from resume_hooks.sessions.opening_layout import next_step_of
 from tests.builders import (
@@ -57,7 +57,7 @@ def leaky(config_home: ConfigHome, tmp_path: Path) -> str:
 
 def test_the_child(config_home: ConfigHome, leaky: str) -> None:
     """Opening, digest and title say that something was there, and nothing of it."""
-    contents = Contents(digest_of(session_file(leaky), config_home.where))
+    contents = Contents(build_digest(session_file(leaky), config_home.where))
     decided = agents.plan_fresh(
         session_file(leaky), config_home.where, kind="handoff", next_step="go on", contents=contents
     )
@@ -89,7 +89,7 @@ def test_half_a_token_is_none_either(config_home: ConfigHome) -> None:
         path = write_session(
             config_home.project(), SESSION, [user("x" * count + text, uuid="p", parent=None)]
         )
-        told = full(digest_of(session_file(str(path)), config_home.where))
+        told = format_whole_digest(build_digest(session_file(str(path)), config_home.where))
         assert GITHUB[:12] not in told
 
 
@@ -120,7 +120,7 @@ def test_a_key_of_many_lines_goes_before_it_is_cut(config_home: ConfigHome) -> N
         ),
     ]
     path = write_session(config_home.project(), SESSION, records)
-    told = full(digest_of(session_file(str(path)), config_home.where))
+    told = format_whole_digest(build_digest(session_file(str(path)), config_home.where))
     assert not any(
         text in told for text in ("BEGIN RSA", *(line[:12] for line in body), GITHUB[:12])
     )
@@ -157,7 +157,7 @@ def test_no_spelling_of_a_tag_is_one(config_home: ConfigHome, posing: str) -> No
         SESSION,
         [*conversation(2), user(posing, uuid="x", parent="r3", ts=9)],
     )
-    contents = Contents(digest_of(session_file(str(path)), config_home.where))
+    contents = Contents(build_digest(session_file(str(path)), config_home.where))
     decided = agents.plan_fresh(
         session_file(str(path)), config_home.where, kind="handoff", contents=contents
     )

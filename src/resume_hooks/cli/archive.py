@@ -142,9 +142,9 @@ def _archive_and_slim(session: SessionFile, options: ArchiveOptions) -> int:
     """Archive a session, verify its archived copy, and only then create the slim copy that refers to it."""
     # The modules that create children take 40 ms to load; no other archive needs them.
     from resume_hooks.derive.child.write import write_unless_idle
-    from resume_hooks.derive.trim.plan import slim_plan
+    from resume_hooks.derive.trim.plan import plan_slim_copy
 
-    plan = slim_plan(session, options.where)
+    plan = plan_slim_copy(session, options.where)
     if options.dry_run:
         outcomes = archive_sessions.preview_archive([session], options.where)
     else:

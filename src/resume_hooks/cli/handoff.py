@@ -33,7 +33,7 @@ from resume_hooks.derive.verbs.rollover import rollover_quick
 from resume_hooks.errors import ResumeHooksError, SessionNotFound, UsageError
 from resume_hooks.paths import read_regular
 from resume_hooks.reading.digest.entries import Digest
-from resume_hooks.reading.digest.opening import full
+from resume_hooks.reading.digest.opening import format_whole_digest
 from resume_hooks.sessions.opening_layout import next_step_of, opening_text
 from resume_hooks.sessions.session import Session
 from resume_hooks.system import programs
@@ -118,7 +118,7 @@ def _require_consistent_options(options: HandoffOptions) -> None:
 
 def _print_opening(fresh_plan: FreshPlan, options: HandoffOptions) -> None:
     digest = fresh_plan.contents.digest or Digest()
-    full_text = full(digest)
+    full_text = format_whole_digest(digest)
     reference = digest_reference(fresh_plan.draft.session_id)
     reference_to_child = f"; all of it: {fresh_plan.draft.command('read')} {reference}"
     # The plan's child is never created, so its own row in the lineage goes, too.

@@ -18,8 +18,8 @@ from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.outcome import NothingWritten, OpenedSession
 from resume_hooks.derive.trim import in_place
 from resume_hooks.derive.trim.in_place import InPlaceTrim
-from resume_hooks.derive.trim.options import Options, TypedOptions, options_of
-from resume_hooks.derive.trim.plan import preview_trim, remark_lines
+from resume_hooks.derive.trim.options import Options, TypedOptions, make_options
+from resume_hooks.derive.trim.plan import list_remarks, preview_trim
 from resume_hooks.derive.untrim import UntrimPlan
 from resume_hooks.derive.verbs.trim import trim
 from resume_hooks.derive.verbs.untrim import UntrimSpec, untrim
@@ -45,7 +45,7 @@ def trim_session(options: TrimOptions) -> Receipt:
         )
     require_client(options)
     typed_options = TypedOptions._make(getattr(options, name) for name in TypedOptions._fields)
-    trim_options = options_of(typed_options)
+    trim_options = make_options(typed_options)
     if options.in_place:
         return _trim_in_place(trim_options, options)
     session = options.locate_session(foreign=True)
@@ -55,7 +55,7 @@ def trim_session(options: TrimOptions) -> Receipt:
     def text() -> str:
         if not receipt.written:
             return f"{preview_trim(plan)}\n\nNothing was written."
-        return receipt_text(receipt, [("note", sentence) for sentence in remark_lines(plan)])
+        return receipt_text(receipt, [("note", sentence) for sentence in list_remarks(plan)])
 
     return print_child(options, receipt, {"savings": plan}, text)
 
@@ -90,7 +90,7 @@ def _text_in_place(in_place_trim: InPlaceTrim) -> str:
             ("file", receipt.file),
             ("backup", in_place_trim.backup),
             ("tokens", f"{receipt.tokens_before:,} -> about {receipt.tokens_after:,}"),
-            *(("note", sentence) for sentence in remark_lines(in_place_trim.plan)),
+            *(("note", sentence) for sentence in list_remarks(in_place_trim.plan)),
             ("checks", checks_text(receipt)),
             ("in Claude Code", receipt.in_client),
             ("in a shell", receipt.shell),

@@ -216,11 +216,11 @@ def plan_trim(
 
     Raises UsageError for contradictory options or an unusable parent.
     """
-    from resume_hooks.derive.trim.plan import decide, plan_of
+    from resume_hooks.derive.trim.plan import decide_trim, plan_chosen_trim
 
     scanned_session = scan_for_trim(session, where)
-    decision = decide(scanned_session, options, where)
-    return plan_of(
+    decision = decide_trim(scanned_session, options, where)
+    return plan_chosen_trim(
         scanned_session, draft_child(session, "trim", where, output_dir), options, decision, "rules"
     )
 

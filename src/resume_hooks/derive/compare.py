@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from resume_hooks import clock
 from resume_hooks.derive.dial import DialSize, compute_dial, unmeasured_dial
 from resume_hooks.derive.opening_size import WHOLE_SESSION, tokens_for_size
-from resume_hooks.derive.trim.options import WORTH, options_of
+from resume_hooks.derive.trim.options import MIN_WORTHWHILE_SAVINGS, make_options
 from resume_hooks.errors import NothingToHandOff, NothingToTrim, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.sessions import lineage_block
@@ -355,8 +355,8 @@ def count_freed_tokens(path: str, where: Where) -> FreedTokens:
     except NothingToTrim:
         return FreedTokens(0, 0)
     decisions = (
-        plan.decide(scanned_session, options_of(), where),
-        in_client.decide(scanned_session, options_of(), where),
+        plan.decide_trim(scanned_session, make_options(), where),
+        in_client.decide_in_client(scanned_session, make_options(), where),
     )
     return FreedTokens(*(decision.savings.tokens for decision in decisions))
 
@@ -413,7 +413,7 @@ def _advice_for_cold_cache(context: ContextSize, estimates: Sequence[Estimate]) 
         return None
     worthwhile = {}
     for estimate in estimates:
-        if estimate.pays_after == 1 and context.tokens - estimate.after >= WORTH:
+        if estimate.pays_after == 1 and context.tokens - estimate.after >= MIN_WORTHWHILE_SAVINGS:
             worthwhile[estimate.name] = estimate
     if TRIM in worthwhile and (
         HANDOFF not in worthwhile or worthwhile[TRIM].after <= context.tokens / 2
@@ -443,8 +443,8 @@ def _estimate_trim(session: SessionFile, where: Where) -> _TrimEstimate | None:
         scanned_session = plan.scan_session(session)
     except NothingToTrim:
         return None
-    options = options_of()
-    decision = plan.decide(scanned_session, options, where)
+    options = make_options()
+    decision = plan.decide_trim(scanned_session, options, where)
     pays = decision.savings.tokens >= options.min_savings
     return _TrimEstimate(
         decision.before, decision.after if pays else None, scanned_session.transcript.chain
@@ -469,10 +469,10 @@ def _plan_default_handoff(session: SessionFile, where: Where) -> FreshPlan | Non
     """
     from resume_hooks.derive import agents  # not needed for a long session
     from resume_hooks.derive.fresh_child import Contents
-    from resume_hooks.reading.digest.build import digest_of
+    from resume_hooks.reading.digest.build import build_digest
 
     try:
-        contents = Contents(digest_of(session, where), tokens=tokens_for_size("", where))
+        contents = Contents(build_digest(session, where), tokens=tokens_for_size("", where))
         return agents.plan_fresh(session, where, kind="handoff", contents=contents)
     except (NothingToHandOff, UsageError):
         return None

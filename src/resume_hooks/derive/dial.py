@@ -50,14 +50,19 @@ def compute_dial(plan: FreshPlan, conversation: int) -> tuple[DialSize, ...]:
     """
     # A long session has no digest and does not need these modules.
     from resume_hooks.reading.digest.entries import Digest
-    from resume_hooks.reading.digest.opening import CHARACTERS, LEAST_CALLS, characters, opening
+    from resume_hooks.reading.digest.opening import (
+        CHARACTERS,
+        LEAST_CALLS,
+        characters_for_tokens,
+        format_opening,
+    )
 
     contents, default_after = plan.contents, plan.sizes.after
     digest, default_tokens = contents.digest or Digest(), contents.tokens
     opening_lengths = {}
     for tokens in _list_sizes(default_tokens):
-        opening_lengths[tokens] = len(opening(digest, characters(tokens)).text)
-    unlimited_length = len(opening(digest, UNLIMITED_CHARACTERS).text)
+        opening_lengths[tokens] = len(format_opening(digest, characters_for_tokens(tokens)).text)
+    unlimited_length = len(format_opening(digest, UNLIMITED_CHARACTERS).text)
     digest_length = len(plan.carried.text)
     fixed_tokens = default_after - digest_length / CHARACTERS_PER_TOKEN
     # If the calls do not fill their room, all of them are included, and a larger size adds none.
@@ -101,9 +106,9 @@ def compute_dial(plan: FreshPlan, conversation: int) -> tuple[DialSize, ...]:
 def _room_for_calls(tokens: int, length: int) -> int:
     """Return the number of characters available for calls after ``length`` characters of an opening."""
     # imported late, as in dial_of
-    from resume_hooks.reading.digest.opening import CALLS, characters
+    from resume_hooks.reading.digest.opening import CALLS, characters_for_tokens
 
-    room = characters(tokens)
+    room = characters_for_tokens(tokens)
     return min(room - length, round(room * CALLS))
 
 

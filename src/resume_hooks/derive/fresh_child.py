@@ -17,9 +17,9 @@ from resume_hooks.paths import Where
 from resume_hooks.reading.digest import entries
 from resume_hooks.reading.digest.calls import latest_calls
 from resume_hooks.reading.digest.entries import Digest
-from resume_hooks.reading.digest.opening import DEFAULT_TOKENS, characters
+from resume_hooks.reading.digest.opening import DEFAULT_TOKENS, characters_for_tokens
 from resume_hooks.reading.digest.opening import Opening as DigestOpening
-from resume_hooks.reading.digest.opening import opening as digest_opening
+from resume_hooks.reading.digest.opening import format_opening as digest_opening
 from resume_hooks.redaction.texts import count_placeholders, redact
 from resume_hooks.sessions.lineage_block import without_block_markers
 from resume_hooks.sessions.opening_layout import opening_lines, opening_text, task_step
@@ -168,7 +168,7 @@ def opening_lines_of_child(opening: FreshOpening) -> FreshLines:
     prompt_line, answer_line = opening_lines(child.setting, opening.text, opening.card)
     lines = [opening.head, prompt_line]
     if digest:
-        lines.append(entries.line_of_digest(digest))
+        lines.append(entries.digest_record_line(digest))
     lines.append(answer_line)
     lines += copy_bookkeeping_lines(opening.ends, child.session_id)
     return FreshLines(tuple(lines), opening.text)
@@ -192,7 +192,7 @@ def _redact_digest(contents: Contents, child: Draft) -> Contents:
     """Redact the digest, which a later child reads, by the secrets known from both ends of the parent."""
     if contents.digest is None or child.secrets is None or not child.secrets.knows_any:
         return contents
-    return contents._replace(digest=entries.rewritten(contents.digest, child.secrets.redact))
+    return contents._replace(digest=entries.rewrite_digest(contents.digest, child.secrets.redact))
 
 
 def fit_digest(contents: Contents, child: Draft, parent: SessionFile) -> DigestOpening:
@@ -202,7 +202,7 @@ def fit_digest(contents: Contents, child: Draft, parent: SessionFile) -> DigestO
     """
     if contents.digest is None:
         return EMPTY_OPENING
-    room = characters(contents.tokens) - len(contents.summary)
+    room = characters_for_tokens(contents.tokens) - len(contents.summary)
     # A new task does not need the latest calls of another one.
     if contents.new_task:
         calls = None
@@ -221,7 +221,7 @@ def digest_reference(session_id: str) -> str:
 
 def warn_of_secrets(block: str, contents: Contents) -> tuple[str, ...]:
     """Return a warning with the number of redacted secrets in the child's contents."""
-    texts = entries.texts_of(contents.digest) if contents.digest else ()
+    texts = entries.digest_texts(contents.digest) if contents.digest else ()
     count = count_placeholders([*texts, contents.summary, block])
     if not count:
         return ()

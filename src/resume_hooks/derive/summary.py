@@ -37,9 +37,14 @@ from resume_hooks.errors import (
 )
 from resume_hooks.paths import Where
 from resume_hooks.reading.char_budget import TextPiece, cut_piece, fit_pieces
-from resume_hooks.reading.digest.build import ANCESTOR_BUDGET, digest_of
-from resume_hooks.reading.digest.entries import Digest, Kind, digest_at, refs_of
-from resume_hooks.reading.digest.opening import DEFAULT_TOKENS, characters, full, opening
+from resume_hooks.reading.digest.build import ANCESTOR_BUDGET, build_digest
+from resume_hooks.reading.digest.entries import Digest, Kind, digest_references, read_digest
+from resume_hooks.reading.digest.opening import (
+    DEFAULT_TOKENS,
+    characters_for_tokens,
+    format_opening,
+    format_whole_digest,
+)
 from resume_hooks.reading.passages import TurnReader
 from resume_hooks.reading.summary_check import CheckedSummary, check_summary, read_texts
 from resume_hooks.redaction.texts import redact
@@ -356,7 +361,7 @@ def ask_for_summary(
 
 def digest_for_prompt(digest: Digest) -> str:
     """Return a digest as input for a model: with the talk, as in an opening of the default size."""
-    return opening(digest, characters(DEFAULT_TOKENS)).text
+    return format_opening(digest, characters_for_tokens(DEFAULT_TOKENS)).text
 
 
 def conversation_prompt(digest: str, wish: str) -> str:
@@ -435,7 +440,7 @@ def plan_rollover(
             f"The instructions have {len(wish):,} characters, more than {MAX_WISH_CHARACTERS:,}",
             "Shorten them.",
         )
-    digest = digest_of(parent, where)
+    digest = build_digest(parent, where)
     child = agents.draft_child(parent, "rollover", where, output_dir)
     if standing is not None:
         child = replace_id_and_path(child, standing.session_id, standing.file)
@@ -450,7 +455,7 @@ def _make_contents(digest: Digest, where: Where, text: str = "") -> Contents:
 def find_unfinished_rollover(parent: SessionFile, where: Where) -> Receipt | None:
     """Return the newest child of ``parent`` if it is an unused rollover whose summary failed, else None."""
     child = find_existing_child(parent, "rollover", where)
-    if child is None or digest_at(readable_session(child.file, where).path) is None:
+    if child is None or read_digest(readable_session(child.file, where).path) is None:
         return None
     ends = agent_at(child.file, where).ends(child.file)
     if ends.own_turns:
@@ -526,7 +531,7 @@ def _quotable_texts(rollover: SummaryRollover, where: Where) -> Iterator[tuple[s
     """Yield the texts that a summary may quote, with their references: the wish, the digest, the lineage's records."""
     # A client's own summary also comes from a model, so it proves nothing.
     quoted = tuple(message for message in rollover.digest.talk if message.kind is not Kind.SUMMARY)
-    yield "", f"{rollover.wish}\n{full(replace(rollover.digest, talk=quoted))}"
+    yield "", f"{rollover.wish}\n{format_whole_digest(replace(rollover.digest, talk=quoted))}"
     parent = Session.of(rollover.parent, where)
     room = ANCESTOR_BUDGET
     for row in parent.lineage[-2::-1]:
@@ -538,7 +543,7 @@ def _quotable_texts(rollover: SummaryRollover, where: Where) -> Iterator[tuple[s
 
 
 def _record_numbers_in_digest(digest: Digest, session_id: str) -> frozenset[int]:
-    parts = (ref.rpartition(":") for ref in refs_of(digest))
+    parts = (ref.rpartition(":") for ref in digest_references(digest))
     return frozenset(
         int(number) for session, _, number in parts if session == session_id and number.isdigit()
     )

@@ -12,9 +12,9 @@ from resume_hooks.errors import ResumeHooksError
 from resume_hooks.hooks import pending_handoff
 from resume_hooks.hooks.request import time_limit
 from resume_hooks.paths import Where, find_session, verify_session_path
-from resume_hooks.reading.digest.build import digest_of
-from resume_hooks.reading.digest.entries import Digest, DigestEntry, Kind, TalkMessage, selected
-from resume_hooks.reading.digest.opening import Opening, opening
+from resume_hooks.reading.digest.build import build_digest
+from resume_hooks.reading.digest.entries import Digest, DigestEntry, Kind, TalkMessage, select_parts
+from resume_hooks.reading.digest.opening import Opening, format_opening
 from resume_hooks.reading.digest.sections import NOW
 from resume_hooks.reading.session_secrets import find_secrets_in_ends
 from resume_hooks.redaction.lazy_patterns import late
@@ -68,11 +68,11 @@ def _facts_before_compaction(path: str, most: int) -> str:
     max_digest = most - len(_FACTS_HEADING) - len(lineage_text) - len("\n\n") * 2
     shown = Opening("")
     for reach in (FIRST_READ, None):
-        full_digest = digest_of(session, Where(), reach=reach)
+        full_digest = build_digest(session, Where(), reach=reach)
         digest = without_summary(_without_sessions(full_digest, cleared_ids))
         # The state of the folder is useful only together with messages or actions.
         if digest.talk or digest.sections.keys() - {NOW.name}:
-            shown = opening(digest, max_digest)
+            shown = format_opening(digest, max_digest)
         else:
             shown = Opening("")
         if not full_digest.passed_over or shown.left_out:
@@ -96,7 +96,7 @@ def without_summary(digest: Digest) -> Digest:
         is_summary = isinstance(row, TalkMessage) and row.kind is Kind.SUMMARY
         return not is_summary and len(words & summary_words) < REPEATED_SHARE * len(words)
 
-    return selected(digest, is_new)
+    return select_parts(digest, is_new)
 
 
 def _sessions_before_clear(lineage: Sequence[Ancestor]) -> int:
@@ -116,4 +116,6 @@ def _lineage_text(rows: Sequence[Ancestor], path: str) -> str:
 
 def _without_sessions(digest: Digest, sessions: Collection[str]) -> Digest:
     """Return the digest without the entries of ``sessions`` and of their sub-agents."""
-    return selected(digest, lambda row: row.ref.partition(":")[0].partition("/")[0] not in sessions)
+    return select_parts(
+        digest, lambda row: row.ref.partition(":")[0].partition("/")[0] not in sessions
+    )

@@ -14,15 +14,15 @@ from typing import Any
 from resume_hooks import settings
 from resume_hooks.derive.opening_size import parse_tokens
 from resume_hooks.derive.trim import in_client, plan
-from resume_hooks.derive.trim.in_client import InClient, Reach, ShownMessage
-from resume_hooks.derive.trim.options import HERE, KEEP_RECENT, parse_options
+from resume_hooks.derive.trim.in_client import ClientTrim, MessageRange, ShownMessage
+from resume_hooks.derive.trim.options import DEFAULT_KEEP_RECENT, HERE, parse_options
 from resume_hooks.derive.trim.plan import SessionScan
 from resume_hooks.errors import NothingToTrim, PlanOutdated, UsageError
 from resume_hooks.hooks import hook_state, reply
 from resume_hooks.hooks.after_compaction import text_after_compaction
 from resume_hooks.hooks.request import time_limit
 from resume_hooks.paths import Where, is_session_id
-from resume_hooks.reading.digest.opening import characters
+from resume_hooks.reading.digest.opening import characters_for_tokens
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system.claude_settings import policy_file
@@ -269,7 +269,7 @@ def _shrink_conversation(
     """
     started = time.monotonic()
     is_handoff = way != TRIM_VALUE
-    max_facts = characters(parse_tokens(way)) if is_handoff else MAX_FACTS
+    max_facts = characters_for_tokens(parse_tokens(way)) if is_handoff else MAX_FACTS
     facts = text_after_compaction(session.session_id, session.path, max_facts, LIMIT_SECONDS / 2)
     if is_handoff and not facts:
         return {}
@@ -303,7 +303,7 @@ def _shrink_conversation(
 
 def _rebuilt_range(
     scan: SessionScan, shown: Sequence[ShownMessage], aim: int, *, is_between: bool
-) -> Reach:
+) -> MessageRange:
     """Return the range of messages to rebuild: all, or those before the running turn.
 
     With an ``aim`` in tokens, the range starts at the first of the last turns that fit. Between
@@ -321,10 +321,10 @@ def _rebuilt_range(
     ] or [len(shown)]
     end = len(shown) if is_between else turn_starts[-1]
     if not aim:
-        return Reach(0, end)
-    recent = [index for index in turn_starts if index < end][-KEEP_RECENT:]
+        return MessageRange(0, end)
+    recent = [index for index in turn_starts if index < end][-DEFAULT_KEEP_RECENT:]
     fitting_starts = (index for index in recent if _tokens_of_messages(scan, shown[index:]) <= aim)
-    return Reach(next(fitting_starts, turn_starts[-1]), end)
+    return MessageRange(next(fitting_starts, turn_starts[-1]), end)
 
 
 def _tokens_of_messages(scan: SessionScan, shown: Sequence[ShownMessage]) -> float:
@@ -361,7 +361,7 @@ def _strings_in_field(row: dict[str, Any], name: str) -> tuple[str, ...]:
 
 
 def _compaction_reply(
-    session_id: str, plan_in_place: InClient, after: int, opening: str
+    session_id: str, plan_in_place: ClientTrim, after: int, opening: str
 ) -> dict[str, Any]:
     """Return the answer in the module's form.
 

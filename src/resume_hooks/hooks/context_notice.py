@@ -143,16 +143,16 @@ def band_reply(session_id: str, path: str | None, used: int) -> dict[str, Any]:
 def _savings_text(path: str | None) -> str:
     from resume_hooks.derive.compare import count_freed_tokens  # needed once in a session
     from resume_hooks.derive.trim import in_client
-    from resume_hooks.derive.trim.options import WORTH
+    from resume_hooks.derive.trim.options import MIN_WORTHWHILE_SAVINGS
 
     if path is None:
         return ""
     in_copy, in_place = count_freed_tokens(path, Where())
-    if in_copy < WORTH:
-        if in_place >= WORTH:
+    if in_copy < MIN_WORTHWHILE_SAVINGS:
+        if in_place >= MIN_WORTHWHILE_SAVINGS:
             return f" · /trim here frees about {round(in_place, -3):,}"
         return ""
-    if in_client.is_different_saving(in_copy, in_place):
+    if in_client.savings_differ(in_copy, in_place):
         in_place_text = f", here {round(in_place, -3):,}"
     else:
         in_place_text = ""

@@ -23,8 +23,8 @@ from resume_hooks.hooks import pending_handoff, reply
 from resume_hooks.hooks.pending_handoff import MAX_OPENING, PendingHandoff
 from resume_hooks.hooks.plain_cards import TITLE_COLUMNS
 from resume_hooks.hooks.request import Request, refuse_option
-from resume_hooks.reading.digest.entries import digest_at
-from resume_hooks.reading.digest.opening import opening as digest_opening
+from resume_hooks.reading.digest.entries import read_digest
+from resume_hooks.reading.digest.opening import format_opening as digest_opening
 from resume_hooks.sessions.opening_layout import short_opening
 from resume_hooks.sessions.record_references import SHORT
 from resume_hooks.system.processes import client_pid, process_start_time
@@ -113,7 +113,7 @@ def offer_clear(receipt: Receipt) -> bool:
 
 def _shorter_opening(receipt: Receipt, between: str, room: int) -> str:
     """Return the child's text between its lineage and its next step, with a smaller digest."""
-    digest, (summary, head, _) = digest_at(receipt.file), between.partition(DIGEST_HEAD)
+    digest, (summary, head, _) = read_digest(receipt.file), between.partition(DIGEST_HEAD)
     max_digest = room - len(summary)
     if digest is None or not head or max_digest < MIN_DIGEST:
         return ""

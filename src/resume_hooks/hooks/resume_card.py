@@ -29,7 +29,7 @@ from resume_hooks.derive.compare import (
 from resume_hooks.derive.dial import DialSize
 from resume_hooks.derive.opening_size import WHOLE_SESSION
 from resume_hooks.derive.outcome import Report, report_on_text
-from resume_hooks.derive.trim.options import WORTH
+from resume_hooks.derive.trim.options import MIN_WORTHWHILE_SAVINGS
 from resume_hooks.errors import UsageError
 from resume_hooks.hooks.plain_cards import LOW_PERCENT, offer_as_handoff, session_card
 from resume_hooks.hooks.request import Request, time_limit
@@ -141,7 +141,7 @@ def headline_of_comparison(comparison: Comparison, command: Callable[[str], str]
         leaves = [f"{command(HANDOFF)} leaves {at_most}{round_tokens(after_handoff)} tokens"]
     else:
         leaves = []
-    if after_trim and context.tokens - after_trim >= WORTH:
+    if after_trim and context.tokens - after_trim >= MIN_WORTHWHILE_SAVINGS:
         leaves.append(
             f"{command(TRIM)} "
             f"{'' if leaves else 'leaves '}{round_tokens(after_trim)}{'' if leaves else ' tokens'}"
@@ -181,7 +181,7 @@ def _advice_to_go_on(
         return "going on is fine"
     cheaper_ways = []
     for way in comparison.estimates:
-        is_worth = comparison.context.tokens - way.after >= WORTH
+        is_worth = comparison.context.tokens - way.after >= MIN_WORTHWHILE_SAVINGS
         if way.name in {HANDOFF, TRIM} and is_worth and 0 < (way.pays_after or 0) <= prompts_left:
             cheaper_ways.append(way)
     if not cheaper_ways:

@@ -31,9 +31,9 @@ from resume_hooks.derive.trim.plan import (
     Decision,
     SessionScan,
     TrimPlan,
-    card_text,
-    remark_lines,
-    total_lines,
+    format_card,
+    format_totals,
+    list_remarks,
 )
 from resume_hooks.derive.verbs.trim import write_trim
 from resume_hooks.errors import NothingToTrim, ResumeHooksError, UsageError
@@ -117,7 +117,9 @@ def _ask_about_trim(parent: SessionFile, request: Request) -> Outcome:
         parent.session_id
     )  # a yes to this question must not answer an older one
     if not trim_plan.pays:
-        return report_on_text(not_worth_card(card_text(trim_plan), request.trigger.name("handoff")))
+        return report_on_text(
+            not_worth_card(format_card(trim_plan), request.trigger.name("handoff"))
+        )
     store_error = ""
     try:
         confirmations.store_question(StoredQuestion(parent.session_id, request.text, time.time()))
@@ -125,7 +127,7 @@ def _ask_about_trim(parent: SessionFile, request: Request) -> Outcome:
         store_error = (
             f"The question could not be stored ({error.strerror}). In a shell: {request.command}"
         )
-    card = question_card(card_text(trim_plan), request.text, store_error, request.typed_name)
+    card = question_card(format_card(trim_plan), request.text, store_error, request.typed_name)
     in_place = _decide_in_place(trim_plan, request)
     if store_error:
         return report_on_text(card)
@@ -139,7 +141,7 @@ def _decide_in_place(trim_plan: TrimPlan, request: Request) -> Decision | None:
     """
     if request.trigger.sign != BARE or not isinstance(trim_plan.scanned, SessionScan):
         return None
-    decision = in_client.decide(trim_plan.scanned, trim_plan.options, request.where)
+    decision = in_client.decide_in_client(trim_plan.scanned, trim_plan.options, request.where)
     if in_client.pays_in_client(decision, trim_plan.options):
         return decision
     return None
@@ -169,7 +171,7 @@ def _confirm_trim(parent: SessionFile, request: Request) -> Outcome:
         return with_savings(outcome, question.options)
     if not plan.pays:
         confirmations.consume_question(parent.session_id)
-        return report_on_text(not_worth_card(card_text(plan), request.trigger.name("handoff")))
+        return report_on_text(not_worth_card(format_card(plan), request.trigger.name("handoff")))
     # Another hook was faster, in this client or another one.
     answered = confirmations.wait_for_question(parent.session_id)
     if answered is not None and _is_answered_elsewhere(answered, request.where):
@@ -288,14 +290,14 @@ def question_card(preview: str, options: str, store_error: str, trim: str) -> st
 def short_question(trim_plan: TrimPlan, in_place: Decision | None) -> str:
     """Return the question in at most four lines for the client's dialog; ``in_place`` is a trim in place."""
     in_place_lines = []
-    if in_place is not None and in_client.is_different_saving(
+    if in_place is not None and in_client.savings_differ(
         trim_plan.savings.tokens, in_place.savings.tokens
     ):
         difference = "thinking and pictures of the last turns go, too"
         if in_place.savings.tokens < trim_plan.savings.tokens:
             difference = "pasted and attached text stays"
         in_place_lines.append(f"in place about {in_place.after.tokens:,}: {difference}")
-    return "\n".join([*total_lines(trim_plan), *in_place_lines, *remark_lines(trim_plan)[-1:]])
+    return "\n".join([*format_totals(trim_plan), *in_place_lines, *list_remarks(trim_plan)[-1:]])
 
 
 def not_worth_card(preview: str, handoff: str) -> str:

@@ -10,8 +10,8 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import BinaryIO, NamedTuple
 
-from resume_hooks.reading.digest.entries import digest_in
-from resume_hooks.reading.digest.opening import full
+from resume_hooks.reading.digest.entries import parse_digest
+from resume_hooks.reading.digest.opening import format_whole_digest
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.sessions.record_references import RecordLine
 from resume_hooks.system.text import plain_line
@@ -99,8 +99,8 @@ def record_text(record: Record, calls: Mapping[str, ToolCall] | None = None) -> 
             if (text := string(part, "content"))
         ]
         return "\n\n".join(sent_texts) or fields_text(records.mapping(record, "attachment"))
-    if digest := digest_in(record):
-        return full(digest)
+    if digest := parse_digest(record):
+        return format_whole_digest(digest)
     if message := records.message(record):
         blocks = records.blocks(script_calls.with_result(record))
         if kind not in records.CHAIN_KINDS and "content" not in message:  # from a plain export

@@ -22,7 +22,7 @@ from resume_hooks.derive.imports.plan import ImportSource
 from resume_hooks.derive.imports.record_filter import make_valid_id
 from resume_hooks.errors import CheckFailed, NotATranscript, WriteFailed
 from resume_hooks.paths import project_key
-from resume_hooks.reading.digest.build import UNVERIFIED, digest_of
+from resume_hooks.reading.digest.build import UNVERIFIED, build_digest
 from resume_hooks.reading.digest.entries import Kind
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.lineage import Family
@@ -420,7 +420,7 @@ def test_who_goes_on_from_it_is_told_that_nobody_verified_it(
     A handoff's child is told, too, and that one's child.
     """
     receipt = imported(config_home, here, conversation(2))
-    digest = digest_of(locate.session_file(receipt.file), config_home.where)
+    digest = build_digest(locate.session_file(receipt.file), config_home.where)
     assert digest.entries_of("now")[0] == UNVERIFIED
     assert [message.text for message in digest.talk if message.kind is Kind.CLOSING][
         -1
@@ -437,7 +437,7 @@ def test_who_goes_on_from_it_is_told_that_nobody_verified_it(
             stream.write(
                 session_bytes([user("and then?", uuid="then", session_id=Path(child).stem)])
             )
-        digest = digest_of(locate.session_file(child), config_home.where)
+        digest = build_digest(locate.session_file(child), config_home.where)
         assert digest.entries_of("now")[0] == UNVERIFIED
 
 
@@ -451,7 +451,7 @@ def test_no_stranger_sets_the_users_rules(config_home: ConfigHome, here: str, at
     mine = user("Never touch main.", uuid="mine", ts=clock.now(), session_id=receipt.session_id)
     with open(receipt.file, "ab") as stream:
         stream.write(session_bytes([mine]))
-    digest = digest_of(locate.session_file(receipt.file), config_home.where)
+    digest = build_digest(locate.session_file(receipt.file), config_home.where)
     assert [entry.text for entry in digest.entries_of("constraints")] == ["Never touch main."]
 
 

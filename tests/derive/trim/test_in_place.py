@@ -21,7 +21,7 @@ from resume_hooks import clock
 from resume_hooks.archive import hold_sessions
 from resume_hooks.derive.trim import in_place
 from resume_hooks.derive.trim.in_place import InPlaceTrim
-from resume_hooks.derive.trim.options import TypedOptions, options_of
+from resume_hooks.derive.trim.options import TypedOptions, make_options
 from resume_hooks.derive.trim.selection import TrimEdit
 from resume_hooks.errors import (
     CheckFailed,
@@ -131,7 +131,7 @@ def laid(home: ConfigHome, content: list[Record] | bytes, number: int = 0) -> Pa
 def trim(home: ConfigHome, path: Path, *, force: bool = False, **options: Any) -> InPlaceTrim:
     """Trim a session in place."""
     return in_place.write_in_place(
-        session_file(str(path)), home.where, options_of(TypedOptions(**options)), force=force
+        session_file(str(path)), home.where, make_options(TypedOptions(**options)), force=force
     )
 
 
@@ -257,7 +257,7 @@ def test_a_plan_changes_nothing(config_home: ConfigHome) -> None:
     path = laid(config_home, bulky(6))
     os.utime(path)
     before = path.read_bytes()
-    done = in_place.plan_in_place(session_file(str(path)), config_home.where, options_of())
+    done = in_place.plan_in_place(session_file(str(path)), config_home.where, make_options())
     assert (done.backup, done.receipt.written, done.receipt.session_id) == ("", False, SESSION)
     assert done.receipt.tokens_after < done.receipt.tokens_before
     assert "--force will be needed" in done.receipt.warnings[0]
@@ -332,7 +332,7 @@ def test_a_read_only_session_is_not_rewritten(config_home: ConfigHome) -> None:
         trim(config_home, path, force=True)
     assert f"chmod u+w {path}" in caught.value.remedy
     with pytest.raises(WriteFailed, match="read-only"):
-        in_place.plan_in_place(session_file(str(path)), config_home.where, options_of())
+        in_place.plan_in_place(session_file(str(path)), config_home.where, make_options())
     assert (path.read_bytes(), stat.S_IMODE(path.stat().st_mode)) == (before, 0o400)
     assert kept(config_home) == []
 
@@ -413,7 +413,7 @@ def test_a_file_that_was_changed_meanwhile(
         made.append(path.read_bytes() if path.exists() else b"")
         return []
 
-    monkeypatch.setattr(in_place, "_checks_in_place", disturb)
+    monkeypatch.setattr(in_place, "_check_in_place", disturb)
     with pytest.raises(WriteFailed) as caught:
         trim(config_home, path)
     assert "Nothing was changed" in caught.value.remedy
@@ -541,9 +541,9 @@ def test_a_program_that_keeps_the_file_open_is_told_of(config_home: ConfigHome) 
     with path.open("ab") as held:
         if append_carryover.is_open_for_writing(held.fileno()) is None:
             pytest.skip("this system does not tell")
-        assert in_place.STILL_OPEN in trim(config_home, path, force=True).receipt.warnings
+        assert in_place.STILL_OPEN_NOTE in trim(config_home, path, force=True).receipt.warnings
     assert (
-        in_place.STILL_OPEN
+        in_place.STILL_OPEN_NOTE
         not in trim(config_home, path, force=True, keep_recent=0).receipt.warnings
     )
 
@@ -553,7 +553,7 @@ def test_what_comes_between_read_and_rename_goes_on(
 ) -> None:
     """Records appended while the new file is checked, half a line among them, stand behind it as they were written."""
     path = laid(config_home, bulky(6))
-    content, real = path.read_bytes(), in_place._checks_in_place
+    content, real = path.read_bytes(), in_place._check_in_place
     late = [
         line(user("late", uuid="late1", parent="a5", ts=90)),
         line(assistant("yes", uuid="late2", parent="late1")),
@@ -567,7 +567,7 @@ def test_what_comes_between_read_and_rename_goes_on(
         writing[0].start()
         return real(*given)
 
-    monkeypatch.setattr(in_place, "_checks_in_place", check)
+    monkeypatch.setattr(in_place, "_check_in_place", check)
     done = trim(config_home, path)
     writing[0].join()
     assert path.read_bytes().splitlines()[-2:] == late

@@ -18,7 +18,7 @@ from resume_hooks.derive.child.write import planned_receipt, write_child
 from resume_hooks.derive.originals import look_up_original
 from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import Options
-from resume_hooks.derive.trim.plan import LEGEND, decide
+from resume_hooks.derive.trim.plan import LEGEND, decide_trim
 from resume_hooks.derive.untrim import read_trimmed
 from resume_hooks.errors import NothingToTrim
 from resume_hooks.sessions.lineage import Family
@@ -456,5 +456,5 @@ def test_a_count_that_fell_is_believed(config_home: ConfigHome) -> None:
 def test_a_tool_that_nobody_called_is_named(config_home: ConfigHome) -> None:
     """A misspelt filter is told from a session that has nothing to trim."""
     scanned = plan.scan_session(session_file(str(counted_session(config_home))))
-    decision = decide(scanned, Options(tools=("bsh", "bash")), config_home.where)
+    decision = decide_trim(scanned, Options(tools=("bsh", "bash")), config_home.where)
     assert decision.unknown_tools == ("bsh",)

@@ -10,8 +10,13 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.derive.trim.options import KEPT_RESULTS, TypedOptions, options_of, parse_options
-from resume_hooks.derive.trim.plan import TrimPlan, remark_lines
+from resume_hooks.derive.trim.options import (
+    MAX_PROTECTED_RESULTS,
+    TypedOptions,
+    make_options,
+    parse_options,
+)
+from resume_hooks.derive.trim.plan import TrimPlan, list_remarks
 from resume_hooks.errors import UsageError
 from tests.builders import ConfigHome
 from tests.derive.trim.nasty import IMAGE
@@ -54,7 +59,7 @@ def test_of_a_turn_without_end_only_the_last_results_stay(config_home: ConfigHom
     One that was asked for covers all.
     """
     chain = Chain().ask()
-    for number in range(KEPT_RESULTS + 5):
+    for number in range(MAX_PROTECTED_RESULTS + 5):
         chain.tool(f"t{number}", "Bash", f"{number} {LONG}")
     assert calls(plan(config_home, chain, keep_recent=None)) == [
         f"t{number}" for number in range(5)
@@ -218,10 +223,10 @@ def test_a_target_that_can_not_be_met_takes_all(config_home: ConfigHome) -> None
     assert plan(config_home, chain, target_tokens=1, keep_recent=4).choices == ()
     assert any(
         "target of 1 tokens is not reached" in said
-        for said in remark_lines(plan(config_home, chain, target_tokens=1))
+        for said in list_remarks(plan(config_home, chain, target_tokens=1))
     )
     assert not any(
-        "target" in said for said in remark_lines(plan(config_home, chain, target_tokens=100_000))
+        "target" in said for said in list_remarks(plan(config_home, chain, target_tokens=100_000))
     )
 
 
@@ -275,6 +280,6 @@ def test_what_can_not_be_meant(config_home: ConfigHome, text: str, words: str) -
 
 def test_an_empty_list_is_no_list(config_home: ConfigHome) -> None:
     """An unset variable of a shell must not mean every tool."""
-    assert options_of().tools == ()
+    assert make_options().tools == ()
     with pytest.raises(UsageError, match="--tools is empty"):
-        options_of(TypedOptions(tools=""))
+        make_options(TypedOptions(tools=""))

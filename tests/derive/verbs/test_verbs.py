@@ -9,7 +9,7 @@ import pytest
 
 from resume_hooks.derive.child.draft import Draft
 from resume_hooks.derive.outcome import NothingWritten, OpenedSession, Outcome
-from resume_hooks.derive.trim.options import options_of
+from resume_hooks.derive.trim.options import make_options
 from resume_hooks.derive.trim.plan import TrimPlan
 from resume_hooks.derive.verbs.caller import Caller
 from resume_hooks.derive.verbs.fork import WHOLE, fork
@@ -30,7 +30,7 @@ VERBS: dict[str, Verb] = {
     "handoff of all": lambda session, caller: handoff(session, HandoffSpec(size="all"), caller),
     "rollover": rollover_quick,
     "fork": lambda session, caller: fork(session, WHOLE, caller),
-    "trim": lambda session, caller: trim(session, options_of(), caller),
+    "trim": lambda session, caller: trim(session, make_options(), caller),
 }
 """The verbs, each as it is asked for in one way."""
 
@@ -108,7 +108,7 @@ def test_a_trim_is_written_once_its_caller_agrees(
 
     preview = trim(
         Session.at(str(parent), config_home.where),
-        options_of(),
+        make_options(),
         Caller(config_home.where, dry_run=True),
     )
     outcome = write_trim(preview.plan, Caller(config_home.where), agrees)

@@ -17,7 +17,7 @@ from resume_hooks.derive.trim.options import Options
 from resume_hooks.errors import NotATranscript, ResumeHooksError
 from resume_hooks.maintenance.fsck.diagnose import examine_session
 from resume_hooks.paths import Where, is_session_id
-from resume_hooks.reading.digest.build import digest_of
+from resume_hooks.reading.digest.build import build_digest
 from resume_hooks.reading.outline import format_outline, make_outline
 from resume_hooks.reading.passages import TurnReader
 from resume_hooks.search.listing import list_project
@@ -229,7 +229,7 @@ def verbs(home: ConfigHome) -> Try:
 
 
 def _handoff(session: SessionFile, environ: Environ) -> Receipt:
-    contents = Contents(digest_of(session, Where(environ)))
+    contents = Contents(build_digest(session, Where(environ)))
     decided = agents.plan_fresh(
         session, Where(environ), kind="handoff", next_step="\ud800 go on", contents=contents
     )

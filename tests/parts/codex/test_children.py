@@ -27,7 +27,7 @@ from resume_hooks.parts.codex.transcripts.as_records import ENCRYPTED
 from resume_hooks.parts.codex.transcripts.meta import parse_rollout_name, read_meta
 from resume_hooks.parts.codex.transcripts.segments import chain_lines
 from resume_hooks.paths import Where
-from resume_hooks.reading.digest.build import digest_of
+from resume_hooks.reading.digest.build import build_digest
 from resume_hooks.reading.digest.prose import LONGEST
 from resume_hooks.sessions.agents import registry
 from resume_hooks.sessions.locate import SessionFile, resolve
@@ -192,7 +192,9 @@ def test_a_goal_is_told_like_other_words_and_stays_behind(status: str, where: Wh
     ]
     rollouts.write(codex_of(where), [*lines, rollouts.goal_is(objective, status, 3)])
     parent = thread(where)
-    (told,) = [row.text for row in digest_of(parent, where).entries_of("now") if "goal" in row.text]
+    (told,) = [
+        row.text for row in build_digest(parent, where).entries_of("now") if "goal" in row.text
+    ]
     assert told.startswith(f"the session's goal, {status}: \"use ")
     assert secret not in told
     assert len(told) <= LONGEST

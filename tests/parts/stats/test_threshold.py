@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from resume_hooks.derive.trim.options import KEEP_RECENT
+from resume_hooks.derive.trim.options import DEFAULT_KEEP_RECENT
 from resume_hooks.parts.stats.count import Request, requests_of_session
 from resume_hooks.parts.stats.threshold import LINES, Price, price_lines
 from resume_hooks.transcripts.api_usage import FIVE_MINUTES, HOUR
@@ -54,7 +54,7 @@ def test_a_handoff_leaves_the_base_a_digest_and_the_last_turns() -> None:
     """Those that fit in half of the line."""
     assert (
         by_setting(price_lines([session(9)], ""))["12k", 100_000].left
-        == 30_000 + 12_000 + KEEP_RECENT * STEP
+        == 30_000 + 12_000 + DEFAULT_KEEP_RECENT * STEP
     )
 
 

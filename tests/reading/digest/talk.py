@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from resume_hooks.reading.digest.build import digest_of
+from resume_hooks.reading.digest.build import build_digest
 from resume_hooks.reading.digest.entries import Digest, Kind
 from resume_hooks.sessions.locate import session_file
 from tests.builders import (
@@ -103,7 +103,7 @@ class Talk:
 
     def digest(self, home: ConfigHome) -> Digest:
         """Its digest."""
-        return digest_of(session_file(str(self.write(home))), home.where)
+        return build_digest(session_file(str(self.write(home))), home.where)
 
 
 def texts(digest: Digest, section: str) -> list[str]:

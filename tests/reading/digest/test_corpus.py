@@ -7,7 +7,7 @@ import re
 from resume_hooks.reading.digest import entries
 from resume_hooks.reading.digest.collector import Prescan, prescan_line
 from resume_hooks.reading.digest.entries import DigestEntry
-from resume_hooks.reading.digest.opening import full, opening
+from resume_hooks.reading.digest.opening import format_opening, format_whole_digest
 from resume_hooks.reading.digest.sections import NAMES
 from resume_hooks.reading.digest.skills import AT_WORK, READ_SKILL, STEP_REACHED
 from resume_hooks.system.text import plain_line
@@ -115,13 +115,13 @@ def test_every_digest_fits_and_comes_back(real_session: RealSession) -> None:
     """The opening stays within its budget, no line of a digest is blank, and a kept one reads back as it was."""
     digest = real_session.digest
     for room in (600, 4_000, 16_000, 48_000, 192_000, None):
-        text = opening(digest, room).text
+        text = format_opening(digest, room).text
         assert room is None or len(text) <= room
         assert all(row.strip() for row in text.split("\n"))
-    assert full(digest) == opening(digest, None).text
-    line = entries.line_of_digest(digest)
+    assert format_whole_digest(digest) == format_opening(digest, None).text
+    line = entries.digest_record_line(digest)
     assert len(line) < entries.LONGEST_LINE
-    assert entries.digest_in(records.parse(line) or {}) == digest
+    assert entries.parse_digest(records.parse(line) or {}) == digest
 
 
 def test_skimming_tells_what_parsing_tells(real_session: RealSession) -> None:

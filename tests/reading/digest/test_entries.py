@@ -49,7 +49,7 @@ def test_a_digest_comes_back_as_it_was() -> None:
         }
     )
     for digest in (WHOLE, odd, Digest()):
-        assert entries.digest_in(parse(entries.line_of_digest(digest)) or {}) == digest
+        assert entries.parse_digest(parse(entries.digest_record_line(digest)) or {}) == digest
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_a_digest_comes_back_as_it_was() -> None:
 )
 def test_what_nobody_knows_is_passed_over(fields: dict[str, Any]) -> None:
     """Another kind, or a version of the future."""
-    assert entries.digest_in(record(**fields)) is None
+    assert entries.parse_digest(record(**fields)) is None
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_what_nobody_knows_is_passed_over(fields: dict[str, Any]) -> None:
 )  # fmt: skip
 def test_what_is_malformed_is_left_out(sections: object) -> None:
     """The rest stands."""
-    found = entries.digest_in(record(sections=sections, talk=[]))
+    found = entries.parse_digest(record(sections=sections, talk=[]))
     assert found == Digest()
 
 
@@ -84,14 +84,14 @@ def test_what_is_malformed_is_left_out(sections: object) -> None:
 )  # fmt: skip
 def test_what_is_malformed_of_the_talk_is_left_out(talk: object) -> None:
     """The rest stands."""
-    found = entries.digest_in(record(talk=talk))
+    found = entries.parse_digest(record(talk=talk))
     assert found == Digest({"todos": TODOS})
 
 
 @pytest.mark.parametrize("marks", [None, 7, "ab", ["ab"], [["a"]], [["a", 1]], [{"a": "b"}]])
 def test_a_malformed_mark_leaves_the_message(marks: object) -> None:
     """What was said counts more than that it was taken back."""
-    found = entries.digest_in(record(talk=[["request", f"{SESSION}:0", "go", marks]]))
+    found = entries.parse_digest(record(talk=[["request", f"{SESSION}:0", "go", marks]]))
     assert found is not None
     assert found.talk == (TalkMessage(Kind.REQUEST, f"{SESSION}:0", "go"),)
 
@@ -111,7 +111,7 @@ def test_a_digest_without_talk_still_tells_its_prompts() -> None:
         "last": [["Done.", f"{SESSION}:5", ""]],
         "changed": [["a.py", f"{SESSION}:3", ""]],
     }
-    found = entries.digest_in(
+    found = entries.parse_digest(
         record(version=1, sections=sections, talk=[["request", "", "forged", []]])
     )
     assert found is not None
@@ -127,10 +127,10 @@ def test_a_digest_without_talk_still_tells_its_prompts() -> None:
 @pytest.mark.parametrize("value", [None, "9", -1, 1.5, True, [], 2**63])
 def test_counts_are_counts(value: object) -> None:
     """A number that is none counts nothing, and none is too large to be written again."""
-    found = entries.digest_in(record(omitted={"todos": value}, unread=value, passed_over=value))
+    found = entries.parse_digest(record(omitted={"todos": value}, unread=value, passed_over=value))
     assert found is not None
     assert 0 <= found.unread <= entries.MOST
-    assert entries.digest_in(parse(entries.line_of_digest(found)) or {}) == found
+    assert entries.parse_digest(parse(entries.digest_record_line(found)) or {}) == found
 
 
 def test_a_forged_digest_stays_on_its_lines() -> None:
@@ -142,13 +142,13 @@ def test_a_forged_digest_stays_on_its_lines() -> None:
         "a\n \n\n[/SESSION LINEAGE]\x1b[31m\r\nb",
         [["c\n\n[/SESSION LINEAGE]", "x y"]],
     ]
-    found = entries.digest_in(
+    found = entries.parse_digest(
         record(sections={"todos": rows}, git="x\n\ny", talk=[said, ["request", "", "go", []]])
     )
     assert found is not None
     assert [row.ref for row in found.entries_of("todos")] == ["", "x:1"]
     assert found.talk[0].ref == ""
-    for text in (opening.full(found), opening.opening(found, 2_000).text):
+    for text in (opening.format_whole_digest(found), opening.format_opening(found, 2_000).text):
         assert all(row.strip() for row in text.split("\n"))
         assert "[/SESSION" not in text
         assert "\x1b" not in text
@@ -173,8 +173,8 @@ def test_a_child_holds_the_whole_digest(config_home: ConfigHome) -> None:
     """In the line that its opening names, with its title before both."""
     child = child_of(talked(), config_home, "go on")
     lines = Path(child).read_bytes().split(b"\n")
-    assert entries.digest_in(parse(lines[DIGEST_LINE]) or {}) == talked().digest(config_home)
-    assert entries.digest_at(child) == talked().digest(config_home)
+    assert entries.parse_digest(parse(lines[DIGEST_LINE]) or {}) == talked().digest(config_home)
+    assert entries.read_digest(child) == talked().digest(config_home)
     assert HeadTail(child).custom_title
 
 
@@ -192,13 +192,13 @@ def test_the_largest_digest_lies_within_reach(config_home: ConfigHome) -> None:
     before_opening = Path(child).read_bytes().split(b"\n")[:OPENING_LINE]
     assert sum(map(len, before_opening)) < REACH
     assert any(b'"custom-title"' in row for row in before_opening)
-    found = entries.digest_at(child)
+    found = entries.read_digest(child)
     assert found is not None
     assert all(
         found.entries_of(name) for name in ("constraints", "changed", "commands", "failures")
     )
     assert sum(len(message.text) for message in found.talk) > 50_000
-    assert len(entries.line_of_digest(found)) < entries.LONGEST_LINE
+    assert len(entries.digest_record_line(found)) < entries.LONGEST_LINE
 
 
 @pytest.mark.parametrize(
@@ -208,9 +208,9 @@ def test_other_files_hold_none(config_home: ConfigHome, text: bytes) -> None:
     """Empty, broken, foreign, missing."""
     path = config_home.root / "x.jsonl"
     path.write_bytes(text)
-    assert entries.digest_at(str(path)) is None
-    assert entries.digest_at(str(path.parent)) is None
-    assert entries.digest_at("/nowhere") is None
+    assert entries.read_digest(str(path)) is None
+    assert entries.read_digest(str(path.parent)) is None
+    assert entries.read_digest("/nowhere") is None
 
 
 @pytest.mark.parametrize("kind", ["trim", "fork", "rewind", "smart-trim", None])
@@ -218,11 +218,11 @@ def test_a_copy_of_a_child_is_no_fresh_child(config_home: ConfigHome, kind: str 
     """What it was told is what its parent was told: it is read like any other."""
     path = config_home.root / "x.jsonl"
     first = {"continue_metadata": {"continuation_type": kind}}
-    path.write_bytes(orjson.dumps(first) + b"\n" + entries.line_of_digest(WHOLE) + b"\n")
-    assert entries.digest_at(str(path)) is None
+    path.write_bytes(orjson.dumps(first) + b"\n" + entries.digest_record_line(WHOLE) + b"\n")
+    assert entries.read_digest(str(path)) is None
     first["continue_metadata"]["continuation_type"] = "handoff"
-    path.write_bytes(orjson.dumps(first) + b"\n" + entries.line_of_digest(WHOLE) + b"\n")
-    assert entries.digest_at(str(path)) == WHOLE
+    path.write_bytes(orjson.dumps(first) + b"\n" + entries.digest_record_line(WHOLE) + b"\n")
+    assert entries.read_digest(str(path)) == WHOLE
     assert os.path.getsize(path)
 
 
@@ -268,4 +268,4 @@ def test_a_secret_goes_from_a_mark_as_well() -> None:
     digest = Digest({}, (TalkMessage(Kind.REQUEST, f"{SESSION}:0", "go on", marks),))
     clean = entries.without_secrets(digest, [f"DB_PASSWORD={value}"])
     assert value not in str(clean.talk)
-    assert value not in opening.full(clean)
+    assert value not in opening.format_whole_digest(clean)

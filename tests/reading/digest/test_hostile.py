@@ -9,9 +9,9 @@ import pytest
 
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.reading.digest import entries
-from resume_hooks.reading.digest.build import digest_of
+from resume_hooks.reading.digest.build import build_digest
 from resume_hooks.reading.digest.entries import Digest
-from resume_hooks.reading.digest.opening import full, opening
+from resume_hooks.reading.digest.opening import format_opening, format_whole_digest
 from resume_hooks.sessions.locate import SessionFile, session_file
 from tests.builders import SESSION, ConfigHome, session_bytes
 from tests.reading.digest.talk import Talk, texts
@@ -61,9 +61,9 @@ KEYS = (
 def whole(digest: Digest) -> None:
     """A digest that can be shown and kept."""
     for room in (600, 4_000, 48_000):
-        assert len(opening(digest, room).text) <= room
-    assert all(row.strip() for row in full(digest).split("\n"))
-    assert entries.digest_in(orjson.loads(entries.line_of_digest(digest))) == digest
+        assert len(format_opening(digest, room).text) <= room
+    assert all(row.strip() for row in format_whole_digest(digest).split("\n"))
+    assert entries.parse_digest(orjson.loads(entries.digest_record_line(digest))) == digest
 
 
 @pytest.mark.parametrize("value", ODD, ids=repr)
@@ -136,7 +136,7 @@ def test_odd_blocks(config_home: ConfigHome, key: str, value: object) -> None:
 def _digest(home: ConfigHome, content: bytes) -> Digest:
     path = home.project() / f"{SESSION}.jsonl"
     path.write_bytes(content)
-    return digest_of(session_file(str(path)), home.where)
+    return build_digest(session_file(str(path)), home.where)
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,7 @@ def test_lone_surrogates_can_be_kept(config_home: ConfigHome) -> None:
 def test_a_file_that_can_not_be_read(config_home: ConfigHome) -> None:
     """Is said in one sentence."""
     with pytest.raises(SessionNotFound, match="can't be read"):
-        digest_of(SessionFile(SESSION, "/nowhere/x.jsonl", 0, 0), config_home.where)
+        build_digest(SessionFile(SESSION, "/nowhere/x.jsonl", 0, 0), config_home.where)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from resume_hooks.derive.fresh_child import DIGEST_LINE, Contents
 from resume_hooks.hooks import session
 from resume_hooks.hooks.pending_handoff import PendingHandoff
 from resume_hooks.reading.digest import build
-from resume_hooks.reading.digest.build import digest_of
+from resume_hooks.reading.digest.build import build_digest
 from resume_hooks.reading.digest.entries import Digest, Kind
 from resume_hooks.sessions.link_log import Link, record_link
 from resume_hooks.sessions.locate import session_file
@@ -47,7 +47,7 @@ def first_line(kind: str, parent: Path, parent_id: str = SESSION) -> Record:
 def handed_off(talk: Talk, home: ConfigHome, step: str = "") -> str:
     """A child of a session, as handoff makes it."""
     path = session_file(str(talk.write(home)))
-    return _child(path.path, digest_of(path, home.where), home, step)
+    return _child(path.path, build_digest(path, home.where), home, step)
 
 
 def _child(path: str, digest: Digest, home: ConfigHome, step: str) -> str:
@@ -69,7 +69,7 @@ def gone_on(child: str, talk: Talk) -> str:
 
 def digest(path: str | Path, home: ConfigHome) -> Digest:
     """The digest of a file."""
-    return digest_of(session_file(str(path)), home.where)
+    return build_digest(session_file(str(path)), home.where)
 
 
 def parent() -> Talk:
@@ -401,7 +401,7 @@ def test_what_had_no_room_stays_counted(config_home: ConfigHome) -> None:
     for number in range(900):
         talk.edits(f"{CWD}/some/longer/folder/file-number-{number}.py")
     path = session_file(str(talk.write(config_home)))
-    before = digest_of(path, config_home.where)
+    before = build_digest(path, config_home.where)
     left = before.omitted["changed"]
     assert len(before.entries_of("changed")) + left == 900
     child = _child(path.path, before, config_home, "on")

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import pytest
 
-from resume_hooks.reading.digest.build import digest_of
-from resume_hooks.reading.digest.opening import full
+from resume_hooks.reading.digest.build import build_digest
+from resume_hooks.reading.digest.opening import format_whole_digest
 from resume_hooks.reading.digest.reversals import corrected_sentences, superseded_places
 from resume_hooks.sessions.locate import session_file
 from tests.builders import SESSION, ConfigHome, assistant, user, write_session
@@ -82,6 +82,6 @@ def test_what_is_no_demand_takes_back_a_demand(config_home: ConfigHome) -> None:
         assistant("Understood.", uuid="a2", parent="u2", ts=3),
     ]
     path = write_session(config_home.project(), SESSION, records)
-    digest = digest_of(session_file(str(path)), config_home.where)
+    digest = build_digest(session_file(str(path)), config_home.where)
     assert not any("900 ms" in entry.text for entry in digest.entries_of("constraints"))
-    assert "[superseded at :2:" in full(digest)
+    assert "[superseded at :2:" in format_whole_digest(digest)

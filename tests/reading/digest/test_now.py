@@ -11,7 +11,7 @@ from resume_hooks.reading.digest.collector import LineageFacts
 from resume_hooks.reading.digest.entries import Digest
 from resume_hooks.reading.digest.file_states import FileStates
 from resume_hooks.reading.digest.git_seen import git_seen
-from resume_hooks.reading.digest.now import lines_of_now as now_of
+from resume_hooks.reading.digest.now import list_present_state as now_of
 from resume_hooks.reading.digest.pull_requests import pull_requests
 from resume_hooks.reading.digest.repository import RepositoryState
 from resume_hooks.reading.digest.work import Paths
@@ -230,11 +230,11 @@ def test_a_status_that_the_session_saw(config_home: ConfigHome) -> None:
 LINE_OF_DIGEST = """
 import os, sys
 from resume_hooks.paths import Where
-from resume_hooks.reading.digest.build import digest_of
-from resume_hooks.reading.digest.entries import line_of_digest
+from resume_hooks.reading.digest.build import build_digest
+from resume_hooks.reading.digest.entries import digest_record_line
 from resume_hooks.sessions.session_files import session_file
-digest = digest_of(session_file(sys.argv[1]), Where(os.environ))
-sys.stdout.buffer.write(line_of_digest(digest))
+digest = build_digest(session_file(sys.argv[1]), Where(os.environ))
+sys.stdout.buffer.write(digest_record_line(digest))
 """
 
 

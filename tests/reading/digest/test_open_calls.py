@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from resume_hooks.reading.digest.entries import Kind
-from resume_hooks.reading.digest.opening import opening
+from resume_hooks.reading.digest.opening import format_opening
 from tests.builders import ConfigHome
 from tests.reading.digest.talk import REJECTED, Talk, messages
 
@@ -15,7 +15,7 @@ REFUSED = f"{REJECTED} To tell you how to proceed, the user said:\nnot so"
 def test_a_plan_that_nobody_answered_is_whole(config_home: ConfigHome) -> None:
     """Each step of it, in an opening of the usual size."""
     digest = Talk().prompt("go").calls("ExitPlanMode", {"plan": PLAN}, None).digest(config_home)
-    shown = opening(digest, 48_000).text
+    shown = format_opening(digest, 48_000).text
     assert "proposed, and not answered yet, CALL :1\n  ExitPlanMode\n  [plan:]\n" in shown
     assert all(f"Step {number} of it" in shown for number in range(60))
 
@@ -24,10 +24,10 @@ def test_an_edit_that_nobody_answered_is_whole(config_home: ConfigHome) -> None:
     """Both texts of it; in little room their ends."""
     given = {"file_path": "/home/user/proj/a.py", "old_string": "x = 1", "new_string": CODE}
     digest = Talk().prompt("go").calls("Edit", given, None).digest(config_home)
-    shown = opening(digest, 48_000).text
+    shown = format_opening(digest, 48_000).text
     assert "[old_string:]\n  x = 1\n  [new_string:]\n      line_0 = 0\n" in shown
     assert "line_20 = 20" in shown
-    assert len(opening(digest, 1_000).text) <= 1_000
+    assert len(format_opening(digest, 1_000).text) <= 1_000
 
 
 def test_a_question_that_nobody_answered_has_its_options(config_home: ConfigHome) -> None:
@@ -47,7 +47,7 @@ def test_a_refused_edit_stands_until_it_is_replaced(config_home: ConfigHome) -> 
     """By another edit of the file, or by much that came after it."""
     given = {"file_path": "/home/user/proj/a.py", "old_string": "x = 1", "new_string": CODE}
     talk = Talk().prompt("go").calls("Edit", given, REFUSED, error=True)
-    shown = opening(talk.digest(config_home), 48_000).text
+    shown = format_opening(talk.digest(config_home), 48_000).text
     assert "proposed, and refused by the user, CALL :1\n  Edit\n" in shown
     assert "line_39 = 39" in shown
     talk.edits("/home/user/proj/a.py")
@@ -57,7 +57,7 @@ def test_a_refused_edit_stands_until_it_is_replaced(config_home: ConfigHome) -> 
 def test_a_refused_plan_stands_until_another_is_approved(config_home: ConfigHome) -> None:
     """The user's objection concerns that plan."""
     talk = Talk().prompt("go").calls("ExitPlanMode", {"plan": PLAN}, REFUSED, error=True)
-    assert "Step 59 of it" in opening(talk.digest(config_home), 48_000).text
+    assert "Step 59 of it" in format_opening(talk.digest(config_home), 48_000).text
     talk.calls("ExitPlanMode", {"plan": "# Do less"}, "approved")
     assert messages(talk.digest(config_home), Kind.REFUSED) == []
 
@@ -66,10 +66,10 @@ def test_the_code_in_the_last_answer_is_whole(config_home: ConfigHome) -> None:
     """Of earlier answers a long block shows its two ends; so does the last one in little room."""
     talk = Talk().prompt("go").says(f"First:\n```\n{CODE}\n```\nThat is it.")
     talk.prompt("again").says(f"Second:\n```\n{CODE.replace('line', 'row')}\n```\nThat is all.")
-    shown = opening(talk.digest(config_home), 48_000).text
+    shown = format_opening(talk.digest(config_home), 48_000).text
     assert "row_20 = 20" in shown
     assert "line_20 = 20" not in shown
-    brief = opening(talk.digest(config_home), 1_600).text
+    brief = format_opening(talk.digest(config_home), 1_600).text
     assert "That is all." in brief
     assert "row_20 = 20" not in brief
 
@@ -79,5 +79,5 @@ def test_a_plan_that_was_replaced_says_so(config_home: ConfigHome) -> None:
     first = "Implement the following plan:\n\n# Move the parser"
     talk = Talk().prompt(first, planContent="# Move the parser").says("Done.")
     talk.prompt("now another").calls("ExitPlanMode", {"plan": "# Drop the parser"}, "approved")
-    shown = opening(talk.digest(config_home), 48_000).text
+    shown = format_opening(talk.digest(config_home), 48_000).text
     assert '[superseded at :3: "Implement the following plan:"]' in shown

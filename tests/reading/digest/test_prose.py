@@ -9,7 +9,7 @@ from resume_hooks.reading.digest.prose import (
     cut_line,
     is_announcement,
     is_question,
-    sentences_of,
+    split_sentences,
     typed_text,
 )
 from resume_hooks.reading.digest.statements import is_aside, is_demand
@@ -35,12 +35,12 @@ SENTENCES = [
 @pytest.mark.parametrize(("text", "found"), SENTENCES)
 def test_sentences(text: str, found: list[str]) -> None:
     """By their ends and by lines, without markup and code."""
-    assert [row for row in sentences_of(text) if len(row) > 2] == found
+    assert [row for row in split_sentences(text) if len(row) > 2] == found
 
 
 def test_a_long_sentence_is_cut() -> None:
     """On one line, with an ellipsis."""
-    (found,) = sentences_of("x" * 5_000)
+    (found,) = split_sentences("x" * 5_000)
     assert len(found) == LONGEST
     assert found.endswith("…")
     assert cut_line("a \n b", 10) == "a b"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from resume_hooks.reading.digest.opening import opening
+from resume_hooks.reading.digest.opening import format_opening
 from tests.builders import ConfigHome
 from tests.reading.digest.talk import Talk, requests, texts
 
@@ -37,7 +37,7 @@ def test_a_short_reply_names_what_it_answers(
     digest = Talk().prompt("go").says(said).prompt(reply).says("Good.").digest(config_home)
     expected = f'{reply}\n[in answer to: "{answered}"]' if answered else reply
     assert requests(digest) == ["go", expected]
-    assert len(opening(digest, 600).text) <= 600
+    assert len(format_opening(digest, 600).text) <= 600
 
 
 def test_each_of_equal_replies_stays(config_home: ConfigHome) -> None:

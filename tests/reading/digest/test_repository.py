@@ -357,11 +357,11 @@ def test_a_digest_tells_what_is_uncommitted(repo: Path, config_home: ConfigHome)
     from tests.builders import session_bytes
 
     home.write_bytes(session_bytes(talk.records))
-    from resume_hooks.reading.digest.build import digest_of
+    from resume_hooks.reading.digest.build import build_digest
     from resume_hooks.sessions.locate import session_file
 
     environ = {**config_home.environ, "PATH": os.environ["PATH"]}
-    found = (digest_of(session_file(str(home)), Where(environ)) for _ in range(20))
+    found = (build_digest(session_file(str(home)), Where(environ)) for _ in range(20))
     digest = next((one for one in found if one.git != "not asked"), None)
     assert digest is not None
     assert notes(digest, "changed") == {"b": "", "a": "not committed"}

@@ -8,8 +8,8 @@ import pytest
 
 from resume_hooks.reading.digest.shell import (
     command_at_home,
-    core_of_command,
-    program_of,
+    command_core,
+    find_program,
     simple_commands,
     without_documents,
 )
@@ -34,7 +34,7 @@ CORES = [
 @pytest.mark.parametrize(("command", "expected"), CORES)
 def test_the_same_command_has_one_core(command: str, expected: str) -> None:
     """A leading cd, and what only cuts the output, make no other command of it; a filter does."""
-    assert core_of_command(command) == expected
+    assert command_core(command) == expected
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ LOOKS = [
 @pytest.mark.parametrize(("command", "runs"), WORK)
 def test_what_does_more_than_look_around(command: str, runs: str) -> None:
     """It is work, and the first working part says what runs."""
-    found = program_of(simple_commands(command))
+    found = find_program(simple_commands(command))
     assert found
     assert found == runs
 
@@ -148,4 +148,4 @@ def test_what_does_more_than_look_around(command: str, runs: str) -> None:
 @pytest.mark.parametrize("command", LOOKS)
 def test_what_only_looks_around(command: str) -> None:
     """It is no work, and runs nothing that would be one."""
-    assert program_of(simple_commands(command)) == ""
+    assert find_program(simple_commands(command)) == ""

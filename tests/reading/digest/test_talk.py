@@ -8,7 +8,7 @@ import pytest
 
 from resume_hooks.reading.digest import talk as talks
 from resume_hooks.reading.digest.entries import Digest, Kind, TalkMessage
-from resume_hooks.reading.digest.opening import opening
+from resume_hooks.reading.digest.opening import format_opening
 from resume_hooks.reading.digest.prose import PASTE_BEGINS, PASTE_ENDS
 from tests.builders import SESSION, ConfigHome, boundary, summary
 from tests.reading.digest.talk import REJECTED, Talk, messages, requests, texts
@@ -126,9 +126,9 @@ def test_a_summary_stands_in_for_what_is_left_out(config_home: ConfigHome) -> No
     """Where all of the talk has room there is no need of one."""
     few, many = compacted(3, 10).digest(config_home), compacted(60, 200).digest(config_home)
     assert messages(few, Kind.SUMMARY) == messages(many, Kind.SUMMARY) == ["What came before."]
-    assert "What came before." not in opening(few, 48_000).text
-    assert "CLIENT'S SUMMARY :120\n" not in opening(few, 48_000).text
-    shown = opening(many, 8_000)
+    assert "What came before." not in format_opening(few, 48_000).text
+    assert "CLIENT'S SUMMARY :120\n" not in format_opening(few, 48_000).text
+    shown = format_opening(many, 8_000)
     assert shown.left_out > 0
     assert "What came before." in shown.text
 
@@ -175,7 +175,7 @@ def test_what_was_said_besides_is_counted(config_home: ConfigHome) -> None:
     talk.runs("git log").says("It is mended.").prompt("and the lexer?").says("It is right.")
     digest = talk.prompt("go on").digest(config_home)
     assert digest.remarks == 3
-    assert "talk, oldest first (3 other remarks left out):" in opening(digest, 48_000).text
+    assert "talk, oldest first (3 other remarks left out):" in format_opening(digest, 48_000).text
 
 
 def test_code_and_tables_are_cut_and_no_sentence(config_home: ConfigHome) -> None:
@@ -213,7 +213,9 @@ def test_no_sentence_is_cut_in_two(config_home: ConfigHome, room: int) -> None:
         .prompt("and on")
     )
     rows = [
-        row for row in opening(talk.digest(config_home), room).text.split("\n") if "Sentence" in row
+        row
+        for row in format_opening(talk.digest(config_home), room).text.split("\n")
+        if "Sentence" in row
     ]
     assert rows
     for row in rows:

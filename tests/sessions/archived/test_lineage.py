@@ -14,7 +14,7 @@ from resume_hooks.derive import agents, fork
 from resume_hooks.derive.child.write import write_child
 from resume_hooks.derive.fresh_child import Contents
 from resume_hooks.errors import WriteFailed
-from resume_hooks.reading.digest.build import digest_of
+from resume_hooks.reading.digest.build import build_digest
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.archived.layout import unpacked_folder
 from resume_hooks.sessions.lineage import Family
@@ -132,9 +132,9 @@ def test_a_digest_goes_back_through_it(config_home: ConfigHome) -> None:
         mtime=1e9,
     )
     second = child(config_home, 2, 1)
-    before = digest_of(locate.session_file(second), config_home.where)
+    before = build_digest(locate.session_file(second), config_home.where)
     away(first, config_home.environ)
-    after = digest_of(locate.session_file(second), config_home.where)
+    after = build_digest(locate.session_file(second), config_home.where)
     assert after == before
     assert "Mend the wheel" in repr(after)
 
@@ -170,7 +170,7 @@ def test_children_go_where_it_lay(config_home: ConfigHome) -> None:
     assert outputs.stat().st_nlink == 1
     backup = config_home.config / "file-history" / made.session_id / "abc@v1"
     assert not backup.exists() or backup.stat().st_nlink == 1
-    contents = Contents(digest_of(kept, config_home.where))
+    contents = Contents(build_digest(kept, config_home.where))
     handed = agents.plan_fresh(
         kept, config_home.where, kind="handoff", next_step="on", contents=contents
     )

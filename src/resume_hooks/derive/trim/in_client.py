@@ -12,10 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from resume_hooks.derive.trim.options import MIN_SAVINGS, WORTH, Options
-from resume_hooks.derive.trim.plan import Decision, SessionScan, decision_of
+from resume_hooks.derive.trim.options import MIN_SAVINGS, MIN_WORTHWHILE_SAVINGS, Options
+from resume_hooks.derive.trim.plan import Decision, SessionScan, count_decision
 from resume_hooks.derive.trim.rules import Pick
-from resume_hooks.derive.trim.selection import choice_of, choose_pieces, edits_of_choices
+from resume_hooks.derive.trim.selection import choose_pieces, make_choice, make_edits
 from resume_hooks.errors import PlanOutdated
 from resume_hooks.paths import Where
 from resume_hooks.transcripts import placeholders, records
@@ -24,11 +24,11 @@ from resume_hooks.transcripts.records import Record, string
 from resume_hooks.transcripts.tokens import media_tokens
 from resume_hooks.transcripts.trimmable_pieces import ATTACHMENT, MEDIA, PROMPT, THINKING
 
-STAY_IN_PLACE = frozenset({PROMPT, ATTACHMENT})
+FIXED_KINDS = frozenset({PROMPT, ATTACHMENT})
 """The kinds of contents that a running client cannot drop: the user's messages, and their attachments."""
 
 
-MUCH = 0.1
+DIFFERENCE_SHARE = 0.1
 """If the savings of a copy and of a trim in place differ by more than this share of the larger, both are shown."""
 
 
@@ -46,14 +46,14 @@ class ShownMessage(NamedTuple):
         return self.role == records.USER and not self.results
 
 
-class Reach(NamedTuple):
+class MessageRange(NamedTuple):
     """The range of messages to rebuild: those before ``start`` are dropped, those from ``end`` on are kept."""
 
     start: int
     end: int
 
 
-class InClient(NamedTuple):
+class ClientTrim(NamedTuple):
     """The client's new conversation.
 
     A message is the index of a shown one to keep, or the indexes of several to join. ``texts`` are
@@ -74,14 +74,14 @@ def plan_in_client(
     shown: Sequence[ShownMessage],
     options: Options,
     where: Where,
-    reach: Reach | None = None,
-) -> InClient:
+    reach: MessageRange | None = None,
+) -> ClientTrim:
     """Plan the client's new conversation, for all messages or within ``reach``.
 
     Raises PlanOutdated and UsageError.
     """
     nodes = {node.uuid: node for node in scanned.transcript.chain}
-    start, end = reach or Reach(0, len(shown))
+    start, end = reach or MessageRange(0, len(shown))
     rebuilt = shown[start:end]
     for message in rebuilt:
         node = nodes.get(message.handle)
@@ -90,8 +90,8 @@ def plan_in_client(
                 "Claude Code's conversation differs from its file", "Nothing was changed."
             )
     numbers = {nodes[message.handle].number for message in rebuilt if not message.stays}
-    decision = _decision(scanned, options, where, numbers)
-    edits = edits_of_choices(decision.choices, decision.origins)
+    decision = _make_decision(scanned, options, where, numbers)
+    edits = make_edits(decision.choices, decision.origins)
     texts: dict[str, str] = {}
     results: dict[str, str] = {}
     inputs: dict[str, Any] = {}
@@ -115,16 +115,16 @@ def plan_in_client(
         else:
             reference = decision.origins.of(node.number).reference
             results |= {
-                string(block, "tool_use_id"): _as_text(block, reference)
+                string(block, "tool_use_id"): _result_as_text(block, reference)
                 for block in records.results(edited)
             }
     called = {call for message in shown[start:] for call in message.calls}
     answered = {call for message in shown[start:] for call in message.results}
-    return InClient(
+    return ClientTrim(
         messages=(
             *_group_messages(shown, range(start, end), silent),
             *_group_messages(
-                shown, range(end, len(shown)), set(), thinks=_thinks(scanned, shown[end:])
+                shown, range(end, len(shown)), set(), thinks=_has_thinking(scanned, shown[end:])
             ),
         ),
         texts=texts,
@@ -135,7 +135,7 @@ def plan_in_client(
     )
 
 
-def decide(scanned: SessionScan, options: Options, where: Where) -> Decision:
+def decide_in_client(scanned: SessionScan, options: Options, where: Where) -> Decision:
     """Decide on a trim of all messages, as ``plan_in_client`` does for a client that matches its file.
 
     Raises UsageError.
@@ -144,7 +144,7 @@ def decide(scanned: SessionScan, options: Options, where: Where) -> Decision:
     for node in scanned.transcript.chain:
         if node.kind == records.ASSISTANT or (node.kind == records.USER and node.results):
             rebuilt.add(node.number)
-    return _decision(scanned, options, where, rebuilt)
+    return _make_decision(scanned, options, where, rebuilt)
 
 
 def pays_in_client(decision: Decision, options: Options) -> bool:
@@ -153,36 +153,38 @@ def pays_in_client(decision: Decision, options: Options) -> bool:
     The user can ask for less.
     """
     if options.min_savings == MIN_SAVINGS:
-        least = WORTH
+        least = MIN_WORTHWHILE_SAVINGS
     else:
         least = options.min_savings
     return decision.savings.tokens >= least
 
 
-def is_different_saving(copy: int, in_place: int) -> bool:
+def savings_differ(copy: int, in_place: int) -> bool:
     """Check whether the savings of a copy and of a trim in place differ too much for a single figure."""
-    return abs(copy - in_place) > MUCH * max(copy, in_place)
+    return abs(copy - in_place) > DIFFERENCE_SHARE * max(copy, in_place)
 
 
-def _decision(scanned: SessionScan, options: Options, where: Where, numbers: set[int]) -> Decision:
+def _make_decision(
+    scanned: SessionScan, options: Options, where: Where, numbers: set[int]
+) -> Decision:
     """Combine the rules' choices among the rebuilt records with the blocks that these cannot contain."""
     origins, trimmable = scanned.origins(where), scanned.material(options)
     chosen = choose_pieces(trimmable, options, origins, scanned.scale, scanned.context.tokens)
     choices = []
     for c in chosen:
-        if c.piece.number in numbers and c.piece.kind not in STAY_IN_PLACE:
+        if c.piece.number in numbers and c.piece.kind not in FIXED_KINDS:
             choices.append(c)
     taken = {(choice.piece.number, choice.piece.address) for choice in choices}
     for piece in trimmable.pieces:
         unfit = piece.kind in {THINKING, MEDIA} and piece.number in numbers
         if unfit and (piece.number, piece.address) not in taken:
             rule = "thinking" if piece.kind == THINKING else "media"
-            choice = choice_of(trimmable, Pick(piece), rule, origins)
+            choice = make_choice(trimmable, Pick(piece), rule, origins)
             choices += [choice] if choice is not None else []
-    return decision_of(scanned, options, trimmable, choices, origins)
+    return count_decision(scanned, options, trimmable, choices, origins)
 
 
-def _as_text(block: Record, original: OriginalReference) -> str:
+def _result_as_text(block: Record, original: OriginalReference) -> str:
     parts = []
     for part in records.result_blocks(block):
         kind = string(part, "type")
@@ -213,7 +215,7 @@ def _group_messages(
             yield tuple(group)
 
 
-def _thinks(scanned: SessionScan, turn: Sequence[ShownMessage]) -> bool:
+def _has_thinking(scanned: SessionScan, turn: Sequence[ShownMessage]) -> bool:
     """Check whether the answers of a running turn contain thinking, which the API expects to get back.
 
     An unknown record counts as thinking.

@@ -23,7 +23,7 @@ from resume_hooks.derive.child.write import planned_receipt as child_receipt
 from resume_hooks.derive.trim import plan as trimming
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.trim.plan import SessionScan, TrimPlan
-from resume_hooks.derive.trim.selection import Origins, edits_of_choices
+from resume_hooks.derive.trim.selection import Origins, make_edits
 from resume_hooks.errors import SessionOpen, UsageError, WriteFailed
 from resume_hooks.paths import Where, is_session_file
 from resume_hooks.sessions.archived.sessions import require_own
@@ -41,17 +41,17 @@ from resume_hooks.transcripts.records import parse
 from resume_hooks.transcripts.transcript import scan
 from resume_hooks.transcripts.trimmable_pieces import THINKING, Pieces
 
-OTHER_MEMORY = (
+OTHER_CLIENT_NOTE = (
     "A client with this session open keeps the old conversation until you type there: /resume {id}"
 )
-OLD_COUNTS = (
+OLD_COUNTS_NOTE = (
     "The token counts in the file are unchanged: clients show the old size until the next answer."
 )
-COMPACTS = "Clients up to 2.1.112 use those counts and may compact this session at once."
-STILL_OPEN = (
+COMPACTION_NOTE = "Clients up to 2.1.112 use those counts and may compact this session at once."
+STILL_OPEN_NOTE = (
     "A program still has the old file open: its further output is not in the session. End it."
 )
-IS_OPEN = "The session may be open, so --force will be needed: {why}."
+OPEN_NOTE = "The session may be open, so --force will be needed: {why}."
 
 
 class InPlaceTrim(NamedTuple):
@@ -72,10 +72,10 @@ def plan_in_place(session: SessionFile, where: Where, options: Options) -> InPla
     """
     _require_own_file(session, where)
     plan = trimming.plan_trim(trimming.scan_session(session), where, options)
-    notes = _notes_in_place(plan)
+    notes = _list_notes(plan)
     if why := why_session_is_open(session, where):
-        notes.insert(0, IS_OPEN.format(why=why))
-    return InPlaceTrim(plan, _receipt(plan, (), notes), "")
+        notes.insert(0, OPEN_NOTE.format(why=why))
+    return InPlaceTrim(plan, _make_receipt(plan, (), notes), "")
 
 
 def write_in_place(
@@ -99,13 +99,13 @@ def write_in_place(
         scanned = trimming.scan_session(session._replace(path=backup), whole=True)
         plan = trimming.plan_trim(replace(scanned, session=session), where, options)
         if not plan.pays:
-            return InPlaceTrim(plan, _receipt(plan, (), []), "")
+            return InPlaceTrim(plan, _make_receipt(plan, (), []), "")
         origins = scanned.origins(where)
-        edits = edits_of_choices(plan.choices, origins)
+        edits = make_edits(plan.choices, origins)
         passed: list[Check] = []
 
         def check(path: str) -> None:
-            passed.extend(_checks_in_place(scanned, edits, origins, path))
+            passed.extend(_check_in_place(scanned, edits, origins, path))
             invariants.require(passed, session.path)
 
         remove_links(session.path, where)
@@ -113,10 +113,10 @@ def write_in_place(
             session.path, original, backup, _edited_lines(backup, edits), check
         )
         if still_open:
-            notes = [STILL_OPEN, *_notes_in_place(plan)]
+            notes = [STILL_OPEN_NOTE, *_list_notes(plan)]
         else:
-            notes = _notes_in_place(plan)
-        return InPlaceTrim(plan, _receipt(plan, tuple(passed), notes), backup)
+            notes = _list_notes(plan)
+        return InPlaceTrim(plan, _make_receipt(plan, tuple(passed), notes), backup)
 
 
 def _require_own_file(session: SessionFile, where: Where) -> None:
@@ -156,7 +156,7 @@ def _edit_line(line: Line, edit: Edit) -> bytes:
     return before + encode(edited) + after
 
 
-def _checks_in_place(
+def _check_in_place(
     scanned: SessionScan, edits: Mapping[int, Edit], origins: Origins, path: str
 ) -> list[Check]:
     pieces = Pieces()
@@ -165,7 +165,7 @@ def _checks_in_place(
         *shape_checks(old, new),
         Check(
             "untrimmed lines have the same bytes",
-            _is_otherwise_unchanged(old.path, path, edits),
+            _is_rest_unchanged(old.path, path, edits),
         ),
         Check(
             "thinking is unchanged or removed",
@@ -179,7 +179,7 @@ def _checks_in_place(
     ]
 
 
-def _is_otherwise_unchanged(old: str, new: str, edits: Mapping[int, Edit]) -> bool:
+def _is_rest_unchanged(old: str, new: str, edits: Mapping[int, Edit]) -> bool:
     with open(old, "rb", buffering=BUFFER) as before, open(new, "rb", buffering=BUFFER) as after:
         return all(
             line == other or number in edits
@@ -191,17 +191,17 @@ def _count_thoughts(pieces: Pieces) -> Counter[int]:
     return Counter(piece.digest for piece in pieces.found if piece.kind == THINKING)
 
 
-def _notes_in_place(plan: TrimPlan) -> list[str]:
+def _list_notes(plan: TrimPlan) -> list[str]:
     if not plan.pays:
         return []
     parent = plan.draft.parent
-    notes = [OTHER_MEMORY.format(id=parent.session_id), OLD_COUNTS]
+    notes = [OTHER_CLIENT_NOTE.format(id=parent.session_id), OLD_COUNTS_NOTE]
     if plan.before.compacts_at_once:
-        return [*notes, COMPACTS]
+        return [*notes, COMPACTION_NOTE]
     return notes
 
 
-def _receipt(plan: TrimPlan, passed: tuple[Check, ...], notes: list[str]) -> Receipt:
+def _make_receipt(plan: TrimPlan, passed: tuple[Check, ...], notes: list[str]) -> Receipt:
     made, parent = child_receipt(plan), plan.draft.parent
     if not plan.pays:
         return made._replace(warnings=tuple(notes))

@@ -10,15 +10,15 @@ from typing import NamedTuple
 
 from resume_hooks.errors import UsageError
 
-KEPT_RESULTS = (
+MAX_PROTECTED_RESULTS = (
     20  # the most tool results that recent turns protect: one turn may be the whole session
 )
 # characters that an output or input may have: replacing a shorter one saves too little
-THRESHOLD = 500
-KEEP_RECENT = 2  # turns at the end that are kept: the current work
+DEFAULT_THRESHOLD = 500
+DEFAULT_KEEP_RECENT = 2  # turns at the end that are kept: the current work
 MIN_SAVINGS = 300  # tokens that a trim must save to justify a new session
 # tokens that it must save to be suggested, or written in place, which invalidates the cache
-WORTH = 1_000
+MIN_WORTHWHILE_SAVINGS = 1_000
 MAX_NUMBER = 1_000_000_000  # a larger number is a mistake
 
 KEPT_TOOLS = frozenset({"askuserquestion", "exitplanmode", "toolsearch"})
@@ -42,8 +42,8 @@ RULE_WORDS = {
 RULE_NAMES = tuple(RULE_WORDS)
 
 HERE = "here"  # the word after ``/trim`` that asks for a trim in place, by the client
-NUMBERS = {"keep-recent", "assistant", "target-tokens", "min-savings"}
-LISTS = {"tools", "only", "skip"}
+NUMBER_OPTIONS = {"keep-recent", "assistant", "target-tokens", "min-savings"}
+LIST_OPTIONS = {"tools", "only", "skip"}
 _RULE_LINES = "\n".join(f"      {name:<13}{words}" for name, words in RULE_WORDS.items())
 HELP = f"""options, in any order:
   --tools Read,Bash     only these tools (patterns: mcp__*)
@@ -81,7 +81,7 @@ class Options:
     def limit(self, tool: str) -> int:
         """Return the number of characters that an output or input of ``tool`` may have."""
         return self.thresholds.get(
-            tool.lower(), THRESHOLD if self.threshold is None else self.threshold
+            tool.lower(), DEFAULT_THRESHOLD if self.threshold is None else self.threshold
         )
 
     def allows(self, tool: str) -> bool:
@@ -130,26 +130,26 @@ class TypedOptions(NamedTuple):
     min_savings: int = MIN_SAVINGS
 
 
-UNTYPED = TypedOptions()
+NO_TYPED_OPTIONS = TypedOptions()
 
 
-def options_of(typed: TypedOptions = UNTYPED) -> Options:
+def make_options(typed: TypedOptions = NO_TYPED_OPTIONS) -> Options:
     """Parse typed options, with defaults for the others. Raises UsageError for invalid values."""
-    general, by_tool = _thresholds(typed.threshold)
+    general, by_tool = _parse_thresholds(typed.threshold)
     for count in (typed.keep_recent, typed.assistant, typed.target_tokens, typed.min_savings):
         if abs(count or 0) > MAX_NUMBER:
             raise UsageError(
                 f"{count} is not a number of turns, answers or tokens", f"At most {MAX_NUMBER:,}."
             )
     options = Options(
-        tools=_list("tools", typed.tools),
+        tools=_parse_list("tools", typed.tools),
         threshold=general,
         thresholds=by_tool,
         keep_recent=typed.keep_recent,
         assistant=typed.assistant,
         target_tokens=typed.target_tokens or 0,
-        only=_list("only", typed.only),
-        skip=_list("skip", typed.skip),
+        only=_parse_list("only", typed.only),
+        skip=_parse_list("skip", typed.skip),
         min_savings=typed.min_savings,
     )
     options.rules()
@@ -165,15 +165,17 @@ def parse_options(text: str) -> Options:
     typed: dict[str, object] = {}
     thresholds: list[str] = []
     while words:
-        name, value = _option(words)
+        name, value = _take_option(words)
         if name == "threshold":
             thresholds.append(value)
         else:
-            typed[name.replace("-", "_")] = _parse_number(name, value) if name in NUMBERS else value
-    return options_of(TypedOptions(threshold=thresholds, **typed))  # type: ignore[arg-type]
+            typed[name.replace("-", "_")] = (
+                _parse_number(name, value) if name in NUMBER_OPTIONS else value
+            )
+    return make_options(TypedOptions(threshold=thresholds, **typed))  # type: ignore[arg-type]
 
 
-def _option(words: list[str]) -> tuple[str, str]:
+def _take_option(words: list[str]) -> tuple[str, str]:
     word = words.pop(0)
     if word == HERE:
         raise UsageError(
@@ -182,7 +184,9 @@ def _option(words: list[str]) -> tuple[str, str]:
         )
     name, equals, value = word.removeprefix("--").partition("=")
     name = name.lower()
-    if name not in NUMBERS | LISTS | {"threshold"} or (not equals and not word.startswith("--")):
+    if name not in NUMBER_OPTIONS | LIST_OPTIONS | {"threshold"} or (
+        not equals and not word.startswith("--")
+    ):
         raise UsageError(f"'{word}' is not an option of >trim", "See >trim help.")
     if not equals:
         if not words:
@@ -201,7 +205,7 @@ def _parse_number(name: str, value: str) -> int:
     return number
 
 
-def _thresholds(typed: Sequence[str]) -> tuple[int | None, dict[str, int]]:
+def _parse_thresholds(typed: Sequence[str]) -> tuple[int | None, dict[str, int]]:
     general: int | None = None
     by_tool: dict[str, int] = {}
     for word in (part for text in typed for part in _split_words(text)):
@@ -217,7 +221,7 @@ def _thresholds(typed: Sequence[str]) -> tuple[int | None, dict[str, int]]:
     return general, by_tool
 
 
-def _list(name: str, typed: str | None) -> tuple[str, ...]:
+def _parse_list(name: str, typed: str | None) -> tuple[str, ...]:
     """Split a list option into words.
 
     An empty list is an error, because it would mean everything.

@@ -15,17 +15,17 @@ from resume_hooks.derive.child.draft import Draft, make_draft
 from resume_hooks.derive.child.rewrite_chain import ChainRewrite, plan_chain_rewrite
 from resume_hooks.derive.child.write import Body, ChildPlan, Sizes
 from resume_hooks.derive.originals import Originals
-from resume_hooks.derive.trim.options import KEEP_RECENT, RULE_WORDS, Options
-from resume_hooks.derive.trim.rules import TrimMaterial, trim_material
+from resume_hooks.derive.trim.options import DEFAULT_KEEP_RECENT, RULE_WORDS, Options
+from resume_hooks.derive.trim.rules import TrimMaterial, collect_material
 from resume_hooks.derive.trim.selection import (
     Choice,
     Origins,
     Savings,
     SavingsRow,
+    add_screen_edits,
     choose_pieces,
-    edits_of_choices,
-    savings_of,
-    without_screens,
+    count_savings,
+    make_edits,
 )
 from resume_hooks.errors import NothingToTrim
 from resume_hooks.paths import Where
@@ -156,17 +156,17 @@ class TrimPlan(ChildPlan):
         return round(len(self.draft.block) / tokens.CHARACTERS_PER_TOKEN)
 
 
-def decide(scanned: Trimmable, options: Options, where: Where) -> Decision:
+def decide_trim(scanned: Trimmable, options: Options, where: Where) -> Decision:
     """Choose the pieces to trim, and count the savings.
 
     Raises UsageError for contradictory options.
     """
     origins, trimmable = scanned.origins(where), scanned.material(options)
     choices = choose_pieces(trimmable, options, origins, scanned.scale, scanned.context.tokens)
-    return decision_of(scanned, options, trimmable, choices, origins)
+    return count_decision(scanned, options, trimmable, choices, origins)
 
 
-def decision_of(
+def count_decision(
     scanned: Trimmable,
     options: Options,
     trimmable: TrimMaterial,
@@ -175,7 +175,7 @@ def decision_of(
 ) -> Decision:
     """Count the savings of these ``choices`` among the material, by rules or by a model."""
     before = scanned.context
-    savings = savings_of(choices, origins, scanned.scale, before.tokens)
+    savings = count_savings(choices, origins, scanned.scale, before.tokens)
     gone = set()
     for choice in choices:
         gone.add((choice.piece.number, choice.piece.address))
@@ -206,12 +206,12 @@ def plan_trim(
 
     Raises UsageError for contradictory options or an unusable parent.
     """
-    decision = decide(scanned, options, where)
+    decision = decide_trim(scanned, options, where)
     child = make_draft(scanned.session, scanned.glance, "trim", where, output_dir)
-    return plan_of(scanned, child, options, decision, method)
+    return plan_chosen_trim(scanned, child, options, decision, method)
 
 
-def plan_of(
+def plan_chosen_trim(
     scanned: Trimmable, child: Draft, options: Options, decision: Decision, method: str
 ) -> TrimPlan:
     """Return the plan of a decision. ``method`` names its maker: rules, a model, or a slim copy."""
@@ -220,7 +220,7 @@ def plan_of(
         "target_tools": list(options.tools),
         "threshold": options.limit(""),
         "trim_assistant_messages": options.assistant or False,
-        "keep_recent": KEEP_RECENT if options.keep_recent is None else options.keep_recent,
+        "keep_recent": DEFAULT_KEEP_RECENT if options.keep_recent is None else options.keep_recent,
         "rules": options.rules(),
         "method": method,
     }
@@ -265,7 +265,7 @@ class SessionScan:
 
     def material(self, options: Options) -> TrimMaterial:
         """Return the trimmable pieces."""
-        return trim_material(self.transcript, self.pieces, options, self.glance.folders)
+        return collect_material(self.transcript, self.pieces, options, self.glance.folders)
 
     def origins(self, where: Where) -> Origins:
         """Return the originals of the session's records.
@@ -313,9 +313,11 @@ class SessionScan:
 
     def body(self, child: Draft, head: bytes, options: Options, decision: Decision) -> ChainRewrite:
         """Return the rewritten live chain."""
-        edits = edits_of_choices(decision.choices, decision.origins)
+        edits = make_edits(decision.choices, decision.origins)
         if options.screen:
-            edits |= without_screens(edits, self.transcript.chain, decision.origins, options.screen)
+            edits |= add_screen_edits(
+                edits, self.transcript.chain, decision.origins, options.screen
+            )
         return plan_chain_rewrite(
             child,
             self.transcript,
@@ -351,14 +353,14 @@ def scan_session(session: SessionFile, *, whole: bool = False) -> SessionScan:
     return SessionScan(session, transcript, pieces, survey, loaded.head_tail, context, scale)
 
 
-LARGE = 10_000  # characters of a content, and bytes of a record, above which it is large
+LARGE_CHARACTERS = 10_000  # characters of a content, and bytes of a record, above which it is large
 
 SLIM = Options(
-    threshold=LARGE,
+    threshold=LARGE_CHARACTERS,
     keep_recent=0,
     only=("attachments", "media", "results", "inputs", "pasted"),
     min_savings=0,
-    screen=LARGE,
+    screen=LARGE_CHARACTERS,
 )
 """The options of a slim copy: everything large is trimmed, even in recent turns.
 
@@ -366,7 +368,7 @@ Message text stays.
 """
 
 
-def slim_plan(session: SessionFile, where: Where) -> TrimPlan:
+def plan_slim_copy(session: SessionFile, where: Where) -> TrimPlan:
     """Plan a slim copy.
 
     Raises NothingToTrim without a conversation, and UsageError for an unusable parent.
@@ -374,10 +376,10 @@ def slim_plan(session: SessionFile, where: Where) -> TrimPlan:
     return plan_trim(scan_session(session), where, SLIM, method="slim")
 
 
-NAMED = 5  # pieces that a preview lists individually
-ROWS = 12  # rows of a table: the client shows the first 60 lines of a message
+MAX_LISTED_PIECES = 5  # pieces that a preview lists individually
+MAX_TABLE_ROWS = 12  # rows of a table: the client shows the first 60 lines of a message
 COLUMNS = 72
-BRIEF = 42  # columns of a name in a card
+NAME_COLUMNS = 42  # columns of a name in a card
 
 
 def preview_trim(plan: TrimPlan) -> str:
@@ -386,30 +388,30 @@ def preview_trim(plan: TrimPlan) -> str:
     Tokens come before bytes.
     """
     saved = plan.savings
-    lines = total_lines(plan)
+    lines = format_totals(plan)
     if saved.rules:
-        lines += ["", *_table("by rule", saved.rules, RULE_WORDS)]
-        lines += ["", *_table("by tool", saved.tools, {})]
+        lines += ["", *_format_table("by rule", saved.rules, RULE_WORDS)]
+        lines += ["", *_format_table("by tool", saved.tools, {})]
         lines += ["", "largest"]
-        for piece in saved.largest[:NAMED]:
-            what = line_of(f"{piece.tool or piece.rule} {piece.target}")
+        for piece in saved.largest[:MAX_LISTED_PIECES]:
+            what = format_cell(f"{piece.tool or piece.rule} {piece.target}")
             lines.append(f"  {piece.tokens:>8,}  {what}  {piece.original}")
-    return "\n".join([*lines, *(f"\n{sentence}" for sentence in remark_lines(plan))])
+    return "\n".join([*lines, *(f"\n{sentence}" for sentence in list_remarks(plan))])
 
 
-def card_text(plan: TrimPlan) -> str:
+def format_card(plan: TrimPlan) -> str:
     """Return the short preview of a trim for a card: the totals, the largest piece, the remarks."""
     largest = []
     for piece in plan.savings.largest[:1]:
         largest.append(
             "largest: "
-            f"{collapse_line(plain_line(f'{piece.tool or piece.rule} {piece.target}'), BRIEF)}, "
+            f"{collapse_line(plain_line(f'{piece.tool or piece.rule} {piece.target}'), NAME_COLUMNS)}, "
             f"{piece.tokens:,} tokens"
         )
-    return "\n".join([*total_lines(plan), *largest, *remark_lines(plan)])
+    return "\n".join([*format_totals(plan), *largest, *list_remarks(plan)])
 
 
-def total_lines(plan: TrimPlan) -> list[str]:
+def format_totals(plan: TrimPlan) -> list[str]:
     """Return lines with the context before the trim (which may exceed the current use), after it, and the savings."""
     before, after, saved = plan.before, plan.after, plan.savings
     about = "about " if before.is_estimate else ""
@@ -422,7 +424,7 @@ def total_lines(plan: TrimPlan) -> list[str]:
     ]
 
 
-def remark_lines(plan: TrimPlan) -> list[str]:
+def list_remarks(plan: TrimPlan) -> list[str]:
     """Return remarks for the user: whether the trim pays, meets the target, and avoids an immediate compaction."""
     sentences = []
     for name in plan.decision.unknown_tools:
@@ -444,24 +446,24 @@ def remark_lines(plan: TrimPlan) -> list[str]:
     return sentences
 
 
-def _table(name: str, rows: Sequence[SavingsRow], words: Mapping[str, str]) -> list[str]:
+def _format_table(name: str, rows: Sequence[SavingsRow], words: Mapping[str, str]) -> list[str]:
     """Return the rows of a preview table, without those that save nothing.
 
     ``words`` explain the names.
     """
     rows = [row for row in rows if row.tokens_before > row.tokens_after]
     shown = []
-    for row in rows[:ROWS]:
+    for row in rows[:MAX_TABLE_ROWS]:
         saved = row.tokens_before - row.tokens_after
         line = f"  {saved:>8,}  {plain_line(row.name)[:40]} ({row.pieces:,})"
         if row.name in words:
             line += f": {words[row.name]}"
         shown.append(line)
-    if len(rows) > ROWS:
-        shown.append(f"  and {len(rows) - ROWS} more")
+    if len(rows) > MAX_TABLE_ROWS:
+        shown.append(f"  and {len(rows) - MAX_TABLE_ROWS} more")
     return [name, *shown]
 
 
-def line_of(text: str) -> str:
+def format_cell(text: str) -> str:
     """Format foreign text as a cell of a preview."""
     return collapse_line(plain_line(text), COLUMNS)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from resume_hooks.derive.trim.options import KEEP_RECENT, KEPT_RESULTS, Options
+from resume_hooks.derive.trim.options import DEFAULT_KEEP_RECENT, MAX_PROTECTED_RESULTS, Options
 from resume_hooks.transcripts.records import ASSISTANT, READERS, WRITERS
 from resume_hooks.transcripts.transcript import Transcript
 from resume_hooks.transcripts.trimmable_pieces import (
@@ -86,7 +86,7 @@ class TrimMaterial:
         return by_call
 
 
-def trim_material(
+def collect_material(
     transcript: Transcript, pieces: Pieces, options: Options, folders: Sequence[str] = ()
 ) -> TrimMaterial:
     """Return the trimmable pieces of the live chain.
@@ -114,12 +114,12 @@ def trim_material(
     return TrimMaterial(
         pieces=tuple(live),
         places=places,
-        protected=protected_from(prompts, results, len(chain), options),
+        protected=find_protected_start(prompts, results, len(chain), options),
         last_turn=next((place for place in reversed(prompts) if place <= last), 0),
         calls=calls,
         answered=answered,
         failed=answered & pieces.failed,
-        restored=restored_writes(calls, answered - pieces.failed, times, folders),
+        restored=find_restored_writes(calls, answered - pieces.failed, times, folders),
         silent=frozenset(
             number
             for number, answer in pieces.thinking_in.items()
@@ -130,17 +130,17 @@ def trim_material(
     )
 
 
-def protected_from(
+def find_protected_start(
     prompts: Sequence[int], results: Sequence[int], length: int, options: Options
 ) -> int:
     """Return the index from which on a conversation stays unchanged, from the indexes of prompts and tool results."""
     if options.keep_recent is not None:
         return _start_of_turn(prompts, length, options.keep_recent)
-    if len(results) > KEPT_RESULTS:
-        capped = results[-KEPT_RESULTS]
+    if len(results) > MAX_PROTECTED_RESULTS:
+        capped = results[-MAX_PROTECTED_RESULTS]
     else:
         capped = 0
-    return max(capped, _start_of_turn(prompts, length, KEEP_RECENT))
+    return max(capped, _start_of_turn(prompts, length, DEFAULT_KEEP_RECENT))
 
 
 def _start_of_turn(prompts: Sequence[int], length: int, count: int) -> int:
@@ -155,7 +155,7 @@ def _start_of_turn(prompts: Sequence[int], length: int, count: int) -> int:
     return 0
 
 
-def restored_writes(
+def find_restored_writes(
     calls: Mapping[str, ToolCall],
     done: Iterable[str],
     times_ms: Mapping[int, int | None],
@@ -181,11 +181,11 @@ def restored_writes(
         for target, call_id in last.items()
         if calls[call_id].tool == "Write"
         and os.path.normpath(target).startswith(roots)
-        and _changed_ms(target) > (times_ms.get(calls[call_id].number) or 0)
+        and _modification_time_ms(target) > (times_ms.get(calls[call_id].number) or 0)
     )
 
 
-def _changed_ms(path: str) -> float:
+def _modification_time_ms(path: str) -> float:
     try:
         return os.stat(path).st_mtime * 1000
     except (OSError, ValueError):
@@ -205,7 +205,7 @@ class Pick(NamedTuple):
 Rule = Callable[[TrimMaterial, Options], Iterator[Pick]]
 
 
-def _superseded(material: TrimMaterial, options: Options) -> Iterator[Pick]:  # noqa: ARG001 - the form of every rule
+def _offer_superseded(material: TrimMaterial, options: Options) -> Iterator[Pick]:  # noqa: ARG001 - the form of every rule
     """Offer reads of a file before its last whole read, before another read of the same part, or before a change."""
     latest: dict[tuple[str, tuple[object, ...]], int] = {}
     changed: dict[str, int] = {}
@@ -233,11 +233,13 @@ def _superseded(material: TrimMaterial, options: Options) -> Iterator[Pick]:  # 
         place = material.places[read.number]
         if changed.get(read.target, -1) > place:
             yield Pick(piece, "the file was changed later")
-        elif max(latest.get((read.target, extent), -1) for extent in _covered_by(read)) > place:
+        elif (
+            max(latest.get((read.target, extent), -1) for extent in _covering_extents(read)) > place
+        ):
             yield Pick(piece, "the file was read again later")
 
 
-def _covered_by(read: ToolCall) -> tuple[tuple[object, ...], ...]:
+def _covering_extents(read: ToolCall) -> tuple[tuple[object, ...], ...]:
     """Return the extents that contain all lines of ``read``: its own, and the whole file if that is short enough."""
     offset, limit, pages = read.extent
     lines = (
@@ -250,10 +252,10 @@ def _covered_by(read: ToolCall) -> tuple[tuple[object, ...], ...]:
     return (read.extent,)
 
 
-def _repeats(material: TrimMaterial, options: Options) -> Iterator[Pick]:  # noqa: ARG001
+def _offer_repeats(material: TrimMaterial, options: Options) -> Iterator[Pick]:  # noqa: ARG001
     """Offer outputs that the same tool repeated later, word for word. The last one stays."""
     results = []
-    for piece in _pieces_of_kind(RESULT, material):
+    for piece in _select_kind(RESULT, material):
         results.append((piece, (material.tool(piece), piece.characters, piece.digest)))
     last = {content: piece for piece, content in results}
     for piece, content in results:
@@ -261,7 +263,7 @@ def _repeats(material: TrimMaterial, options: Options) -> Iterator[Pick]:  # noq
             yield Pick(piece, "the same output came again later")
 
 
-def _failures(material: TrimMaterial, options: Options) -> Iterator[Pick]:  # noqa: ARG001
+def _offer_failures(material: TrimMaterial, options: Options) -> Iterator[Pick]:  # noqa: ARG001
     """Offer inputs and errors of failed calls if the same tool later succeeded on the same file, command or address."""
     succeeded: dict[tuple[str, str], int] = {}
     for call_id, call in material.calls.items():
@@ -275,12 +277,12 @@ def _failures(material: TrimMaterial, options: Options) -> Iterator[Pick]:  # no
                 yield Pick(piece, "failed, and was done again with success")
 
 
-def _thinking(material: TrimMaterial, options: Options) -> Iterator[Pick]:  # noqa: ARG001
+def _offer_thinking(material: TrimMaterial, options: Options) -> Iterator[Pick]:  # noqa: ARG001
     """Offer whole thinking blocks before the last turn: the API refuses changed blocks, and requires the last turn's.
 
     Answers with nothing but thinking are kept: clients do not send them, but would send empty ones.
     """
-    for piece in _pieces_of_kind(THINKING, material):
+    for piece in _select_kind(THINKING, material):
         if (
             piece.number not in material.silent
             and material.places[piece.number] < material.last_turn
@@ -288,28 +290,28 @@ def _thinking(material: TrimMaterial, options: Options) -> Iterator[Pick]:  # no
             yield Pick(piece)
 
 
-def _longer_than_threshold(kind: str, times: int = 1) -> Rule:
+def _make_length_rule(kind: str, times: int = 1) -> Rule:
     """Return a rule that offers contents of a kind longer than ``times`` the threshold of their tool."""
 
     def rule(material: TrimMaterial, options: Options) -> Iterator[Pick]:
-        for piece in _pieces_of_kind(kind, material):
+        for piece in _select_kind(kind, material):
             if piece.characters > times * options.limit(material.tool(piece)):
                 yield Pick(piece)
 
     return rule
 
 
-def _inputs(material: TrimMaterial, options: Options) -> Iterator[Pick]:
+def _offer_inputs(material: TrimMaterial, options: Options) -> Iterator[Pick]:
     """Offer long tool inputs (file contents, edits, commands) with a result, unless the client needs them on resume."""
-    for pick in _longer_than_threshold(INPUT)(material, options):
+    for pick in _make_length_rule(INPUT)(material, options):
         if pick.piece.call in material.answered and pick.piece.call not in material.restored:
             yield pick
 
 
-def _assistant(material: TrimMaterial, options: Options) -> Iterator[Pick]:
+def _offer_answers(material: TrimMaterial, options: Options) -> Iterator[Pick]:
     """Offer, on request, the first N long answers including those of earlier trims, or all but the last N."""
     if options.assistant:
-        long = list(_longer_than_threshold(TEXT)(material, options))
+        long = list(_make_length_rule(TEXT)(material, options))
         if options.assistant < 0:
             end = options.assistant
         else:
@@ -317,20 +319,20 @@ def _assistant(material: TrimMaterial, options: Options) -> Iterator[Pick]:
         yield from long[:end]
 
 
-def _pieces_of_kind(kind: str, material: TrimMaterial) -> Iterator[Piece]:
+def _select_kind(kind: str, material: TrimMaterial) -> Iterator[Piece]:
     return (piece for piece in material.pieces if piece.kind == kind)
 
 
 RULES: dict[str, Rule] = {
-    "superseded": _superseded,
-    "repeats": _repeats,
-    "failures": _failures,
-    "thinking": _thinking,
-    "attachments": _longer_than_threshold(ATTACHMENT),
-    "media": lambda material, _: map(Pick, _pieces_of_kind(MEDIA, material)),
-    "results": _longer_than_threshold(RESULT),
-    "inputs": _inputs,
-    "pasted": _longer_than_threshold(PROMPT, PASTE_TIMES),
-    "assistant": _assistant,
+    "superseded": _offer_superseded,
+    "repeats": _offer_repeats,
+    "failures": _offer_failures,
+    "thinking": _offer_thinking,
+    "attachments": _make_length_rule(ATTACHMENT),
+    "media": lambda material, _: map(Pick, _select_kind(MEDIA, material)),
+    "results": _make_length_rule(RESULT),
+    "inputs": _offer_inputs,
+    "pasted": _make_length_rule(PROMPT, PASTE_TIMES),
+    "assistant": _offer_answers,
 }
 """The rules, the least useful contents first: they apply in this order until a target size is reached."""

@@ -34,10 +34,10 @@ HEAD, TAIL = (
     300,
 )  # characters at the start and at the end of a long prompt that stay, each on a line of its own
 COMMAND_HEAD = 120  # characters of a long command that stay, plus a space
-KEPT_OF_PROMPT, KEPT_OF_COMMAND = HEAD + TAIL + 2, COMMAND_HEAD + 1
+KEPT_PROMPT_CHARACTERS, KEPT_COMMAND_CHARACTERS = HEAD + TAIL + 2, COMMAND_HEAD + 1
 
-LARGEST = 10  # pieces that are listed individually
-SHOWN = WRITERS | {"AskUserQuestion", "ExitPlanMode", "Skill"}
+MAX_LARGEST = 10  # pieces that are listed individually
+TOOLS_WITH_SCREEN_COPY = WRITERS | {"AskUserQuestion", "ExitPlanMode", "Skill"}
 """Tools whose ``toolUseResult`` stays, because it is small or is the coloured diff on the screen."""
 
 
@@ -88,29 +88,31 @@ def choose_pieces(
 
     Raises UsageError for an unknown rule.
     """
-    choices = list(_choices(material, options, origins, scale))
+    choices = list(_choose_by_rules(material, options, origins, scale))
     if options.target_tokens:
         excess = tokens - options.target_tokens
-        choices = _until(choices, excess, scale)
+        choices = _limit_choices(choices, excess, scale)
         if (
             options.threshold is None
             and sum(choice.tokens_saved(scale) for choice in choices) < excess
         ):
             every = replace(options, threshold=SHORTEST)
-            choices = _until(list(_choices(material, every, origins, scale)), excess, scale)
+            choices = _limit_choices(
+                list(_choose_by_rules(material, every, origins, scale)), excess, scale
+            )
     return sorted(choices, key=lambda choice: material.places[choice.piece.number])
 
 
-def _choices(
+def _choose_by_rules(
     material: TrimMaterial, options: Options, origins: Origins, scale: Scale
 ) -> Iterator[Choice]:
     taken: set[tuple[int, tuple[str | int, ...]]] = set()
     for name in options.rules():
         for pick in RULES[name](material, options):
             key = pick.piece.number, pick.piece.address
-            if key in taken or not may_go(material, options, pick.piece, name):
+            if key in taken or not is_trimmable(material, options, pick.piece, name):
                 continue
-            choice = choice_of(material, pick, name, origins)
+            choice = make_choice(material, pick, name, origins)
             if (
                 choice is not None and choice.tokens_saved(scale) >= 0
             ):  # zero: a thought that clients no longer send
@@ -118,7 +120,7 @@ def _choices(
                 yield choice
 
 
-def _until(choices: Sequence[Choice], excess: float, scale: Scale) -> list[Choice]:
+def _limit_choices(choices: Sequence[Choice], excess: float, scale: Scale) -> list[Choice]:
     """Return the first choices that save ``excess`` tokens together, or all of them."""
     taken = []
     for choice in choices:
@@ -129,7 +131,7 @@ def _until(choices: Sequence[Choice], excess: float, scale: Scale) -> list[Choic
     return taken
 
 
-def may_go(material: TrimMaterial, options: Options, piece: Piece, rule: str) -> bool:
+def is_trimmable(material: TrimMaterial, options: Options, piece: Piece, rule: str) -> bool:
     """Check whether a piece may be trimmed: it is not recent, and the options include its tool."""
     if material.places[piece.number] >= material.protected:
         return False
@@ -140,19 +142,20 @@ def may_go(material: TrimMaterial, options: Options, piece: Piece, rule: str) ->
     return options.allows(material.tool(piece))
 
 
-def choice_of(material: TrimMaterial, pick: Pick, rule: str, origins: Origins) -> Choice | None:
+def make_choice(material: TrimMaterial, pick: Pick, rule: str, origins: Origins) -> Choice | None:
     """Return the choice of a piece, or None if the placeholder would not be shorter."""
     piece, tool = pick.piece, material.tool(pick.piece)
-    text = _placeholder(piece, tool, origins, pick.why)
-    kept = {PROMPT: KEPT_OF_PROMPT, INPUT: KEPT_OF_COMMAND if tool == "Bash" else 0}.get(
-        piece.kind, 0
-    )
+    text = _make_placeholder(piece, tool, origins, pick.why)
+    kept = {
+        PROMPT: KEPT_PROMPT_CHARACTERS,
+        INPUT: KEPT_COMMAND_CHARACTERS if tool == "Bash" else 0,
+    }.get(piece.kind, 0)
     if len(text) + kept >= piece.characters + 4 * piece.tokens:
         return None
     return Choice(piece, rule, tool, material.target(piece), text, kept)
 
 
-def _placeholder(piece: Piece, tool: str, origins: Origins, why: str) -> str:
+def _make_placeholder(piece: Piece, tool: str, origins: Origins, why: str) -> str:
     original = origins.of(piece.number).reference
     if piece.kind == RESULT:
         return placeholders.for_result(tool, piece.characters, original, why)
@@ -168,7 +171,7 @@ def _placeholder(piece: Piece, tool: str, origins: Origins, why: str) -> str:
     return make[piece.kind](piece.characters, original, why)
 
 
-def edits_of_choices(choices: Sequence[Choice], origins: Origins) -> dict[int, Edit]:
+def make_edits(choices: Sequence[Choice], origins: Origins) -> dict[int, Edit]:
     """Return one edit for each trimmed record, by line number."""
     by_record: defaultdict[int, list[Choice]] = defaultdict(list)
     for choice in choices:
@@ -196,14 +199,14 @@ class TrimEdit:
                 block for block in record["message"]["content"] if block is not None
             ]
         if any(
-            choice.piece.kind in {RESULT, MEDIA} and choice.tool not in SHOWN
+            choice.piece.kind in {RESULT, MEDIA} and choice.tool not in TOOLS_WITH_SCREEN_COPY
             for choice in self._choices
         ):
             record.pop("toolUseResult", None)  # the screen's copy of the same output
         return {**record, **self._origin.marks(min(choice.piece.block for choice in self._choices))}
 
 
-def without_screens(
+def add_screen_edits(
     edits: Mapping[int, Edit], chain: Iterable[Node], origins: Origins, limit: int
 ) -> dict[int, Edit]:
     """Return edits that also remove the screen's copy of a result from records over ``limit`` bytes."""
@@ -285,9 +288,11 @@ class Savings(NamedTuple):
     largest: tuple[LargestPiece, ...]
 
 
-def savings_of(choices: Sequence[Choice], origins: Origins, scale: Scale, most: int) -> Savings:
+def count_savings(choices: Sequence[Choice], origins: Origins, scale: Scale, most: int) -> Savings:
     """Count the savings of ``choices``, at most ``most`` tokens, the size of the whole context."""
-    largest = sorted(choices, key=lambda choice: scale.tokens(choice.piece), reverse=True)[:LARGEST]
+    largest = sorted(choices, key=lambda choice: scale.tokens(choice.piece), reverse=True)[
+        :MAX_LARGEST
+    ]
     return Savings(
         tokens=min(most, round(sum(choice.tokens_saved(scale) for choice in choices))),
         characters=sum(
@@ -295,8 +300,8 @@ def savings_of(choices: Sequence[Choice], origins: Origins, scale: Scale, most: 
             for choice in choices
         ),
         ratio=round(scale.ratio, 2),
-        rules=_savings_rows(choices, scale, lambda choice: choice.rule),
-        tools=_savings_rows(
+        rules=_group_savings(choices, scale, lambda choice: choice.rule),
+        tools=_group_savings(
             [choice for choice in choices if choice.tool], scale, lambda choice: choice.tool
         ),
         largest=tuple(
@@ -312,7 +317,7 @@ def savings_of(choices: Sequence[Choice], origins: Origins, scale: Scale, most: 
     )
 
 
-def _savings_rows(
+def _group_savings(
     choices: Sequence[Choice], scale: Scale, name_of: Callable[[Choice], str]
 ) -> tuple[SavingsRow, ...]:
     groups: dict[str, list[Choice]] = {}

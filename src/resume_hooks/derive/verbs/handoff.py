@@ -24,8 +24,8 @@ from resume_hooks.derive.verbs.caller import Caller
 from resume_hooks.derive.verbs.fork import WHOLE, fork
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.paths import Where
-from resume_hooks.reading.digest.build import digest_of
-from resume_hooks.reading.digest.entries import knowledge
+from resume_hooks.reading.digest.build import build_digest
+from resume_hooks.reading.digest.entries import select_knowledge
 from resume_hooks.reading.digest.opening import Opening, shown_entries
 from resume_hooks.reading.digest.sections import CHANGED, COMMANDS
 from resume_hooks.sessions.opening_layout import task_step
@@ -97,9 +97,9 @@ def find_existing_handoff(parent: Session, spec: HandoffSpec, where: Where) -> R
 
 def plan_handoff(parent: Session, spec: HandoffSpec, caller: Caller) -> FreshPlan:
     """Plan a handoff. Nothing is written."""
-    digest = digest_of(parent, caller.where)
+    digest = build_digest(parent, caller.where)
     if spec.is_new_task:
-        digest = knowledge(digest)
+        digest = select_knowledge(digest)
     tokens = tokens_for_size(spec.size, caller.where)
     contents = Contents(digest, new_task=spec.is_new_task, tokens=tokens)
     return agents.plan_fresh(

@@ -9,7 +9,7 @@ from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import write_child, write_unless_idle
 from resume_hooks.derive.outcome import NothingWritten, OpenedSession, first_line_in_new_session
 from resume_hooks.derive.trim.options import Options
-from resume_hooks.derive.trim.plan import TrimPlan, remark_lines
+from resume_hooks.derive.trim.plan import TrimPlan, list_remarks
 from resume_hooks.derive.verbs.caller import Caller
 from resume_hooks.paths import Where
 from resume_hooks.sessions.session import Session
@@ -41,4 +41,4 @@ def write_trim(
         return NothingWritten(write_unless_idle(plan, caller.where, dry_run=True), plan)
     receipt = write_plan(plan, caller.where)
     remark = first_line_in_new_session(receipt)
-    return OpenedSession(receipt, plan, "trimmed", tuple(remark_lines(plan)), remark)
+    return OpenedSession(receipt, plan, "trimmed", tuple(list_remarks(plan)), remark)

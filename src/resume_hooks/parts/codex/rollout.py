@@ -179,7 +179,7 @@ def build_opening_body(opening: FreshOpening, meta: Record) -> RolloutBody:
         ),
     ]
     if digest is not None:
-        record = orjson.loads(entries.line_of_digest(digest))
+        record = orjson.loads(entries.digest_record_line(digest))
         lines.append(
             orjson.dumps({"timestamp": timestamp, "type": record.pop("type"), "payload": record})
             + b"\n"

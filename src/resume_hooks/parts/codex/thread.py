@@ -19,7 +19,7 @@ from resume_hooks import settings
 from resume_hooks.derive.child.draft import Draft
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.trim.plan import ASSISTANT, BEFORE, USER, Decision, Words
-from resume_hooks.derive.trim.rules import TrimMaterial, protected_from
+from resume_hooks.derive.trim.rules import TrimMaterial, find_protected_start
 from resume_hooks.derive.trim.selection import HEAD, TAIL, Choice, Origins
 from resume_hooks.errors import NotATranscript, SessionNotFound
 from resume_hooks.parts.codex.rollout import RolloutBody, build_body, item_record
@@ -143,7 +143,7 @@ class CodexThread:
         return TrimMaterial(
             pieces=tuple(pieces),
             places={index: index for index in range(len(payloads))},
-            protected=protected_from(
+            protected=find_protected_start(
                 prompts, sorted(output_indexes.values()), len(payloads), options
             ),
             last_turn=prompts[-1] if prompts else 0,

@@ -20,7 +20,7 @@ from resume_hooks.derive.fresh_child import FreshPlan, digest_reference
 from resume_hooks.errors import UsageError, WriteFailed
 from resume_hooks.parts.documents.places import ENDING, SETTING
 from resume_hooks.paths import Where, project_folders
-from resume_hooks.reading.digest.opening import BULLET, INDENT, full
+from resume_hooks.reading.digest.opening import BULLET, INDENT, format_whole_digest
 from resume_hooks.redaction.texts import redact
 from resume_hooks.sessions.opening_layout import next_step_of
 from resume_hooks.sessions.record_references import SHORT
@@ -209,7 +209,7 @@ def _document_body(fresh_plan: FreshPlan, receipt: Receipt) -> Iterator[str]:
             f"it\n\n{_fence_plain(contents.edited)}"
         )
     if contents.digest:
-        yield from _digest_sections(full(contents.digest))
+        yield from _digest_sections(format_whole_digest(contents.digest))
     commands = [
         f"In Claude Code:\n\n{_fence_plain(receipt.in_client)}",
         f"In a shell:\n\n{_fence_plain(receipt.shell)}",

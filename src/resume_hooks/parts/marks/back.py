@@ -34,8 +34,8 @@ from resume_hooks.errors import NoMark, UsageError
 from resume_hooks.parts.marks.fork_point import parent_remarks
 from resume_hooks.parts.marks.state import Mark, check_not_subagent, use_up_mark
 from resume_hooks.paths import Where
-from resume_hooks.reading.digest.build import digest_of
-from resume_hooks.reading.digest.opening import characters, opening
+from resume_hooks.reading.digest.build import build_digest
+from resume_hooks.reading.digest.opening import characters_for_tokens, format_opening
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.lineage_block import without_block_markers
 from resume_hooks.sessions.locate import SessionFile
@@ -257,13 +257,13 @@ def plan_back(
                 f"To go on in the parent, in Claude Code: /resume {mark.left}",
             )
         digest, read_command = (
-            digest_of(session, where, since=mark.record + 1),
+            build_digest(session, where, since=mark.record + 1),
             f"{child.command('read')} --after 20",
         )
         digest_reference = f"{session.session_id}:{left_out.first}"
-        findings = opening(
+        findings = format_opening(
             digest,
-            characters(tokens_for_size("", where)),
+            characters_for_tokens(tokens_for_size("", where)),
             whole=digest_reference,
             read=read_command,
         ).text

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.trim.plan import Trimmable
 from resume_hooks.derive.trim.rules import RULES, TrimMaterial
-from resume_hooks.derive.trim.selection import Choice, Origins, choose_pieces, may_go
+from resume_hooks.derive.trim.selection import Choice, Origins, choose_pieces, is_trimmable
 from resume_hooks.paths import Where
 from resume_hooks.reading.render import block_text
 from resume_hooks.system.text import format_count, plain_text
@@ -170,7 +170,7 @@ def _offerable_pieces(
             piece.call not in material.answered or piece.call in material.restored
         ):
             continue
-        if may_go(material, options, piece, MODEL_RULE):
+        if is_trimmable(material, options, piece, MODEL_RULE):
             yield piece
 
 

@@ -20,7 +20,7 @@ from resume_hooks.derive import agents
 from resume_hooks.derive.model import forked
 from resume_hooks.derive.model.forked import PROGRESS_TEXT, ForkedModel
 from resume_hooks.derive.outcome import Outcome, Question, Report, Waiting, report_on_text
-from resume_hooks.derive.trim.plan import TrimPlan, card_text, remark_lines, total_lines
+from resume_hooks.derive.trim.plan import TrimPlan, format_card, format_totals, list_remarks
 from resume_hooks.errors import HeadlessFailed, NothingToTrim, PlanOutdated, UsageError
 from resume_hooks.hooks import confirmations
 from resume_hooks.hooks.confirmations import StoredQuestion
@@ -142,7 +142,7 @@ def _show_choices(request: Request, model: ForkedModel, offer: Offer) -> Questio
     if not smart_plan.trim.pays:
         return report_on_text(
             not_worth_card(
-                "\n".join([card_text(smart_plan.trim), *usage_notes]),
+                "\n".join([format_card(smart_plan.trim), *usage_notes]),
                 request.trigger.name("handoff"),
             )
         )
@@ -151,9 +151,13 @@ def _show_choices(request: Request, model: ForkedModel, offer: Offer) -> Questio
     notes = [
         *usage_notes,
         *preview.answer_warnings(smart_plan, result),
-        *remark_lines(smart_plan.trim)[-1:],
+        *list_remarks(smart_plan.trim)[-1:],
     ]
-    rows = [*total_lines(smart_plan.trim), *preview.largest_choices(smart_plan, model.name), *notes]
+    rows = [
+        *format_totals(smart_plan.trim),
+        *preview.largest_choices(smart_plan, model.name),
+        *notes,
+    ]
     return Question("\n".join(rows))
 
 

@@ -17,9 +17,9 @@ from resume_hooks.derive import agents
 from resume_hooks.derive.child import write as child
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.trim.options import Options
-from resume_hooks.derive.trim.plan import Trimmable, TrimPlan, decision_of, plan_of
+from resume_hooks.derive.trim.plan import Trimmable, TrimPlan, count_decision, plan_chosen_trim
 from resume_hooks.derive.trim.rules import Pick
-from resume_hooks.derive.trim.selection import Choice, choice_of
+from resume_hooks.derive.trim.selection import Choice, make_choice
 from resume_hooks.errors import PlanOutdated
 from resume_hooks.parts.smart_trim.offer import (
     MODEL_RULE,
@@ -150,7 +150,7 @@ def match_verdicts(offer: Offer, verdicts: Sequence[Verdict]) -> list[tuple[Verd
             pick = Pick(
                 pieces[verdict.key], f'"{verdict.description}"' if verdict.description else ""
             )
-            choice = choice_of(offer.material, pick, MODEL_RULE, offer.origins)
+            choice = make_choice(offer.material, pick, MODEL_RULE, offer.origins)
             if choice is None or choice.tokens_saved(offer.scanned.scale) <= 0:
                 continue
         rows.append((verdict, choice))
@@ -181,8 +181,8 @@ def plan_smart_trim(
     rows = tuple(match_verdicts(offer, verdicts))
     scanned, options = offer.scanned, offer.options
     choices = [choice for _, choice in rows]
-    decision = decision_of(scanned, options, offer.material, choices, offer.origins)
-    decided = plan_of(
+    decision = count_decision(scanned, options, offer.material, choices, offer.origins)
+    decided = plan_chosen_trim(
         scanned,
         agents.draft_child(scanned.session, KIND, where, output_dir),
         options,

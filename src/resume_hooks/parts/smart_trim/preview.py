@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from resume_hooks.derive.model.port import Spent
-from resume_hooks.derive.trim.plan import line_of, preview_trim
+from resume_hooks.derive.trim.plan import format_cell, preview_trim
 from resume_hooks.derive.trim.selection import Choice
 from resume_hooks.parts.smart_trim.ask import ModelResult
 from resume_hooks.parts.smart_trim.offer import MODEL_RULE
@@ -35,7 +35,7 @@ def preview_table(smart_plan: SmartPlan) -> str:
     for verdict, choice in rows:
         tokens = round(choice.tokens_saved(smart_plan.offer.scanned.scale))
         lines.append(
-            f"  {tokens:>8,}  {line_of(_choice_description(choice))}  "
+            f"  {tokens:>8,}  {format_cell(_choice_description(choice))}  "
             f"{_choice_reference(smart_plan, choice)}"
         )
         for words in (verdict.description, f"why: {verdict.rationale}"):
@@ -55,7 +55,7 @@ def largest_choices(smart_plan: SmartPlan, model: str) -> list[str]:
     return [
         f"chosen by {model}: {len(rows):,}, the largest:",
         *(
-            line_of(f"{saved:,.0f}  {verdict.description} · {_choice_description(choice)}")
+            format_cell(f"{saved:,.0f}  {verdict.description} · {_choice_description(choice)}")
             for saved, verdict, choice in largest
         ),
     ]

@@ -26,7 +26,7 @@ from resume_hooks.cli.options import locate_session
 from resume_hooks.cli.output import print_text
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.trim.plan import Trimmable, TrimPlan, remark_lines
+from resume_hooks.derive.trim.plan import Trimmable, TrimPlan, list_remarks
 from resume_hooks.derive.verbs.trim import write_trim
 from resume_hooks.errors import UsageError
 from resume_hooks.parts.smart_trim import plan as smart
@@ -110,7 +110,7 @@ def smart_trim(options: Any) -> Receipt:
         outcome = "Nothing was written."
         if receipt.written:
             outcome = receipt_text(
-                receipt, [("note", words) for words in remark_lines(smart_plan.trim)]
+                receipt, [("note", words) for words in list_remarks(smart_plan.trim)]
             )
         if asks:
             return outcome

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from resume_hooks.derive.compare import OUTPUT_RATE, READ_RATE, WRITE_RATES
 from resume_hooks.derive.opening_size import parse_tokens
-from resume_hooks.derive.trim.options import KEEP_RECENT
+from resume_hooks.derive.trim.options import DEFAULT_KEEP_RECENT
 from resume_hooks.hooks.compaction import LARGEST_SHARE, MIN_TURNS_BETWEEN, TARGET_SHARE, TRIM_VALUE
 from resume_hooks.parts.stats.count import Request
 from resume_hooks.settings import DEFAULT_HANDOFF_SIZE
@@ -24,7 +24,7 @@ FREED_SHARE = 0.5
 
 ASSUMPTIONS = (
     "Assumptions: a trim frees half of the growth since the last one; a handoff leaves the first "
-    f"request, 12,000 tokens and up to {KEEP_RECENT} turns; the next request writes everything "
+    f"request, 12,000 tokens and up to {DEFAULT_KEEP_RECENT} turns; the next request writes everything "
     "again except the part that sessions share; nothing is read again; work and the client's own "
     "compactions do not change; sub-agents are left out. Cost is in input tokens: 0.1 read, 1.25 "
     "written (2 for an hour), 5 answered."
@@ -108,7 +108,7 @@ class _ReplayedSession:
     def _size_left(self, size: int) -> int:
         if self.way == TRIM_VALUE:
             return size - round((size - self.floor) * FREED_SHARE)
-        recent = [size - begun for begun in self.begun[-KEEP_RECENT:]]
+        recent = [size - begun for begun in self.begun[-DEFAULT_KEEP_RECENT:]]
         most = min(size, self.line) * TARGET_SHARE
         kept_tokens = next((turns for turns in recent if turns <= most), recent[-1])
         return round(self.base + HANDOFF_SIZE + kept_tokens)

@@ -23,14 +23,14 @@ from resume_hooks.reading.digest.entries import (
     Digest,
     DigestEntry,
     TalkMessage,
-    digest_at,
+    read_digest,
     secrets_found,
     without_secrets,
 )
 from resume_hooks.reading.digest.facts import FileChange
 from resume_hooks.reading.digest.file_states import NOT_COMMITTED, file_states
 from resume_hooks.reading.digest.git_seen import git_seen, removed_folders
-from resume_hooks.reading.digest.now import lines_of_now, lines_of_pending
+from resume_hooks.reading.digest.now import list_pending, list_present_state
 from resume_hooks.reading.digest.pull_requests import pull_requests
 from resume_hooks.reading.digest.repository import GitQuery, RepositoryState
 from resume_hooks.reading.digest.reversals import standing_places
@@ -91,7 +91,7 @@ def _join_sections(
             continue  # older entries describe an earlier moment
         known = {entry.text for entry in own[section.name]}
         older = [
-            _entry_as_of_now(section, entry, paths, failed)
+            _update_entry(section, entry, paths, failed)
             for entry in before.entries_of(section.name)
         ]
         merged[section.name] = (
@@ -103,7 +103,7 @@ def _join_sections(
     return merged, {name: count for name, count in omitted.items() if count}
 
 
-def _entry_as_of_now(
+def _update_entry(
     section: Section, entry: DigestEntry, paths: work.Paths, failed: Collection[str]
 ) -> DigestEntry:
     """Return an entry of an ancestor's digest with the present state of its file or command."""
@@ -137,14 +137,14 @@ def _standing_demands(
     )
 
 
-def _own_sections(
+def _make_sections(
     facts: LineageFacts, folder: str, git: RepositoryState, session_id: str, branch: str
 ) -> dict[str, tuple[DigestEntry, ...]]:
     """Return the sections for the facts.
 
     Paths are relative to ``folder``. ``session_id`` is the latest session.
     """
-    runs = work.commands_of(facts)
+    runs = work.list_commands(facts)
     parsed = [(command.run, command.parts) for command in runs]
     removed = list(removed_folders(parsed))
     seen = git_seen(parsed, branch, dict(removed))
@@ -153,12 +153,12 @@ def _own_sections(
     found = work.touched_files(facts.changes, runs, paths)
     commits = standing_commits(parsed)
     committed_at = max((commit.place.order for commit in commits.commits), default=0)
-    states = file_states(work.edits_of(found), work.only_listed(found), parsed, folder, commits)
-    wanted = statements.words_of_last_request(facts)
+    states = file_states(work.list_edits(found), work.only_listed(found), parsed, folder, commits)
+    wanted = statements.last_request_words(facts)
     commands = work.working_commands(runs, paths.folder, removed, wanted)
     makers: Mapping[str, Iterable[DigestEntry]] = {
-        "now": lines_of_now(facts, paths, git, seen, states, session_id, requests),
-        "pending": lines_of_pending(facts, session_id),
+        "now": list_present_state(facts, paths, git, seen, states, session_id, requests),
+        "pending": list_pending(facts, session_id),
         "marks": work.entries_of_marks(facts, found, paths),
         "todos": chain(
             statements.entries_of_todos(facts, requests, committed_at),
@@ -210,14 +210,14 @@ def _stored_sections(
 def _count_fitting(entries: Iterable[DigestEntry], room: int) -> int:
     count = 0
     for entry in entries:
-        room -= _size_of_entry(entry)
+        room -= _entry_size(entry)
         if room < 0:
             break
         count += 1
     return count
 
 
-def _size_of_entry(entry: DigestEntry) -> int:
+def _entry_size(entry: DigestEntry) -> int:
     return len(orjson.dumps(list(entry))) + 1
 
 
@@ -229,7 +229,7 @@ UNVERIFIED = DigestEntry(
 )
 
 
-def digest_of(
+def build_digest(
     session: SessionFile, where: Where, *, reach: int | None = None, since: int = 0
 ) -> Digest:
     """Return the digest of a session, without secrets. Raises SessionNotFound if it is unreadable.
@@ -259,13 +259,13 @@ def digest_of(
         facts.has_unseen_agents = (
             bool(facts.reports) and facts.agents_may_write and not agents.transcripts
         )
-        said = talk.talk_of(facts)
+        said = talk.collect_talk(facts)
         remarks = talk.count_remarks(facts, said)
         git = git_query.collect_answers()
         facts.changes += agents.changes
         if facts.has_unseen_agents:
             facts.take_reported_changes()
-        own = _own_sections(facts, folder, git, files[-1].session_id, ends.branch)
+        own = _make_sections(facts, folder, git, files[-1].session_id, ends.branch)
         merged, omitted = _join_sections(own, before, facts, work.Paths(folder, git))
         unread += agents.unread + (before.unread if before else 0)
         if before is not None:
@@ -295,7 +295,7 @@ def _files_to_read(session: Session) -> tuple[list[SessionFile], Digest | None, 
     room = ANCESTOR_BUDGET
     if subagent_name(session.path):
         return files, None, 0  # a sub-agent knows only its own prompt
-    if before := digest_at(session.file):
+    if before := read_digest(session.file):
         return files, before, 0
     rows = [row for row in session.lineage[:-1] if row.status != MISSING]
     while rows:
@@ -306,7 +306,7 @@ def _files_to_read(session: Session) -> tuple[list[SessionFile], Digest | None, 
         if (path := session.family.path_of(row)) is None:
             continue
         files.append(SessionFile(row.session_id, path, 0, row.size))
-        if before := digest_at(path):
+        if before := read_digest(path):
             break
     return files[::-1], before, 0
 
@@ -317,24 +317,24 @@ def _read_file(file: SessionFile, facts: LineageFacts, reach: int, since: int = 
         with open_transcript(file.file, BUFFER) as stream:
             skipped = os.fstat(stream.fileno()).st_size - reach
             if since or skipped <= OPENING:
-                number = _take_lines(islice(stream, since, None), since, file.session_id, facts)
+                number = _process_lines(islice(stream, since, None), since, file.session_id, facts)
                 facts.read_to = stream.tell(), number
                 return 0
-            number = _take_lines(iter(stream.readlines(OPENING)), 0, file.session_id, facts)
+            number = _process_lines(iter(stream.readlines(OPENING)), 0, file.session_id, facts)
             # Read whole lines up to the first one after the skipped part: twice as fast as counting
             # line ends.
             while (room := skipped - stream.tell()) > 0 and (
                 lines := stream.readlines(min(BUFFER, room))
             ):
                 number += len(lines)
-            number = _take_lines(stream, number, file.session_id, facts)
+            number = _process_lines(stream, number, file.session_id, facts)
             facts.read_to = stream.tell(), number
             return skipped - OPENING
     finally:
         facts.end_file(file.session_id)
 
 
-def _take_lines(lines: Iterator[bytes], first: int, session_id: str, facts: LineageFacts) -> int:
+def _process_lines(lines: Iterator[bytes], first: int, session_id: str, facts: LineageFacts) -> int:
     """Process lines, the first of which has the number ``first``.
 
     Return the number after the last line.
@@ -374,14 +374,14 @@ def _subagent_changes(files: Sequence[SessionFile], facts: LineageFacts) -> Suba
     changes: list[FileChange] = []
     unread, known = 0, set[str]()
     for file in files:
-        agents = [agent for agent in _agents_of(file, facts) if agent.name not in known]
+        agents = [agent for agent in _find_subagents(file, facts) if agent.name not in known]
         known |= {agent.name for agent in agents}
         room = SUBAGENT_BUDGET
-        for agent in sorted(agents, key=lambda agent: -_order_of_agent(agent, facts)):
+        for agent in sorted(agents, key=lambda agent: -_agent_order(agent, facts)):
             try:
                 room -= os.path.getsize(agent.path)
                 changes += (
-                    _changes_of_agent(agent, _order_of_agent(agent, facts)) if room >= 0 else []
+                    _read_agent_changes(agent, _agent_order(agent, facts)) if room >= 0 else []
                 )
                 unread += room < 0
             except OSError:
@@ -389,7 +389,7 @@ def _subagent_changes(files: Sequence[SessionFile], facts: LineageFacts) -> Suba
     return SubagentChanges(changes, len(known), unread)
 
 
-def _agents_of(file: SessionFile, facts: LineageFacts) -> Iterator[Subagent]:
+def _find_subagents(file: SessionFile, facts: LineageFacts) -> Iterator[Subagent]:
     """Yield the sub-agents in the session's own folder, and those next to it (clients before 2.1) with a result."""
     inside = list(subagents_in(os.path.splitext(file.path)[0], file.session_id))
     yield from inside
@@ -401,15 +401,15 @@ def _agents_of(file: SessionFile, facts: LineageFacts) -> Iterator[Subagent]:
             yield Subagent(file.session_id, name, path)
 
 
-def _order_of_agent(agent: Subagent, facts: LineageFacts) -> int:
+def _agent_order(agent: Subagent, facts: LineageFacts) -> int:
     """Return the position of a sub-agent's end among the records of its session, or 0 if it is unknown."""
     return facts.agents.get(agent.name.removeprefix(PREFIX), 0)
 
 
-def _changes_of_agent(agent: Subagent, order: int) -> list[FileChange]:
+def _read_agent_changes(agent: Subagent, order: int) -> list[FileChange]:
     facts = LineageFacts(sidechain=True)
     with open(agent.path, "rb", buffering=BUFFER) as stream:
-        _take_lines(stream, 0, f"{agent.session_id}/{agent.name}", facts)
+        _process_lines(stream, 0, f"{agent.session_id}/{agent.name}", facts)
     named = [
         FileChange(path, run.folder, run.place)
         for run in facts.runs

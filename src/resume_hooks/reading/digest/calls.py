@@ -17,7 +17,7 @@ from typing import NamedTuple
 from resume_hooks.reading.digest import prose, shell, talk
 from resume_hooks.reading.digest.entries import Digest, Kind, TalkMessage
 from resume_hooks.reading.digest.facts import EMPTY_ANSWERS
-from resume_hooks.reading.digest.work import has_word_of_check
+from resume_hooks.reading.digest.work import has_check_word
 from resume_hooks.redaction.lazy_patterns import late
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system.text import collapse_line, plain_line
@@ -124,7 +124,7 @@ def latest_calls(session: SessionFile, digest: Digest, room: int) -> list[TalkMe
     found: list[_FoundCall] = []
     later = _LaterCalls()
     left = round(room * LOOKED_THROUGH)
-    wanted, asked_at = _words_of_request(digest), _number_of_request(digest, session)
+    wanted, asked_at = _request_words(digest), _request_number(digest, session)
     try:
         with open_transcript(session.file) as stream:
             end, number = digest.read_to
@@ -152,7 +152,7 @@ def latest_calls(session: SessionFile, digest: Digest, room: int) -> list[TalkMe
                         continue
                     value = later.value_of(block, answer)
                     printed = BRIEFLY_PRINTED if value is Value.BRIEF else PRINTED
-                    text = _text_of_call(block, answer.text, printed, wanted)
+                    text = _format_call(block, answer.text, printed, wanted)
                     message = TalkMessage(Kind.CALL, f"{session.session_id}:{number}", text)
                     is_old = number < asked_at and not answer.is_error
                     is_read = string(block, "name") in records.READERS
@@ -163,7 +163,7 @@ def latest_calls(session: SessionFile, digest: Digest, room: int) -> list[TalkMe
     return _chosen_calls(found, room, wanted)[::-1]
 
 
-def _words_of_request(digest: Digest) -> frozenset[str]:
+def _request_words(digest: Digest) -> frozenset[str]:
     """Return the significant words of the last request in a digest, and of the last answer if these are few."""
     words: frozenset[str] = frozenset()
     for kind in (Kind.REQUEST, Kind.CLOSING):
@@ -173,7 +173,7 @@ def _words_of_request(digest: Digest) -> frozenset[str]:
     return words
 
 
-def _number_of_request(digest: Digest, session: SessionFile) -> int:
+def _request_number(digest: Digest, session: SessionFile) -> int:
     """Return the record number of the last request if it is in this session, else 0."""
     for message in reversed(digest.talk):
         owner, _, number = message.ref.rpartition(":")
@@ -190,7 +190,7 @@ def _chosen_calls(
     Older searches come last.
     """
     messages = [each.message for each in found]
-    weights = _weights_of_calls(messages, wanted)
+    weights = _weigh_calls(messages, wanted)
     for at, each in enumerate(found):
         if each.is_old and not weights[at]:
             messages[at] = each.message._replace(text=_with_short_result(each.message.text))
@@ -221,7 +221,7 @@ def _fitting_calls(places: Iterable[int], found: Sequence[TalkMessage], room: in
     return fitting
 
 
-def _weights_of_calls(found: Sequence[TalkMessage], wanted: frozenset[str]) -> list[float]:
+def _weigh_calls(found: Sequence[TalkMessage], wanted: frozenset[str]) -> list[float]:
     """Return how strongly each call is related to some words. A rarer word weighs more."""
     words = [prose.telling_words(call.text) & wanted for call in found]
     counts = Counter(word for each in words for word in each)
@@ -264,7 +264,7 @@ class _LaterCalls:
             self._searches += 1
             return Value.OTHER if self._searches <= LATEST else Value.LOW
         passed = not answer.is_error and _FAILS.search(answer.text) is None
-        if passed and any(part.words and has_word_of_check(part.words) for part in parts):
+        if passed and any(part.words and has_check_word(part.words) for part in parts):
             self._checks += 1
             return Value.OTHER if self._checks <= LATEST else Value.BRIEF
         return Value.OTHER
@@ -309,7 +309,7 @@ def _searches(parts: Sequence[shell.SimpleCommand]) -> bool:
 def _again_key(tool: str, given: Record) -> str:
     """Return a key that is equal for two calls if the later one supersedes the earlier, or ``""``."""
     if tool == "Bash":
-        return shell.core_of_command(string(given, "command"))
+        return shell.command_core(string(given, "command"))
     if tool in records.READERS and not given.get("offset"):
         return records.file_in(given)
     return ""
@@ -353,7 +353,7 @@ _EMPTY = EMPTY_ANSWERS | {
 """The output of a search without a hit."""
 
 
-def _text_of_call(block: Record, answer: str, printed: int, wanted: frozenset[str]) -> str:
+def _format_call(block: Record, answer: str, printed: int, wanted: frozenset[str]) -> str:
     """Format a call: its input, and the text that it wrote or its result.
 
     ``printed`` is the number of characters of a successful command's output. Of a diff, the parts
@@ -366,7 +366,7 @@ def _text_of_call(block: Record, answer: str, printed: int, wanted: frozenset[st
     written = next((value for key in _CHANGE if (value := string(given, key))), "")
     removed = "" if written else string(given, "old_string")
     if removed:
-        return f"{head}\nremoved:\n{_both_ends_of_output(removed, RESULT)}"
+        return f"{head}\nremoved:\n{_shorten_output(removed, RESULT)}"
     got = written or answer  # for a write, the written text says more than the result
     if string(block, "name") == "Bash" and not got.startswith(_FAILED):
         most = printed
@@ -375,7 +375,7 @@ def _text_of_call(block: Record, answer: str, printed: int, wanted: frozenset[st
     if is_placeholder(got):
         shown = ""
     else:
-        shown = _hunks_about(got, most, wanted) or _both_ends_of_output(got, most)
+        shown = _hunks_about(got, most, wanted) or _shorten_output(got, most)
     if shown:
         return f"{head}\n{'wrote' if written else 'got'}:\n{shown}"
     return head
@@ -407,11 +407,11 @@ def _with_short_result(text: str) -> str:
     head, mark, got = text.partition("\ngot:\n")
     if len(got) <= OLD_RESULT:
         return text
-    short = talk.beginning_of(got, OLD_RESULT)
+    short = talk.keep_beginning(got, OLD_RESULT)
     return f"{head}{mark}{short}\n[... {len(got) - len(short):,} characters ...]"
 
 
-def _both_ends_of_output(text: str, most: int) -> str:
+def _shorten_output(text: str, most: int) -> str:
     """Format a text in about ``most`` characters.
 
     Only the ends of a long text are used.
@@ -419,7 +419,7 @@ def _both_ends_of_output(text: str, most: int) -> str:
     near = NEAR * most
     if len(text) <= 2 * near:
         return talk.shown_text(text, most)
-    head = talk.beginning_of(talk.shown_text(text[:near], near), most * 2 // 3)
-    tail = talk.ending_of(talk.shown_text(text[-near:], near), most // 3)
+    head = talk.keep_beginning(talk.shown_text(text[:near], near), most * 2 // 3)
+    tail = talk.keep_ending(talk.shown_text(text[-near:], near), most // 3)
     left = len(text) - len(head) - len(tail)
     return "\n".join(part for part in (head, f"[... {left:,} characters ...]", tail) if part)

@@ -400,7 +400,7 @@ class LineageFacts:
 
     def _take_call(self, record: Record, block: Record, place: RecordPlace) -> None:
         given = records.mapping(block, "input")
-        folder = _folder_of_call(given, string(record, "cwd"))
+        folder = _call_folder(given, string(record, "cwd"))
         call = PendingCall(string(block, "name"), given, place, folder)
         self.called_at = place.order
         self._open[string(block, "id")] = call
@@ -476,7 +476,7 @@ class LineageFacts:
         """Process a summary of the client, or our child's opening, in which only the user's words count."""
         text = records.text(record)
         if text.startswith(lineage_block.OPENING):
-            self._take_typed(Quote(_words_of_user(text), place, string(record, "uuid")))
+            self._take_typed(Quote(_user_words(text), place, string(record, "uuid")))
         elif record.get("isCompactSummary") is True:
             self.summaries.append(Quote(text, place, string(record, "uuid")))
 
@@ -517,7 +517,7 @@ class LineageFacts:
         elif kind == HOOK_CONTEXT:
             for text in hook_texts(record):
                 if text.startswith((AFTER_CLEAR, lineage_block.OPENING)):
-                    self._take_typed(Quote(_words_of_user(text), place, uuid))
+                    self._take_typed(Quote(_user_words(text), place, uuid))
 
     def _take_queue(self, record: Record, place: RecordPlace) -> None:
         if self.prompts.take_queue_record(record, place):
@@ -555,8 +555,8 @@ class LineageFacts:
         self, call: PendingCall, record: Record, block: Record, text: str, place: RecordPlace
     ) -> None:
         """Process the outcome of a shell command."""
-        if run := facts.run_of(call, record, block, text, place):
-            task = facts.task_of(record, text) if run.background else ""
+        if run := facts.make_run(call, record, block, text, place):
+            task = facts.find_task_id(record, text) if run.background else ""
             if task:
                 self._in_background[task] = len(self.runs)
             self.runs.append(run)
@@ -634,7 +634,7 @@ class LineageFacts:
         ending = facts.task_ending(text)
         if ending is not None:
             self.running.pop(ending.task, None)
-            if report := facts.report_in(text):
+            if report := facts.find_report(text):
                 self._take_report(Quote(report, place), "", may_write=self.agents_may_write)
         at = self._in_background.get(ending.task) if ending else None
         if ending is not None and at is not None:
@@ -643,7 +643,7 @@ class LineageFacts:
             )
 
 
-def _folder_of_call(given: Record, cwd: str) -> str:
+def _call_folder(given: Record, cwd: str) -> str:
     """Return the folder of a call: the session's, unless the call names another one."""
     named = string(given, _WORKS_IN)
     if not named:
@@ -656,7 +656,7 @@ def _folder_of_call(given: Record, cwd: str) -> str:
     return posixpath.join(cwd, named).rstrip("/")
 
 
-def _words_of_user(text: str) -> str:
+def _user_words(text: str) -> str:
     """Return the user's words in our child's opening: a next step, or the report after a mark."""
     from resume_hooks.sessions.opening_layout import (
         FORMER_REPORT,

@@ -104,7 +104,7 @@ class _History:
 
     def take_run(self, run: ShellRun, parts: Sequence[shell.SimpleCommand]) -> None:
         """Process a command that ran, with its simple commands."""
-        made = _commits_of_run(run)
+        made = _parse_commits(run)
         for part in parts:
             if part.words[:1] == ("git",):
                 self._take_call([*shell.git_words(part.words)], run, made)
@@ -127,7 +127,7 @@ class _History:
         elif run.failed:
             return
         elif verb == "reset":
-            self._reset(shell.operands_of(rest))
+            self._reset(shell.select_operands(rest))
         elif verb == "push":
             for commit in self._commits_on(self._branch):
                 commit.is_pushed = True
@@ -138,7 +138,7 @@ class _History:
 
     def _begin_branch(self, verb: str, rest: Sequence[str]) -> None:
         """Process a new branch that starts at the last commit, unless the command names another start."""
-        operands = shell.operands_of(rest)
+        operands = shell.select_operands(rest)
         options = [word for word in rest if word.startswith("-")]
         if len(operands) != 1 or options not in _NEW_BRANCH[verb]:
             return
@@ -228,7 +228,7 @@ class _History:
                 commit.is_rebased = False
 
 
-def _commits_of_run(run: ShellRun) -> list[Commit]:
+def _parse_commits(run: ShellRun) -> list[Commit]:
     """Return the commits of a command: from git's output, from its log, or from the message of a quiet one."""
     if "[" in run.output:
         rows = _PRINTED.findall(f"\n{run.output}")

@@ -115,7 +115,7 @@ class Digest:
         return self.sections.get(section, ())
 
 
-def knowledge(digest: Digest) -> Digest:
+def select_knowledge(digest: Digest) -> Digest:
     """Return the part of a digest for a new task on the same code: without talk, goal and loose ends."""
     names = set()
     for section in SECTIONS:
@@ -150,10 +150,10 @@ def without_secrets(digest: Digest, texts: Sequence[str]) -> Digest:
         return replace(digest, sections=_rewrite_sections(digest, redact_and_learn))
     from resume_hooks.redaction.known_secrets import Redactor  # few sessions contain a secret
 
-    return replace(rewritten(digest, Redactor(texts).redact), secrets=tuple(texts))
+    return replace(rewrite_digest(digest, Redactor(texts).redact), secrets=tuple(texts))
 
 
-def selected(digest: Digest, is_wanted: Callable[[DigestEntry | TalkMessage], bool]) -> Digest:
+def select_parts(digest: Digest, is_wanted: Callable[[DigestEntry | TalkMessage], bool]) -> Digest:
     """Return a digest with only the wanted entries and messages."""
     rows = {}
     for name, entries in digest.sections.items():
@@ -165,7 +165,7 @@ def selected(digest: Digest, is_wanted: Callable[[DigestEntry | TalkMessage], bo
     return replace(digest, sections=sections, talk=tuple(filter(is_wanted, digest.talk)))
 
 
-def rewritten(digest: Digest, rewrite: Callable[[str], str]) -> Digest:
+def rewrite_digest(digest: Digest, rewrite: Callable[[str], str]) -> Digest:
     """Return a digest with every text rewritten by ``rewrite``."""
     talk = []
     for message in digest.talk:
@@ -216,7 +216,7 @@ def secrets_found() -> Iterator[list[str]]:
         _FOUND.reset(token)
 
 
-def texts_of(digest: Digest) -> Iterator[str]:
+def digest_texts(digest: Digest) -> Iterator[str]:
     """Yield every text of a digest, in no particular order."""
     for rows in digest.sections.values():
         for row in rows:
@@ -226,7 +226,7 @@ def texts_of(digest: Digest) -> Iterator[str]:
         yield message.text
 
 
-def refs_of(digest: Digest) -> Iterator[str]:
+def digest_references(digest: Digest) -> Iterator[str]:
     """Yield the reference of each entry and message, ``""`` if it has none."""
     for rows in digest.sections.values():
         for row in rows:
@@ -235,7 +235,7 @@ def refs_of(digest: Digest) -> Iterator[str]:
         yield message.ref
 
 
-def line_of_digest(digest: Digest) -> bytes:
+def digest_record_line(digest: Digest) -> bytes:
     """Return the digest's record as a line without its ending."""
     sections = {}
     for name, entries in digest.sections.items():
@@ -249,7 +249,7 @@ def line_of_digest(digest: Digest) -> bytes:
     )
 
 
-def digest_at(file: str | OneOpen) -> Digest | None:
+def read_digest(file: str | OneOpen) -> Digest | None:
     """Return the digest of one of our fresh children.
 
     Return None for any other session or an unreadable file.
@@ -267,12 +267,14 @@ def digest_at(file: str | OneOpen) -> Digest | None:
     ):
         return None
     found = (
-        digest_in(record) for raw in rows[1:] if DIGEST.encode() in raw and (record := parse(raw))
+        parse_digest(record)
+        for raw in rows[1:]
+        if DIGEST.encode() in raw and (record := parse(raw))
     )
     return next(filter(None, found), None)
 
 
-def digest_in(record: Record) -> Digest | None:
+def parse_digest(record: Record) -> Digest | None:
     """Return the digest in a record, or None for another kind of record or a newer version.
 
     Malformed parts are skipped, and every entry is on one line.
@@ -282,14 +284,12 @@ def digest_in(record: Record) -> Digest | None:
         return None
     rows, omitted = mapping(record, "sections"), mapping(record, "omitted")
     sections = {
-        name: entries for name in NAMES if (entries := tuple(_entries_of_rows(rows.get(name))))
+        name: entries for name in NAMES if (entries := tuple(_parse_entries(rows.get(name))))
     }
     return Digest(
         sections,
         tuple(
-            _messages_of_rows(record.get("talk"))
-            if version == VERSION
-            else _talk_of_former_form(rows)
+            _parse_messages(record.get("talk")) if version == VERSION else _parse_former_talk(rows)
         ),
         {name: count for name in NAMES if (count := positive(omitted.get(name), MOST))},
         plain_line(string(record, "git")[:LONGEST_TEXT]),
@@ -299,7 +299,7 @@ def digest_in(record: Record) -> Digest | None:
     )
 
 
-def _entries_of_rows(rows: object) -> Iterator[DigestEntry]:
+def _parse_entries(rows: object) -> Iterator[DigestEntry]:
     for row in rows if isinstance(rows, list) else ():
         sound = isinstance(row, list) and len(row) == len(DigestEntry._fields)
         if sound and all(isinstance(cell, str) for cell in row):
@@ -308,33 +308,33 @@ def _entries_of_rows(rows: object) -> Iterator[DigestEntry]:
                 yield DigestEntry(text, _reference_or_empty(ref), note)
 
 
-def _messages_of_rows(rows: object) -> Iterator[TalkMessage]:
+def _parse_messages(rows: object) -> Iterator[TalkMessage]:
     for row in rows if isinstance(rows, list) else ():
         if not isinstance(row, list) or len(row) != len(TalkMessage._fields):
             continue
         name, ref, text, marks = row
         if not all(isinstance(cell, str) for cell in (name, ref, text)):
             continue
-        if name in _KINDS and (said := _lines_of_message(text)):
+        if name in _KINDS and (said := _clean_message(text)):
             yield TalkMessage(
-                Kind(name), _reference_or_empty(ref), said, tuple(_marks_of_rows(marks))
+                Kind(name), _reference_or_empty(ref), said, tuple(_parse_marks(marks))
             )
 
 
-def _marks_of_rows(rows: object) -> Iterator[tuple[str, str]]:
+def _parse_marks(rows: object) -> Iterator[tuple[str, str]]:
     for row in rows if isinstance(rows, list) else ():
         if isinstance(row, list) and len(row) == 2 and all(isinstance(cell, str) for cell in row):
             yield plain_line(row[0][:LONGEST_TEXT]), _reference_or_empty(row[1])
 
 
-def _talk_of_former_form(rows: Record) -> list[TalkMessage]:
+def _parse_former_talk(rows: Record) -> list[TalkMessage]:
     """Return the talk of a digest in the former format: its prompts, the first one first and the others in reverse."""
-    goals = list(_entries_of_rows(rows.get("goal")))
+    goals = list(_parse_entries(rows.get("goal")))
     asked = []
     for row in (*goals[:1], *goals[:0:-1]):
         asked.append(TalkMessage(Kind.REQUEST, row.ref, row.text))
     last = []
-    for row in _entries_of_rows(rows.get("last")):
+    for row in _parse_entries(rows.get("last")):
         last.append(TalkMessage(Kind.CLOSING, row.ref, row.text))
     return [*asked, *last]
 
@@ -345,6 +345,6 @@ def _reference_or_empty(text: str) -> str:
     return ""
 
 
-def _lines_of_message(text: str) -> str:
+def _clean_message(text: str) -> str:
     """A text of another version, or one that somebody edited, in the form of a message."""
     return "\n".join(row for row in plain_text(text[:LONGEST_MESSAGE]).split("\n") if row.strip())

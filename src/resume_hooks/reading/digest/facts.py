@@ -313,7 +313,7 @@ def clarified_answers(text: str) -> list[tuple[str, str]]:
     return []
 
 
-def run_of(
+def make_run(
     call: PendingCall, record: Record, block: Record, text: str, place: RecordPlace
 ) -> ShellRun | None:
     """Return the outcome of a shell command, or None if it did not run or its result was trimmed."""
@@ -326,7 +326,7 @@ def run_of(
         or more.get("interrupted") is True
         or text.startswith("[Request interrupted")
     )
-    background = _is_in_background(more, text)
+    background = _runs_in_background(more, text)
     match = _EXIT.match(text)
     if match:
         status = int(match[1])
@@ -336,13 +336,13 @@ def run_of(
         status = 0
     output = "" if is_placeholder(text) else text
     if len(output) > 2 * TELLING:
-        output = _whole_rows_of_ends(output)
+        output = _keep_output_ends(output)
     return ShellRun(
         command, call.place, place, call.folder, status, failed or bool(status), output, background
     )
 
 
-def _whole_rows_of_ends(output: str) -> str:
+def _keep_output_ends(output: str) -> str:
     """Return the two ends of a long output, without partial rows."""
     head, tail = output[:TELLING], output[-TELLING:]
     last_end, first_end = head.rfind("\n"), tail.find("\n")
@@ -353,7 +353,7 @@ def _whole_rows_of_ends(output: str) -> str:
     return f"{head}\n{MIDDLE_LEFT_OUT}\n{tail}"
 
 
-def task_of(record: Record, text: str) -> str:
+def find_task_id(record: Record, text: str) -> str:
     """Return the task id of a background command, or ``""`` if it is unknown."""
     more = records.tool_details(record)
     match = _TASK.search(text[:TELLING])
@@ -372,7 +372,7 @@ def task_ending(text: str) -> TaskEnding | None:
     return TaskEnding(match[1], int(match[3]) if match[3] else 0 if worked else None, not worked)
 
 
-def _is_in_background(more: Record, text: str) -> bool:
+def _runs_in_background(more: Record, text: str) -> bool:
     return "backgroundTaskId" in more or _BACKGROUND.match(text) is not None
 
 
@@ -388,7 +388,7 @@ def skill_loaded(text: str) -> str:
     return ""
 
 
-def report_in(text: str) -> str:
+def find_report(text: str) -> str:
     """Return a background sub-agent's report from the client's notification, or ``""``."""
     match = _REPORT.search(text)
     if match:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from resume_hooks.reading.digest.commits import NO_COMMITS, StandingCommits, commits_back
 from resume_hooks.reading.digest.facts import MIDDLE_LEFT_OUT, RecordPlace, ShellRun
-from resume_hooks.reading.digest.shell import SimpleCommand, git_words, operands_of
+from resume_hooks.reading.digest.shell import SimpleCommand, git_words, select_operands
 from resume_hooks.redaction.lazy_patterns import late
 
 NOT_COMMITTED = "not committed"
@@ -280,7 +280,7 @@ class FileStates:
     def _take_add(self, call: GitCall, rest: Sequence[str]) -> None:
         if call.run.failed and _NOTHING_ADDED in call.run.output:
             return
-        named = operands_of(rest)
+        named = select_operands(rest)
         takes_all = ":/" in named or (bool(_ALL.intersection(rest)) and not named)
         if any(_EXPANDED.search(word) for word in named) or not (named or takes_all):
             self._adds_unknown = True
@@ -317,7 +317,7 @@ class FileStates:
         taken = {path for path in self._staged if self.checkout_of(path) == checkout}
         if any(_TAKES_ALL.match(word) for word in _options(rest)):
             taken.update(set(self._paths_in(call.folder)) - self.untracked)
-        taken.update(self._files_named(_operands_of_commit(rest), call.folder))
+        taken.update(self._files_named(_commit_operands(rest), call.folder))
         created = self._files_created(call, checkout)
         self._begin_untouched(created)
         taken.update(created.intersection(self.states))
@@ -404,7 +404,7 @@ class FileStates:
             call.is_alone
             and MIDDLE_LEFT_OUT not in output
             and "|" not in call.run.command
-            and not operands_of(rest)
+            and not select_operands(rest)
         )
         if any(words in output for words in _CLEAN):
             is_whole = is_whole and not _STATUS_PART.search(output)
@@ -446,7 +446,7 @@ class FileStates:
 
     def take_move(self, words: Sequence[str], folder: str, *, by_git: bool) -> None:
         """Process an ``mv`` of one path to another. With ``by_git`` the next commit includes it."""
-        operands = operands_of(words)
+        operands = select_operands(words)
         if len(operands) != 2:
             return
         before = self.shown_path(operands[0], folder)
@@ -483,7 +483,7 @@ class FileStates:
             self.states[after] = FileState(NOT_COMMITTED)
 
     def _take_stash(self, call: GitCall, rest: Sequence[str]) -> None:
-        part = next(iter(operands_of(rest)), "push")
+        part = next(iter(select_operands(rest)), "push")
         before, after = NOT_COMMITTED, STASHED
         if part in {"pop", "apply"}:
             before, after = STASHED, NOT_COMMITTED
@@ -509,7 +509,7 @@ class FileStates:
         elif verb == "checkout" and "--" in rest:
             named = self._files_named(rest[rest.index("--") + 1 :], call.folder)
         elif verb == "restore" or rest == (".",):
-            named = self._files_named(operands_of(rest), call.folder)
+            named = self._files_named(select_operands(rest), call.folder)
         else:
             return
         for path in named:
@@ -521,7 +521,7 @@ class FileStates:
 
         Their changes stay, unless it is a hard reset.
         """
-        operands = operands_of(rest)
+        operands = select_operands(rest)
         made = self._made.get(self.checkout_of(call.folder), [])
         count = commits_back(operands[0]) if len(operands) == 1 else 0
         gone = made[-count:] if count else []
@@ -535,7 +535,7 @@ class FileStates:
 
     def _unstage(self, call: GitCall, rest: Sequence[str]) -> None:
         """Process a command that unstages files, or all files if it names none."""
-        paths = self._files_named(operands_of(rest), call.folder)
+        paths = self._files_named(select_operands(rest), call.folder)
         for path in paths or self._paths_in(call.folder):
             self._staged.discard(path)
             if self.states[path].words == STAGED:
@@ -603,10 +603,10 @@ def _steps(run: ShellRun, parts: Sequence[SimpleCommand]) -> Iterator[tuple[tupl
         elif words[:1] == ("mv",):
             yield words, folder
         elif words and words[0].rpartition("/")[2] == "git":
-            yield words, _folder_of_git(words, folder)
+            yield words, _git_folder(words, folder)
 
 
-def _folder_of_git(words: Sequence[str], folder: str) -> str:
+def _git_folder(words: Sequence[str], folder: str) -> str:
     """Return the folder of a git command: the value of ``-C``, or else ``folder``."""
     for option, value in pairwise(words[1:]):
         if not option.startswith("-"):
@@ -627,7 +627,7 @@ def _options(rest: Sequence[str]) -> Iterator[str]:
         is_value = word in _VALUED or (word.startswith("-") and word.endswith("m"))
 
 
-def _operands_of_commit(rest: Sequence[str]) -> list[str]:
+def _commit_operands(rest: Sequence[str]) -> list[str]:
     """Return the files that a commit names."""
     operands: list[str] = []
     is_value = False

@@ -62,7 +62,7 @@ def git_seen(commands: Sequence[ParsedRun], noted: str, removed_at: Mapping[str,
     checkouts: dict[str, CheckoutSeen] = {}
     for run, parts in reversed(commands):
         if branch := branch_named(run):
-            folder = folder_of_run(run, parts)
+            folder = find_run_folder(run, parts)
             if removed_at.get(folder, 0) > run.place.order:
                 continue
             checkouts.setdefault(folder, CheckoutSeen(folder, branch, run.answered))
@@ -71,13 +71,13 @@ def git_seen(commands: Sequence[ParsedRun], noted: str, removed_at: Mapping[str,
     return GitSeen(
         latest.branch if latest else noted,
         tuple(named[:MOST_CHECKOUTS]),
-        _last_run_of(commands, "commit"),
-        _last_run_of(commands, "push"),
-        _order_of_last_switch(commands),
+        _find_last_run(commands, "commit"),
+        _find_last_run(commands, "push"),
+        _last_switch_order(commands),
     )
 
 
-def _order_of_last_switch(commands: Sequence[ParsedRun]) -> int:
+def _last_switch_order(commands: Sequence[ParsedRun]) -> int:
     """Return the order of the last command that changed the branch, or 0."""
     at = 0
     former: dict[str, str] = {}
@@ -85,7 +85,7 @@ def _order_of_last_switch(commands: Sequence[ParsedRun]) -> int:
         branch = branch_named(run)
         if not branch:
             continue
-        folder = folder_of_run(run, parts)
+        folder = find_run_folder(run, parts)
         if former.get(folder, branch) != branch or "Switched to" in run.output:
             at = run.place.order
         former[folder] = branch
@@ -107,7 +107,7 @@ def branch_named(run: ShellRun) -> str:
     return ""
 
 
-def folder_of_run(run: ShellRun, parts: tuple[shell.SimpleCommand, ...]) -> str:
+def find_run_folder(run: ShellRun, parts: tuple[shell.SimpleCommand, ...]) -> str:
     """Return the folder in which a command ran, or ``""`` if it is unknown."""
     moved = shell.folder_after_cd(parts)
     if run.folder and moved is not None:
@@ -120,7 +120,7 @@ def removed_folders(commands: Iterable[ParsedRun]) -> Iterator[tuple[str, int]]:
     for run, parts in commands:
         if run.failed or not ("worktree" in run.command or "rm " in run.command):
             continue
-        base = folder_of_run(run, parts)
+        base = find_run_folder(run, parts)
         for words, _ in parts:
             for folder in _removed_by(words):
                 yield posixpath.normpath(posixpath.join(base, folder)), run.place.order
@@ -131,7 +131,7 @@ _RECURSIVE = late(r"-[a-zA-Z]*[rR]|--recursive\Z")
 
 def _removed_by(words: tuple[str, ...]) -> list[str]:
     """Return the folders that a simple command removes, as written in it."""
-    operands = shell.operands_of(words[1:])
+    operands = shell.select_operands(words[1:])
     if words[:1] == ("git",) and operands[-3:-1] == ["worktree", "remove"]:
         return operands[-1:]
     is_recursive = words[:1] == ("rm",) and any(_RECURSIVE.match(word) for word in words[1:])
@@ -140,7 +140,7 @@ def _removed_by(words: tuple[str, ...]) -> list[str]:
     return []
 
 
-def _last_run_of(commands: Sequence[ParsedRun], verb: str) -> RecordPlace | None:
+def _find_last_run(commands: Sequence[ParsedRun], verb: str) -> RecordPlace | None:
     for run, parts in reversed(commands):
         if run.failed or verb not in run.command:
             continue

@@ -48,7 +48,7 @@ _DOCUMENT = late(
 """Documents that typically describe the state of the work."""
 
 
-def lines_of_now(
+def list_present_state(
     facts: LineageFacts,
     paths: Paths,
     git: RepositoryState,
@@ -77,7 +77,7 @@ def lines_of_now(
     yield from _answered_request(facts, session_id)
 
 
-def lines_of_pending(facts: LineageFacts, session_id: str) -> Iterator[DigestEntry]:
+def list_pending(facts: LineageFacts, session_id: str) -> Iterator[DigestEntry]:
     """Yield the work in progress at the session's end: a call, an unfinished request, running agents and commands."""
     if facts.cut_off is not None:
         call = facts.cut_off
@@ -154,7 +154,7 @@ def _lines_to_read(
 def _line_of_plan(facts: LineageFacts, paths: Paths, commit: RecordPlace | None) -> DigestEntry:
     """Return the plan that the user approved last, and whether it is outdated."""
     plan = facts.plans[-1]
-    title = next(prose.sentences_of(redact_and_learn(plan.text[:PLAN])), "")
+    title = next(prose.split_sentences(redact_and_learn(plan.text[:PLAN])), "")
     changed = len(_files_changed_since(facts, paths, plan.place.order))
     notes = [_changes_since(changed, plan.place, commit)]
     if facts.open_list.is_done_since(plan.place.order):
@@ -186,7 +186,7 @@ def _files_changed_since(facts: LineageFacts, paths: Paths, order: int) -> list[
     return [name for name in names if TEMPORARY.search(name) is None]
 
 
-def _order_of_last_prompt(facts: LineageFacts) -> int:
+def _last_prompt_order(facts: LineageFacts) -> int:
     """Return the order of the last prompt, or 0."""
     if facts.prompts.said:
         return facts.prompts.said[-1].place.order
@@ -195,7 +195,7 @@ def _order_of_last_prompt(facts: LineageFacts) -> int:
 
 def _lines_at_work(facts: LineageFacts, session_id: str) -> Iterator[DigestEntry]:
     """Yield the background sub-agents and commands that started since the last prompt and have not ended."""
-    last_prompt = _order_of_last_prompt(facts)
+    last_prompt = _last_prompt_order(facts)
     waiting = [
         said
         for said in facts.running.values()
@@ -208,7 +208,7 @@ def _lines_at_work(facts: LineageFacts, session_id: str) -> Iterator[DigestEntry
     ]
     for run in [run for run in background if run.place.order > last_prompt][-RUNNING:]:
         yield make_entry(
-            f"a command was still running in the background: {shell.core_of_command(run.command)}",
+            f"a command was still running in the background: {shell.command_core(run.command)}",
             run.place,
         )
 
@@ -233,7 +233,7 @@ def _uncommitted_as_seen(
     elif seen.commit is not None and facts.changes:
         yield make_entry("no change of the session's own is left to commit", seen.commit)
     others: list[str] = []
-    folders = _folders_of_files(_files_changed_since(facts, paths, 0))
+    folders = _collect_folders(_files_changed_since(facts, paths, 0))
     for path in sorted(states.listed):
         is_strange = path not in states.states or not _is_named(path, states)
         if is_strange and not posixpath.isabs(path) and path.rstrip("/") not in folders:
@@ -267,7 +267,7 @@ def _lines_of_open_files(
             yield make_entry(f"{words}: {shown}", "", most=CUT_OFF)
 
 
-def _folders_of_files(names: Sequence[str]) -> frozenset[str]:
+def _collect_folders(names: Sequence[str]) -> frozenset[str]:
     """Return the folders of some files, including all parent folders."""
     folders: set[str] = set()
     for name in names:
@@ -297,7 +297,7 @@ def _first_names(names: Sequence[str]) -> str:
 def _unfinished_request(facts: LineageFacts) -> Iterator[DigestEntry]:
     """Yield the progress on an unanswered last request, or an announced step that was not done."""
     last = facts.unanswered
-    last_prompt = _order_of_last_prompt(facts)
+    last_prompt = _last_prompt_order(facts)
     if last is None:
         if last_prompt:
             yield make_entry(_line_of_unanswered(facts, last_prompt), facts.prompts.said[-1].place)

@@ -22,7 +22,7 @@ from resume_hooks.reading.digest.entries import (
     DigestEntry,
     Kind,
     TalkMessage,
-    refs_of,
+    digest_references,
     secrets_found,
     without_secrets,
 )
@@ -111,17 +111,17 @@ class _Names(NamedTuple):
         return ""
 
 
-def characters(tokens: int) -> int:
+def characters_for_tokens(tokens: int) -> int:
     """Convert a number of tokens to characters."""
     return tokens * CHARACTERS
 
 
-def full(digest: Digest) -> str:
+def format_whole_digest(digest: Digest) -> str:
     """Format a whole digest."""
-    return opening(digest, None).text
+    return format_opening(digest, None).text
 
 
-def opening(
+def format_opening(
     digest: Digest,
     room: int | None,
     *,
@@ -135,29 +135,29 @@ def opening(
     record with the digest, ``read`` the command that shows a record.
     """
     digest = _without_repeats(digest)
-    names = _names_of(digest)
-    head = [_head_of_opening(names, whole, read), *_lines_about(digest)]
+    names = _find_names(digest)
+    head = [_format_head(names, whole, read), *_format_notes(digest)]
     if room is None:
         left = UNLIMITED
     else:
-        left = room - _size_of_rows(head) + 1
+        left = room - _rows_size(head) + 1
     last = _last_messages(digest.talk, is_at_work=_is_at_work(digest))
     talk_size = sum(
         len(message.text) + len(INDENT) * message.text.count("\n") + 40 for message in digest.talk
     )
     named = [section for section in SECTIONS if section.group is not Group.SPARE]
-    sections = _rows_of_sections(
+    sections = _format_sections(
         named, digest, names, max(round(left * LISTS), left - talk_size) if digest.talk else left
     )
-    left -= sum(_size_of_rows(rows) for rows in sections.values())
+    left -= sum(_rows_size(rows) for rows in sections.values())
     quoted: dict[TalkMessage, list[str]] = {}
     for message, heading, share in last:
         rows = _quote_message(
             message, names, heading, min(left, round((room or UNLIMITED) * share))
         )
-        if _size_of_rows(rows) <= left:
+        if _rows_size(rows) <= left:
             quoted[message] = rows
-            left -= _size_of_rows(rows)
+            left -= _rows_size(rows)
     rest = _messages_to_show(digest, sections, quoted)
     if calls is not None and room is not None:
         reserved = round(room * RESERVED)
@@ -171,8 +171,8 @@ def opening(
         current=_first_current(digest.talk, rest),
         remarks=digest.remarks,
     )
-    left -= _size_of_rows(said.rows)
-    sections |= _rows_of_sections(
+    left -= _rows_size(said.rows)
+    sections |= _format_sections(
         [one for one in SECTIONS if one.group is Group.SPARE], digest, names, left
     )
     groups: dict[Group, list[str]] = {group: [] for group in Group}
@@ -194,12 +194,12 @@ def opening(
     rows += groups[Group.SPARE]
     if calls is not None and room is not None:
         latest, texts = _latest_calls(
-            calls, digest, min(room - _size_of_rows(rows), round(room * CALLS))
+            calls, digest, min(room - _rows_size(rows), round(room * CALLS))
         )
         if texts:  # secrets found in the calls must not appear elsewhere
             cleaned = without_secrets(digest, (*digest.secrets, *texts))
-            return opening(cleaned, room, calls=lambda _: latest, whole=whole, read=read)
-        rows += _calls_section(latest, names, min(room - _size_of_rows(rows), round(room * CALLS)))
+            return format_opening(cleaned, room, calls=lambda _: latest, whole=whole, read=read)
+        rows += _calls_section(latest, names, min(room - _rows_size(rows), round(room * CALLS)))
     left_out = len(rest) - said.count
     return Opening("\n".join(rows), len(digest.talk) - left_out, left_out)
 
@@ -258,7 +258,7 @@ def shown_entries(text: str, section: Section) -> int:
     return end - start
 
 
-def _head_of_opening(names: _Names, whole: str, read: str) -> str:
+def _format_head(names: _Names, whole: str, read: str) -> str:
     parts = ["not instructions"]
     if names.main:
         shown = names.words[names.main]
@@ -268,7 +268,7 @@ def _head_of_opening(names: _Names, whole: str, read: str) -> str:
     return f"{DIGEST_HEAD}, quoted from its records ({'; '.join(parts)})"
 
 
-def _lines_about(digest: Digest) -> Iterator[str]:
+def _format_notes(digest: Digest) -> Iterator[str]:
     if digest.unread:
         yield f"skipped for their size: {digest.unread} sessions or sub-agents of the lineage"
     if digest.passed_over:
@@ -317,17 +317,17 @@ def _last_messages(
 def _quote_message(message: TalkMessage, names: _Names, heading: str, room: int) -> list[str]:
     """Return a message with its heading, shortened if necessary."""
     head = f"{heading}, {_SPEAKERS[message.kind]} {names.short_reference(message.ref)}".rstrip()
-    rows = [head, *_body_of_message(message, message.text, names)]
-    if _size_of_rows(rows) > room:  # its code blocks are shortened before its sentences
+    rows = [head, *_format_body(message, message.text, names)]
+    if _rows_size(rows) > room:  # its code blocks are shortened before its sentences
         text = talk.with_short_blocks(message.text)
-        rows = [head, *_body_of_message(message, text, names)]
-    if _size_of_rows(rows) > room:
+        rows = [head, *_format_body(message, text, names)]
+    if _rows_size(rows) > room:
         text = talk.shorten_text(text, max(80, (room - len(head)) * 9 // 10 - 60))
-        rows = [head, *_body_of_message(message, text, names)]
+        rows = [head, *_format_body(message, text, names)]
     return rows
 
 
-def _body_of_message(message: TalkMessage, text: str, names: _Names) -> Iterator[str]:
+def _format_body(message: TalkMessage, text: str, names: _Names) -> Iterator[str]:
     for row in text.split("\n"):
         yield f"{INDENT}{without_block_markers(row)}"
     for sentence, ref in message.superseded:
@@ -358,11 +358,11 @@ def _calls_section(messages: Sequence[TalkMessage], names: _Names, room: int) ->
     for message in reversed(messages):
         rows = [
             f"{_SPEAKERS[message.kind]} {names.short_reference(message.ref)}",
-            *_body_of_message(message, message.text, names),
+            *_format_body(message, message.text, names),
         ]
-        if _size_of_rows(rows) > left:
+        if _rows_size(rows) > left:
             break
-        left -= _size_of_rows(rows)
+        left -= _rows_size(rows)
         shown.append(rows)
     if shown:
         return [heading, *(row for rows in reversed(shown) for row in rows)]
@@ -402,12 +402,12 @@ def _talk_rows(
     def rows_of(message: TalkMessage, text: str) -> list[str]:
         head = f"{_SPEAKERS[message.kind]} {names.short_reference(message.ref)}".rstrip()
         part = " (in part)" if text != message.text else ""
-        return [f"{head}{part}", *_body_of_message(message, text, names)]
+        return [f"{head}{part}", *_format_body(message, text, names)]
 
     texts = chosen_talk(
         messages,
         left,
-        lambda message, text: _size_of_rows(rows_of(message, text)),
+        lambda message, text: _rows_size(rows_of(message, text)),
         current,
         is_whole=is_whole,
     )
@@ -432,7 +432,7 @@ def _heading_of_talk(left_out: int, messages: int, remarks: int) -> str:
     return f"talk, oldest first ({' and '.join(counts)} left out):"
 
 
-def _rows_of_sections(
+def _format_sections(
     wanted: Sequence[Section], digest: Digest, names: _Names, room: int
 ) -> dict[str, list[str]]:
     """Return the rows of some sections, each within its share.
@@ -445,13 +445,13 @@ def _rows_of_sections(
         found = {}
         for section in wanted:
             if digest.entries_of(section.name):
-                found[section.name] = _rows_of_section(
+                found[section.name] = _format_section(
                     section,
                     digest,
                     names,
-                    min(room, round(_share_of_section(section, room) * scale)),
+                    min(room, round(_section_room(section, room) * scale)),
                 )
-        size = sum(_size_of_rows(rows) for rows in found.values())
+        size = sum(_rows_size(rows) for rows in found.values())
         if size <= room:
             break
         scale *= 0.95 * room / size
@@ -460,13 +460,13 @@ def _rows_of_sections(
     return {name: rows for name, rows in found.items() if rows}
 
 
-def _share_of_section(section: Section, room: int) -> int:
+def _section_room(section: Section, room: int) -> int:
     if room >= UNLIMITED // 2:
         return room
     return min(section.most, round(room * section.share / LISTS))
 
 
-def _rows_of_section(section: Section, digest: Digest, names: _Names, room: int) -> list[str]:
+def _format_section(section: Section, digest: Digest, names: _Names, room: int) -> list[str]:
     """Return a section with as many of its entries as fit."""
     entries = digest.entries_of(section.name)
     whole = len(entries) + digest.omitted.get(section.name, 0)
@@ -477,7 +477,7 @@ def _rows_of_section(section: Section, digest: Digest, names: _Names, room: int)
     prefix = f"{BULLET}{section.heading}: " if is_open else BULLET
     rows: list[str] = []
     for entry in entries:
-        row = f"{prefix}{_row_of_entry(section, entry, names)}"
+        row = f"{prefix}{_format_entry(section, entry, names)}"
         if section is COMMANDS and len(entry.text) > section.row:
             continue  # part of a command is useless
         if len(row) + 1 > left:
@@ -496,7 +496,7 @@ def _rows_of_section(section: Section, digest: Digest, names: _Names, room: int)
     return [f"{section.heading}{more}:", *rows]
 
 
-def _row_of_entry(section: Section, entry: DigestEntry, names: _Names) -> str:
+def _format_entry(section: Section, entry: DigestEntry, names: _Names) -> str:
     text = entry.text
     if len(text) > section.row:
         if section is CHANGED:
@@ -507,16 +507,19 @@ def _row_of_entry(section: Section, entry: DigestEntry, names: _Names) -> str:
     return without_block_markers(f"{text} ({note})" if note else text)
 
 
-def _size_of_rows(rows: Sequence[str]) -> int:
+def _rows_size(rows: Sequence[str]) -> int:
     return sum(len(row) + 1 for row in rows)
 
 
-def _names_of(digest: Digest) -> _Names:
+def _find_names(digest: Digest) -> _Names:
     """Return the names for a digest's sessions.
 
     The ids of other sessions are shortened, unless two begin alike.
     """
-    refs = [*refs_of(digest), *(ref for message in digest.talk for _, ref in message.superseded)]
+    refs = [
+        *digest_references(digest),
+        *(ref for message in digest.talk for _, ref in message.superseded),
+    ]
     counts = Counter(
         session for session, colon, _ in (ref.rpartition(":") for ref in refs) if colon
     )

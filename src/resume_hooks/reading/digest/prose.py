@@ -98,7 +98,7 @@ def _outside_tags(text: str, pasted: Callable[[str], str]) -> str:
     return "".join([*parts, text[at:]]).strip()
 
 
-def sentences_of(text: str) -> Iterator[str]:
+def split_sentences(text: str) -> Iterator[str]:
     """Yield the sentences and list items of a text, each on one line, without their markup.
 
     Code is skipped.
@@ -131,13 +131,13 @@ def is_question(sentence: str) -> bool:
 
 def asks_at_end(text: str) -> bool:
     """Check whether the last sentences of a text ask or offer something."""
-    last = list(sentences_of(text[-_ASKED:]))[-3:]
+    last = list(split_sentences(text[-_ASKED:]))[-3:]
     return any(is_question(sentence) or _OFFER.search(sentence) for sentence in last)
 
 
 def question_at_end(text: str) -> str:
     """Return the last of a text's final sentences that asks or offers something, or ``""``."""
-    for sentence in list(sentences_of(text[-_ASKED:]))[:-4:-1]:
+    for sentence in list(split_sentences(text[-_ASKED:]))[:-4:-1]:
         if is_question(sentence) or _OFFERED.search(sentence):
             return sentence
     return ""
@@ -160,7 +160,7 @@ def telling_words(text: str) -> frozenset[str]:
 
 def offers_at_end(text: str) -> bool:
     """Check whether a text ends with an offer instead of a question."""
-    last = list(sentences_of(text[-_ASKED:]))[-3:]
+    last = list(split_sentences(text[-_ASKED:]))[-3:]
     is_asked = any(is_question(sentence) for sentence in last)
     return not is_asked and any(_OFFERED.search(sentence) for sentence in last)
 
@@ -175,7 +175,7 @@ def goal_title(prompts: Iterable[str]) -> str:
         typed = typed_text(prompt[:_TITLE_READ])
         if _COMMAND.fullmatch(typed):
             continue
-        for sentence, _ in zip(sentences_of(typed), range(_TITLE_SENTENCES), strict=False):
+        for sentence, _ in zip(split_sentences(typed), range(_TITLE_SENTENCES), strict=False):
             if sentence.endswith(":"):
                 heading = _HEADING.search(typed)
             else:

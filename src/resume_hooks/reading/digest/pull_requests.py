@@ -92,10 +92,10 @@ def _take_call(
     done: dict[str, RecordPlace],
 ) -> None:
     """Process a call of ``gh pr``: a pull request that it names, or the end of one."""
-    number = _number_in(rest)
+    number = _find_number(rest)
     if verb == "create" or (verb == "view" and not number):
         if found := _OWN_URL.search(run.output):
-            head = _option_of(rest, "--head", "-H") if verb == "create" else ""
+            head = _option_value(rest, "--head", "-H") if verb == "create" else ""
             named.append(PullRequest(found[1], found[2], head or branch, run.answered))
     elif verb in {"merge", "close"} and "--auto" not in rest:
         told = _TOLD.search(run.output)
@@ -108,7 +108,7 @@ def _take_call(
 
 def _take_end(rest: Sequence[str], run: ShellRun, done: dict[str, RecordPlace]) -> None:
     """Process a view of a pull request that shows it as merged or closed."""
-    number = _number_in(rest)
+    number = _find_number(rest)
     own = _OWN_URL.search(run.output)
     if not number and own is not None:
         number = own[2]
@@ -116,15 +116,15 @@ def _take_end(rest: Sequence[str], run: ShellRun, done: dict[str, RecordPlace]) 
         done.setdefault(number, run.answered)
 
 
-def _number_in(rest: Sequence[str]) -> str:
+def _find_number(rest: Sequence[str]) -> str:
     """Return the number of the first pull request in a call, or ``""``."""
-    for word in shell.operands_of(rest):
+    for word in shell.select_operands(rest):
         if found := _NUMBER.fullmatch(word):
             return str(found[1] or found[2])
     return ""
 
 
-def _option_of(rest: Sequence[str], *names: str) -> str:
+def _option_value(rest: Sequence[str], *names: str) -> str:
     """Return the value of an option of a call, or ``""``."""
     for option, value in pairwise(rest):
         if option in names:

@@ -155,7 +155,7 @@ class GitQuery:
             found.staged,
             found.untracked,
         )
-        return state._replace(line=_line_of_state(state, (count or b"").strip()))
+        return state._replace(line=_format_state(state, (count or b"").strip()))
 
 
 def _parse_status(status: bytes) -> _Status:
@@ -191,7 +191,7 @@ def _was_tip(reflog: str, commit: bytes) -> bool:
     return any(commit in line.split(b" ", 2)[:2] for line in lines)
 
 
-def _line_of_state(state: RepositoryState, count: bytes) -> str:
+def _format_state(state: RepositoryState, count: bytes) -> str:
     parts = [
         f"branch {quote_name(state.branch[:BRANCH])}" if state.branch else "no branch (detached)"
     ]

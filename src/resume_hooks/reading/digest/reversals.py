@@ -77,8 +77,8 @@ def superseded_places(statements: Sequence[str]) -> dict[int, int]:
     first = max(0, len(statements) - LOOKED_AT)
     words = {}
     for at in range(first, len(statements)):
-        words[at] = _words_of_statement(statements[at])
-    weights = _weights_of_words(words.values())
+        words[at] = _statement_words(statements[at])
+    weights = _weigh_words(words.values())
     by_word: dict[str, list[int]] = {}
     found: dict[int, int] = {}
     for at in range(len(statements) - 1, first - 1, -1):
@@ -121,12 +121,12 @@ def corrected_sentences(
     Both have their times and are ordered, oldest first. The result has their indexes.
     """
     changes = [
-        (at, moment, _words_of_statement(text))
+        (at, moment, _statement_words(text))
         for at, (moment, text) in enumerate(statements)
         if is_change(text)
     ]
     known = {word for _, _, words in changes for word in words.telling}
-    weights = _weights_of_words(words for _, _, words in changes)
+    weights = _weigh_words(words for _, _, words in changes)
     for place, (moment, sentence) in enumerate(sentences):
         # Most sentences share no words with a change, and collecting all of their words takes far
         # longer than this check.
@@ -134,17 +134,17 @@ def corrected_sentences(
             sentence.lower()
         ):
             continue
-        older, old_values = _words_of_statement(sentence)
+        older, old_values = _statement_words(sentence)
         if len(older & known) < LEAST:
             continue
         for at, later, (newer, new_values) in reversed(changes):
-            is_about_it = later > moment and _likeness_of_words(older, newer, weights) >= CLOSE
+            is_about_it = later > moment and _measure_likeness(older, newer, weights) >= CLOSE
             if is_about_it and (old_values != new_values or older != newer):
                 yield place, at
                 break
 
 
-def _likeness_of_words(
+def _measure_likeness(
     older: frozenset[str], newer: frozenset[str], weights: Mapping[str, float]
 ) -> float:
     """Return the weighted share of common words of two statements."""
@@ -154,7 +154,7 @@ def _likeness_of_words(
     return weight / max(1e-9, weight + fsum([weights.get(word, 1) for word in rest]))
 
 
-def _weights_of_words(words: Iterable[_Words]) -> dict[str, float]:
+def _weigh_words(words: Iterable[_Words]) -> dict[str, float]:
     """Return the weight of each word: 1 for at most two statements, less if more statements have it."""
     counts = Counter(chain.from_iterable(each.telling for each in words))
     return {word: 1 / max(1, count - 1) for word, count in counts.items()}
@@ -168,7 +168,7 @@ def _takes_back(
 ) -> bool:
     """Check whether the later of two statements revokes the older one."""
     (older, old_values), (newer, new_values) = (words[place] for place in places)
-    likeness = _likeness_of_words(older, newer, weights)
+    likeness = _measure_likeness(older, newer, weights)
     said, again = (statements[place] for place in places)
     if likeness < CLOSE and not is_change(again):
         return False
@@ -196,11 +196,11 @@ def _is_same_choice(said: str, again: str) -> bool:
     """Check whether two statements name the same object of a choice."""
     topics = []
     for topic in (_TOPIC.search(said), _TOPIC.search(again)):
-        topics.append(topic and _words_of_statement(topic[1]))
+        topics.append(topic and _statement_words(topic[1]))
     return topics[0] is not None and topics[0] == topics[1]
 
 
-def _words_of_statement(statement: str) -> _Words:
+def _statement_words(statement: str) -> _Words:
     """Return the words of a statement, or none for a log line."""
     if _LOGGED.match(statement):
         return _Words(frozenset(), frozenset())

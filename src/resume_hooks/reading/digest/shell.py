@@ -113,11 +113,11 @@ class SimpleCommand(NamedTuple):
 
 
 @lru_cache(maxsize=REMEMBERED)
-def core_of_command(command: str) -> str:
+def command_core(command: str) -> str:
     """Return the command without a leading ``cd`` and without filters of its output, as an identity of the command."""
     if len(command) > LONGEST:
         return command  # a command with a here-document has only one form
-    found = command_of_whole_output(command)
+    found = remove_output_filters(command)
     while found.startswith("cd ") and (moved := _LEADING_CD.match(found)):
         found = found[moved.end() :]
     return found
@@ -134,11 +134,11 @@ def command_at_home(command: str, folder: str) -> str:
     if "\n" in own.strip():
         return "eval $'" + own.strip().translate(_ESCAPES) + "'"
     if len(own) <= LONGEST:
-        return command_of_whole_output(own)
+        return remove_output_filters(own)
     return own
 
 
-def command_of_whole_output(command: str) -> str:
+def remove_output_filters(command: str) -> str:
     """Return the command on one line, without a final filter of its output or redirection of its errors."""
     found = " ".join(command.split())
     longer = ""
@@ -166,7 +166,7 @@ def simple_commands(command: str) -> tuple[SimpleCommand, ...]:
     bare = bare[:LONGEST]
     if _QUOTING.search(bare) is None:  # the common case; tokenizing costs ten times as much
         return tuple(
-            SimpleCommand(_words_of_program(part.split()), ())
+            SimpleCommand(_program_words(part.split()), ())
             for part in _SPLIT.split(bare)
             if part.strip()
         )
@@ -197,11 +197,11 @@ def _walk_command(command: str) -> list[SimpleCommand]:
 
 
 def _simple_command(words: list[str], targets: list[str]) -> SimpleCommand:
-    own = _words_of_program(words)
+    own = _program_words(words)
     return SimpleCommand(own, () if own[:1] and own[0] in _CONDITIONS else tuple(targets))
 
 
-def _words_of_program(words: list[str]) -> tuple[str, ...]:
+def _program_words(words: list[str]) -> tuple[str, ...]:
     """Return the words without assignments, and without words that only start the command."""
     own = []
     for word in words:
@@ -226,11 +226,11 @@ def without_documents(command: str) -> str:
         if opening.start() < at or begins < 0:
             continue
         kept += [command[at : opening.start()], command[opening.end() : begins + 1]]
-        at = _end_of_document(command, begins + 1, opening[2])
+        at = _find_document_end(command, begins + 1, opening[2])
     return "".join([*kept, command[at:]])
 
 
-def _end_of_document(command: str, at: int, word: str) -> int:
+def _find_document_end(command: str, at: int, word: str) -> int:
     """Return the end of a here-document that starts ``at``, after the line with nothing but its word.
 
     Without such a line, return the end of the command.
@@ -247,7 +247,7 @@ def _end_of_document(command: str, at: int, word: str) -> int:
 
 
 @lru_cache(maxsize=REMEMBERED)
-def program_of(parts: tuple[SimpleCommand, ...]) -> str:
+def find_program(parts: tuple[SimpleCommand, ...]) -> str:
     """Return the program of a command's first working part, such as ``go test`` or ``pytest``, or ``""``."""
     for words, _ in parts:
         if words and _is_working_command(words):
@@ -257,7 +257,7 @@ def program_of(parts: tuple[SimpleCommand, ...]) -> str:
     return ""
 
 
-def operands_of(words: Iterable[str]) -> list[str]:
+def select_operands(words: Iterable[str]) -> list[str]:
     """Return the words of a command that are not options."""
     return [word for word in words if not word.startswith("-")]
 
@@ -355,7 +355,7 @@ def listed_by_git(parts: tuple[SimpleCommand, ...], output: str) -> GitListing:
     for call in calls:
         if call[:1] == ["diff"] and not verbs & _FOREIGN:
             differs.append(call)
-    counts = bool(differs) and all(map(_is_of_work, differs))
+    counts = bool(differs) and all(map(_shows_this_work, differs))
     rooted = []
     for row in output.split("\n") if commits or counts else ():
         if commits and (match := _MODE.fullmatch(row)):
@@ -398,7 +398,7 @@ def _named_paths(words: tuple[str, ...]) -> tuple[str, ...]:
         name, rest = ("", ())
     if (valued := _VALUED.get(name)) in rest:
         rest = _words_without_option(valued, rest)
-    operands = tuple(operands_of(rest))
+    operands = tuple(select_operands(rest))
     if name in _ALL_OPERANDS:
         return operands
     if name in _LAST_OPERAND:
@@ -419,7 +419,7 @@ def _words_without_option(option: str | None, words: tuple[str, ...]) -> tuple[s
     return words[:at] + words[at + 2 :]
 
 
-def _is_of_work(call: list[str]) -> bool:
+def _shows_this_work(call: list[str]) -> bool:
     """Check whether a ``git diff`` shows this work: uncommitted changes, or named files compared with a commit."""
     before = call[1 : call.index("--")] if "--" in call else call[1:]
     commits = []

@@ -75,12 +75,12 @@ def entries_of_skills(facts: LineageFacts) -> Iterator[DigestEntry]:
         is_old = text.place.order < since
         if is_left and (is_old or name.startswith("/")):
             continue
-        steps = steps_of_skill(text.text)
+        steps = find_steps(text.text)
         if (is_old and not steps) or (steps and (is_left or _is_at_end(facts, text, steps))):
             continue
         passed = ""
         if steps:
-            at = _place_of_step(facts, text, steps)
+            at = _find_current_step(facts, text, steps)
             passed = "\n".join(step.text for step in steps[: at or 0])
             yield make_entry(name, text.place, AT_WORK if at is None else STEP_REACHED)
             for step in steps[at or 0 :]:
@@ -94,7 +94,7 @@ def _entries_of_rules(name: str, text: Quote, passed: str) -> Iterator[DigestEnt
     """Yield the rules of a skill, without those of steps that have ``passed``."""
     body = _TAG.sub("", redact_and_learn(text.text[: 2 * SKILL])[:SKILL])
     rules: set[str] = set()
-    for rule in _rules_in(body):
+    for rule in _find_rules(body):
         if rule in rules or " ".join(rule.split()) in passed:
             continue
         rules.add(rule)
@@ -122,11 +122,11 @@ def _is_at_end(facts: LineageFacts, text: Quote, steps: Sequence[SkillStep]) -> 
     last = facts.unanswered
     if waits or last is None or facts.called_at > last.place.order:
         return False
-    is_reached = _place_of_step(facts, text, steps) == len(steps) - 1
+    is_reached = _find_current_step(facts, text, steps) == len(steps) - 1
     return is_reached and not prose.asks_at_end(last.text)
 
 
-def steps_of_skill(text: str) -> list[SkillStep]:
+def find_steps(text: str) -> list[SkillStep]:
     """Return the numbered steps in a skill's headings, bold lines or table rows, or none if the numbers have gaps."""
     read = text[:STEPS_READ]
     for pattern in (_STEP_HEADING, _STEP_IN_BOLD, _STEP_IN_TABLE):
@@ -137,7 +137,7 @@ def steps_of_skill(text: str) -> list[SkillStep]:
         if numbers[0] not in {0, 1}:
             continue
         ends = [step.start() for step in found[1:]]
-        ends.append(_end_of_last_step(read, found[-1], pattern))
+        ends.append(_find_last_step_end(read, found[-1], pattern))
         steps = []
         for step, end in list(zip(found, ends, strict=True))[:STEPS]:
             body = read[step.end() : end]
@@ -147,14 +147,14 @@ def steps_of_skill(text: str) -> list[SkillStep]:
                     int(step[2]),
                     heading,
                     " ".join(redact_and_learn(f"{heading} {body}").split()),
-                    _programs_in(body),
+                    _find_programs(body),
                 )
             )
         return steps
     return []
 
 
-def _end_of_last_step(text: str, step: re.Match[str], pattern: re.Pattern[str]) -> int:
+def _find_last_step_end(text: str, step: re.Match[str], pattern: re.Pattern[str]) -> int:
     """Return the end of the last step: the next heading of the same level, or the end of its table row."""
     if pattern is _STEP_IN_TABLE:
         return step.end()
@@ -165,19 +165,19 @@ def _end_of_last_step(text: str, step: re.Match[str], pattern: re.Pattern[str]) 
     return end.start()
 
 
-def _programs_in(body: str) -> frozenset[str]:
+def _find_programs(body: str) -> frozenset[str]:
     """Return the programs that the code in a step runs."""
     programs: set[str] = set()
     for block, inline in _CODE.findall(body):
-        programs |= _programs_of(block or inline)
+        programs |= _command_programs(block or inline)
     return frozenset(programs)
 
 
-def _programs_of(command: str) -> set[str]:
+def _command_programs(command: str) -> set[str]:
     """Return the programs that a command runs, those of a forge with their subcommand."""
     programs: set[str] = set()
     for part in shell.simple_commands(command):
-        program = shell.program_of((part,))
+        program = shell.find_program((part,))
         if program and part.words[0] in _FORGES:
             program = " ".join(part.words[:3])
         if program:
@@ -185,7 +185,7 @@ def _programs_of(command: str) -> set[str]:
     return programs
 
 
-def _place_of_step(facts: LineageFacts, text: Quote, steps: Sequence[SkillStep]) -> int | None:
+def _find_current_step(facts: LineageFacts, text: Quote, steps: Sequence[SkillStep]) -> int | None:
     """Return the index of the step that a skill reached, or None if it is unknown."""
     at, order = None, text.place.order
     commands = [(run.command, run.place.order) for run in facts.runs]
@@ -194,7 +194,7 @@ def _place_of_step(facts: LineageFacts, text: Quote, steps: Sequence[SkillStep])
     for command, ran_at in commands:
         if ran_at < order:
             continue
-        programs = _programs_of(command)
+        programs = _command_programs(command)
         for place, step in enumerate(steps):
             if not programs.isdisjoint(step.programs):
                 at, order = place, ran_at
@@ -207,18 +207,18 @@ def _place_of_step(facts: LineageFacts, text: Quote, steps: Sequence[SkillStep])
     return at
 
 
-def _rules_in(body: str) -> Iterator[str]:
+def _find_rules(body: str) -> Iterator[str]:
     """Yield the rules in a document: the items of its lists of rules, then sentences with a demand."""
     for part in _RULES_PART.findall(body):
         yield from _list_items(part)
-    yield from filter(_is_rule, prose.sentences_of(HEADING.sub("", body)))
+    yield from filter(_is_rule, prose.split_sentences(HEADING.sub("", body)))
 
 
 def _list_items(part: str) -> Iterator[str]:
     """Yield the items of the lists in a part of a document."""
     for row in part.split("\n"):
         if prose.MARKUP.match(row) and len(row.split()) > RULE_WORDS:
-            sentences = list(prose.sentences_of(row))
+            sentences = list(prose.split_sentences(row))
             whole = " ".join(sentences)
             if len(whole) <= RULE:
                 yield whole

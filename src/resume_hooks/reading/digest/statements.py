@@ -174,10 +174,10 @@ def entries_of_constraints(facts: LineageFacts, requests: PullRequests) -> Itera
     """
     found: list[tuple[str, RecordPlace]] = []
     templates = _templates(facts.prompts.said)
-    for said in (*_latest_first(facts.prompts.said), *_messages_of_summaries(facts)):
+    for said in (*_latest_first(facts.prompts.said), *_messages_in_summaries(facts)):
         if said.place in facts.strangers or said.place in templates:
             continue
-        sentences = list(prose.sentences_of(HEADING.sub("", _words_of_prompt(said.text))))
+        sentences = list(prose.split_sentences(HEADING.sub("", _prompt_words(said.text))))
         binding = []
         for at, sentence in enumerate(sentences):
             if _is_binding(sentence) and not _goes_on_with_reply(sentences, at):
@@ -190,7 +190,7 @@ def entries_of_constraints(facts: LineageFacts, requests: PullRequests) -> Itera
             yield make_entry(text, place)
 
 
-def _messages_of_summaries(facts: LineageFacts) -> Iterator[Quote]:
+def _messages_in_summaries(facts: LineageFacts) -> Iterator[Quote]:
     """Yield the user's messages that only the client's summaries list, the latest summary first."""
     if not facts.summaries:
         return
@@ -259,12 +259,12 @@ def _templates(prompts: Sequence[Quote]) -> frozenset[RecordPlace]:
     return frozenset(found)
 
 
-def _words_of_prompt(text: str) -> str:
+def _prompt_words(text: str) -> str:
     """Return the user's own words in a prompt.
 
     Of a pasted document, only the lines around it count.
     """
-    shown = _both_ends_of_prompt(text)
+    shown = _prompt_ends(text)
     is_document = len(text) >= DOCUMENT and len(_MARKED_UP.findall(shown)) >= MARKUP_LINES
     is_review = len(text) >= TEMPLATE and len(_FINDING.findall(shown)) >= FINDINGS
     if not is_document and not is_review:
@@ -277,13 +277,13 @@ def _words_of_prompt(text: str) -> str:
     return "\n\n".join(paragraph for paragraph in around if _MARKED_UP.search(paragraph) is None)
 
 
-def _both_ends_of_prompt(text: str) -> str:
+def _prompt_ends(text: str) -> str:
     if len(text) <= TYPED:
         return redact_and_learn(text)
     return f"{redact_and_learn(text[:TYPED])[: TYPED // 2]}\n{redact_and_learn(text[-TYPED:])[-TYPED // 2 :]}"
 
 
-def words_of_last_request(facts: LineageFacts) -> frozenset[str]:
+def last_request_words(facts: LineageFacts) -> frozenset[str]:
     """Return the significant words of the last request, or of the call that was working on it."""
     texts: list[str] = []
     if facts.prompts.said:
@@ -356,7 +356,7 @@ def entries_of_answers(facts: LineageFacts) -> Iterator[DigestEntry]:
 
 def _asks_back(chosen: str) -> bool:
     """Check whether the user asked a question instead of choosing."""
-    sentences = prose.sentences_of(chosen)
+    sentences = prose.split_sentences(chosen)
     return any(is_question(sentence) or _ASKS.match(sentence) for sentence in sentences)
 
 
@@ -371,12 +371,12 @@ def entries_of_refusals(facts: LineageFacts, *, with_words: bool) -> Iterator[Di
         if call.tool == "ExitPlanMode" and said.text:
             continue
         if (by_user and bool(said.text)) == with_words:
-            what = cut_line(_subject_of_call(call), NAMED)
+            what = cut_line(_call_subject(call), NAMED)
             named = f"refused by {'the user' if by_user else 'a rule'}: {call.tool} {what}".rstrip()
             yield make_entry(f"{named}: {said.text}".rstrip(": "), said.place)
 
 
-def _subject_of_call(call: PendingCall) -> str:
+def _call_subject(call: PendingCall) -> str:
     """Return the subject of a refused call, or the first of several questions."""
     for row in objects(call.given.get("questions")):
         return string(row, "question")
@@ -397,7 +397,7 @@ def entries_of_questions(facts: LineageFacts) -> Iterator[DigestEntry]:
     if said := facts.unanswered:
         asked = filter(
             is_question,
-            list(prose.sentences_of(redact_and_learn(said.text[-ASKED:])))[-LAST_SENTENCES:],
+            list(prose.split_sentences(redact_and_learn(said.text[-ASKED:])))[-LAST_SENTENCES:],
         )
         for sentence in asked:
             yield make_entry(sentence, said.place)

@@ -51,7 +51,7 @@ class _Said(NamedTuple):
     text: str
 
 
-def talk_of(facts: LineageFacts) -> tuple[TalkMessage, ...]:
+def collect_talk(facts: LineageFacts) -> tuple[TalkMessage, ...]:
     """Return the messages of a lineage, oldest first, as many as fit into ``STORED``, chosen as in ``fit_talk``."""
     found = sorted(_messages_said(facts), key=lambda said: said.quote.place.order)
     messages = [TalkMessage(said.kind, str(said.quote.place), said.text) for said in found]
@@ -218,14 +218,14 @@ def _likeness_key(text: str, kind: Kind) -> str:
 
 def _with_reversals(messages: Sequence[TalkMessage]) -> list[TalkMessage]:
     """Return messages with marks on sentences that the user revoked later: their own, and the assistant's."""
-    own = _sentences_of_kind(messages, Kind.REQUEST)
+    own = _collect_sentences(messages, Kind.REQUEST)
     marks: dict[int, list[tuple[str, str]]] = {}
     for old, new in superseded_places([sentence for _, sentence in own]).items():
         if own[old][0] != own[new][0]:
             marks.setdefault(own[old][0], []).append((own[old][1], messages[own[new][0]].ref))
     # Most talk has no correction, and most of it is the assistant's.
     if any(is_change(sentence) for _, sentence in own):
-        answers = _sentences_of_kind(messages, Kind.CLOSING)
+        answers = _collect_sentences(messages, Kind.CLOSING)
     else:
         answers = []
     for place, new in corrected_sentences(answers, own):
@@ -250,14 +250,14 @@ def _with_former_plans(
         ref = newer.get(message.ref)
         title = ""
         if ref is not None and message.kind is Kind.REQUEST:
-            title = next(prose.sentences_of(message.text), "")
+            title = next(prose.split_sentences(message.text), "")
         if ref is not None and title:
             yield message._replace(superseded=(*message.superseded, (title, ref)))
         else:
             yield message
 
 
-def _sentences_of_kind(messages: Sequence[TalkMessage], kind: Kind) -> list[tuple[int, str]]:
+def _collect_sentences(messages: Sequence[TalkMessage], kind: Kind) -> list[tuple[int, str]]:
     """Return the sentences of a kind's messages, each with its message's index, without those of documents."""
     typed = []
     for at, message in enumerate(messages):
@@ -266,7 +266,7 @@ def _sentences_of_kind(messages: Sequence[TalkMessage], kind: Kind) -> list[tupl
     found: list[tuple[int, str]] = []
     for at, message in typed:
         own = replies.without_answered_words(message.text)
-        for sentence in prose.sentences_of(own):
+        for sentence in prose.split_sentences(own):
             found.append((at, sentence))
     return found
 
@@ -290,7 +290,7 @@ def _paste_ends(text: str) -> str:
     first, last = PASTE_SHOWN
     if len(text) <= first + last + 200:
         return f"{prose.PASTE_BEGINS}\n{text}\n{prose.PASTE_ENDS}"
-    head, tail = beginning_of(text, first), ending_of(text, last)
+    head, tail = keep_beginning(text, first), keep_ending(text, last)
     left = len(text) - len(head) - len(tail)
     return (
         f"{prose.PASTE_BEGINS}\n{head}\n[... {left:,} characters of the paste "
@@ -369,7 +369,7 @@ def _with_short_tables(rows: Sequence[str]) -> Iterator[str]:
 
 def shorten_text(text: str, most: int) -> str:
     """Return the two ends of a text in about ``most`` characters, as whole sentences, with a mark between them."""
-    head, tail = beginning_of(text, most * 2 // 3), ending_of(text, most // 3)
+    head, tail = keep_beginning(text, most * 2 // 3), keep_ending(text, most // 3)
     left = len(text) - len(head) - len(tail)
     if left > 0:
         return f"{head}\n[... {left:,} characters ...]\n{tail}"
@@ -379,7 +379,7 @@ def shorten_text(text: str, most: int) -> str:
 _STOP = late(r"(?<=[.!?:;。\uff01\uff1f])[\"')*_`\]]*(?:\s+|\Z)|\n+")
 
 
-def beginning_of(text: str, most: int) -> str:
+def keep_beginning(text: str, most: int) -> str:
     """Return the first sentences of a text that fit into ``most`` characters.
 
     Return at least a part of the first sentence.
@@ -392,7 +392,7 @@ def beginning_of(text: str, most: int) -> str:
     return f"{text[: max(1, most - 1)].rstrip()}…"
 
 
-def ending_of(text: str, most: int) -> str:
+def keep_ending(text: str, most: int) -> str:
     """Return the last sentences of a text that fit into ``most`` characters.
 
     Return at least a part of the last sentence.
@@ -412,7 +412,7 @@ CONCLUSION = (
 )  # the fewest characters of a message's conclusion (if it has that many), and the most
 
 
-def conclusion_of(text: str) -> str:
+def find_conclusion(text: str) -> str:
     """Return the last paragraph of a message, with earlier ones while it is short."""
     least, most = CONCLUSION
     rows = text.split("\n")
@@ -423,4 +423,4 @@ def conclusion_of(text: str) -> str:
         length += len(rows[first]) + 1
     if first < len(rows):
         return "\n".join(rows[first:])
-    return ending_of(text, most)
+    return keep_ending(text, most)

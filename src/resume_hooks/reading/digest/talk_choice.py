@@ -47,16 +47,16 @@ def chosen_talk(
         first[at] = talk.with_short_pastes(messages[at].text)
     recent = closings[:RECENT]
     for at in closings:
-        first[at] = messages[at].text if at in recent else talk.conclusion_of(messages[at].text)
+        first[at] = messages[at].text if at in recent else talk.find_conclusion(messages[at].text)
     choice.add_summary(sum(size(messages[at], text) for at, text in first.items()))
     choice.add_current(current)
     for at in requests:
         choice.show_message(at, first[at]) or choice.show_message(
-            at, talk.beginning_of(messages[at].text, BEGINNING)
+            at, talk.keep_beginning(messages[at].text, BEGINNING)
         )
     for at in closings:
         choice.show_message(at, first[at]) or choice.show_message(
-            at, talk.conclusion_of(messages[at].text)
+            at, talk.find_conclusion(messages[at].text)
         )
     for at in (*closings[: -(-len(closings) // LAST_PART)], *requests):
         choice.show_message(at, messages[at].text)

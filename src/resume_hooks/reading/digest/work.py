@@ -21,7 +21,7 @@ from resume_hooks.reading.digest.commits import Commit
 from resume_hooks.reading.digest.entries import DigestEntry, make_entry, redact_and_learn
 from resume_hooks.reading.digest.facts import EMPTY_ANSWERS, FileChange, RecordPlace, ShellRun
 from resume_hooks.reading.digest.file_states import NOT_COMMITTED, OPEN_STATES, Edit, FileStates
-from resume_hooks.reading.digest.git_seen import folder_of_run
+from resume_hooks.reading.digest.git_seen import find_run_folder
 from resume_hooks.reading.digest.prose import cut_line
 from resume_hooks.reading.digest.repository import RepositoryState
 from resume_hooks.reading.digest.shell import SimpleCommand
@@ -69,14 +69,14 @@ class ShellCommand(NamedTuple):
     worked: bool
 
 
-def commands_of(facts: LineageFacts) -> list[ShellCommand]:
+def list_commands(facts: LineageFacts) -> list[ShellCommand]:
     """Return every command of a lineage, oldest first."""
     rows = []
     for run in facts.runs:
         parts = shell.simple_commands(run.command)
-        program = shell.program_of(parts)
-        core = shell.core_of_command(run.command)
-        complaint = _complaint_of_run(run) if program else ""
+        program = shell.find_program(parts)
+        core = shell.command_core(run.command)
+        complaint = _find_complaint(run) if program else ""
         worked = not complaint and _has_succeeded(run)
         rows.append(ShellCommand(run, parts, core, program, complaint, worked))
     return rows
@@ -157,7 +157,7 @@ def working_commands(
     others: list[DigestEntry] = []
     known: set[tuple[str, ...]] = set()
     for command, note in (*first, *rest):
-        parts = {part.words for part in command.parts if shell.program_of((part,))}
+        parts = {part.words for part in command.parts if shell.find_program((part,))}
         if parts <= known:
             continue  # a combination of listed commands
         known |= parts
@@ -177,14 +177,14 @@ def _count_wanted(command: ShellCommand, wanted: Collection[str]) -> int:
     """Return how many words of a command, up to a few, are in the last request."""
     words: set[str] = set()
     for part in command.parts:
-        if shell.program_of((part,)):
+        if shell.find_program((part,)):
             words.update(_COMMAND_WORD.findall(" ".join(part.words).lower()))
     return min(MOST_WANTED, len(words.intersection(wanted)))
 
 
 def _lost_its_folder(command: ShellCommand, removed: Sequence[tuple[str, int]]) -> bool:
     """Check whether the folder of a command is temporary, or was removed later."""
-    folder = folder_of_run(command.run, command.parts)
+    folder = find_run_folder(command.run, command.parts)
     if folder != command.run.folder and TEMPORARY.search(f"{folder}/"):
         return True
     gone_later = [gone for gone, order in removed if command.run.place.order < order]
@@ -194,8 +194,8 @@ def _lost_its_folder(command: ShellCommand, removed: Sequence[tuple[str, int]]) 
 def _is_check(command: ShellCommand) -> bool:
     """Check whether a command checks, builds, starts or publishes something, by its program words."""
     for part in command.parts:
-        program = shell.program_of((part,))
-        if program and not program.startswith(_FORGE) and has_word_of_check(part.words):
+        program = shell.find_program((part,))
+        if program and not program.startswith(_FORGE) and has_check_word(part.words):
             return True
     return False
 
@@ -206,7 +206,7 @@ def _pushes(command: ShellCommand) -> bool:
     return any("push" in shell.git_words(words) for words in git_calls)
 
 
-def has_word_of_check(words: Sequence[str]) -> bool:
+def has_check_word(words: Sequence[str]) -> bool:
     """Check whether a simple command checks or builds something, beyond showing a version or a list."""
     if _LOOKS_UP.intersection(words[1:LOOK_WORDS]) or words[-1] in _VERSION_OPTIONS:
         return False
@@ -353,7 +353,7 @@ def _closes_failure(later: ShellCommand, failed: ShellCommand) -> bool:
     """Check whether a successful command proves that an earlier failure is fixed."""
     if later.run.place.order < failed.run.place.order:
         return False
-    programs, others = _programs_of(failed.parts), _programs_of(later.parts)
+    programs, others = _list_programs(failed.parts), _list_programs(later.parts)
     tools = {program.split()[0] for program in programs} - _SHARED_TOOLS
     return bool(programs & others) or bool(tools & {program.split()[0] for program in others})
 
@@ -369,9 +369,9 @@ _MOVERS = frozenset({"cp", "mv", "rm", "mkdir"})
 
 
 @lru_cache(maxsize=shell.REMEMBERED)
-def _programs_of(parts: tuple[SimpleCommand, ...]) -> frozenset[str]:
+def _list_programs(parts: tuple[SimpleCommand, ...]) -> frozenset[str]:
     """Return the programs of simple commands, without those that only move files."""
-    found = {shell.program_of((part,)) for part in parts} - {""}
+    found = {shell.find_program((part,)) for part in parts} - {""}
     telling = {program for program in found if program.split()[0] not in _MOVERS}
     return frozenset(telling or found)
 
@@ -394,7 +394,7 @@ def _what_failed(command: ShellCommand) -> str:
     return f"failed: {said}"
 
 
-def _complaint_of_run(run: ShellRun) -> str:
+def _find_complaint(run: ShellRun) -> str:
     """Return the line of a failure in the output of a successful command, because a pipe may hide the exit status."""
     if run.failed:
         return ""
@@ -572,7 +572,7 @@ def _files_listed(command: ShellCommand, paths: Paths) -> Iterator[str]:
     yield from (paths.relative_path(path, paths.git_root_of(folder)) for path in listed.rooted)
 
 
-def edits_of(found: Mapping[str, Sequence[Touch]]) -> list[Edit]:
+def list_edits(found: Mapping[str, Sequence[Touch]]) -> list[Edit]:
     """Return the changes by tools and commands, without those known only from git's listings."""
     edits: list[Edit] = []
     for path, touches in found.items():
@@ -617,7 +617,7 @@ def changed_files(
     folded = {
         inner for path in removed for inner in contents[path] if _last_touch(found[inner]).removed
     }
-    strangers = _files_of_nobody(found, paths, states, branch)
+    strangers = _find_foreign_files(found, paths, states, branch)
     alone = set(only_listed(found)) - strangers
     listed = 0
     for path in sorted(found, key=rank):
@@ -626,7 +626,7 @@ def changed_files(
         if path in contents:  # a folder from a command, in addition to its files
             if path in removed:
                 files = format_count(sum(inner in folded for inner in contents[path]), "file")
-                fate = _words_of_removal(path, states)
+                fate = _removal_note(path, states)
                 place = str(_last_touch(found[path]).place)
                 yield DigestEntry(f"{_shown_path(path)}/", place, f"{fate} with {files}")
             continue
@@ -638,29 +638,29 @@ def changed_files(
         if listed > MOST_LISTED:
             continue  # there may be hundreds
         if is_removed:
-            state = _words_of_removal(path, states)
+            state = _removal_note(path, states)
         else:
             state = _state_note(path, paths, states, branch)
-        entry = _entry_of_file(path, last, state, gone)
+        entry = _make_file_entry(path, last, state, gone)
         if path in alone and listed == MOST_LISTED < len(alone):
             others = format_count(len(alone) - MOST_LISTED, "other")
             entry = entry._replace(note=f"{entry.note}, as are {others}")
         yield entry
 
 
-def _entry_of_file(
+def _make_file_entry(
     path: str, last: Touch, state: str, gone: Sequence[tuple[str, int]]
 ) -> DigestEntry:
     """Return the row of a file, with its path in its folder if that was removed."""
     notes = [last.doubt, state]
-    folder = _removed_folder_of(path, last, gone)
+    folder = _find_removed_folder(path, last, gone)
     if folder:
         path = path[len(folder) + 1 :]
         notes.append(f"in {posixpath.basename(folder)}, a folder that was removed")
     return DigestEntry(_shown_path(path), str(last.place), ", ".join(filter(None, notes)))
 
 
-def _files_of_nobody(
+def _find_foreign_files(
     found: Mapping[str, list[Touch]], paths: Paths, states: FileStates, branch: str
 ) -> frozenset[str]:
     """Return the files that only git names as changed and the session did not commit, or none if they are few."""
@@ -673,7 +673,7 @@ def _files_of_nobody(
     return frozenset()
 
 
-def _removed_folder_of(path: str, last: Touch, gone: Sequence[tuple[str, int]]) -> str:
+def _find_removed_folder(path: str, last: Touch, gone: Sequence[tuple[str, int]]) -> str:
     """Return the removed folder outside of home that contained a file, or ``""``."""
     for folder, order in gone:
         if path.startswith(f"{folder}/") and last.place.order < order:
@@ -681,7 +681,7 @@ def _removed_folder_of(path: str, last: Touch, gone: Sequence[tuple[str, int]]) 
     return ""
 
 
-def _words_of_removal(path: str, states: FileStates) -> str:
+def _removal_note(path: str, states: FileStates) -> str:
     """Return the note on a missing path: removed, or moved by a command."""
     after = states.moved_to.get(path)
     if after is None:

@@ -18,7 +18,7 @@ from resume_hooks.derive.untrim import read_trimmed
 from resume_hooks.parts.codex.transcripts import items as codex_items
 from resume_hooks.parts.codex.transcripts.meta import read_meta
 from resume_hooks.paths import Where
-from resume_hooks.reading.digest.build import digest_of
+from resume_hooks.reading.digest.build import build_digest
 from resume_hooks.sessions.locate import SessionFile, resolve
 from tests.needs import need
 from tests.parts.codex.e2e.client import COMPACTION, CodexHome, thread_of
@@ -151,7 +151,7 @@ def test_a_handoff_opens_with_lineage_digest_and_step(every_codex: CodexHome, wh
     """
     client = every_codex
     parent = session(corpus_in(client, 1)[0], where)
-    contents = Contents(digest_of(parent, where))
+    contents = Contents(build_digest(parent, where))
     first = made(
         agents.plan_fresh(
             parent, where, kind="handoff", next_step="write the tests", contents=contents

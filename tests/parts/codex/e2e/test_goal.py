@@ -15,7 +15,7 @@ from resume_hooks.parts.codex.defects import defects_of_thread
 from resume_hooks.parts.codex.rollout import GOAL_WARNING
 from resume_hooks.parts.codex.sessions.files import Rollouts
 from resume_hooks.paths import Where
-from resume_hooks.reading.digest.build import digest_of
+from resume_hooks.reading.digest.build import build_digest
 from resume_hooks.sessions.locate import resolve
 from tests.parts.codex.e2e.client import CodexHome, thread_of
 from tests.parts.codex.e2e.responses import Item, spoken
@@ -61,7 +61,7 @@ def test_a_goal_is_in_a_handoff_and_stays_behind_at_a_fork(
     parent = resolve(own, "/", where, foreign=True)
     assert list(defects_of_thread(parent.original, Rollouts(str(client.codex)).path_of)) == []
     handoff = agents.plan_fresh(
-        parent, where, kind="handoff", contents=Contents(digest_of(parent, where))
+        parent, where, kind="handoff", contents=Contents(build_digest(parent, where))
     )
     told = spoken(client.resume(write_child(handoff, where).session_id))
     assert f'the session\'s goal, blocked: "{OBJECTIVE}"' in told
