@@ -231,7 +231,7 @@ def test_a_hit_opens_where_it_was_said_and_is_read_on(
         tui.wait_idle()
         further = numbers(tui)
         assert further[: len(shown)] == [number + len(shown) for number in shown]
-        way(tui, "what stands before", 1)
+        way(tui, "the text before", 1)
         tui.wait_for(f"line 060 {words}")
         assert set(home.sessions()) == before
         tui.key("Escape")
@@ -295,7 +295,7 @@ def test_a_pane_names_its_ways_and_what_it_can_not_open(
         )
         listed(tui, "/sessions --all", "far", "Far away")
         looked_into(tui, "Far away")
-        way(tui, "copies how to open it in", 0)
+        way(tui, "copies the command for", 0)
         tui.wait_for("belongs to another folder")
         tui.wait_for(rf"claude\s+--resume\s+{session_id(3)[:8]}")
         listed(tui, "/search", "docs", "Write the docs")

@@ -385,7 +385,7 @@ def _effect_with_title(word: str, effect: str, row: ListedSession) -> str:
 def _effect_elsewhere(word: str, effect: str, row: ListedSession) -> str:
     """Return the effect of an action on another project's session, which the running client cannot open."""
     if word in FIRST_STEPS_ELSEWHERE:
-        return f"{FIRST_STEPS_ELSEWHERE[word]}copies the command that opens it in {row.folder}"
+        return f"{FIRST_STEPS_ELSEWHERE[word]}copies the command for {row.folder}"
     return effect
 
 
