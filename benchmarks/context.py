@@ -29,10 +29,10 @@ from resume_hooks.search.listing import SessionLister
 from resume_hooks.sessions.locate import SessionFile, session_file
 from resume_hooks.sessions.session import Session
 from resume_hooks.transcripts.lines import Line
-from resume_hooks.transcripts.nodes import node_of
+from resume_hooks.transcripts.nodes import make_node
 from resume_hooks.transcripts.records import MESSAGES, Record
 from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN, ContextSize
-from resume_hooks.transcripts.transcript import scan
+from resume_hooks.transcripts.transcript import scan_transcript
 from resume_hooks.transcripts.trimmable_pieces import Pieces
 from tests.e2e.harness.client import NEWEST, ClientHome, find_client, run_print
 from tests.e2e.harness.mock_api import MockApi
@@ -119,7 +119,7 @@ def figures_of(session: SessionFile, where: Where) -> Figures | None:
     """What each place says of a session; None where nobody talked in it."""
     try:
         pieces = Pieces()
-        transcript = scan(session.path, observers=[pieces])
+        transcript = scan_transcript(session.path, observers=[pieces])
         if not any(node.said for node in transcript.chain):
             return None
         info: ContextSize = session_facts_data(Session.of(session, where), transcript, pieces)[
@@ -186,7 +186,7 @@ def characters(rows: Iterable[Record]) -> int:
 
     Each start adds reminders of its own, and the thinking of finished turns is not sent.
     """
-    return sum(node_of(_talk(row), Line(0, 0, b"")).characters for row in rows)
+    return sum(make_node(_talk(row), Line(0, 0, b"")).characters for row in rows)
 
 
 def _talk(row: Record) -> Record:

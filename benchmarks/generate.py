@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from resume_hooks.paths import project_key
-from resume_hooks.transcripts.transcript import scan
+from resume_hooks.transcripts.transcript import scan_transcript
 from tests.needs import corpus_sessions
 
 Record = dict[str, Any]
@@ -210,7 +210,7 @@ def _pieces() -> tuple[Piece, ...]:
     """Whole turns of the corpus in which every call has its result."""
     found = []
     for path in corpus_sessions():
-        transcript = scan(str(path))
+        transcript = scan_transcript(str(path))
         for turn in transcript.turns:
             calls = [call for node in turn.nodes for call in node.calls]
             results = [call for node in turn.nodes for call in node.results]

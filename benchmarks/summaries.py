@@ -59,7 +59,7 @@ def session_at(path: Path) -> Session:
             continue
         for block in records.blocks(record or {}):
             given = records.mapping(block, "input")
-            things["file"] |= {"/".join(records.file_in(given).split("/")[-2:])} - {""}
+            things["file"] |= {"/".join(records.file_from_input(given).split("/")[-2:])} - {""}
             things["command"] |= {
                 c for c in [records.string(given, "command")] if 5 < len(c) < 120 and "`" not in c
             }

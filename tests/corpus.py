@@ -16,7 +16,7 @@ from resume_hooks.paths import Where, is_session_id
 from resume_hooks.reading.digest.build import build_digest
 from resume_hooks.reading.digest.entries import Digest
 from resume_hooks.sessions.locate import SessionFile
-from resume_hooks.transcripts.transcript import Transcript, scan
+from resume_hooks.transcripts.transcript import Transcript, scan_transcript
 from tests.builders import SESSION
 from tests.needs import corpus_folder, corpus_sessions
 
@@ -34,7 +34,7 @@ class RealSession:
     @cached_property
     def transcript(self) -> Transcript:
         """The file, scanned. NotATranscript for the one that is none."""
-        return scan(str(self.path))
+        return scan_transcript(str(self.path))
 
     @cached_property
     def lines(self) -> list[bytes]:

@@ -197,8 +197,8 @@ def test_what_nests_without_end() -> None:
     for _ in range(5_000):
         value = [value]
     with pytest.raises(TooDeep):
-        raw_edit.encode({"uuid": "u", "a": value, "b": "\ud800"})
-    assert list(records.strings(value)) == ["x"]
+        raw_edit.encode_record({"uuid": "u", "a": value, "b": "\ud800"})
+    assert list(records.strings_in_value(value)) == ["x"]
 
 
 @pytest.mark.parametrize("odd", [{}, [], {"a": 1}, [1], None, 5, True, 1.5])
@@ -248,8 +248,8 @@ def test_a_parent_that_is_a_number_beyond_64_bits() -> None:
     body = b'{"parentUuid":18446744073709551616,"uuid":"a"}'
     record = records.parse(body)
     assert record is not None
-    assert raw_edit.with_fields(body, record, {"uuid": "b"}) == body.replace(b'"a"', b'"b"')
-    assert records.parse(raw_edit.with_fields(body, record, {"parentUuid": "p"})) == {
+    assert raw_edit.set_fields(body, record, {"uuid": "b"}) == body.replace(b'"a"', b'"b"')
+    assert records.parse(raw_edit.set_fields(body, record, {"parentUuid": "p"})) == {
         "parentUuid": "p",
         "uuid": "a",
     }

@@ -38,7 +38,7 @@ from resume_hooks.transcripts import api_usage, records, tokens
 from resume_hooks.transcripts.bookkeeping import DIGEST_HEAD
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.records import Record
-from resume_hooks.transcripts.transcript import scan
+from resume_hooks.transcripts.transcript import scan_transcript
 from tests.builders import SESSION, ConfigHome
 
 SIZES = (900, 2_000, 4_000, 8_000, 12_000, 16_000, 24_000)
@@ -97,7 +97,7 @@ def sent(path: Path, before: Left | None, parent: Path) -> Left:
 
     Tokens are the parent's less the characters that are gone.
     """
-    transcript = scan(str(path))
+    transcript = scan_transcript(str(path))
     raw = path.read_bytes().split(b"\n")
     parsed = [
         record
@@ -105,14 +105,16 @@ def sent(path: Path, before: Left | None, parent: Path) -> Left:
         if (record := records.parse(raw[node.number])) is not None
     ]
     text = flat(
-        "\n".join(part for record in parsed for part in records.strings(record.get("message")))
+        "\n".join(
+            part for record in parsed for part in records.strings_in_value(record.get("message"))
+        )
     )
     marks = (record.get("original_index") for record in parsed if record.get("truncated"))
     named = frozenset(mark for mark in marks if isinstance(mark, int))
     counted, spoken = tokens.tokens_of_chain(transcript.chain)
     count = counted or spoken
     if before is not None:
-        old = scan(str(parent)).chain
+        old = scan_transcript(str(parent)).chain
         gone = sum(node.characters for node in old) - sum(
             node.characters for node in transcript.chain
         )
@@ -207,7 +209,8 @@ def handed_off(path: Path, base: int, contents: Contents) -> Left:
     )
     child = Path(write_unless_idle(decided, Where(), dry_run=False).file)
     said = round(
-        sum(node.characters for node in scan(str(child)).chain) / tokens.CHARACTERS_PER_TOKEN
+        sum(node.characters for node in scan_transcript(str(child)).chain)
+        / tokens.CHARACTERS_PER_TOKEN
     )
     before, head, opening = str(read_opening(str(child))).partition(DIGEST_HEAD)
     child.unlink()
@@ -297,7 +300,7 @@ def laid(source: Path) -> Iterator[Path]:
 
 
 def _base(path: Path) -> int:
-    return api_usage.base_of(HeadTail(str(path)), Where()).tokens
+    return api_usage.read_session_base(HeadTail(str(path)), Where()).tokens
 
 
 def _parsed(path: Path) -> list[Record]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from resume_hooks.transcripts.context_size import BEGUN_WITHIN, CLEARED, THOUGHTS
+from resume_hooks.transcripts.context_size import CLEARED, MISSING_BEGINNING, THOUGHTS
 from resume_hooks.transcripts.records import Record
 from resume_hooks.transcripts.tokens import ESTIMATED, MEASURED
 from tests.builders import (
@@ -97,11 +97,11 @@ def test_records_that_a_resume_does_not_reach(
 ) -> None:
     """Where a record follows one that is not there, what stands before it was counted, and is not sent again."""
     told = said_everywhere(config_home, cli, records)
-    assert [(each["kind"], each["reason"]) for each in told] == [(ESTIMATED, BEGUN_WITHIN)] * 3
+    assert [(each["kind"], each["reason"]) for each in told] == [(ESTIMATED, MISSING_BEGINNING)] * 3
     assert {each["tokens"] for each in told} == {BASE + 12}
     shown = cli("info", SESSION).stdout.decode()
     assert f"about {BASE + 12:,} tokens" in shown
-    assert BEGUN_WITHIN in shown
+    assert MISSING_BEGINNING in shown
     assert "~" in cli("sessions", "--all").stdout.decode()
 
 

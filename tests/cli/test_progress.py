@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from resume_hooks.cli import output
-from resume_hooks.transcripts.transcript import scan
+from resume_hooks.transcripts.transcript import scan_transcript
 from tests.builders import SESSION, conversation, write_session
 
 
@@ -35,7 +35,7 @@ def test_a_long_scan_on_a_terminal(tmp_path: Path, drawn: list[tuple[int, int]])
     """It says how far it is, now and then, always on the same file."""
     path = write_session(tmp_path, SESSION, conversation(10))
     with output.scan_progress(path, quiet=False) as watching:
-        found = scan(path, observers=watching)
+        found = scan_transcript(path, observers=watching)
     places = [done for done, _ in drawn]
     assert places[0] == 0
     assert all(later - earlier >= 800 for earlier, later in pairwise(places))

@@ -37,7 +37,7 @@ from resume_hooks.reading.digest.build import build_digest
 from resume_hooks.reading.digest.opening import DEFAULT_TOKENS
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.session_files import SessionFile
-from resume_hooks.transcripts.api_usage import HOUR, Traffic
+from resume_hooks.transcripts.api_usage import HOUR, RecentRequests
 from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN, ESTIMATED, ContextSize
 from resume_hooks.transcripts.transcript import QUICK_LIMIT
 from tests.builders import (
@@ -277,7 +277,7 @@ def test_prompts_left(used: ContextSize, growth: int, turns: int, left: int | No
 
     Unknown where fewer than three were counted.
     """
-    seen = Traffic(1, HOUR, 0, 1, growth, turns)
+    seen = RecentRequests(1, HOUR, 0, 1, growth, turns)
     assert estimate_prompts_left(used, seen) == left
     assert (advice_for_context(used, None, left) is not None) is (left == 0)
 

@@ -14,7 +14,7 @@ from resume_hooks.derive.compare import (
     rates_for_lifetime,
     turns_cost,
 )
-from resume_hooks.transcripts.api_usage import FIVE_MINUTES, HOUR, Traffic
+from resume_hooks.transcripts.api_usage import FIVE_MINUTES, HOUR, RecentRequests
 
 WARM = Strategy("go on", 100_000, 99_000, 1_000)
 COLD = Strategy("go on", 100_000, 0, 100_000)
@@ -22,9 +22,9 @@ TRIM = Strategy("trim", 50_000, 20_000, 30_000)
 """A copy of half the size that shares 20,000 tokens with what the cache holds."""
 
 
-def turns(requests: int, growth: int) -> Traffic:
+def turns(requests: int, growth: int) -> RecentRequests:
     """What a turn takes."""
-    return Traffic(None, 0, 0, requests, growth)
+    return RecentRequests(None, 0, 0, requests, growth)
 
 
 ONE = turns(1, 0)
@@ -92,7 +92,7 @@ def test_turns_by_hand() -> None:
     ],
 )
 def test_when_it_pays(
-    way: Strategy, going_on: Strategy, lifetime: int, habit: Traffic, expected: int | None
+    way: Strategy, going_on: Strategy, lifetime: int, habit: RecentRequests, expected: int | None
 ) -> None:
     """The fewest turns after which the sum is lower than that of going on.
 
@@ -119,7 +119,7 @@ ways = st.builds(
     st.sampled_from([0, 300, 3_600]),
 )
 def test_it_is_the_first_turn_at_which_the_sums_cross(
-    way: Strategy, going_on: Strategy, habit: Traffic, lifetime: int
+    way: Strategy, going_on: Strategy, habit: RecentRequests, lifetime: int
 ) -> None:
     """Before it going on costs less or the same, after it more.
 

@@ -22,8 +22,8 @@ from resume_hooks.derive.cut_point import (
 )
 from resume_hooks.errors import UsageError
 from resume_hooks.sessions.record_references import RecordOffset, Reference
-from resume_hooks.transcripts.linearize import linearize
-from resume_hooks.transcripts.transcript import ScanStart, Transcript, scan
+from resume_hooks.transcripts.linearize import linearize_chain
+from resume_hooks.transcripts.transcript import ScanStart, Transcript, scan_transcript
 from tests.builders import (
     EPOCH,
     SESSION,
@@ -51,7 +51,7 @@ NAMES = {name: uid(number) for number, name in enumerate(("p1", "a1", "p2", "a2"
 
 def scanned(folder: Path, records: list[Record]) -> Transcript:
     """A session of these records, read whole."""
-    return scan(write_session(folder, SESSION, records))
+    return scan_transcript(write_session(folder, SESSION, records))
 
 
 def kept(found: Cut | None) -> str:
@@ -285,8 +285,8 @@ def test_no_compaction_to_undo(tmp_path: Path) -> None:
 def test_only_the_end_was_read(tmp_path: Path) -> None:
     """What the end does not tell is asked of the whole; turns are counted there alone."""
     path = write_session(tmp_path, SESSION, compacted())
-    whole = scan(path)
-    part = scan(path, start=ScanStart(whole.nodes[4].offset, 4))
+    whole = scan_transcript(path)
+    part = scan_transcript(path, start=ScanStart(whole.nodes[4].offset, 4))
     assert not part.whole
     assert cut_conversation(part, CutAtRecord("r1")) is None
     assert cut_conversation(part, CutAtRecord(1)) is None
@@ -358,7 +358,7 @@ def test_any_cut_parts_nothing(
         except UsageError:
             continue
         assert found is not None
-        row = linearize(found.nodes)
+        row = linearize_chain(found.nodes)
         assert not set(row.open_calls) & answered, "only what nobody ever answered may be open"
         assert not set().union(*row.dropped.values()) & answered
         if found.moved >= 0 and not isinstance(truncator, CutBeforeInstant):

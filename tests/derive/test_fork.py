@@ -27,9 +27,9 @@ from resume_hooks.paths import Where, project_key
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.lineage_block import CLOSING, OPENING
-from resume_hooks.transcripts.linearize import linearize
+from resume_hooks.transcripts.linearize import linearize_chain
 from resume_hooks.transcripts.records import Record
-from resume_hooks.transcripts.transcript import scan, scan_live
+from resume_hooks.transcripts.transcript import scan_live, scan_transcript
 from tests.builders import (
     CWD,
     SESSION,
@@ -90,7 +90,7 @@ def body(path: str) -> list[bytes]:
 
 def chain(path: str) -> list[Record]:
     """The live records of a file."""
-    transcript = scan(path)
+    transcript = scan_transcript(path)
     return [transcript.read(node) for node in transcript.chain]
 
 
@@ -464,11 +464,13 @@ def test_no_such_home(config_home: ConfigHome, tmp_path: Path) -> None:
 def test_any_place_of_any_case(config_home: ConfigHome, case: Case) -> None:
     """Branches, gaps, cycles, parallel calls: a fork at each record is sound, or refused in a sentence."""
     path = written(config_home, case.records)
-    for node in scan(path).nodes:
+    for node in scan_transcript(path).nodes:
         made = cut_at(path, node.number)
         if made is not None:
             assert all(check.ok for check in made.checks)
-            assert node.uuid in {one.uuid for one in scan(made.file).nodes} or made.warnings
+            assert (
+                node.uuid in {one.uuid for one in scan_transcript(made.file).nodes} or made.warnings
+            )
 
 
 def test_the_corpus(config_home: ConfigHome, real_session: RealSession) -> None:
@@ -477,7 +479,7 @@ def test_the_corpus(config_home: ConfigHome, real_session: RealSession) -> None:
         return
     path = real_session.copied_to(config_home.project())
     before = hashlib.sha256(path.read_bytes()).digest()
-    row = linearize(real_session.transcript.chain)
+    row = linearize_chain(real_session.transcript.chain)
     if not any(node.spoken for node in row.nodes):
         with pytest.raises(NothingToFork):
             forked(str(path))
@@ -493,7 +495,7 @@ def test_the_corpus(config_home: ConfigHome, real_session: RealSession) -> None:
         if not (made := cut_at(str(path), node.number)):
             continue
         assert problems(made.file) <= known
-        assert node.uuid in {one.uuid for one in scan(made.file).chain} or made.warnings
+        assert node.uuid in {one.uuid for one in scan_transcript(made.file).chain} or made.warnings
     assert hashlib.sha256(path.read_bytes()).digest() == before
 
 

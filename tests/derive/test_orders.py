@@ -33,7 +33,7 @@ from resume_hooks.search.engine import search_index
 from resume_hooks.search.scope import Scope
 from resume_hooks.sessions.locate import session_file
 from resume_hooks.transcripts import records
-from resume_hooks.transcripts.transcript import scan
+from resume_hooks.transcripts.transcript import scan_transcript
 from tests.builders import (
     SESSION,
     Record,
@@ -64,7 +64,7 @@ class Client:
         self.path.write_bytes(begun.read_bytes().rstrip(b"\n") + b"\n" if begun else b"")
         self.typed: list[str] = []
         self.clock = 0.0
-        self.parent: str | None = scan(str(self.path)).chain[-1].uuid if begun else None
+        self.parent: str | None = scan_transcript(str(self.path)).chain[-1].uuid if begun else None
 
     @property
     def tick(self) -> float:
@@ -151,7 +151,7 @@ class Client:
 
     def rewind(self) -> None:
         """To before the last prompt of the conversation, where there is one, and another one from there."""
-        chain = scan(str(self.path)).chain
+        chain = scan_transcript(str(self.path)).chain
         last = next((node for node in reversed(chain) if node.prompt), None)
         if last is not None and last.parent is not None:
             self.parent = last.parent
@@ -160,7 +160,7 @@ class Client:
     def go_on_in(self, path: str) -> None:
         """Open a child."""
         self.path = Path(path)
-        self.parent = scan(path).chain[-1].uuid
+        self.parent = scan_transcript(path).chain[-1].uuid
 
     def trim(self) -> None:
         """To a copy, where that pays."""
@@ -191,7 +191,7 @@ class Client:
 
 def results(path: Path, *, live: bool = True) -> dict[str, str]:
     """What the live conversation holds of each call's output, or the whole file."""
-    chain = {node.uuid for node in scan(str(path)).chain}
+    chain = {node.uuid for node in scan_transcript(str(path)).chain}
     rows = [
         row for text in path.read_bytes().splitlines() if isinstance(row := json.loads(text), dict)
     ]
@@ -208,7 +208,10 @@ def beginnings() -> list[Path | None]:
     small = [
         path for path in corpus_sessions() if path.stat().st_size < 100_000 and path.name != FOREIGN
     ]
-    return [None, *(path for path in small if any(node.spoken for node in scan(str(path)).chain))]
+    return [
+        None,
+        *(path for path in small if any(node.spoken for node in scan_transcript(str(path)).chain)),
+    ]
 
 
 of_any_order = given(

@@ -28,9 +28,9 @@ from resume_hooks.sessions.session_files import session_file
 from resume_hooks.storage.atomic import create_session
 from resume_hooks.transcripts import invariants
 from resume_hooks.transcripts.provenance import read_parent
-from resume_hooks.transcripts.raw_edit import encode
+from resume_hooks.transcripts.raw_edit import encode_record
 from resume_hooks.transcripts.records import message, parse
-from resume_hooks.transcripts.transcript import scan
+from resume_hooks.transcripts.transcript import scan_transcript
 from tests.builders import (
     SESSION,
     ConfigHome,
@@ -114,7 +114,7 @@ def untrimmed(path: str, home: ConfigHome, numbers: list[int] | None = None, **h
 
 def held(path: str) -> dict[str, dict[str, object]]:
     """What the live chain of a file holds, by uuid: messages without their counts, outputs for the screen."""
-    transcript = scan(path)
+    transcript = scan_transcript(path)
     found = {}
     for node in transcript.chain:
         record = transcript.read(node)
@@ -149,7 +149,9 @@ def test_everything_comes_back(config_home: ConfigHome, parent: str) -> None:
     back = held(receipt.file)
     assert {uuid: back[uuid] for uuid in whole} == whole
     assert marked(receipt.file) == []
-    assert [node.context_tokens for node in scan(receipt.file).chain if node.context_tokens] == []
+    assert [
+        node.context_tokens for node in scan_transcript(receipt.file).chain if node.context_tokens
+    ] == []
     assert all(check.ok for check in receipt.checks)
     assert {check.name for check in receipt.checks} >= {
         "restored contents equal the originals",
@@ -231,7 +233,7 @@ def test_what_the_child_says_of_itself(config_home: ConfigHome, parent: str) -> 
 
 def told(path: str) -> str:
     """The lineage that a session opens with."""
-    transcript = scan(path)
+    transcript = scan_transcript(path)
     opening = message(transcript.read(transcript.chain[0]))["content"]
     assert opening.startswith(OPENING)
     return str(opening)
@@ -243,7 +245,7 @@ def test_some_of_it(config_home: ConfigHome, parent: str) -> None:
     numbers = marked(child)
     receipt = untrimmed(child, config_home, numbers[:2])
     whole, cut, back = held(parent), held(child), held(receipt.file)
-    uuids = [node.uuid for node in scan(child).nodes if node.number in numbers]
+    uuids = [node.uuid for node in scan_transcript(child).nodes if node.number in numbers]
     assert [back[uuid] == whole[uuid] for uuid in uuids] == [
         True,
         True,
@@ -388,9 +390,9 @@ def test_what_was_said_since_the_trim(config_home: ConfigHome, parent: str) -> N
         assistant("this", uuid="n2", parent="n1", ts=91, tokens=9_000),
     ]
     with open(child, "ab") as stream:
-        stream.writelines(line + b"\n" for line in map(encode, more))
+        stream.writelines(line + b"\n" for line in map(encode_record, more))
     receipt = untrimmed(child, config_home)
-    assert [node.uuid for node in scan(receipt.file).chain][-2:] == ["n1", "n2"]
+    assert [node.uuid for node in scan_transcript(receipt.file).chain][-2:] == ["n1", "n2"]
     assert receipt.tokens_before == 9_000
 
 
@@ -425,7 +427,9 @@ def test_contents_that_were_changed_on_the_way(config_home: ConfigHome, parent: 
     spoiled = (line.replace(b"many words", b"mani words") for line in decided.body.lines())
     with pytest.raises(CheckFailed, match="restored contents equal the originals"):
         create_session(
-            decided.draft.path, spoiled, lambda path: invariants.require(decided.checks(path), path)
+            decided.draft.path,
+            spoiled,
+            lambda path: invariants.require_all_checks(decided.checks(path), path),
         )
     assert not os.path.exists(decided.draft.path)
 

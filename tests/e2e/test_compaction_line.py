@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.transcripts.transcript import scan
+from resume_hooks.transcripts.transcript import scan_transcript
 from tests.cli.fork_server import ForkServer
 from tests.e2e.harness.client import NEWEST, ClientHome, Tui, find_client
 from tests.e2e.harness.mock_api import MockApi, Refusal, Request, Usage
@@ -39,7 +39,7 @@ def small(home: ClientHome, api: MockApi) -> Iterator[Tui]:
 def boundaries(session: Path) -> list[int]:
     """The turns that were typed before each compaction."""
     found, turns = [], 0
-    for node in scan(str(session)).nodes:
+    for node in scan_transcript(str(session)).nodes:
         turns += node.prompt and not node.copied
         found += [turns] if node.boundary else []
     return found

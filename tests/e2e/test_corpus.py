@@ -16,7 +16,7 @@ from resume_hooks.derive.child.write import write_child
 from resume_hooks.errors import NothingToHandOff
 from resume_hooks.paths import is_session_id
 from resume_hooks.sessions import locate
-from resume_hooks.transcripts.transcript import scan
+from resume_hooks.transcripts.transcript import scan_transcript
 from tests.e2e.harness.client import ClientHome, ClientVersion, run_print
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.plugin import LINEAGE, spoken
@@ -45,7 +45,9 @@ def resumes_as_a_fresh_child(
             locate.session_file(str(parent)), home.where, kind="handoff", next_step=_STEP
         )
     except NothingToHandOff:
-        assert not any(node.prompt or node.context_tokens for node in scan(str(parent)).chain)
+        assert not any(
+            node.prompt or node.context_tokens for node in scan_transcript(str(parent)).chain
+        )
         return
     receipt = write_child(plan, home.where)
     done = run_print(client, home, api, "go on now", resume=receipt.session_id)

@@ -27,10 +27,10 @@ from resume_hooks.errors import NothingToFork
 from resume_hooks.paths import is_session_id
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.lineage_block import OPENING
-from resume_hooks.transcripts.linearize import linearize, standalone_count
+from resume_hooks.transcripts.linearize import largest_valid_count, linearize_chain
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.placeholders import UNANSWERED
-from resume_hooks.transcripts.transcript import Transcript, scan
+from resume_hooks.transcripts.transcript import Transcript, scan_transcript
 from tests.builders import (
     SESSION,
     assistant,
@@ -180,7 +180,7 @@ def twin(home: ClientHome, parent: Path) -> str:
 
 def legal(transcript: Transcript) -> list[Node]:
     """The messages after which a conversation can be cut as it is."""
-    row = linearize(transcript.chain)
+    row = linearize_chain(transcript.chain)
     begun = next(
         (place for place, node in enumerate(row.nodes) if node.prompt or node.summary),
         len(row.nodes),
@@ -188,7 +188,7 @@ def legal(transcript: Transcript) -> list[Node]:
     return [
         node
         for place, node in enumerate(row.nodes, 1)
-        if node.spoken and place > begun and standalone_count(row, place) == place
+        if node.spoken and place > begun and largest_valid_count(row, place) == place
     ]
 
 
@@ -245,7 +245,7 @@ def forks_well(name: str, versions: Sequence[str], home: ClientHome, api: MockAp
         sends_alike(None, parent, clients, home, api)
     except NothingToFork:
         return
-    places = legal(scan(str(parent)))
+    places = legal(scan_transcript(str(parent)))
     for node in random.Random(name).sample(places, min(CUTS, len(places))):
         sends_alike(node, parent, clients, home, api)
     assert hashlib.sha256(parent.read_bytes()).digest() == fingerprint

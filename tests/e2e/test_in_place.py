@@ -23,7 +23,7 @@ from resume_hooks.search.index.postings import RECORDS
 from resume_hooks.search.index.read_transcript import read_parts
 from resume_hooks.search.roles import ROLES
 from resume_hooks.sessions import locate
-from resume_hooks.transcripts.transcript import scan
+from resume_hooks.transcripts.transcript import scan_transcript
 from tests.e2e.harness.client import NEWEST, OLDEST, ClientHome, Tui, find_client, run_print
 from tests.e2e.harness.mock_api import MockApi, Request
 from tests.e2e.harness.processes import wait_until
@@ -120,8 +120,10 @@ def assert_read_alike(
     """
     raw = session.read_bytes()
     assert raw.startswith(before)
-    uuids = Counter(node.uuid for node in scan(str(session)).nodes)
-    appended = {node.uuid for node in scan(str(session)).nodes if node.offset >= len(before)}
+    uuids = Counter(node.uuid for node in scan_transcript(str(session)).nodes)
+    appended = {
+        node.uuid for node in scan_transcript(str(session)).nodes if node.offset >= len(before)
+    }
     assert [uuid for uuid in appended if uuids[uuid] > 1] == []
     expected = settled(live)
     for version in READERS:

@@ -24,7 +24,7 @@ from resume_hooks.errors import NothingToTrim
 from resume_hooks.paths import is_session_id
 from resume_hooks.sessions import locate
 from resume_hooks.transcripts.records import message
-from resume_hooks.transcripts.transcript import scan
+from resume_hooks.transcripts.transcript import scan_transcript
 from resume_hooks.transcripts.trimmable_pieces import MEDIA, THINKING
 from tests.derive.trim.sessions import chain_of
 from tests.e2e.harness.client import NEWEST, ClientHome, ClientVersion, find_client, run_print
@@ -68,7 +68,7 @@ def trims_well(
     try:
         reading = plan.scan_session(locate.session_file(str(parent)))
     except NothingToTrim:
-        assert not any(node.spoken for node in scan(str(parent)).chain)
+        assert not any(node.spoken for node in scan_transcript(str(parent)).chain)
         return
     twin = home.install_session(source, str(uuid.uuid4()))  # a client writes to what it resumes
     whole = sent(find_client(NEWEST), home, api, twin.stem)
@@ -129,7 +129,7 @@ def holds_nothing_trimmed(decided: TrimPlan, request: dict[str, Any]) -> None:
 
 def gone(decided: TrimPlan) -> Iterator[str]:
     """The texts that a plan gives up whole."""
-    transcript = scan(chain_of(decided).source)
+    transcript = scan_transcript(chain_of(decided).source)
     nodes = {node.number: node for node in transcript.chain}
     for choice in decided.choices:
         value: Any = transcript.read(nodes[choice.piece.number])

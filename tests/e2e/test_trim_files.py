@@ -15,7 +15,7 @@ from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.sessions import locate
 from resume_hooks.transcripts import records
-from resume_hooks.transcripts.transcript import scan
+from resume_hooks.transcripts.transcript import scan_transcript
 from tests.e2e.harness.client import ClientHome, ClientVersion, run_print
 from tests.e2e.harness.mock_api import MockApi
 
@@ -104,7 +104,7 @@ def trimmed(parent: Path, home: ClientHome) -> str:
 def rewinds(client: ClientVersion, home: ClientHome, api: MockApi, parent: Path) -> None:
     """Rewind a child's files to both prompts, with nothing left of the parent."""
     child = trimmed(parent, home)
-    transcript = scan(str(parent))
+    transcript = scan_transcript(str(parent))
     prompts = [node.uuid for node in transcript.chain if records.is_prompt(transcript.read(node))]
     parent.unlink()
     shutil.rmtree(home.config / "file-history" / parent.stem)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.transcripts import records
-from resume_hooks.transcripts.transcript import scan
+from resume_hooks.transcripts.transcript import scan_transcript
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.harness.xvfb import XServer
@@ -20,7 +20,7 @@ from tests.needs import one_in
 
 def outputs(session: Path) -> dict[str, str]:
     """The outputs of tools on the live chain that are plain texts, by call."""
-    transcript = scan(str(session))
+    transcript = scan_transcript(str(session))
     blocks = [block for node in transcript.chain for block in records.blocks(transcript.read(node))]
     results = [block for block in blocks if block.get("type") == "tool_result"]
     return {

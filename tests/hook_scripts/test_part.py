@@ -20,7 +20,7 @@ from resume_hooks.hooks.pending_handoff import MAX_OPENING, PendingHandoff, stor
 from resume_hooks.storage import state_file
 from resume_hooks.system.text import utf16_length
 from resume_hooks.transcripts import parted_text
-from resume_hooks.transcripts.parted_text import parts_of, put_together
+from resume_hooks.transcripts.parted_text import join_parts, split_into_parts
 from tests.builders import ConfigHome, conversation, session_id, write_session
 from tests.hook_scripts.test_guard import shells
 from tests.needs import REPO
@@ -135,13 +135,15 @@ def notes(home: ConfigHome) -> list[str]:
 
 def test_there_is_a_hook_for_each_part() -> None:
     """Beside the first one; a client runs them after /clear and a compaction alone."""
-    assert len(OTHERS) + 1 == parted_text.PARTS
+    assert len(OTHERS) + 1 == parted_text.MAX_PARTS
     assert f"others={len(OTHERS)};" in FIRST
     assert [f"part={number};" in command for number, command in enumerate(OTHERS, 1)] == [
         True
     ] * len(OTHERS)
     assert [group.get("matcher") for group in HOOKS] == [None, "clear|compact"]
-    assert MAX_OPENING + 300 <= parted_text.LONGEST, "our own words before an opening have room"
+    assert MAX_OPENING + 300 <= parted_text.MAX_TEXT_UNITS, (
+        "our own words before an opening have room"
+    )
 
 
 @pytest.mark.parametrize("shell", shells(), ids="-".join)
@@ -153,9 +155,9 @@ def test_a_long_handoff_comes_whole(
     hooks = begin(running, [FIRST, *OTHERS], env, start("clear", NEW, folder), shell)
     given = contexts(hooks)
     assert max(map(utf16_length, given)) < 10_000
-    (text,) = put_together(given)
+    (text,) = join_parts(given)
     assert text.partition("\n\n")[2] == OPENING
-    assert put_together([*given[1:], given[0]]) == [text]
+    assert join_parts([*given[1:], given[0]]) == [text]
     assert "".join(given[1:])[: len("This session")] == "This session", "in their order"
     assert notes(config_home) == []
 
@@ -219,7 +221,7 @@ def test_two_clients_at_once(
         start("clear", session_id(13), folder),
     )
     for hooks, opening in ((one, mine), (other, theirs)):
-        (text,) = put_together(contexts(hooks))
+        (text,) = join_parts(contexts(hooks))
         assert text.partition("\n\n")[2] == opening
 
 
@@ -356,14 +358,14 @@ def test_a_state_folder_that_cannot_be_written(
     said = json.loads(start_parts.deliver_start(OPENING, "", NEW))["hookSpecificOutput"][
         "additionalContext"
     ]
-    assert said == start_parts.cut_out_middle(OPENING, parted_text.MOST)
-    assert len(parts_of(said)) == 1
+    assert said == start_parts.cut_out_middle(OPENING, parted_text.MAX_PART_UNITS)
+    assert len(split_into_parts(said)) == 1
 
 
 def test_a_text_beyond_all_parts_loses_its_middle() -> None:
     """By whole lines where there are lines; in any letters."""
     for text in (OPENING * 3, "\U0001f680" * 50_000, "x" * 90_000):
-        short = start_parts.cut_out_middle(text, parted_text.LONGEST)
-        assert parted_text.LONGEST - 300 < utf16_length(short) <= parted_text.LONGEST
+        short = start_parts.cut_out_middle(text, parted_text.MAX_TEXT_UNITS)
+        assert parted_text.MAX_TEXT_UNITS - 300 < utf16_length(short) <= parted_text.MAX_TEXT_UNITS
         begin_, _, end = short.partition(start_parts.CUT_NOTICE)
         assert (text.startswith(begin_), text.endswith(end)) == (True, True)

@@ -12,7 +12,7 @@ import pytest
 from resume_hooks import settings
 from resume_hooks.hooks import compaction, hook_state
 from resume_hooks.hooks.inside import FULL, PLAN, answer_module
-from resume_hooks.transcripts.transcript import scan
+from resume_hooks.transcripts.transcript import scan_transcript
 from tests.builders import (
     SESSION,
     ConfigHome,
@@ -37,7 +37,7 @@ def parent(config_home: ConfigHome) -> Path:
 
 def shown(path: Path) -> list[dict[str, Any]]:
     """The messages that a client holds of a session, as the module tells of them."""
-    nodes = (node for node in scan(str(path)).chain if node.spoken)
+    nodes = (node for node in scan_transcript(str(path)).chain if node.spoken)
     return [
         {"handle": n.uuid, "role": n.kind, "calls": [*n.calls], "results": [*n.results]}
         for n in nodes

@@ -22,7 +22,7 @@ from resume_hooks.derive.dial import DialSize
 from resume_hooks.hooks.resume_card import headline_of_comparison, resume_card, ways_table
 from resume_hooks.hooks.triggers import Trigger
 from resume_hooks.system.copy_result import CopyResult
-from resume_hooks.transcripts.api_usage import FIVE_MINUTES, HOUR, Traffic
+from resume_hooks.transcripts.api_usage import FIVE_MINUTES, HOUR, RecentRequests
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.tokens import ESTIMATED, ContextSize, FirstRequest
 from tests.builders import SESSION, ConfigHome, conversation, custom_title, write_session
@@ -56,7 +56,7 @@ def comparison(home: ConfigHome, **fields: Any) -> Comparison:
     own: dict[str, Any] = {
         "session_id": SESSION, "glance": HeadTail(path), "folder": "/home/user/proj", "age": 40, "estimates": FIGURES,
         "dial": DIAL,
-        "context": ContextSize(150_000, 200_000), "traffic": Traffic(1, FIVE_MINUTES, 149_000, 3, 4_100),
+        "context": ContextSize(150_000, 200_000), "traffic": RecentRequests(1, FIVE_MINUTES, 149_000, 3, 4_100),
         "base": FirstRequest(30_000, 18_000), "trim_estimated": True, "planned": True, "prompts_left": None,
         "advice": None, **fields,
     }  # fmt: skip
@@ -119,15 +119,15 @@ def test_the_table(config_home: ConfigHome) -> None:
 @pytest.mark.parametrize(
     ("traffic", "age", "words"),
     [
-        (Traffic(1, HOUR, 9, 1, 0), 90, "cache: 58 min left"),
-        (Traffic(1, FIVE_MINUTES, 9, 1, 0), 200, "cache: 100 s left"),
-        (Traffic(1, FIVE_MINUTES, 9, 1, 0), 300, "cache: cold"),
-        (Traffic(1, 0, 0, 1, 0), 5, "cache: unused"),
-        (Traffic(None, FIVE_MINUTES, 0, 1, 0), None, "cache: cold"),
+        (RecentRequests(1, HOUR, 9, 1, 0), 90, "cache: 58 min left"),
+        (RecentRequests(1, FIVE_MINUTES, 9, 1, 0), 200, "cache: 100 s left"),
+        (RecentRequests(1, FIVE_MINUTES, 9, 1, 0), 300, "cache: cold"),
+        (RecentRequests(1, 0, 0, 1, 0), 5, "cache: unused"),
+        (RecentRequests(None, FIVE_MINUTES, 0, 1, 0), None, "cache: cold"),
     ],
 )
 def test_what_the_api_still_has(
-    config_home: ConfigHome, traffic: Traffic, age: int | None, words: str
+    config_home: ConfigHome, traffic: RecentRequests, age: int | None, words: str
 ) -> None:
     """Warm and for how long, cold, or of no use here."""
     text = "\n".join(ways_table(comparison(config_home, traffic=traffic, age=age)))

@@ -12,7 +12,7 @@ from resume_hooks.reading.render import render_record
 from resume_hooks.sessions.locate import session_file
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.script_calls import with_result
-from resume_hooks.transcripts.transcript import scan
+from resume_hooks.transcripts.transcript import scan_transcript
 from resume_hooks.transcripts.trimmable_pieces import INPUT, RESULT, Pieces
 from tests.builders import (
     CWD,
@@ -124,7 +124,7 @@ def test_nothing_is_trimmed_that_is_never_sent(tmp_path: Path) -> None:
     rows = script(made, uuid="s", parent="r0", output=long)
     pieces = Pieces()
     path = write_session(tmp_path, "1" * 8, [user("go", uuid="r0"), *rows])
-    nodes = scan(path, observers=[pieces]).nodes
+    nodes = scan_transcript(path, observers=[pieces]).nodes
     assert [
         (piece.kind, piece.number) for piece in pieces.found if piece.kind in {INPUT, RESULT}
     ] == [(RESULT, 2)]

@@ -12,7 +12,7 @@ from resume_hooks.cli.read import commands_text, errors_gap, passages_text, reco
 from resume_hooks.reading.passages import TurnReader
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.record_references import TranscriptNames
-from resume_hooks.transcripts.turns import parse
+from resume_hooks.transcripts.turns import parse_turns
 from tests.builders import (
     SESSION,
     Record,
@@ -69,10 +69,10 @@ def test_turns(tmp_path: Path) -> None:
     found = reading(tmp_path, [summary("s", uuid="s", parent=None), *conversation(3), b"garbage"])
     assert found.turns == 3
     assert [row.number for row in found.rows_of_turns()] == [0, 1, 2, 3, 4, 5, 6]
-    assert [row.number for row in found.rows_of_turns(parse("2-3"))] == [3, 4, 5, 6]
-    assert [row.number for row in found.rows_of_turns(parse("0"))] == [0]
+    assert [row.number for row in found.rows_of_turns(parse_turns("2-3"))] == [3, 4, 5, 6]
+    assert [row.number for row in found.rows_of_turns(parse_turns("0"))] == [0]
     assert [
-        one.text for one in found.passages_of_rows(found.rows_of_turns(parse("last")), NAMES)
+        one.text for one in found.passages_of_rows(found.rows_of_turns(parse_turns("last")), NAMES)
     ] == [
         "prompt 4",
         "answer 5",
@@ -104,9 +104,9 @@ def test_commands(tmp_path: Path) -> None:
         ("cmd 7", "unanswered", None, 2),
     ]
     assert [one.answer for one in found][-2:] == [12, -1]
-    assert [one.command for one in reading(tmp_path, lines).commands_of_turns(parse("2"))] == [
-        "cmd 7"
-    ]
+    assert [
+        one.command for one in reading(tmp_path, lines).commands_of_turns(parse_turns("2"))
+    ] == ["cmd 7"]
 
 
 def test_failures(tmp_path: Path) -> None:
@@ -185,7 +185,7 @@ def test_what_is_left_out_can_be_got() -> None:
     last = text.split("\n")[-1]
     assert last.startswith("… ")
     assert ": resume-hooks read 11111111" in last
-    turn = found.passages_of_rows(found.rows_of_turns(parse("21")), NAMES)
+    turn = found.passages_of_rows(found.rows_of_turns(parse_turns("21")), NAMES)
     text = passages_text("one", turn, NAMES, 4_000, records_gap(turn, NAMES))
     assert text.count("prompt 20") == 20
     assert text.count("answer 20") == 30
@@ -200,7 +200,9 @@ def test_one_error_or_command_left_out() -> None:
         errors_gap(failed, NAMES)(4, 4)
         == "… 1 error left out: resume-hooks read 11111111 --errors --turns 5"
     )
-    wide = [one._replace(command="x " * 45) for one in found.commands_of_turns(parse("3"))[:1]]
+    wide = [
+        one._replace(command="x " * 45) for one in found.commands_of_turns(parse_turns("3"))[:1]
+    ]
     last = commands_text("commands", wide, NAMES, 175).split("\n")[-1]
     assert (
         last

@@ -22,9 +22,9 @@ from resume_hooks.derive.cut_point import CutAtRecord
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.paths import Where, is_session_id
 from resume_hooks.sessions import locate
-from resume_hooks.transcripts.linearize import linearize
-from resume_hooks.transcripts.transcript import Transcript, scan
-from resume_hooks.transcripts.write_scan import mend, needs_mending
+from resume_hooks.transcripts.linearize import linearize_chain
+from resume_hooks.transcripts.transcript import Transcript, scan_transcript
+from resume_hooks.transcripts.write_scan import mend_record, needs_mending
 from tests.builders import SESSION, ConfigHome, assistant, user, write_session
 from tests.needs import corpus, corpus_sessions
 from tests.search.index.probe import uid
@@ -73,7 +73,7 @@ IN_CASES = {
 
 def of_parent(path: str) -> list[str]:
     """The parent's messages that a client would load of a fork, in order."""
-    transcript = scan(path)
+    transcript = scan_transcript(path)
     marks = (
         transcript.read(node).get("forkedFrom")
         for node in transcript.chain
@@ -116,7 +116,7 @@ def test_every_difference_is_of_a_case() -> None:
 def reason(path: Path, transcript: Transcript, own: list[str], told: list[str]) -> str:
     """Why the SDK's fork of a real session differs; ``""`` for what has no name."""
     text = path.read_text(encoding="utf-8", errors="replace")
-    row = linearize(transcript.chain)
+    row = linearize_chain(transcript.chain)
     if len(text.splitlines()) != len(text.rstrip("\n").split("\n")):
         return LINES
     if any(node.segment for node in transcript.chain):
@@ -132,7 +132,7 @@ def reason(path: Path, transcript: Transcript, own: list[str], told: list[str]) 
 def is_blank(transcript: Transcript, number: int) -> bool:
     """Whether nothing is left of a message once what no API takes is out of it."""
     record = transcript.read(next(node for node in transcript.nodes if node.number == number))
-    return needs_mending(record) and mend(record) is None
+    return needs_mending(record) and mend_record(record) is None
 
 
 def test_every_real_session(config_home: ConfigHome) -> None:
@@ -144,7 +144,7 @@ def test_every_real_session(config_home: ConfigHome) -> None:
         path = project / f"{source.stem if is_session_id(source.stem) else SESSION}.jsonl"
         shutil.copyfile(source, path)
         own, told = ours(path), theirs(path)
-        found[reason(path, scan(str(path)), own, told) if own != told else "alike"] += 1
+        found[reason(path, scan_transcript(str(path)), own, told) if own != told else "alike"] += 1
         for file in project.glob("*.jsonl"):
             file.unlink()
     assert found[""] == 0
@@ -177,9 +177,9 @@ def test_difference_the_sdk_gives_new_ids(config_home: ConfigHome) -> None:
     """We keep the uuids, as the client's own ``--fork-session`` does, so that file snapshots still name messages."""
     path = Path(write_session(config_home.project(), SESSION, talk()))
     made = write_child(fork.plan_fork(locate.session_file(str(path)), Where()), Where())
-    assert [node.uuid for node in scan(made.file).nodes] == [uid(n) for n in range(1, 5)]
+    assert [node.uuid for node in scan_transcript(made.file).nodes] == [uid(n) for n in range(1, 5)]
     told = fork_session(path.stem)
-    other = scan(str(path.with_name(f"{told.session_id}.jsonl")))
+    other = scan_transcript(str(path.with_name(f"{told.session_id}.jsonl")))
     assert not {node.uuid for node in other.nodes} & {uid(n) for n in range(1, 5)}
 
 

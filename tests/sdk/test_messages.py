@@ -24,7 +24,7 @@ from resume_hooks.sessions.transcript_files import subagents_of
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.lines import BOM
 from resume_hooks.transcripts.records import Record
-from resume_hooks.transcripts.transcript import Transcript, scan
+from resume_hooks.transcripts.transcript import Transcript, scan_transcript
 from tests.builders import SESSION, ConfigHome, conversation, session_bytes
 from tests.needs import corpus, corpus_folder, corpus_sessions
 from tests.transcripts.chain_cases import CASES, Case
@@ -99,7 +99,7 @@ def test_rule(project: Path, case: Case) -> None:
     """The SDK takes the same conversation of each small transcript, or differs in a way that is written down."""
     path = project / f"{SESSION}.jsonl"
     path.write_bytes(session_bytes(case.records))
-    own = ours(scan(str(path)))
+    own = ours(scan_transcript(str(path)))
     _, told = DIFFERENCES.get(case.name, ("", " ".join(own)))
     assert " ".join(theirs(SESSION)) == told
     assert (case.name in DIFFERENCES) is (told != " ".join(own))
@@ -134,7 +134,7 @@ def test_every_real_session(project: Path) -> None:
         session = session_id_from_path(str(file)) or SESSION
         copy = project / f"{session}.jsonl"
         shutil.copyfile(file, copy)
-        transcript = scan(str(copy))
+        transcript = scan_transcript(str(copy))
         own, told = ours(transcript), theirs(session)
         if own != told:
             reason = _reason(transcript, own, told)
@@ -221,7 +221,7 @@ def test_no_record_of_a_sub_agents_file_is_shown(project: Path) -> None:
     assert len(files) > 20
     for path in files:
         copy = shutil.copyfile(path, project / f"{SESSION}.jsonl")
-        assert ours(scan(str(copy))) == theirs(SESSION) == []
+        assert ours(scan_transcript(str(copy))) == theirs(SESSION) == []
 
 
 def test_subagents_beside_the_session(project: Path) -> None:
@@ -259,7 +259,7 @@ def test_damage(project: Path, damage: Callable[[bytes], bytes]) -> None:
     """A damaged file is read alike."""
     path = project / f"{SESSION}.jsonl"
     path.write_bytes(damage(session_bytes(conversation(2))))
-    assert theirs(SESSION) == ours(scan(str(path)))
+    assert theirs(SESSION) == ours(scan_transcript(str(path)))
     assert len(theirs(SESSION)) >= 3
 
 
@@ -268,7 +268,7 @@ def test_a_byte_order_mark(project: Path) -> None:
     path = project / f"{SESSION}.jsonl"
     path.write_bytes(BOM + session_bytes(conversation(2)))
     assert theirs(SESSION) == ["r1", "r2", "r3"]
-    assert ours(scan(str(path))) == ["r0", "r1", "r2", "r3"]
+    assert ours(scan_transcript(str(path))) == ["r0", "r1", "r2", "r3"]
 
 
 def test_bytes_that_are_no_utf_8(project: Path) -> None:
@@ -277,4 +277,4 @@ def test_bytes_that_are_no_utf_8(project: Path) -> None:
     path.write_bytes(session_bytes(conversation(2)).replace(b"prompt 2", b"\xff"))
     with pytest.raises(UnicodeDecodeError):
         theirs(SESSION)
-    assert ours(scan(str(path))) == ["r0", "r1", "r2", "r3"]
+    assert ours(scan_transcript(str(path))) == ["r0", "r1", "r2", "r3"]

@@ -17,7 +17,7 @@ from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.layout import MANIFEST, archive_folder
 from resume_hooks.sessions.lineage import MAX_DEPTH, Ancestor, Family, without_trims
 from resume_hooks.sessions.link_log import Link, links_file, record_link
-from resume_hooks.transcripts.provenance import continue_line
+from resume_hooks.transcripts.provenance import make_first_line
 from tests.builders import ConfigHome, conversation, custom_title, session_id, user, write_session
 
 watchers: list[list[str]] = []
@@ -63,7 +63,7 @@ def child(
     records: list[Any] = [*conversation(1, session_id=session_id(number), start=number * 10), title]
     if parent is not None:
         named = file if file is not None else str(folder / f"{session_id(parent)}.jsonl")
-        line = continue_line(
+        line = make_first_line(
             parent_id=session_id(parent), parent_file=named, kind=kind, at="2026", summary=False
         )
         records.insert(0, line)
@@ -370,7 +370,7 @@ def test_descendants_of_a_cycle_or_of_a_missing_session(config_home: ConfigHome)
 def test_lineage_of_a_file_outside(config_home: ConfigHome, tmp_path: Path) -> None:
     """A transcript that the user names outside the projects finds its parent beside itself."""
     write_session(tmp_path, session_id(1), conversation(1))
-    line = continue_line(
+    line = make_first_line(
         parent_id=session_id(1), parent_file="/old/place.jsonl", kind="trim", at="", summary=False
     )
     path = write_session(tmp_path, session_id(2), [line, *conversation(1)])

@@ -12,8 +12,8 @@ from resume_hooks.sessions.session import Session
 from resume_hooks.sessions.session_files import session_file
 from resume_hooks.transcripts.context_size import size_of_chain
 from resume_hooks.transcripts.head_tail import HeadTail
-from resume_hooks.transcripts.lines import OneOpen, open_transcript
-from resume_hooks.transcripts.transcript import scan
+from resume_hooks.transcripts.lines import SharedFile, open_transcript
+from resume_hooks.transcripts.transcript import scan_transcript
 from tests.builders import SESSION, ConfigHome, conversation, write_session
 
 
@@ -29,7 +29,7 @@ def test_it_says_what_its_file_says(session: Session) -> None:
     assert session == session_file(session.path)
     assert session.title == HeadTail(session.path).title
     assert list(session.lineage) == Family(session.where).lineage(session.path)
-    context, _ = size_of_chain(session.path, scan(session.path).chain)
+    context, _ = size_of_chain(session.path, scan_transcript(session.path).chain)
     assert session.context == context._replace(window_known=True)
 
 
@@ -72,6 +72,6 @@ def test_a_missing_file_is_told_once_it_is_read(session: Session) -> None:
     os.unlink(session.path)
     with (
         pytest.raises(SessionNotFound, match="can't be read"),
-        open_transcript(OneOpen(session.path)),
+        open_transcript(SharedFile(session.path)),
     ):
         pass

@@ -8,7 +8,13 @@ from typing import Any
 import pytest
 
 from resume_hooks.transcripts import api_usage, records, tokens
-from resume_hooks.transcripts.api_usage import FIVE_MINUTES, HOUR, Traffic, base_of, traffic_of
+from resume_hooks.transcripts.api_usage import (
+    FIVE_MINUTES,
+    HOUR,
+    RecentRequests,
+    read_recent_requests,
+    read_session_base,
+)
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.tokens import USUAL_BASE, USUAL_SHARED, FirstRequest
 from tests.builders import (
@@ -43,14 +49,14 @@ def counted(read: int, written: int, plain: int = 3, output: int = 10, **split: 
     }
 
 
-def seen(home: ConfigHome, records: list[Record]) -> Traffic:
+def seen(home: ConfigHome, records: list[Record]) -> RecentRequests:
     """The traffic of a session of these records."""
-    return traffic_of(write_session(home.project(), SESSION, records))
+    return read_recent_requests(write_session(home.project(), SESSION, records))
 
 
 def begun(home: ConfigHome, rows: list[Record]) -> FirstRequest:
     """What a new session begins with, as one of these records tells."""
-    return base_of(HeadTail(write_session(home.project(), SESSION, rows)), home.where)
+    return read_session_base(HeadTail(write_session(home.project(), SESSION, rows)), home.where)
 
 
 def asked(uuid: str, parent: str, ts: float, usage: Record, **more: Any) -> Record:
@@ -61,7 +67,7 @@ def asked(uuid: str, parent: str, ts: float, usage: Record, **more: Any) -> Reco
 def test_a_session_without_an_answer(config_home: ConfigHome) -> None:
     """Nothing was counted: the usual lifetime, a cold cache, a turn of one request."""
     found = seen(config_home, [user("hello", uuid="u")])
-    assert found == Traffic(None, FIVE_MINUTES, 0, 1, 0)
+    assert found == RecentRequests(None, FIVE_MINUTES, 0, 1, 0)
     assert found.age(START) is None
     assert not found.is_warm(START)
 
@@ -164,10 +170,10 @@ def test_a_turn_whose_beginning_is_out_of_reach_does_not_count(
     size = sum(len(str(row)) for row in turn(2, 2, 500, 10_000))
     monkeypatch.setattr(tokens, "TAIL_REACHES", (size + 500, size * 9))
     assert (
-        traffic_of(path).requests == 9
+        read_recent_requests(path).requests == 9
     )  # what a turn adds is worth the longer reach, which has both
     monkeypatch.setattr(tokens, "TAIL_REACHES", (size + 500, size + 501))
-    found = traffic_of(path)
+    found = read_recent_requests(path)
     assert (found.requests, found.growth) == (2, 0)
 
 
@@ -207,7 +213,9 @@ def test_odd_counts_are_none(config_home: ConfigHome, usage: object) -> None:
     """A file may hold anything where a count belongs."""
     row = assistant("a", uuid="a", parent="u")
     row["message"]["usage"] = usage
-    assert seen(config_home, [user("q", uuid="u"), row]) == Traffic(None, FIVE_MINUTES, 0, 1, 0)
+    assert seen(config_home, [user("q", uuid="u"), row]) == RecentRequests(
+        None, FIVE_MINUTES, 0, 1, 0
+    )
 
 
 def test_what_a_new_session_begins_with(config_home: ConfigHome) -> None:
@@ -256,22 +264,24 @@ def test_without_a_first_request_within_reach_the_usual_figures_stand_in(
 def test_a_child_without_a_request_begins_as_what_it_was_made_from(config_home: ConfigHome) -> None:
     """Through as many generations as it takes; where one is gone the usual figures stand in."""
     root = [user("q", uuid="u"), asked("a", "u", 1, counted(0, 40_000))]
-    first = base_of(
+    first = read_session_base(
         HeadTail(write_session(config_home.project(), session_id(1), root)), config_home.where
     )
     for number in (2, 3):
         head = {"trim_metadata": {"parent_file": f"/x/{session_id(number - 1)}.jsonl"}}
         path = write_session(config_home.project(), session_id(number), [head, user("q", uuid="u")])
-    assert base_of(HeadTail(path), config_home.where) == first
+    assert read_session_base(HeadTail(path), config_home.where) == first
     os.unlink(config_home.project() / f"{session_id(1)}.jsonl")
-    assert base_of(HeadTail(path), config_home.where) == FirstRequest(USUAL_BASE, USUAL_SHARED)
+    assert read_session_base(HeadTail(path), config_home.where) == FirstRequest(
+        USUAL_BASE, USUAL_SHARED
+    )
 
 
 def test_a_number_without_end_is_no_count(config_home: ConfigHome) -> None:
     """Hostile counts stay within what a context may be."""
     rows = [user("q", uuid="u"), asked("a", "u", 1, counted(10**18, 10**18))]
     assert seen(config_home, rows).cached <= 2 * records.MAX_TOKENS
-    assert api_usage.LAST_TURNS > 1
+    assert api_usage.TYPICAL_TURNS > 1
 
 
 def test_a_file_that_begins_within_a_session(config_home: ConfigHome) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from resume_hooks.derive.trim.plan import SessionScan
-from resume_hooks.transcripts.calibration import PLAUSIBLE, Scale
+from resume_hooks.transcripts.calibration import PLAUSIBLE_RATIOS, TokenScale
 from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN
 from resume_hooks.transcripts.trimmable_pieces import MEDIA, RESULT, THINKING, Piece
 from tests.builders import ConfigHome, boundary, summary, usage
@@ -77,9 +77,9 @@ def test_implausible_growth_is_not_believed(config_home: ConfigHome, growth: int
     """A context that shrank, or grew by far more than its text, says nothing about the text."""
     chain = Chain().ask("go").answer("yes", tokens=10_000).tool("t1", "Bash", "ab " * 2_000)
     scanned = read(config_home, chain.answer("so", tokens=10_000 + growth))
-    assert PLAUSIBLE[0] <= scanned.scale.ratio <= PLAUSIBLE[1]
+    assert PLAUSIBLE_RATIOS[0] <= scanned.scale.ratio <= PLAUSIBLE_RATIOS[1]
     (tokens,) = cost(scanned, RESULT)
-    assert 6_000 / PLAUSIBLE[1] <= tokens <= 6_000 / PLAUSIBLE[0]
+    assert 6_000 / PLAUSIBLE_RATIOS[1] <= tokens <= 6_000 / PLAUSIBLE_RATIOS[0]
 
 
 def test_thoughts_that_the_api_dropped_cost_nothing(config_home: ConfigHome) -> None:
@@ -127,7 +127,7 @@ def test_counts_from_before_a_compaction_tell_nothing(config_home: ConfigHome) -
 
 def test_a_record_without_a_count_has_the_ratio_of_the_session() -> None:
     """Text at the end of a session, which no answer counted yet."""
-    scale = Scale(2.0, {1: 0.25}, {})
+    scale = TokenScale(2.0, {1: 0.25}, {})
     assert scale.tokens(Piece(9, (), RESULT, 100)) == 50
     assert scale.tokens(Piece(1, (), RESULT, 100)) == 25
     assert scale.tokens_of_text(1, 100) == 25

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.transcripts import records
-from resume_hooks.transcripts.transcript import Transcript, scan
+from resume_hooks.transcripts.transcript import Transcript, scan_transcript
 from tests.builders import (
     SESSION,
     attachment,
@@ -43,13 +43,15 @@ def told(transcript: Transcript) -> str:
 
 def chain_ids(path: str) -> list[str]:
     """The uuids of a file's live chain."""
-    return [node.uuid for node in scan(path).chain]
+    return [node.uuid for node in scan_transcript(path).chain]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_rule(case: Case, tmp_path: Path) -> None:
     """The chain of each small transcript is what client 2.1.329 sent of it."""
-    assert told(scan(write_session(tmp_path, SESSION, case.records))) == (case.chain or case.told)
+    assert told(scan_transcript(write_session(tmp_path, SESSION, case.records))) == (
+        case.chain or case.told
+    )
 
 
 def test_asides_below_the_leaf_come_along(tmp_path: Path) -> None:
@@ -104,7 +106,7 @@ def test_a_conversation_does_not_end_at_a_sub_agent(tmp_path: Path) -> None:
 def test_only_bookkeeping_is_no_chain(tmp_path: Path) -> None:
     """A file without linked records, an empty one too, has an empty chain and no turns."""
     for content in ([], [last_prompt("x")], [progress(uuid="p", parent=None)], [b"garbage", b""]):
-        transcript = scan(write_session(tmp_path, SESSION, content))
+        transcript = scan_transcript(write_session(tmp_path, SESSION, content))
         assert (transcript.chain, transcript.turns, transcript.pairs) == ([], [], {})
 
 
@@ -118,7 +120,7 @@ def test_tool_calls_are_those_that_the_client_sent() -> None:
     assert len(rows) == 77
     wrong = []
     for name, _sent_messages, sent in (row.groups() for row in rows):
-        transcript = scan(str(corpus_folder() / name))
+        transcript = scan_transcript(str(corpus_folder() / name))
         answered = sum(answer is not None for _, answer in transcript.pairs.values())
         if answered + _open_at_the_end(transcript) != int(sent):
             wrong.append(name)
@@ -138,6 +140,6 @@ def _open_at_the_end(transcript: Transcript) -> int:
 def test_results_of_one_instant_stand_in_file_order() -> None:
     """Recovered results with the same instant: the client orders by place in the file, the SDK by call."""
     path = corpus() / SAME_INSTANT
-    chain = scan(str(path)).chain
+    chain = scan_transcript(str(path)).chain
     results = [node.number for node in chain if node.results]
     assert results == sorted(results)

@@ -13,9 +13,9 @@ import pytest
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.system.text import collapse_line
 from resume_hooks.transcripts.bookkeeping import AFTER_CLEAR
-from resume_hooks.transcripts.context_size import size_at_end
+from resume_hooks.transcripts.context_size import size_from_last_records
 from resume_hooks.transcripts.head_tail import REACH, WIDE_REACH, HeadTail
-from resume_hooks.transcripts.parted_text import parts_of
+from resume_hooks.transcripts.parted_text import split_into_parts
 from tests.builders import (
     CWD,
     SESSION,
@@ -114,7 +114,7 @@ def test_the_title_of_a_handoff_that_came_in_parts(tmp_path: Path) -> None:
 
     That of the hook that gave the first one is not.
     """
-    first, *others = parts_of(HANDED + "\n" + "what was said\n" * 2_500)
+    first, *others = split_into_parts(HANDED + "\n" + "what was said\n" * 2_500)
     told = [hook_success(part, number) for number, part in enumerate([first, *others])]
     whole = attachment("", uuid="h", parent=None)
     whole["attachment"]["content"] = [first, *others]
@@ -206,7 +206,7 @@ def test_a_first_line_longer_than_the_reach(tmp_path: Path) -> None:
         [user("x" * 3 * REACH, uuid="u", ts=1), assistant("y", uuid="a", parent="u", ts=2)],
     )
     assert (found.first_records, found.cwd) == ([], CWD)
-    assert (found.ended, found.own_turns, found.is_sidechain) == (instant(2), True, False)
+    assert (found.ended, found.has_own_turns, found.is_sidechain) == (instant(2), True, False)
     big = user("x" * 3 * REACH, uuid="u", isSidechain=True)
     assert glance(tmp_path, [big]).is_sidechain
 
@@ -245,7 +245,7 @@ def test_an_answer_behind_which_much_was_attached(tmp_path: Path, before: int) -
     path.write_bytes(session_bytes(rows))
     ends = HeadTail(str(path))
     assert (ends.model, ends.prompts) == ("claude-opus-4-5", 1)
-    assert (context := size_at_end(ends.last_records)) is not None
+    assert (context := size_from_last_records(ends.last_records)) is not None
     assert context.tokens == 30_000
 
 
@@ -255,7 +255,7 @@ def test_torn_and_foreign_lines(tmp_path: Path) -> None:
     content = session_bytes([*conversation(1), TITLE]).replace(b"\n", b"\r\n")
     path.write_bytes(b"\xef\xbb\xbf" + content + b'\xff\n{"torn')
     found = HeadTail(str(path))
-    assert (found.title, found.first_prompt, found.own_turns) == ("Mine", "prompt 0", True)
+    assert (found.title, found.first_prompt, found.has_own_turns) == ("Mine", "prompt 0", True)
 
 
 @pytest.mark.parametrize(
@@ -283,7 +283,7 @@ def test_whether_anybody_went_on(
 ) -> None:
     """An original is touched by its first prompt, a derived session by one after it was derived."""
     found = glance(tmp_path, records)
-    assert (found.own_turns, found.touched) == (own_turns, touched)
+    assert (found.has_own_turns, found.touched) == (own_turns, touched)
 
 
 def test_every_record_where_the_ends_hold_all(tmp_path: Path) -> None:

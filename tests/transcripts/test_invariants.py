@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from resume_hooks.errors import CheckFailed
-from resume_hooks.transcripts.invariants import Check, check_session, require
+from resume_hooks.transcripts.invariants import Check, check_session, require_all_checks
 from tests.builders import SESSION, assistant, line, session_bytes, tool_result, tool_use, user
 
 GOOD: list[Any] = [
@@ -99,9 +99,16 @@ def test_require_names_every_failure(tmp_path: Path) -> None:
 
     None is silence.
     """
-    require([Check("a", ok=True)], "/x/file.jsonl")
+    require_all_checks([Check("a", ok=True)], "/x/file.jsonl")
     with pytest.raises(CheckFailed, match=r"file\.jsonl was not kept: b; c"):
-        require([Check("a", ok=True), Check("b", ok=False), Check("c", ok=False)], "/x/file.jsonl")
+        require_all_checks(
+            [
+                Check("a", ok=True),
+                Check("b", ok=False),
+                Check("c", ok=False),
+            ],
+            "/x/file.jsonl",
+        )
 
 
 def test_checks_only_read(tmp_path: Path) -> None:

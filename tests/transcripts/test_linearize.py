@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from resume_hooks.transcripts.linearize import (
-    Linear,
-    linearize,
-    standalone_count,
-    standalone_count_from,
+    LinearChain,
+    largest_valid_count,
+    linearize_chain,
+    smallest_valid_count,
 )
 from resume_hooks.transcripts.lines import Line
-from resume_hooks.transcripts.nodes import Node, node_of
+from resume_hooks.transcripts.nodes import Node, make_node
 from tests.builders import assistant, attachment, call, result, system, user
 
 
@@ -40,16 +40,16 @@ def chain(story: str) -> list[Node]:
                 "s": system("informational", uuid=uuid),
                 "+": attachment("text", uuid=uuid, parent=None),
             }[word]
-        nodes.append(node_of(row, Line(number, 0, b"")))
+        nodes.append(make_node(row, Line(number, 0, b"")))
     return nodes
 
 
 def order(story: str) -> str:
     """The places of the records in the row."""
-    return " ".join(str(node.number) for node in linearize(chain(story)).nodes)
+    return " ".join(str(node.number) for node in linearize_chain(chain(story)).nodes)
 
 
-def dropped(row: Linear) -> str:
+def dropped(row: LinearChain) -> str:
     """What is dropped, as ``place:call``."""
     return " ".join(
         f"{number}:{','.join(sorted(calls))}" for number, calls in sorted(row.dropped.items())
@@ -110,7 +110,7 @@ def test_what_no_api_takes(name: str) -> None:
     At the end they wait for an answer.
     """
     story, gone, waiting = PAIRS[name]
-    row = linearize(chain(story))
+    row = linearize_chain(chain(story))
     assert (dropped(row), row.open_calls) == (gone, waiting)
     assert sorted(node.number for node in row.nodes) == list(range(len(story.split())))
 
@@ -132,9 +132,9 @@ SETTLED = {
 def test_what_can_stand_alone(name: str) -> None:
     """Of the first records so many that no call is open and no answer cut in two; for each end."""
     story, counts = SETTLED[name]
-    row = linearize(chain(story))
-    assert [standalone_count(row, end) for end in range(1, len(row.nodes) + 1)] == counts
-    assert standalone_count(row, 0) == 0
+    row = linearize_chain(chain(story))
+    assert [largest_valid_count(row, end) for end in range(1, len(row.nodes) + 1)] == counts
+    assert largest_valid_count(row, 0) == 0
 
 
 FORWARD = {
@@ -151,4 +151,4 @@ FORWARD = {
 def test_where_it_settles_next(name: str) -> None:
     """The least number of records from there on that can stand alone."""
     story, start, expected = FORWARD[name]
-    assert standalone_count_from(linearize(chain(story)), start) == expected
+    assert smallest_valid_count(linearize_chain(chain(story)), start) == expected

@@ -15,13 +15,13 @@ from resume_hooks.transcripts import lines
 from resume_hooks.transcripts.lines import (
     BOM,
     Line,
-    Numbers,
-    line_start,
-    line_with,
-    lines_before,
-    longest_line,
+    LineNumbers,
+    find_last_line_with,
+    find_line_start,
+    measure_longest_line,
     open_transcript,
     read_lines,
+    read_lines_backwards,
     read_tail,
 )
 from tests.needs import corpus, corpus_folder
@@ -109,7 +109,7 @@ def lines_of(content: bytes) -> list[Line]:
 def test_backwards(content: bytes, data: st.DataObject) -> None:
     """What stands before any byte is the same lines as forwards, a line that is cut there as far as that."""
     end = data.draw(st.integers(0, len(content)))
-    found = list(lines_before(io.BytesIO(content), end))[::-1]
+    found = list(read_lines_backwards(io.BytesIO(content), end))[::-1]
     assert [line[1:] for line in found] == [line[1:] for line in lines_of(content[:end])]
     assert {line.number for line in found} <= {-1}
 
@@ -118,13 +118,13 @@ def test_backwards(content: bytes, data: st.DataObject) -> None:
 def test_numbers(content: bytes) -> None:
     """In whatever order they are asked for, numbers and places are those of the whole file."""
     stream, lines = io.BytesIO(content), lines_of(content)
-    asked = Numbers(len(content))
+    asked = LineNumbers(len(content))
     for line in lines[::-1]:
         assert asked.start(stream, line.number) == line.offset
         assert asked.of(stream, line.offset) == line.number
-    assert Numbers(len(content)).total(stream) == len(lines)
+    assert LineNumbers(len(content)).total(stream) == len(lines)
     for number in (-1, len(lines), len(lines) + 5):
-        assert Numbers(len(content)).start(stream, number) == -1
+        assert LineNumbers(len(content)).start(stream, number) == -1
 
 
 @given(BYTES, st.data())
@@ -135,9 +135,9 @@ def test_by_content(content: bytes, data: st.DataObject) -> None:
     place = content.rfind(b"needle", floor, end)
     starts = [line.offset for line in lines_of(content)]
     expected = max((start for start in starts if start <= place), default=-1)
-    assert line_with(io.BytesIO(content), b"needle", end, floor) == expected
+    assert find_last_line_with(io.BytesIO(content), b"needle", end, floor) == expected
     if end < len(content):
-        assert line_start(io.BytesIO(content), end) == max(
+        assert find_line_start(io.BytesIO(content), end) == max(
             start for start in starts if start <= end
         )
 
@@ -147,14 +147,14 @@ def test_a_file_that_grows(tmp_path: Path) -> None:
     path = tmp_path / "x"
     path.write_bytes(b"one\ntwo\nthr")
     with open_transcript(str(path)) as stream:
-        numbers = Numbers(11)
+        numbers = LineNumbers(11)
         path.write_bytes(b"one\ntwo\nthree\nfour\n")
         assert (numbers.total(stream), numbers.start(stream, 2), numbers.start(stream, 3)) == (
             3,
             8,
             -1,
         )
-        assert next(lines_before(stream, 11)).raw == b"thr"
+        assert next(read_lines_backwards(stream, 11)).raw == b"thr"
 
 
 def test_a_file_that_shrinks_or_is_gone(tmp_path: Path) -> None:
@@ -165,7 +165,7 @@ def test_a_file_that_shrinks_or_is_gone(tmp_path: Path) -> None:
         open_transcript(str(path)) as stream,
         pytest.raises(SessionNotFound, match="changed while it was read"),
     ):
-        list(lines_before(stream, 8))
+        list(read_lines_backwards(stream, 8))
     path.unlink()
     with (
         pytest.raises(SessionNotFound, match="can't be read: No such file"),
@@ -180,10 +180,10 @@ def test_as_reading_all_of_them(tmp_path: Path, content: bytes) -> None:
     """Whether the last one has an ending or not; 0 of nothing."""
     path = tmp_path / "file"
     path.write_bytes(content)
-    assert longest_line(str(path)) == max(map(len, content.split(b"\n")))
+    assert measure_longest_line(str(path)) == max(map(len, content.split(b"\n")))
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     """The caller's to tell."""
     with pytest.raises(FileNotFoundError):
-        longest_line(str(tmp_path / "gone"))
+        measure_longest_line(str(tmp_path / "gone"))

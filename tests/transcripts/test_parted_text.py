@@ -8,7 +8,13 @@ from hypothesis import strategies as st
 
 from resume_hooks.system.text import cut_to_utf16_units, plain_text, utf16_length
 from resume_hooks.transcripts.bookkeeping import AFTER_CLEAR, FURTHER_PART
-from resume_hooks.transcripts.parted_text import LONGEST, MOST, PARTS, parts_of, put_together
+from resume_hooks.transcripts.parted_text import (
+    MAX_PART_UNITS,
+    MAX_PARTS,
+    MAX_TEXT_UNITS,
+    join_parts,
+    split_into_parts,
+)
 
 CLIENT = 10_000
 """What the client takes of a hook, in the units that JavaScript counts."""
@@ -19,32 +25,32 @@ LINES = st.builds(
 TEXTS = (
     st.lists(LINES, max_size=40)
     .map("\n".join)
-    .map(lambda text: cut_to_utf16_units(plain_text(text), LONGEST).strip())
+    .map(lambda text: cut_to_utf16_units(plain_text(text), MAX_TEXT_UNITS).strip())
 )
 
 
 @given(TEXTS, st.randoms(use_true_random=False))
 def test_any_text_is_whole_again(text: str, random: object) -> None:
     """In whatever order its parts came, among texts of others."""
-    parts = parts_of(text)
-    assert 1 <= len(parts) <= PARTS
-    assert max(map(utf16_length, parts)) <= MOST < CLIENT
+    parts = split_into_parts(text)
+    assert 1 <= len(parts) <= MAX_PARTS
+    assert max(map(utf16_length, parts)) <= MAX_PART_UNITS < CLIENT
     random.shuffle(parts)  # type: ignore[attr-defined]
-    assert put_together(parts) == [text]
-    assert put_together(["theirs", *parts]) == ["theirs", text]
+    assert join_parts(parts) == [text]
+    assert join_parts(["theirs", *parts]) == ["theirs", text]
 
 
 def test_what_fits_has_no_number() -> None:
     """To the last unit that a part holds."""
-    assert parts_of("x" * MOST) == ["x" * MOST]
-    assert len(parts_of("x" * (MOST + 1))) == 2
+    assert split_into_parts("x" * MAX_PART_UNITS) == ["x" * MAX_PART_UNITS]
+    assert len(split_into_parts("x" * (MAX_PART_UNITS + 1))) == 2
 
 
 def test_each_says_which_it_is() -> None:
     """The first behind its first line, which readers know a session's beginning by."""
     head = f"{AFTER_CLEAR}that left this:"
     lines = [f"{number:04} {'word ' * 20}" for number in range(250)]
-    first, second, third = parts_of("\n".join([head, *lines]))
+    first, second, third = split_into_parts("\n".join([head, *lines]))
     assert first.startswith(f"{head}\n(Part 1 of 3 of what this session starts with")
     assert second.startswith(f"{FURTHER_PART}: part 2 of 3 (the parts may stand in any order):\n")
     assert third.startswith(f"{FURTHER_PART}: part 3 of 3 ")
@@ -56,8 +62,8 @@ def test_each_says_which_it_is() -> None:
 def test_a_line_longer_than_a_part_is_cut(letter: str) -> None:
     """Where a sentence ends, or a word, if that is near; else anywhere, but in no letter."""
     line = letter * (15_000 // utf16_length(letter))
-    assert "".join(part.split("\n", 1)[1] for part in parts_of(line)) == line
-    first, second = parts_of("a b c. " * 2_000)
+    assert "".join(part.split("\n", 1)[1] for part in split_into_parts(line)) == line
+    first, second = split_into_parts("a b c. " * 2_000)
     assert first.endswith("c. ")
     assert second.split("\n", 1)[1].startswith("a b")
 
@@ -65,16 +71,16 @@ def test_a_line_longer_than_a_part_is_cut(letter: str) -> None:
 def test_long_lines_are_cut_where_the_parts_would_not_suffice() -> None:
     """Lines of 6,000 characters would need a part each."""
     text = "\n".join(["x" * 6_000] * 6)
-    assert len(parts_of(text)) == PARTS
-    assert put_together(parts_of(text)) == [text]
+    assert len(split_into_parts(text)) == MAX_PARTS
+    assert join_parts(split_into_parts(text)) == [text]
 
 
 def test_a_part_that_never_came() -> None:
     """The others are one text; one that only looks like a part of ours in its middle is none."""
-    parts = parts_of("\n".join(f"line {number:05}" for number in range(2_000)))
+    parts = split_into_parts("\n".join(f"line {number:05}" for number in range(2_000)))
     assert len(parts) == 3
-    (text,) = put_together([parts[2], parts[0]])
+    (text,) = join_parts([parts[2], parts[0]])
     assert (text.startswith("line 00000\n"), text.endswith("line 01999")) == (True, True)
     quoted = f"they said:\n\n{parts[1]}"
-    assert put_together([quoted, "more"]) == [quoted, "more"]
-    assert put_together([]) == []
+    assert join_parts([quoted, "more"]) == [quoted, "more"]
+    assert join_parts([]) == []

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from resume_hooks.transcripts import placeholders
 from resume_hooks.transcripts.placeholders import (
-    SHORTEST,
+    MIN_PLACEHOLDER,
     OriginalReference,
+    contains_placeholder,
     is_placeholder,
-    stands_for_answer,
-    stands_for_something,
+    is_response_placeholder,
     was_trimmed,
 )
 from tests.builders import SESSION, ConfigHome
@@ -23,12 +23,12 @@ from tests.derive.trim.sessions import Chain, by_uuid, planned, trimmed, written
 AT = OriginalReference("5e12a303-c989-4291-a42d-bc1eb620afea", 42)
 
 MAKERS: dict[str, Callable[..., str]] = {
-    "result": lambda *rest: placeholders.for_result("Read", *rest),
-    "input": lambda *rest: placeholders.for_input("Write", *rest),
-    "text": placeholders.for_text,
-    "media": placeholders.for_media,
-    "pasted": placeholders.for_pasted,
-    "attachment": placeholders.for_attachment,
+    "result": lambda *rest: placeholders.result_placeholder("Read", *rest),
+    "input": lambda *rest: placeholders.input_placeholder("Write", *rest),
+    "text": placeholders.response_placeholder,
+    "media": placeholders.media_placeholder,
+    "pasted": placeholders.pasted_text_placeholder,
+    "attachment": placeholders.attachment_placeholder,
 }
 
 THEIRS = {
@@ -50,13 +50,13 @@ def test_the_wording() -> None:
 
     A reason only where the kind doesn't say it.
     """
-    assert placeholders.for_result("Read", 12_345, AT) == (
+    assert placeholders.result_placeholder("Read", 12_345, AT) == (
         "[Results from Read tool suppressed - original content was 12,345 characters; original: 5e12a303:42]"
     )
-    assert placeholders.for_text(1_234, AT) == (
+    assert placeholders.response_placeholder(1_234, AT) == (
         "[Claude response trimmed - original was 1,234 characters; original: 5e12a303:42]"
     )
-    assert placeholders.for_media(1_600, AT, "seen") == (
+    assert placeholders.media_placeholder(1_600, AT, "seen") == (
         "[Image or document suppressed - original content was 1,600 tokens; original: 5e12a303:42; seen]"
     )
 
@@ -70,14 +70,14 @@ def test_each_kind_is_known_again(kind: str) -> None:
     for size in (1, 999, 12_345_678):
         text = MAKERS[kind](size, AT, "why")
         assert is_placeholder(text)
-        assert stands_for_something(f"{'x' * 500}\n{text}\n{'y' * 300}")
-        assert len(MAKERS[kind](size, OriginalReference("12345678", 0))) >= SHORTEST
+        assert contains_placeholder(f"{'x' * 500}\n{text}\n{'y' * 300}")
+        assert len(MAKERS[kind](size, OriginalReference("12345678", 0))) >= MIN_PLACEHOLDER
 
 
 @pytest.mark.parametrize("kind", THEIRS)
 def test_those_of_another_tool_are_known(kind: str) -> None:
     """What aichat left is never trimmed again: its notice is the way to the original."""
-    assert stands_for_something(THEIRS[kind])
+    assert contains_placeholder(THEIRS[kind])
     assert was_trimmed(THEIRS[kind])
 
 
@@ -88,7 +88,7 @@ def test_those_of_another_tool_are_known(kind: str) -> None:
         "[",
         "[Results from Read tool]",
         "a log that says: original content was 12 characters",
-        "x" * 2_000 + placeholders.for_text(900, AT) + "y" * 2_000,
+        "x" * 2_000 + placeholders.response_placeholder(900, AT) + "y" * 2_000,
         "[1, 2, [3]]",
         "[...truncated by less(1)]\n and then more output",
         "the original was long (original was blue).",
@@ -96,7 +96,7 @@ def test_those_of_another_tool_are_known(kind: str) -> None:
 )
 def test_what_only_looks_like_one(text: str) -> None:
     """Text that quotes a placeholder far inside, or resembles one, can be trimmed."""
-    assert not stands_for_something(text)
+    assert not contains_placeholder(text)
     assert not is_placeholder(text)
 
 
@@ -105,13 +105,13 @@ def test_what_only_looks_like_one(text: str) -> None:
 )
 def test_what_goes_on_behind_one_is_somebodys_own(behind: str) -> None:
     """A program can print a placeholder first."""
-    assert not is_placeholder(f"{placeholders.for_result('Bash', 12_345, AT)}{behind}")
+    assert not is_placeholder(f"{placeholders.result_placeholder('Bash', 12_345, AT)}{behind}")
 
 
 @given(name=st.text(max_size=300))
 def test_a_name_out_of_a_transcript_breaks_none(name: str) -> None:
     """Whatever a tool is called, the placeholder is one bracketed line that is known again."""
-    text = placeholders.for_result(name, 5, AT)
+    text = placeholders.result_placeholder(name, 5, AT)
     assert is_placeholder(text)
     assert text.count("[") == text.count("]") == 1
     assert "\n" not in text
@@ -119,9 +119,9 @@ def test_a_name_out_of_a_transcript_breaks_none(name: str) -> None:
 
 def test_answers_are_told_from_other_placeholders() -> None:
     """Only what the model said counts towards the first N answers."""
-    assert stands_for_answer(placeholders.for_text(900, AT))
-    assert stands_for_answer(THEIRS["answer"])
-    assert not stands_for_answer(placeholders.for_result("Read", 900, AT))
+    assert is_response_placeholder(placeholders.response_placeholder(900, AT))
+    assert is_response_placeholder(THEIRS["answer"])
+    assert not is_response_placeholder(placeholders.result_placeholder("Read", 900, AT))
 
 
 @pytest.mark.parametrize("size", range(60, 120))

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resume_hooks.transcripts.provenance import Parent, continue_line, read_parent
+from resume_hooks.transcripts.provenance import Parent, make_first_line, read_parent
 from tests.builders import SESSION, line, session_id, user
 
 PARENT = session_id(1)
@@ -197,7 +197,7 @@ paths = st.text(st.characters(codec=None), max_size=60)
 @given(file=paths, kind=st.sampled_from(["handoff", "rollover", "trim"]))
 def test_no_lister_is_misled_by_the_written_line(file: str, kind: str) -> None:
     """Read as the raw text that listers scan, the line has none of the keys that they look for, at any depth."""
-    written = continue_line(
+    written = make_first_line(
         parent_id=PARENT, parent_file=f'{file}"cwd":"/x"', kind=kind, at="2026", summary=True
     )
     keys = set(re.findall(r'(?<!\\)"([^"\\]*)"\s*:', written.decode()))
@@ -209,7 +209,7 @@ def test_no_lister_is_misled_by_the_written_line(file: str, kind: str) -> None:
 def test_the_written_line_has_the_documented_form(tmp_path: Path) -> None:
     """Field by field and in order, and it reads back as what it was written from."""
     at = "2026-01-31T09:30:00.000Z"
-    written = continue_line(
+    written = make_first_line(
         parent_id=PARENT, parent_file=FILE, kind="handoff", at=at, summary=False
     )
     inner = {**OURS, "continuation_type": "handoff"}

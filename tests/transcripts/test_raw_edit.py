@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from resume_hooks.errors import TooDeep
 from resume_hooks.transcripts.raw_edit import (
-    encode,
-    with_field,
-    with_fields,
-    with_own,
-    without_usage,
+    add_field,
+    clear_usage,
+    encode_record,
+    set_field,
+    set_fields,
 )
 from resume_hooks.transcripts.records import parse
 from tests.builders import assistant, line, usage, user
@@ -27,7 +27,7 @@ NEW = {"parentUuid": "p1", "sessionId": "s1"}
 
 def changed(body: bytes) -> bytes:
     """The line under a new parent and session."""
-    return with_fields(body, OLD, NEW)
+    return set_fields(body, OLD, NEW)
 
 
 SAME_BYTES = {
@@ -85,18 +85,18 @@ def test_what_was_written_otherwise_is_encoded_anew(body: bytes) -> None:
     """Spaces of another program, or a field that is missing: the same record, compact."""
     record = orjson.loads(body)
     old = {key: record.get(key) for key in OLD}
-    assert parse(with_fields(body, old, NEW)) == {**record, **NEW}
+    assert parse(set_fields(body, old, NEW)) == {**record, **NEW}
 
 
 def test_values_that_stay_are_not_looked_for() -> None:
     """The same value, and a null that is not there, leave the line as it is."""
-    assert with_fields(b'{ "a": 1 }', {"a": 1, "b": None}, {"a": 1, "b": None}) == b'{ "a": 1 }'
+    assert set_fields(b'{ "a": 1 }', {"a": 1, "b": None}, {"a": 1, "b": None}) == b'{ "a": 1 }'
 
 
 def test_a_field_that_is_missing_is_not_taken_for_one_deeper_inside() -> None:
     """A record without a parent may hold one that has a null there."""
     body = b'{"data":{"parentUuid":null},"sessionId":"s0"}'
-    record = parse(with_fields(body, {"parentUuid": None, "sessionId": "s0"}, NEW))
+    record = parse(set_fields(body, {"parentUuid": None, "sessionId": "s0"}, NEW))
     assert record == {"data": {"parentUuid": None}, **NEW}
 
 
@@ -127,17 +127,17 @@ def test_any_record_changes_in_what_is_named_alone(record: dict[str, Any], space
     """Read again, a changed line differs in the named fields and in nothing else."""
     body = json.dumps(record).encode() if spaced else orjson.dumps(record)
     old = {key: record.get(key) for key in NEW}
-    assert parse(with_fields(body, old, NEW)) == {**record, **NEW}
+    assert parse(set_fields(body, old, NEW)) == {**record, **NEW}
 
 
 def test_counts_become_zero() -> None:
     """Of an answer's usage; keys and everything else stay."""
     body = line(assistant([{"type": "text", "text": '"input_tokens":5'}], uuid="a", tokens=9_000))
-    record = parse(without_usage(body))
+    record = parse(clear_usage(body))
     assert record is not None
     assert record["message"]["usage"] == dict.fromkeys(usage(20), 0)
     assert record["message"]["content"] == [{"type": "text", "text": '"input_tokens":5'}]
-    assert without_usage(body).startswith(body.partition(b'"usage"')[0])
+    assert clear_usage(body).startswith(body.partition(b'"usage"')[0])
 
 
 @pytest.mark.parametrize("place", ["input", "before", "spaced"])
@@ -151,7 +151,7 @@ def test_counts_of_others_stay(place: str) -> None:
         content = row["message"].pop("content")
         row["message"]["content"] = content
     body = json.dumps(row).encode() if place == "spaced" else line(row)
-    record = parse(without_usage(body))
+    record = parse(clear_usage(body))
     assert record is not None
     assert record["message"]["content"][0]["input"] == given
     assert record["message"]["usage"]["cache_read_input_tokens"] == 0
@@ -160,13 +160,13 @@ def test_counts_of_others_stay(place: str) -> None:
 def test_without_counts_nothing_changes() -> None:
     """A user's line, one without usage, and one that is no JSON."""
     for body in (line(user("hi", uuid="u")), line(assistant("x", uuid="a")), b"{torn"):
-        assert without_usage(body) == body
+        assert clear_usage(body) == body
 
 
 def test_encoding_is_compact_and_never_fails() -> None:
     """Lone surrogates and integers beyond 64 bits, which the fast encoder refuses."""
-    assert encode({"a": [1, "\u2028"]}) == '{"a":[1,"\u2028"]}'.encode()
-    assert encode({"a": "\ud83d", "b": 2**70}) == b'{"a":"?","b":1180591620717411303424}'
+    assert encode_record({"a": [1, "\u2028"]}) == '{"a":[1,"\u2028"]}'.encode()
+    assert encode_record({"a": "\ud83d", "b": 2**70}) == b'{"a":"?","b":1180591620717411303424}'
 
 
 def test_what_nests_without_end_is_refused() -> None:
@@ -175,7 +175,7 @@ def test_what_nests_without_end_is_refused() -> None:
     for _ in range(5_000):
         deep = [deep]
     with pytest.raises(TooDeep, match="nested too deep"):
-        encode({"uuid": "u1", "input": deep})
+        encode_record({"uuid": "u1", "input": deep})
 
 
 @pytest.mark.parametrize("depth", [900, 1_015])
@@ -184,7 +184,7 @@ def test_a_field_of_a_line_that_nests_deep(depth: int) -> None:
     body = b'{"input":%s1%s,"cwd":"/a b"}' % (b"[" * depth, b"]" * depth)
     record = parse(body)
     assert record is not None
-    assert with_field(body, record, "cwd", "/c d") == body.replace(b"/a b", b"/c d")
+    assert set_field(body, record, "cwd", "/c d") == body.replace(b"/a b", b"/c d")
 
 
 def test_counts_behind_the_usage_stay() -> None:
@@ -194,7 +194,7 @@ def test_counts_behind_the_usage_stay() -> None:
         "budget_tokens": 4_242,
         "stats": {"thinking_tokens": 17},
     }
-    record = parse(without_usage(line(row)))
+    record = parse(clear_usage(line(row)))
     assert record is not None
     assert (record["budget_tokens"], record["stats"]) == (4_242, {"thinking_tokens": 17})
     assert set(record["message"]["usage"].values()) == {0}
@@ -203,7 +203,7 @@ def test_counts_behind_the_usage_stay() -> None:
 def test_a_spaced_key_with_a_compact_one_inside() -> None:
     """The record's own field is changed, whichever of the two looks like the client's."""
     body = b'{"sessionId": "old", "data":{"sessionId":"old"}, "n": 1}'
-    changed = parse(with_fields(body, {"sessionId": "old"}, {"sessionId": "new"}))
+    changed = parse(set_fields(body, {"sessionId": "old"}, {"sessionId": "new"}))
     assert changed == {"sessionId": "new", "data": {"sessionId": "old"}, "n": 1}
 
 
@@ -221,4 +221,4 @@ OWN = {
 def test_a_field_of_its_own(name: str) -> None:
     """Added, or set where the record has it at its top level."""
     before, after = OWN[name]
-    assert with_own(before, "own", {"a": "b"}) == after
+    assert add_field(before, "own", {"a": "b"}) == after

@@ -10,7 +10,7 @@ import pytest
 from resume_hooks import clock
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.lines import Line
-from resume_hooks.transcripts.nodes import node_of
+from resume_hooks.transcripts.nodes import make_node
 from tests.builders import assistant, attachment, boundary, call, result, user
 
 WHOLE_USAGE = {
@@ -58,7 +58,7 @@ def test_deep_nesting_is_counted_without_recursion() -> None:
     deep = b'{"type":"assistant","uuid":"u","message":{"content":[{"type":"tool_use","id":"c","input":%s"ab"%s}]}}'
     record = records.parse(deep % (b"[" * 1_000, b"]" * 1_000))
     assert record is not None
-    assert node_of(record, Line(0, 0, b"")).characters == 2
+    assert make_node(record, Line(0, 0, b"")).characters == 2
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_characters_are_those_that_reach_the_api() -> None:
     """
 
     def count(record: dict[str, Any]) -> int:
-        return node_of(record, Line(0, 0, b"")).characters
+        return make_node(record, Line(0, 0, b"")).characters
 
     image = {"type": "image", "source": {"type": "base64", "data": "x" * 1_000}}
     assert count(user("12345", uuid="u")) == 5
@@ -188,8 +188,8 @@ def test_any_file_time_can_be_written(seconds: float) -> None:
 def test_the_strings_of_a_value_come_in_order() -> None:
     """Keys and what is no text are left out; a value that nests deeply ends no process."""
     value = {"a": "one", "b": [2, {"c": "two"}, None, "three"], "d": True}
-    assert list(records.strings(value)) == ["one", "two", "three"]
+    assert list(records.strings_in_value(value)) == ["one", "two", "three"]
     deep: object = "end"
     for _ in range(100_000):
         deep = [deep]
-    assert list(records.strings(deep)) == ["end"]
+    assert list(records.strings_in_value(deep)) == ["end"]

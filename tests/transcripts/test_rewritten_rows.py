@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from resume_hooks.transcripts.records import Record
-from resume_hooks.transcripts.transcript import Copies
+from resume_hooks.transcripts.transcript import CopyDetector
 
 NOON = "2026-11-22T12:00:00.000Z"
 EARLIER, LATER = "2026-01-20T14:57:02.445Z", "2026-11-22T12:00:00.001Z"
@@ -106,5 +106,5 @@ def test_what_is_not_after_its_boundary_is_a_copy(rows: list[Record], copied: st
 
     The client's own compactions have a summary, or say what they kept.
     """
-    copies = Copies()
+    copies = CopyDetector()
     assert "".join(str(at) for at, record in enumerate(rows, 1) if copies.holds(record)) == copied

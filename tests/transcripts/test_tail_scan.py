@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.generate import generate_session
 from resume_hooks.transcripts.chain import SKIPPED_BYTES
-from resume_hooks.transcripts.transcript import is_live_part_within, scan, scan_live
+from resume_hooks.transcripts.transcript import is_live_part_within, scan_live, scan_transcript
 from tests.builders import (
     SESSION,
     Record,
@@ -30,7 +30,7 @@ OLD = [*conversation(2), *BULK]
 
 def seen(path: str) -> tuple[list[Any], list[Any], bool]:
     """The live chain as the whole file tells it, as ``scan_live`` tells it, and whether that read less."""
-    whole = scan(path)
+    whole = scan_transcript(path)
     part, (observer,) = scan_live(path, lambda: (_Collector(),))
     assert observer.numbers == [node.number for node in part.nodes]
     rows = [
@@ -123,7 +123,7 @@ def test_how_much_is_live(tmp_path: Path) -> None:
     """
     path = write_session(tmp_path, SESSION, compacted(*GONE_ON))
     size = Path(path).stat().st_size
-    live = size - next(node.offset for node in scan(path).nodes if node.boundary)
+    live = size - next(node.offset for node in scan_transcript(path).nodes if node.boundary)
     assert [is_live_part_within(path, limit) for limit in (10, live - 1, live, size)] == [
         False,
         False,

@@ -11,16 +11,20 @@ from hypothesis import strategies as st
 
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.transcripts import tokens
-from resume_hooks.transcripts.context_size import MADE, size_of_chain, size_of_tail
+from resume_hooks.transcripts.context_size import (
+    NOT_COUNTED_SINCE_CREATION,
+    size_of_chain,
+    size_of_tail,
+)
 from resume_hooks.transcripts.records import MAX_TOKENS
 from resume_hooks.transcripts.tokens import (
     ESTIMATED,
     USUAL_BASE,
     ContextSize,
     characters_per_token,
-    window_for,
+    default_window,
 )
-from resume_hooks.transcripts.transcript import scan
+from resume_hooks.transcripts.transcript import scan_transcript
 from tests.builders import (
     SESSION,
     Record,
@@ -62,7 +66,7 @@ def short_reaches(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def both(path: str) -> ContextSize:
     """The context in use, after both ways of finding it agreed."""
-    recent, sure = size_of_tail(path), size_of_chain(path, scan(path).chain)[0]
+    recent, sure = size_of_tail(path), size_of_chain(path, scan_transcript(path).chain)[0]
     assert recent == sure
     return recent
 
@@ -71,7 +75,7 @@ def test_every_corpus_file_agrees(monkeypatch: pytest.MonkeyPatch) -> None:
     """On each file of the corpus the end tells what the whole tells, whatever the reaches."""
     files = [file for file in corpus().rglob("*.jsonl") if file.stat().st_size]
     for file in files:
-        whole = size_of_chain(str(file), scan(str(file)).chain)[0]
+        whole = size_of_chain(str(file), scan_transcript(str(file)).chain)[0]
         for reaches in ((256 * 1024, 4 * 1024 * 1024), (20_000, 60_000), (3_000, 9_000)):
             monkeypatch.setattr(tokens, "TAIL_REACHES", reaches)
             assert size_of_tail(str(file)) == whole, file
@@ -253,7 +257,7 @@ def test_generated_sessions_agree(tmp_path: Path, chance: random.Random) -> None
         known.append(name)
     if records:
         path = write_session(tmp_path, SESSION, records)
-        recent, sure = size_of_tail(path), size_of_chain(path, scan(path).chain)[0]
+        recent, sure = size_of_tail(path), size_of_chain(path, scan_transcript(path).chain)[0]
         assert counted_part(recent) == counted_part(sure)
 
 
@@ -275,14 +279,14 @@ def test_a_file_that_is_gone(tmp_path: Path) -> None:
 )
 def test_window(count: int, expected: int) -> None:
     """200,000 tokens, a million where the use says so."""
-    assert window_for(count) == expected
+    assert default_window(count) == expected
 
 
 def test_a_set_window_wins(tmp_path: Path) -> None:
     """The caller's window is taken over what the session tells."""
     path = write_session(tmp_path, SESSION, conversation(1))
     assert size_of_tail(path, 400_000) == ContextSize(1_100, 400_000)
-    assert size_of_chain(path, scan(path).chain, window=400_000)[0].window == 400_000
+    assert size_of_chain(path, scan_transcript(path).chain, window=400_000)[0].window == 400_000
 
 
 @pytest.mark.parametrize(
@@ -296,11 +300,13 @@ def test_a_trim_has_the_window_of_its_parent(tmp_path: Path, original: object, w
     turns = conversation(2)
     path = write_session(tmp_path, SESSION, [first, turns[0]])
     known = window == 1_000_000
-    assert size_of_tail(path) == ContextSize(168_879, window, ESTIMATED, MADE, window_known=known)
+    assert size_of_tail(path) == ContextSize(
+        168_879, window, ESTIMATED, NOT_COUNTED_SINCE_CREATION, window_known=known
+    )
     turns[-1]["message"]["usage"] = {"input_tokens": 170_000}
     path = write_session(tmp_path, SESSION, [first, *turns])
     found = ContextSize(170_000, window, window_known=known)
-    assert size_of_tail(path) == size_of_chain(path, scan(path).chain)[0] == found
+    assert size_of_tail(path) == size_of_chain(path, scan_transcript(path).chain)[0] == found
     assert size_of_tail(path, 200_000).window == 200_000
 
 
@@ -319,7 +325,10 @@ def test_ratio_of_a_session(tmp_path: Path) -> None:
         user("x" * 5_000, uuid="u2", parent="a1", ts=2),
         assistant("y" * 1_000, uuid="a2", parent="u2", ts=3, tokens=22_000),
     ]
-    assert characters_per_token(scan(write_session(tmp_path, SESSION, records)).chain) == 3.0
+    assert (
+        characters_per_token(scan_transcript(write_session(tmp_path, SESSION, records)).chain)
+        == 3.0
+    )
 
 
 @pytest.mark.parametrize("added", [100, 1_000_000])
@@ -330,7 +339,9 @@ def test_ratio_stays_plausible(tmp_path: Path, added: int) -> None:
         user("x" * added, uuid="u2", parent="a1", ts=2),
         assistant("y", uuid="a2", parent="u2", ts=3, tokens=30_000),
     ]
-    assert characters_per_token(scan(write_session(tmp_path, SESSION, records)).chain) in {1.5, 8.0}
+    assert characters_per_token(
+        scan_transcript(write_session(tmp_path, SESSION, records)).chain
+    ) in {1.5, 8.0}
 
 
 def test_ratio_of_a_short_session() -> None:

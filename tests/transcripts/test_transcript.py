@@ -13,7 +13,7 @@ import pytest
 
 from resume_hooks.errors import NotATranscript, SessionNotFound
 from resume_hooks.transcripts.lines import BOM
-from resume_hooks.transcripts.transcript import scan
+from resume_hooks.transcripts.transcript import scan_transcript
 from tests.builders import (
     SESSION,
     Record,
@@ -43,7 +43,7 @@ def ids(content: bytes, folder: Path) -> list[str]:
     """The live chain of a file with these bytes."""
     path = folder / "x.jsonl"
     path.write_bytes(content)
-    return [node.uuid for node in scan(str(path)).chain]
+    return [node.uuid for node in scan_transcript(str(path)).chain]
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_defects_are_tolerated(content: bytes, bad: list[int], torn: bool, tmp_p
     """Each defect of real files leaves the conversation whole, and is counted where lines are lost."""
     path = tmp_path / "x.jsonl"
     path.write_bytes(content)
-    transcript = scan(str(path))
+    transcript = scan_transcript(str(path))
     assert [node.uuid for node in transcript.chain] == ["r0", "r1", "r2", "r3"]
     assert (transcript.bad_lines, transcript.torn) == (bad, torn)
     assert transcript.size == len(content)
@@ -90,7 +90,7 @@ def test_records_are_read_back(tmp_path: Path) -> None:
     queued: Record = {**user("later", uuid="own", parent="r3", ts=9), "sentAsUuid": "sent"}
     odd = line(user("x", uuid="odd", parent="sent", ts=10)).replace(b'"x"', b'"\xff\\ud800"')
     path = write_session(tmp_path, SESSION, [BOM, *TURNS, queued, odd])
-    transcript = scan(path)
+    transcript = scan_transcript(path)
     assert [transcript.read(node)["type"] for node in transcript.nodes] == [
         "user",
         "assistant",
@@ -101,7 +101,7 @@ def test_records_are_read_back(tmp_path: Path) -> None:
 def test_a_changed_file_is_noticed(tmp_path: Path) -> None:
     """A record that is no longer where it was is an error, not another record."""
     path = write_session(tmp_path, SESSION, TURNS)
-    transcript = scan(path)
+    transcript = scan_transcript(path)
     write_session(tmp_path, SESSION, TURNS[1:])
     with pytest.raises(SessionNotFound, match="changed"):
         transcript.read(transcript.nodes[0])
@@ -109,7 +109,7 @@ def test_a_changed_file_is_noticed(tmp_path: Path) -> None:
     with pytest.raises(SessionNotFound, match="can't be read"):
         transcript.read(transcript.nodes[0])
     with pytest.raises(SessionNotFound, match="can't be read"):
-        scan(path)
+        scan_transcript(path)
 
 
 def test_codex_rollouts_are_refused(tmp_path: Path) -> None:
@@ -119,7 +119,7 @@ def test_codex_rollouts_are_refused(tmp_path: Path) -> None:
         NotATranscript,
         match=r"^[^.]*\.jsonl is a Codex rollout file, not a Claude Code transcript$",
     ):
-        scan(path)
+        scan_transcript(path)
 
 
 def test_bookkeeping_is_counted(tmp_path: Path) -> None:
@@ -130,7 +130,7 @@ def test_bookkeeping_is_counted(tmp_path: Path) -> None:
         SESSION,
         [*TURNS, synthetic, custom_title("t"), last_prompt("r3"), last_prompt("s")],
     )
-    transcript = scan(path)
+    transcript = scan_transcript(path)
     assert transcript.bookkeeping == {"custom-title": 1, "last-prompt": 2}
     assert transcript.models == {"claude-opus-4-5": 2}
 
@@ -148,7 +148,7 @@ def test_turns_start_at_prompts(tmp_path: Path) -> None:
         user("caveat", uuid="m1", parent="r1", ts=4, isMeta=True),
         user("two", uuid="u2", parent="m1", ts=5),
     ]
-    turns = scan(write_session(tmp_path, SESSION, records)).turns
+    turns = scan_transcript(write_session(tmp_path, SESSION, records)).turns
     assert [(turn.number, [node.uuid for node in turn.nodes]) for turn in turns] == [
         (1, ["u1", "a1", "r1", "m1"]),
         (2, ["u2"]),
@@ -162,7 +162,7 @@ def test_pairs_join_calls_and_results(tmp_path: Path) -> None:
         assistant([call("c1"), call("c2"), call("c3")], uuid="a1", parent="u1", ts=1),
         user([result("c2"), result("c1")], uuid="r1", parent="a1", ts=2),
     ]
-    pairs = scan(write_session(tmp_path, SESSION, records)).pairs
+    pairs = scan_transcript(write_session(tmp_path, SESSION, records)).pairs
     assert {
         key: (asked.uuid, answer and answer.uuid) for key, (asked, answer) in pairs.items()
     } == {
@@ -180,7 +180,7 @@ def test_the_collector_is_left_as_it_was(tmp_path: Path, enabled: bool) -> None:
     (gc.enable if enabled else gc.disable)()
     try:
         with pytest.raises(NotATranscript):
-            scan(path)
+            scan_transcript(path)
         assert gc.isenabled() is enabled
     finally:
         (gc.enable if was else gc.disable)()
@@ -194,14 +194,18 @@ def test_a_reach_gives_the_end(tmp_path: Path) -> None:
     path = write_session(tmp_path, SESSION, TURNS)
     size = os.path.getsize(path)
     last = len(line(TURNS[-1])) + 1
-    assert [node.uuid for node in scan(path, last).nodes] == ["r3"]
-    assert scan(path, last - 1).nodes == []
-    assert (scan(path, size).whole, scan(path, size - 1).whole, scan(path).whole) == (
+    assert [node.uuid for node in scan_transcript(path, last).nodes] == ["r3"]
+    assert scan_transcript(path, last - 1).nodes == []
+    assert (
+        scan_transcript(path, size).whole,
+        scan_transcript(path, size - 1).whole,
+        scan_transcript(path).whole,
+    ) == (
         True,
         False,
         True,
     )
-    assert scan(path, last).size == size
+    assert scan_transcript(path, last).size == size
 
 
 def test_queued_prompts_go_by_the_id_that_they_were_sent_under(tmp_path: Path) -> None:
@@ -221,7 +225,7 @@ def test_queued_prompts_go_by_the_id_that_they_were_sent_under(tmp_path: Path) -
         "sentAsUuid": "sent7",
     }
     first: Record = {**user("own id", uuid="x", parent="own", ts=20_001), "sentAsUuid": "x"}
-    transcript = scan(write_session(tmp_path, SESSION, [*records, taken, first]))
+    transcript = scan_transcript(write_session(tmp_path, SESSION, [*records, taken, first]))
     assert [node.uuid for node in transcript.nodes] == [
         *(f"sent{n}" for n in range(20_000)),
         "own",

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from resume_hooks.transcripts.records import message
-from resume_hooks.transcripts.transcript import scan
-from resume_hooks.transcripts.write_scan import Snapshot, WriteScan, mend, needs_mending
+from resume_hooks.transcripts.transcript import scan_transcript
+from resume_hooks.transcripts.write_scan import Snapshot, WriteScan, mend_record, needs_mending
 from tests.builders import SESSION, Record, assistant, call, result, session_bytes, user
 
 TEXT = {"type": "text", "text": "said"}
@@ -66,7 +66,7 @@ def test_sound_messages_are_left_alone(name: str) -> None:
     """What APIs and clients take is not mended, and mending would change nothing."""
     assert not needs_mending(SOUND[name])
     if message(SOUND[name])["content"]:
-        assert mend(SOUND[name]) == SOUND[name]
+        assert mend_record(SOUND[name]) == SOUND[name]
 
 
 @pytest.mark.parametrize("name", MENDED)
@@ -79,7 +79,7 @@ def test_refused_forms_are_mended(name: str) -> None:
         if content is None
         else {**record, "message": {**record["message"], "content": content}}
     )
-    assert mend(record) == wanted
+    assert mend_record(record) == wanted
     assert wanted is None or not needs_mending(wanted)
 
 
@@ -88,7 +88,7 @@ def surveyed(folder: Path, rows: list[Any]) -> WriteScan:
     path = folder / f"{SESSION}.jsonl"
     path.write_bytes(session_bytes(rows))
     survey = WriteScan()
-    scan(str(path), observers=[survey])
+    scan_transcript(str(path), observers=[survey])
     return survey
 
 
@@ -100,7 +100,7 @@ def test_calls_and_results_twice_in_one_message(tmp_path: Path) -> None:
     ]
     survey = surveyed(tmp_path, [user("hi", uuid="u"), *twice, user("x", uuid="c")])
     assert survey.mends == {1, 2}
-    assert [message(mend(row) or {})["content"] for row in twice] == [
+    assert [message(mend_record(row) or {})["content"] for row in twice] == [
         [call("t"), TEXT],
         [result("t", "1")],
     ]

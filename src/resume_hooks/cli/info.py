@@ -20,8 +20,8 @@ from resume_hooks.sessions.session import Session
 from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import format_count
 from resume_hooks.transcripts import tokens
-from resume_hooks.transcripts.lines import GIANT, GIANT_LINE, longest_line
-from resume_hooks.transcripts.transcript import Transcript, scan
+from resume_hooks.transcripts.lines import GIANT, GIANT_LINE, measure_longest_line
+from resume_hooks.transcripts.transcript import Transcript, scan_transcript
 from resume_hooks.transcripts.trimmable_pieces import Pieces
 
 
@@ -30,9 +30,9 @@ def info(options: InfoOptions) -> None:
     session = options.locate_session(foreign=True)
     piece_counts = Pieces()
     with scan_progress(session.path, quiet=options.as_json) as observers:
-        transcript = scan(session.path, observers=[*observers, piece_counts])
+        transcript = scan_transcript(session.path, observers=[*observers, piece_counts])
     data = session_facts_data(Session.of(session, options.where), transcript, piece_counts)
-    data["longest_line"] = longest_line(data["session_file"])
+    data["longest_line"] = measure_longest_line(data["session_file"])
     limitation = row_of(session.agent).left
     notes = [*([limitation] if limitation else []), *notes_of(session.session_id, options.where)]
     options.emit(data, lambda: facts_table(_info_rows(data)), notes)

@@ -19,7 +19,7 @@ from resume_hooks.transcripts import turns as words
 def show_outline(options: OutlineOptions) -> None:
     """Print the requested turns."""
     if options.turns is not None:
-        requested = words.parse(options.turns)
+        requested = words.parse_turns(options.turns)
     else:
         requested = None
     session = resolve_transcript(options.locator, current_folder(), options.where, foreign=True)

@@ -57,8 +57,7 @@ from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import collapse_line, format_count, plain_line, plain_text
 from resume_hooks.transcripts.head_tail import TITLE_LENGTH
 from resume_hooks.transcripts.records import Record, string
-from resume_hooks.transcripts.turns import Turns
-from resume_hooks.transcripts.turns import parse as parse_turns
+from resume_hooks.transcripts.turns import Turns, parse_turns
 
 
 def read(options: ReadOptions) -> None:

@@ -36,10 +36,10 @@ from resume_hooks.sessions.child_titles import Kind
 from resume_hooks.sessions.session import Session
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.transcripts import tokens
-from resume_hooks.transcripts.api_usage import base_of
+from resume_hooks.transcripts.api_usage import read_session_base
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.provenance import ChildSize
-from resume_hooks.transcripts.transcript import scan
+from resume_hooks.transcripts.transcript import scan_transcript
 
 if TYPE_CHECKING:  # each verb imports only its own module
     from resume_hooks.derive.child.write import ChildPlan
@@ -190,7 +190,7 @@ def plan_fork(
             "A fork can't have both a cut and another agent",
             "Fork it with the cut, then the fork with --to.",
         )
-    messages = forking.conversation_as_text(scan(session.file), session.session_id)
+    messages = forking.conversation_as_text(scan_transcript(session.file), session.session_id)
     if not messages:
         raise NothingToFork("There is nothing to fork: this session has no conversation")
     draft = draft_child(session, "fork", where, output_dir, to=to)
@@ -199,7 +199,7 @@ def plan_fork(
         "without its thinking."
     )
     tokens_before = session.context.tokens
-    tokens_after = min(base_of(session.ends, where).tokens, tokens_before)
+    tokens_after = min(read_session_base(session.ends, where).tokens, tokens_before)
     tokens_after += round(
         (len(introduction) + sum(len(message.text) for message in messages))
         / tokens.CHARACTERS_PER_TOKEN

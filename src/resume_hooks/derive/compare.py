@@ -24,7 +24,7 @@ from resume_hooks.sessions.session import Session
 from resume_hooks.sessions.session_files import SessionFile, session_file
 from resume_hooks.shared_values import COLD_TOKENS
 from resume_hooks.transcripts import api_usage as traffic
-from resume_hooks.transcripts.api_usage import FIVE_MINUTES, HOUR, Traffic
+from resume_hooks.transcripts.api_usage import FIVE_MINUTES, HOUR, RecentRequests
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.tokens import (
@@ -83,7 +83,7 @@ def first_request_cost(strategy: Strategy, rates: Rates) -> float:
     return strategy.separate_cost + strategy.cached * rates.read + strategy.uncached * rates.write
 
 
-def turns_cost(strategy: Strategy, turns: int, traffic: Traffic, rates: Rates) -> float:
+def turns_cost(strategy: Strategy, turns: int, traffic: RecentRequests, rates: Rates) -> float:
     """Return the cost of ``turns`` turns without their answers.
 
     Each request reads the previous context from a warm cache.
@@ -102,7 +102,7 @@ def turns_cost(strategy: Strategy, turns: int, traffic: Traffic, rates: Rates) -
 
 
 def break_even_turns(
-    strategy: Strategy, baseline: Strategy, traffic: Traffic, rates: Rates
+    strategy: Strategy, baseline: Strategy, traffic: RecentRequests, rates: Rates
 ) -> int | None:
     """Return the number of turns after which a strategy costs less than continuing the session.
 
@@ -200,7 +200,7 @@ class Comparison(NamedTuple):
     glance: HeadTail
     folder: str
     context: ContextSize
-    traffic: Traffic
+    traffic: RecentRequests
     base: FirstRequest
     age: int | None
     warm: bool
@@ -231,7 +231,7 @@ class _Measurements(NamedTuple):
     """
 
     context: ContextSize
-    seen: Traffic
+    seen: RecentRequests
     base: FirstRequest
     trimmed: _TrimEstimate | None
     fresh: int
@@ -262,7 +262,10 @@ def compare_strategies(
         trim_estimated = is_live_part_within(session.file, limit)
     trim_estimate = _estimate_trim(session, where) if trim_estimated else None
     context = trim_estimate.before if trim_estimate else session.context
-    traffic_so_far, base = traffic.traffic_of(session.file), traffic.base_of(glance, where)
+    traffic_so_far, base = (
+        traffic.read_recent_requests(session.file),
+        traffic.read_session_base(glance, where),
+    )
     base = FirstRequest(min(base.tokens, context.tokens), min(base.shared, context.tokens))
     warm = traffic_so_far.is_warm(now_ms)
     is_planned = glance.size <= limit
@@ -367,7 +370,7 @@ def _estimate_quick_trim(path: str, where: Where) -> _TrimEstimate | None:
     return None
 
 
-def estimate_prompts_left(context: ContextSize, traffic: Traffic) -> int | None:
+def estimate_prompts_left(context: ContextSize, traffic: RecentRequests) -> int | None:
     """Return the approximate number of typical turns that fit before the client compacts.
 
     Or None if there are too few turns to know their size.

@@ -17,12 +17,12 @@ from resume_hooks import clock
 from resume_hooks.errors import UsageError
 from resume_hooks.sessions.record_references import RecordOffset, Reference, parse_reference
 from resume_hooks.system.text import collapse_line, plain_line
-from resume_hooks.transcripts.chain import chain_to
+from resume_hooks.transcripts.chain import chain_ending_at
 from resume_hooks.transcripts.linearize import (
-    Linear,
-    linearize,
-    standalone_count,
-    standalone_count_from,
+    LinearChain,
+    largest_valid_count,
+    linearize_chain,
+    smallest_valid_count,
 )
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.records import ASSISTANT, PROGRESS
@@ -182,7 +182,7 @@ class CutBeforeInstant(NamedTuple):
         """
         end_ms = round(self.instant.timestamp() * 1000)
         # A record without a timestamp belongs with the record before it.
-        nodes = linearize(transcript.chain).nodes
+        nodes = linearize_chain(transcript.chain).nodes
         earlier_nodes = list(
             takewhile(lambda node: node.time_ms is None or node.time_ms < end_ms, nodes)
         )
@@ -240,7 +240,7 @@ class CutAtTurn(NamedTuple):
         first_ms = prompts[number - 1].number
         end_ms = prompts[number].number if number < len(prompts) else transcript.line_count
         live_nodes = []
-        for node in linearize(transcript.chain).nodes:
+        for node in linearize_chain(transcript.chain).nodes:
             if first_ms <= node.number < end_ms:
                 live_nodes.append(node)
         turn_nodes = live_nodes or [
@@ -303,7 +303,7 @@ def cut_conversation(transcript: Transcript, selector: CutSelector) -> Cut | Non
     position = next(
         (position for position, node in enumerate(row.nodes, 1) if node.uuid == target.node.uuid), 0
     )
-    end = (standalone_count_from(row, position) if target.whole else 0) or standalone_count(
+    end = (smallest_valid_count(row, position) if target.whole else 0) or largest_valid_count(
         row, position
     )
     kept_nodes = row.nodes[:end]
@@ -342,22 +342,22 @@ def _refuse_missing_record(transcript: Transcript, what: str) -> CutTarget | Non
 
 def _conversation_with_target(
     transcript: Transcript, target: CutTarget
-) -> tuple[Linear | None, str]:
+) -> tuple[LinearChain | None, str]:
     """Return the conversation with the target record, and a remark if it is not the live one."""
     node = target.node
     if target.then:
-        return linearize(chain_to(transcript.nodes, node, transcript.size)), ""
+        return linearize_chain(chain_ending_at(transcript.nodes, node, transcript.size)), ""
     if any(other.uuid == node.uuid for other in transcript.chain):
-        return linearize(transcript.chain), ""
+        return linearize_chain(transcript.chain), ""
     if not transcript.whole:
         return None, ""
-    chain = chain_to(transcript.nodes, node, transcript.size)
+    chain = chain_ending_at(transcript.nodes, node, transcript.size)
     live = transcript.chain
     if live and live[0].boundary and node.number < live[0].number:
-        return linearize(
+        return linearize_chain(
             chain
         ), "The cut is before a compaction: the fork has the conversation from then."
-    return linearize(chain), "The cut is on an abandoned branch: the fork has that branch."
+    return linearize_chain(chain), "The cut is on an abandoned branch: the fork has that branch."
 
 
 def _last_talk_node(nodes: Iterable[Node]) -> Node | None:

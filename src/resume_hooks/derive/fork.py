@@ -48,12 +48,12 @@ from resume_hooks.sessions.record_references import SHORT
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system.text import replace_surrogates
 from resume_hooks.transcripts import records
-from resume_hooks.transcripts.invariants import Check, ReadBack
+from resume_hooks.transcripts.invariants import Check, ChildObserver
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node
-from resume_hooks.transcripts.raw_edit import with_own
+from resume_hooks.transcripts.raw_edit import add_field
 from resume_hooks.transcripts.records import Record, string
-from resume_hooks.transcripts.transcript import Transcript, scan
+from resume_hooks.transcripts.transcript import Transcript, scan_transcript
 from resume_hooks.transcripts.trimmable_pieces import Pieces
 from resume_hooks.transcripts.write_scan import WriteScan
 
@@ -195,7 +195,7 @@ class _SourceMarker:
             body = self._moving.line(
                 body, first=node.boundary
             )  # without a boundary our lineage comes first
-        return with_own(body, "forkedFrom", _source_mark(self._parent_id, node.uuid))
+        return add_field(body, "forkedFrom", _source_mark(self._parent_id, node.uuid))
 
 
 def _source_mark(parent_id: str, uuid: str) -> dict[str, str]:
@@ -214,8 +214,8 @@ def scan_and_cut(
         return parent, None
     cut = cut_point.cut_conversation(parent.transcript, selector)
     if cut is None:
-        survey, read_back, pieces = WriteScan(), ReadBack(), Pieces()
-        whole_transcript = scan(session.file, observers=(survey, read_back, pieces))
+        survey, read_back, pieces = WriteScan(), ChildObserver(), Pieces()
+        whole_transcript = scan_transcript(session.file, observers=(survey, read_back, pieces))
         parent = measure_session(session, whole_transcript, survey, read_back, pieces)
         cut = cut_point.cut_conversation(whole_transcript, selector)
     return parent, cut

@@ -34,7 +34,7 @@ from resume_hooks.system.text import (
     replace_surrogates,
 )
 from resume_hooks.transcripts import tokens
-from resume_hooks.transcripts.api_usage import base_of
+from resume_hooks.transcripts.api_usage import read_session_base
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.invariants import Check
 from resume_hooks.transcripts.lines import read_lines
@@ -150,12 +150,12 @@ def make_opening(
     text = opening_text(child.block, step, summary=summary, digest=contents.edited or carried.text)
     card, _ = redact(_fresh_card(child, next_step, contents, carried))
     tokens_before = Session.of(parent, where).context.tokens
-    base_tokens = min(base_of(ends, where).tokens, tokens_before)
+    base_tokens = min(read_session_base(ends, where).tokens, tokens_before)
     sizes = Sizes(
         tokens_before, base_tokens + round((len(text) + len(card)) / tokens.CHARACTERS_PER_TOKEN)
     )
     size = ChildSize(
-        sizes.after, tokens.CHARACTERS_PER_TOKEN, tokens.window_shown(parent.file, tokens_before)
+        sizes.after, tokens.CHARACTERS_PER_TOKEN, tokens.large_window(parent.file, tokens_before)
     )
     opening_tokens = contents.tokens if contents.digest else 0
     head = child.head(size, summary=bool(contents.summary), opening_tokens=opening_tokens)

@@ -29,10 +29,10 @@ from resume_hooks.sessions.session_files import all_sessions
 from resume_hooks.storage.backups import backup_folder
 from resume_hooks.system.text import plain_line
 from resume_hooks.transcripts import records
-from resume_hooks.transcripts.placeholders import MARKS, Origin, origin_of
+from resume_hooks.transcripts.placeholders import TRIM_FIELDS, Origin, read_origin
 from resume_hooks.transcripts.provenance import Parent
 from resume_hooks.transcripts.records import Record, message, string
-from resume_hooks.transcripts.write_scan import mend
+from resume_hooks.transcripts.write_scan import mend_record
 
 MAX_CHAIN = 100  # records on the way to one original; a longer chain can only be a forgery
 # the fields that a trim may have changed
@@ -289,10 +289,10 @@ def restore_record(record: Record, original: Record) -> Record | None:
     """
     restored = {}
     for key, value in record.items():
-        if key not in MARKS:
+        if key not in TRIM_FIELDS:
             restored[key] = value
     restored |= {
-        key: value for key, value in original.items() if key in MARKS
+        key: value for key, value in original.items() if key in TRIM_FIELDS
     }  # the original may itself contain trimmed parts
     for key in CONTENT_FIELDS:
         if key in original:
@@ -314,7 +314,7 @@ def restore_record(record: Record, original: Record) -> Record | None:
         ]
     if "usage" in message(record):
         restored_message["usage"] = message(record)["usage"]
-    return mend({**restored, "message": restored_message})
+    return mend_record({**restored, "message": restored_message})
 
 
 def is_marked(record: Record) -> bool:
@@ -325,7 +325,7 @@ def is_marked(record: Record) -> bool:
 def find_origins(record: Record) -> list[Origin]:
     """Return the origins that a record names: in our mark, or in another tool's notices at the ends of its texts."""
     if is_marked(record):
-        origin = origin_of(record)
+        origin = read_origin(record)
         if origin:
             return [origin]
         return []

@@ -24,7 +24,7 @@ _HEAD_BYTES = 4096  # bytes of a plan that are searched for its first line
 def find_plan_note(ends: HeadTail, ancestors: Sequence[Ancestor], where: Where) -> str:
     """Return the line on the plan of a session, or of its latest ancestor with a plan.
 
-    ``ancestors`` start with the oldest.
+    ``walk_up`` start with the oldest.
     """
     if note := plan_note(ends, where):
         return note

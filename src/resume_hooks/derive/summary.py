@@ -57,7 +57,7 @@ from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.storage import backups
 from resume_hooks.storage.atomic import replace_session
 from resume_hooks.system.text import collapse_line, format_count, plain_line
-from resume_hooks.transcripts.invariants import Check, require
+from resume_hooks.transcripts.invariants import Check, require_all_checks
 from resume_hooks.transcripts.records import mapping
 
 # bytes of a part in UTF-8: 60,000 to 120,000 tokens, which a model's context holds with the answer
@@ -458,7 +458,7 @@ def find_unfinished_rollover(parent: SessionFile, where: Where) -> Receipt | Non
     if child is None or read_digest(readable_session(child.file, where).path) is None:
         return None
     ends = agent_at(child.file, where).ends(child.file)
-    if ends.own_turns:
+    if ends.has_own_turns:
         return None  # ``own_turns`` of a fresh child is reliable, whatever the clock said
     first_record = ends.first_records[0]
     if mapping(first_record, "continue_metadata").get("summary_included"):
@@ -559,7 +559,7 @@ def _replace_child(plan: FreshPlan, old_bytes: bytes, title: str, where: Where) 
 
     def check(temporary: str) -> None:
         passed_checks.extend(writing.child_checks(plan, title, temporary))
-        require(passed_checks, path)
+        require_all_checks(passed_checks, path)
 
     with backups.hold_for_rewrite(session_id, path, where) as (original, copy):
         with open(copy, "rb") as stream:

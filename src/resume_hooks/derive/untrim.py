@@ -37,20 +37,20 @@ from resume_hooks.sessions.session import Session
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.storage.backups import backup_time
 from resume_hooks.transcripts import records, tokens
-from resume_hooks.transcripts.calibration import MIN_GROWTH, PLAUSIBLE, Scale
-from resume_hooks.transcripts.chain import chain_to
+from resume_hooks.transcripts.calibration import MIN_GROWTH, PLAUSIBLE_RATIOS, TokenScale
+from resume_hooks.transcripts.chain import chain_ending_at
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.invariants import Check
 from resume_hooks.transcripts.lines import Line
-from resume_hooks.transcripts.nodes import Node, node_of
-from resume_hooks.transcripts.placeholders import is_placeholder, stands_for_answer
+from resume_hooks.transcripts.nodes import Node, make_node
+from resume_hooks.transcripts.placeholders import is_placeholder, is_response_placeholder
 from resume_hooks.transcripts.provenance import ChildSize
-from resume_hooks.transcripts.raw_edit import encode
+from resume_hooks.transcripts.raw_edit import encode_record
 from resume_hooks.transcripts.records import ASSISTANT, Record, message, string, with_content
 from resume_hooks.transcripts.tokens import ContextSize
-from resume_hooks.transcripts.transcript import Transcript, scan
+from resume_hooks.transcripts.transcript import Transcript, scan_transcript
 from resume_hooks.transcripts.trimmable_pieces import MEDIA, THINKING, Pieces
-from resume_hooks.transcripts.write_scan import WriteScan, mend
+from resume_hooks.transcripts.write_scan import WriteScan, mend_record
 
 _REFERENCE_AT_END = re.compile(
     r"; original: ([0-9a-f-]{8,36}):(\d{1,9})[^\[\]\n]{0,200}\]\Z"
@@ -82,7 +82,7 @@ def _block_texts(block: Record) -> Iterator[str]:
         for value in records.mapping(block, "input").values():
             if isinstance(value, str):
                 yield value
-    elif stands_for_answer(string(block, "text")):
+    elif is_response_placeholder(string(block, "text")):
         yield string(block, "text")
 
 
@@ -123,7 +123,7 @@ class RestoreBlocks:
                     f"{line.file} changed while it was read", "Run the command again."
                 )
             content[index] = block
-        return mend(with_content(edited, content))
+        return mend_record(with_content(edited, content))
 
 
 def _original_block(block: Record, original: Record) -> Record | None:
@@ -161,7 +161,7 @@ class TrimmedSession:
     pieces: Pieces
     survey: WriteScan
     context: ContextSize
-    scale: Scale
+    scale: TokenScale
     trimmed: tuple[Node, ...]
     undone: int = 0
     back: int = 0
@@ -183,7 +183,7 @@ class TrimmedSession:
 def read_trimmed(session: SessionFile) -> TrimmedSession:
     """Scan a session for trimmed records."""
     pieces, survey, collector = Pieces(), WriteScan(), _TrimmedRecordCollector()
-    transcript = scan(session.file, observers=(pieces, survey, collector))
+    transcript = scan_transcript(session.file, observers=(pieces, survey, collector))
     loaded_session, live_chain = Session.of(session, Where()), transcript.chain
     context, scale = loaded_session.weigh(live_chain, pieces)
     chain_before, later_nodes, undone = _undo_trims(transcript)
@@ -227,7 +227,7 @@ def _undo_trims(transcript: Transcript) -> tuple[list[Node], list[Node], int]:
         uncopied = (node for node in chain[1:] if not node.copied)
         own_nodes = dropwhile(lambda node: not (node.prompt or node.kind == ASSISTANT), uncopied)
         chain, later_nodes, trim_count = (
-            chain_to(transcript.nodes, last_before),
+            chain_ending_at(transcript.nodes, last_before),
             [*own_nodes, *later_nodes],
             trim_count + 1,
         )
@@ -235,7 +235,7 @@ def _undo_trims(transcript: Transcript) -> tuple[list[Node], list[Node], int]:
 
 
 class _TrimmedRecordCollector:
-    """An observer of ``transcript.scan`` that collects the numbers of trimmed records."""
+    """An observer of ``transcript.scan_transcript`` that collects the numbers of trimmed records."""
 
     def __init__(self) -> None:
         self.numbers: set[int] = set()
@@ -353,7 +353,7 @@ def plan_untrim(
     size = ChildSize(
         context_after.tokens,
         round(_characters_per_token(trimmed_session, context_after), 2),
-        tokens.window_shown(session.file, context_before.tokens),
+        tokens.large_window(session.file, context_before.tokens),
     )
     body = plan_chain_rewrite(
         child,
@@ -489,11 +489,11 @@ def _measure_restoration(
     original: RecordLine,
     edit: Edit,
     restored_record: Record,
-    scale: Scale,
+    scale: TokenScale,
     media_tokens: int,
 ) -> Restoration:
     line, pieces = Line(node.number, 0, b""), Pieces()
-    restored_node = node_of({**restored_record, "uuid": node.uuid}, line)
+    restored_node = make_node({**restored_record, "uuid": node.uuid}, line)
     pieces(line, restored_record, restored_node)
     characters = restored_node.characters - node.characters
     token_difference = (
@@ -510,7 +510,9 @@ def _contents_digest(record: Record) -> bytes:
     for key in CONTENT_FIELDS[1:]:
         if key in record:
             fields[key] = record[key]
-    return hashlib.sha256(encode({"content": message(record).get("content"), **fields})).digest()
+    return hashlib.sha256(
+        encode_record({"content": message(record).get("content"), **fields})
+    ).digest()
 
 
 def _estimate_sizes(
@@ -521,7 +523,7 @@ def _estimate_sizes(
     context = trimmed_session.context
     if trimmed_session.undone:
         return context, context._replace(tokens=trimmed_session.whole_tokens + restored_tokens)
-    recorded_size = tokens.stated_size(trimmed_session.session.file)
+    recorded_size = tokens.read_stated_size(trimmed_session.session.file)
     if (
         recorded_size is not None
         and is_complete
@@ -536,13 +538,13 @@ def _estimate_sizes(
 
 def _characters_per_token(trimmed_session: TrimmedSession, after: ContextSize) -> float:
     """Return the child's characters per token, from the savings of the undone trim: a new trim saves the same."""
-    recorded_size = tokens.stated_size(trimmed_session.session.file)
+    recorded_size = tokens.read_stated_size(trimmed_session.session.file)
     if recorded_size is None or trimmed_session.undone or after.tokens != recorded_size.original:
         return trimmed_session.scale.ratio
     saved_tokens = recorded_size.original - recorded_size.tokens
     if saved_tokens < MIN_GROWTH or not recorded_size.saved:
         return trimmed_session.scale.ratio
-    lowest, highest = PLAUSIBLE
+    lowest, highest = PLAUSIBLE_RATIOS
     return min(max(recorded_size.saved / saved_tokens, lowest), highest)
 
 

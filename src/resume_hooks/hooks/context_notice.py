@@ -29,7 +29,7 @@ from resume_hooks.sessions.session import Session
 from resume_hooks.sessions.session_files import session_file
 from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.head_tail import HeadTail
-from resume_hooks.transcripts.records import positive
+from resume_hooks.transcripts.records import positive_count
 from resume_hooks.transcripts.tokens import ContextSize
 
 UNREACHABLE_TOKENS = (
@@ -66,7 +66,7 @@ def store_window(session_id: str, window: object) -> None:
     name = f"{NOTES}{session_id}.json"
     if (
         is_session_id(session_id)
-        and positive(window)
+        and positive_count(window)
         and hook_state.read_note(name).get("window") != window
     ):
         with contextlib.suppress(OSError):
@@ -80,7 +80,7 @@ def take_notice(session_id: str, path: str) -> str:
     """
     name = f"{NOTES}{session_id}.json"
     note = hook_state.read_note(name)
-    noticed_window = positive(note.get("told"))
+    noticed_window = positive_count(note.get("told"))
     hook_state.sweep_notes(NOTES, NOTE_SECONDS)
     # This comes first, so that later turns never wait for a session that is slow to read.
     hook_state.write_note(name, note | {"look": UNREACHABLE_TOKENS, "told": noticed_window})

@@ -38,7 +38,7 @@ from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.system.copy_result import CopyResult
 from resume_hooks.system.text import collapse_line, format_count, plain_line
 from resume_hooks.transcripts.head_tail import HeadTail
-from resume_hooks.transcripts.tokens import ContextSize, stated_size
+from resume_hooks.transcripts.tokens import ContextSize, read_stated_size
 
 TABLE_OPTION = "--table"  # typed to see the table of all ways to continue
 MAX_TURNS = 200  # turns after which savings are no longer shown; no session is that long
@@ -91,7 +91,7 @@ def _has_turns(request: Request) -> bool:
     if request.path is None:
         return False
     session = request.session
-    return stated_size(session.file) is not None or session.head_tail.own_turns
+    return read_stated_size(session.file) is not None or session.head_tail.has_own_turns
 
 
 def resume_card(

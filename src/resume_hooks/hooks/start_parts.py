@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from resume_hooks.hooks import hook_state, reply
 from resume_hooks.storage import state_file
 from resume_hooks.system.text import cut_to_utf16_units, plain_text, utf16_length
-from resume_hooks.transcripts.parted_text import LONGEST, MOST, parts_of
+from resume_hooks.transcripts.parted_text import MAX_PART_UNITS, MAX_TEXT_UNITS, split_into_parts
 
 MAX_WITHOUT_PARTS = 4_000  # units in a client without further hooks for parts: Codex
 WAIT_SECONDS = 4.0  # seconds for the other hooks to take their parts; they check 20 times a second
@@ -33,17 +33,17 @@ _PREFIX = "parts-"
 def deliver_start(context: str, message: str, session_id: str) -> bytes:
     """Return the first hook's reply, once the other hooks took their parts.
 
-    ``context`` is for the model, ``message`` for the user. A context of more than ``LONGEST`` units loses its middle.
+    ``context`` is for the model, ``message`` for the user. A context longer than ``MAX_TEXT_UNITS`` loses its middle.
     """
     text = plain_text(context).strip()
     note = hook_state.read_note(_start_note_name(session_id))
     if not isinstance(note.get("pid"), int):
         return reply.start_reply(cut_out_middle(text, MAX_WITHOUT_PARTS), message)
-    text = cut_out_middle(text, LONGEST)
-    *other_parts, last_part = parts_of(text)
+    text = cut_out_middle(text, MAX_TEXT_UNITS)
+    *other_parts, last_part = split_into_parts(text)
     untaken = _offer_parts(session_id, note["pid"], other_parts) if other_parts else []
     if untaken and len(untaken) == len(other_parts):
-        return reply.start_reply(cut_out_middle(text, MOST), message)
+        return reply.start_reply(cut_out_middle(text, MAX_PART_UNITS), message)
     missing_notice = "".join(f"\n(Part {number} could not be delivered.)" for number in untaken)
     return reply.start_reply(last_part + missing_notice, message)
 

@@ -29,7 +29,7 @@ from resume_hooks.system import bug_log, claude_cli, clipboard, programs
 from resume_hooks.system.claude_settings import policy_file
 from resume_hooks.system.plugin_files import MARKETPLACE, NAME, plugin_folder
 from resume_hooks.system.text import format_count
-from resume_hooks.transcripts.lines import GIANT, GIANT_LINE, longest_line
+from resume_hooks.transcripts.lines import GIANT, GIANT_LINE, measure_longest_line
 from resume_hooks.transcripts.transcript import is_live_part_within
 from resume_hooks.version import __version__
 
@@ -295,7 +295,7 @@ def _check_giants(_: str) -> Finding:
         bytes_left -= session.size
         line = 0
         with contextlib.suppress(OSError):  # deleted after it was listed
-            line = longest_line(session.path) if bytes_left >= 0 else 0
+            line = measure_longest_line(session.path) if bytes_left >= 0 else 0
         if session.size >= GIANT or line >= GIANT_LINE:
             giants.append((session, line))
     if not giants:

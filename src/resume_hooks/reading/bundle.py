@@ -28,7 +28,7 @@ from resume_hooks.sessions.transcript_files import FOLDER, subagents_of
 from resume_hooks.system.text import plain_line, replace_surrogates
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.lines import read_lines
-from resume_hooks.transcripts.raw_edit import encode
+from resume_hooks.transcripts.raw_edit import encode_record
 from resume_hooks.transcripts.records import parse
 from resume_hooks.version import __version__
 
@@ -104,7 +104,7 @@ class BundleRedactor:
         if self._homes is None:
             return redacted
         if b"\\/" in redacted:  # a folder may start with this escape
-            redacted = encode(parse(redacted) or {})
+            redacted = encode_record(parse(redacted) or {})
         text, count = self._homes.hide_homes(redacted.decode("utf-8", "surrogateescape"))
         self.folders += count
         if count:
@@ -217,7 +217,7 @@ def normalize_json(body: bytes) -> bytes | None:
         record = parse(body)
         if record is None:
             return None
-        return encode(record)
+        return encode_record(record)
     return body
 
 

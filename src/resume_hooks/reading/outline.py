@@ -31,10 +31,10 @@ from resume_hooks.system.text import collapse_line, format_count, plain_line
 from resume_hooks.transcripts import records, script_calls
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.lines import Line
-from resume_hooks.transcripts.nodes import Node, ancestors
+from resume_hooks.transcripts.nodes import Node, walk_up
 from resume_hooks.transcripts.records import ASSISTANT, Record, string
-from resume_hooks.transcripts.tokens import left_by_trim
-from resume_hooks.transcripts.transcript import Observer, Transcript, scan
+from resume_hooks.transcripts.tokens import tokens_after_trim
+from resume_hooks.transcripts.transcript import Observer, Transcript, scan_transcript
 from resume_hooks.transcripts.turns import opens_turn
 
 FIRST_WORDS_CHARACTERS = 200  # characters of a prompt in an outline
@@ -83,7 +83,7 @@ class TurnScan:
 
 
 class OutlineScan:
-    """An observer of ``transcript.scan`` that collects an outline.
+    """An observer of ``transcript.scan_transcript`` that collects an outline.
 
     ``subagent`` is true for a sub-agent's transcript.
     """
@@ -130,7 +130,7 @@ class OutlineScan:
                 turn.time, turn.line = string(record, "timestamp"), line.number
         if record.get("isCompactSummary") and self.compactions and self.compactions[-1].summary < 0:
             self.compactions[-1] = self.compactions[-1]._replace(summary=line.number)
-        if self.compactions and left_by_trim(record):
+        if self.compactions and tokens_after_trim(record):
             self.compactions[-1] = self.compactions[-1]._replace(trigger=TRIM)
         self._collect_work(turn, record, node)
 
@@ -143,7 +143,7 @@ class OutlineScan:
             for block in records.calls(record) if node is None or node.calls else ():
                 tool, given = string(block, "name"), records.mapping(block, "input")
                 turn.tools[tool] = turn.tools.get(tool, 0) + 1
-                if path := records.file_in(given):
+                if path := records.file_from_input(given):
                     turn.files[path] = turn.files.get(path, False) or tool in records.WRITERS
                 if "subagent_type" in given or tool in {"Agent", "Task"}:
                     task = (
@@ -158,7 +158,7 @@ class OutlineScan:
                 turn.tools[tool] = turn.tools.get(tool, 0) + 1
         elif node is not None and node.results:
             turn.failed += len(failed_call_ids(record))
-            if agent := records.agent_of(record):
+            if agent := records.answering_agent(record):
                 task = self.tasks.get(node.results[0], "") or string(
                     records.tool_details(record), "description"
                 )
@@ -237,7 +237,7 @@ def make_outline(
     """
     ends = HeadTail(session.path)
     observer = OutlineScan(subagent=subagent_name(session.path) is not None)
-    transcript = scan(session.path, reach, observers=[observer, *watching])
+    transcript = scan_transcript(session.path, reach, observers=[observer, *watching])
     states = _find_turn_states(observer, transcript)
     turns = tuple(_make_turns(observer, states))
     live_lines = {node.number for node in transcript.chain} | _lines_before_compactions(transcript)
@@ -328,7 +328,7 @@ def _lines_before_compactions(transcript: Transcript) -> set[int]:
             return transcript.before(node)
         return transcript.parent(node)
 
-    return {node.number for node in ancestors(chain[0], above)}
+    return {node.number for node in walk_up(chain[0], above)}
 
 
 def _list_started_agents(session: SessionFile, observer: OutlineScan) -> Iterator[OutlineAgent]:

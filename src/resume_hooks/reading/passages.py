@@ -36,12 +36,18 @@ from resume_hooks.sessions.transcript_files import subagent_name
 from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import collapse_line, format_count, plain_line, plain_text
 from resume_hooks.transcripts import records
-from resume_hooks.transcripts.attachments import QUEUED, kind_of
-from resume_hooks.transcripts.lines import Line, OneOpen, lines_before, open_transcript, read_lines
+from resume_hooks.transcripts.attachments import QUEUED, attachment_kind
+from resume_hooks.transcripts.lines import (
+    Line,
+    SharedFile,
+    open_transcript,
+    read_lines,
+    read_lines_backwards,
+)
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.records import Record, string
-from resume_hooks.transcripts.transcript import Observer, scan
-from resume_hooks.transcripts.trimmable_pieces import ToolCall, calls_in
+from resume_hooks.transcripts.transcript import Observer, scan_transcript
+from resume_hooks.transcripts.trimmable_pieces import ToolCall, tool_calls_of_record
 from resume_hooks.transcripts.turns import Turns, opens_turn
 
 TARGET_CHARACTERS = 200  # characters of a call's subject
@@ -123,7 +129,7 @@ def has_content(record: Record) -> bool:
     """Check whether a record has content. Bookkeeping and empty thinking do not count."""
     kind = records.kind(record)
     if kind == records.ATTACHMENT:
-        return kind_of(record) not in SILENT_ATTACHMENTS
+        return attachment_kind(record) not in SILENT_ATTACHMENTS
     if kind == records.SYSTEM:
         return (
             bool(string(record, "content").strip())
@@ -138,7 +144,7 @@ def has_content(record: Record) -> bool:
 
 def is_added(record: Record) -> bool:
     """Check whether the client added a record by itself: listings, reminders, hook output."""
-    return records.kind(record) == records.ATTACHMENT and kind_of(record) != QUEUED
+    return records.kind(record) == records.ATTACHMENT and attachment_kind(record) != QUEUED
 
 
 def _block_has_content(block: Record) -> bool:
@@ -191,7 +197,7 @@ def _describe_speaker(record: Record, shown: Rendering, *, prompt: bool, subagen
     kind = shown.kind
     speaker = kind
     if kind == records.ATTACHMENT:
-        speaker = f"attachment {kind_of(record)}".rstrip()
+        speaker = f"attachment {attachment_kind(record)}".rstrip()
     elif kind == records.SYSTEM:
         speaker = f"system {string(record, 'subtype')}".rstrip()
     elif kind == records.RESULT or records.results(record):
@@ -247,7 +253,7 @@ def _format_brief_text(
             f"{command_for_whole_record(reference, characters)}]"
         )
     if kind == records.ASSISTANT:
-        own_calls = calls_in(record)
+        own_calls = tool_calls_of_record(record)
         blocks = (_format_call(block, own_calls, reference) if block.get("type") == records.CALL else block_text(block)
                   for block in records.blocks(record) if _block_has_content(block))  # fmt: skip
         return "\n".join(blocks)
@@ -263,7 +269,7 @@ def _format_call(block: Record, own_calls: Mapping[str, ToolCall], reference: st
     shown = collapse_line(
         plain_line(subject or fields_text(records.mapping(block, "input"))), TARGET_CHARACTERS
     )
-    omitted = sum(map(len, records.strings(block.get("input")))) - len(shown)
+    omitted = sum(map(len, records.strings_in_value(block.get("input")))) - len(shown)
     if omitted > SLIGHT_CHARACTERS:
         omitted_note = (
             f" (… {omitted:,} more characters of input: {command_for_whole_record(reference)})"
@@ -315,7 +321,9 @@ def read_page(
     with open_transcript(entries.file) as stream:
         end = entries.size if before is None else before.offset
         rows = list(
-            _limit_rows(_records_with_content(entries, lines_before(stream, end)), limit + 1)
+            _limit_rows(
+                _records_with_content(entries, read_lines_backwards(stream, end)), limit + 1
+            )
         )
         return PassagePage(
             _read_passages(rows[:limit][::-1], entries, names, stream), more=len(rows) > limit
@@ -330,7 +338,7 @@ def read_around(
     The client's additions do not count.
     """
     with open_transcript(entries.file) as stream:
-        backwards = zip(lines_before(stream, entry.offset), count(entry.number - 1, -1))
+        backwards = zip(read_lines_backwards(stream, entry.offset), count(entry.number - 1, -1))
         rows = _records_with_content(
             entries, (line._replace(number=number) for line, number in backwards)
         )
@@ -356,7 +364,7 @@ def _read_passages(
     calls_here: dict[str, ToolCall] = {}
     answered_ids: list[str] = []
     for _, record in rows:
-        calls_here |= calls_in(record)
+        calls_here |= tool_calls_of_record(record)
         answered_ids += records.answered_calls(record)
     missing_ids = [call for call in answered_ids if call not in calls_here]
     calls = calls_here | (
@@ -435,7 +443,7 @@ class TurnReader:
         self.turns = 0
         self._commands: dict[str, ShellCall] = {}
         self._rows_by_call: dict[str, RecordRow] = {}
-        self.size = scan(session.file, observers=[self, *watching]).size
+        self.size = scan_transcript(session.file, observers=[self, *watching]).size
 
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:
         """Process one record."""
@@ -489,7 +497,7 @@ class TurnReader:
 
     def entry_of_row(self, row: RecordRow) -> RecordLine:
         """Return a record's position in the file."""
-        opened = self.session.file if isinstance(self.session.file, OneOpen) else None
+        opened = self.session.file if isinstance(self.session.file, SharedFile) else None
         return RecordLine(
             self.session.session_id,
             self.session.path,
@@ -523,7 +531,7 @@ class TurnReader:
         )
         calls: dict[str, ToolCall] = {}
         for row in rows:
-            calls.update(calls_in(self.entry_of_row(row).record() or {}))
+            calls.update(tool_calls_of_record(self.entry_of_row(row).record() or {}))
         return calls
 
     def lines_of_calls(self, record: Record) -> list[int]:

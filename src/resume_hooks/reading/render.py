@@ -16,9 +16,9 @@ from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.sessions.record_references import RecordLine
 from resume_hooks.system.text import plain_line
 from resume_hooks.transcripts import records, script_calls
-from resume_hooks.transcripts.lines import lines_before, open_transcript
+from resume_hooks.transcripts.lines import open_transcript, read_lines_backwards
 from resume_hooks.transcripts.records import Record, string
-from resume_hooks.transcripts.trimmable_pieces import ToolCall, calls_in
+from resume_hooks.transcripts.trimmable_pieces import ToolCall, tool_calls_of_record
 
 _ENVELOPE = frozenset(
     {"parentUuid", "isSidechain", "userType", "entrypoint", "cwd", "sessionId", "version", "gitBranch", "slug", "uuid"}
@@ -50,7 +50,7 @@ def render_at(record: Record, entry: RecordLine) -> Rendering:
     """Render the record of a line. The calls of its results are searched before it."""
     with open_transcript(entry.file) as stream:
         answered = find_calls_before(stream, entry.offset, records.answered_calls(record))
-    return render_record(record, answered | calls_in(record))
+    return render_record(record, answered | tool_calls_of_record(record))
 
 
 def find_calls_before(stream: BinaryIO, end: int, call_ids: Iterable[str]) -> dict[str, ToolCall]:
@@ -60,9 +60,9 @@ def find_calls_before(stream: BinaryIO, end: int, call_ids: Iterable[str]) -> di
     """
     missing = {call for call in call_ids if call}
     calls: dict[str, ToolCall] = {}
-    for line in lines_before(stream, end) if missing else ():
+    for line in read_lines_backwards(stream, end) if missing else ():
         if b'"tool_use"' in line.raw:
-            calls_in_line = calls_in(records.parse(line.body) or {})
+            calls_in_line = tool_calls_of_record(records.parse(line.body) or {})
             calls = {call: calls_in_line[call] for call in missing & calls_in_line.keys()} | calls
             missing -= calls_in_line.keys()
         if not missing or end - line.offset > MAX_BACK_BYTES:
@@ -73,7 +73,7 @@ def find_calls_before(stream: BinaryIO, end: int, call_ids: Iterable[str]) -> di
 def render_record(record: Record, calls: Mapping[str, ToolCall]) -> Rendering:
     """Render a record with the known ``calls`` of its results."""
     named_calls = [calls[call] for call in records.answered_calls(record) if call in calls] or list(
-        calls_in(record).values()
+        tool_calls_of_record(record).values()
     )
     tools = [call.tool for call in named_calls] or [string(records.message(record), "tool_name")]
     return Rendering(

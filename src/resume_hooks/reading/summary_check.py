@@ -25,7 +25,7 @@ from resume_hooks.storage.atomic import BUFFER
 from resume_hooks.system.text import format_count
 from resume_hooks.transcripts import bookkeeping, records
 from resume_hooks.transcripts.bookkeeping import AFTER_CLEAR, FURTHER_PART
-from resume_hooks.transcripts.lines import OneOpen, open_transcript, read_lines
+from resume_hooks.transcripts.lines import SharedFile, open_transcript, read_lines
 
 MIN_WORD = 3  # letters of a word that is searched for
 MIN_QUOTE_WORDS, MIN_COMMAND_WORDS = (
@@ -208,7 +208,7 @@ _STOPS = re.compile(r"[.!?]+(?=\s|\Z)|[\]`\"\u201c\u201d。\uff01\uff1f]")
 _FENCE = re.compile(r"\s*(?:```|~~~)")
 # a heading, a row of a table, an empty line
 _HEAD = re.compile(r"\s*(?:#{1,6}\s|\||[a-z ,]*:?\s*\Z)")
-_UNSAID = (bookkeeping.SILENT | bookkeeping.TITLES.keys()) - {
+_UNSAID = (bookkeeping.SILENT_KINDS | bookkeeping.TITLE_FIELDS.keys()) - {
     bookkeeping.QUEUE_OPERATION,
     bookkeeping.PR_LINK,
 }
@@ -308,7 +308,7 @@ class _EvidenceIndex:
         return ""
 
 
-def read_texts(file: str | OneOpen, session: str) -> Iterator[tuple[str, str]]:
+def read_texts(file: str | SharedFile, session: str) -> Iterator[tuple[str, str]]:
     """Yield each record with content, as its reference and its text.
 
     Summaries are skipped, including ours.

@@ -31,7 +31,11 @@ from resume_hooks.sessions.session_files import LocalStore, SessionFile, Session
 from resume_hooks.system.claude_settings import retention_days
 from resume_hooks.system.git_worktrees import Project, project_of_folder
 from resume_hooks.transcripts import tokens
-from resume_hooks.transcripts.context_size import may_differ_within, size_at_end, was_compacted
+from resume_hooks.transcripts.context_size import (
+    may_change_in_middle,
+    size_from_last_records,
+    was_compacted,
+)
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.tokens import UNKNOWN, ContextSize
 
@@ -242,7 +246,7 @@ class SessionLister:
         """Return the ends of a session to list, and its agent."""
         agent = agent_of(session, self.where)
         ends = agent.ends(session.path)
-        is_helper = ends.is_helper and ends.says_something
+        is_helper = ends.is_helper and ends.has_messages
         if not (ends.is_listed or is_helper) or not (
             project is None or project.holds(ends.folders, ends.project)
         ):
@@ -290,16 +294,16 @@ class SessionLister:
     def _context(self, session: SessionFile, ends: HeadTail) -> ContextSize:
         """Return a session's context from its ends, or like ``Session.context`` if they are not enough."""
         if ends.first_records:
-            stated_size = tokens.stated_size_in(ends.first_records[0])
+            stated_size = tokens.stated_size_from_record(ends.first_records[0])
         else:
             stated_size = None
         known_window = self._window or measured_window(session.session_id, self.where)
-        window = known_window or tokens.window_of_parent(stated_size)
-        context = size_at_end(ends.last_records, window)
+        window = known_window or tokens.stated_window(stated_size)
+        context = size_from_last_records(ends.last_records, window)
         if session.agent != NAME:
             return context or ContextSize.of(0, window, UNKNOWN)
         is_changed = stated_size is not None or was_compacted(ends) or not ends.small
-        if (context is None and is_changed) or ends.begins_within or may_differ_within(ends):
+        if (context is None and is_changed) or ends.lacks_beginning or may_change_in_middle(ends):
             return Session.of(session, self.where).context
         if context is None:
             context = ContextSize.of(0, window, UNKNOWN)

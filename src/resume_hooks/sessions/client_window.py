@@ -8,8 +8,8 @@ import re
 from resume_hooks import settings
 from resume_hooks.paths import Where, read_json_object
 from resume_hooks.system.claude_settings import compaction_window
-from resume_hooks.transcripts.head_tail import HeadTail, version_numbers
-from resume_hooks.transcripts.records import positive
+from resume_hooks.transcripts.head_tail import HeadTail, parse_version
+from resume_hooks.transcripts.records import positive_count
 from resume_hooks.transcripts.tokens import DEFAULT_WINDOW, LARGE_WINDOW, ContextSize
 
 NOTES = "notice-"
@@ -36,7 +36,7 @@ All other models may have one.
 
 def measured_window(session_id: str, where: Where) -> int:
     """Return the window last reported by the module inside the session's client; 0 if it never reported one."""
-    return positive(
+    return positive_count(
         read_json_object(os.path.join(where.state, "pending", f"{NOTES}{session_id}.json")).get(
             "window"
         )
@@ -60,7 +60,7 @@ def window_set(ends: HeadTail, window: int, where: Where) -> int:
 def window_of_model(ends: HeadTail) -> int:
     """Return the window of the last model, from its name and its client's version; 0 if unknown."""
     if _NATIVE.search(ends.model) or (
-        _BY_NEW_CLIENTS.search(ends.model) and version_numbers(ends.version) >= NATIVE_SINCE
+        _BY_NEW_CLIENTS.search(ends.model) and parse_version(ends.version) >= NATIVE_SINCE
     ):
         return LARGE_WINDOW
     if _SMALL.search(ends.model) or _ON_DEMAND.search(ends.model):

@@ -35,8 +35,8 @@ from resume_hooks.sessions.child_titles import kind_beside, word_of
 from resume_hooks.sessions.link_log import read_links, read_superseded
 from resume_hooks.system.text import collapse_line, plain_line, plain_text
 from resume_hooks.transcripts.head_tail import TITLE_LENGTH, HeadTail
-from resume_hooks.transcripts.lines import OneOpen
-from resume_hooks.transcripts.provenance import Parent, kind_now, read_parent
+from resume_hooks.transcripts.lines import SharedFile
+from resume_hooks.transcripts.provenance import Parent, current_kind, read_parent
 
 KEPT, TYPED, MISSING = "kept", "prompts", "missing"  # a row's status other than ``present``
 LEFT = {
@@ -118,14 +118,14 @@ class Family:
     def _recorded_parent(self, path: str) -> Parent | None:
         """Return the parent that a session names. Raise OSError or SessionNotFound."""
         known = self._known.get(path)
-        if known is not None and isinstance(known.file, OneOpen):
+        if known is not None and isinstance(known.file, SharedFile):
             return read_parent(known.file)
         return agent_at(path, self._where).parent(path)
 
     def _or_linked(self, recorded: Parent | None, session_id: str, path: str) -> Parent | None:
         link = self._links.get(session_id)
         if link:
-            linked = Parent(link.parent_id, "", "continued", kind_now(link.kind), link.at)
+            linked = Parent(link.parent_id, "", "continued", current_kind(link.kind), link.at)
         else:
             linked = None
         if recorded is None or linked is None or recorded.session_id == linked.session_id:
@@ -282,7 +282,7 @@ class Family:
         by = self._superseded.get(session_id_from_path(path) or "", "")
         successor = find_session(by, self._where)
         if successor:
-            is_there = HeadTail(successor).own_turns
+            is_there = HeadTail(successor).has_own_turns
         else:
             is_there = self._archived_session(by) is not None
         return is_there and not HeadTail(path).touched

@@ -16,7 +16,7 @@ import orjson
 from resume_hooks import clock
 from resume_hooks.sessions.lineage_block import CLOSING, OPENING, shorten_block
 from resume_hooks.system.text import replace_all_surrogates
-from resume_hooks.transcripts.bookkeeping import CUSTOM_TITLE, label
+from resume_hooks.transcripts.bookkeeping import CUSTOM_TITLE, make_label_record
 from resume_hooks.transcripts.placeholders import UNANSWERED
 from resume_hooks.transcripts.records import ASSISTANT, RESULT, SYNTHETIC_MODEL, TEXT
 
@@ -173,7 +173,7 @@ def stub_line(setting: ChildSetting, parent: str | None, record_id: str, call: s
 
 def title_line(session_id: str, title: str) -> bytes:
     """Return the record that names a session; readers search for it at the start of a line."""
-    return _dump(label(CUSTOM_TITLE, title, session_id))
+    return _dump(make_label_record(CUSTOM_TITLE, title, session_id))
 
 
 def _envelope(

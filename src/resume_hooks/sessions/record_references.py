@@ -26,12 +26,12 @@ from resume_hooks.system.text import collapse_line, plain_line
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.lines import (
     Line,
-    Numbers,
-    OneOpen,
-    line_start,
-    line_with,
+    LineNumbers,
+    SharedFile,
+    find_last_line_with,
+    find_line_start,
     open_transcript,
-    read_at,
+    read_exactly,
     read_lines,
 )
 from resume_hooks.transcripts.records import Record
@@ -154,7 +154,7 @@ class RecordLine(NamedTuple):
     number: int
     offset: int
     length: int
-    opened: OneOpen | None = None
+    opened: SharedFile | None = None
 
     @property
     def word(self) -> str:
@@ -171,7 +171,7 @@ class RecordLine(NamedTuple):
     def raw(self) -> bytes:
         """Return the line with its ending. Raise SessionNotFound if the file is gone or has become shorter."""
         with open_transcript(self.opened or self.file) as stream:
-            return read_at(stream, self.offset, self.length)
+            return read_exactly(stream, self.offset, self.length)
 
     def record(self) -> Record | None:
         """Parse the line; return None if it has no JSON object."""
@@ -189,7 +189,7 @@ class RecordLines:
         self.session_id = session_id
         with open_transcript(file) as stream:
             self.size = os.fstat(stream.fileno()).st_size
-        self._counts = Numbers(self.size)
+        self._counts = LineNumbers(self.size)
 
     def __len__(self) -> int:
         with open_transcript(self.file) as stream:
@@ -223,7 +223,7 @@ class RecordLines:
         """
         with open_transcript(self.file) as stream:
             offset = self.size
-            while (offset := line_with(stream, uuid.encode(), offset)) >= 0:
+            while (offset := find_last_line_with(stream, uuid.encode(), offset)) >= 0:
                 entry = self._entry(stream, offset)
                 if uuid in records.uuids(entry.record() or {}):
                     return entry
@@ -243,7 +243,7 @@ class RecordLines:
             spellings = {}
         if 0 <= place.offset < self.size:
             with open_transcript(self.file) as stream:
-                if line_start(stream, place.offset) == place.offset:
+                if find_line_start(stream, place.offset) == place.offset:
                     line = self._entry(stream, place.offset)
                 else:
                     line = None

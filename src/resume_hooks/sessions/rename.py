@@ -22,7 +22,7 @@ from resume_hooks.sessions.open_sessions import why_session_is_open
 from resume_hooks.sessions.session_files import SessionFile, sessions_in
 from resume_hooks.storage.atomic import append_records
 from resume_hooks.system.text import plain_line, replace_surrogates
-from resume_hooks.transcripts.bookkeeping import AGENT_NAME, CUSTOM_TITLE, TAG, label
+from resume_hooks.transcripts.bookkeeping import AGENT_NAME, CUSTOM_TITLE, TAG, make_label_record
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.records import Record
 
@@ -86,9 +86,9 @@ def plan_title(
             )
     records = []
     if ends.custom_title != new:
-        records.append(label(CUSTOM_TITLE, new, session.session_id))
+        records.append(make_label_record(CUSTOM_TITLE, new, session.session_id))
     if ends.agent_name != new:
-        records.append(label(AGENT_NAME, new, session.session_id))
+        records.append(make_label_record(AGENT_NAME, new, session.session_id))
     return _label_change(session, ends.title, new, records, where)
 
 
@@ -101,7 +101,7 @@ def plan_tag(session: SessionFile, tag: str, where: Where) -> LabelChange:
     ends = _ends_of_own_session(session, where)
     records = []
     if ends.tag != new:
-        records.append(label(TAG, new, session.session_id))
+        records.append(make_label_record(TAG, new, session.session_id))
     return _label_change(session, ends.tag, new, records, where)
 
 

@@ -16,11 +16,11 @@ from resume_hooks.sessions.agents.registry import ends_of, readable_session
 from resume_hooks.sessions.lineage import Ancestor, Family
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.transcripts.head_tail import HeadTail
-from resume_hooks.transcripts.lines import OneOpen
+from resume_hooks.transcripts.lines import SharedFile
 from resume_hooks.transcripts.tokens import ContextSize
 
 if TYPE_CHECKING:
-    from resume_hooks.transcripts.calibration import Scale
+    from resume_hooks.transcripts.calibration import TokenScale
     from resume_hooks.transcripts.nodes import Node
     from resume_hooks.transcripts.trimmable_pieces import Pieces
 
@@ -59,9 +59,9 @@ class Session(SessionFile):
         return SessionFile(*self)._replace(**fields)
 
     @cached_property
-    def file(self) -> OneOpen:
+    def file(self) -> SharedFile:
         """The transcript, opened once."""
-        return OneOpen(self.path)
+        return SharedFile(self.path)
 
     @cached_property
     def head_tail(self) -> HeadTail:
@@ -115,7 +115,7 @@ class Session(SessionFile):
         window = window_of(self.session_id, self.where)
         return self._in_its_window(size_of_tail(self.file, window), window)
 
-    def weigh(self, chain: list[Node], pieces: Pieces) -> tuple[ContextSize, Scale]:
+    def weigh(self, chain: list[Node], pieces: Pieces) -> tuple[ContextSize, TokenScale]:
         """Return the context size of a chain that was already read, and the scale of its pieces."""
         from resume_hooks.sessions.client_window import window_of
         from resume_hooks.transcripts.context_size import size_of_chain

@@ -24,7 +24,7 @@ from resume_hooks.paths import (
     session_id_from_path,
 )
 from resume_hooks.transcripts.head_tail import HeadTail
-from resume_hooks.transcripts.lines import OneOpen
+from resume_hooks.transcripts.lines import SharedFile
 from resume_hooks.transcripts.records import MESSAGES, kind, parse, refuse_foreign
 
 MAX_SEARCHED = 8 * 1024 * 1024  # bytes of a file with any name to search for a session's records
@@ -45,7 +45,7 @@ class SessionFile(NamedTuple):
     source: str = ""
 
     @property
-    def file(self) -> str | OneOpen:
+    def file(self) -> str | SharedFile:
         """The file to read the transcript from."""
         return self.path
 

@@ -13,23 +13,23 @@ from resume_hooks.errors import SessionNotFound
 from resume_hooks.paths import Where, find_session
 from resume_hooks.transcripts import records, tokens
 from resume_hooks.transcripts.head_tail import HeadTail
-from resume_hooks.transcripts.lines import Line, OneOpen
+from resume_hooks.transcripts.lines import Line, SharedFile
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.provenance import read_parent
 from resume_hooks.transcripts.records import Record
 from resume_hooks.transcripts.tokens import USUAL_BASE, USUAL_SHARED, FirstRequest, first_request
-from resume_hooks.transcripts.transcript import scan
+from resume_hooks.transcripts.transcript import scan_transcript
 
 FIVE_MINUTES = 300  # the cache's default lifetime, renewed by each read
 HOUR = 3_600  # the lifetime of a one-hour cache
-REQUESTED = {
+LIFETIMES = {
     "5m": FIVE_MINUTES,
     "1h": HOUR,
 }  # since 2.1.329 clients record the requested lifetime with each answer
-LAST_TURNS = 12  # turns at the end whose median is the typical turn
+TYPICAL_TURNS = 12  # turns at the end whose median is the typical turn
 
 
-class Traffic(NamedTuple):
+class RecentRequests(NamedTuple):
     """The requests at the end of a session.
 
     ``last_ms`` is the time of the last answer, by ``model``, or None if there is no counted answer.
@@ -58,7 +58,7 @@ class Traffic(NamedTuple):
         return age is not None and age < self.lifetime
 
 
-def traffic_of(file: str | OneOpen) -> Traffic:
+def read_recent_requests(file: str | SharedFile) -> RecentRequests:
     """Return the requests at the end of a session, reading as little of the file as possible.
 
     Raise SessionNotFound as ``scan`` does.
@@ -66,30 +66,30 @@ def traffic_of(file: str | OneOpen) -> Traffic:
     If the growth is unknown, read the longer end, but not the whole file.
     """
     for reach in (*tokens.TAIL_REACHES, 0):
-        seen = _Requests()
-        tail = scan(file, reach, [seen])
-        found = seen.traffic(whole=tail.whole)
-        tells_growth = bool(found.growth) or reach != tokens.TAIL_REACHES[0]
-        if tail.whole or (seen.counted and tells_growth):
-            return found
+        observer = _Requests()
+        tail = scan_transcript(file, reach, [observer])
+        requests = observer.traffic(whole=tail.whole)
+        has_growth = bool(requests.growth) or reach != tokens.TAIL_REACHES[0]
+        if tail.whole or (observer.counted and has_growth):
+            return requests
     raise AssertionError("a whole scan is whole")
 
 
-def base_of(ends: HeadTail, where: Where) -> FirstRequest:
+def read_session_base(ends: HeadTail, where: Where) -> FirstRequest:
     """Return the size of a new session's first request: this session's, an ancestor's, or the usual figures."""
-    known = set[str]()
+    seen_paths = set[str]()
     with contextlib.suppress(SessionNotFound):
         while True:
-            found = first_request(ends)
-            if found is not None:
-                return found
-            known.add(ends.path)
+            first = first_request(ends)
+            if first is not None:
+                return first
+            seen_paths.add(ends.path)
             parent = read_parent(ends.file)
             if parent:
                 path = find_session(parent.session_id, where)
             else:
                 path = None
-            if path is None or path in known:
+            if path is None or path in seen_paths:
                 break
             ends = HeadTail(path)
     return FirstRequest(USUAL_BASE, USUAL_SHARED)
@@ -114,7 +114,7 @@ class _Turn:
 
 
 class _Requests:
-    """An observer of ``transcript.scan`` that counts requests."""
+    """An observer of ``transcript.scan_transcript`` that counts requests."""
 
     def __init__(self) -> None:
         self.turns = [_Turn(0)]
@@ -141,46 +141,46 @@ class _Requests:
                 records.usage(record).get,
                 ("cache_creation_input_tokens", "cache_read_input_tokens"),
             )
-            cached = sum(map(records.positive, counts))
+            cached = sum(map(records.positive_count, counts))
             self.last = node.time_ms, cached
             if cached:  # clients request a cache even if none is kept
-                self.lifetime = _lifetime(record) or self.lifetime or FIVE_MINUTES
+                self.lifetime = _cache_lifetime(record) or self.lifetime or FIVE_MINUTES
 
-    def traffic(self, *, whole: bool) -> Traffic:
+    def traffic(self, *, whole: bool) -> RecentRequests:
         # The first turn of a file's end may be incomplete. A whole file has no requests before its
         # first prompt.
         turns = [turn for turn in self.turns if turn.answers]
         if not whole and len(turns) > 1 and turns[0] is self.turns[0]:
             turns = turns[1:]
         last_ms, cached = self.last
-        grown = []
-        for turn in turns[-LAST_TURNS:]:
+        growths = []
+        for turn in turns[-TYPICAL_TURNS:]:
             if turn.growth:
-                grown.append(turn.growth)
+                growths.append(turn.growth)
         unknown = FIVE_MINUTES if not self.counted else 0
-        return Traffic(
+        return RecentRequests(
             last_ms=last_ms,
             lifetime=unknown if self.lifetime is None else self.lifetime,
             cached=cached,
-            requests=max(1, _median([len(turn.answers) for turn in turns[-LAST_TURNS:]])),
-            growth=_median(grown),
-            turns=len(grown),
+            requests=max(1, _median([len(turn.answers) for turn in turns[-TYPICAL_TURNS:]])),
+            growth=_median(growths),
+            turns=len(growths),
             model=self.model,
         )
 
 
-def _lifetime(record: Record) -> int | None:
+def _cache_lifetime(record: Record) -> int | None:
     """Return the lifetime of an answer's cache in seconds, or None if the record does not show it."""
-    asked = REQUESTED.get(records.string(record, "promptCacheRequested"))
-    if asked is not None:
-        return asked
-    split = records.mapping(records.usage(record), "cache_creation")
+    requested_lifetime = LIFETIMES.get(records.string(record, "promptCacheRequested"))
+    if requested_lifetime is not None:
+        return requested_lifetime
+    cache_creation = records.mapping(records.usage(record), "cache_creation")
     # The part that expires first decides, because everything after it must be cached again.
     for key, seconds in (
         ("ephemeral_5m_input_tokens", FIVE_MINUTES),
         ("ephemeral_1h_input_tokens", HOUR),
     ):
-        if records.positive(split.get(key)):
+        if records.positive_count(cache_creation.get(key)):
             return seconds
     return None
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from resume_hooks.transcripts.parted_text import put_together
+from resume_hooks.transcripts.parted_text import join_parts
 from resume_hooks.transcripts.records import Record, mapping, string
 
 Address = tuple[str | int, ...]  # the keys and indexes from a record to a value in it
@@ -16,16 +16,16 @@ Address = tuple[str | int, ...]  # the keys and indexes from a record to a value
 QUEUED, HOOK_CONTEXT, HOOK_SUCCESS = "queued_command", "hook_additional_context", "hook_success"
 """Kinds of attachments: a prompt typed while the model was busy, all hooks' additions, one hook's result."""
 
-EVERY = -1  # in an address of the table: every item of a list
+EVERY_ITEM = -1  # in an address of the table: every item of a list
 
-SENT: dict[str, Address] = {
-    "agent_listing_delta": ("addedLines", EVERY),
-    "deferred_tools_delta": ("addedLines", EVERY),
+TEXT_ADDRESSES: dict[str, Address] = {
+    "agent_listing_delta": ("addedLines", EVERY_ITEM),
+    "deferred_tools_delta": ("addedLines", EVERY_ITEM),
     "edited_text_file": ("snippet",),
     "file": ("content", "file", "content"),
-    HOOK_CONTEXT: ("content", EVERY),
+    HOOK_CONTEXT: ("content", EVERY_ITEM),
     HOOK_SUCCESS: ("content",),
-    "mcp_instructions_delta": ("addedBlocks", EVERY),
+    "mcp_instructions_delta": ("addedBlocks", EVERY_ITEM),
     "nested_memory": ("content", "content"),
     QUEUED: ("prompt",),
     "selected_lines_in_ide": ("content",),
@@ -34,7 +34,9 @@ SENT: dict[str, Address] = {
 }
 """The address of the text in each kind of attachment that sends one."""
 
-BULK = frozenset({"edited_text_file", "file", HOOK_CONTEXT, HOOK_SUCCESS, "selected_lines_in_ide"})
+REPLACEABLE_KINDS = frozenset(
+    {"edited_text_file", "file", HOOK_CONTEXT, HOOK_SUCCESS, "selected_lines_in_ide"}
+)
 """Kinds whose text may be replaced.
 
 The other kinds are listings that the client sends only once, the project's rules, or the user's
@@ -42,7 +44,7 @@ words.
 """
 
 
-def kind_of(record: Record) -> str:
+def attachment_kind(record: Record) -> str:
     """Return the kind of an attachment record."""
     return string(mapping(record, "attachment"), "type")
 
@@ -55,9 +57,9 @@ def sent_texts(record: Record) -> Iterator[tuple[Address, str]]:
     """
     rendered = record.get("rendered")
     if isinstance(rendered, list):
-        yield from _texts_at(record, ("rendered", EVERY, "content"), ())
-    elif (field := SENT.get(kind_of(record))) is not None:
-        yield from _texts_at(record, ("attachment", *field), ())
+        yield from _texts_at_address(record, ("rendered", EVERY_ITEM, "content"), ())
+    elif (field := TEXT_ADDRESSES.get(attachment_kind(record))) is not None:
+        yield from _texts_at_address(record, ("attachment", *field), ())
 
 
 def hook_texts(record: Record) -> list[str]:
@@ -65,12 +67,12 @@ def hook_texts(record: Record) -> list[str]:
 
     Return an empty list for other records.
     """
-    if kind_of(record) == HOOK_CONTEXT:
+    if attachment_kind(record) == HOOK_CONTEXT:
         texts = mapping(record, "attachment").get("content")
     else:
         texts = None
     if isinstance(texts, list):
-        return put_together(text for text in texts if isinstance(text, str))
+        return join_parts(text for text in texts if isinstance(text, str))
     return []
 
 
@@ -80,7 +82,7 @@ def hook_output(record: Record) -> str:
     These records precede the record of ``hook_texts``, which has all of the texts and may be too
     long for a file's head.
     """
-    if kind_of(record) != HOOK_SUCCESS:
+    if attachment_kind(record) != HOOK_SUCCESS:
         return ""
     try:
         output = json.loads(string(mapping(record, "attachment"), "stdout"))
@@ -91,14 +93,16 @@ def hook_output(record: Record) -> str:
     return ""
 
 
-def _texts_at(value: object, path: Address, walked: Address) -> Iterator[tuple[Address, str]]:
+def _texts_at_address(
+    value: object, path: Address, address: Address
+) -> Iterator[tuple[Address, str]]:
     if not path:
         if isinstance(value, str):
-            yield walked, value
+            yield address, value
         return
     key, *rest = path
-    if key == EVERY and isinstance(value, list):
+    if key == EVERY_ITEM and isinstance(value, list):
         for index, item in enumerate(value):
-            yield from _texts_at(item, tuple(rest), (*walked, index))
+            yield from _texts_at_address(item, tuple(rest), (*address, index))
     elif isinstance(key, str) and isinstance(value, dict) and key in value:
-        yield from _texts_at(value[key], tuple(rest), (*walked, key))
+        yield from _texts_at_address(value[key], tuple(rest), (*address, key))

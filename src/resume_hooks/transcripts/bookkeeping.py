@@ -22,7 +22,7 @@ MODE, WORKTREE, RELOCATED = "mode", "worktree-state", "relocated"
 
 SNAPSHOT, DELTA = "file-history-snapshot", "file-history-delta"
 SNAPSHOTS = frozenset({SNAPSHOT, DELTA})  # the states of the user's files at a message
-REPLACED = (
+SHORTENED_RESULT = (
     "content-replacement"  # results that are sent in shortened form, so that the cache stays valid
 )
 
@@ -33,22 +33,23 @@ DIGEST_HEAD = "digest of what was done before"
 IMPORTED = "import_metadata"
 """The only field in the first line of an imported session."""
 
-TITLES = {CUSTOM_TITLE: "customTitle", AI_TITLE: "aiTitle", SUMMARY: "summary", TAG: "tag"}
+TITLE_FIELDS = {CUSTOM_TITLE: "customTitle", AI_TITLE: "aiTitle", SUMMARY: "summary", TAG: "tag"}
 """The kinds of records that name a session, and their text fields."""
 
-FIELDS = {**TITLES, AGENT_NAME: "agentName", LAST_PROMPT: "lastPrompt"}
+VALUE_FIELDS = {**TITLE_FIELDS, AGENT_NAME: "agentName", LAST_PROMPT: "lastPrompt"}
 
-SILENT = SNAPSHOTS | {
-    AGENT_NAME, LAST_PROMPT, QUEUE_OPERATION, PR_LINK, MODE, WORKTREE, REPLACED, "api-request", "api-request-blob",
-    "api-request-shape", "atis-latch", "bridge-session", "continued-in", "cost-state", "derived-from",
+SILENT_KINDS = SNAPSHOTS | {
+    AGENT_NAME, LAST_PROMPT, QUEUE_OPERATION, PR_LINK, MODE, WORKTREE, SHORTENED_RESULT, "api-request",
+    "api-request-blob", "api-request-shape", "atis-latch", "bridge-session",
+    "continued-in", "cost-state", "derived-from",
     "permission-mode", "tools-used", DIGEST,
 }  # fmt: skip
 """Kinds without words of the conversation; a queued prompt counts once it is sent."""
 
 
-def label(kind: str, words: str, session_id: str) -> dict[str, Any]:
+def make_label_record(kind: str, words: str, session_id: str) -> dict[str, Any]:
     """Return a record that gives a session a title, a tag or a name."""
-    return {"type": kind, FIELDS[kind]: words, "sessionId": session_id}
+    return {"type": kind, VALUE_FIELDS[kind]: words, "sessionId": session_id}
 
 
 AFTER_CLEAR = "This session was started by /clear, after a handoff "

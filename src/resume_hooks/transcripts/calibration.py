@@ -17,7 +17,7 @@ from resume_hooks.transcripts import records, tokens
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.trimmable_pieces import MEDIA, THINKING, Piece, Pieces
 
-PLAUSIBLE = (
+PLAUSIBLE_RATIOS = (
     1.2,
     8.0,
 )  # plausible characters per token of text; outside this range, other content grew
@@ -27,7 +27,7 @@ MIN_THOUGHT_RATIO = (
 MIN_GROWTH = 1_000  # tokens of growth that a session needs to determine its own ratio
 
 
-class Scale:
+class TokenScale:
     """The token cost of pieces.
 
     ``ratio`` applies to records without counts; ``again`` are tokens missing from the last count.
@@ -70,41 +70,41 @@ class _Gap(NamedTuple):
     media: int
 
 
-def calibrate(
-    chain: Sequence[Node], pieces: Pieces, usual: float = tokens.CHARACTERS_PER_TOKEN
-) -> Scale:
+def calibrate_tokens(
+    chain: Sequence[Node], pieces: Pieces, default_ratio: float = tokens.CHARACTERS_PER_TOKEN
+) -> TokenScale:
     """Calibrate a live chain; ``usual`` is the ratio for a chain that is too short to determine its own."""
     # Content that was trimmed in place had another size when it was counted.
     gaps = []
-    for gap in _gaps(chain, pieces):
+    for gap in _counted_gaps(chain, pieces):
         if not any(node.number in pieces.origins for node in gap.nodes):
             gaps.append(gap)
-    plain = []
+    text_gaps = []
     for gap in gaps:
         if not gap.thought and gap.growth > gap.media:
-            plain.append(gap)
-    grown = sum(gap.growth - gap.media for gap in plain)
-    if grown > MIN_GROWTH:
-        ratio = sum(gap.text for gap in plain) / grown
+            text_gaps.append(gap)
+    text_growth = sum(gap.growth - gap.media for gap in text_gaps)
+    if text_growth > MIN_GROWTH:
+        ratio = sum(gap.text for gap in text_gaps) / text_growth
     else:
-        ratio = usual
-    ratio = min(max(ratio, PLAUSIBLE[0]), PLAUSIBLE[1])
-    shared = [_share_growth(gap, ratio) for gap in gaps]
-    thinking = sum(gap.thought * share.thought for gap, share in zip(gaps, shared, strict=True))
-    added = sum(gap.text * share.text + gap.media for gap, share in zip(gaps, shared, strict=True))
+        ratio = default_ratio
+    ratio = min(max(ratio, PLAUSIBLE_RATIOS[0]), PLAUSIBLE_RATIOS[1])
+    shares = [_share_growth(gap, ratio) for gap in gaps]
+    thinking = sum(gap.thought * share.thought for gap, share in zip(gaps, shares, strict=True))
+    added = sum(gap.text * share.text + gap.media for gap, share in zip(gaps, shares, strict=True))
     missing = max(0.0, added + thinking - sum(gap.growth for gap in gaps))
     lasting = max(0.0, 1 - missing / thinking) if thinking else 0.0
     texts = {}
-    for gap, share in zip(gaps, shared, strict=True):
+    for gap, share in zip(gaps, shares, strict=True):
         for node in gap.nodes:
             texts[node.number] = share.text
     thoughts = {}
-    for gap, share in zip(gaps, shared, strict=True):
+    for gap, share in zip(gaps, shares, strict=True):
         for node in gap.nodes:
             thoughts[node.number] = share.thought * lasting
     cleared = any(node.subtype == records.CLEARED for node in chain) and not pieces.origins
     again = round(max(0.0, missing - thinking)) if cleared else 0
-    return Scale(ratio, texts, thoughts, again, dropped=round(min(missing, thinking)))
+    return TokenScale(ratio, texts, thoughts, again, dropped=round(min(missing, thinking)))
 
 
 class _Share(NamedTuple):
@@ -125,11 +125,11 @@ def _share_growth(gap: _Gap, ratio: float) -> _Share:
         text = (gap.growth - gap.media - thinking) / gap.text
     else:
         text = 0.0
-    plausible = text > 0 and PLAUSIBLE[0] <= 1 / text <= PLAUSIBLE[1]
+    plausible = text > 0 and PLAUSIBLE_RATIOS[0] <= 1 / text <= PLAUSIBLE_RATIOS[1]
     return _Share(text if plausible else 1 / ratio, thinking / gap.thought if gap.thought else 0.0)
 
 
-def _gaps(chain: Sequence[Node], pieces: Pieces) -> Iterable[_Gap]:
+def _counted_gaps(chain: Sequence[Node], pieces: Pieces) -> Iterable[_Gap]:
     """Yield the gaps between counted requests.
 
     Messages kept from before a compaction are skipped.

@@ -18,14 +18,14 @@ from functools import cached_property
 from itertools import islice, takewhile
 from typing import NamedTuple
 
-from resume_hooks.transcripts.nodes import Checkpoint, Node, ancestors
+from resume_hooks.transcripts.nodes import Checkpoint, Node, walk_up
 from resume_hooks.transcripts.records import ASSISTANT, PROGRESS
 
 SKIPPED_BYTES = 5 * 1024 * 1024
 """The file size in bytes above which clients (2.1.112 and later) skip the part before a compaction while reading."""
 
 
-class Graph:
+class RecordGraph:
     """``nodes`` by uuid, in order of first appearance; ``spliced`` if kept messages were inserted."""
 
     def __init__(self, nodes: Iterable[Node], size: int = 0) -> None:
@@ -35,9 +35,9 @@ class Graph:
         broken: dict[str, str | None] = {}
         for node in nodes:
             if node.kind == PROGRESS:
-                progress[node.uuid] = _step(node.parent, progress)
+                progress[node.uuid] = _skip_progress(node.parent, progress)
             elif node.broken:
-                broken[node.uuid] = _step(node.parent, progress)
+                broken[node.uuid] = _skip_progress(node.parent, progress)
             else:
                 if size > SKIPPED_BYTES and node.boundary and node.segment is None:
                     self.nodes.clear()
@@ -46,7 +46,7 @@ class Graph:
                 self.nodes[node.uuid] = (
                     node  # for a duplicate uuid the last record wins, at the position of the first
                 )
-                self._parents[node.uuid] = _step(node.parent, progress)
+                self._parents[node.uuid] = _skip_progress(node.parent, progress)
         for uuid, parent in self._parents.items() if broken else ():
             self._parents[uuid] = self._past_broken(parent, broken)
         self.spliced = self._splice()
@@ -152,7 +152,7 @@ class Graph:
                 self._parents[uuid] = kept[-1]
 
 
-def _step(parent: str | None, progress: dict[str, str | None]) -> str | None:
+def _skip_progress(parent: str | None, progress: dict[str, str | None]) -> str | None:
     """Return the effective parent for children of a progress record.
 
     Only earlier records are considered.
@@ -162,7 +162,7 @@ def _step(parent: str | None, progress: dict[str, str | None]) -> str | None:
     return None
 
 
-def find_leaf(graph: Graph, checkpoint: Checkpoint) -> Node | None:
+def find_leaf(graph: RecordGraph, checkpoint: Checkpoint) -> Node | None:
     """Return the last message of a resumed conversation, or None if no message remains."""
     rows = [node for node in graph.nodes.values() if not node.sidechain]
     if checkpoint.emptied or not rows:
@@ -174,31 +174,31 @@ def find_leaf(graph: Graph, checkpoint: Checkpoint) -> Node | None:
     ):  # 2.1.112 and later reject such a checkpoint; ignore it, so that a child is valid
         pointed = None
     if not graph.spliced or (checkpoint.explicit and pointed):
-        chosen = _settle_checkpoint(graph, checkpoint, pointed, last)
+        chosen = _effective_checkpoint(graph, checkpoint, pointed, last)
         if chosen is None and not graph.spliced:
             if checkpoint.hinted:
                 chosen = last
             else:
                 chosen = _newest_below(graph, last, rows)
-        leaf = _message_at(graph, chosen) if chosen else None
+        leaf = _nearest_message(graph, chosen) if chosen else None
         if leaf is not None:
             return leaf
-    return _chosen_leaf(graph, checkpoint, pointed, last) or max(rows, key=_time)
+    return _chosen_leaf(graph, checkpoint, pointed, last) or max(rows, key=_node_time)
 
 
-def _settle_checkpoint(
-    graph: Graph, checkpoint: Checkpoint, pointed: Node | None, last: Node
+def _effective_checkpoint(
+    graph: RecordGraph, checkpoint: Checkpoint, pointed: Node | None, last: Node
 ) -> Node | None:
     """Return the checkpoint's record, or the file's last record if it continues the conversation from there."""
     if pointed is None or checkpoint.explicit:
         return pointed
-    if _continues(graph, last, pointed, checkpoint, through_itself=True):
+    if _continues_checkpoint(graph, last, pointed, checkpoint, through_itself=True):
         return last
     return pointed
 
 
 def _chosen_leaf(
-    graph: Graph, checkpoint: Checkpoint, pointed: Node | None, last: Node
+    graph: RecordGraph, checkpoint: Checkpoint, pointed: Node | None, last: Node
 ) -> Node | None:
     answered = {
         parent.uuid
@@ -206,7 +206,9 @@ def _chosen_leaf(
         if node.spoken and (parent := graph.parent(node))
     }
     parents = graph.children(graph.nodes.values())
-    ends = (_message_at(graph, node) for node in graph.nodes.values() if node.uuid not in parents)
+    ends = (
+        _nearest_message(graph, node) for node in graph.nodes.values() if node.uuid not in parents
+    )
     leaves = {}
     for end in ends:
         if end is not None and end.uuid not in answered:
@@ -214,16 +216,20 @@ def _chosen_leaf(
     if len(leaves) > 1:
         stays = pointed is not None and pointed.uuid in leaves
         if pointed is not None and stays and not checkpoint.explicit:
-            stays = not _continues(graph, last, pointed, checkpoint, through_itself=False)
-        chosen = _message_at(graph, pointed if pointed is not None and stays else last)
+            stays = not _continues_checkpoint(
+                graph, last, pointed, checkpoint, through_itself=False
+            )
+        chosen = _nearest_message(graph, pointed if pointed is not None and stays else last)
         if chosen is not None:
             return chosen
-    return max((leaf for leaf in leaves.values() if not leaf.sidechain), key=_time, default=None)
+    return max(
+        (leaf for leaf in leaves.values() if not leaf.sidechain), key=_node_time, default=None
+    )
 
 
-def _newest_below(graph: Graph, last: Node, rows: list[Node]) -> Node:
+def _newest_below(graph: RecordGraph, last: Node, rows: list[Node]) -> Node:
     """Return the newest descendant of the file's last record, for files with parents written after their children."""
-    if max(rows, key=_time) is last:
+    if max(rows, key=_node_time) is last:
         return last
     children = graph.children(rows)
     below: list[Node] = []
@@ -239,21 +245,21 @@ def _newest_below(graph: Graph, last: Node, rows: list[Node]) -> Node:
         below += more
         queue += more
     timed = [node for node in below if node.time_ms is not None]
-    return max(timed, key=lambda node: (_time(node), graph.positions[node.uuid]), default=last)
+    return max(timed, key=lambda node: (_node_time(node), graph.positions[node.uuid]), default=last)
 
 
-def _continues(
-    graph: Graph, last: Node, pointed: Node, checkpoint: Checkpoint, *, through_itself: bool
+def _continues_checkpoint(
+    graph: RecordGraph, last: Node, pointed: Node, checkpoint: Checkpoint, *, through_itself: bool
 ) -> bool:
     """Check whether the path up from ``last`` passes the checkpoint, or another call of the same parallel batch."""
-    caller, answered = (None, ()) if checkpoint.ever_explicit else _batch(graph, pointed)
+    caller, answered = (None, ()) if checkpoint.ever_explicit else _find_batch(graph, pointed)
     answer = caller.message_id if caller is not None and caller.calls else ""
     # The records above a call that belong to the same answer of the model.
-    above = islice(ancestors(caller if answer else None, graph.parent), 1, None)
+    above = islice(walk_up(caller if answer else None, graph.parent), 1, None)
     earlier = {node.uuid for node in takewhile(lambda node: _accompanies(node, answer), above)}
     within = False
     child: Node | None = None
-    for node in ancestors(last, graph.parent):
+    for node in walk_up(last, graph.parent):
         if through_itself and node is pointed:
             return True
         if answer:
@@ -273,12 +279,12 @@ def _continues(
     return False
 
 
-def _batch(graph: Graph, pointed: Node) -> tuple[Node | None, tuple[str, ...]]:
+def _find_batch(graph: RecordGraph, pointed: Node) -> tuple[Node | None, tuple[str, ...]]:
     """Return the call for a checkpoint on or below a tool result, and the answered call ids.
 
     Otherwise return the record itself.
     """
-    node = next((above for above in ancestors(pointed, graph.parent) if not above.aside), None)
+    node = next((above for above in walk_up(pointed, graph.parent) if not above.aside), None)
     if node is not None and node.results:
         return graph.parent(node), node.results
     return (node if node is pointed else None), ()
@@ -291,11 +297,11 @@ def _accompanies(node: Node, message_id: str) -> bool:
     return node.aside or bool(node.results)
 
 
-def _message_at(graph: Graph, node: Node) -> Node | None:
-    return next((above for above in ancestors(node, graph.parent) if above.spoken), None)
+def _nearest_message(graph: RecordGraph, node: Node) -> Node | None:
+    return next((above for above in walk_up(node, graph.parent) if above.spoken), None)
 
 
-def _time(node: Node) -> int:
+def _node_time(node: Node) -> int:
     if node.time_ms is None:
         return -1
     return node.time_ms
@@ -313,18 +319,18 @@ def live_chain(
     ``bridging`` the chain ends at the first parent missing from ``nodes``; use this if only the end
     of a file is known.
     """
-    graph = Graph(nodes, size)
+    graph = RecordGraph(nodes, size)
     leaf = find_leaf(graph, checkpoint)
     if leaf is None:
         return []
-    chain = _walk(graph, leaf, bridging=bridging)
-    if off := _off(graph, chain):
-        chain = Recovery(graph, chain, off).whole()
+    chain = _walk_to_root(graph, leaf, bridging=bridging)
+    if off := _nodes_outside(graph, chain):
+        chain = ParallelCallRecovery(graph, chain, off).whole()
         chain += _remarks_below(graph, leaf, off, {node.uuid for node in chain})
     return _from_last_boundary(chain)
 
 
-def chain_to(nodes: Sequence[Node], last: Node, size: int = 0) -> list[Node]:
+def chain_ending_at(nodes: Sequence[Node], last: Node, size: int = 0) -> list[Node]:
     """Return the records that the client would load if the conversation ended at ``last``, oldest first.
 
     ``nodes`` must be those of the whole file. Messages that a compaction after ``last`` dropped are
@@ -337,20 +343,22 @@ def chain_to(nodes: Sequence[Node], last: Node, size: int = 0) -> list[Node]:
     if compaction is not None:
         size = min(size, compaction.offset)
         nodes = [node for node in nodes if node.number < compaction.number]
-    graph = Graph(nodes, size)
+    graph = RecordGraph(nodes, size)
     leaf = graph.nodes.get(last.uuid)
     if leaf is None:
         return []
-    chain = _walk(graph, leaf, bridging=True)
-    return _from_last_boundary(Recovery(graph, chain, _off(graph, chain)).whole())
+    chain = _walk_to_root(graph, leaf, bridging=True)
+    return _from_last_boundary(
+        ParallelCallRecovery(graph, chain, _nodes_outside(graph, chain)).whole()
+    )
 
 
-def _off(graph: Graph, chain: Sequence[Node]) -> list[Node]:
+def _nodes_outside(graph: RecordGraph, chain: Sequence[Node]) -> list[Node]:
     on_chain = {node.uuid for node in chain}
     return [node for node in graph.nodes.values() if node.uuid not in on_chain]
 
 
-def _walk(graph: Graph, leaf: Node, *, bridging: bool) -> list[Node]:
+def _walk_to_root(graph: RecordGraph, leaf: Node, *, bridging: bool) -> list[Node]:
     """Walk from the leaf to the root and return the path. Bridge a missing parent, or one that would close a cycle."""
     walked: dict[str, Node] = {}
     node: Node | None = leaf
@@ -360,12 +368,12 @@ def _walk(graph: Graph, leaf: Node, *, bridging: bool) -> list[Node]:
             break
         parent = graph.parent(node)
         if parent is None or parent.uuid in walked:
-            parent = _bridge(graph, node, walked) if bridging else None
+            parent = _find_substitute_parent(graph, node, walked) if bridging else None
         node = parent
     return list(walked.values())[::-1]
 
 
-def _bridge(graph: Graph, node: Node, walked: dict[str, Node]) -> Node | None:
+def _find_substitute_parent(graph: RecordGraph, node: Node, walked: dict[str, Node]) -> Node | None:
     """Return the record closest in time before ``node``, within the client's window.
 
     Of several records return the first.
@@ -373,16 +381,16 @@ def _bridge(graph: Graph, node: Node, walked: dict[str, Node]) -> Node | None:
     if node.time_ms is None:
         return None
     earlier = graph.by_time[node.sidechain]
-    for place in range(bisect_right(earlier, node.time_ms, key=_time) - 1, -1, -1):
+    for place in range(bisect_right(earlier, node.time_ms, key=_node_time) - 1, -1, -1):
         other = earlier[place]
-        if node.time_ms - _time(other) > BRIDGE_MS:
+        if node.time_ms - _node_time(other) > BRIDGE_MS:
             return None
         if other.uuid not in walked:
             return other
     return None
 
 
-def _remarks_below(graph: Graph, leaf: Node, off: list[Node], seen: set[str]) -> list[Node]:
+def _remarks_below(graph: RecordGraph, leaf: Node, off: list[Node], seen: set[str]) -> list[Node]:
     """Return the attachments and system notes below the leaf, by time."""
     children = graph.children(node for node in off if not node.spoken and node.uuid not in seen)
     found: list[Node] = []
@@ -394,14 +402,14 @@ def _remarks_below(graph: Graph, leaf: Node, off: list[Node], seen: set[str]) ->
                 below.append(node)
         found += below
         queue += below
-    return sorted(found, key=_time)
+    return sorted(found, key=_node_time)
 
 
 def _from_last_boundary(chain: list[Node]) -> list[Node]:
     return chain[max((place for place, node in enumerate(chain) if node.boundary), default=0) :]
 
 
-class _Region(NamedTuple):
+class _RestoredRegion(NamedTuple):
     """The records to restore between two positions of the chain; ``asides`` follow the record of their key."""
 
     start: int
@@ -410,10 +418,10 @@ class _Region(NamedTuple):
     asides: dict[str, list[Node]]
 
 
-class Recovery:
+class ParallelCallRecovery:
     """Restores the records of parallel calls from ``off``, the records outside the chain."""
 
-    def __init__(self, graph: Graph, chain: list[Node], off: list[Node]) -> None:
+    def __init__(self, graph: RecordGraph, chain: list[Node], off: list[Node]) -> None:
         self._graph = graph
         self._chain = chain
         self._below = graph.children(off)
@@ -433,12 +441,13 @@ class Recovery:
         for message_id in self._answers:
             if (region := self._region(message_id)) is not None:
                 regions.append(region)
-        merged: list[_Region] = []
+        merged: list[_RestoredRegion] = []
         for region in sorted(regions, key=lambda found: found.start):
             if merged and region.start < merged[-1].end:
                 before = merged.pop()
                 end, recovered = max(before.end, region.end), [*before.recovered, *region.recovered]
-                region = _Region(before.start, end, recovered, before.asides | region.asides)  # noqa: PLW2901
+                asides = before.asides | region.asides
+                region = _RestoredRegion(before.start, end, recovered, asides)  # noqa: PLW2901
             merged.append(region)
         positions = self._graph.positions
         whole: list[Node] = []
@@ -458,7 +467,7 @@ class Recovery:
     def _answer_of(self, node: Node) -> str:
         """Return the message id of the answer that a record belongs to, answers, or accompanies."""
         above = next(
-            (above for above in ancestors(node, self._graph.parent) if not above.aside), None
+            (above for above in walk_up(node, self._graph.parent) if not above.aside), None
         )
         if above is not None and above.results:
             above = self._graph.parent(above)
@@ -466,7 +475,7 @@ class Recovery:
             return above.message_id
         return ""
 
-    def _region(self, message_id: str) -> _Region | None:
+    def _region(self, message_id: str) -> _RestoredRegion | None:
         group = self._answers[message_id]
         start = self._places[group[0].uuid]
         recovered = self._copy_settings([node for node in group if node.uuid not in self._places])
@@ -494,7 +503,7 @@ class Recovery:
                     asides[node.uuid] = remarks
         recovered += results
         if recovered or asides:
-            return _Region(start, end, recovered, asides)
+            return _RestoredRegion(start, end, recovered, asides)
         return None
 
     def _remarks(self, node: Node) -> list[Node]:

@@ -22,24 +22,30 @@ from resume_hooks.transcripts.bookkeeping import (
     AGENT_NAME,
     AI_TITLE,
     CUSTOM_TITLE,
-    FIELDS,
     LAST_PROMPT,
     PR_LINK,
     SUMMARY,
     TAG,
+    VALUE_FIELDS,
     kind_after_clear,
 )
-from resume_hooks.transcripts.lines import BOM, OneOpen, open_transcript, path_of, read_lines
+from resume_hooks.transcripts.lines import (
+    BOM,
+    SharedFile,
+    open_transcript,
+    read_lines,
+    transcript_path,
+)
 
 REACH = 65_536  # bytes to read at each end, as in the client's own listing
 WIDE_REACH = 1024 * 1024  # bytes to read at an end whose usual reach has no prompt or no answer
 TITLE_LENGTH = 80
-_COARSE = 2  # seconds by which a file's time may precede the timestamps in it
-_OURS = b'"continue_metadata"'  # marks the first line of a child of ours
+_TIME_RESOLUTION = 2  # seconds by which a file's time may precede the timestamps in it
+_CHILD_MARK = b'"continue_metadata"'  # marks the first line of a child of ours
 _TITLE_SOURCE = 8_192  # characters of a text to consider for a title
 
 
-def version_numbers(text: str) -> tuple[int, ...]:
+def parse_version(text: str) -> tuple[int, ...]:
     """Parse a client's version into numbers, such as (2, 1, 329); ``()`` for ``""``."""
     return tuple(int(part[:9]) for part in text.split(".") if part.isdecimal())
 
@@ -47,13 +53,13 @@ def version_numbers(text: str) -> tuple[int, ...]:
 class HeadTail:
     """The two ends of a session file. Raises SessionNotFound if it can't be read."""
 
-    def __init__(self, file: str | OneOpen) -> None:
-        self.path = path_of(file)
+    def __init__(self, file: str | SharedFile) -> None:
+        self.path = transcript_path(file)
         self.file = file
         with open_transcript(file) as stream:
             status = os.fstat(stream.fileno())
             self.head = stream.read(REACH)
-            if len(self.head) == REACH and _OURS in self.head.partition(b"\n")[0]:
+            if len(self.head) == REACH and _CHILD_MARK in self.head.partition(b"\n")[0]:
                 self.head += stream.readline(
                     WIDE_REACH
                 )  # a child's opening may be longer than the reach
@@ -95,7 +101,7 @@ class HeadTail:
         return _records_of_region(self.head, keep_last=self.small)
 
     @property
-    def begins_within(self) -> bool:
+    def lacks_beginning(self) -> bool:
         """Whether the first record, which may be longer than the reach, has a parent that is not in the file."""
         first = _first_linked(self.first_records)
         if first is None and not self.small:
@@ -159,7 +165,7 @@ class HeadTail:
         """Whether the client copied the title of the previous session, as after ``/clear``, and nobody changed it."""
         first = next(self._head_with_field(), {})
         carried = records.kind(first) == CUSTOM_TITLE and records.string(
-            first, FIELDS[CUSTOM_TITLE]
+            first, VALUE_FIELDS[CUSTOM_TITLE]
         )
         return carried == self.custom_title and bool(kind_after_clear(self.head))
 
@@ -187,10 +193,10 @@ class HeadTail:
     @cached_property
     def first_prompt(self) -> str:
         """The text of the first prompt, or ``""``. If the head has none, a megabyte is searched."""
-        found = first_prompt_in(self._head_with_field())
+        found = find_first_prompt(self._head_with_field())
         if found or self.small:
             return found
-        return first_prompt_in(self.early_records)
+        return find_first_prompt(self.early_records)
 
     @property
     def early_records(self) -> Iterator[records.Record]:
@@ -310,14 +316,14 @@ class HeadTail:
         return self._first_field("entrypoint")
 
     @cached_property
-    def own_turns(self) -> bool:
+    def has_own_turns(self) -> bool:
         """Whether the session has turns: false for new sessions and for untouched children of ours."""
-        return self.holds(is_talk)
+        return self.holds(is_conversation)
 
     @property
     def is_blank(self) -> bool:
         """Whether this session has no prompts yet, so that there is nothing to hand off."""
-        return not self.own_turns and not self.is_sidechain
+        return not self.has_own_turns and not self.is_sidechain
 
     @cached_property
     def touched(self) -> bool:
@@ -329,11 +335,11 @@ class HeadTail:
         wrong.
         """
         at = self.derived_at
-        if not at or at > clock.from_epoch(self.mtime + _COARSE):
-            return self.own_turns
+        if not at or at > clock.from_epoch(self.mtime + _TIME_RESOLUTION):
+            return self.has_own_turns
         return self.holds(
             lambda record: (
-                is_talk(record) and clock.normalize_timestamp(record.get("timestamp")) > at
+                is_conversation(record) and clock.normalize_timestamp(record.get("timestamp")) > at
             )
         )
 
@@ -353,16 +359,16 @@ class HeadTail:
         return self.entrypoint.startswith("sdk") and self.prompts <= 1
 
     @property
-    def says_something(self) -> bool:
+    def has_messages(self) -> bool:
         """Whether the session has any messages, as every file longer than its ends does, or is an unopened child."""
-        if any(map(is_talk, self._head_with_field())) or self.derived_at:
+        if any(map(is_conversation, self._head_with_field())) or self.derived_at:
             return True
-        return self.whole is None or any(map(is_talk, self.whole))
+        return self.whole is None or any(map(is_conversation, self.whole))
 
     @property
     def is_listed(self) -> bool:
         """Whether listings show it: not a sub-agent, not a helper, and not empty."""
-        return not self.is_sidechain and not self.is_helper and self.says_something
+        return not self.is_sidechain and not self.is_helper and self.has_messages
 
     @property
     def pull_requests(self) -> frozenset[str]:
@@ -448,7 +454,7 @@ class HeadTail:
             if marker in region:
                 for record in reversed(getattr(self, found)):
                     if records.kind(record) == kind:
-                        return records.string(record, FIELDS[kind])
+                        return records.string(record, VALUE_FIELDS[kind])
         return ""
 
     def _first_field(self, field: str) -> str:
@@ -475,13 +481,13 @@ class HeadTail:
         return str(value)
 
 
-def first_prompt_in(found: Iterable[records.Record]) -> str:
+def find_first_prompt(found: Iterable[records.Record]) -> str:
     """Return the text of the first prompt among the records, or ``""``."""
     prompts = (records.prompt_text(record) for record in found if records.is_prompt(record))
     return next((text for text in prompts if text.strip()), "")
 
 
-def is_talk(record: records.Record) -> bool:
+def is_conversation(record: records.Record) -> bool:
     """Check whether a record belongs to a conversation: a prompt or a model's answer."""
     return records.is_prompt(record) or (
         records.kind(record) == records.ASSISTANT and bool(records.model(record))

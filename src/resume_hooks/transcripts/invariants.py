@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 from resume_hooks.errors import CheckFailed
 from resume_hooks.transcripts import records
-from resume_hooks.transcripts.linearize import Linear
+from resume_hooks.transcripts.linearize import LinearChain
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.records import Record
-from resume_hooks.transcripts.transcript import Observer, Transcript, scan
+from resume_hooks.transcripts.transcript import Observer, Transcript, scan_transcript
 from resume_hooks.transcripts.trimmable_pieces import thought_digest
 from resume_hooks.transcripts.write_scan import needs_mending
 
@@ -29,7 +29,7 @@ class Check(NamedTuple):
 def check_session(path: str, session_id: str, observers: Sequence[Observer] = ()) -> list[Check]:
     """Test every general invariant of a session file; ``observers`` receive the records as they are read back."""
     contents = _Contents(session_id)
-    transcript = scan(path, observers=(contents, *observers))
+    transcript = scan_transcript(path, observers=(contents, *observers))
     nodes = transcript.nodes
     lenient = any(node.number in transcript.lenient_lines for node in nodes)
     times = [node.time_ms for node in nodes if node.time_ms is not None]
@@ -70,7 +70,7 @@ class _Contents:
         self.sound = self.sound and not (node is not None and node.spoken and needs_mending(record))
 
 
-def require(checks: list[Check], path: str) -> None:
+def require_all_checks(checks: list[Check], path: str) -> None:
     """Raise CheckFailed with the names of all failed checks."""
     broken = [check.name for check in checks if not check.ok]
     if broken:
@@ -90,7 +90,7 @@ def _is_tree(nodes: list[Node]) -> bool:
     return bool(nodes)
 
 
-class ReadBack:
+class ChildObserver:
     """An observer of a written child; ``thoughts`` are digests as in the pieces of its parent."""
 
     def __init__(self) -> None:
@@ -106,7 +106,7 @@ class ReadBack:
             if block.get("type") == records.THINKING:
                 self.thoughts.add(thought_digest(block))
 
-    def checks(self, planned: Linear, thoughts: AbstractSet[int]) -> list[Check]:
+    def checks(self, planned: LinearChain, thoughts: AbstractSet[int]) -> list[Check]:
         """Check that the calls match ``planned``, and that all thinking is in ``thoughts``."""
         dropped = planned.dropped
         calls = (
@@ -120,12 +120,13 @@ class ReadBack:
         ]
 
 
-def shape_checks(old: Transcript, found: Transcript) -> list[Check]:
+def check_same_shape(old: Transcript, found: Transcript) -> list[Check]:
     """Check that ``found``, as read back, matches ``old`` in everything except the text of records."""
     return [
-        Check("the lines have not moved", _form(found) == _form(old)),
+        Check("the lines have not moved", _line_layout(found) == _line_layout(old)),
         Check(
-            "ids, links, timestamps and token counts are unchanged", _links(found) == _links(old)
+            "ids, links, timestamps and token counts are unchanged",
+            _node_links(found) == _node_links(old),
         ),
         Check(
             "the live chain is unchanged",
@@ -135,11 +136,11 @@ def shape_checks(old: Transcript, found: Transcript) -> list[Check]:
     ]
 
 
-def _form(transcript: Transcript) -> tuple[object, ...]:
+def _line_layout(transcript: Transcript) -> tuple[object, ...]:
     return transcript.line_count, transcript.bad_lines, transcript.torn, transcript.bookkeeping
 
 
-def _links(transcript: Transcript) -> list[tuple[object, ...]]:
+def _node_links(transcript: Transcript) -> list[tuple[object, ...]]:
     links: list[tuple[object, ...]] = []
     for node in transcript.nodes:
         links.append(

@@ -14,7 +14,7 @@ from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.records import ASSISTANT, USER
 
 
-class Linear(NamedTuple):
+class LinearChain(NamedTuple):
     """``nodes`` in order, calls ``dropped`` because no API accepts them by record, and unanswered ``open_calls``."""
 
     nodes: tuple[Node, ...]
@@ -22,29 +22,29 @@ class Linear(NamedTuple):
     open_calls: tuple[str, ...]
 
 
-def linearize(chain: Sequence[Node]) -> Linear:
+def linearize_chain(chain: Sequence[Node]) -> LinearChain:
     """Put a live chain, or any other, into one line."""
-    nodes = tuple(_grouped(chain))
+    nodes = tuple(_group_answers(chain))
     pairing = _Pairing()
     for node in nodes:
         pairing.take_node(node)
     since = takewhile(lambda node: node.kind != ASSISTANT, reversed(nodes))
     if any(not (node.results or node.aside) for node in since):  # neither a result nor a remark
         pairing.give_up()
-    return Linear(nodes, pairing.dropped, tuple(pairing.waiting))
+    return LinearChain(nodes, pairing.dropped, tuple(pairing.waiting))
 
 
-def standalone_count(row: Linear, end: int) -> int:
+def largest_valid_count(row: LinearChain, end: int) -> int:
     """Return the largest count up to ``end`` of first records that form a valid conversation."""
-    return max(takewhile(lambda place: place <= end, _standing(row)), default=0)
+    return max(takewhile(lambda place: place <= end, _valid_counts(row)), default=0)
 
 
-def standalone_count_from(row: Linear, start: int) -> int:
+def smallest_valid_count(row: LinearChain, start: int) -> int:
     """Return the smallest valid count of first records from ``start``, or 0."""
-    return next((place for place in _standing(row) if place >= start), 0)
+    return next((place for place in _valid_counts(row) if place >= start), 0)
 
 
-def answers_meet(before: Node, node: Node) -> bool:
+def are_adjacent_answers(before: Node, node: Node) -> bool:
     """Check whether two answers of a model follow each other.
 
     Messages without token counts did not come from a model and are not sent.
@@ -57,7 +57,7 @@ def answers_meet(before: Node, node: Node) -> bool:
     )
 
 
-def _standing(row: Linear) -> Iterator[int]:
+def _valid_counts(row: LinearChain) -> Iterator[int]:
     """Yield every count of first records that form a valid conversation, smallest first."""
     waiting = set[str]()
     for place, node in enumerate(row.nodes, 1):
@@ -73,7 +73,7 @@ def _standing(row: Linear) -> Iterator[int]:
             yield place
 
 
-def _grouped(chain: Sequence[Node]) -> Iterable[Node]:
+def _group_answers(chain: Sequence[Node]) -> Iterable[Node]:
     """Yield the chain with each answer of several calls as its records, then their results, each with its remarks."""
     place = 0
     while place < len(chain):

@@ -22,7 +22,7 @@ from resume_hooks.errors import SessionNotFound
 
 BOM = b"\xef\xbb\xbf"
 SEARCHED_BYTES = 256 * 1024  # bytes to hold at a time in a search
-CHECKED = (
+COMPARED_BYTES = (
     1_024  # bytes before the read end whose comparison shows whether a file was only appended to
 )
 STEP = 64 * 1024  # bytes to read at a time for nearby lines, and between two stored line counts
@@ -72,7 +72,7 @@ def read_tail(stream: BinaryIO, reach: int) -> Iterator[Line]:
         offset += len(raw)
 
 
-class OneOpen:
+class SharedFile:
     """A transcript that is opened once, on first use, and shared by successive readers.
 
     They all see the same file, even if another file takes its name meanwhile. A reader that starts
@@ -105,18 +105,18 @@ class OneOpen:
             self._is_in_use = False
 
 
-def path_of(file: str | OneOpen) -> str:
+def transcript_path(file: str | SharedFile) -> str:
     """Return a transcript's path."""
-    if isinstance(file, OneOpen):
+    if isinstance(file, SharedFile):
         return file.path
     return file
 
 
 @contextmanager
-def open_transcript(file: str | OneOpen, buffering: int = -1) -> Iterator[BinaryIO]:
+def open_transcript(file: str | SharedFile, buffering: int = -1) -> Iterator[BinaryIO]:
     """Open a file for reading from its beginning. Raise SessionNotFound if it can't be read."""
     try:
-        if isinstance(file, OneOpen):
+        if isinstance(file, SharedFile):
             opening: AbstractContextManager[BinaryIO] = file.stream()
         else:
             opening = open(file, "rb", buffering=buffering)  # noqa: SIM115 - closed below
@@ -124,11 +124,11 @@ def open_transcript(file: str | OneOpen, buffering: int = -1) -> Iterator[Binary
             yield stream
     except OSError as error:
         raise SessionNotFound(
-            f"{path_of(file)} can't be read: {error.strerror}", "Check the path."
+            f"{transcript_path(file)} can't be read: {error.strerror}", "Check the path."
         ) from error
 
 
-def read_at(stream: BinaryIO, offset: int, length: int) -> bytes:
+def read_exactly(stream: BinaryIO, offset: int, length: int) -> bytes:
     """Return bytes of a file. Raise SessionNotFound if it has become shorter."""
     stream.seek(offset)
     found = stream.read(length)
@@ -137,7 +137,7 @@ def read_at(stream: BinaryIO, offset: int, length: int) -> bytes:
     return found
 
 
-def lines_before(stream: BinaryIO, end: int) -> Iterator[Line]:
+def read_lines_backwards(stream: BinaryIO, end: int) -> Iterator[Line]:
     """Yield the lines that begin before the byte ``end``, last one first.
 
     They have no numbers.
@@ -148,7 +148,7 @@ def lines_before(stream: BinaryIO, end: int) -> Iterator[Line]:
     step = STEP
     while end > 0:
         start = max(0, end - step)
-        piece = read_at(stream, start, end - start)
+        piece = read_exactly(stream, start, end - start)
         stop = len(piece)
         while stop > 0:
             # A line feed at the very end belongs to this line; any other one ends the previous
@@ -164,32 +164,32 @@ def lines_before(stream: BinaryIO, end: int) -> Iterator[Line]:
         yield Line(-1, 0, b"".join(later[::-1]))
 
 
-def line_with(stream: BinaryIO, needle: bytes, end: int, floor: int = 0) -> int:
+def find_last_line_with(stream: BinaryIO, needle: bytes, end: int, floor: int = 0) -> int:
     """Return the offset of the last line with ``needle`` between the bytes ``floor`` and ``end``, or -1."""
     after = b""
     while end > floor:
         start = max(floor, end - SEARCHED_BYTES)
-        piece = read_at(stream, start, end - start) + after
+        piece = read_exactly(stream, start, end - start) + after
         found = piece.rfind(needle)
         if found >= 0:
-            return line_start(stream, start + found)
+            return find_line_start(stream, start + found)
         after, end = piece[: len(needle) - 1], start
     return -1
 
 
-def line_start(stream: BinaryIO, place: int) -> int:
+def find_line_start(stream: BinaryIO, place: int) -> int:
     """Return the offset of the line that contains the byte at ``place``."""
     step = STEP
     while place > 0:
         start = max(0, place - step)
-        found = read_at(stream, start, place - start).rfind(b"\n")
+        found = read_exactly(stream, start, place - start).rfind(b"\n")
         if found >= 0:
             return start + found + 1
         place, step = start, min(2 * step, SEARCHED_BYTES)
     return 0
 
 
-class Numbers:
+class LineNumbers:
     """Line numbers in a file's first ``size`` bytes. Line feeds are counted once, as far as necessary."""
 
     def __init__(self, size: int) -> None:
@@ -200,14 +200,14 @@ class Numbers:
     def total(self, stream: BinaryIO) -> int:
         """Return the number of lines, including one without an ending."""
         self._count_lines(stream, self._size)
-        unended = self._size > 0 and read_at(stream, self._size - 1, 1) != b"\n"
+        unended = self._size > 0 and read_exactly(stream, self._size - 1, 1) != b"\n"
         return self._before[-1] + unended
 
     def of(self, stream: BinaryIO, offset: int) -> int:
         """Return the 0-based number of the line at ``offset``."""
         self._count_lines(stream, offset)
         step, rest = divmod(offset, STEP)
-        return self._before[step] + read_at(stream, offset - rest, rest).count(b"\n")
+        return self._before[step] + read_exactly(stream, offset - rest, rest).count(b"\n")
 
     def start(self, stream: BinaryIO, number: int) -> int:
         """Return the offset of the line with this number, or -1 past the end."""
@@ -220,7 +220,7 @@ class Numbers:
         if self._before[-1] < number:
             return -1
         step = bisect_left(self._before, number) - 1
-        piece = read_at(stream, step * STEP, min(STEP, self._size - step * STEP))
+        piece = read_exactly(stream, step * STEP, min(STEP, self._size - step * STEP))
         feed = -1
         for _ in range(number - self._before[step]):
             feed = piece.index(b"\n", feed + 1)
@@ -235,15 +235,15 @@ class Numbers:
 
     def _count_lines(self, stream: BinaryIO, end: int) -> None:
         while self._lines_counted < min(end, self._size):
-            piece = read_at(
+            piece = read_exactly(
                 stream, self._lines_counted, min(STEP, self._size - self._lines_counted)
             )
             self._before.append(self._before[-1] + piece.count(b"\n"))
 
 
-def bytes_before(stream: BinaryIO, end: int) -> bytes:
+def read_bytes_before(stream: BinaryIO, end: int) -> bytes:
     """Return the bytes before ``end`` that show whether a file was only appended to."""
-    start = max(0, end - CHECKED)
+    start = max(0, end - COMPARED_BYTES)
     stream.seek(start)
     return stream.read(end - start)
 
@@ -253,7 +253,7 @@ GIANT = 100_000_000  # bytes above which clients were reported to hang or run ou
 GIANT_LINE = 10_000_000
 
 
-def longest_line(path: str) -> int:
+def measure_longest_line(path: str) -> int:
     """Return the length in bytes of a file's longest line, 0 for an empty file. Raise OSError if it can't be read."""
     longest = start = 0
     with open(path, "rb") as stream:

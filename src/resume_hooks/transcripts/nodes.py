@@ -35,7 +35,7 @@ class Node:
     """A linked record. ``number`` is its 0-based line, ``offset`` and ``length`` its bytes in the file.
 
     ``given_uuid``: the uuid is not the record's own but the one that it was sent under. ``copied``:
-    its content also precedes the last boundary (``transcript.Copies``). ``characters`` is the
+    its content also precedes the last boundary (``transcript.CopyDetector``). ``characters`` is the
     number of characters that reach the API. ``logical`` is the record that a boundary follows.
     """
 
@@ -132,7 +132,7 @@ class Checkpoint:
         self.explicit = self.ever_explicit = self.emptied = False
 
 
-def ancestors(node: Node | None, parent: Callable[[Node], Node | None]) -> Iterator[Node]:
+def walk_up(node: Node | None, parent: Callable[[Node], Node | None]) -> Iterator[Node]:
     """Yield ``node`` and the records above it, until a root, a gap or a cycle."""
     seen: set[str] = set()
     while node is not None and node.uuid not in seen:
@@ -141,7 +141,7 @@ def ancestors(node: Node | None, parent: Callable[[Node], Node | None]) -> Itera
         node = parent(node)
 
 
-def node_of(record: Record, line: Line) -> Node:
+def make_node(record: Record, line: Line) -> Node:
     """Return the node of a record of a linked kind with a ``uuid``."""
     get = record.get
     kind: str = record["type"]
@@ -156,7 +156,7 @@ def node_of(record: Record, line: Line) -> Node:
     else:
         node.session_id = None
     if kind in records.MESSAGES:
-        _take_message(node, record)
+        _read_message(node, record)
         if script_calls.is_unsent(record):
             node.characters = 0
     elif kind == records.ATTACHMENT:
@@ -164,16 +164,16 @@ def node_of(record: Record, line: Line) -> Node:
     elif kind == records.SYSTEM:
         node.subtype = string(record, "subtype")
         if node.boundary:
-            node.segment = _segment(get("compactMetadata"))
+            node.segment = _read_kept_segment(get("compactMetadata"))
             node.logical = string(record, "logicalParentUuid")
     return node
 
 
-def _take_message(node: Node, record: Record) -> None:
+def _read_message(node: Node, record: Record) -> None:
     message = records.message(record)
     content = message.get("content")
     if isinstance(content, list):
-        node.broken = not _take_blocks(node, content) and bool(content)
+        node.broken = not _read_blocks(node, content) and bool(content)
     elif isinstance(content, str):
         node.characters = len(content)
         node.broken = node.kind == records.ASSISTANT and not content.strip()
@@ -188,7 +188,7 @@ def _take_message(node: Node, record: Record) -> None:
         node.prompt = not node.results and records.is_prompt(record)
 
 
-def _take_blocks(node: Node, content: list[object]) -> bool:
+def _read_blocks(node: Node, content: list[object]) -> bool:
     """Count and store the blocks of a message; return False if none of them is a valid block."""
     calls: list[str] = []
     results: list[str] = []
@@ -204,7 +204,7 @@ def _take_blocks(node: Node, content: list[object]) -> bool:
             results.append(string(block, "tool_use_id"))
         # Images and documents are encoded and send no text to the API.
         if kind == records.CALL:
-            characters += sum(map(len, records.strings(block.get("input"))))
+            characters += sum(map(len, records.strings_in_value(block.get("input"))))
         elif kind == records.RESULT:
             characters += sum(len(string(inner, "text")) for inner in records.result_blocks(block))
         else:
@@ -213,7 +213,7 @@ def _take_blocks(node: Node, content: list[object]) -> bool:
     return sound
 
 
-def _segment(metadata: object) -> KeptSegment | None:
+def _read_kept_segment(metadata: object) -> KeptSegment | None:
     if not isinstance(metadata, dict):
         return None
     listed, walked = metadata.get("preservedMessages"), metadata.get("preservedSegment")

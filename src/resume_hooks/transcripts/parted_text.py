@@ -13,10 +13,12 @@ from collections.abc import Iterable
 from resume_hooks.system.text import cut_to_utf16_units, utf16_length
 from resume_hooks.transcripts.bookkeeping import FURTHER_PART
 
-MOST = 9_800  # units of a part; the client replaces a text of more than 10,000 by a preview
-PARTS = 4  # the number of hooks in hooks/hooks.json that deliver one part each
-LONGEST = 38_500  # units of a text that always fits into this number of parts
-_ROOM = MOST - 100  # without the words that number the part
+MAX_PART_UNITS = (
+    9_800  # units of a part; the client replaces a text of more than 10,000 by a preview
+)
+MAX_PARTS = 4  # the number of hooks in hooks/hooks.json that deliver one part each
+MAX_TEXT_UNITS = 38_500  # units of a text that always fits into this number of parts
+_ROOM = MAX_PART_UNITS - 100  # without the words that number the part
 _NEAR = 100  # a long line is cut at a sentence's end in the last units of a part
 
 _ANY_ORDER = "(the parts may stand in any order)"
@@ -25,19 +27,19 @@ _FURTHER = f"{FURTHER_PART}: part {{}} of {{}} {_ANY_ORDER}:"
 _NUMBER = re.escape("{}")
 
 
-def parts_of(text: str) -> list[str]:
-    """Split a text of at most ``LONGEST`` units into numbered parts.
+def split_into_parts(text: str) -> list[str]:
+    """Split a text of at most ``MAX_TEXT_UNITS`` units into numbered parts.
 
     Return the text itself if it fits into one part.
 
     Parts end where lines end. A line is cut only if it is longer than a part, or if there would be
     too many parts.
     """
-    if utf16_length(text) <= MOST:
+    if utf16_length(text) <= MAX_PART_UNITS:
         return [text]
-    pieces = _by_lines(text)
-    if len(pieces) > PARTS:
-        pieces = _filled(text)
+    pieces = _split_by_lines(text)
+    if len(pieces) > MAX_PARTS:
+        pieces = _split_fully(text)
     first, *others = pieces
     line, end, rest = first.partition("\n")
     if not end:  # one line longer than a part: there is no line before it
@@ -50,7 +52,7 @@ def parts_of(text: str) -> list[str]:
     ]
 
 
-def put_together(texts: Iterable[str]) -> list[str]:
+def join_parts(texts: Iterable[str]) -> list[str]:
     """Return the texts of hooks, with the parts of a split text joined, as far as they arrived."""
     first_line = re.compile(f"(?:[^\\n]*\\n)?({_pattern(_FIRST)}\\n)")
     further_line = re.compile(f"{_pattern(_FURTHER)}\\n")
@@ -75,7 +77,7 @@ def _pattern(line: str) -> str:
     return re.escape(line).replace(_NUMBER, "([2-9])")
 
 
-def _by_lines(text: str) -> list[str]:
+def _split_by_lines(text: str) -> list[str]:
     """Split a text into pieces of whole lines; cut a line that is longer than a piece."""
     pieces: list[str] = []
     left = 0  # remaining units in the last piece
@@ -84,21 +86,21 @@ def _by_lines(text: str) -> list[str]:
             pieces[-1] += line
             left -= utf16_length(line)
         else:
-            pieces += _filled(line)
+            pieces += _split_fully(line)
             left = _ROOM - utf16_length(pieces[-1])
     return pieces
 
 
-def _filled(text: str) -> list[str]:
+def _split_fully(text: str) -> list[str]:
     """Split a text into as few pieces as possible."""
     pieces = []
     while utf16_length(text) > _ROOM:
-        pieces.append(_until_a_sentence_ends(text))
+        pieces.append(_cut_at_sentence(text))
         text = text[len(pieces[-1]) :]
     return [*pieces, text]
 
 
-def _until_a_sentence_ends(text: str) -> str:
+def _cut_at_sentence(text: str) -> str:
     """Return a piece's worth of a text, up to the end of a line, a sentence or a word if one is near."""
     piece = cut_to_utf16_units(text, _ROOM)
     near = len(cut_to_utf16_units(text, _ROOM - _NEAR))

@@ -10,20 +10,22 @@ from resume_hooks.paths import is_session_id, session_id_from_path
 from resume_hooks.system.text import replace_surrogates
 from resume_hooks.transcripts.records import Record, string
 
-SHORTEST = (
+MIN_PLACEHOLDER = (
     72  # the length of our shortest placeholder; contents up to this length are never trimmed
 )
 
-_OURS = re.compile(
+_OUR_PLACEHOLDER = re.compile(
     r"\[[^\[\]\n]{1,200} (?:suppressed|trimmed) - original (?:content )?was [\d,]+ (?:characters|tokens)"
 )
 """The beginning of a placeholder, ours or another trimming tool's."""
 
-_THEIRS = re.compile(r"\[\.\.\.truncated [^\n]*\]\Z|\(original was [\d,]+ chars\)\.\Z")
+_OTHER_TOOLS_NOTICE = re.compile(r"\[\.\.\.truncated [^\n]*\]\Z|\(original was [\d,]+ chars\)\.\Z")
 """Another trimming tool's notice at the end of a text that it cut."""
 
-REACH = 1_000  # a placeholder of ours is within this number of characters of a text's start
-THEIR_REACH = (
+PLACEHOLDER_REACH = (
+    1_000  # a placeholder of ours is within this number of characters of a text's start
+)
+NOTICE_REACH = (
     # another tool's notice, which names a file, fits in this number of characters at a text's end
     4_500
 )
@@ -49,7 +51,9 @@ class OriginalReference(NamedTuple):
         return f"{self.session_id[: 13 if self.session_id[14:15] == '7' else 8]}:{self.record}"
 
 
-def for_result(tool: str, characters: int, original: OriginalReference, why: str = "") -> str:
+def result_placeholder(
+    tool: str, characters: int, original: OriginalReference, why: str = ""
+) -> str:
     """Return the placeholder for a tool's output."""
     return _placeholder_text(
         f"Results from {_one_word(tool)} tool suppressed",
@@ -59,7 +63,9 @@ def for_result(tool: str, characters: int, original: OriginalReference, why: str
     )
 
 
-def for_input(tool: str, characters: int, original: OriginalReference, why: str = "") -> str:
+def input_placeholder(
+    tool: str, characters: int, original: OriginalReference, why: str = ""
+) -> str:
     """Return the placeholder for a tool's input."""
     return _placeholder_text(
         f"Input of {_one_word(tool)} tool suppressed",
@@ -69,37 +75,39 @@ def for_input(tool: str, characters: int, original: OriginalReference, why: str 
     )
 
 
-def for_text(characters: int, original: OriginalReference, why: str = "") -> str:
+def response_placeholder(characters: int, original: OriginalReference, why: str = "") -> str:
     """Return the placeholder for a text of the model."""
     return _placeholder_text(
         "Claude response trimmed", f"was {characters:,} characters", original, why
     )
 
 
-def for_media(tokens: int, original: OriginalReference, why: str = "") -> str:
+def media_placeholder(tokens: int, original: OriginalReference, why: str = "") -> str:
     """Return the placeholder for an image or a document, with its cost in tokens."""
     return _placeholder_text(
         "Image or document suppressed", f"content was {tokens:,} tokens", original, why
     )
 
 
-def for_pasted(characters: int, original: OriginalReference, why: str = "") -> str:
+def pasted_text_placeholder(characters: int, original: OriginalReference, why: str = "") -> str:
     """Return the placeholder for the middle of a long prompt."""
     return _placeholder_text(
         "Pasted text suppressed", f"content was {characters:,} characters", original, why
     )
 
 
-def for_attachment(characters: int, original: OriginalReference, why: str = "") -> str:
+def attachment_placeholder(characters: int, original: OriginalReference, why: str = "") -> str:
     """Return the placeholder for a client's attachment."""
     return _placeholder_text(
         "Attachment suppressed", f"content was {characters:,} characters", original, why
     )
 
 
-def stands_for_something(text: str) -> bool:
+def contains_placeholder(text: str) -> bool:
     """Check whether ``text`` contains a placeholder. Trimming it again would lose the reference to the original."""
-    return _OURS.search(text, 0, REACH) is not None or was_cut(text)
+    return _OUR_PLACEHOLDER.search(text, 0, PLACEHOLDER_REACH) is not None or was_cut_by_other_tool(
+        text
+    )
 
 
 def is_placeholder(text: str) -> bool:
@@ -107,22 +115,25 @@ def is_placeholder(text: str) -> bool:
 
     A program can also print a placeholder; its own output then follows.
     """
-    if not text.startswith("[") or len(text) > REACH or "\n" in text.strip():
+    if not text.startswith("[") or len(text) > PLACEHOLDER_REACH or "\n" in text.strip():
         return False
-    return text.rstrip().endswith("]") and _OURS.match(text) is not None
+    return text.rstrip().endswith("]") and _OUR_PLACEHOLDER.match(text) is not None
 
 
 def was_trimmed(text: str) -> bool:
     """Check whether ``text`` is a placeholder or was cut by another tool, and must not be trimmed again."""
-    return is_placeholder(text) or was_cut(text)
+    return is_placeholder(text) or was_cut_by_other_tool(text)
 
 
-def was_cut(text: str) -> bool:
+def was_cut_by_other_tool(text: str) -> bool:
     """Check whether another trimming tool cut ``text``, by its notice at the end."""
-    return text.endswith((" chars).", "]")) and _THEIRS.search(text[-THEIR_REACH:]) is not None
+    return (
+        text.endswith((" chars).", "]"))
+        and _OTHER_TOOLS_NOTICE.search(text[-NOTICE_REACH:]) is not None
+    )
 
 
-def stands_for_answer(text: str) -> bool:
+def is_response_placeholder(text: str) -> bool:
     """Check whether ``text`` is the placeholder for a text of the model."""
     return text.startswith(_RESPONSE) and is_placeholder(text)
 
@@ -161,11 +172,11 @@ class Origin(NamedTuple):
         }
 
 
-MARKS = frozenset(Origin("", "", "", 0).marks(0))
+TRIM_FIELDS = frozenset(Origin("", "", "", 0).marks(0))
 """The fields of a trimmed record, and of a trimmed line in another agent's session."""
 
 
-def origin_of(record: Record) -> Origin | None:
+def read_origin(record: Record) -> Origin | None:
     """Return the original of a trimmed record, from our fields or another tool's.
 
     Return None if the fields are unusable.

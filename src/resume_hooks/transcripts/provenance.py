@@ -17,7 +17,7 @@ import orjson
 from resume_hooks.paths import is_session_id, session_id_from_path
 from resume_hooks.system.text import replace_surrogates
 from resume_hooks.transcripts import records
-from resume_hooks.transcripts.lines import Line, OneOpen
+from resume_hooks.transcripts.lines import Line, SharedFile
 from resume_hooks.transcripts.records import Record, string
 
 _KIND = re.compile(r"[a-z][a-z_-]{0,30}")
@@ -25,7 +25,7 @@ _KIND = re.compile(r"[a-z][a-z_-]{0,30}")
 MAX_FIRST_LINE = (
     4 * 1024 * 1024
 )  # bytes to read of a first line, which may be a record with metadata merged into it
-HEAD = 64 * 1024  # bytes to search for a fork's mark
+FORK_SEARCH_BYTES = 64 * 1024  # bytes to search for a fork's mark
 
 
 class Parent(NamedTuple):
@@ -60,20 +60,20 @@ class BackTimes(NamedTuple):
     rewound_at: str
 
 
-class Trim(NamedTuple):
+class TrimRecord(NamedTuple):
     """A trimmed session's record of its trim: the options and the results."""
 
     parameters: Mapping[str, object]
     stats: Mapping[str, int]
 
 
-def read_parent(file: str | OneOpen) -> Parent | None:
+def read_parent(file: str | SharedFile) -> Parent | None:
     """Return the parent that a session file names, or None. Raise OSError if it can't be read."""
-    with file.stream() if isinstance(file, OneOpen) else open(file, "rb") as stream:
+    with file.stream() if isinstance(file, SharedFile) else open(file, "rb") as stream:
         first = Line(0, 0, stream.readline(MAX_FIRST_LINE)).body
-        if b'_metadata"' in first and (found := parent_in(records.parse(first))):
+        if b'_metadata"' in first and (found := parent_from_record(records.parse(first))):
             return found
-        rest = stream.read(max(0, HEAD - len(first)))
+        rest = stream.read(max(0, FORK_SEARCH_BYTES - len(first)))
     lines = rest.split(b"\n") if b'"forkedFrom"' in rest else []
     for record in (
         records.parse(body) or {} for body in (first, *lines) if b'"forkedFrom"' in body
@@ -84,7 +84,7 @@ def read_parent(file: str | OneOpen) -> Parent | None:
     return None
 
 
-def continue_line(  # noqa: PLR0913 - what a first line may tell
+def make_first_line(  # noqa: PLR0913 - what a first line may tell
     *,
     parent_id: str,
     parent_file: str,
@@ -92,7 +92,7 @@ def continue_line(  # noqa: PLR0913 - what a first line may tell
     at: str,
     summary: bool = False,
     size: ChildSize | None = None,
-    trim: Trim | None = None,
+    trim: TrimRecord | None = None,
     rewound: BackTimes | None = None,
     subagent: str = "",
     opening_tokens: int = 0,
@@ -134,7 +134,7 @@ def continue_line(  # noqa: PLR0913 - what a first line may tell
     return orjson.dumps(line)
 
 
-def parent_in(record: Record | None) -> Parent | None:
+def parent_from_record(record: Record | None) -> Parent | None:
     """Return the parent that a session's first record names, or None."""
     if record is None:
         return None
@@ -159,14 +159,14 @@ def parent_in(record: Record | None) -> Parent | None:
         session_id=session_id,
         file=file,
         derivation_type="trimmed" if trim else "continued",
-        kind=kind_now(string(on, "continuation_type")) or ("trim" if trim else "rollover"),
+        kind=current_kind(string(on, "continuation_type")) or ("trim" if trim else "rollover"),
         at=string(on, "continued_at") or string(trim, "trimmed_at"),
         exported_file=string(on, "exported_file") or string(on, "exported_chat_log"),
         subagent=string(on, "subagent"),
     )
 
 
-def kind_now(kind: str) -> str:
+def current_kind(kind: str) -> str:
     """Return the current name of a kind of child, or ``""`` for an invalid one, because the name is displayed."""
     if not _KIND.fullmatch(kind):
         return ""

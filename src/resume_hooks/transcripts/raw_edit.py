@@ -25,15 +25,15 @@ _TRIES = 32
 _COUNT, _NONE = re.compile(rb'_tokens":[1-9]\d*'), b'_tokens":0'
 
 
-def encode(record: Record) -> bytes:
+def encode_record(record: Record) -> bytes:
     """Encode a record as a line without its ending, in the client's compact form.
 
     Raise TooDeep if it is nested too deeply.
     """
-    return _json(record, string(record, "uuid"))
+    return _encode_value(record, string(record, "uuid"))
 
 
-def _json(value: object, uuid: str = "") -> bytes:
+def _encode_value(value: object, uuid: str = "") -> bytes:
     """Encode a value as compact JSON. Raise TooDeep, which names the record, if it is nested too deeply."""
     try:
         return orjson.dumps(value)
@@ -49,7 +49,7 @@ def _json(value: object, uuid: str = "") -> bytes:
             ) from error
 
 
-def with_fields(body: bytes, old: Mapping[str, Any], new: Mapping[str, Any]) -> bytes:
+def set_fields(body: bytes, old: Mapping[str, Any], new: Mapping[str, Any]) -> bytes:
     """Set top-level fields in ``body`` from their ``old`` to their ``new`` values; ``old`` must be current.
 
     Re-encode the record only if the raw text may belong to a nested field, or has another program's
@@ -63,12 +63,12 @@ def with_fields(body: bytes, old: Mapping[str, Any], new: Mapping[str, Any]) -> 
         # A key that occurs once is the record's own, unless the record lacks it and a nested field
         # is null.
         if old[key] is None or changed.count(f'"{key}"'.encode()) != 1 or there not in changed:
-            return _one_by_one(body, old, new)
+            return _set_one_by_one(body, old, new)
         changed = changed.replace(there, wanted)
     return changed
 
 
-def with_field(body: bytes, record: Mapping[str, Any], key: str, value: object) -> bytes | None:
+def set_field(body: bytes, record: Mapping[str, Any], key: str, value: object) -> bytes | None:
     """Set one field of ``record`` in its bytes ``body`` and keep all other bytes. Return None if that fails."""
     there, wanted = _field_bytes(key, record[key]), _field_bytes(key, value)
     start = body.find(there)
@@ -84,39 +84,39 @@ def with_field(body: bytes, record: Mapping[str, Any], key: str, value: object) 
     return None
 
 
-def with_session_id(body: bytes, session_id: str) -> bytes:
+def set_session_id(body: bytes, session_id: str) -> bytes:
     """Set a line's session id if it has one; current snapshots do not."""
     record = parse(body)
     if record is None or not isinstance(record.get("sessionId"), str):
         return body
-    return with_fields(body, record, {"sessionId": session_id})
+    return set_fields(body, record, {"sessionId": session_id})
 
 
-def with_own(body: bytes, key: str, value: object) -> bytes:
+def add_field(body: bytes, key: str, value: object) -> bytes:
     """Add a field at the end of ``body``, or set it if it exists.
 
     All other bytes stay the same.
     """
     record = parse(body) if b'"%s"' % key.encode() in body else None
     if record is not None and key in record:
-        return with_field(body, record, key, value) or encode({**record, key: value})
+        return set_field(body, record, key, value) or encode_record({**record, key: value})
     return b"%s,%s}" % (body.rstrip()[:-1], _field_bytes(key, value))
 
 
-def without_usage(body: bytes) -> bytes:
+def clear_usage(body: bytes) -> bytes:
     """Set an assistant line's token counts to zero, because stale counts would trigger a compaction."""
     start = body.rfind(_USAGE)
     if start >= 0 and body.find(_USAGE, 0, start) < 0 and body.find(_CONTENT, start) < 0:
-        end = _closing(body, start + len(_USAGE))  # clients write the content before the usage
+        end = _object_end(body, start + len(_USAGE))  # clients write the content before the usage
         return body[:start] + _COUNT.sub(_NONE, body[start:end]) + body[end:]
     record = parse(body)
     if record is None or not (counts := usage(record)):
         return body
-    record["message"]["usage"] = orjson.loads(_COUNT.sub(_NONE, encode(counts)))
-    return encode(record)
+    record["message"]["usage"] = orjson.loads(_COUNT.sub(_NONE, encode_record(counts)))
+    return encode_record(record)
 
 
-def _closing(body: bytes, start: int) -> int:
+def _object_end(body: bytes, start: int) -> int:
     """Return the end of an object that begins before ``start``; a usage has no strings with braces."""
     depth, end = 1, start
     while depth and (closing := body.find(b"}", end)) >= 0:
@@ -130,15 +130,15 @@ def _closing(body: bytes, start: int) -> int:
 def _field_bytes(key: str, value: object) -> bytes:
     if isinstance(value, str) and value.isascii() and value.replace("-", "").isalnum():
         return f'"{key}":"{value}"'.encode()  # an id, the usual case
-    return b'"%s":%s' % (key.encode(), _json(value))
+    return b'"%s":%s' % (key.encode(), _encode_value(value))
 
 
-def _one_by_one(body: bytes, old: Mapping[str, Any], new: Mapping[str, Any]) -> bytes:
+def _set_one_by_one(body: bytes, old: Mapping[str, Any], new: Mapping[str, Any]) -> bytes:
     record = parse(body) or {}
     for key, value in new.items():
         if value == old[key]:
             continue
         wanted = {**record, key: value}
-        body = with_field(body, old, key, value) or encode(wanted)
+        body = set_field(body, old, key, value) or encode_record(wanted)
         record = wanted
     return body

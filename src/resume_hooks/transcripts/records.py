@@ -73,7 +73,7 @@ A slash command that is a prompt begins with its message instead.
 _PLANS = "/plan"
 """The only client command that is a prompt to the model: it requests a plan for its arguments."""
 
-LEAST_ASKED = 3  # arguments with fewer words, such as ``open``, are not a request
+MIN_PLAN_WORDS = 3  # arguments with fewer words, such as ``open``, are not a request
 
 
 def parse(body: bytes) -> Record | None:
@@ -155,14 +155,14 @@ def objects(value: object) -> list[Record]:
     return []
 
 
-def positive(value: object, most: int = MAX_TOKENS) -> int:
+def positive_count(value: object, most: int = MAX_TOKENS) -> int:
     """Return a positive count, clamped to ``most``; 0 for anything else."""
     if isinstance(value, int) and value is not True and value > 0:
         return min(value, most)
     return 0
 
 
-def strings(value: object) -> Iterator[str]:
+def strings_in_value(value: object) -> Iterator[str]:
     """Yield every string in a JSON value, in order.
 
     Use no recursion, because a hostile file may be nested without end.
@@ -242,7 +242,7 @@ def result_text(block: Record) -> str:
     return "\n".join(string(row, "text") for row in result_blocks(block))
 
 
-def file_in(given: Record) -> str:
+def file_from_input(given: Record) -> str:
     """Return the file named in a call's inputs, or ``""``."""
     return next((path for key in FILE_KEYS if (path := string(given, key))), "")
 
@@ -267,7 +267,7 @@ def tool_details(record: Record) -> Record:
     return mapping(record, "toolUseResult")
 
 
-def agent_of(record: Record) -> str:
+def answering_agent(record: Record) -> str:
     """Return the id of the sub-agent whose answer a result is, ``""`` for other results."""
     return string(tool_details(record), "agentId")
 
@@ -279,7 +279,7 @@ def copied_from(record: Record) -> str:
 
 def tokens_before(record: Record) -> int:
     """Return the context size before a boundary's compaction, in tokens; 0 if unknown."""
-    return positive(mapping(record, "compactMetadata").get("preTokens"))
+    return positive_count(mapping(record, "compactMetadata").get("preTokens"))
 
 
 def counted_tokens(record: Record) -> tuple[int, int]:
@@ -291,9 +291,9 @@ def counted_tokens(record: Record) -> tuple[int, int]:
     if not counts or kind(record) != ASSISTANT:
         return 0, 0
     get = counts.get
-    asked = positive(get("input_tokens")) + positive(get("cache_read_input_tokens"))
-    asked += positive(get("cache_creation_input_tokens"))
-    return asked, asked + positive(get("output_tokens"))
+    asked = positive_count(get("input_tokens")) + positive_count(get("cache_read_input_tokens"))
+    asked += positive_count(get("cache_creation_input_tokens"))
+    return asked, asked + positive_count(get("output_tokens"))
 
 
 def model(record: Record) -> str:
@@ -321,19 +321,19 @@ def _asks_for_plan(said: str) -> bool:
     """Check whether a text is ``/plan`` with a request, and not with ``open``, as the client stores it."""
     if not said.startswith(f"<command-name>{_PLANS}</command-name>"):
         return False
-    return len(_between(said, "<command-args>", "</command-args>").split()) >= LEAST_ASKED
+    return len(_text_between(said, "<command-args>", "</command-args>").split()) >= MIN_PLAN_WORDS
 
 
 def prompt_text(record: Record) -> str:
     """Return a prompt's text; a slash command as it was typed."""
     said = text(record)
-    name = _between(said, "<command-name>", "</command-name>")
+    name = _text_between(said, "<command-name>", "</command-name>")
     if not said.lstrip().startswith(("<command-message>", "<command-name>")) or not name:
         return said
-    return f"{name} {_between(said, '<command-args>', '</command-args>')}".strip()
+    return f"{name} {_text_between(said, '<command-args>', '</command-args>')}".strip()
 
 
-def _between(said: str, opening: str, closing: str) -> str:
+def _text_between(said: str, opening: str, closing: str) -> str:
     return said.partition(opening)[2].partition(closing)[0].strip()
 
 

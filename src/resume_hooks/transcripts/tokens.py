@@ -18,14 +18,14 @@ from typing import NamedTuple
 
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.head_tail import HeadTail
-from resume_hooks.transcripts.lines import Line, OneOpen, open_transcript
-from resume_hooks.transcripts.nodes import Node, node_of
+from resume_hooks.transcripts.lines import Line, SharedFile, open_transcript
+from resume_hooks.transcripts.nodes import Node, make_node
 from resume_hooks.transcripts.records import (
     DOCUMENT,
     Record,
     mapping,
     parse,
-    positive,
+    positive_count,
     string,
 )
 
@@ -50,10 +50,10 @@ USUAL_BASE = 30_000
 # the part that is already cached: the median of 47 sessions (16,000 to 25,000)
 USUAL_SHARED = 18_000
 # tokens of the window that the client reserves for an answer; its percentages refer to the rest
-ANSWER = 20_000
+ANSWER_RESERVE = 20_000
 # tokens that the client keeps free for an answer and a summary before it compacts automatically
 RESERVED_OUTPUT = 33_000
-MUCH = 0.02  # a larger share of estimated tokens makes the sum an estimate
+MAX_ESTIMATED_SHARE = 0.02  # a larger share of estimated tokens makes the sum an estimate
 TAIL_REACHES = (256 * 1024, 4 * 1024 * 1024)  # bytes at the end to try before a whole scan
 MAX_FIRST_LINE = 64 * 1024  # bytes of a first line to search for a trim's numbers
 
@@ -88,9 +88,9 @@ def media_tokens(block: Record) -> int:
         if source.get("type") != "base64":
             return len(data) // 4
         return PAGE_TOKENS * max(
-            1, len(_PAGE.findall(_decoded(data)))
+            1, len(_PAGE.findall(_decode_base64(data)))
         )  # compressed pages may be invisible
-    size = image_size(_decoded(data[:_HEAD]))
+    size = image_size(_decode_base64(data[:_HEAD]))
     if size:
         return image_tokens(size)
     return MAX_IMAGE_TOKENS
@@ -113,15 +113,15 @@ def image_size(head: bytes) -> ImageSize | None:
         if head.startswith(b"GIF8"):
             return ImageSize(*struct.unpack("<HH", head[6:10]))
         if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
-            return _webp(head)
+            return _webp_size(head)
         if head.startswith(b"\xff\xd8"):
-            return _jpeg(head)
+            return _jpeg_size(head)
         return None
     except struct.error:
         return None
 
 
-def _webp(head: bytes) -> ImageSize | None:
+def _webp_size(head: bytes) -> ImageSize | None:
     kind = head[12:16]
     if len(head) < 30:
         return None
@@ -135,7 +135,7 @@ def _webp(head: bytes) -> ImageSize | None:
     return ImageSize(width & 0x3FFF, height & 0x3FFF)
 
 
-def _jpeg(head: bytes) -> ImageSize | None:
+def _jpeg_size(head: bytes) -> ImageSize | None:
     """Read a JPEG's frame header by walking its segments, because a thumbnail inside has its own."""
     at = 2
     while at + 9 <= len(head) and head[at] == 0xFF:
@@ -147,7 +147,7 @@ def _jpeg(head: bytes) -> ImageSize | None:
     return None
 
 
-def _decoded(data: str) -> bytes:
+def _decode_base64(data: str) -> bytes:
     try:
         return base64.b64decode(data[: len(data) // 4 * 4])
     except (binascii.Error, ValueError):
@@ -182,12 +182,12 @@ class ContextSize(NamedTuple):
     ) -> ContextSize:
         """Create a size. With a ``window`` of 0, only a count above the default window proves a large one."""
         known = window > 0 or tokens > DEFAULT_WINDOW
-        return cls(tokens, window or window_for(tokens), kind, reason, known, added)
+        return cls(tokens, window or default_window(tokens), kind, reason, known, added)
 
     @property
     def limit(self) -> int:
         """The base of the client's own percentages (2.1.330): its window without the reserved answer."""
-        return max(self.window // 2, self.window - ANSWER, 1)
+        return max(self.window // 2, self.window - ANSWER_RESERVE, 1)
 
     @property
     def percent(self) -> int | None:
@@ -265,7 +265,7 @@ def characters_per_token(chain: list[Node]) -> float:
     return min(max(ratio, 1.5), 8.0)
 
 
-def window_for(tokens: int) -> int:
+def default_window(tokens: int) -> int:
     """Return the context window: a million tokens if the use exceeded 200,000.
 
     Transcripts do not contain the model's window.
@@ -281,21 +281,21 @@ def first_request(ends: HeadTail) -> FirstRequest | None:
     Instructions before the first prompt count as well, although they are messages. Return None for
     a file without the session's beginning.
     """
-    if ends.begins_within:
+    if ends.lacks_beginning:
         return None
-    near = _first_counted(ends.first_records)
+    near = _find_first_request(ends.first_records)
     if near or ends.small:
         if near:
             return near[0]
         return None
-    far = _first_counted(ends.early_records)
+    far = _find_first_request(ends.early_records)
     # Messages are estimated, so if they make up most of a request, the rest is too uncertain.
     if far and far[1] <= far[0].tokens:
         return far[0]
     return None
 
 
-def _first_counted(early: Iterable[Record]) -> tuple[FirstRequest, int] | None:
+def _find_first_request(early: Iterable[Record]) -> tuple[FirstRequest, int] | None:
     """Return the first request, as in ``first_request``, and the tokens of the messages before it.
 
     Return None if no request was counted.
@@ -304,13 +304,15 @@ def _first_counted(early: Iterable[Record]) -> tuple[FirstRequest, int] | None:
     for record in early:
         if records.kind(record) not in records.MESSAGES or not isinstance(record.get("uuid"), str):
             continue
-        node = node_of(record, Line(0, 0, b""))
+        node = make_node(record, Line(0, 0, b""))
         if node.sidechain:
             continue
         if node.input_tokens and records.model(record):
             before = round(said / CHARACTERS_PER_TOKEN)
             count = max(0, node.input_tokens - before)
-            shared = positive(records.usage(record).get("cache_read_input_tokens")) or USUAL_SHARED
+            shared = (
+                positive_count(records.usage(record).get("cache_read_input_tokens")) or USUAL_SHARED
+            )
             return FirstRequest(count, min(shared, count)), before
         if records.kind(record) == records.ASSISTANT and records.model(record):
             return None  # a copied answer: the next count does not belong to a first request
@@ -319,7 +321,7 @@ def _first_counted(early: Iterable[Record]) -> tuple[FirstRequest, int] | None:
     return None
 
 
-def left_by_trim(record: Record) -> int:
+def tokens_after_trim(record: Record) -> int:
     """Return the remaining tokens in our remark on a trim in place; 0 for any other record."""
     if string(record, "subtype") == "informational":
         found = _TRIMMED.match(string(record, "content"))
@@ -332,21 +334,21 @@ def left_by_trim(record: Record) -> int:
     return 0
 
 
-def window_of_parent(stated: StatedSize | None) -> int:
+def stated_window(stated: StatedSize | None) -> int:
     """Return the stated window, or the large window that a trim's original needed.
 
     Otherwise return 0.
     """
     if stated and stated.window:
         return stated.window
-    if stated and window_for(stated.original) == LARGE_WINDOW:
+    if stated and default_window(stated.original) == LARGE_WINDOW:
         return LARGE_WINDOW
     return 0
 
 
-def window_shown(file: str | OneOpen, count: int) -> int:
+def large_window(file: str | SharedFile, count: int) -> int:
     """Return the large window that a session states or needs for this number of tokens, or 0."""
-    window = window_of_parent(stated_size(file)) or window_for(count)
+    window = stated_window(read_stated_size(file)) or default_window(count)
     if window > DEFAULT_WINDOW:
         return window
     return 0
@@ -368,7 +370,7 @@ class StatedSize(NamedTuple):
     saved: int = 0
 
 
-def stated_size(file: str | OneOpen) -> StatedSize | None:
+def read_stated_size(file: str | SharedFile) -> StatedSize | None:
     """Return the size stated in a session's first line, or None.
 
     The line is untrusted.
@@ -376,16 +378,18 @@ def stated_size(file: str | OneOpen) -> StatedSize | None:
     with open_transcript(file) as stream:
         first = stream.readline(MAX_FIRST_LINE)
     if b'_metadata"' in first or b'"context_window"' in first:
-        return stated_size_in(parse(first) or {})
+        return stated_size_from_record(parse(first) or {})
     return None
 
 
-def stated_size_in(record: Record) -> StatedSize | None:
-    """Return the size stated in a session's first record, as in ``stated_size``."""
+def stated_size_from_record(record: Record) -> StatedSize | None:
+    """Return the size stated in a session's first record, as in ``read_stated_size``."""
     said, trimmed = mapping(record, "continue_metadata"), mapping(record, "trim_metadata")
     counted = mapping(trimmed, "stats")
-    count = positive(said.get("context_tokens")) or positive(counted.get("trimmed_tokens"))
-    window = positive(record.get("context_window"))
+    count = positive_count(said.get("context_tokens")) or positive_count(
+        counted.get("trimmed_tokens")
+    )
+    window = positive_count(record.get("context_window"))
     if not count and not window:
         return None
     ratio = said.get("characters_per_token")
@@ -393,5 +397,8 @@ def stated_size_in(record: Record) -> StatedSize | None:
         sound = ratio
     else:
         sound = CHARACTERS_PER_TOKEN
-    original, saved = positive(counted.get("original_tokens")), positive(counted.get("chars_saved"))
+    original, saved = (
+        positive_count(counted.get("original_tokens")),
+        positive_count(counted.get("chars_saved")),
+    )
     return StatedSize(count, original, sound, window, saved)

@@ -20,20 +20,20 @@ from resume_hooks import clock
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.bookkeeping import LAST_PROMPT
-from resume_hooks.transcripts.chain import SKIPPED_BYTES, Graph, live_chain
+from resume_hooks.transcripts.chain import SKIPPED_BYTES, RecordGraph, live_chain
 from resume_hooks.transcripts.lines import (
     SEARCHED_BYTES,
     Line,
-    Numbers,
-    OneOpen,
-    line_with,
+    LineNumbers,
+    SharedFile,
+    find_last_line_with,
     open_transcript,
-    path_of,
-    read_at,
+    read_exactly,
     read_lines,
     read_tail,
+    transcript_path,
 )
-from resume_hooks.transcripts.nodes import Checkpoint, Node, node_of
+from resume_hooks.transcripts.nodes import Checkpoint, Node, make_node
 from resume_hooks.transcripts.records import COMPACTION, PROGRESS, SYSTEM, Record, parse
 
 QUICK_LIMIT = 8 * 1024 * 1024
@@ -43,7 +43,7 @@ Observer = Callable[[Line, records.Record, "Node | None"], None]
 """A callback for each readable line, with its record, and the node of a linked record."""
 
 
-class Copies:
+class CopyDetector:
     """Recognises copied records; it processes the records of a file in order.
 
     Records up to the time ``until`` are copies. ``latest`` is the time of the last message before
@@ -98,12 +98,12 @@ class Transcript:
     UTF-8.
     """
 
-    def __init__(self, file: str | OneOpen) -> None:
-        self.path = path_of(file)
+    def __init__(self, file: str | SharedFile) -> None:
+        self.path = transcript_path(file)
         self.file = file
         self.nodes: list[Node] = []
         self.checkpoint = Checkpoint()
-        self.copies = Copies()
+        self.copies = CopyDetector()
         self.bad_lines: list[int] = []
         self.lenient_lines: set[int] = set()
         self.bookkeeping: dict[str, int] = {}
@@ -197,7 +197,7 @@ def read_record(stream: BinaryIO, node: Node) -> records.Record:
     A node without an id matches any record.
     """
     record = records.parse(
-        Line(node.number, node.offset, read_at(stream, node.offset, node.length)).body
+        Line(node.number, node.offset, read_exactly(stream, node.offset, node.length)).body
     )
     if record is None or (node.uuid and not node.is_of(record)):
         raise SessionNotFound(f"{stream.name} changed while it was read", "Run the command again.")
@@ -211,8 +211,8 @@ class ScanStart(NamedTuple):
     number: int
 
 
-def scan(
-    file: str | OneOpen,
+def scan_transcript(
+    file: str | SharedFile,
     reach: int = 0,
     observers: Sequence[Observer] = (),
     start: ScanStart | None = None,
@@ -223,7 +223,7 @@ def scan(
     file can't be read, NotATranscript for another program's file.
     """
     transcript = Transcript(file)
-    with open_transcript(file, SEARCHED_BYTES) as stream, without_gc():
+    with open_transcript(file, SEARCHED_BYTES) as stream, pause_gc():
         transcript.whole = start is None and not 0 < reach < os.fstat(stream.fileno()).st_size
         line = None
         if start is None:
@@ -235,7 +235,7 @@ def scan(
             stream.seek(start.offset)
             lines = read_lines(stream, start.offset, start.number)
         for line in lines:
-            _take_line(transcript, line, observers)
+            _process_line(transcript, line, observers)
         if line is not None:
             transcript.line_count, transcript.torn = line.number + 1, line.torn
             transcript.size = line.offset + len(line.raw)
@@ -243,7 +243,7 @@ def scan(
 
 
 @contextmanager
-def without_gc() -> Iterator[None]:
+def pause_gc() -> Iterator[None]:
     """Pause garbage collection: thousands of short-lived trees without cycles would cost a third of a scan."""
     was_on = gc.isenabled()
     gc.disable()
@@ -254,7 +254,7 @@ def without_gc() -> Iterator[None]:
             gc.enable()
 
 
-def _take_line(transcript: Transcript, line: Line, observers: Sequence[Observer]) -> None:
+def _process_line(transcript: Transcript, line: Line, observers: Sequence[Observer]) -> None:
     raw = line.raw if line.offset else line.body  # copying each line would cost a tenth of the scan
     if raw.isspace():
         return
@@ -268,7 +268,7 @@ def _take_line(transcript: Transcript, line: Line, observers: Sequence[Observer]
     kind = records.kind(record)
     node = None
     if kind in records.CHAIN_KINDS and isinstance(record.get("uuid"), str):
-        node = node_of(record, line)
+        node = make_node(record, line)
         node.copied = transcript.copies.holds(record)
         _link_node(transcript, node, record)
     else:
@@ -302,7 +302,7 @@ Observers = TypeVar("Observers", bound=Sequence[Observer])
 
 
 def scan_live(
-    file: str | OneOpen, observers: Callable[[], Observers]
+    file: str | SharedFile, observers: Callable[[], Observers]
 ) -> tuple[Transcript, Observers]:
     """Scan the part of a file that the live chain needs; return the transcript and its observers.
 
@@ -312,17 +312,17 @@ def scan_live(
     """
     with open_transcript(file) as stream:
         offset = _offset_of_live(stream)
-        start = ScanStart(offset, Numbers(offset).of(stream, offset))
+        start = ScanStart(offset, LineNumbers(offset).of(stream, offset))
     seeing = observers()
     if start.offset:
-        part = scan(file, observers=seeing, start=start)
-        if chooses_alike(part) and is_complete(part.chain, part):
+        part = scan_transcript(file, observers=seeing, start=start)
+        if selects_same_branch(part) and is_complete(part.chain, part):
             return part, seeing
         seeing = observers()
-    return scan(file, observers=seeing), seeing
+    return scan_transcript(file, observers=seeing), seeing
 
 
-def is_live_part_within(file: str | OneOpen, limit: int) -> bool:
+def is_live_part_within(file: str | SharedFile, limit: int) -> bool:
     """Check whether a session has at most ``limit`` bytes since its last compaction, reading only its end."""
     with open_transcript(file) as stream:
         size = os.fstat(stream.fileno()).st_size
@@ -352,25 +352,27 @@ def _offset_of_live(stream: BinaryIO, floor: int = 0) -> int:
             head = boundary.segment.uuids[0]
         else:
             head = boundary.segment.head
-        offset = line_with(stream, b'"uuid":"%s"' % head.encode("utf-8", "replace"), offset, floor)
+        offset = find_last_line_with(
+            stream, b'"uuid":"%s"' % head.encode("utf-8", "replace"), offset, floor
+        )
     return max(offset, 0)
 
 
 def _last_compaction(stream: BinaryIO, size: int, floor: int) -> tuple[Node | None, int]:
     """Return the last boundary and its offset; skip text that only mentions one."""
     offset = size
-    while (offset := line_with(stream, _BOUNDARY, offset, floor)) >= 0:
+    while (offset := find_last_line_with(stream, _BOUNDARY, offset, floor)) >= 0:
         stream.seek(offset)
         line = Line(0, offset, stream.readline())
         record = parse(line.body)
         if record and record.get("type") == SYSTEM and isinstance(record.get("uuid"), str):
-            node = node_of(record, line)
+            node = make_node(record, line)
             if node.boundary and not node.sidechain:
                 return node, offset
     return None, -1
 
 
-def chooses_alike(tail: Transcript) -> bool:
+def selects_same_branch(tail: Transcript) -> bool:
     """Check whether the records of a file's end select the same branch as the whole file."""
     known = tail.by_uuid
     for node in tail.nodes:
@@ -386,7 +388,7 @@ def chooses_alike(tail: Transcript) -> bool:
     rows = [node for node in tail.nodes if not node.sidechain and node.time_ms is not None]
     if rows and max(rows, key=lambda node: node.time_ms or 0) is not rows[-1]:
         return False  # out of order: without a hint the times decide
-    return _last_boundary(tail) >= 0 or not _hinted(tail.file)
+    return _last_boundary(tail) >= 0 or not _has_branch_hint(tail.file)
 
 
 def certain_chain(tail: Transcript) -> list[Node]:
@@ -411,10 +413,10 @@ def is_complete(chain: list[Node], tail: Transcript) -> bool:
         return False
     if chain[0].segment is None:
         return tail.size > SKIPPED_BYTES
-    return Graph(tail.nodes, tail.size).spliced
+    return RecordGraph(tail.nodes, tail.size).spliced
 
 
-def stays_after_boundary(chain: list[Node], tail: Transcript) -> bool:
+def is_after_boundary(chain: list[Node], tail: Transcript) -> bool:
     """Check whether all records follow the last boundary; for earlier ones the whole file must decide."""
     last = _last_boundary(tail)
     return all(node.number >= last for node in chain)
@@ -424,10 +426,10 @@ def _last_boundary(tail: Transcript) -> int:
     return max((node.number for node in tail.nodes if node.boundary), default=-1)
 
 
-def _hinted(file: str | OneOpen) -> bool:
+def _has_branch_hint(file: str | SharedFile) -> bool:
     """Check whether any line of the file may select the branch.
 
     Search for bytes, which is much cheaper than a scan.
     """
     with open_transcript(file) as stream:
-        return line_with(stream, _HINT, os.fstat(stream.fileno()).st_size) >= 0
+        return find_last_line_with(stream, _HINT, os.fstat(stream.fileno()).st_size) >= 0

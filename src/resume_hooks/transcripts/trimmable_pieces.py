@@ -9,16 +9,21 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from resume_hooks.transcripts import records, script_calls
-from resume_hooks.transcripts.attachments import BULK, Address, kind_of, sent_texts
+from resume_hooks.transcripts.attachments import (
+    REPLACEABLE_KINDS,
+    Address,
+    attachment_kind,
+    sent_texts,
+)
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.placeholders import (
-    SHORTEST,
+    MIN_PLACEHOLDER,
     UNANSWERED,
     Origin,
-    origin_of,
-    stands_for_answer,
-    stands_for_something,
+    contains_placeholder,
+    is_response_placeholder,
+    read_origin,
     was_trimmed,
 )
 from resume_hooks.transcripts.records import Record, string
@@ -29,7 +34,7 @@ RESULT, INPUT, MEDIA, THINKING, PROMPT, ATTACHMENT, TEXT = (
 )  # fmt: skip
 """The kinds of content."""
 
-INPUTS: dict[str, tuple[str, ...]] = {
+LONG_INPUTS: dict[str, tuple[str, ...]] = {
     "Write": ("content",),
     "Edit": ("old_string", "new_string"),
     "MultiEdit": ("edits",),
@@ -38,7 +43,7 @@ INPUTS: dict[str, tuple[str, ...]] = {
 }
 """Inputs that can be long, by tool."""
 
-SIGNATURE = 232
+SIGNATURE_OVERHEAD = 232
 """Characters of a thought's signature without content.
 
 The rest is the encrypted thought, in base64, which is all that recent clients keep of most thoughts
@@ -92,7 +97,7 @@ class Piece(NamedTuple):
 
 
 class Pieces:
-    """An observer of ``transcript.scan`` that collects a file's pieces, and its tool calls by id.
+    """An observer of ``transcript.scan_transcript`` that collects a file's pieces, and its tool calls by id.
 
     ``failed`` are calls with an error as result, ``answered`` maps calls to the lines of their
     results, ``origins`` maps trimmed records to their originals. ``visible_thoughts`` counts
@@ -116,11 +121,11 @@ class Pieces:
         """Process one record."""
         if node is None or node.sidechain or node.broken or script_calls.is_unsent(record):
             return
-        if record.get("truncated") is True and (origin := origin_of(record)):
+        if record.get("truncated") is True and (origin := read_origin(record)):
             self.origins[node.number] = origin
-        if node.kind == records.ATTACHMENT and kind_of(record) in BULK:
+        if node.kind == records.ATTACHMENT and attachment_kind(record) in REPLACEABLE_KINDS:
             for address, text in sent_texts(record):
-                if len(text) > SHORTEST and not was_trimmed(text):
+                if len(text) > MIN_PLACEHOLDER and not was_trimmed(text):
                     self.found.append(Piece(node.number, address, ATTACHMENT, len(text)))
         elif node.spoken:
             self.found += self._of_message(node, record)
@@ -144,7 +149,7 @@ class Pieces:
             yield from self._of_call(node, block, at)
         elif kind == records.THINKING:
             visible = len(string(block, "thinking"))
-            size = max(visible, (len(string(block, "signature")) - SIGNATURE) * 3 // 4)
+            size = max(visible, (len(string(block, "signature")) - SIGNATURE_OVERHEAD) * 3 // 4)
             self.visible_thoughts[node.number] = self.visible_thoughts.get(node.number, 0) + visible
             self.thinking_in[node.number] = node.message_id or node.uuid
             yield Piece(node.number, at, THINKING, size, digest=thought_digest(block))
@@ -154,11 +159,11 @@ class Pieces:
             yield from self._of_text(node, string(block, "text"), (*at, "text"))
 
     def _of_text(self, node: Node, text: str, at: Address) -> Iterator[Piece]:
-        if len(text) <= SHORTEST or not (node.prompt or node.kind == records.ASSISTANT):
+        if len(text) <= MIN_PLACEHOLDER or not (node.prompt or node.kind == records.ASSISTANT):
             return
-        if node.kind == records.ASSISTANT and stands_for_answer(text):
+        if node.kind == records.ASSISTANT and is_response_placeholder(text):
             self.answers.append(node.number)
-        elif not stands_for_something(text):
+        elif not contains_placeholder(text):
             yield Piece(node.number, at, PROMPT if node.prompt else TEXT, len(text))
 
     def _of_call(self, node: Node, block: Record, at: Address) -> Iterator[Piece]:
@@ -166,9 +171,9 @@ class Pieces:
             return
         call = string(block, "id")
         self.calls[call] = made = _tool_call(block, node.number)
-        for key in INPUTS.get(made.tool, ()):
+        for key in LONG_INPUTS.get(made.tool, ()):
             for address, text in _strings_of_input(block["input"].get(key), (*at, "input", key)):
-                if len(text) > SHORTEST and not stands_for_something(text):
+                if len(text) > MIN_PLACEHOLDER and not contains_placeholder(text):
                     yield Piece(node.number, address, INPUT, len(text), call=call)
 
     def _of_result(self, node: Node, block: Record, at: Address) -> Iterator[Piece]:
@@ -180,7 +185,7 @@ class Pieces:
             self.failed.add(call)
         if isinstance(content, str):
             refused = call in self.failed and content.startswith(records.REJECTION)
-            if len(content) > SHORTEST and not refused and not was_trimmed(content):
+            if len(content) > MIN_PLACEHOLDER and not refused and not was_trimmed(content):
                 yield Piece(
                     node.number,
                     (*at, "content"),
@@ -196,13 +201,13 @@ class Pieces:
             inside = (*at, "content", index)
             if string(inner, "type") in records.MEDIA:
                 yield Piece(node.number, inside, MEDIA, 0, media_tokens(inner), call=call)
-            elif len(text := string(inner, "text")) > SHORTEST and not was_trimmed(text):
+            elif len(text := string(inner, "text")) > MIN_PLACEHOLDER and not was_trimmed(text):
                 yield Piece(
                     node.number, (*inside, "text"), RESULT, len(text), call=call, digest=hash(text)
                 )
 
 
-def calls_in(record: Record) -> dict[str, ToolCall]:
+def tool_calls_of_record(record: Record) -> dict[str, ToolCall]:
     """Return the tool calls of a record by id.
 
     Records of sub-agents and of plain exports are supported.

@@ -13,7 +13,7 @@ from resume_hooks.errors import UsageError
 from resume_hooks.system.text import collapse_line, plain_line
 from resume_hooks.transcripts.records import USER, Record, is_prompt
 
-FORMS = "Turns are 12, 12-15, 12- (to the end), last, or -3 (the last three)."
+TURN_FORMS = "Turns are 12, 12-15, 12- (to the end), last, or -3 (the last three)."
 
 _FORM = re.compile(r"(?:([0-9]{1,7})(-)?((?<=-)[0-9]{1,7})?|last|-([0-9]{1,7}))")
 
@@ -53,19 +53,21 @@ class Turns(NamedTuple):
         return range(first, min(count, count if self.last is None else self.last) + 1)
 
 
-def parse(text: str) -> Turns:
+def parse_turns(text: str) -> Turns:
     """Parse a request for turns: ``12``, ``12-15``, ``12-``, ``last``, ``-3``.
 
     Raise UsageError for anything else.
     """
     match = _FORM.fullmatch(text.strip())
     if match is None:
-        raise UsageError(f"'{collapse_line(plain_line(text), 40)}' is not a range of turns", FORMS)
+        raise UsageError(
+            f"'{collapse_line(plain_line(text), 40)}' is not a range of turns", TURN_FORMS
+        )
     first, dash, last, from_end = match.groups()
     if first is None:
         count = int(from_end or 1)
         if not count:
-            raise UsageError("'-0' is not a range of turns", FORMS)
+            raise UsageError("'-0' is not a range of turns", TURN_FORMS)
         return Turns(0, None, count)
     if last:
         end = int(last)
@@ -74,5 +76,5 @@ def parse(text: str) -> Turns:
     else:
         end = int(first)
     if end is not None and end < int(first):
-        raise UsageError(f"'{text.strip()}' ends before it begins", FORMS)
+        raise UsageError(f"'{text.strip()}' ends before it begins", TURN_FORMS)
     return Turns(int(first), end)

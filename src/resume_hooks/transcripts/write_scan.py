@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from resume_hooks.transcripts import records
-from resume_hooks.transcripts.bookkeeping import REPLACED, SNAPSHOTS
+from resume_hooks.transcripts.bookkeeping import SHORTENED_RESULT, SNAPSHOTS
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.records import Record, string
@@ -38,14 +38,17 @@ class WriteScan:
         if node is not None:
             stray = "sentAsUuid" in record and not node.given_uuid
             if node.spoken and (
-                stray or needs_mending(record) or _repeats(node.calls) or _repeats(node.results)
+                stray
+                or needs_mending(record)
+                or _has_duplicates(node.calls)
+                or _has_duplicates(node.results)
             ):
                 self.mends.add(node.number)
         elif (kind := records.kind(record)) in SNAPSHOTS:
             message = string(records.mapping(record, "snapshot"), "messageId")
             named = message or string(record, "snapshotMessageId") or string(record, "messageId")
             self.snapshots.append(Snapshot(named, line.offset, len(line.raw)))
-        elif kind == REPLACED:
+        elif kind == SHORTENED_RESULT:
             self.replaced.append((line.offset, len(line.raw)))
 
 
@@ -58,10 +61,10 @@ def needs_mending(record: Record) -> bool:
         return (
             record.get("type") != records.ASSISTANT
         )  # every client skips an answer without blocks
-    return isinstance(content, list) and any(map(_is_hollow, content))
+    return isinstance(content, list) and any(map(_is_rejected_block, content))
 
 
-def mend(record: Record) -> Record | None:
+def mend_record(record: Record) -> Record | None:
     """Remove blank text and unsigned thinking from ``record``; convert an answer's content to blocks.
 
     Return None if no content remains.
@@ -71,7 +74,7 @@ def mend(record: Record) -> Record | None:
     known: set[tuple[str, str]] = set()  # calls and results; only the first of each id is kept
     for block in records.blocks(record):
         one = string(block, "type"), records.call_id(block)
-        if not _is_hollow(block) and one not in known:
+        if not _is_rejected_block(block) and one not in known:
             kept.append(block)
             known |= {one} if one[0] in {records.CALL, records.RESULT} else set()
     if not kept:
@@ -85,7 +88,7 @@ def mend(record: Record) -> Record | None:
     return records.with_content(rest, content)
 
 
-def _is_hollow(block: object) -> bool:
+def _is_rejected_block(block: object) -> bool:
     """Check whether the API rejects a block: blank text, thinking without its signature, or not a block."""
     if not isinstance(block, dict):
         return True
@@ -97,5 +100,5 @@ def _is_hollow(block: object) -> bool:
     return kind == records.REDACTED_THINKING and not string(block, "data")
 
 
-def _repeats(calls: tuple[str, ...]) -> bool:
+def _has_duplicates(calls: tuple[str, ...]) -> bool:
     return len(calls) > 1 and len(set(calls)) < len(calls)

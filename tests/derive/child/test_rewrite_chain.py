@@ -22,7 +22,7 @@ from resume_hooks.shared_values import HELD
 from resume_hooks.transcripts.invariants import check_session
 from resume_hooks.transcripts.placeholders import UNANSWERED
 from resume_hooks.transcripts.records import Record, message, parse, text
-from resume_hooks.transcripts.transcript import scan
+from resume_hooks.transcripts.transcript import scan_transcript
 from resume_hooks.transcripts.write_scan import WriteScan
 from tests.builders import (
     CWD,
@@ -58,7 +58,7 @@ def planned(
     path = folder / f"{SESSION}.jsonl"
     path.write_bytes(session_bytes(rows))
     survey = WriteScan()
-    transcript = scan(str(path), observers=[survey])
+    transcript = scan_transcript(str(path), observers=[survey])
     how = {"head": b'{"head":1}', "lineage": BLOCK, "edits": edits, "shrunk": True, **more}
     return plan_chain_rewrite(
         Draft("trim", SETTING, str(folder / "child.tmp"), "child"), transcript, survey, **how

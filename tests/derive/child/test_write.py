@@ -271,7 +271,8 @@ def test_a_shell_reads_the_folder_as_one_word(folder: str) -> None:
 def test_the_documented_form(written: bool) -> None:
     """Every field of the contract, and no other but the title."""
     receipt = Receipt(
-        CHILD, "/f", "t", session_id(1), "/p", "trim", written, "/w", 9, 3, 24, 1, (Check("a", ok=True),), ("w",)
+        CHILD, "/f", "t", session_id(1), "/p", "trim", written, "/w", 9, 3, 24, 1,
+        (Check("a", ok=True),), ("w",)
     )  # fmt: skip
     assert ReceiptForm.model_validate(receipt).model_dump() == {
         "session_id": CHILD,

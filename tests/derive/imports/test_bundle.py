@@ -27,7 +27,7 @@ from resume_hooks.sessions import locate
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.link_log import read_links
 from resume_hooks.sessions.locate import SessionFile
-from resume_hooks.transcripts.transcript import scan
+from resume_hooks.transcripts.transcript import scan_transcript
 from tests.builders import (
     CWD,
     ConfigHome,
@@ -385,7 +385,7 @@ def test_the_corpus_comes_whole(path: Path, config_home: ConfigHome, there: Conf
     )
     session = locate.session_file(str(copy))
     (came,) = brought(bundled(config_home, session), there)
-    old, new = scan(str(copy)), scan(came.receipt.file)
+    old, new = scan_transcript(str(copy)), scan_transcript(came.receipt.file)
     assert (new.line_count, [n.uuid for n in new.chain]) == (
         old.line_count,
         [n.uuid for n in old.chain],

@@ -29,7 +29,7 @@ from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.link_log import read_links
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.provenance import read_parent
-from resume_hooks.transcripts.transcript import scan
+from resume_hooks.transcripts.transcript import scan_transcript
 from tests import strangers
 from tests.builders import (
     SESSION,
@@ -108,7 +108,7 @@ def test_a_new_session_of_the_folder(config_home: ConfigHome, here: str) -> None
     assert receipt.in_client == f"/resume {receipt.session_id}"
     assert receipt.shell == f"cd {here} && claude --resume {receipt.session_id}"
     assert receipt.tokens_before == receipt.tokens_after == 1_500
-    chain = scan(receipt.file).chain
+    chain = scan_transcript(receipt.file).chain
     assert [node.uuid for node in chain[1:]] == ["r0", "r1", "r2", "r3", "r4", "r5"]
     assert all(check.ok for check in receipt.checks)
 
@@ -274,7 +274,7 @@ def test_ids_that_no_api_takes(config_home: ConfigHome, here: str) -> None:
         assistant([call("c d"), call("")], uuid="a1", parent="u1", ts=3),
     ]
     receipt = imported(config_home, here, records)
-    chain = scan(receipt.file).chain
+    chain = scan_transcript(receipt.file).chain
     assert [node.calls for node in chain if node.calls] == [
         (make_valid_id("a b"),),
         (make_valid_id("c d"), make_valid_id("")),
@@ -292,7 +292,7 @@ def test_an_id_made_up_by_a_stranger(config_home: ConfigHome, here: str) -> None
             assistant([call(name) for name in ids], uuid="a0", parent="u0", ts=1),
             user([result(name) for name in ids], uuid="u1", parent="a0", ts=2),
         ]
-        chain = scan(imported(config_home, here, records).file).chain
+        chain = scan_transcript(imported(config_home, here, records).file).chain
         assert [node.calls + node.results for node in chain[2:]] == [(make_valid_id("a b"),)] * 2
 
 
@@ -405,7 +405,7 @@ def test_every_real_session(config_home: ConfigHome, here: str, name: str) -> No
     try:
         receipt = imported(config_home, here, content)
     except NotATranscript:
-        assert not any(node.spoken for node in scan(str(corpus_folder() / name)).chain)
+        assert not any(node.spoken for node in scan_transcript(str(corpus_folder() / name)).chain)
         return
     rows = read(receipt)
     assert {r["cwd"] for r in rows if "cwd" in r} == {here}

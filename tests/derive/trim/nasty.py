@@ -24,7 +24,7 @@ IMAGE = {
 TOOLS = ("Read", "Bash", "Write", "Edit", "MultiEdit", "AskUserQuestion", "mcp__x__y", "")
 TEXTS = (
     "", "  \n", "short", "word " * 15, "long \u2028 line " * 60, "x" * 120, "y" * 877, "paste " * 500,
-    "\U0001f600 emoji " * 90, placeholders.for_result("Read", 9_000, OriginalReference("1a2b3c4d", 7)),
+    "\U0001f600 emoji " * 90, placeholders.result_placeholder("Read", 9_000, OriginalReference("1a2b3c4d", 7)),
     "head " * 40 + "\n\n[...truncated - original content was 9,999 characters, showing first 200]",
 )  # fmt: skip
 

@@ -12,9 +12,9 @@ from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.trim.plan import SessionScan
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.sessions.locate import session_file
-from resume_hooks.transcripts.linearize import linearize
+from resume_hooks.transcripts.linearize import linearize_chain
 from resume_hooks.transcripts.records import blocks
-from resume_hooks.transcripts.transcript import Transcript, scan
+from resume_hooks.transcripts.transcript import Transcript, scan_transcript
 from tests.builders import ConfigHome
 from tests.corpus import RealSession
 from tests.derive.trim.sessions import chain_of
@@ -29,7 +29,7 @@ SETTINGS = {
 
 def calls_of(transcript: Transcript) -> Counter[tuple[str, str]]:
     """The ids of calls and results on the live chain, less those that no API takes."""
-    row = linearize(transcript.chain)
+    row = linearize_chain(transcript.chain)
     return Counter(
         (kind, call)
         for node in row.nodes
@@ -55,7 +55,7 @@ def assert_trimmed_well(home: ConfigHome, scanned: SessionScan, how: Options) ->
     """One trim: checked as read back, every call and result there, thinking whole or gone, and nothing left to do."""
     decided = plan.plan_trim(scanned, home.where, how, output_dir=str(home.project()))
     write_child(decided, home.where)
-    child = scan(decided.draft.path)
+    child = scan_transcript(decided.draft.path)
     stubs = Counter(("result", call) for call in chain_of(decided).linear.open_calls)
     assert calls_of(child) == calls_of(scanned.transcript) + stubs
     assert thoughts_of(child) <= thoughts_of(scanned.transcript)

@@ -30,8 +30,8 @@ from resume_hooks.sessions.record_references import parse_reference
 from resume_hooks.transcripts.context_size import size_of_tail
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.records import text
-from resume_hooks.transcripts.tokens import stated_size
-from resume_hooks.transcripts.transcript import scan
+from resume_hooks.transcripts.tokens import read_stated_size
+from resume_hooks.transcripts.transcript import scan_transcript
 from tests import builders
 from tests.builders import (
     SESSION,
@@ -366,7 +366,7 @@ def test_counts_are_zeroed_and_sdk_sessions_shown(config_home: ConfigHome) -> No
     ]
     assert counts == [dict.fromkeys(builders.usage(100), 0)] * 2
     assert all(row["entrypoint"] == "cli" for row in list(by_uuid(child).values())[:2])
-    assert not any(node.context_tokens for node in scan(str(child)).chain)
+    assert not any(node.context_tokens for node in scan_transcript(str(child)).chain)
 
 
 def test_numbers_add_up(config_home: ConfigHome) -> None:
@@ -419,7 +419,7 @@ def test_a_child_states_what_its_trim_came_to(config_home: ConfigHome) -> None:
         plan.scan_session(session_file(str(path))), config_home.where, Options()
     )
     made = write_child(decided, config_home.where)
-    told = stated_size(made.file)
+    told = read_stated_size(made.file)
     assert told is not None
     assert (told.tokens, told.original) == (made.tokens_after, made.tokens_before)
     assert size_of_tail(made.file).tokens == made.tokens_after

@@ -24,7 +24,7 @@ from resume_hooks.sessions.locate import session_file
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.records import Record, blocks, parse
-from resume_hooks.transcripts.transcript import Transcript, scan
+from resume_hooks.transcripts.transcript import Transcript, scan_transcript
 from resume_hooks.transcripts.trimmable_pieces import ATTACHMENT, MEDIA, THINKING
 from tests.builders import SESSION
 from tests.derive.trim.nasty import options, transcripts
@@ -145,7 +145,7 @@ def assert_contents_gone(case: Case, child: Transcript) -> None:
 
 def assert_thoughts_whole(case: Case, child: Transcript) -> None:
     """Every thought in the child is one of the parent's, unchanged."""
-    parent = scan(str(case.parent))
+    parent = scan_transcript(str(case.parent))
 
     def thoughts(transcript: Transcript) -> list[Record]:
         return [
@@ -173,7 +173,7 @@ def test_every_trim_holds(data: bytes, how: Options) -> None:
             case = Case(folder, data, how)
         except NothingToTrim:
             return
-        child = scan(str(case.child))
+        child = scan_transcript(str(case.child))
         assert case.parent.read_bytes() == data
         assert_answered_in_turn(child)
         assert_lines_stay(case, child)

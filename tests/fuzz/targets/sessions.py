@@ -28,10 +28,10 @@ from resume_hooks.sessions.record_references import names_of
 from resume_hooks.transcripts.context_size import size_of_chain, size_of_tail
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.invariants import check_session
-from resume_hooks.transcripts.linearize import linearize
+from resume_hooks.transcripts.linearize import linearize_chain
 from resume_hooks.transcripts.provenance import read_parent
 from resume_hooks.transcripts.tokens import ContextSize
-from resume_hooks.transcripts.transcript import scan, scan_live
+from resume_hooks.transcripts.transcript import scan_live, scan_transcript
 from tests.builders import CWD, SESSION, ConfigHome
 from tests.fuzz.draws import Draws
 from tests.fuzz.material import SESSIONS, metadata, put, transcript
@@ -47,7 +47,7 @@ def chain(home: ConfigHome) -> Try:
     def one(draws: Draws) -> None:
         path = put(folder, SESSION, transcript(draws, 24))
         try:
-            whole = scan(path)
+            whole = scan_transcript(path)
         except NotATranscript:
             return
         numbers = [node.number for node in whole.chain]
@@ -56,7 +56,7 @@ def chain(home: ConfigHome) -> Try:
         assert not any(node.broken or node.kind == "progress" for node in whole.chain)
         assert [node.number for node in scan_live(path, lambda: ())[0].chain] == numbers
         assert sum(len(turn.nodes) for turn in whole.turns) <= len(numbers)
-        assert len(linearize(whole.chain).nodes) <= len(numbers)
+        assert len(linearize_chain(whole.chain).nodes) <= len(numbers)
         _compare(size_of_tail(path), size_of_chain(path, whole.chain)[0])
         assert whole.line_count == Path(path).read_bytes().count(b"\n") + whole.torn
 
@@ -87,7 +87,7 @@ def branches(home: ConfigHome) -> Try:
                 % (kind.encode(), again, parent, SESSION.encode(), kind.encode())
             )
         path = put(folder, SESSION, b"".join(rows))
-        found = scan(path)
+        found = scan_transcript(path)
         numbers = [node.number for node in found.chain]
         assert len(set(numbers)) == len(numbers) > 0
         assert [node.number for node in scan_live(path, lambda: ())[0].chain] == numbers
@@ -146,7 +146,7 @@ def readings(home: ConfigHome) -> Try:
             assert "\n" not in row.title
         try:
             found = make_outline(session)
-            assert found.lines == scan(path).line_count
+            assert found.lines == scan_transcript(path).line_count
             assert format_outline(found, found.turns, names, 0)
             reading = TurnReader(session)
             passages = reading.passages_of_rows(reading.rows, names)

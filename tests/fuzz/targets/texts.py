@@ -15,7 +15,13 @@ from resume_hooks.search import query
 from resume_hooks.sessions import record_references
 from resume_hooks.system.text import plain_line, plain_text
 from resume_hooks.transcripts import raw_edit, records, turns
-from resume_hooks.transcripts.lines import BOM, Numbers, lines_before, read_lines, read_tail
+from resume_hooks.transcripts.lines import (
+    BOM,
+    LineNumbers,
+    read_lines,
+    read_lines_backwards,
+    read_tail,
+)
 from tests.builders import ConfigHome
 from tests.fuzz.draws import Draws
 from tests.fuzz.material import line
@@ -58,9 +64,9 @@ def lines(_: ConfigHome) -> Try:
             (each.offset, each.raw) for each in found if each.offset >= len(whole) - reach
         ]
         end = draws.below(len(whole) + 1)
-        back = [each.offset for each in lines_before(io.BytesIO(whole), end)]
+        back = [each.offset for each in read_lines_backwards(io.BytesIO(whole), end)]
         assert back == [each.offset for each in reversed(found) if each.offset < end]
-        numbers = Numbers(len(whole))
+        numbers = LineNumbers(len(whole))
         if found:
             wanted = draws.pick(found)
             assert numbers.of(io.BytesIO(whole), wanted.offset) == wanted.number
@@ -88,19 +94,21 @@ def parsed(_: ConfigHome) -> Try:
         assert all(isinstance(each, dict) for each in records.blocks(record))
         assert all(
             isinstance(each, str)
-            for each in [*records.answered_calls(record), *records.strings(record)]
+            for each in [*records.answered_calls(record), *records.strings_in_value(record)]
         )
-        again = records.parse(raw_edit.encode(record))
+        again = records.parse(raw_edit.encode_record(record))
         assert again is not None
         if record and _is_plain(record):
             assert again == record
             key = draws.pick(sorted(record))
             if isinstance(record[key], str):
-                changed = raw_edit.with_fields(
+                changed = raw_edit.set_fields(
                     body.strip().removeprefix(BOM), record, {key: "other"}
                 )
                 assert records.parse(changed) == {**record, key: "other"}
-            assert records.parse(raw_edit.with_own(raw_edit.encode(record), "own", "1")) == {
+            assert records.parse(
+                raw_edit.add_field(raw_edit.encode_record(record), "own", "1")
+            ) == {
                 **record,
                 "own": "1",
             }
@@ -123,7 +131,7 @@ def typed(_: ConfigHome) -> Try:
     """What is typed is understood or refused in a sentence: references, turns, cuts, queries, instants, triggers."""
     readers = (
         record_references.parse_reference,
-        turns.parse,
+        turns.parse_turns,
         cut_point.parse_cut,
         cut_point.parse_record_cut,
         lambda text: query.parse_query([text, "x"]),

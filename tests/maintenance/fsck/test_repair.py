@@ -20,7 +20,7 @@ from resume_hooks.transcripts import records
 from resume_hooks.transcripts.context_size import size_of_chain
 from resume_hooks.transcripts.provenance import read_parent
 from resume_hooks.transcripts.records import string
-from resume_hooks.transcripts.transcript import scan
+from resume_hooks.transcripts.transcript import scan_transcript
 from tests.builders import (
     SESSION,
     ConfigHome,
@@ -59,7 +59,7 @@ def repaired(
 
 def told(path: str) -> str:
     """What the live chain of a file tells the model, in the words of the cases."""
-    transcript = scan(path)
+    transcript = scan_transcript(path)
     words = []
     for node in transcript.chain:
         for block in records.blocks(transcript.read(node)):
@@ -77,7 +77,7 @@ def chain_of(content: bytes, folder: Path, branch: str | None = None) -> list[st
     """The uuids that a repair of a session with these bytes keeps."""
     path = folder / f"{SESSION}.jsonl"
     path.write_bytes(content)
-    transcript = scan(str(path))
+    transcript = scan_transcript(str(path))
     return [node.uuid for node in repaired_chain(transcript, salvage_nodes(transcript), branch)]
 
 
@@ -102,7 +102,7 @@ def test_what_is_live_stays(case: Chain, tmp_path: Path) -> None:
     """
     content = session_bytes(case.records)
     kept = chain_of(content, tmp_path)
-    live = [node.uuid for node in scan(str(tmp_path / f"{SESSION}.jsonl")).chain]
+    live = [node.uuid for node in scan_transcript(str(tmp_path / f"{SESSION}.jsonl")).chain]
     assert set(live) <= set(kept)
     assert len(set(kept)) == len(kept)
 
@@ -226,7 +226,7 @@ def test_a_trimmed_session_keeps_what_its_trim_came_to(config_home: ConfigHome) 
     whole = session_bytes([trim, *prompts])
     receipt, decided = repaired(whole, config_home)
     assert decided.sizes[:2] == (53_800, 53_800)
-    assert size_of_chain(receipt.file, scan(receipt.file).chain)[0].tokens == 53_800
+    assert size_of_chain(receipt.file, scan_transcript(receipt.file).chain)[0].tokens == 53_800
     lost = session_bytes([trim, *prompts[:2], {**prompts[2], "uuid": "u1", "parentUuid": "u0"}])
     _, decided = repaired(lost, config_home, "u0")
     assert decided.sizes[:2] == (53_800, 53_550)

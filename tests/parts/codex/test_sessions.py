@@ -24,10 +24,10 @@ from resume_hooks.sessions.record_references import names_of
 from resume_hooks.sessions.session import Session
 from resume_hooks.sessions.session_files import SessionFile, session_file
 from resume_hooks.transcripts import tokens
-from resume_hooks.transcripts.api_usage import base_of
-from resume_hooks.transcripts.context_size import size_at_end, size_of_chain
+from resume_hooks.transcripts.api_usage import read_session_base
+from resume_hooks.transcripts.context_size import size_from_last_records, size_of_chain
 from resume_hooks.transcripts.head_tail import HeadTail
-from resume_hooks.transcripts.transcript import scan
+from resume_hooks.transcripts.transcript import scan_transcript
 from tests.builders import CWD, SESSION, ConfigHome, conversation, session_id, write_session
 from tests.parts.codex.rollouts import (
     OTHER,
@@ -231,7 +231,7 @@ def test_threads_of_several_files(config_home: ConfigHome, home: Path) -> None:
         str(newest),
         str(home / "archived_sessions" / archived.name),
     }
-    transcript = scan(found(config_home).path)
+    transcript = scan_transcript(found(config_home).path)
     assert [transcript.read(node)["message"]["content"] for node in transcript.chain] == [
         "one",
         [{"type": "text", "text": "two"}],
@@ -256,7 +256,9 @@ def test_a_copy_is_private_and_as_new_as_its_thread(config_home: ConfigHome, hom
         stream.write(json.dumps(said("user", "go on", 4)) + "\n")
     assert found(config_home).path == copy
     assert Path(copy).read_bytes().splitlines()[1 : len(lines)] == lines[1:]
-    assert size_of_chain(copy, scan(copy).chain)[0] == tokens.ContextSize(9_001, 258_400, added=1)
+    assert size_of_chain(copy, scan_transcript(copy).chain)[0] == tokens.ContextSize(
+        9_001, 258_400, added=1
+    )
     path.unlink()
     registry.all_files(config_home.where)
     assert not os.path.exists(copy)
@@ -315,11 +317,11 @@ def test_lineage(config_home: ConfigHome, home: Path) -> None:
         (OTHER, "fork", "present"),
     ]
     assert rows[0].session_file == str(parent)
-    assert len(scan(fork).chain) == 3
+    assert len(scan_transcript(fork).chain) == 3
     parent.unlink()
     fork = found(config_home, OTHER).path
     assert b"What was said before is not there" in Path(fork).read_bytes()
-    assert len(scan(fork).chain) == 1
+    assert len(scan_transcript(fork).chain) == 1
     assert [row.status for row in Family(config_home.where).lineage(fork)] == ["missing", "present"]
 
 
@@ -384,7 +386,7 @@ def test_a_thread_begins_with_its_own_first_request(config_home: ConfigHome, hom
     path = write(home, rows)
     (agent,) = registry.other_agents(config_home.where)
     assert agent.ends(str(path)).tag == ""
-    assert base_of(agent.ends(str(path)), config_home.where).tokens == 19_000
+    assert read_session_base(agent.ends(str(path)), config_home.where).tokens == 19_000
 
 
 @pytest.mark.parametrize(("copied", "expected"), [([], 19_000), (TALK[1:3], tokens.USUAL_BASE)])
@@ -400,9 +402,9 @@ def test_a_first_request_may_stand_behind_long_lines(
     rows += [counted(20_020, 5), *(said("assistant", "x" * 70_000, 6) for _ in range(2))]
     path = write(home, rows)
     (agent,) = registry.other_agents(config_home.where)
-    assert base_of(agent.ends(str(path)), config_home.where).tokens == expected
+    assert read_session_base(agent.ends(str(path)), config_home.where).tokens == expected
     readable = agent.readable(agent.session(str(path)))
-    assert base_of(HeadTail(readable.path), config_home.where).tokens == expected
+    assert read_session_base(HeadTail(readable.path), config_home.where).tokens == expected
 
 
 def test_packed_threads(
@@ -416,7 +418,7 @@ def test_packed_threads(
 
         packed.write_bytes(zstandard.compress(path.read_bytes()))
         path.unlink()
-        assert len(scan(found(config_home).path).chain) == 2
+        assert len(scan_transcript(found(config_home).path).chain) == 2
         assert (
             registry.agent_at(str(packed), config_home.where).ends(str(packed)).title
             == "Fix the flaky test"
@@ -458,12 +460,12 @@ def test_listing_converts_nothing(config_home: ConfigHome, home: Path) -> None:
             "",
             False,
         )
-        assert ends.own_turns
+        assert ends.has_own_turns
         assert ends.project == "-home-user-proj"
     thread = registry.other_agents(config_home.where)[0].store.find(THREAD)
     assert thread is not None
     ends = registry.ends_of(thread, config_home.where)
-    context = size_at_end(ends.last_records)
+    context = size_from_last_records(ends.last_records)
     assert context is not None
     assert context.tokens == 7_000
     assert not (config_home.config / "resume-hooks").exists()
@@ -482,7 +484,7 @@ def test_ends_agree_with_the_whole(config_home: ConfigHome, home: Path) -> None:
         ends, whole = agent.ends(session.path), HeadTail(agent.readable(session).path)
         assert (ends.cwd, ends.version) == (whole.cwd, whole.version)
         assert ends.title == whole.title or ends.meta.base  # type: ignore[attr-defined]
-        assert ends.own_turns is whole.own_turns is True
+        assert ends.has_own_turns is whole.has_own_turns is True
 
 
 def test_an_archived_thread_is_not_started(config_home: ConfigHome, home: Path) -> None:

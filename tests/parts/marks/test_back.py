@@ -24,9 +24,9 @@ from resume_hooks.sessions.lineage_block import CLOSING, OPENING
 from resume_hooks.transcripts import records, tokens
 from resume_hooks.transcripts.context_size import size_of_tail
 from resume_hooks.transcripts.head_tail import HeadTail
-from resume_hooks.transcripts.linearize import linearize, standalone_count
+from resume_hooks.transcripts.linearize import largest_valid_count, linearize_chain
 from resume_hooks.transcripts.records import Record
-from resume_hooks.transcripts.transcript import scan
+from resume_hooks.transcripts.transcript import scan_transcript
 from tests.builders import (
     SESSION,
     ConfigHome,
@@ -74,7 +74,7 @@ def went_back(
 
 def chain(receipt: Receipt) -> list[Record]:
     """The live records of a child."""
-    transcript = scan(receipt.file)
+    transcript = scan_transcript(receipt.file)
     return [transcript.read(node) for node in transcript.chain]
 
 
@@ -371,7 +371,7 @@ def test_the_corpus(config_home: ConfigHome, real_session: RealSession) -> None:
     path = real_session.copied_to(config_home.project())
     before = hashlib.sha256(path.read_bytes()).digest()
     session = locate.session_file(str(path))
-    row = linearize(real_session.transcript.chain)
+    row = linearize_chain(real_session.transcript.chain)
     spoken = [place for place, node in enumerate(row.nodes, 1) if node.spoken]
     if not spoken:
         return
@@ -380,11 +380,13 @@ def test_the_corpus(config_home: ConfigHome, real_session: RealSession) -> None:
         decided = back.plan_back(session, mark(row.nodes[place - 1].uuid), "REPORT", Where())
         made = write_child(decided.child, Where())
         assert made.written
-        kept = row.nodes[: standalone_count(row, place)]
+        kept = row.nodes[: largest_valid_count(row, place)]
         if any(node.spoken for node in kept):
             assert decided.lost == ""
             begins = next(node for node in kept if node.spoken).kind == "user"
-            own = {node.uuid for node in scan(made.file).chain} - {node.uuid for node in kept}
+            own = {node.uuid for node in scan_transcript(made.file).chain} - {
+                node.uuid for node in kept
+            }
             assert len(own) == (2 if begins else 3), (
                 "the report and its card; the lineage where nobody's words began"
             )

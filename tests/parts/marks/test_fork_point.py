@@ -14,7 +14,7 @@ import pytest
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.records import Record
-from resume_hooks.transcripts.transcript import scan
+from resume_hooks.transcripts.transcript import scan_transcript
 from tests.builders import (
     SESSION,
     ConfigHome,
@@ -116,7 +116,7 @@ def go_on(
 
 def said(path: str | Path) -> list[str]:
     """What each record of the live conversation says."""
-    transcript = scan(str(path))
+    transcript = scan_transcript(str(path))
     return [records.text(transcript.read(node)) for node in transcript.chain if node.spoken]
 
 
@@ -381,5 +381,8 @@ def test_a_trimmed_copy_has_the_mark_of_its_parent(
     copy = document("trim", SESSION, "--keep-recent", "0")["data"]
     made = document("back", copy["session_id"], "--report", "a dead end")["data"]
     assert made["parent_session_id"] == copy["session_id"]
-    assert [node.uuid for node in scan(made["file"]).chain if node.prompt] == ["r0", "r2"]
+    assert [node.uuid for node in scan_transcript(made["file"]).chain if node.prompt] == [
+        "r0",
+        "r2",
+    ]
     assert cli("back", SESSION, "--report", "again").returncode == 1

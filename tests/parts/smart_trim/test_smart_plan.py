@@ -52,15 +52,15 @@ from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.link_log import read_links
 from resume_hooks.sessions.locate import session_file
 from resume_hooks.transcripts import placeholders
-from resume_hooks.transcripts.calibration import Scale
+from resume_hooks.transcripts.calibration import TokenScale
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.placeholders import (
     OriginalReference,
+    contains_placeholder,
     is_placeholder,
-    stands_for_something,
 )
 from resume_hooks.transcripts.provenance import read_parent
-from resume_hooks.transcripts.transcript import scan
+from resume_hooks.transcripts.transcript import scan_transcript
 from tests.builders import SESSION, ConfigHome, custom_title, line, user
 from tests.corpus import RealSession
 from tests.derive.test_untrim import held
@@ -257,7 +257,7 @@ def holds(home: ConfigHome, path: Path, model: Fake, rules: Sequence[str] = CERT
     planned = decided(what, model, home, folder=str(home.project()))
     receipt = plan.write_smart_trim(planned, home.where)
     assert isinstance(what.scanned, SessionScan)
-    parent, child = what.scanned.transcript, scan(receipt.file)
+    parent, child = what.scanned.transcript, scan_transcript(receipt.file)
     stubs = Counter(("result", call) for call in chain_of(planned.trim).linear.open_calls)
     assert calls_of(child) == calls_of(parent) + stubs
     assert thoughts_of(child) <= thoughts_of(parent)
@@ -303,7 +303,7 @@ def test_anything_holds(data: bytes, seed: int) -> None:
         receipt = plan.write_smart_trim(planned, home.where)
         assert path.read_bytes() == data
         assert all(check.ok for check in receipt.checks)
-        assert_answered_in_turn(scan(receipt.file))
+        assert_answered_in_turn(scan_transcript(receipt.file))
         ids = re.findall(rb'"type":"tool_use","id":"([^"]+)"', data)
         if len(ids) > len(set(ids)):
             return  # the child drops the second call of an id, whose tool decided what may be offered
@@ -349,7 +349,7 @@ def test_hostile_descriptions(config_home: ConfigHome, text: str) -> None:
     ((verdict, choice),) = match_verdicts(what, verdicts)
     said = choice.placeholder
     assert is_placeholder(said)
-    assert stands_for_something(said)
+    assert contains_placeholder(said)
     assert said.isprintable()
     assert (said.count("["), said.count("]"), said[-1]) == (1, 1, "]")
     assert len(said) < 250
@@ -372,7 +372,9 @@ def test_any_text_becomes_a_description(text: str) -> None:
     assert len(said) <= DESCRIPTION_LENGTH
     assert not {"\n", "[", "]", "<", ">", '"'} & set(said)
     assert is_placeholder(
-        placeholders.for_result("Read", 9_000, OriginalReference("1a2b3c4d", 7), f'"{said}"')
+        placeholders.result_placeholder(
+            "Read", 9_000, OriginalReference("1a2b3c4d", 7), f'"{said}"'
+        )
     )
 
 
@@ -408,7 +410,7 @@ def test_what_would_save_nothing_stays(config_home: ConfigHome) -> None:
     verdicts = asked_of(everything(), what).verdicts
     assert len(match_verdicts(what, verdicts)) == 1
     assert isinstance(what.scanned, SessionScan)
-    dense = replace(what, scanned=replace(what.scanned, scale=Scale(0.1, {}, {})))
+    dense = replace(what, scanned=replace(what.scanned, scale=TokenScale(0.1, {}, {})))
     assert match_verdicts(dense, verdicts) == []
 
 

@@ -14,7 +14,7 @@ from resume_hooks.paths import project_key
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.records import Record
-from resume_hooks.transcripts.transcript import scan
+from resume_hooks.transcripts.transcript import scan_transcript
 from tests.builders import (
     SESSION,
     ConfigHome,
@@ -63,9 +63,9 @@ def started(home: ConfigHome, rows: list[Record] | None = None) -> Path:
 
 def texts(path: str | Path) -> list[list[str]]:
     """What is said in the live conversation of a child: the texts of each record, a block's kind first."""
-    transcript = scan(str(path))
+    transcript = scan_transcript(str(path))
     rows = (transcript.read(node) for node in transcript.chain if node.spoken)
-    found = [[*records.strings(records.message(row).get("content"))] for row in rows]
+    found = [[*records.strings_in_value(records.message(row).get("content"))] for row in rows]
     return [said[1:] if said[0] == "text" else said for said in found]
 
 

@@ -19,7 +19,7 @@ from tests.needs import corpus, corpus_sessions
 def _said(line: bytes) -> str:
     """Every text of a record on one line."""
     record = records.parse(line) or {}
-    found = " ".join([*records.strings(record), records.prompt_text(record)])
+    found = " ".join([*records.strings_in_value(record), records.prompt_text(record)])
     return " ".join(plain_line(found).split())
 
 

@@ -12,7 +12,7 @@ from resume_hooks.cli.main import main as cli
 from resume_hooks.search.index.connect import opened_index
 from resume_hooks.sessions.lineage_block import CLOSING, OPENING
 from resume_hooks.transcripts.bookkeeping import AFTER_CLEAR
-from resume_hooks.transcripts.parted_text import parts_of
+from resume_hooks.transcripts.parted_text import split_into_parts
 from tests.builders import (
     SESSION,
     ConfigHome,
@@ -336,7 +336,7 @@ def test_links_and_names_that_are_no_text_are_no_transcripts(
 def test_what_came_in_parts_is_one_text(config_home: ConfigHome, rendered: bool) -> None:
     """A lineage that goes on in another part is none of its words, whichever came first, and whoever kept it how."""
     ancestors = "\n".join(f"{number}. ancestor {number} · {'x' * 50}" for number in range(200))
-    first, second = parts_of(
+    first, second = split_into_parts(
         f"{AFTER_CLEAR}that left this:\n\n{OPENING}\n{ancestors}\n{CLOSING}\n\nfound again"
     )
     row = attachment("", uuid=uid(1), parent=None)

@@ -44,7 +44,7 @@ from resume_hooks.storage.state_file import remove_stale_temporaries, sync_folde
 from resume_hooks.system.claude_settings import retention_days
 from resume_hooks.system.text import format_count, plain_line, replace_surrogates
 from resume_hooks.transcripts.head_tail import HeadTail
-from resume_hooks.transcripts.raw_edit import with_session_id
+from resume_hooks.transcripts.raw_edit import set_session_id
 
 MIN_DAYS_LEFT = 7
 """The fewest days that a restored session has before the client deletes it for its age."""
@@ -374,7 +374,7 @@ def _write_file(piece: RestoredFile, new_id: str, oldest: int) -> None:
     content = hash_pieces(pieces_of(piece.source, os.path.getsize(piece.source)), old_digest)
     if new_id and piece.path.endswith(".jsonl"):
         content = (
-            with_session_id(body, new_id) + line[len(body) :]
+            set_session_id(body, new_id) + line[len(body) :]
             for line in split_lines(content)
             for body in [line.rstrip(b"\r\n")]
         )

@@ -19,11 +19,11 @@ from resume_hooks.derive.compare import (
 )
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.registry import original_path
-from resume_hooks.transcripts.api_usage import Traffic
+from resume_hooks.transcripts.api_usage import RecentRequests
 from resume_hooks.transcripts.tokens import FirstRequest
 
 compared = CommonFields[Comparison]()
-traffic = CommonFields[Traffic]()
+traffic = CommonFields[RecentRequests]()
 rates = CommonFields[Rates]()
 of_size = CommonFields[SizeEstimate]()
 

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 from resume_hooks.paths import canonical_path
 from resume_hooks.transcripts.bookkeeping import MODE, PR_LINK, RELOCATED, TAG, WORKTREE
 from resume_hooks.transcripts.head_tail import HeadTail
-from resume_hooks.transcripts.lines import Line, open_transcript, read_at
-from resume_hooks.transcripts.raw_edit import encode, with_field, with_own, with_session_id
+from resume_hooks.transcripts.lines import Line, open_transcript, read_exactly
+from resume_hooks.transcripts.raw_edit import add_field, encode_record, set_field, set_session_id
 from resume_hooks.transcripts.records import Record, kind, parse, string
 from resume_hooks.transcripts.transcript import Transcript
 from resume_hooks.transcripts.write_scan import Snapshot, WriteScan
@@ -67,8 +67,8 @@ class Relocation(NamedTuple):
         if new_folder == old_folder:
             return body
         if "cwd" not in record:
-            return with_own(body, "cwd", new_folder)
-        return with_field(body, record, "cwd", new_folder) or with_own(body, "cwd", new_folder)
+            return add_field(body, "cwd", new_folder)
+        return set_field(body, record, "cwd", new_folder) or add_field(body, "cwd", new_folder)
 
     def snapshot(self, record: Record) -> Record:
         """Return a file-history snapshot or delta for the same files below the new home.
@@ -135,7 +135,7 @@ def copy_bookkeeping_lines(
         ):
             last_bodies[kind(record)] = body
     return [
-        with_session_id(body, session_id)
+        set_session_id(body, session_id)
         for body in last_bodies.values()
         if string(parse(body) or {}, "sessionId")
     ]
@@ -185,8 +185,10 @@ def _copy_lines(
     Raises SessionNotFound if the file is gone.
     """
     with open_transcript(transcript.file) as stream:
-        lines = (Line(-1, offset, read_at(stream, offset, length)) for offset, length in extents)
-        return [with_session_id(line.body, session_id) for line in lines]
+        lines = (
+            Line(-1, offset, read_exactly(stream, offset, length)) for offset, length in extents
+        )
+        return [set_session_id(line.body, session_id) for line in lines]
 
 
 def _move_paths(body: bytes, move: Relocation) -> bytes:
@@ -194,4 +196,4 @@ def _move_paths(body: bytes, move: Relocation) -> bytes:
     moved_record = move.snapshot(record)
     if moved_record == record:
         return body
-    return encode(moved_record)
+    return encode_record(moved_record)

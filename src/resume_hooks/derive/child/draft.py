@@ -30,7 +30,7 @@ from resume_hooks.sessions.transcript_files import file_of_owner, subagent_name,
 from resume_hooks.system.invocation import lasting_shell_command
 from resume_hooks.system.text import plain_line
 from resume_hooks.transcripts.head_tail import HeadTail
-from resume_hooks.transcripts.provenance import BackTimes, ChildSize, Trim, continue_line
+from resume_hooks.transcripts.provenance import BackTimes, ChildSize, TrimRecord, make_first_line
 from resume_hooks.transcripts.tokens import DEFAULT_WINDOW
 
 OUTSIDE_PROJECT_WARNING = (
@@ -62,7 +62,7 @@ class Draft(NamedTuple):
     ``own_title`` is the title in the lines of an imported session, or None if the child gets a new
     one. ``parent_file`` is the parent's path in the client, even if only an archived copy is left;
     the child names this path. ``inode`` identifies the file that was read. ``makes_folder`` means
-    that the project folder may be missing. ``ancestors`` start with the oldest, and ``block`` is
+    that the project folder may be missing. ``walk_up`` start with the oldest, and ``block`` is
     the lineage as text. ``agent`` is the child's agent, ``parent_agent`` the parent's. The parent
     of a ``subagent`` is the session that started it, but ``parent.path`` is the sub-agent's
     transcript. ``window`` is the context window that the parent's client measured, or 0.
@@ -140,7 +140,7 @@ class Draft(NamedTuple):
         size: ChildSize | None = None,
         *,
         summary: bool = False,
-        trim: Trim | None = None,
+        trim: TrimRecord | None = None,
         rewound: BackTimes | None = None,
         opening_tokens: int = 0,
     ) -> bytes:
@@ -151,7 +151,7 @@ class Draft(NamedTuple):
             else:
                 window = 0
             size = size._replace(window=window if window > DEFAULT_WINDOW else 0)
-        return continue_line(
+        return make_first_line(
             parent_id=self.parent.session_id,
             parent_file=self.parent_file,
             kind=self.kind,

@@ -27,7 +27,7 @@ from resume_hooks.sessions.session_files import SessionFile, session_file
 from resume_hooks.storage.locks import lock_folder
 from resume_hooks.system.processes import client_pid
 from resume_hooks.transcripts import records
-from resume_hooks.transcripts.head_tail import HeadTail, is_talk
+from resume_hooks.transcripts.head_tail import HeadTail, is_conversation
 from resume_hooks.transcripts.provenance import read_parent
 from resume_hooks.transcripts.records import Record, mapping, message
 
@@ -187,7 +187,7 @@ def has_later_records(parent: HeadTail, instant: str) -> bool:
     )
 
     def is_later(record: Record) -> bool:
-        continues = is_talk(record) or bool(records.results(record))
+        continues = is_conversation(record) or bool(records.results(record))
         return continues and clock.normalize_timestamp(record.get("timestamp")) > instant
 
     if tail_covers_instant:

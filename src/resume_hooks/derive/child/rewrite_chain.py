@@ -34,14 +34,14 @@ from resume_hooks.shared_values import COLD_SENTENCE, HELD, LISTED, PLUGIN
 from resume_hooks.storage.atomic import BUFFER
 from resume_hooks.system.text import format_count
 from resume_hooks.transcripts import tokens
-from resume_hooks.transcripts.api_usage import base_of
+from resume_hooks.transcripts.api_usage import read_session_base
 from resume_hooks.transcripts.head_tail import HeadTail
-from resume_hooks.transcripts.invariants import Check, ReadBack, check_session
-from resume_hooks.transcripts.linearize import Linear, answers_meet, linearize
-from resume_hooks.transcripts.lines import Line, read_at
-from resume_hooks.transcripts.nodes import Node, ancestors
+from resume_hooks.transcripts.invariants import Check, ChildObserver, check_session
+from resume_hooks.transcripts.linearize import LinearChain, are_adjacent_answers, linearize_chain
+from resume_hooks.transcripts.lines import Line, read_exactly
+from resume_hooks.transcripts.nodes import Node, walk_up
 from resume_hooks.transcripts.provenance import ChildSize
-from resume_hooks.transcripts.raw_edit import encode, with_fields, without_usage
+from resume_hooks.transcripts.raw_edit import clear_usage, encode_record, set_fields
 from resume_hooks.transcripts.records import (
     ATTACHMENT,
     CALL,
@@ -58,7 +58,7 @@ from resume_hooks.transcripts.records import (
 from resume_hooks.transcripts.tokens import ContextSize
 from resume_hooks.transcripts.transcript import Transcript, scan_live
 from resume_hooks.transcripts.trimmable_pieces import Pieces
-from resume_hooks.transcripts.write_scan import WriteScan, mend
+from resume_hooks.transcripts.write_scan import WriteScan, mend_record
 
 Edit = Callable[
     [Record], Record | None
@@ -77,7 +77,7 @@ OPENING_RECORDS = 4  # records at the start of a chain that may contain our line
 
 
 def collect_edits(
-    row: Linear, transcript: Transcript, survey: WriteScan, requested_edits: Mapping[int, Edit]
+    row: LinearChain, transcript: Transcript, survey: WriteScan, requested_edits: Mapping[int, Edit]
 ) -> dict[int, list[Edit]]:
     """Return the edits of each record: the caller's, then repairs, then removals of blocks that no API accepts.
 
@@ -90,7 +90,7 @@ def collect_edits(
         number = node.number
         edits: list[Edit] = [
             *([requested_edits[number]] if number in requested_edits else []),
-            *([mend] if number in survey.mends else []),
+            *([mend_record] if number in survey.mends else []),
             *([_remove_segment_marks] if node.boundary and node.segment is not None else []),
             *([_DropCalls(row.dropped[number])] if number in row.dropped else []),
             # Write the parsed record: an invalid character became U+FFFD, and the API refuses the
@@ -221,7 +221,7 @@ class ParentScan(NamedTuple):
     session: SessionFile
     transcript: Transcript
     survey: WriteScan
-    read_back: ReadBack
+    read_back: ChildObserver
     ends: HeadTail
     context: ContextSize
     ratio: float
@@ -234,19 +234,19 @@ class ParentScan(NamedTuple):
         """
         counted_tokens, uncounted_tokens = tokens.tokens_of_chain(chain, self.ratio)
         if not counted_tokens:
-            counted_tokens = min(base_of(self.ends, where).tokens, self.context.tokens)
+            counted_tokens = min(read_session_base(self.ends, where).tokens, self.context.tokens)
         return counted_tokens + uncounted_tokens
 
     def size(self, after: int) -> ChildSize:
         """Return the size to record in a child of ``after`` tokens."""
-        window = tokens.window_shown(self.session.file, self.context.tokens)
+        window = tokens.large_window(self.session.file, self.context.tokens)
         return ChildSize(after, round(self.ratio, 2), window)
 
 
 def scan_parent(session: SessionFile) -> ParentScan:
     """Scan the live part of a session."""
     transcript, (survey, read_back, pieces) = scan_live(
-        session.file, lambda: (WriteScan(), ReadBack(), Pieces())
+        session.file, lambda: (WriteScan(), ChildObserver(), Pieces())
     )
     return measure_session(session, transcript, survey, read_back, pieces)
 
@@ -255,7 +255,7 @@ def measure_session(
     session: SessionFile,
     transcript: Transcript,
     survey: WriteScan,
-    read_back: ReadBack,
+    read_back: ChildObserver,
     pieces: Pieces,
 ) -> ParentScan:
     """Return the scan of a session with the sizes of its pieces."""
@@ -318,7 +318,7 @@ class ChainRewrite(Body):
     head: bytes
     lineage: str
     introduced: int
-    linear: Linear
+    linear: LinearChain
     edits: Mapping[int, Sequence[Edit]]
     books: tuple[bytes, ...]
     shrunk: bool
@@ -366,7 +366,7 @@ class ChainRewrite(Body):
 
     def checks(self, path: str, plan: ChildPlan) -> list[Check]:
         """Check every session's invariants, the calls, that all thinking is the parent's, and the watchers' results."""
-        read_back, watchers = ReadBack(), plan.watchers()
+        read_back, watchers = ChildObserver(), plan.watchers()
         checks = check_session(path, plan.draft.session_id, [read_back, *watchers])
         checks += read_back.checks(
             self.linear, read_back.thoughts if self.thoughts is None else self.thoughts
@@ -389,7 +389,9 @@ class ChainRewrite(Body):
     def _read_kept_records(self, stream: BinaryIO) -> Iterator[tuple[int, Node, bytes]]:
         """Yield the kept records: their index in the row, their node and their edited line."""
         for index, node in enumerate(self.linear.nodes):
-            body = Line(node.number, node.offset, read_at(stream, node.offset, node.length)).body
+            body = Line(
+                node.number, node.offset, read_exactly(stream, node.offset, node.length)
+            ).body
             # The id may contain escapes.
             if node.uuid.encode("utf-8", "replace") not in body and not node.is_of(parse(body)):
                 raise SessionNotFound(
@@ -404,7 +406,7 @@ class ChainRewrite(Body):
                 if edited_record is None:
                     continue
                 if edited_record is not record:
-                    body = encode(edited_record)
+                    body = encode_record(edited_record)
             yield index, node, body
 
 
@@ -428,7 +430,7 @@ def plan_chain_rewrite(  # noqa: PLR0913 - what a child is made of
     If ``shrunk`` is None, it depends on the remaining counts: those from before a compaction belong
     to a larger context.
     """
-    row = linearize(transcript.chain)
+    row = linearize_chain(transcript.chain)
     by_record = collect_edits(row, transcript, survey, edits or {})
     if lineage:
         older_opening = find_opening(lineage_block.CLOSING, row.nodes, transcript)
@@ -476,14 +478,16 @@ def _count_unlinked_answers(
         return nodes_by_id.get(node.parent or "")
 
     def is_linked(previous: Node, node: Node) -> bool:
-        linked_nodes = ancestors(parent(node), parent)
+        linked_nodes = walk_up(parent(node), parent)
         return (
             next((node_above for node_above in linked_nodes if node_above.spoken), None) is previous
         )
 
     spoken = [node for node in rewrite.linear.nodes if node.spoken and stays(node)]
     pairs = (
-        (previous, node) for previous, node in pairwise(spoken) if answers_meet(previous, node)
+        (previous, node)
+        for previous, node in pairwise(spoken)
+        if are_adjacent_answers(previous, node)
     )
     return sum(not is_linked(previous, node) for previous, node in pairs)
 
@@ -526,7 +530,7 @@ class _ChainWriter:
         time_ms = max(self._time + (last and self._last is not None), _time_ms(node))
         body = self._link_record(node, body, time_ms)
         if self._child.shrunk and node.context_tokens:
-            body = without_usage(body)
+            body = clear_usage(body)
         if self._child.mark is not None:
             body = self._child.mark(body, node)
         self._last, self._time = node.uuid, time_ms
@@ -536,7 +540,7 @@ class _ChainWriter:
         session_id = self._child.setting.session_id
         new_fields = {"parentUuid": None if node.boundary else self._last, "sessionId": session_id}
         if time_ms == node.time_ms and node.session_id and not node.given_uuid:
-            return with_fields(
+            return set_fields(
                 body, {"parentUuid": node.parent, "sessionId": node.session_id}, new_fields
             )
         record = parse(body) or {}
@@ -546,7 +550,7 @@ class _ChainWriter:
             new_fields["timestamp"] = clock.from_milliseconds(time_ms)
         if node.given_uuid:
             new_fields["uuid"] = node.uuid
-        return with_fields(body, {key: record.get(key) for key in new_fields}, new_fields)
+        return set_fields(body, {key: record.get(key) for key in new_fields}, new_fields)
 
     def _write_own_record(self, write: Callable[[ChildSetting, str | None, str], bytes]) -> bytes:
         own_id = str(uuid.uuid4())

@@ -155,7 +155,7 @@ def write_child(plan: ChildPlan, where: Where) -> Receipt:
 
         def check(path: str) -> None:
             passed_checks.extend(child_checks(plan, title, path))
-            invariants.require(passed_checks, draft.path)
+            invariants.require_all_checks(passed_checks, draft.path)
 
         create_session(draft.path, lines(), check)
         _require_same_parent(draft, where)

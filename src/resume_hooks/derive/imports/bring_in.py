@@ -41,9 +41,9 @@ from resume_hooks.transcripts.context_size import size_of_chain
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.invariants import Check
 from resume_hooks.transcripts.lines import Line, read_lines
-from resume_hooks.transcripts.raw_edit import encode, with_field
+from resume_hooks.transcripts.raw_edit import encode_record, set_field
 from resume_hooks.transcripts.records import kind, parse
-from resume_hooks.transcripts.transcript import scan
+from resume_hooks.transcripts.transcript import scan_transcript
 
 PART_SUFFIX = ".part"  # the suffix of an incomplete folder
 
@@ -88,7 +88,7 @@ class _MovedLines(Body):
                 new_values[key] = self._name(key, record[key])
         for key, name in new_values.items():
             if name != record[key]:
-                body = with_field(body, record, key, name) or encode({**record, key: name})
+                body = set_field(body, record, key, name) or encode_record({**record, key: name})
                 record[key] = name
         return (self.relocation.line(body) if record.get("cwd") else body) + b"\n"
 
@@ -157,7 +157,7 @@ class _WholePlan(ChildPlan):
                 old_id == self.draft.session_id or record.get("sessionId") != old_id
             ),
         )
-        written = scan(path, observers=(names,))
+        written = scan_transcript(path, observers=(names,))
         return [
             Check("no line is missing", written.line_count == self.packed.sums.lines),
             Check(
@@ -207,7 +207,7 @@ def plan_whole_session(
     bundled: BundledSession, home: str, new_ids: Mapping[str, str], where: Where, *, force: bool
 ) -> _WholePlan:
     """Plan a whole session for the folder ``home``, a real path. Raises NotATranscript."""
-    transcript = scan(bundled.path)
+    transcript = scan_transcript(bundled.path)
     own_id, folder = bundled.head.session_id, project_folder(home, where)
     move = plan_relocation(bundled.head.cwd or HeadTail(bundled.path).cwd, home)
     size = size_of_chain(bundled.path, transcript.chain)[0].tokens

@@ -38,17 +38,17 @@ from resume_hooks.sessions.project_folder import project_folder
 from resume_hooks.sessions.session_files import SessionFile, sessions_in
 from resume_hooks.system.text import collapse_line, plain_line, replace_surrogates
 from resume_hooks.transcripts import tokens
-from resume_hooks.transcripts.bookkeeping import CUSTOM_TITLE, IMPORTED, TAG, label
+from resume_hooks.transcripts.bookkeeping import CUSTOM_TITLE, IMPORTED, TAG, make_label_record
 from resume_hooks.transcripts.context_size import size_of_chain
 from resume_hooks.transcripts.head_tail import TITLE_LENGTH, HeadTail
-from resume_hooks.transcripts.invariants import Check, ReadBack
-from resume_hooks.transcripts.linearize import linearize
+from resume_hooks.transcripts.invariants import Check, ChildObserver
+from resume_hooks.transcripts.linearize import linearize_chain
 from resume_hooks.transcripts.lines import BOM, Line
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.provenance import read_parent
-from resume_hooks.transcripts.raw_edit import encode
+from resume_hooks.transcripts.raw_edit import encode_record
 from resume_hooks.transcripts.records import Record, kind
-from resume_hooks.transcripts.transcript import Transcript, scan
+from resume_hooks.transcripts.transcript import Transcript, scan_transcript
 from resume_hooks.transcripts.write_scan import WriteScan
 
 KIND: Final = "import"
@@ -119,7 +119,7 @@ def plan_import(source: ImportSource, home: str, where: Where) -> ImportPlan:
     """Plan a session for the folder ``home``. Raises NotATranscript."""
     survey, read_back, collector, ends = (
         WriteScan(),
-        ReadBack(),
+        ChildObserver(),
         _ConversationCollector(),
         HeadTail(source.path),
     )
@@ -129,7 +129,7 @@ def plan_import(source: ImportSource, home: str, where: Where) -> ImportPlan:
     folder = project_folder(setting.cwd, where)
     title, tag = root_of(plain_line(ends.title)), collapse_line(plain_line(ends.tag), TITLE_LENGTH)
     child = Draft(KIND, setting, os.path.join(folder, f"{setting.session_id}.jsonl"), title)
-    row = linearize(transcript.chain)
+    row = linearize_chain(transcript.chain)
     body = plan_chain_rewrite(
         child,
         transcript,
@@ -137,7 +137,7 @@ def plan_import(source: ImportSource, home: str, where: Where) -> ImportPlan:
         head=first_line(source, setting.at),
         lineage=_introduction(source, setting.at),
         edits=dict.fromkeys((node.number for node in row.nodes), ConversationOnly(setting)),
-        books=(encode(label(TAG, tag, setting.session_id)),) if tag else (),
+        books=(encode_record(make_label_record(TAG, tag, setting.session_id)),) if tag else (),
         shrunk=True,
         thoughts=frozenset(read_back.thoughts),
     )
@@ -197,7 +197,10 @@ def first_line(source: ImportSource, at: str) -> bytes:
 
 
 def _read_source(
-    source: ImportSource, survey: WriteScan, read_back: ReadBack, collector: _ConversationCollector
+    source: ImportSource,
+    survey: WriteScan,
+    read_back: ChildObserver,
+    collector: _ConversationCollector,
 ) -> Transcript:
     if is_web_page(source.path):
         raise NotATranscript(
@@ -205,7 +208,7 @@ def _read_source(
             "Give the raw file, or a page from resume-hooks share: a page from export has no session.",
         )
     try:
-        transcript = scan(source.path, observers=(survey, read_back, collector))
+        transcript = scan_transcript(source.path, observers=(survey, read_back, collector))
     except NotATranscript as error:
         raise NotATranscript(
             f"{source.name} is a Codex rollout, not a Claude Code transcript", error.remedy

@@ -19,7 +19,7 @@ from types import MappingProxyType
 from resume_hooks import clock
 from resume_hooks.sessions.opening_layout import ChildSetting
 from resume_hooks.system.text import TAG_BRACKET, plain_line, replace_matches
-from resume_hooks.transcripts.attachments import QUEUED, kind_of
+from resume_hooks.transcripts.attachments import QUEUED, attachment_kind
 from resume_hooks.transcripts.records import (
     CALL,
     COMPACTION,
@@ -318,7 +318,7 @@ def is_conversation(record: Record) -> bool:
         # Client 2.1.329 sends all other attachments in the system role, which foreign text must not
         # get.
         return (
-            kind_of(record) == QUEUED
+            attachment_kind(record) == QUEUED
             and record["attachment"].get("commandMode", PROMPT_MODE) == PROMPT_MODE
         )
     return record_kind in {"user", "assistant"} or (

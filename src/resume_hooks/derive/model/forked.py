@@ -15,7 +15,7 @@ from resume_hooks.derive.model.port import AnswerType, Reply
 from resume_hooks.errors import HeadlessFailed
 from resume_hooks.shared_values import MODEL_SECONDS, MODEL_TIME
 from resume_hooks.system.text import collapse_line, plain_line
-from resume_hooks.transcripts.api_usage import traffic_of
+from resume_hooks.transcripts.api_usage import read_recent_requests
 from resume_hooks.transcripts.records import mapping, string
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class ForkedModel(NamedTuple):
 
         A model in the user's settings takes precedence, because it may be the cheaper one.
         """
-        traffic = traffic_of(path)
+        traffic = read_recent_requests(path)
         is_same_model = self.name == traffic.model  # a newly selected model has no cache
         warm = is_same_model and traffic.is_warm(clock.to_milliseconds(clock.now()) or 0)
         if self.name and warm and settings.load_settings()["summary_model"].source == "default":

@@ -191,7 +191,7 @@ def _result_as_text(block: Record, original: OriginalReference) -> str:
         if kind == records.TEXT:
             parts.append(string(part, "text"))
         elif kind in records.MEDIA:
-            parts.append(placeholders.for_media(media_tokens(part), original))
+            parts.append(placeholders.media_placeholder(media_tokens(part), original))
         else:
             parts.append(string(part, "tool_name"))
     return "\n".join(filter(None, parts)) or "(nothing)"

@@ -34,11 +34,11 @@ from resume_hooks.storage import backups
 from resume_hooks.storage.atomic import BUFFER, replace_session
 from resume_hooks.transcripts import invariants
 from resume_hooks.transcripts.head_tail import HeadTail
-from resume_hooks.transcripts.invariants import Check, shape_checks
+from resume_hooks.transcripts.invariants import Check, check_same_shape
 from resume_hooks.transcripts.lines import Line, read_lines
-from resume_hooks.transcripts.raw_edit import encode
+from resume_hooks.transcripts.raw_edit import encode_record
 from resume_hooks.transcripts.records import parse
-from resume_hooks.transcripts.transcript import scan
+from resume_hooks.transcripts.transcript import scan_transcript
 from resume_hooks.transcripts.trimmable_pieces import THINKING, Pieces
 
 OTHER_CLIENT_NOTE = (
@@ -106,7 +106,7 @@ def write_in_place(
 
         def check(path: str) -> None:
             passed.extend(_check_in_place(scanned, edits, origins, path))
-            invariants.require(passed, session.path)
+            invariants.require_all_checks(passed, session.path)
 
         remove_links(session.path, where)
         still_open = replace_session(
@@ -153,16 +153,16 @@ def _edit_line(line: Line, edit: Edit) -> bytes:
     edited = edit(record) if record is not None else None
     if edited is None:
         return line.raw
-    return before + encode(edited) + after
+    return before + encode_record(edited) + after
 
 
 def _check_in_place(
     scanned: SessionScan, edits: Mapping[int, Edit], origins: Origins, path: str
 ) -> list[Check]:
     pieces = Pieces()
-    new, old = scan(path, observers=[pieces]), scanned.transcript
+    new, old = scan_transcript(path, observers=[pieces]), scanned.transcript
     return [
-        *shape_checks(old, new),
+        *check_same_shape(old, new),
         Check(
             "untrimmed lines have the same bytes",
             _is_rest_unchanged(old.path, path, edits),

@@ -35,12 +35,12 @@ from resume_hooks.sessions.session import Session
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system.text import collapse_line, format_count, plain_line
 from resume_hooks.transcripts import records, tokens
-from resume_hooks.transcripts.calibration import Scale
+from resume_hooks.transcripts.calibration import TokenScale
 from resume_hooks.transcripts.head_tail import HeadTail
-from resume_hooks.transcripts.provenance import ChildSize, Trim
+from resume_hooks.transcripts.provenance import ChildSize, TrimRecord
 from resume_hooks.transcripts.records import Record
 from resume_hooks.transcripts.tokens import ContextSize
-from resume_hooks.transcripts.transcript import Transcript, scan, scan_live
+from resume_hooks.transcripts.transcript import Transcript, scan_live, scan_transcript
 from resume_hooks.transcripts.trimmable_pieces import RESULT, TEXT, THINKING, Piece, Pieces
 from resume_hooks.transcripts.write_scan import WriteScan
 
@@ -74,7 +74,7 @@ class Trimmable(Protocol):
         """The context that the client would send."""
 
     @property
-    def scale(self) -> Scale:
+    def scale(self) -> TokenScale:
         """The scale that converts pieces to tokens."""
 
     def material(self, options: Options) -> TrimMaterial:
@@ -235,9 +235,9 @@ def plan_chosen_trim(
         ChildSize(
             decision.after.tokens,
             decision.savings.ratio,
-            tokens.window_shown(scanned.session.file, decision.before.tokens),
+            tokens.large_window(scanned.session.file, decision.before.tokens),
         ),
-        trim=Trim(parameters, stats),
+        trim=TrimRecord(parameters, stats),
     )
     return TrimPlan(
         draft=child,
@@ -261,7 +261,7 @@ class SessionScan:
     survey: WriteScan
     glance: HeadTail
     context: ContextSize
-    scale: Scale
+    scale: TokenScale
 
     def material(self, options: Options) -> TrimMaterial:
         """Return the trimmable pieces."""
@@ -340,7 +340,7 @@ def scan_session(session: SessionFile, *, whole: bool = False) -> SessionScan:
     """
     if whole:
         pieces, survey = Pieces(), WriteScan()
-        transcript = scan(session.file, observers=(pieces, survey))
+        transcript = scan_transcript(session.file, observers=(pieces, survey))
     else:
         transcript, (pieces, survey) = scan_live(session.file, lambda: (Pieces(), WriteScan()))
     if not any(node.said for node in transcript.chain):

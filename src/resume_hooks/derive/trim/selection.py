@@ -14,9 +14,9 @@ from resume_hooks.derive.child.rewrite_chain import Edit
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.trim.rules import RULES, Pick, TrimMaterial
 from resume_hooks.transcripts import placeholders
-from resume_hooks.transcripts.calibration import Scale
+from resume_hooks.transcripts.calibration import TokenScale
 from resume_hooks.transcripts.nodes import Node
-from resume_hooks.transcripts.placeholders import SHORTEST, Origin, OriginalReference
+from resume_hooks.transcripts.placeholders import MIN_PLACEHOLDER, Origin, OriginalReference
 from resume_hooks.transcripts.records import WRITERS, Record
 from resume_hooks.transcripts.trimmable_pieces import (
     ATTACHMENT,
@@ -51,7 +51,7 @@ class Choice(NamedTuple):
     placeholder: str
     kept: int
 
-    def tokens_saved(self, scale: Scale) -> float:
+    def tokens_saved(self, scale: TokenScale) -> float:
         """Return the saved tokens, negative if the placeholder costs more than the piece."""
         return scale.tokens(self.piece) - scale.tokens_of_text(
             self.piece.number, len(self.placeholder) + self.kept
@@ -82,7 +82,7 @@ class Origins:
 
 
 def choose_pieces(
-    material: TrimMaterial, options: Options, origins: Origins, scale: Scale, tokens: int
+    material: TrimMaterial, options: Options, origins: Origins, scale: TokenScale, tokens: int
 ) -> list[Choice]:
     """Return the choices, oldest first, or only enough of them to reach the target from ``tokens``.
 
@@ -96,7 +96,7 @@ def choose_pieces(
             options.threshold is None
             and sum(choice.tokens_saved(scale) for choice in choices) < excess
         ):
-            every = replace(options, threshold=SHORTEST)
+            every = replace(options, threshold=MIN_PLACEHOLDER)
             choices = _limit_choices(
                 list(_choose_by_rules(material, every, origins, scale)), excess, scale
             )
@@ -104,7 +104,7 @@ def choose_pieces(
 
 
 def _choose_by_rules(
-    material: TrimMaterial, options: Options, origins: Origins, scale: Scale
+    material: TrimMaterial, options: Options, origins: Origins, scale: TokenScale
 ) -> Iterator[Choice]:
     taken: set[tuple[int, tuple[str | int, ...]]] = set()
     for name in options.rules():
@@ -120,7 +120,7 @@ def _choose_by_rules(
                 yield choice
 
 
-def _limit_choices(choices: Sequence[Choice], excess: float, scale: Scale) -> list[Choice]:
+def _limit_choices(choices: Sequence[Choice], excess: float, scale: TokenScale) -> list[Choice]:
     """Return the first choices that save ``excess`` tokens together, or all of them."""
     taken = []
     for choice in choices:
@@ -158,16 +158,19 @@ def make_choice(material: TrimMaterial, pick: Pick, rule: str, origins: Origins)
 def _make_placeholder(piece: Piece, tool: str, origins: Origins, why: str) -> str:
     original = origins.of(piece.number).reference
     if piece.kind == RESULT:
-        return placeholders.for_result(tool, piece.characters, original, why)
+        return placeholders.result_placeholder(tool, piece.characters, original, why)
     if piece.kind == INPUT:
-        return placeholders.for_input(tool, piece.characters, original, why)
+        return placeholders.input_placeholder(tool, piece.characters, original, why)
     if piece.kind == MEDIA:
-        return placeholders.for_media(piece.tokens, original, why)
+        return placeholders.media_placeholder(piece.tokens, original, why)
     if piece.kind == PROMPT:
-        return placeholders.for_pasted(piece.characters - HEAD - TAIL, original, why)
+        return placeholders.pasted_text_placeholder(piece.characters - HEAD - TAIL, original, why)
     if piece.kind == THINKING:
         return ""  # clients neither send nor show an empty answer's placeholder
-    make = {ATTACHMENT: placeholders.for_attachment, TEXT: placeholders.for_text}
+    make = {
+        ATTACHMENT: placeholders.attachment_placeholder,
+        TEXT: placeholders.response_placeholder,
+    }
     return make[piece.kind](piece.characters, original, why)
 
 
@@ -288,7 +291,9 @@ class Savings(NamedTuple):
     largest: tuple[LargestPiece, ...]
 
 
-def count_savings(choices: Sequence[Choice], origins: Origins, scale: Scale, most: int) -> Savings:
+def count_savings(
+    choices: Sequence[Choice], origins: Origins, scale: TokenScale, most: int
+) -> Savings:
     """Count the savings of ``choices``, at most ``most`` tokens, the size of the whole context."""
     largest = sorted(choices, key=lambda choice: scale.tokens(choice.piece), reverse=True)[
         :MAX_LARGEST
@@ -318,7 +323,7 @@ def count_savings(choices: Sequence[Choice], origins: Origins, scale: Scale, mos
 
 
 def _group_savings(
-    choices: Sequence[Choice], scale: Scale, name_of: Callable[[Choice], str]
+    choices: Sequence[Choice], scale: TokenScale, name_of: Callable[[Choice], str]
 ) -> tuple[SavingsRow, ...]:
     groups: dict[str, list[Choice]] = {}
     for choice in choices:

@@ -11,7 +11,7 @@ import orjson
 from resume_hooks.maintenance.fsck.findings import Defect, Kind
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.lines import BOM, Line, read_lines
-from resume_hooks.transcripts.nodes import Node, node_of
+from resume_hooks.transcripts.nodes import Node, make_node
 from resume_hooks.transcripts.transcript import Transcript
 
 UNREADABLE_LINE = Kind(
@@ -119,7 +119,7 @@ def _read_bad_lines(transcript: Transcript) -> Iterator[tuple[Line, list[Node]]]
                     yield (
                         line,
                         [
-                            node_of(records.parse(inner_line.raw) or {}, inner_line)
+                            make_node(records.parse(inner_line.raw) or {}, inner_line)
                             for inner_line in records_inside_line(line)
                         ],
                     )

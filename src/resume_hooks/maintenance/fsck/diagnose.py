@@ -28,7 +28,7 @@ from resume_hooks.transcripts.bookkeeping import LAST_PROMPT, SNAPSHOTS
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.records import Record, string
-from resume_hooks.transcripts.transcript import Observer, Transcript, scan
+from resume_hooks.transcripts.transcript import Observer, Transcript, scan_transcript
 
 UNREADABLE_SESSION = Kind(
     "session-unreadable", "error", "No client can resume it.", repairable=False
@@ -36,7 +36,7 @@ UNREADABLE_SESSION = Kind(
 
 
 class DefectCollector:
-    """An observer of ``transcript.scan``.
+    """An observer of ``transcript.scan_transcript``.
 
     ``defects_everywhere`` are reported for every record, ``defects_if_live`` only for records of the live
     conversation.
@@ -98,7 +98,7 @@ def diagnose_session(
 ) -> tuple[Transcript, DefectReport]:
     """Return a session's transcript and its defects. Raise SessionNotFound or NotATranscript like ``scan``."""
     collector = DefectCollector()
-    transcript = scan(session.path, observers=(collector, *observers))
+    transcript = scan_transcript(session.path, observers=(collector, *observers))
     defects = _defects_of_transcript(transcript, collector, session.session_id, where)
     return transcript, group_findings(session.session_id, session.path, defects)
 

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from resume_hooks.maintenance.fsck.findings import Defect, Kind
-from resume_hooks.transcripts.chain import Graph
-from resume_hooks.transcripts.nodes import KeptSegment, Node, ancestors
+from resume_hooks.transcripts.chain import RecordGraph
+from resume_hooks.transcripts.nodes import KeptSegment, Node, walk_up
 from resume_hooks.transcripts.records import PROGRESS
 from resume_hooks.transcripts.transcript import Transcript
 
@@ -69,7 +69,7 @@ def defects_of_links(transcript: Transcript) -> Iterator[Defect]:
 
 def _defects_of_chain(transcript: Transcript) -> Iterator[Defect]:
     """Yield the gaps of the live chain: those inside it are bridged, one at its start is a cut."""
-    graph = Graph(transcript.nodes, transcript.size)
+    graph = RecordGraph(transcript.nodes, transcript.size)
     previous: Node | None = None
     for node in transcript.chain:
         if previous is None and not node.boundary and not graph.is_root(node):
@@ -181,7 +181,7 @@ def walk_segment(segment: KeptSegment, nodes: Mapping[str, Node]) -> list[str]:
     The oldest comes first.
     """
     uuids: list[str] = []
-    for node in ancestors(
+    for node in walk_up(
         nodes.get(segment.tail), lambda node: nodes.get(node.parent) if node.parent else None
     ):
         uuids.append(node.uuid)
@@ -282,7 +282,7 @@ def live_history(transcript: Transcript, records_before: Mapping[str, str]) -> L
         parent = transcript.by_uuid.get(parent_id) if parent_id else None
         return parent or (chain[positions[node.uuid] - 1] if positions.get(node.uuid) else None)
 
-    path = list(ancestors(chain[-1] if chain else None, node_above))[::-1]
+    path = list(walk_up(chain[-1] if chain else None, node_above))[::-1]
     turns: dict[str, int] = {}
     count = 0
     for each in path:
@@ -342,7 +342,7 @@ class _Depth:
         # use the nearest record of the live history, because a parallel call is not on its path
         else:
             on_path = (
-                each for each in ancestors(above, self._above) if each.uuid in self._live.turns
+                each for each in walk_up(above, self._above) if each.uuid in self._live.turns
             )
             top, fork, turns = "", next(on_path, None), 0
         for each in reversed(pending.values()):

@@ -13,7 +13,7 @@ from resume_hooks.derive.originals import is_marked
 from resume_hooks.maintenance.fsck.damaged_bytes import LONE_SURROGATE
 from resume_hooks.maintenance.fsck.findings import Defect, DefectReport, Kind
 from resume_hooks.transcripts import records
-from resume_hooks.transcripts.linearize import answers_meet
+from resume_hooks.transcripts.linearize import are_adjacent_answers
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.records import ASSISTANT, USER, Record, string
 from resume_hooks.transcripts.transcript import Transcript
@@ -326,7 +326,7 @@ def defects_of_sequence(transcript: Transcript, session_id: str | None) -> Itera
     elif spoken[0].results:
         yield STARTS_WITH_RESULT.in_node(spoken[0], "The conversation begins with a tool result")
     for previous, node in pairwise(spoken):
-        if answers_meet(previous, node):
+        if are_adjacent_answers(previous, node):
             yield REPEATED_ANSWER.in_node(
                 node, f"It follows the answer in record {previous.number}"
             )

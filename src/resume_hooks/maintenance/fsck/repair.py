@@ -36,11 +36,11 @@ from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.registry import agent_of, row_of
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.transcripts import tokens
-from resume_hooks.transcripts.chain import Graph, find_leaf, live_chain
+from resume_hooks.transcripts.chain import RecordGraph, find_leaf, live_chain
 from resume_hooks.transcripts.context_size import size_of_chain
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.invariants import Check
-from resume_hooks.transcripts.lines import Line, read_at
+from resume_hooks.transcripts.lines import Line, read_exactly
 from resume_hooks.transcripts.nodes import Checkpoint, KeptSegment, Node
 from resume_hooks.transcripts.provenance import ChildSize
 from resume_hooks.transcripts.records import ASSISTANT, PROGRESS, Record, parse_strict
@@ -76,7 +76,7 @@ def repaired_chain(
         return []
     remaining = list(copies)
     while (
-        end.uuid not in Graph(remaining, transcript.size).nodes
+        end.uuid not in RecordGraph(remaining, transcript.size).nodes
     ):  # another branch's compaction would drop it
         del remaining[
             next(place for place in range(len(remaining) - 1, -1, -1) if remaining[place].boundary)
@@ -113,7 +113,7 @@ def _end_of_branch(
     transcript: Transcript, copies: Sequence[Node], branch: str | None
 ) -> Node | None:
     if branch is None:
-        return find_leaf(Graph(copies, transcript.size), transcript.checkpoint)
+        return find_leaf(RecordGraph(copies, transcript.size), transcript.checkpoint)
     nodes_by_uuid = {node.uuid: node for node in copies}
     node = nodes_by_uuid.get(branch)
     if node is None:
@@ -135,14 +135,14 @@ def _bridge_gaps(nodes: Sequence[Node], end: Node, size: int) -> list[Node]:
         if len(longer) <= len(chain):
             return chain or longer
         chain = longer
-        graph, first_node = Graph(nodes, size), chain[0]
+        graph, first_node = RecordGraph(nodes, size), chain[0]
         previous = _nearest_before(graph, first_node, chain)
         if first_node.boundary or graph.is_root(first_node) or previous is None:
             return chain
         first_node.parent = previous.uuid
 
 
-def _nearest_before(graph: Graph, first_node: Node, chain: Sequence[Node]) -> Node | None:
+def _nearest_before(graph: RecordGraph, first_node: Node, chain: Sequence[Node]) -> Node | None:
     """Return the main conversation's last message before ``first_node`` in the file that is not on the chain."""
     on_chain = {node.uuid for node in chain}
     earlier = (
@@ -271,13 +271,13 @@ def plan_repair(
     ends = HeadTail(session.path)
     child = make_draft(session, ends, REPAIR_KIND, where, output_dir)
     before, after = _token_counts(session.path, transcript.chain, chain)
-    stated_size = tokens.stated_size(session.path)
+    stated_size = tokens.read_stated_size(session.path)
     body = plan_chain_rewrite(
         child,
         repaired,
         write_scan,
         head=child.head(
-            ChildSize(after, stated_size.ratio, tokens.window_shown(session.path, before))
+            ChildSize(after, stated_size.ratio, tokens.large_window(session.path, before))
             if stated_size
             else None
         ),
@@ -330,7 +330,7 @@ def _scan_salvaged(repaired: Transcript, write_scan: WriteScan) -> None:
     """Also pass the records of bad lines to the survey, with their numbers in the chain."""
     with open(repaired.path, "rb") as stream:
         for node in repaired.chain:
-            raw = read_at(stream, node.offset, node.length)
+            raw = read_exactly(stream, node.offset, node.length)
             if not raw.endswith(b"\n"):
                 if parse_strict(raw) is None:
                     repaired.lenient_lines.add(node.number)

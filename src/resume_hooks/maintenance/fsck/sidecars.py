@@ -14,7 +14,7 @@ from resume_hooks.derive.originals import Originals, is_marked
 from resume_hooks.maintenance.fsck.findings import Defect, Kind
 from resume_hooks.paths import Where
 from resume_hooks.transcripts import records
-from resume_hooks.transcripts.placeholders import MARKS, origin_of
+from resume_hooks.transcripts.placeholders import TRIM_FIELDS, read_origin
 from resume_hooks.transcripts.records import Record, string
 
 MISSING_OUTPUT = Kind(
@@ -85,7 +85,7 @@ MISSING_ORIGINAL = Kind(
 MAX_ORIGINS = 200
 """The maximum number of files to look for; a session that names more is a forgery."""
 
-_IDENTIFYING_FIELDS = (*MARKS, "type", "uuid")
+_IDENTIFYING_FIELDS = (*TRIM_FIELDS, "type", "uuid")
 """The fields of a trimmed record that identify its original."""
 
 
@@ -97,7 +97,7 @@ class TrimmedRecords:
 
     def note_trimmed(self, record: Record, number: int) -> None:
         """Record a trimmed record that names its original."""
-        origin = origin_of(record) if is_marked(record) else None
+        origin = read_origin(record) if is_marked(record) else None
         if origin is not None:
             identifying_fields = {key: record[key] for key in _IDENTIFYING_FIELDS if key in record}
             self.by_origin.setdefault((origin.session_id, origin.file), []).append(

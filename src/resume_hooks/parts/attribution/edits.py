@@ -73,14 +73,14 @@ def changes_by_call(call: Record, result: Record, details: Record) -> Iterator[F
     elif name == "Write":
         yield _change_by_write(inputs, details, updated=_UPDATE_NOTE in records.result_text(result))
     elif name in {"Edit", "MultiEdit"}:
-        yield FileChange(records.file_in(inputs), tuple(_edit_hunks(inputs, details)))
+        yield FileChange(records.file_from_input(inputs), tuple(_edit_hunks(inputs, details)))
     elif name in records.READERS:
-        yield FileChange(records.file_in(inputs), ())
+        yield FileChange(records.file_from_input(inputs), ())
 
 
 def _change_by_write(inputs: Record, details: Record, *, updated: bool) -> FileChange:
     content, original = string(inputs, "content"), details.get("originalFile")
-    path = records.file_in(inputs)
+    path = records.file_from_input(inputs)
     if isinstance(original, str):
         return FileChange(path, (EditHunk(original, content, whole=True),))
     if updated or details.get("type") == "update":

@@ -22,7 +22,7 @@ from resume_hooks.parts.codex.transcripts.lines import EVENT, MAX_ORDINAL
 from resume_hooks.parts.codex.transcripts.meta import read_meta
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.registry import OTHERS, readable_session
-from resume_hooks.transcripts.records import Record, mapping, parse, positive, string
+from resume_hooks.transcripts.records import Record, mapping, parse, positive_count, string
 
 PROMPT_HISTORY = (
     "history.jsonl"  # in a CODEX_HOME: one line for each prompt, with its session and second
@@ -101,7 +101,7 @@ def _turn_start(event: reply.Event) -> int:
 
 
 def _read_second(record: Record, key: str) -> int:
-    return positive(record.get(key), MAX_ORDINAL)
+    return positive_count(record.get(key), MAX_ORDINAL)
 
 
 def _read_last_lines(path: str) -> list[Record]:

@@ -34,7 +34,7 @@ from resume_hooks.parts.codex.transcripts.meta import REQUIRED_FIELDS, parse_rol
 from resume_hooks.reading.digest import entries
 from resume_hooks.system.text import replace_surrogates
 from resume_hooks.transcripts.invariants import Check
-from resume_hooks.transcripts.raw_edit import encode
+from resume_hooks.transcripts.raw_edit import encode_record
 from resume_hooks.transcripts.records import Record
 
 _LINK_FIELDS = frozenset(
@@ -138,7 +138,7 @@ def build_body(
             )
         if event := _screen_event(record["payload"]):
             lines.append(_encode_line(EVENT, event, record["timestamp"]))
-        lines.append(encode(record) + b"\n")
+        lines.append(encode_record(record) + b"\n")
     return RolloutBody(
         tuple(lines), tuple(record["payload"] for record in item_records), leaves_goal
     )
@@ -279,4 +279,6 @@ def _message_event(kind: str, text: str) -> Record:
 def _encode_line(
     kind: str, payload: Record, timestamp: str, marks: Mapping[str, Any] = {}
 ) -> bytes:
-    return encode({"timestamp": timestamp, "type": kind, "payload": payload, **marks}) + b"\n"
+    return (
+        encode_record({"timestamp": timestamp, "type": kind, "payload": payload, **marks}) + b"\n"
+    )

@@ -41,15 +41,15 @@ from resume_hooks.paths import Where
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system.text import collapse_line, plain_line
 from resume_hooks.transcripts.attachments import Address
-from resume_hooks.transcripts.calibration import Scale
+from resume_hooks.transcripts.calibration import TokenScale
 from resume_hooks.transcripts.context_size import UNCOUNTED
 from resume_hooks.transcripts.placeholders import (
-    MARKS,
-    SHORTEST,
+    MIN_PLACEHOLDER,
+    TRIM_FIELDS,
     Origin,
-    origin_of,
-    stands_for_answer,
-    stands_for_something,
+    contains_placeholder,
+    is_response_placeholder,
+    read_origin,
     was_trimmed,
 )
 from resume_hooks.transcripts.records import Record, mapping, objects, string
@@ -100,20 +100,20 @@ class CodexThread:
     numbers: Mapping[str, int] = field(default_factory=dict)
 
     @property
-    def scale(self) -> Scale:
+    def scale(self) -> TokenScale:
         """The scale from characters to tokens.
 
         The client's count includes text that no file contains, so it gives no ratio.
         """
-        return Scale(CHARACTERS_PER_TOKEN, {}, {})
+        return TokenScale(CHARACTERS_PER_TOKEN, {}, {})
 
     @property
     def trimmed_origins(self) -> dict[int, Origin]:
         """The origins of items that were trimmed earlier, by item index."""
         origins = {}
         for index, record in enumerate(self.told):
-            marks = {key: record[key] for key in MARKS & record.keys()}
-            if marks and (origin := origin_of(marks)):
+            marks = {key: record[key] for key in TRIM_FIELDS & record.keys()}
+            if marks and (origin := read_origin(marks)):
                 origins[index] = origin
         return origins
 
@@ -152,7 +152,7 @@ class CodexThread:
             failed=frozenset(failed),
             answers_gone=sum(
                 string(item, "role") == "assistant"
-                and stands_for_answer(codex_items.item_text(item))
+                and is_response_placeholder(codex_items.item_text(item))
                 for item in payloads
             ),
             prompts=tuple(prompts),
@@ -245,14 +245,14 @@ def _pieces_of_call(item: Record, index: int, call_id: str) -> Iterator[Piece]:
     else:
         return
     for key, text in inputs.items():
-        if isinstance(text, str) and len(text) > SHORTEST and not stands_for_something(text):
+        if isinstance(text, str) and len(text) > MIN_PLACEHOLDER and not contains_placeholder(text):
             yield Piece(index, (*address, key), INPUT, len(text), call=call_id)
 
 
 def _pieces_of_output(item: Record, index: int, call_id: str) -> Iterator[Piece]:
     output = item.get("output")
     if isinstance(output, str):
-        if len(output) > SHORTEST and not was_trimmed(output):
+        if len(output) > MIN_PLACEHOLDER and not was_trimmed(output):
             yield Piece(index, ("output",), RESULT, len(output), call=call_id, digest=hash(output))
         return
     for part_index, part in enumerate(output if isinstance(output, list) else ()):
@@ -260,7 +260,7 @@ def _pieces_of_output(item: Record, index: int, call_id: str) -> Iterator[Piece]
             continue
         if string(part, "type") == "input_image":
             yield Piece(index, ("output", part_index), MEDIA, 0, IMAGE_TOKENS, call=call_id)
-        elif len(text := string(part, "text")) > SHORTEST and not was_trimmed(text):
+        elif len(text := string(part, "text")) > MIN_PLACEHOLDER and not was_trimmed(text):
             yield Piece(
                 index,
                 ("output", part_index, "text"),
@@ -279,7 +279,7 @@ def _pieces_of_message(item: Record, index: int) -> Iterator[Piece]:
             continue
         if string(part, "type") == "input_image":
             yield Piece(index, ("content", part_index), MEDIA, 0, IMAGE_TOKENS)
-        elif len(text := string(part, "text")) > SHORTEST and not stands_for_something(text):
+        elif len(text := string(part, "text")) > MIN_PLACEHOLDER and not contains_placeholder(text):
             yield Piece(
                 index, ("content", part_index, "text"), TEXT if assistant else PROMPT, len(text)
             )
@@ -396,7 +396,7 @@ class _ItemMetadata:
         if line.kind == ITEM:
             marks = {}
             for key, value in line.record.items():
-                if key in MARKS:
+                if key in TRIM_FIELDS:
                     marks[key] = value
             self._store_marks(line, -1, marks, mapping(line.record, "metadata"))
         elif line.kind == COMPACTED:

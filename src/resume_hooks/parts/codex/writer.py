@@ -56,11 +56,11 @@ from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.invariants import Check
-from resume_hooks.transcripts.placeholders import MARKS, Origin
+from resume_hooks.transcripts.placeholders import TRIM_FIELDS, Origin
 from resume_hooks.transcripts.provenance import ChildSize
 from resume_hooks.transcripts.records import USER, Record, parse
 from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN
-from resume_hooks.transcripts.transcript import scan
+from resume_hooks.transcripts.transcript import scan_transcript
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +73,10 @@ class CleanPlan(ChildPlan):
         """Return the checks of any child, and that ``clean`` changes no line of the written file."""
         with open(path, "rb") as stream:
             has_secret = any(self.clean(raw) != raw for raw in stream)
-        return [*ChildPlan.checks(self, path), Check("no secret is found in it", not has_secret)]
+        return [
+            *ChildPlan.checks(self, path),
+            Check("no secret is found in it", not has_secret),
+        ]
 
 
 class CodexWriter:
@@ -141,7 +144,7 @@ class CodexWriter:
         """Plan a copy of the items that Codex sends, complete or up to a point."""
         draft = self._draft_for_own_session(session, "fork", output_dir)
         if cut is not None:
-            cut_place = cut_point.cut_conversation(scan(self._readable(session)), cut)
+            cut_place = cut_point.cut_conversation(scan_transcript(self._readable(session)), cut)
         else:
             cut_place = None
         return _fork_plan(self._read(session), draft, cut_place)
@@ -218,7 +221,7 @@ class CodexWriter:
     def scanned(self, session: SessionFile) -> CodexThread:
         """Return a thread with its line numbers, ready for a trim."""
         numbers = {}
-        for node in scan(self._readable(session)).nodes:
+        for node in scan_transcript(self._readable(session)).nodes:
             numbers[node.uuid] = node.number
         return replace(self._read(session), numbers=numbers)
 
@@ -258,7 +261,7 @@ class CodexWriter:
                 continue
             unmarked = {}
             for key, value in parent.told[index].items():
-                if key not in MARKS:
+                if key not in TRIM_FIELDS:
                     unmarked[key] = value
             edited[index] = {**unmarked, "payload": original}
         if missing and (strict or not edited):

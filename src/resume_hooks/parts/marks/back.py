@@ -43,7 +43,7 @@ from resume_hooks.sessions.opening_layout import REPORT
 from resume_hooks.sessions.record_references import SHORT, TranscriptNames, names_of
 from resume_hooks.system.text import collapse_line, plain_text, replace_surrogates
 from resume_hooks.transcripts.invariants import Check
-from resume_hooks.transcripts.linearize import linearize, standalone_count
+from resume_hooks.transcripts.linearize import largest_valid_count, linearize_chain
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.provenance import BackTimes
@@ -322,7 +322,7 @@ def _split_at_mark(session: SessionFile, mark: Mark) -> _SplitSession:
     if mark.left and (conversation_at_mark := _conversation_at_mark(session, mark)):
         return conversation_at_mark
     parent = scan_parent(session)
-    nodes = linearize(parent.transcript.chain).nodes
+    nodes = linearize_chain(parent.transcript.chain).nodes
     kept, lost, remarks = _records_to_mark(parent.transcript, mark)
     if lost and not mark.left:
         conversation = _conversation_at_mark(session, mark)
@@ -355,9 +355,9 @@ def _conversation_at_mark(session: SessionFile, mark: Mark) -> _SplitSession | N
 
 def _records_to_mark(transcript: Transcript, mark: Mark) -> tuple[Sequence[Node], str, list[str]]:
     """Return the records up to the mark, or the reason why they are lost, and remarks for the user."""
-    linear = linearize(transcript.chain)
+    linear = linearize_chain(transcript.chain)
     count = next((count for count, node in enumerate(linear.nodes, 1) if node.uuid == mark.uuid), 0)
-    kept = linear.nodes[: standalone_count(linear, count)]
+    kept = linear.nodes[: largest_valid_count(linear, count)]
     if not any(node.spoken for node in kept):
         lost = _why_lost(transcript, mark, count)
         return (

@@ -17,7 +17,7 @@ from resume_hooks.system.invocation import shell_command
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.records import Record, mapping
-from resume_hooks.transcripts.transcript import scan
+from resume_hooks.transcripts.transcript import scan_transcript
 
 FORK: Final = "fork"
 COPY_KINDS = frozenset({"trim", "untrim"})
@@ -47,9 +47,9 @@ def find_fork_point(session: SessionFile, where: Where) -> Mark | None:
         if node is not None and mapping(record, "forkedFrom").get("sessionId") == parent.session_id:
             copied.append(node)
 
-    nodes = scan(session.path, observers=[watch]).nodes
+    nodes = scan_transcript(session.path, observers=[watch]).nodes
     if not copied and (path := family.locate(parent, session.path)):
-        parent_records = scan(readable_session(path, where).path).by_uuid
+        parent_records = scan_transcript(readable_session(path, where).path).by_uuid
         copied = [node for node in nodes if node.uuid in parent_records]
     last = next((node for node in reversed(copied) if node.spoken and not node.sidechain), None)
     if last is None:

@@ -18,7 +18,7 @@ from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.transcript_files import subagent_name
 from resume_hooks.system.text import replace_surrogates
 from resume_hooks.transcripts.head_tail import HeadTail
-from resume_hooks.transcripts.linearize import linearize, standalone_count
+from resume_hooks.transcripts.linearize import largest_valid_count, linearize_chain
 from resume_hooks.transcripts.records import USER
 from resume_hooks.transcripts.transcript import scan_live
 
@@ -93,10 +93,10 @@ def place_mark(session: SessionFile, goal: str = "") -> PlacedMark:
         )
     check_not_subagent(session)
     transcript, _ = scan_live(session.path, lambda: ())
-    linear = linearize(transcript.chain)
+    linear = linearize_chain(transcript.chain)
     spoken = [node for node in linear.nodes if node.spoken]
     complete = []
-    for node in linear.nodes[: standalone_count(linear, len(linear.nodes))]:
+    for node in linear.nodes[: largest_valid_count(linear, len(linear.nodes))]:
         if node.spoken:
             complete.append(node)
     messages = [node for node in spoken if node.said]

@@ -14,7 +14,7 @@ from resume_hooks.paths import Where
 from resume_hooks.sessions.session_files import SessionFile, all_sessions
 from resume_hooks.system.invocation import quote_word
 from resume_hooks.system.text import format_count
-from resume_hooks.transcripts.transcript import scan
+from resume_hooks.transcripts.transcript import scan_transcript
 
 if TYPE_CHECKING:
     from resume_hooks.maintenance.doctor import Finding
@@ -66,7 +66,7 @@ def choose_copy(named_copy: SessionFile, where: Where, *, by_path: bool) -> Sess
         )
     records_by_path = {}
     for copy in copies:
-        records_by_path[copy.path] = {node.uuid for node in scan(copy.path).nodes}
+        records_by_path[copy.path] = {node.uuid for node in scan_transcript(copy.path).nodes}
     everything = set().union(*records_by_path.values())
     missing_counts = {}
     for path, uuids in records_by_path.items():

@@ -117,7 +117,7 @@ def spoken_sessions(folder: str, where: Where) -> list[SessionFile]:
     """Return the sessions of a folder that have a prompt or an answer, newest first."""
     sessions = []
     for session in sessions_of_folder(folder, where):
-        if HeadTail(session.path).says_something:
+        if HeadTail(session.path).has_messages:
             sessions.append(session)
     return sessions
 

@@ -31,7 +31,7 @@ from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.project_folder import home_folder, is_keyed
 from resume_hooks.system.text import collapse_line, plain_line
 from resume_hooks.transcripts.head_tail import HeadTail
-from resume_hooks.transcripts.nodes import ancestors
+from resume_hooks.transcripts.nodes import walk_up
 
 FIRST_VERSION = 1
 """The version of the backup from when the client began to track a file."""
@@ -225,7 +225,7 @@ class _OtherBranch:
     def _ancestor_ids(self, uuid: str) -> Iterator[str]:
         """Yield the ids of a message and its ancestors, nearest first; a cycle ends them."""
         nodes = self._nodes
-        trail = ancestors(
+        trail = walk_up(
             nodes.get(uuid), lambda node: nodes.get(node.parent) if node.parent else None
         )
         return (node.uuid for node in trail)

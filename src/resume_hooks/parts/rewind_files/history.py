@@ -22,7 +22,7 @@ from resume_hooks.transcripts.bookkeeping import DELTA, SNAPSHOT
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.records import USER, Record, string
-from resume_hooks.transcripts.transcript import scan
+from resume_hooks.transcripts.transcript import scan_transcript
 
 MAX_PATHS = 10_000
 """The maximum number of tracked files per session; no client tracks more."""
@@ -86,7 +86,7 @@ def read_file_history(session: SessionFile) -> FileHistory:
     Raise NoFileHistory if it has none, and SessionNotFound if it cannot be read.
     """
     outline, file_records = OutlineScan(subagent=False), _FileRecords()
-    transcript = scan(session.path, observers=[outline, file_records])
+    transcript = scan_transcript(session.path, observers=[outline, file_records])
     states = tuple(
         sorted(
             file_records.states_by_prompt({node.uuid: node.number for node in transcript.nodes}),
@@ -125,7 +125,7 @@ def digest_of_text(text: bytes) -> str:
 
 
 class _FileRecords:
-    """An observer of ``transcript.scan`` that collects the client's records about files."""
+    """An observer of ``transcript.scan_transcript`` that collects the client's records about files."""
 
     def __init__(self) -> None:
         self.edits: dict[str, LastEdit] = {}

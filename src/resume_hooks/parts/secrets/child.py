@@ -29,11 +29,11 @@ from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.storage import removal
 from resume_hooks.storage.state_file import convert_os_error
-from resume_hooks.transcripts.invariants import Check, ReadBack
+from resume_hooks.transcripts.invariants import Check, ChildObserver
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.records import ASSISTANT, Record, blocks, with_content
-from resume_hooks.transcripts.transcript import scan, scan_live
+from resume_hooks.transcripts.transcript import scan_live, scan_transcript
 from resume_hooks.transcripts.trimmable_pieces import Pieces
 from resume_hooks.transcripts.write_scan import WriteScan
 
@@ -53,7 +53,7 @@ class ScrubPlan(ChildPlan):
     def checks(self, path: str) -> list[Check]:
         """Return the checks of any child, and that it has no secret and the whole conversation."""
         copied_ids = set(self.chain)
-        chain = tuple(node.uuid for node in scan(path).chain if node.uuid in copied_ids)
+        chain = tuple(node.uuid for node in scan_transcript(path).chain if node.uuid in copied_ids)
         return [
             *ChildPlan.checks(self, path),
             Check("no secret is found in it", not self.cleaner.finds_in(path, lines=True)),
@@ -104,7 +104,7 @@ def plan_scrubbed_child(
             session, clean, SCRUB_KIND, output_dir
         )
     transcript, (survey, read_back, pieces, thoughts) = scan_live(
-        session.path, lambda: (WriteScan(), ReadBack(), Pieces(), _ThinkingEdits(cleaner))
+        session.path, lambda: (WriteScan(), ChildObserver(), Pieces(), _ThinkingEdits(cleaner))
     )
     if not any(node.spoken for node in transcript.chain):
         raise NothingToFork(

@@ -25,7 +25,7 @@ from resume_hooks.redaction.json_lines import (
 )
 from resume_hooks.redaction.texts import Secret, suspect_places
 from resume_hooks.transcripts import records
-from resume_hooks.transcripts.raw_edit import encode
+from resume_hooks.transcripts.raw_edit import encode_record
 from resume_hooks.transcripts.records import Record, parse
 
 MAX_PASSES = 4
@@ -256,7 +256,7 @@ class Cleaner:
                 remaining.append(block)
         if record is None or len(remaining) == len(content):
             return body
-        return encode(records.with_content(record, remaining))
+        return encode_record(records.with_content(record, remaining))
 
 
 def _tool_name_spans(body: bytes) -> dict[int, int]:

@@ -54,8 +54,8 @@ from resume_hooks.storage.atomic import replace_session
 from resume_hooks.storage.backups import open_with_copy
 from resume_hooks.storage.state_file import MODE, remove_stale_temporaries, temporary_path
 from resume_hooks.transcripts import invariants
-from resume_hooks.transcripts.invariants import Check, shape_checks
-from resume_hooks.transcripts.transcript import scan
+from resume_hooks.transcripts.invariants import Check, check_same_shape
+from resume_hooks.transcripts.transcript import scan_transcript
 
 MAX_ROUNDS = 5
 """The maximum rounds of searching for copies that other processes created."""
@@ -275,10 +275,10 @@ def _write_scrubbed(
         )
         secret_check = Check("no secret is found in it", not cleaner.finds_in(path, lines=lines))
         if place.kind in RECORD_KINDS:
-            form_checks = shape_checks(scan(copy), scan(path))
+            form_checks = check_same_shape(scan_transcript(copy), scan_transcript(path))
         else:
             form_checks = []
-        invariants.require([secret_check, *form_checks], place.path)
+        invariants.require_all_checks([secret_check, *form_checks], place.path)
 
     chunks = (cleaned.raw for cleaned in cleaner.clean_file(copy, lines=lines))
     remove_links(place.path, where)  # our hard link would keep the secrets

@@ -19,7 +19,7 @@ from resume_hooks.derive.trim.selection import Choice, Origins, choose_pieces, i
 from resume_hooks.paths import Where
 from resume_hooks.reading.render import block_text
 from resume_hooks.system.text import format_count, plain_text
-from resume_hooks.transcripts.raw_edit import encode
+from resume_hooks.transcripts.raw_edit import encode_record
 from resume_hooks.transcripts.trimmable_pieces import ATTACHMENT, INPUT, MEDIA, RESULT, TEXT, Piece
 
 CERTAIN_RULES = ("superseded", "repeats", "failures", "thinking")
@@ -142,7 +142,7 @@ def content_key(piece: Piece) -> ContentKey:
 
 def content_digest(value: object) -> str:
     """Return a digest that is equal for equal contents in any process."""
-    return hashlib.sha256(encode({"content": value})).hexdigest()
+    return hashlib.sha256(encode_record({"content": value})).hexdigest()
 
 
 def _offerable_pieces(

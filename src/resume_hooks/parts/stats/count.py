@@ -13,8 +13,8 @@ from resume_hooks.transcripts.api_usage import FIVE_MINUTES, HOUR
 from resume_hooks.transcripts.lines import open_transcript, read_lines
 from resume_hooks.transcripts.provenance import Parent, read_parent
 from resume_hooks.transcripts.records import Record, string
-from resume_hooks.transcripts.tokens import stated_size
-from resume_hooks.transcripts.transcript import Copies
+from resume_hooks.transcripts.tokens import read_stated_size
+from resume_hooks.transcripts.transcript import CopyDetector
 
 MAX_FOLDERS = 8
 MAX_DURATION = 1000 * clock.DAY  # milliseconds; no hook takes longer
@@ -65,7 +65,7 @@ def count_transcript(path: str, *, agent: bool = False, linked: Parent | None = 
     counter = _scan_for_counts(
         path, agent=agent, linked=linked if linked and linked.kind == "handoff" else None
     )
-    size = stated_size(path) if counter.parent else None
+    size = read_stated_size(path) if counter.parent else None
     return counter.make_counts(size.original if size else 0)
 
 
@@ -103,7 +103,7 @@ class _TranscriptCounter:
     def __init__(self, parent: Parent | None) -> None:
         self.parent = parent
         self._since = clock.normalize_timestamp(parent.at) if parent else ""
-        self._copies = Copies()
+        self._copies = CopyDetector()
         self._folders: dict[str, None] = {}
         self._turns: dict[str, int] = {}
         self.requests: dict[str, Request] = {}
@@ -162,16 +162,17 @@ class _TranscriptCounter:
         self._stretch, self._calls = "", []
 
     def _count_answer(self, record: Record, day: str) -> None:
-        sent, total = (records.positive(count) for count in records.counted_tokens(record))
+        sent, total = (records.positive_count(count) for count in records.counted_tokens(record))
         if not total:
             return
         name = string(records.message(record), "id") or f"#{len(self.requests)}"
         earlier = self.requests.get(name)
         usage = records.usage(record)
         cached, written = (
-            records.positive(usage.get(f"cache_{did}_input_tokens")) for did in ("read", "creation")
+            records.positive_count(usage.get(f"cache_{did}_input_tokens"))
+            for did in ("read", "creation")
         )
-        hourly = records.positive(
+        hourly = records.positive_count(
             records.mapping(usage, "cache_creation").get("ephemeral_1h_input_tokens")
         )
         request = Request(

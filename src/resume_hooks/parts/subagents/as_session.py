@@ -33,7 +33,7 @@ from resume_hooks.storage.state_file import (
 from resume_hooks.system.text import collapse_line, plain_line
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.lines import open_transcript, read_lines
-from resume_hooks.transcripts.raw_edit import encode
+from resume_hooks.transcripts.raw_edit import encode_record
 from resume_hooks.transcripts.records import parse, prompt_text, string
 from resume_hooks.transcripts.turns import opens_turn
 
@@ -209,6 +209,6 @@ def _lines_as_session(path: str, lines: Container[int] | None) -> Iterator[bytes
                 for key, value in record.items():
                     if key not in SUBAGENT_FIELDS:
                         fields[key] = value
-                yield encode({**fields, "isSidechain": False}) + b"\n"
+                yield encode_record({**fields, "isSidechain": False}) + b"\n"
             else:
                 yield line.raw if record is not None else b"\n"

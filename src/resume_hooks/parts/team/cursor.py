@@ -15,7 +15,7 @@ from resume_hooks.errors import WriteFailed
 from resume_hooks.parts.team.team_file import team_folder
 from resume_hooks.paths import Where, is_session_id, open_regular, read_json_object
 from resume_hooks.storage import removal, state_file
-from resume_hooks.transcripts.lines import bytes_before
+from resume_hooks.transcripts.lines import read_bytes_before
 
 _VERSION = 1
 _FILE = "cursor.json"
@@ -110,7 +110,7 @@ def _forgotten_mark(session_id: str, where: Where) -> str:
 def progress_at(path: str, offset: int, records: int, head: bytes) -> FileProgress:
     """Return the progress after ``offset`` bytes of a file. Raise OSError."""
     with open_regular(path, follow=False) as stream:
-        check = zlib.crc32(bytes_before(stream, offset))
+        check = zlib.crc32(read_bytes_before(stream, offset))
         return FileProgress(os.fstat(stream.fileno()).st_ino, offset, records, check, head.hex())
 
 
@@ -121,7 +121,7 @@ def is_unchanged(progress: FileProgress, path: str) -> bool:
     """
     with open_regular(path, follow=False) as stream:
         status = os.fstat(stream.fileno())
-        last_bytes = bytes_before(stream, progress.offset)
+        last_bytes = read_bytes_before(stream, progress.offset)
         is_same = (
             status.st_ino == progress.inode
             and status.st_size >= progress.offset

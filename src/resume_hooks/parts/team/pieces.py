@@ -20,8 +20,8 @@ from resume_hooks.redaction.known_secrets import Redactor
 from resume_hooks.redaction.texts import Secret
 from resume_hooks.search.index.extract import RecordTexts, TextExtractor
 from resume_hooks.search.index.tokenize import words_of
-from resume_hooks.transcripts.lines import bytes_before, read_lines
-from resume_hooks.transcripts.raw_edit import encode
+from resume_hooks.transcripts.lines import read_bytes_before, read_lines
+from resume_hooks.transcripts.raw_edit import encode_record
 from resume_hooks.transcripts.records import MEDIA, parse
 from resume_hooks.transcripts.turns import opens_turn
 
@@ -83,7 +83,7 @@ def clean_records(path: str, redactor: Redactor, offset: int = 0) -> Iterator[Cl
         yield from _text_record(path, redactor) if not offset else ()
         return
     with open_regular(path, follow=False) as stream:
-        is_ended = bytes_before(stream, offset)[-1:] in {b"", b"\n"}
+        is_ended = read_bytes_before(stream, offset)[-1:] in {b"", b"\n"}
         stream.seek(offset)
         for line in read_lines(stream, offset):
             if line.torn and parse(line.body) is None:
@@ -164,7 +164,7 @@ def _without_media(body: bytes) -> bytes:
             elif isinstance(inner, (dict, list)):
                 pending.append(inner)
     if is_changed:
-        return encode(record)
+        return encode_record(record)
     return body
 
 

@@ -46,7 +46,7 @@ from resume_hooks.storage.atomic import BUFFER
 from resume_hooks.transcripts.bookkeeping import IMPORTED
 from resume_hooks.transcripts.lines import BOM, open_transcript
 from resume_hooks.transcripts.records import mapping, parse
-from resume_hooks.transcripts.transcript import without_gc
+from resume_hooks.transcripts.transcript import pause_gc
 
 ANCESTOR_BUDGET = 100_000_000  # bytes of ancestors that are read in addition to the session
 SUBAGENT_BUDGET = 20_000_000  # bytes of sub-agents that are read, the last to end first
@@ -241,7 +241,7 @@ def build_digest(
     session = Session.of(session, where)
     ends = session.head_tail
     folder = home_folder(ends, where)
-    with GitQuery(folder, ends.created, where) as git_query, without_gc(), secrets_found() as texts:
+    with GitQuery(folder, ends.created, where) as git_query, pause_gc(), secrets_found() as texts:
         if since:
             before, unread = None, 0
             files: list[SessionFile] = [session]

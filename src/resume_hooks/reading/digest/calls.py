@@ -22,7 +22,7 @@ from resume_hooks.redaction.lazy_patterns import late
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system.text import collapse_line, plain_line
 from resume_hooks.transcripts import records, script_calls
-from resume_hooks.transcripts.lines import lines_before, open_transcript
+from resume_hooks.transcripts.lines import open_transcript, read_lines_backwards
 from resume_hooks.transcripts.placeholders import is_placeholder
 from resume_hooks.transcripts.records import Record, string
 
@@ -128,7 +128,7 @@ def latest_calls(session: SessionFile, digest: Digest, room: int) -> list[TalkMe
     try:
         with open_transcript(session.file) as stream:
             end, number = digest.read_to
-            for line in lines_before(stream, end):
+            for line in read_lines_backwards(stream, end):
                 number -= 1
                 if left <= 0 or end - line.offset > REACH:
                     break
@@ -279,7 +279,7 @@ class _LaterCalls:
         """Check whether to show a call: not if it changed little, or succeeded and was repeated."""
         self.note_commit(block)
         tool, given = string(block, "name"), records.mapping(block, "input")
-        path = records.file_in(given)
+        path = records.file_from_input(given)
         if tool in _NEVER:
             return False
         if tool in records.WRITERS:
@@ -311,7 +311,7 @@ def _again_key(tool: str, given: Record) -> str:
     if tool == "Bash":
         return shell.command_core(string(given, "command"))
     if tool in records.READERS and not given.get("offset"):
-        return records.file_in(given)
+        return records.file_from_input(given)
     return ""
 
 

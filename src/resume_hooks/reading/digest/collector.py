@@ -38,7 +38,7 @@ from resume_hooks.transcripts.attachments import HOOK_CONTEXT, QUEUED, hook_text
 from resume_hooks.transcripts.bookkeeping import AFTER_CLEAR
 from resume_hooks.transcripts.placeholders import is_placeholder
 from resume_hooks.transcripts.records import REJECTION, Record, copied_from, string
-from resume_hooks.transcripts.transcript import Copies
+from resume_hooks.transcripts.transcript import CopyDetector
 
 SHORTEST = 3_000  # bytes of a line from which on a prescan is faster than parsing
 REACH = 2_000  # bytes at the start of a line that contain its envelope and the message's own keys
@@ -305,7 +305,7 @@ class LineageFacts:
         self._imported_at = ""
         self._sidechain = sidechain
         self._branches = Branches()
-        self._copies = Copies()
+        self._copies = CopyDetector()
         self.called_at = 0
         """The order of the last call."""
         self._order = 0
@@ -337,7 +337,7 @@ class LineageFacts:
             self.cut_off = None
         self._open.clear()
         self.is_imported = False
-        self._copies = Copies()
+        self._copies = CopyDetector()
         counts = self._branches.end_branches_of_file(session_id)
         for rows in (
             self.said,
@@ -568,7 +568,7 @@ class LineageFacts:
             self.agents_may_write = True
         if call.tool in _COLLECTORS:
             self.running.pop(call.first_text("task_id", "agentId", "agent_id"), None)
-        agent = records.agent_of(record)
+        agent = records.answering_agent(record)
         if agent:
             self.agents[agent] = self._order
         if agent and records.tool_details(record).get("isAsync") is True:

@@ -25,8 +25,8 @@ from resume_hooks.reading.digest.sections import NAMES, SECTIONS
 from resume_hooks.redaction.lazy_patterns import late
 from resume_hooks.system.text import plain_line, plain_text
 from resume_hooks.transcripts.bookkeeping import DIGEST
-from resume_hooks.transcripts.lines import OneOpen, open_transcript
-from resume_hooks.transcripts.records import Record, kind, mapping, parse, positive, string
+from resume_hooks.transcripts.lines import SharedFile, open_transcript
+from resume_hooks.transcripts.records import Record, kind, mapping, parse, positive_count, string
 
 NOTE = 200  # characters of a note on an entry
 VERSION = 2
@@ -249,7 +249,7 @@ def digest_record_line(digest: Digest) -> bytes:
     )
 
 
-def read_digest(file: str | OneOpen) -> Digest | None:
+def read_digest(file: str | SharedFile) -> Digest | None:
     """Return the digest of one of our fresh children.
 
     Return None for any other session or an unreadable file.
@@ -291,11 +291,11 @@ def parse_digest(record: Record) -> Digest | None:
         tuple(
             _parse_messages(record.get("talk")) if version == VERSION else _parse_former_talk(rows)
         ),
-        {name: count for name in NAMES if (count := positive(omitted.get(name), MOST))},
+        {name: count for name in NAMES if (count := positive_count(omitted.get(name), MOST))},
         plain_line(string(record, "git")[:LONGEST_TEXT]),
-        positive(record.get("unread"), MOST),
-        positive(record.get("passed_over"), MOST),
-        positive(record.get("remarks"), MOST),
+        positive_count(record.get("unread"), MOST),
+        positive_count(record.get("passed_over"), MOST),
+        positive_count(record.get("remarks"), MOST),
     )
 
 

@@ -116,7 +116,7 @@ def words_of_command(text: str) -> str:
     words = given[1].strip() if given else ""
     if (
         name is None
-        or len(words.split()) < records.LEAST_ASKED
+        or len(words.split()) < records.MIN_PLAN_WORDS
         or name[1].startswith("/resume-hooks:")
     ):
         return ""

@@ -18,7 +18,7 @@ from resume_hooks.sessions.transcript_files import TranscriptFile
 class ReadPosition(NamedTuple):
     """The beginning of a part: the bytes, lines, turns and parts before it, the last time (seconds), open calls.
 
-    ``copied`` are the two times of ``transcripts.transcript.Copies``.
+    ``copied`` are the two times of ``transcripts.transcript.CopyDetector``.
     """
 
     offset: int = 0

@@ -16,7 +16,13 @@ from typing import NamedTuple
 from resume_hooks.sessions.child_titles import root_of
 from resume_hooks.sessions.lineage_block import CLOSING, OPENING
 from resume_hooks.transcripts import bookkeeping, records, script_calls
-from resume_hooks.transcripts.attachments import BULK, QUEUED, hook_texts, kind_of, sent_texts
+from resume_hooks.transcripts.attachments import (
+    QUEUED,
+    REPLACEABLE_KINDS,
+    attachment_kind,
+    hook_texts,
+    sent_texts,
+)
 from resume_hooks.transcripts.placeholders import is_placeholder
 from resume_hooks.transcripts.records import Record, string
 
@@ -90,7 +96,7 @@ class TextExtractor:
         """Return the texts of a record, or None without any."""
         self._is_imported = self._is_imported or bookkeeping.IMPORTED in record
         kind = records.kind(record)
-        if kind in bookkeeping.SILENT:
+        if kind in bookkeeping.SILENT_KINDS:
             return None
         texts: RecordTexts | None
         if kind == records.ASSISTANT:
@@ -111,8 +117,8 @@ class TextExtractor:
                 texts = None
             else:
                 texts = self._user(script_calls.with_result(record))
-        elif kind in bookkeeping.TITLES:
-            texts = self._title(string(record, bookkeeping.TITLES[kind]))
+        elif kind in bookkeeping.TITLE_FIELDS:
+            texts = self._title(string(record, bookkeeping.TITLE_FIELDS[kind]))
         else:
             texts = _texts_of_other(record, kind)
         if texts is None or texts.empty:
@@ -158,7 +164,7 @@ class TextExtractor:
         is_own = self._sifting and (is_searcher or own_call is not None)
         self.calls[string(block, "id")] = OWN_ENGINE if is_own else name
         if not is_own:
-            inputs += records.strings(values)
+            inputs += records.strings_in_value(values)
             files += (
                 path
                 for key in records.FILE_KEYS
@@ -217,14 +223,14 @@ class TextExtractor:
 
 def _texts_of_other(record: Record, kind: str) -> RecordTexts | None:
     if kind == records.ATTACHMENT:
-        attachment_kind = kind_of(record)
-        if attachment_kind not in BULK and attachment_kind != QUEUED:
+        sent_kind = attachment_kind(record)
+        if sent_kind not in REPLACEABLE_KINDS and sent_kind != QUEUED:
             return None
         sent = [text for _, text in sent_texts(record)]
         if any(bookkeeping.FURTHER_PART in text for text in sent):
             sent = hook_texts(record)  # its quotes are in another part, with the text around them
         text = _own_words(sent)
-        if attachment_kind == QUEUED:
+        if sent_kind == QUEUED:
             return RecordTexts("prompt", prompt=text)
         return RecordTexts("note", result=text)
     if kind == records.PROGRESS:

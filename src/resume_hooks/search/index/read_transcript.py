@@ -33,7 +33,7 @@ from resume_hooks.search.index.postings import Documents
 from resume_hooks.search.index.tokenize import words_of
 from resume_hooks.search.roles import ROLES
 from resume_hooks.transcripts import records
-from resume_hooks.transcripts.lines import SEARCHED_BYTES, Line, bytes_before, read_lines
+from resume_hooks.transcripts.lines import SEARCHED_BYTES, Line, read_bytes_before, read_lines
 from resume_hooks.transcripts.provenance import read_parent
 from resume_hooks.transcripts.records import Record, string
 from resume_hooks.transcripts.turns import opens_turn
@@ -131,7 +131,7 @@ def _read_part(stream: BinaryIO, job: ReadJob, start: ReadPosition) -> Part:
         )
     else:
         next_position = start
-    check = zlib.crc32(bytes_before(stream, end))
+    check = zlib.crc32(read_bytes_before(stream, end))
     has_more = is_full and line is not None
     if not (start.part or job.subagent):
         parent = read_parent(job.path)
@@ -159,7 +159,7 @@ def _is_unchanged(stream: BinaryIO, job: ReadJob) -> bool:
     """
     if not job.end:
         return False
-    tail = bytes_before(stream, job.end)
+    tail = read_bytes_before(stream, job.end)
     if zlib.crc32(tail) != job.check:
         return False
     return tail.endswith(b"\n") or stream.seek(0, os.SEEK_END) == job.end
@@ -173,10 +173,10 @@ class _RowReader:
         self.cwd = self.entrypoint = ""
         self.extractor = TextExtractor(dict(start.calls), subagent=job.subagent)
         from resume_hooks.transcripts.transcript import (
-            Copies,
+            CopyDetector,
         )  # takes 4 ms, and a search without changes does not need it
 
-        self.copies = Copies(*start.copied)
+        self.copies = CopyDetector(*start.copied)
         self.time = start.time
         self._subagent = job.subagent
         self._name = os.path.basename(job.path)

@@ -15,7 +15,7 @@ from resume_hooks.reading.digest.build import build_digest
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.locate import SessionFile, resolve
 from resume_hooks.transcripts import records
-from resume_hooks.transcripts.transcript import scan
+from resume_hooks.transcripts.transcript import scan_transcript
 from tests.builders import session_id
 from tests.e2e.harness.asked import conversation
 from tests.e2e.harness.client import ClientHome, ClientVersion, run_print
@@ -88,7 +88,9 @@ def test_codex_to_claude(
 def test_claude_to_codex(codex: CodexHome, home: ClientHome, where: Where) -> None:
     """As the other way; the client has a screen line and a title for it, and goes on."""
     sized = [path for path in corpus_sessions() if 20_000 < path.stat().st_size < MOST][::-1]
-    found = [path for path in sized if any(node.spoken for node in scan(str(path)).chain)][:COUNT]
+    found = [
+        path for path in sized if any(node.spoken for node in scan_transcript(str(path)).chain)
+    ][:COUNT]
     need("the transcript corpus", found, "set RESUME_HOOKS_CORPUS")
     for number, path in enumerate(found, 1):
         placed = home.install_session(path, session_id(number), set_cwd=True)
@@ -109,7 +111,7 @@ def test_claude_to_codex(codex: CodexHome, home: ClientHome, where: Where) -> No
 
 def last_prompt(parent: SessionFile) -> str:
     """The beginning of what the user asked last in a session."""
-    transcript = scan(parent.path)
+    transcript = scan_transcript(parent.path)
     prompts = [
         records.prompt_text(transcript.read(node)) for node in transcript.chain if node.prompt
     ]

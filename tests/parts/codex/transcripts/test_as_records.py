@@ -23,7 +23,7 @@ from resume_hooks.parts.codex.transcripts.segments import Finder, chain_lines
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.context_size import size_of_chain
 from resume_hooks.transcripts.records import Record
-from resume_hooks.transcripts.transcript import Transcript, scan
+from resume_hooks.transcripts.transcript import Transcript, scan_transcript
 from tests.parts.codex.rollouts import (
     OTHER,
     THIRD,
@@ -66,7 +66,7 @@ def converted(path: Path, target: Path) -> Transcript:
     """A rollout as a transcript that our reader takes."""
     found = as_records(chain_lines(str(path), find_in_corpus), THREAD)
     target.write_bytes(b"".join(orjson.dumps(record) + b"\n" for record in found))
-    return scan(str(target))
+    return scan_transcript(str(target))
 
 
 def _history(path: Path, find: Finder = find_in_corpus) -> History:

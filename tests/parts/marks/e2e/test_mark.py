@@ -16,9 +16,9 @@ from resume_hooks.parts.marks import back
 from resume_hooks.parts.marks.state import Mark
 from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
-from resume_hooks.transcripts.linearize import linearize, standalone_count
+from resume_hooks.transcripts.linearize import largest_valid_count, linearize_chain
 from resume_hooks.transcripts.nodes import Node
-from resume_hooks.transcripts.transcript import scan
+from resume_hooks.transcripts.transcript import scan_transcript
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi, Request, last_user_text
 from tests.e2e.harness.xvfb import XServer
@@ -231,14 +231,14 @@ def test_across_a_compaction(
 
 def legal_points(nodes: tuple[Node, ...], count: int, chance: random.Random) -> list[Node]:
     """Answers in words after which nothing is open: what the client's own --resume-session-at can cut at."""
-    row = linearize(nodes)
+    row = linearize_chain(nodes)
     ends = [
         node
         for place, node in enumerate(row.nodes, 1)
         if node.kind == "assistant"
         and not node.calls
         and node.characters
-        and standalone_count(row, place) == place
+        and largest_valid_count(row, place) == place
     ]
     return chance.sample(ends, min(count, len(ends)))
 
@@ -255,7 +255,7 @@ def goes_back_well(
     fingerprint = hashlib.sha256(parent.read_bytes()).digest()
     environ = {**os.environ, "CLAUDE_CONFIG_DIR": str(home.config), "HOME": str(home.root)}
     session = locate.session_file(str(parent))
-    for node in legal_points(tuple(scan(str(parent)).chain), count, random.Random(name)):
+    for node in legal_points(tuple(scan_transcript(str(parent)).chain), count, random.Random(name)):
         mark = Mark(session.session_id, node.uuid, node.number, GOAL, "2026-01-31T09:31:00.000Z")
         made = write_child(
             back.plan_back(session, mark, REPORT, Where(environ)).child, Where(environ)

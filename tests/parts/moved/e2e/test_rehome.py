@@ -21,7 +21,7 @@ from resume_hooks.derive.cut_point import CutAtRecord, CutSelector
 from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
 from resume_hooks.transcripts import records
-from resume_hooks.transcripts.transcript import scan
+from resume_hooks.transcripts.transcript import scan_transcript
 from tests.e2e.harness.client import (
     NEWEST,
     OLDEST,
@@ -59,7 +59,7 @@ def child_of(
 
 def prompts(parent: Path) -> list[str]:
     """The uuids of a session's prompts."""
-    transcript = scan(str(parent))
+    transcript = scan_transcript(str(parent))
     return [node.uuid for node in transcript.chain if records.is_prompt(transcript.read(node))]
 
 
@@ -113,7 +113,9 @@ def test_files_rewind_in_a_fork(client: ClientVersion, home: ClientHome, api: Mo
     """Whole and cut, with nothing of the parent left: to the prompts that the fork holds."""
     parent = edit_twice(client, home, api)
     first, second = prompts(parent)
-    last = next(node for node in reversed(scan(str(parent)).chain) if node.uuid == second)
+    last = next(
+        node for node in reversed(scan_transcript(str(parent)).chain) if node.uuid == second
+    )
     cut = child_of(parent, home, CutAtRecord(last.number - 1), rehomed=False)
     whole = child_of(parent, home, rehomed=False)
     forget(parent, home)
@@ -137,7 +139,9 @@ def test_work_in_a_fork_leaves_the_parents_backups(home: ClientHome, api: MockAp
     parent = edit_twice(oldest, home, api)
     history = home.config / "file-history" / parent.stem
     kept = {path.name: path.read_bytes() for path in history.iterdir()}
-    second = next(node for node in scan(str(parent)).chain if node.uuid == prompts(parent)[1])
+    second = next(
+        node for node in scan_transcript(str(parent)).chain if node.uuid == prompts(parent)[1]
+    )
     made = child_of(parent, home, CutAtRecord(second.number - 1), rehomed=False)
     file = str(home.cwd / "a.txt")
     for text in ("THIRD", "FOURTH", "FIFTH"):

@@ -19,7 +19,7 @@ from resume_hooks.parts.secrets.cleaner import Cleaner
 from resume_hooks.sessions.archived import manifest
 from resume_hooks.sessions.session_files import session_file
 from resume_hooks.transcripts.provenance import read_parent
-from resume_hooks.transcripts.transcript import scan
+from resume_hooks.transcripts.transcript import scan_transcript
 from tests.builders import (
     SESSION,
     ConfigHome,
@@ -88,7 +88,7 @@ def test_its_chain_is_the_parents(config_home: ConfigHome, path: Path) -> None:
     It names its own outputs.
     """
     file = scrubbed(config_home, path)
-    made, old = scan(str(file)), scan(str(path))
+    made, old = scan_transcript(str(file)), scan_transcript(str(path))
     gone = {"t0", "t9"}
     assert [node.uuid for node in made.chain] == [
         node.uuid for node in old.chain if node.uuid not in gone

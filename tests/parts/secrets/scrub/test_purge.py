@@ -29,7 +29,7 @@ from resume_hooks.sessions import held_links, locate
 from resume_hooks.sessions.archived import manifest
 from resume_hooks.sessions.archived.layout import archive_folder, vault_folder
 from resume_hooks.sessions.session_files import session_file
-from resume_hooks.transcripts.transcript import scan
+from resume_hooks.transcripts.transcript import scan_transcript
 from tests.builders import (
     SESSION,
     ConfigHome,
@@ -152,12 +152,12 @@ def test_sessions_are_as_they_were_otherwise(planted: Planted) -> None:
     left.
     """
     home, paths = planted.home, [planted.path, *planted.children]
-    before = [scan(str(path)) for path in paths]
+    before = [scan_transcript(str(path)) for path in paths]
     lines = planted.path.read_bytes().split(b"\n")
     times = [path.stat().st_mtime for path in paths]
     scrub(home, planted.path)
     for old, path in zip(before, paths, strict=True):
-        new = scan(str(path))
+        new = scan_transcript(str(path))
         assert [(n.number, n.uuid, n.parent) for n in new.nodes] == [
             (n.number, n.uuid, n.parent) for n in old.nodes
         ]

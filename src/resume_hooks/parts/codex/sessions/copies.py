@@ -30,7 +30,7 @@ from resume_hooks.storage import removal
 from resume_hooks.storage.move import least_recently_used
 from resume_hooks.storage.state_file import replace_state_file
 from resume_hooks.transcripts import records
-from resume_hooks.transcripts.bookkeeping import CUSTOM_TITLE, label
+from resume_hooks.transcripts.bookkeeping import CUSTOM_TITLE, make_label_record
 from resume_hooks.transcripts.records import Record, string
 
 MAX_COPIES = 1024**3
@@ -167,7 +167,7 @@ def _copy_records(
         yield {"parentUuid": None, "isSidechain": False, **note, "timestamp": parts[0].meta.created}
     yield from as_records(chain.from_iterable(map(segment_lines, parts)), thread_id)
     if name:
-        yield label(CUSTOM_TITLE, name, thread_id)
+        yield make_label_record(CUSTOM_TITLE, name, thread_id)
 
 
 def _read_first_record(path: str) -> Record:

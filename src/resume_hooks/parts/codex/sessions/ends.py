@@ -25,8 +25,8 @@ from resume_hooks.parts.codex.transcripts.meta import ThreadMeta, meta_from_line
 from resume_hooks.paths import project_key
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.bookkeeping import CUSTOM_TITLE
-from resume_hooks.transcripts.head_tail import REACH, WIDE_REACH, HeadTail, first_prompt_in
-from resume_hooks.transcripts.records import Record, positive, string
+from resume_hooks.transcripts.head_tail import REACH, WIDE_REACH, HeadTail, find_first_prompt
+from resume_hooks.transcripts.records import Record, positive_count, string
 
 _WINDOW = re.compile(rb'"model_context_window":\s?(\d{1,9})\b')
 
@@ -142,7 +142,7 @@ class RolloutEnds(HeadTail):
         """The model's context window in tokens as reported in the tail, or 0."""
         windows = _WINDOW.findall(self.tail)
         if windows:
-            return positive(int(windows[-1]))
+            return positive_count(int(windows[-1]))
         return 0
 
     def holds(self, wanted: Callable[[Record], bool]) -> bool:
@@ -159,10 +159,10 @@ class RolloutEnds(HeadTail):
 
         The search covers one megabyte, because long instructions can precede the prompt.
         """
-        prompt = first_prompt_in(self._records(_parse_lines(self.head, self.path)))
+        prompt = find_first_prompt(self._records(_parse_lines(self.head, self.path)))
         if prompt or self.small:
             return prompt
-        return first_prompt_in(self.early_records)
+        return find_first_prompt(self.early_records)
 
     @property
     def early_records(self) -> Iterator[Record]:

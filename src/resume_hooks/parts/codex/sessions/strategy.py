@@ -131,7 +131,7 @@ class Codex:
     def parent(self, path: str) -> Parent | None:
         """Return the parent that our child names, or the thread that a fork names."""
         rollout = self.original(path)
-        return provenance.parent_in(
+        return provenance.parent_from_record(
             first_record(read_meta(rollout), read_first_lines(rollout)[0].record, NAME)
         )
 

@@ -27,8 +27,8 @@ from resume_hooks.parts.codex.transcripts.lines import (
 from resume_hooks.parts.codex.transcripts.meta import ThreadMeta, parse_meta
 from resume_hooks.parts.codex.transcripts.tools import uses_of_call
 from resume_hooks.transcripts import records
-from resume_hooks.transcripts.placeholders import MARKS
-from resume_hooks.transcripts.records import Record, mapping, positive, string
+from resume_hooks.transcripts.placeholders import TRIM_FIELDS
+from resume_hooks.transcripts.records import Record, mapping, positive_count, string
 
 ENCRYPTED = "[What was said before is a summary that only the model's provider can read.]"
 TRANSCRIPT_MARK = "agent-session"  # the type of a converted transcript's first line
@@ -283,7 +283,7 @@ class RecordConverter:
 
     def _records_of_event(self, kind: str, payload: Record) -> list[Record]:
         if kind == "thread_rolled_back":
-            completed, count = self.end(), positive(payload.get("num_turns"))
+            completed, count = self.end(), positive_count(payload.get("num_turns"))
             if count and self._turns:
                 index = max(0, len(self._turns) - count)
                 self._parent = self._turns[index][0]
@@ -341,7 +341,7 @@ class RecordConverter:
         parent, self._parent = self._parent, uuid
         session_fields = {"userType": "external", "sessionId": self._thread_id, **self._around}
         id_fields = {"uuid": uuid, "timestamp": line.timestamp}
-        marks = marks | {key: line.record[key] for key in MARKS & line.record.keys()}
+        marks = marks | {key: line.record[key] for key in TRIM_FIELDS & line.record.keys()}
         return {
             "parentUuid": parent,
             "isSidechain": False,
@@ -381,8 +381,8 @@ def second_id(uuid: str) -> str:
 def _usage(counted: Record) -> Record:
     """Return a response's token counts in Claude's format, or ``{}`` without any."""
     input_tokens, cached = (
-        positive(counted.get("input_tokens")),
-        positive(counted.get("cached_input_tokens")),
+        positive_count(counted.get("input_tokens")),
+        positive_count(counted.get("cached_input_tokens")),
     )
     if not input_tokens:
         return {}
@@ -392,8 +392,8 @@ def _usage(counted: Record) -> Record:
         "cache_creation_input_tokens": 0,
         "cache_read_input_tokens": cached,
         "output_tokens": max(
-            positive(counted.get("output_tokens")),
-            positive(counted.get("total_tokens")) - input_tokens,
+            positive_count(counted.get("output_tokens")),
+            positive_count(counted.get("total_tokens")) - input_tokens,
         ),
     }
 
@@ -455,7 +455,7 @@ def output_blocks(item: Record) -> tuple[str | list[Record], bool]:
     # the format in which old clients report how a command ended
     if text.startswith('{"output":'):
         inner = records.parse(text.encode()) or {}
-        failed = failed or bool(positive(mapping(inner, "metadata").get("exit_code")))
+        failed = failed or bool(positive_count(mapping(inner, "metadata").get("exit_code")))
         text = string(inner, "output") if inner else text
         blocks[0] = {"type": records.TEXT, "text": text}
     failed = failed or text.startswith(_SCRIPT_FAILED)
@@ -473,4 +473,4 @@ def _unwrap_command(text: str) -> tuple[str, int]:
     inner = records.parse(text.encode()) if text.startswith(_COMMAND_OUTPUT) else None
     if inner is None or not isinstance(inner.get("output"), str):
         return text, 0
-    return string(inner, "output"), positive(inner.get("exit_code"))
+    return string(inner, "output"), positive_count(inner.get("exit_code"))

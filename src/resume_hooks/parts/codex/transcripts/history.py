@@ -15,7 +15,7 @@ from resume_hooks.parts.codex.transcripts import items as codex_items
 from resume_hooks.parts.codex.transcripts.lines import COMPACTED, EVENT, ITEM, META, RolloutLine
 from resume_hooks.parts.codex.transcripts.meta import parse_meta
 from resume_hooks.paths import is_session_id
-from resume_hooks.transcripts.records import Record, mapping, objects, positive, string
+from resume_hooks.transcripts.records import Record, mapping, objects, positive_count, string
 
 CHARACTERS_PER_TOKEN = 2.84  # the median of 720 public rollouts, complete requests
 OWN_ID = "uuid"  # a key beside ``type`` in lines that we wrote: the item's original id
@@ -116,7 +116,7 @@ class History:
 
     def _apply_event(self, line: RolloutLine) -> None:
         if line.event() == "thread_rolled_back":
-            turns = positive(line.payload.get("num_turns"))
+            turns = positive_count(line.payload.get("num_turns"))
             starts = []
             for index, item in enumerate(self.items):
                 if codex_items.opens_turn(item.payload):
@@ -126,9 +126,10 @@ class History:
         elif line.event() == "token_count" and self._own in ("", line.file):
             info = mapping(line.payload, "info")
             self._counted = (
-                positive(mapping(info, "last_token_usage").get("total_tokens")) or self._counted
+                positive_count(mapping(info, "last_token_usage").get("total_tokens"))
+                or self._counted
             )
-            self.window = positive(info.get("model_context_window")) or self.window
+            self.window = positive_count(info.get("model_context_window")) or self.window
 
 
 def compacted_items(compacted: Record, previous_items: Sequence[Record]) -> list[Record]:

@@ -16,7 +16,7 @@ from resume_hooks.parts.codex.transcripts.lines import (
     read_first_lines,
 )
 from resume_hooks.paths import is_session_id
-from resume_hooks.transcripts.records import Record, mapping, positive, string
+from resume_hooks.transcripts.records import Record, mapping, positive_count, string
 
 _ID = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 _NAME = re.compile(
@@ -115,7 +115,7 @@ def parse_meta(payload: Record, path: str = "") -> ThreadMeta:
         else:
             ordinal = None
         base = HistoryBase(
-            rollout_id, ordinal, positive(base_record.get("end_byte_offset"), MAX_ORDINAL)
+            rollout_id, ordinal, positive_count(base_record.get("end_byte_offset"), MAX_ORDINAL)
         )
     return ThreadMeta(
         thread_id=name.thread_id if name else _read_id(payload, "id"),

@@ -40,13 +40,12 @@ from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.transcript_files import PREFIX, Subagent, agent_type, subagents_of
 from resume_hooks.system.text import collapse_line, plain_line
 from resume_hooks.transcripts import records, script_calls
-from resume_hooks.transcripts.attachments import QUEUED
-from resume_hooks.transcripts.attachments import kind_of as attachment_kind
+from resume_hooks.transcripts.attachments import QUEUED, attachment_kind
 from resume_hooks.transcripts.lines import open_transcript
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.records import Record, string
 from resume_hooks.transcripts.transcript import read_record
-from resume_hooks.transcripts.trimmable_pieces import calls_in
+from resume_hooks.transcripts.trimmable_pieces import tool_calls_of_record
 
 DESCRIPTION_LENGTH = 300  # maximum characters of a call's description
 NAME_LENGTH = 100  # maximum characters of a name: of a tool, agent, kind of note or branch
@@ -174,7 +173,7 @@ class _ConversationBuilder:
             yield from self._note_parts(string(message, "role") or kind, record_text(record))
 
     def _assistant_parts(self, record: Record) -> Iterator[Part]:
-        calls = calls_in(record)
+        calls = tool_calls_of_record(record)
         for block in records.blocks(record):
             kind = string(block, "type")
             if kind == records.CALL:
@@ -244,7 +243,7 @@ class _ConversationBuilder:
         block = next(
             (block for block in records.results(record) if records.call_id(block) == call), None
         )
-        agent = self.agents.pop(records.agent_of(record), None)
+        agent = self.agents.pop(records.answering_agent(record), None)
         if agent:
             part = self._builder.agent_part(agent, self._depth)
         else:

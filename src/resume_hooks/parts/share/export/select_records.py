@@ -14,12 +14,12 @@ from resume_hooks.reading.passages import has_content
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.transcript_files import subagent_name
 from resume_hooks.transcripts import records
-from resume_hooks.transcripts.chain import chain_to
-from resume_hooks.transcripts.linearize import linearize
+from resume_hooks.transcripts.chain import chain_ending_at
+from resume_hooks.transcripts.linearize import linearize_chain
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.records import Record
-from resume_hooks.transcripts.transcript import Observer, Transcript, scan
+from resume_hooks.transcripts.transcript import Observer, Transcript, scan_transcript
 
 CONVERSATION, LIVE_ONLY, ALL_RECORDS = "whole", "live", "all"
 """The ranges of a document: with compacted records, only the records that a resume would send, or all branches."""
@@ -59,8 +59,8 @@ def select_conversation(
     """
     observer = OutlineScan(subagent=subagent_name(session.path) is not None)
     record_scan = _RecordScan()
-    transcript = scan(session.path, observers=[observer, record_scan, *observers])
-    live = linearize(transcript.chain).nodes
+    transcript = scan_transcript(session.path, observers=[observer, record_scan, *observers])
+    live = linearize_chain(transcript.chain).nodes
     earlier: list[Node] = []
     for part in reversed(list(_before_compactions(transcript))):
         earlier.extend(part)
@@ -138,5 +138,5 @@ def _before_compactions(transcript: Transcript) -> Iterator[tuple[Node, ...]]:
         last = transcript.before(first)
         if last is None or last.number >= first.number:
             return
-        chain = chain_to(transcript.nodes, last)
-        yield linearize(chain).nodes
+        chain = chain_ending_at(transcript.nodes, last)
+        yield linearize_chain(chain).nodes

@@ -44,7 +44,7 @@ from resume_hooks.parts.share.export.parts import (
     TurnPart,
 )
 from resume_hooks.reading.render import fields_text
-from resume_hooks.transcripts.records import FILE_KEYS, Record, file_in, objects, string
+from resume_hooks.transcripts.records import FILE_KEYS, Record, file_from_input, objects, string
 
 SHELLS = frozenset({"Bash", "PowerShell"})
 PROSE_KEYS = ("plan", "prompt")  # inputs that are prose: a plan, or the task of a sub-agent
@@ -332,7 +332,7 @@ def _input_markup(call: CallPart) -> Html:
                 for status, words in tasks)  # fmt: skip
         return element("ul", *rows, class_="tasks")
     if edits := _edits_of_call(call):
-        language = language_of(file_in(call.given))
+        language = language_of(file_from_input(call.given))
         return join_markup(
             difference_markup(old, new) if old else code_markup(new, language, "input")
             for old, new in edits
@@ -352,7 +352,7 @@ def _plain_inputs(call: CallPart) -> Iterator[Html]:
         if words := string(remaining, key):
             yield prose_markup(words)
             remaining.pop(key)
-    if file_in(remaining):
+    if file_from_input(remaining):
         remaining = {key: value for key, value in remaining.items() if key not in FILE_KEYS}
     if fields := fields_text(remaining):
         yield code_markup(fields, "", "input")
@@ -371,7 +371,9 @@ def _answer_markup(call: CallPart) -> Html:
             numbered = call.tool == "Read" and bool(_NUMBERED.match(part))
             text = _NUMBERED.sub("", part) if numbered else part
             parts.append(
-                code_markup(text, language_of(file_in(call.given)) if numbered else "", "output")
+                code_markup(
+                    text, language_of(file_from_input(call.given)) if numbered else "", "output"
+                )
             )
     return element("div", *parts, class_="answer failed" if call.answer.failed else "answer")
 
