@@ -50,6 +50,12 @@ READERS = frozenset({"Read", "NotebookRead"})
 WRITERS = frozenset(
     {"Edit", "MultiEdit", "NotebookEdit", "Write"}
 )  # the client's tools that read or write a file
+POLL, POLLED = "write_stdin", "task_id"
+"""An agent's tool that waits for a running command, and its input with the command's task."""
+
+TASK, EXIT_STATUS = "backgroundTaskId", "exitStatus"
+"""Marks on a result of a converted transcript: the task of a running command, and the exit status."""
+
 FILE_KEYS = ("file_path", "notebook_path")  # their inputs with the file's path
 MAX_TOKENS = 100_000_000  # larger numbers are not context sizes
 SYNTHETIC_MODEL = "<synthetic>"  # of answers that the client or we wrote without a model

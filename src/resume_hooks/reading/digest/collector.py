@@ -132,7 +132,10 @@ ANSWERS = 8_000  # characters of a user's answers to questions
 _WRITERS = records.WRITERS | {"Update"}
 _WORKS_IN = "workdir"  # an agent's own input for a command's folder
 _AGENT_TOOLS = frozenset({"Task", "Agent"})
-_TEXT_MATTERS = frozenset({"Bash", "AskUserQuestion", "ExitPlanMode", "TaskCreate"}) | _AGENT_TOOLS
+_TEXT_MATTERS = (
+    frozenset({"Bash", records.POLL, "AskUserQuestion", "ExitPlanMode", "TaskCreate"})
+    | _AGENT_TOOLS
+)
 _PLAN_MODE, _PLAN_LEFT = "plan", "plan_mode_exit"
 _PLAN_REMINDERS = frozenset({"plan_mode", "plan_mode_reentry", _PLAN_LEFT})
 _COLLECTORS = frozenset({"TaskOutput", "AgentOutput", "AgentOutputTool", "TaskStop"})
@@ -544,6 +547,8 @@ class LineageFacts:
                 self._take_typed(refused.said._replace(correcting=True))
         elif call.tool == "Bash":
             self._take_run(call, record, block, text, place)
+        elif call.tool == records.POLL:
+            self._take_poll(call, block, text, place)
         elif records.is_error(block):
             if call.tool.startswith(facts.SERVER_TOOL):
                 self.tool_errors[call.tool] = Quote(text, place, uuid)
@@ -556,10 +561,19 @@ class LineageFacts:
     ) -> None:
         """Process the outcome of a shell command."""
         if run := facts.make_run(call, record, block, text, place):
-            task = facts.find_task_id(record, text) if run.background else ""
+            task = facts.find_task_id(record, block, text) if run.background else ""
             if task:
                 self._in_background[task] = len(self.runs)
             self.runs.append(run)
+
+    def _take_poll(self, call: PendingCall, block: Record, text: str, place: RecordPlace) -> None:
+        """Process a poll of a running command, which may go on as another task."""
+        at = self._in_background.get(call.first_text(records.POLLED))
+        if at is None:
+            return
+        self.runs[at] = facts.update_polled_run(self.runs[at], block, text, place)
+        if task := string(block, records.TASK):
+            self._in_background[task] = at
 
     def _on_agent(self, call: PendingCall, record: Record, said: Quote) -> None:
         """Process the report of a sub-agent, or the start of a background one."""

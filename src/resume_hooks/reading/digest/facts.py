@@ -326,20 +326,47 @@ def make_run(
         or more.get("interrupted") is True
         or text.startswith("[Request interrupted")
     )
-    background = _runs_in_background(more, text)
+    background = records.TASK in block or _runs_in_background(more, text)
     match = _EXIT.match(text)
-    if match:
+    if records.EXIT_STATUS in block:
+        status = records.positive_count(block[records.EXIT_STATUS]) or None
+        status = status if failed else 0
+    elif match:
         status = int(match[1])
     elif failed or background:
         status = None
     else:
         status = 0
-    output = "" if is_placeholder(text) else text
-    if len(output) > 2 * TELLING:
-        output = _keep_output_ends(output)
+    output = _shorten_output(text)
     return ShellRun(
         command, call.place, place, call.folder, status, failed or bool(status), output, background
     )
+
+
+def update_polled_run(run: ShellRun, block: Record, text: str, place: RecordPlace) -> ShellRun:
+    """Return a running command after a poll, whose result may be the end of the command.
+
+    Some scripts print neither an exit status nor that the command still runs.
+    """
+    status: int | None = None
+    if records.EXIT_STATUS in block:
+        status = records.positive_count(block[records.EXIT_STATUS])
+    return run._replace(
+        answered=place,
+        status=status,
+        failed=records.is_error(block),
+        output=_shorten_output("\n".join(filter(None, (run.output, text)))),
+        background=records.TASK in block,
+    )
+
+
+def _shorten_output(text: str) -> str:
+    """Return the output of a command from the text of its result: the ends of a long one."""
+    if is_placeholder(text):
+        return ""
+    if len(text) > 2 * TELLING:
+        return _keep_output_ends(text)
+    return text
 
 
 def _keep_output_ends(output: str) -> str:
@@ -353,8 +380,10 @@ def _keep_output_ends(output: str) -> str:
     return f"{head}\n{MIDDLE_LEFT_OUT}\n{tail}"
 
 
-def find_task_id(record: Record, text: str) -> str:
+def find_task_id(record: Record, block: Record, text: str) -> str:
     """Return the task id of a background command, or ``""`` if it is unknown."""
+    if task := string(block, records.TASK):
+        return task
     more = records.tool_details(record)
     match = _TASK.search(text[:TELLING])
     return string(more, "backgroundTaskId") or (match[1] if match else "")

@@ -46,13 +46,21 @@ _TELLING = late(
     re.IGNORECASE,
 )
 _COMPLAINT = late(
-    r"\n[ \t]{0,8}(?:(?:\S{1,40}: )?(?:error|fatal|panic|unknown \w{1,40})\b[^\n]{0,3}[: ]|"
+    r"\n[ \t]{0,8}(?:(?:\S{1,40}[:\]] )?(?:error|fatal|panic|unknown \w{1,40})\b[^\n]{0,3}[: ]|"
     r"(?:--- |test result: )?fail(?:ed)?\b|traceback|[^\n]{1,120}: command not found|(?:cannot|could not|unable to) |"
     r"\(eval\):|not ok \d|npm err!|make(?:\[\d\])?: \*\*\*|tests: +[1-9]\d{0,5} failed|[1-9]\d{0,5} failing\b|"
     r"={3,} [^\n]{0,40}\b[1-9]\d{0,5} (?:failed|errors?)\b|exit status [1-9]|build failed|"
     r"found [1-9]\d{0,5} errors?\b|aborting\b|={0,80} ?no tests (?:ran|found)\b|collected 0 items\b)[^\n]*"
 )
 """In lower case and after a line end: ignoring case, or anchoring at a line start, would double the search time."""
+
+
+_FAILURE = late(
+    r"[^\n]{0,300}(?:no such file or directory|command not found|\bnot ok\b|panicked at|"
+    r"\b[1-9]\d{0,5} (?:tests?(?:\(s\))? )?(?:failed|failures?|errors?)\b)[^\n]*",
+    re.IGNORECASE,
+)
+"""A line of a failure in the output of a command whose exit status is unknown."""
 
 
 class ShellCommand(NamedTuple):
@@ -67,6 +75,13 @@ class ShellCommand(NamedTuple):
     program: str
     complaint: str
     worked: bool
+
+    @property
+    def may_have_worked(self) -> bool:
+        """Whether it worked, or ended without a complaint and without a known exit status."""
+        run = self.run
+        is_unknown = run.status is None and not run.failed and not run.background
+        return self.worked or (is_unknown and not self.complaint)
 
 
 def list_commands(facts: LineageFacts) -> list[ShellCommand]:
@@ -135,7 +150,7 @@ def working_commands(
     end = commands[-1].run.place.order or 1 if commands else 1
     rows = []
     for found in groups.values():
-        good = next((command for command in reversed(found) if command.worked), None)
+        good = next((command for command in reversed(found) if command.may_have_worked), None)
         if good is not None and _is_run_again(good) and not _lost_its_folder(good, removed):
             weight = min(len(found), OFTEN) + OFTEN * found[-1].run.place.order / end
             weight += WANTED * _count_wanted(good, wanted)
@@ -265,6 +280,8 @@ def _runs_note(found: Sequence[ShellCommand], good: ShellCommand, folder: str) -
     notes += [f"{len(found)} runs"] if len(found) > 1 else []
     if good.run.background:
         notes.append("in the background")
+    if not good.worked:
+        notes.append("exit status not recorded")
     last = found[-1]
     which = "its last run"
     if last is not good and last.run.place.session_id == good.run.place.session_id:
@@ -281,7 +298,7 @@ def replaced_commands(commands: Sequence[ShellCommand]) -> Iterator[DigestEntry]
 
     The latest come first, each once.
     """
-    known = {command.core for command in commands if command.worked}
+    known = {command.core for command in commands if command.may_have_worked}
     for index in range(len(commands) - 1, -1, -1):
         failed = commands[index]
         if failed.core in known:
@@ -295,7 +312,9 @@ def replaced_commands(commands: Sequence[ShellCommand]) -> Iterator[DigestEntry]
         if not _is_check(failed) and not failed.program.startswith(_CHANGING):
             continue  # a failed inspection is useless
         if _is_check(failed) and any(
-            _closes_failure(other, failed) for other in commands[index + 1 :] if other.worked
+            _closes_failure(other, failed)
+            for other in commands[index + 1 :]
+            if other.may_have_worked
         ):
             continue  # an edit fixed it
         later = (other for other in commands[index + 1 : index + SOON] if other.worked)
@@ -331,7 +350,7 @@ def open_errors(
     success.
     """
     last = {command.core: command for command in commands if command.program}
-    good = [command for command in commands if command.worked]
+    good = [command for command in commands if command.may_have_worked]
     for command in sorted(last.values(), key=lambda command: command.run.place.order, reverse=True):
         problem = _what_failed(command)
         if not problem or command.run.place.order <= since or not _is_run_again(command):
@@ -401,6 +420,8 @@ def _find_complaint(run: ShellRun) -> str:
     for part in (run.output[:ENDS], run.output[max(ENDS, len(run.output) - ENDS) :]):
         if part and (match := _COMPLAINT.search(f"\n{part.lower()}")):
             return part[match.start() : match.end() - 1].strip()
+    if run.status is None and not run.background and (match := _FAILURE.search(run.output)):
+        return match[0].strip()
     return ""
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 from resume_hooks.parts.codex.transcripts import items as codex_items
 from resume_hooks.parts.codex.transcripts.goal import GoalState, parse_goal_note
@@ -240,15 +241,16 @@ class RecordConverter:
         call_id, uses = codex_items.call_id(item), self._uses.pop(codex_items.call_id(item), 1)
         answers = output_of_uses(item, uses)
         results: list[Record] = []
-        for index, (content, failed) in enumerate(answers):
+        for index, answer in enumerate(answers):
             results.append(
                 {
                     "tool_use_id": _id_of_use(call_id, index),
                     "type": records.RESULT,
-                    "content": content,
+                    "content": answer.content,
+                    **answer.marks,
                 }
             )
-            results[-1] |= {"is_error": True} if failed else {}
+            results[-1] |= {"is_error": True} if answer.failed else {}
         return results
 
     def _compaction(self, line: RolloutLine) -> Iterator[Record]:
@@ -402,6 +404,8 @@ MAX_PICTURE = 8 * 1024 * 1024  # characters of an encoded picture; a record repl
 _PICTURE_TAG = re.compile(r"</?image\b[^>]{0,200}>")
 _DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+);base64,")
 _EXIT_CODE = re.compile(r"(?:Process exited with code|Exit code:) (-?\d{1,9})\b")
+_RUNNING = re.compile(r"running with (session ID \d{1,9}|cell ID \d{1,9})\b")
+_PRINTED_SESSION = re.compile(r"(?:\A|\n)session_?id[=:] ?(\d{1,9})\s*\Z", re.IGNORECASE)
 _SCRIPT_FAILED = "Script failed"  # the start of the output if a script ended with an error
 _COMMAND_OUTPUT = (
     '{"chunk_id":'  # the start of the output if a script printed a command's whole result
@@ -438,17 +442,28 @@ def _block(part: Record) -> Record | None:
     return {"type": records.IMAGE, "source": source}
 
 
-def output_of_uses(item: Record, uses: int) -> list[tuple[str | list[Record], bool]]:
-    """Return for each use of a call the content of its output, and whether it reports a failure."""
+class Output(NamedTuple):
+    """The content of an output, and whether it reports a failure.
+
+    ``marks`` has the task of a command that was still running, or the exit status if it is known.
+    """
+
+    content: str | list[Record]
+    failed: bool
+    marks: Record
+
+
+def output_of_uses(item: Record, uses: int) -> list[Output]:
+    """Return the output of each use of a call."""
     head, *parts = codex_items.content_parts(item) or [{}]
     if uses > 1 and len(parts) == uses:
         return [output_blocks({**item, "output": [head, part]}) for part in parts]
-    content, failed = output_blocks(item)
-    return [(content, failed), *[("", failed)] * (uses - 1)]
+    first = output_blocks(item)
+    return [first, *[Output("", first.failed, {})] * (uses - 1)]
 
 
-def output_blocks(item: Record) -> tuple[str | list[Record], bool]:
-    """Return the content of an output, and whether it reports a failed call."""
+def output_blocks(item: Record) -> Output:
+    """Return the output in an item."""
     blocks = [block for part in codex_items.content_parts(item) if (block := _block(part))]
     text = string(blocks[0], "text") if blocks else ""
     failed = mapping(item, "output").get("success") is False
@@ -459,18 +474,34 @@ def output_blocks(item: Record) -> tuple[str | list[Record], bool]:
         text = string(inner, "output") if inner else text
         blocks[0] = {"type": records.TEXT, "text": text}
     failed = failed or text.startswith(_SCRIPT_FAILED)
+    marks = _marks_of_output(text, string(blocks[-1], "text") if blocks else "")
     if len(blocks) == 2 and "text" in blocks[1]:
-        printed, status = _unwrap_command(string(blocks[1], "text"))
-        failed = failed or status > 0
+        printed, printed_marks = _unwrap_command(string(blocks[1], "text"))
+        marks |= printed_marks
         blocks[1] = {**blocks[1], "text": printed}
-    match = _EXIT_CODE.search(text[:EXIT_CODE_REACH])
-    failed = failed or (match is not None and int(match[1]) != 0)
-    return (text if len(blocks) == 1 and "text" in blocks[0] else blocks or ""), failed
+    failed = failed or marks.get(records.EXIT_STATUS, 0) != 0
+    return Output(text if len(blocks) == 1 and "text" in blocks[0] else blocks or "", failed, marks)
 
 
-def _unwrap_command(text: str) -> tuple[str, int]:
-    """Return a command's output and exit status from the text that a script printed; 0 if unknown."""
+def _marks_of_output(head: str, last: str) -> Record:
+    """Return the marks from the texts of the first and the last part of an output."""
+    if match := _EXIT_CODE.search(head[:EXIT_CODE_REACH]):
+        return {records.EXIT_STATUS: int(match[1])}
+    if match := _RUNNING.search(head[:EXIT_CODE_REACH]):
+        return {records.TASK: match[1].replace("cell ID ", "cell ").removeprefix("session ID ")}
+    if match := _PRINTED_SESSION.search(last[-EXIT_CODE_REACH:]):
+        return {records.TASK: match[1]}
+    return {}
+
+
+def _unwrap_command(text: str) -> tuple[str, Record]:
+    """Return a command's output and its marks from the text that a script printed."""
     inner = records.parse(text.encode()) if text.startswith(_COMMAND_OUTPUT) else None
     if inner is None or not isinstance(inner.get("output"), str):
-        return text, 0
-    return string(inner, "output"), positive_count(inner.get("exit_code"))
+        return text, {}
+    marks: Record = {}
+    if "exit_code" in inner:
+        marks[records.EXIT_STATUS] = positive_count(inner["exit_code"])
+    elif session := positive_count(inner.get("session_id")):
+        marks[records.TASK] = str(session)
+    return string(inner, "output"), marks

@@ -1,9 +1,9 @@
 """Convert the calls of Codex's tools to those of Claude Code: commands, file edits, plans, pictures.
 
 A command becomes ``Bash``, a patch becomes an ``Edit`` or ``Write`` for each file, and a plan
-becomes ``TodoWrite``. Other tools keep their names. In code mode, a script that calls one tool
-becomes that call, one that runs several commands becomes these commands, and any other script
-becomes ``exec`` with its ``code``.
+becomes ``TodoWrite``. A poll of a running command names its task. Other tools keep their names. In
+code mode, a script that calls one tool becomes that call, one that runs several commands becomes
+these commands, and any other script becomes ``exec`` with its ``code``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import NamedTuple
 import orjson
 
 from resume_hooks.parts.codex.transcripts.items import HOSTED, call_arguments, item_kind
-from resume_hooks.transcripts.records import Record, objects, string
+from resume_hooks.transcripts.records import POLL, POLLED, Record, objects, string
 
 SHELL_TOOLS = frozenset({"exec_command", "shell", "shell_command", "local_shell", "container.exec"})
 CODE_TOOL = "exec"  # the tool whose input is a script that calls other tools
@@ -25,6 +25,7 @@ MAX_FILES = 200  # files per patch
 
 _TOOL_CALL = re.compile(r"\btools\.(\w{1,80})")
 _COMMAND_CALL = re.compile(r'\(\s*\{\s*"?cmd"?\s*:\s*("(?:[^"\\]|\\.)*+")')
+_POLL_CALL = re.compile(r'\(\s*\{\s*"?session_id"?\s*:\s*(\d{1,9})\b')
 _WORKDIR = re.compile(r'\bworkdir"?\s*:\s*("(?:[^"\\]|\\.)*+")')
 _PATCH_TEXT = re.compile(r'"\*\*\* Begin Patch(?:[^"\\]|\\.)*+"')
 _FILE_HEADER = re.compile(r"^\*\*\* (Add|Update|Delete) File: (.+)$", re.MULTILINE)
@@ -55,6 +56,8 @@ def uses_of_call(item: Record) -> list[ToolUse]:
         commands = _commands_of_code(code)
         if len(commands) > 1:
             return [_use_of_shell(command) for command in commands]
+        if polls := _polls_of_code(code):
+            return [ToolUse(POLL, {POLLED: session}) for session in polls]
         name, given = _use_of_code(code, commands)
     return _uses_of_tool(name, given)
 
@@ -71,6 +74,10 @@ def _uses_of_tool(name: str, given: Record) -> list[ToolUse]:
         for row in objects(given.get("plan")):
             rows.append({"content": string(row, "step"), "status": string(row, "status")})
         return [ToolUse("TodoWrite", {"todos": rows})]
+    if name == POLL and isinstance(session := given.get("session_id"), int):
+        return [ToolUse(POLL, {**given, POLLED: str(session)})]
+    if name == "wait" and (cell := string(given, "cell_id")):
+        return [ToolUse(POLL, {POLLED: f"cell {cell}"})]
     if name == "view_image":
         return [ToolUse("Read", {"file_path": string(given, "path")})]
     if name == "request_user_input":
@@ -95,6 +102,18 @@ def _commands_of_code(code: str) -> list[Record]:
         else:
             commands.append({"cmd": command, "workdir": _parse_literal(folder[1])})
     return commands
+
+
+def _polls_of_code(code: str) -> list[str]:
+    """Return the sessions of a script that only polls running commands, or [] if one is not a literal."""
+    called = _TOOL_CALL.findall(code)
+    if not called or {*called} != {POLL}:
+        return []
+    matches = [_POLL_CALL.match(call) for call in code.split(f"tools.{POLL}")[1:]]
+    sessions = [match[1] for match in matches if match is not None]
+    if len(sessions) < len(matches):
+        return []
+    return sessions
 
 
 def _use_of_code(code: str, commands: list[Record]) -> ToolUse:

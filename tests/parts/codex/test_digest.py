@@ -1,0 +1,124 @@
+"""The digests of Codex sessions: commands that are polled, patches that are rejected."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from resume_hooks.paths import Where
+from resume_hooks.reading.digest.build import build_digest
+from resume_hooks.reading.digest.entries import Digest
+from resume_hooks.sessions.locate import resolve
+from tests.parts.codex.rollouts import THREAD, Line, call, item, meta, output, said, write
+from tests.reading.digest.talk import notes, texts
+
+CODE_HEAD = "Script completed\nWall time 1.0 seconds\nOutput:\n"
+
+
+@pytest.fixture
+def where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Where:
+    """An empty home."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("CODEX_HOME", raising=False)
+    (tmp_path / ".codex").mkdir()
+    return Where()
+
+
+def digest(where: Where, lines: list[Line]) -> Digest:
+    """The digest of a thread with these lines after its prompt."""
+    write(Path(where.environ["HOME"]) / ".codex", [meta(), said("user", "go"), *lines])
+    return build_digest(resolve(THREAD, "/", where, foreign=True), where)
+
+
+def poll(call_id: str, session: int) -> Line:
+    """A poll of a running command."""
+    arguments = json.dumps({"session_id": session, "chars": ""})
+    return item("function_call", name="write_stdin", arguments=arguments, call_id=call_id)
+
+
+def script(call_id: str, code: str, *printed: str) -> list[Line]:
+    """A script of code mode, and the parts that it printed."""
+    parts = [{"type": "input_text", "text": text} for text in (CODE_HEAD, *printed)]
+    return [
+        item("custom_tool_call", name="exec", input=code, call_id=call_id),
+        output(call_id, parts, kind="custom_tool_call_output"),
+    ]
+
+
+def polled_by_scripts(command: str, *polls: str) -> list[Line]:
+    """A command that scripts run and poll; none prints an exit status."""
+    started = f"const r = await tools.exec_command({{cmd:{json.dumps(command)}}}); text(r.output);"
+    lines = script("s0", started, "", "SESSION_ID=77")
+    for number, printed in enumerate(polls, 1):
+        code = 'const r = await tools.write_stdin({session_id:77,chars:""}); text(r.output);'
+        lines += script(f"s{number}", code, printed)
+    return lines
+
+
+def test_a_file_that_was_missing_is_a_failure_if_the_exit_status_is_unknown(where: Where) -> None:
+    """A command with an exit status may go on without it."""
+    made = digest(where, polled_by_scripts("make test", "rg: 'a b': No such file or directory\n"))
+    assert texts(made, "commands") == []
+
+
+@pytest.mark.parametrize(("status", "listed"), [(0, ["make test"]), (2, [])])
+def test_the_last_poll_of_a_command_decides(where: Where, status: int, listed: list[str]) -> None:
+    """The first output only says that the command runs."""
+    running = "Process running with session ID 5\nOutput:\n1 of 2"
+    lines = [
+        call("1", "make test"),
+        output("1", running),
+        poll("2", 5),
+        output("2", running),
+        poll("3", 5),
+        output("3", f"Process exited with code {status}\nOutput:\nall of it"),
+    ]
+    made = digest(where, lines)
+    assert texts(made, "commands") == listed
+    assert len(texts(made, "errors")) == (status != 0)
+    assert not any("running" in text for text in texts(made, "pending"))
+
+
+def test_a_polled_command_without_an_exit_status_is_not_said_to_have_worked(where: Where) -> None:
+    """Its last output may contain a failure."""
+    made = digest(where, polled_by_scripts("make test", "", "ok 1 adds\n"))
+    assert notes(made, "commands") == {"make test": "exit status not recorded"}
+
+
+def test_a_failure_in_the_last_poll_counts(where: Where) -> None:
+    """A task runner writes the task's name before it."""
+    made = digest(where, polled_by_scripts("make test", "1 of 2\n", "[test] ERROR task failed\n"))
+    assert texts(made, "commands") == []
+    assert len(texts(made, "errors")) == 1
+
+
+def test_a_running_command_goes_on_as_another_task(where: Where) -> None:
+    """A script that still runs prints the session of its command later."""
+    lines = [
+        *script("0", 'text(await tools.exec_command({cmd:"make test"}));'),
+        item("function_call", name="wait", arguments='{"cell_id":"4"}', call_id="1"),
+        output(
+            "1",
+            [
+                {"type": "input_text", "text": "Script completed\n"},
+                {"type": "input_text", "text": "SESSION_ID=8"},
+            ],
+        ),
+        poll("2", 8),
+        output("2", "Process exited with code 1\nOutput:\nno rule"),
+    ]
+    lines[1]["payload"]["output"][0]["text"] = "Script running with cell ID 4\nOutput:\n"
+    assert texts(digest(where, lines), "commands") == []
+
+
+def test_each_commit_of_a_polled_command_has_its_hash(where: Where) -> None:
+    """Git prints them in the output of the poll."""
+    printed = "[main a54fd64] fix: one\n 1 file changed\n[main 42361d2] fix: two\n 1 file changed\n"
+    command = 'git commit -qm "fix: one" a && git commit -m "fix: two" b'
+    made = digest(where, polled_by_scripts(command, printed))
+    assert texts(made, "artefacts") == [
+        "commit 42361d2 fix: two",
+        "commit a54fd64 fix: one",
+    ]
