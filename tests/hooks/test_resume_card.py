@@ -101,7 +101,7 @@ def test_the_table(config_home: ConfigHome) -> None:
         "go on        150k  15k 188k  everything",
         "trim          60k  54k  75k  less tool output",
         "handoff 1k    31k  18k  38k  lists, last answer",
-        "handoff 12k   42k  32k  53k  cuts 11k of 24k",
+        "handoff 12k   42k  32k  53k  13k of 24k tokens",
         "handoff 24k   54k  46k  67k  the whole talk",
         "handoff 48k   78k  76k  97k  talk, latest calls",
         "handoff all  150k 166k 188k  everything, a copy",

@@ -306,7 +306,7 @@ def _size_carries(size: DialSize) -> str:
     if size.is_lists:
         return "lists, last answer"
     if size.cut:
-        return f"cuts {_short_number(size.cut)} of {_short_number(size.whole)}"
+        return f"{_short_number(size.whole - size.cut)} of {_short_number(size.whole)} tokens"
     if size.has_calls:
         return "talk, latest calls"
     return "the whole talk"
