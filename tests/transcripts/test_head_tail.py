@@ -33,6 +33,7 @@ from tests.builders import (
     write_session,
 )
 
+OPENED_FILE = "<ide_opened_file>The user opened the file /a/b.toml in the IDE.</ide_opened_file>"
 PADDING: Record = {
     "type": "file-history-snapshot",
     "messageId": "x",
@@ -74,6 +75,15 @@ def glance(folder: Path, records: Sequence[Record | bytes], **options: Any) -> H
             [user("<command-message>x</command-message><command-name>/x</command-name>", uuid="u")],
             "/x",
         ),
+        (
+            [user(f"{OPENED_FILE}\nfix the pool", uuid="u")],
+            "fix the pool",
+        ),
+        (
+            [user(OPENED_FILE, uuid="u"), user("mend it", uuid="v", parent="u")],
+            "mend it",
+        ),
+        ([user('<pasted_content id="1">\na trace</pasted_content>', uuid="u")], "a trace"),
         (
             [user('say "custom-title"', uuid="u"), {"type": "custom-title", "customTitle": 7}],
             'say "custom-title"',

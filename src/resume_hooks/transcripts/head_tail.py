@@ -29,6 +29,7 @@ from resume_hooks.transcripts.bookkeeping import (
     VALUE_FIELDS,
     kind_after_clear,
 )
+from resume_hooks.transcripts.client_insertions import remove_insertions
 from resume_hooks.transcripts.lines import (
     BOM,
     SharedFile,
@@ -151,7 +152,7 @@ class HeadTail:
         found = (
             self.given_title
             or self.first_prompt
-            or self._last_value(LAST_PROMPT)
+            or remove_insertions(self._last_value(LAST_PROMPT))
             or "(no prompt yet)"
         )
         if self.is_carried_over:
@@ -482,9 +483,11 @@ class HeadTail:
 
 
 def find_first_prompt(found: Iterable[records.Record]) -> str:
-    """Return the text of the first prompt among the records, or ``""``."""
-    prompts = (records.prompt_text(record) for record in found if records.is_prompt(record))
-    return next((text for text in prompts if text.strip()), "")
+    """Return the user's words in the first prompt among the records that has any, or ``""``."""
+    for record in found:
+        if records.is_prompt(record) and (words := remove_insertions(records.prompt_text(record))):
+            return words
+    return ""
 
 
 def is_conversation(record: records.Record) -> bool:

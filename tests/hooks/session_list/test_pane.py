@@ -16,6 +16,8 @@ from tests.builders import (
     CWD,
     SESSION,
     ConfigHome,
+    assistant,
+    attachment,
     boundary,
     conversation,
     custom_title,
@@ -105,6 +107,27 @@ def test_a_hit_shows_who_said_it_and_opens_there(project: Path) -> None:
         for far in (-90, 90)
     ]
     assert [-90 < end["page"] < 90 and end["lines_read"] != [] for end in ends] == [True, True]
+
+
+def test_a_page_and_the_rows_show_what_persons_and_models_said(project: Path) -> None:
+    """The client's additions stand neither between the records of a page nor in a row."""
+    opened = "<ide_opened_file>The user opened /a/b.toml</ide_opened_file>"
+    own = session_id(4)
+    rows = [
+        user(f"{opened}dig the well", uuid="p", session_id=own),
+        attachment("a long listing", uuid="a", parent="p", session_id=own),
+        assistant("the well is dug", uuid="m", parent="a", session_id=own),
+    ]
+    write_session(project, own, rows)
+    (row,) = ask(project, "well", HITS)["rows"]
+    assert row[1][0].strip().startswith("dig the well")
+    assert "ide_opened_file" not in "".join(row[1])
+    page = ask(project, "well", "page", at=own, page=0, **row[3])
+    text = "\n".join(page["lines_read"])
+    assert "the well is dug" in text
+    assert "dig the well" in text
+    assert "attachment" not in text
+    assert "the client added" not in text
 
 
 def test_a_session_without_a_hit_opens_with_its_outline(project: Path) -> None:

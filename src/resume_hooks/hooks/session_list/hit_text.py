@@ -79,13 +79,9 @@ def hit_page(
     hit_passage = hit_passage._replace(
         text=_text_near_hit(render_at(record, hit_record).text, hit_text)
     )
-    before = [
-        line for neighbour in earlier for line in _wrapped_lines(neighbour, columns, MAX_OTHER_TEXT)
-    ]
+    before = _lines_of_neighbours(earlier, columns)
     middle = list(_wrapped_lines(hit_passage, columns, MAX_HIT_TEXT))
-    after = [
-        line for neighbour in later for line in _wrapped_lines(neighbour, columns, MAX_OTHER_TEXT)
-    ]
+    after = _lines_of_neighbours(later, columns)
     hit_line = len(before) + max(0, _line_of_hit(hit_text, middle) - LINES_ABOVE)
     return page_at([*before, *middle, *after], hit_line, number, height)
 
@@ -97,6 +93,15 @@ def _text_near_hit(text: str, hit_text: str) -> str:
     word = hit_text.split(maxsplit=1)[:1]
     start = max(0, text.find(word[0]) - MAX_HIT_TEXT // 2) if word else 0
     return text[start : start + MAX_HIT_TEXT]
+
+
+def _lines_of_neighbours(passages: list[Passage], columns: int) -> list[str]:
+    """Return the lines of the records around a hit, without the client's additions."""
+    lines: list[str] = []
+    for passage in passages:
+        if not passage.added:
+            lines += _wrapped_lines(passage, columns, MAX_OTHER_TEXT)
+    return lines
 
 
 def _wrapped_lines(passage_of_record: Passage, columns: int, max_characters: int) -> Iterator[str]:

@@ -6,9 +6,10 @@ They are recognized by typical words in the languages of the lists, without any 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 from resume_hooks.redaction.lazy_patterns import late
+from resume_hooks.transcripts.client_insertions import replace_insertions
 
 LONGEST = 320  # characters of a sentence; a longer one is cut
 _FENCE = late(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[^\n]*$|\Z)", re.DOTALL | re.MULTILINE)
@@ -16,15 +17,7 @@ MARKUP = late(r"^[ \t]*(?:[-*+•]|\d+[.)]|#{1,6}|>|\|)[ \t]+")
 """The mark before a list item, a heading, a quote, or a table row."""
 
 _END = late(r"(?<=[.!?])[\"')*_`]*\s+(?=[\"'(*_`]*[A-Z0-9À-Þ가-힣])|(?<=[。\uff01\uff1f])")
-_OPENS = late(
-    r"<(system-reminder|ide_\w{1,40}|local-command-\w{1,20}|command-\w{1,20}|pasted_content)\b[^<>]*>"
-)
-"""The opening tag of a client's insertion into a prompt."""
-
-_PASTE = "pasted_content"
 PASTE_BEGINS, PASTE_ENDS = "[pasted:", "end of the paste]"
-
-_STRAY = 20  # unclosed tags after which the search stops; the rest is the user's own text
 
 _ANNOUNCEMENT = late(
     r"(?:now |first,? )?(?:let me|i'll|i will|i need to|i can|let's) (?:also |now |first |just |quickly |start by )*"
@@ -69,33 +62,14 @@ _ASKING = late(
 
 def typed_text(text: str) -> str:
     """Return the typed words of a prompt, without the client's insertions and pasted texts."""
-    return _outside_tags(text, lambda _: "")
+    return replace_insertions(text, lambda _: "")
 
 
 def with_pastes(text: str) -> str:
     """Return the user's words in a prompt, with pasted texts marked."""
-    return _outside_tags(text, lambda inside: f"\n{PASTE_BEGINS}\n{inside.strip()}\n{PASTE_ENDS}\n")
-
-
-def _outside_tags(text: str, pasted: Callable[[str], str]) -> str:
-    """Return a prompt without the contents of the client's tags.
-
-    ``pasted`` rewrites the user's pasted texts.
-    """
-    parts, at, stray = [], 0, 0
-    for tag in _OPENS.finditer(text) if "<" in text else ():
-        if tag.start() < at:
-            continue
-        closing = f"</{tag[1]}>"
-        end = text.find(closing, tag.end())
-        if end >= 0:
-            parts.append(text[at : tag.start()])
-            if tag[1] == _PASTE:
-                parts.append(pasted(text[tag.end() : end]))
-            at = end + len(closing)
-        elif (stray := stray + 1) > _STRAY:
-            break
-    return "".join([*parts, text[at:]]).strip()
+    return replace_insertions(
+        text, lambda pasted: f"\n{PASTE_BEGINS}\n{pasted.strip()}\n{PASTE_ENDS}\n"
+    )
 
 
 def split_sentences(text: str) -> Iterator[str]:

@@ -1,0 +1,43 @@
+"""The texts that the client inserts into a prompt: reminders, opened files, output of commands, pasted texts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import lru_cache
+
+_OPENING_TAG = r"<(system-reminder|ide_\w{1,40}|local-command-\w{1,20}|command-\w{1,20}|pasted_content)\b[^<>]*>"
+_PASTE = "pasted_content"
+_MAX_UNCLOSED_TAGS = 20  # the text after more of them is the user's own
+
+
+def replace_insertions(text: str, replace_paste: Callable[[str], str]) -> str:
+    """Return a prompt without the client's insertions; ``replace_paste`` rewrites the user's pasted texts."""
+    if "<" not in text:
+        return text.strip()
+    parts, position, unclosed_tags = [], 0, 0
+    for tag in _opening_tag_pattern().finditer(text):
+        if tag.start() < position:
+            continue
+        closing_tag = f"</{tag[1]}>"
+        end = text.find(closing_tag, tag.end())
+        if end >= 0:
+            parts.append(text[position : tag.start()])
+            if tag[1] == _PASTE:
+                parts.append(replace_paste(text[tag.end() : end]))
+            position = end + len(closing_tag)
+        else:
+            unclosed_tags += 1
+            if unclosed_tags > _MAX_UNCLOSED_TAGS:
+                break
+    return "".join([*parts, text[position:]]).strip()
+
+
+def remove_insertions(text: str) -> str:
+    """Return the user's words and pasted texts of a prompt, without the client's insertions."""
+    return replace_insertions(text, str)
+
+
+@lru_cache(maxsize=1)
+def _opening_tag_pattern() -> re.Pattern[str]:
+    return re.compile(_OPENING_TAG)
