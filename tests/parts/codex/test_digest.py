@@ -122,3 +122,13 @@ def test_each_commit_of_a_polled_command_has_its_hash(where: Where) -> None:
         "commit 42361d2 fix: two",
         "commit a54fd64 fix: one",
     ]
+
+
+def test_a_rejected_patch_is_not_a_change(where: Where) -> None:
+    """The client reports it in words alone."""
+    patch = "*** Begin Patch\n*** Update File: /p/a.py\n@@\n-x\n+y\n*** End Patch"
+    lines = [
+        item("custom_tool_call", name="apply_patch", input=patch, call_id="1"),
+        output("1", "apply_patch verification failed: Failed to find expected lines in /p/a.py"),
+    ]
+    assert texts(digest(where, lines), "changed") == []

@@ -407,6 +407,9 @@ _EXIT_CODE = re.compile(r"(?:Process exited with code|Exit code:) (-?\d{1,9})\b"
 _RUNNING = re.compile(r"running with (session ID \d{1,9}|cell ID \d{1,9})\b")
 _PRINTED_SESSION = re.compile(r"(?:\A|\n)session_?id[=:] ?(\d{1,9})\s*\Z", re.IGNORECASE)
 _SCRIPT_FAILED = "Script failed"  # the start of the output if a script ended with an error
+_PATCH_FAILED = ("apply_patch verification failed", "failed in sandbox ")
+"""The beginnings of the output if a patch did not apply, or a command did not start."""
+
 _COMMAND_OUTPUT = (
     '{"chunk_id":'  # the start of the output if a script printed a command's whole result
 )
@@ -473,7 +476,7 @@ def output_blocks(item: Record) -> Output:
         failed = failed or bool(positive_count(mapping(inner, "metadata").get("exit_code")))
         text = string(inner, "output") if inner else text
         blocks[0] = {"type": records.TEXT, "text": text}
-    failed = failed or text.startswith(_SCRIPT_FAILED)
+    failed = failed or text.startswith((_SCRIPT_FAILED, *_PATCH_FAILED))
     marks = _marks_of_output(text, string(blocks[-1], "text") if blocks else "")
     if len(blocks) == 2 and "text" in blocks[1]:
         printed, printed_marks = _unwrap_command(string(blocks[1], "text"))
