@@ -93,6 +93,10 @@ class Value(Enum):
     """An older search: its result is known or outdated."""
 
 
+_CallKey = tuple[str, str]
+"""The tool, and a text that is equal for calls of which the latest supersedes the others, or ``""``."""
+
+
 class _FoundCall(NamedTuple):
     """A call in its shown form, and its usefulness.
 
@@ -102,6 +106,7 @@ class _FoundCall(NamedTuple):
     message: TalkMessage
     value: Value
     is_old: bool
+    key: _CallKey
 
 
 class _Answer(NamedTuple):
@@ -156,10 +161,12 @@ def latest_calls(session: SessionFile, digest: Digest, room: int) -> list[TalkMe
                     message = TalkMessage(Kind.CALL, f"{session.session_id}:{number}", text)
                     is_old = number < asked_at and not answer.is_error
                     is_read = string(block, "name") in records.READERS
-                    found.append(_FoundCall(message, value, is_old and is_read))
+                    key = later.key_to_count(block)
+                    found.append(_FoundCall(message, value, is_old and is_read, key))
                     left -= len(text) if value is not Value.LOW else len(text) // 4
     except OSError:
         return []
+    found = [_with_count(each, later.count_equal_calls(each.key)) for each in found]
     return _chosen_calls(found, room, wanted)[::-1]
 
 
@@ -244,7 +251,8 @@ class _LaterCalls:
 
     def __init__(self) -> None:
         self._written: Counter[str] = Counter()
-        self._seen: set[tuple[str, str]] = set()
+        self._seen: Counter[_CallKey] = Counter()
+        self._is_repeated = False
         self._is_committed = False
         self._searches = 0
         self._checks = 0
@@ -290,11 +298,34 @@ class _LaterCalls:
         if tool in records.READERS and path in self._written:
             return False
         key = tool, _again_key(tool, given)
+        self._is_repeated = False
         if not key[1]:
             return True
-        is_again = key in self._seen
-        self._seen.add(key)
+        is_again = self._is_repeated = key in self._seen
+        self._seen[key] += 1
+        if tool == records.POLL:
+            return not is_again
         return not is_again or answer.is_error or _FAILS.search(answer.text) is not None
+
+    def key_to_count(self, block: Record) -> _CallKey:
+        """Return the key of the call that was processed last if it is the latest of its kind, else an empty one."""
+        tool = string(block, "name")
+        if self._is_repeated or tool in records.WRITERS:
+            return "", ""
+        return tool, _again_key(tool, records.mapping(block, "input"))
+
+    def count_equal_calls(self, key: _CallKey) -> int:
+        """Return how many calls have a key."""
+        return self._seen[key]
+
+
+def _with_count(found: _FoundCall, count: int) -> _FoundCall:
+    """Return a call with a note on how many equal calls it is the latest of."""
+    if count < 2:
+        return found
+    head, mark, rest = found.message.text.partition("\n")
+    text = f"{head}\n[the latest of {count} such calls]{mark}{rest}"
+    return found._replace(message=found.message._replace(text=text))
 
 
 def _searches(parts: Sequence[shell.SimpleCommand]) -> bool:
@@ -310,6 +341,8 @@ def _again_key(tool: str, given: Record) -> str:
     """Return a key that is equal for two calls if the later one supersedes the earlier, or ``""``."""
     if tool == "Bash":
         return shell.command_core(string(given, "command"))
+    if tool == records.POLL:
+        return string(given, records.POLLED)
     if tool in records.READERS and not given.get("offset"):
         return records.file_from_input(given)
     return ""
