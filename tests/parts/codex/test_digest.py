@@ -145,3 +145,14 @@ def test_of_a_run_of_polls_the_last_is_shown(where: Where) -> None:
     assert len(polls) == 1
     assert "[the latest of 9 such calls]" in polls[0]
     assert polls[0].endswith("job 8 failed")
+
+
+def test_a_note_before_a_request_in_the_middle_of_a_turn_is_not_an_answer(where: Where) -> None:
+    """A call follows it."""
+    lines = [
+        said("assistant", "I stay on the run and then do one final sweep"),
+        call("1", "make test"),
+        output("1", "Process exited with code 0\nOutput:\nok"),
+        said("user", "and the feedback?"),
+    ]
+    assert any("was under way" in text for text in texts(digest(where, lines), "now"))

@@ -257,6 +257,8 @@ class LineageFacts:
     holds_imported = False
     is_imported = False
     """Whether the current file was imported, which means that the model is unknown."""
+    said_at_work: Quote | None = None
+    """The last words of the latest turn that a prompt ended in the middle of its calls."""
     has_unseen_agents = False
     """Whether sub-agents reported whose transcripts are missing."""
     agents_may_write = False
@@ -498,6 +500,8 @@ class LineageFacts:
 
     def _take_typed(self, said: Quote) -> None:
         if self.prompts.take_prompt(said):
+            if self.unanswered is not None and self.called_at > self.unanswered.place.order:
+                self.said_at_work = self.unanswered
             self._end_turn()
 
     def _end_turn(self) -> None:

@@ -33,6 +33,9 @@ VERSION = 2
 WENT_ON = "work on the last request went on after these last words"
 """The line in ``now`` that tells an opening that the last words do not answer the last request yet."""
 
+CUT_INTO = "the turn before the last request was under way after these last words"
+"""The line in ``now`` if the last request came in the middle of a turn."""
+
 FORMER = 1  # a digest without talk, from 0.2.0: its entries include the prompts and the last answer
 FIRST_LINES = 8  # lines of a child that are searched for its digest
 LONGEST_LINE = 1_000_000  # bytes of such a line

@@ -12,7 +12,13 @@ from collections.abc import Collection, Iterator, Sequence
 
 from resume_hooks.reading.digest import prose, shell
 from resume_hooks.reading.digest.collector import LineageFacts
-from resume_hooks.reading.digest.entries import WENT_ON, DigestEntry, make_entry, redact_and_learn
+from resume_hooks.reading.digest.entries import (
+    CUT_INTO,
+    WENT_ON,
+    DigestEntry,
+    make_entry,
+    redact_and_learn,
+)
 from resume_hooks.reading.digest.facts import Quote, RecordPlace
 from resume_hooks.reading.digest.file_states import NOT_COMMITTED, STAGED, FileStates
 from resume_hooks.reading.digest.git_seen import GitSeen
@@ -320,9 +326,11 @@ def _answered_request(facts: LineageFacts, session_id: str) -> Iterator[DigestEn
     """Yield whether the last request was answered, or the work on it continued after the last words.
 
     It counts as answered if the last words neither ask nor announce anything, and no call or report
-    follows them.
+    follows them. A request in the middle of a turn is reported, too.
     """
     last = facts.unanswered
+    if last is None and facts.closing and facts.closing[-1] is facts.said_at_work:
+        yield make_entry(CUT_INTO, facts.closing[-1].place)
     if last is None or _report_after(facts, last) is not None:
         return
     if facts.called_at > last.place.order:

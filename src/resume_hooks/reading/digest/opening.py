@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from resume_hooks.reading.digest import talk
 from resume_hooks.reading.digest.entries import (
+    CUT_INTO,
     WENT_ON,
     Digest,
     DigestEntry,
@@ -277,7 +278,7 @@ def _format_notes(digest: Digest) -> Iterator[str]:
 
 def _is_at_work(digest: Digest) -> bool:
     """Check whether the last words came in the middle of the work."""
-    return any(entry.text == WENT_ON for entry in digest.entries_of("now"))
+    return any(entry.text in {WENT_ON, CUT_INTO} for entry in digest.entries_of("now"))
 
 
 def _last_messages(
