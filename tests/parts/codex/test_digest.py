@@ -13,7 +13,7 @@ from resume_hooks.reading.digest.calls import latest_calls
 from resume_hooks.reading.digest.entries import Digest
 from resume_hooks.sessions.locate import resolve
 from tests.parts.codex.rollouts import THREAD, Line, call, item, meta, output, said, write
-from tests.reading.digest.talk import notes, texts
+from tests.reading.digest.talk import notes, requests, texts
 
 CODE_HEAD = "Script completed\nWall time 1.0 seconds\nOutput:\n"
 
@@ -156,3 +156,16 @@ def test_a_note_before_a_request_in_the_middle_of_a_turn_is_not_an_answer(where:
         said("user", "and the feedback?"),
     ]
     assert any("was under way" in text for text in texts(digest(where, lines), "now"))
+
+
+def test_of_a_commands_template_its_beginning_is_shown(where: Where) -> None:
+    """The user's own words stay."""
+    template = "## Outline\n\n1. Run `setup.sh` from the root.\n" + "2. Follow the rules.\n" * 200
+    prompt = (
+        "\n## User Input\n\n```text\nmake it red\n```\n\n"
+        f"You **MUST** consider the user input before proceeding.\n\n{template}"
+    )
+    (request,) = requests(digest(where, [said("user", prompt), said("assistant", "Done")]))[1:]
+    assert request.startswith("make it red\n[command's template:]\n## Outline\n1. Run `setup.sh`")
+    assert request.endswith(" characters of the template ...]")
+    assert len(request) < 500

@@ -25,6 +25,13 @@ STORED = 120_000
 """Characters of talk that a child stores for its own children: some 30,000 tokens, all talk of 99 sessions of 100."""
 
 TYPED = 4_000  # a prompt with more characters does not count as typed by hand
+TEMPLATE_SHOWN = 300  # characters of a command's template that identify the command
+_FILLED_IN = late(
+    r"\s*## User Input\s*\n```text\n(.*?)\n?```\s*\n(?:You \*\*MUST\*\*|Consider)[^\n]*user input[^\n]*\n(.*)",
+    re.DOTALL,
+)
+"""The template of a command into which the client filled the user's words, as in spec-kit."""
+
 PASTE_SHOWN = (900, 500)  # characters of a paste that are shown at its two ends
 MESSAGE = 12_000  # characters of one message
 NARRATION = 1_500  # characters of the assistant's words between two calls
@@ -274,9 +281,23 @@ def _collect_sentences(messages: Sequence[TalkMessage], kind: Kind) -> list[tupl
 def shown_prompt(text: str) -> str:
     """Return a user's message in its stored form: every typed word, and pasted texts, marked as such."""
     cleaned = redact_and_learn(text)
-    if len(cleaned) > TYPED and prose.PASTE_BEGINS not in cleaned:
-        cleaned = f"{prose.PASTE_BEGINS}\n{cleaned.strip()}\n{prose.PASTE_ENDS}"
-    return shown_text(cleaned, MESSAGE)
+    filled_in = _FILLED_IN.fullmatch(cleaned)
+    if filled_in is None:
+        return shown_text(_with_paste_marks(cleaned), MESSAGE)
+    template = filled_in[2].strip()
+    beginning = keep_beginning(template, TEMPLATE_SHOWN).rstrip()
+    left = len(template) - len(beginning)
+    rows = [_with_paste_marks(filled_in[1].strip()), "[command's template:]", beginning]
+    if left:
+        rows.append(f"[... {left:,} characters of the template ...]")
+    return shown_text("\n".join(filter(None, rows)), MESSAGE)
+
+
+def _with_paste_marks(text: str) -> str:
+    """Return a text that is too long to be typed as a pasted one."""
+    if len(text) <= TYPED or prose.PASTE_BEGINS in text:
+        return text
+    return f"{prose.PASTE_BEGINS}\n{text.strip()}\n{prose.PASTE_ENDS}"
 
 
 def with_short_pastes(text: str) -> str:
