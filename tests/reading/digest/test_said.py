@@ -356,7 +356,7 @@ def test_what_ends_a_turn_is_told_whole(config_home: ConfigHome) -> None:
         "Done.\nThe parser keeps blank lines.\nShould we keep it instead?"
     )
     digest = talk.prompt("thanks").digest(config_home)
-    assert messages(digest, Kind.NARRATION) == [FOUND]
+    assert messages(digest, Kind.NARRATION) == [f"{FOUND} [...]"]
     assert messages(digest, Kind.CLOSING) == [
         "Done.\nThe parser keeps blank lines.\nShould we keep it instead?"
     ]

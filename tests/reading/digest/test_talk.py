@@ -178,6 +178,25 @@ def test_what_was_said_besides_is_counted(config_home: ConfigHome) -> None:
     assert "talk, oldest first (3 other remarks left out):" in format_opening(digest, 48_000).text
 
 
+def test_an_announcement_between_calls_leaves_a_mark(config_home: ConfigHome) -> None:
+    """Whoever reads the rest knows that a sentence is missing; several have one mark."""
+    found = "The nuid move to direct is legitimate: `cmd/rekicker/rekick.go` imports it directly."
+    talk = Talk().prompt("go").says(f"{found} Now let me examine the chain of wrapped errors.")
+    talk.runs("go vet ./...").says(f"Let me check it.\nLet me read it.\n{found.upper()} So it is.")
+    digest = talk.runs("git diff").says("Done.").prompt("on").digest(config_home)
+    assert messages(digest, Kind.NARRATION) == [
+        f"{found} [...]",
+        f"[...]\n{found.upper()} So it is.",
+    ]
+
+
+def test_a_cut_saves_more_than_its_mark() -> None:
+    """One that would not is not made."""
+    text = f"{'a' * 60}. {'b' * 10}. {'c' * 29}."
+    assert talks.shorten_text(text, 99) == text
+    assert "characters ...]" in talks.shorten_text(text, 60)
+
+
 def test_code_and_tables_are_cut_and_no_sentence(config_home: ConfigHome) -> None:
     """Of a long block the two ends, with a mark; what stands around it whole."""
     code = "\n".join(f"x = {number}" for number in range(100))

@@ -36,6 +36,7 @@ PASTE_SHOWN = (900, 500)  # characters of a paste that are shown at its two ends
 MESSAGE = 12_000  # characters of one message
 NARRATION = 1_500  # characters of the assistant's words between two calls
 SHORTEST_NARRATION = 60  # shorter words are useless for continuing: "All tests pass."
+ANNOUNCED = "[...]"  # stands for sentences that only announce the next step
 REPORT = 4_000  # characters of a sub-agent's report that was answered
 SUMMARY = 16_000  # characters of a client's summary
 _FENCED = late(r"^([ \t]*)(```|~~~)[^\n]*\n(.*?)(?:^[ \t]*\2[^\n]*$|\Z)", re.DOTALL | re.MULTILINE)
@@ -175,18 +176,22 @@ def _said_before(quote: Quote, facts: LineageFacts) -> str:
 
 
 def _without_announcements(text: str) -> str:
-    """Return words between two calls, without sentences that only announce the next step."""
-    rows = []
+    """Return words between two calls, with a mark for sentences that only announce the next step."""
+    rows: list[str] = []
+    length = 0
     for row in text.split("\n"):
-        sentences = []
+        sentences: list[str] = []
         for sentence in _SENTENCE.split(row):
             if not prose.is_announcement(sentence):
                 sentences.append(sentence)
-        if any(sentence.strip() for sentence in sentences):
-            rows.append(" ".join(sentences))
-    said = "\n".join(rows)
-    if len(said) >= SHORTEST_NARRATION:
-        return said
+                length += len(sentence) + 1
+            elif sentences[-1:] != [ANNOUNCED]:
+                sentences.append(ANNOUNCED)
+        shown = " ".join(sentences)
+        if shown.strip() and not (shown == ANNOUNCED and rows and rows[-1].endswith(ANNOUNCED)):
+            rows.append(shown)
+    if length > SHORTEST_NARRATION:
+        return "\n".join(rows)
     return ""
 
 
@@ -392,8 +397,9 @@ def shorten_text(text: str, most: int) -> str:
     """Return the two ends of a text in about ``most`` characters, as whole sentences, with a mark between them."""
     head, tail = keep_beginning(text, most * 2 // 3), keep_ending(text, most // 3)
     left = len(text) - len(head) - len(tail)
-    if left > 0:
-        return f"{head}\n[... {left:,} characters ...]\n{tail}"
+    mark = f"[... {left:,} characters ...]"
+    if left > len(mark):
+        return f"{head}\n{mark}\n{tail}"
     return text
 
 
