@@ -46,6 +46,19 @@ def test_an_edit_that_failed_changed_nothing(
     assert texts(digest, "changed") == []
 
 
+def test_a_read_behind_the_end_of_a_file_read_nothing(config_home: ConfigHome) -> None:
+    """The client only warns of it; an earlier read of the same file counts."""
+    warning = (
+        "<system-reminder>Warning: the file exists but is shorter than the provided offset (500). "
+        "The file has 499 lines.</system-reminder>"
+    )
+    talk = Talk().prompt("go").calls("Read", {"file_path": f"{CWD}/a.go", "offset": 500}, warning)
+    assert texts(talk.digest(config_home), "read") == []
+    talk.calls("Read", {"file_path": f"{CWD}/a.go"}, "     1\tpackage a")
+    talk.calls("Read", {"file_path": f"{CWD}/a.go", "offset": 500}, warning)
+    assert lines(talk.digest(config_home), "read") == {"a.go": 3}
+
+
 def test_a_long_rejection_is_no_success(config_home: ConfigHome) -> None:
     """Also where its line is long enough to be skimmed."""
     digest = (

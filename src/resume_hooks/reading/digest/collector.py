@@ -144,6 +144,9 @@ _COLLECTORS = frozenset({"TaskOutput", "AgentOutput", "AgentOutputTool", "TaskSt
 _ONLY_READS = late(r"explor|plan|review|research|search|guide|analy|audit", re.IGNORECASE)
 """Words in the types of sub-agents that change no files."""
 
+_NOTHING_READ = "<system-reminder>Warning: the file exists but"
+"""How the answer begins to a read behind the end of a file, or of an empty one."""
+
 _RECAP = "away_summary"
 _SOON = 2  # records after a command within which its text is loaded
 _RULES = 400  # characters of a loaded text from which on it counts as rules
@@ -617,7 +620,7 @@ class LineageFacts:
                 FileChange(path, call.folder, call.place, is_new) for path in call.paths()
             ]
             self.marks.take_call(call, is_new=is_new)
-        elif call.tool in records.READERS:
+        elif call.tool in records.READERS and not text.startswith(_NOTHING_READ):
             self.looked_at.update({(path, call.folder): call.place for path in call.paths()})
         elif call.tool == "AskUserQuestion":
             self._take_choices(facts.chosen_answers(call, details, text[:ANSWERS]), place, uuid)
