@@ -30,7 +30,7 @@ from resume_hooks.redaction.lazy_patterns import late
 from resume_hooks.system.text import format_count, plain_line, quote_name
 
 PULL_REQUEST = "pull request of this branch"
-ALL_DONE = "all items of the task list after it are done"
+ALL_DONE = "the task list after it is done, but may not cover all of it"
 WAITING = "staged for the next commit"
 NEW = "not tracked by git"
 FILES = 8  # uncommitted files that are named
