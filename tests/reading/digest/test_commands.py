@@ -23,17 +23,39 @@ def test_a_command_that_worked_is_told_by_its_last_good_run(config_home: ConfigH
     assert texts(digest, "errors") == []
 
 
-def test_a_question_to_a_forge_that_found_nothing_did_not_work(config_home: ConfigHome) -> None:
-    """It printed nothing, or an empty list."""
-    talk = (
-        Talk()
-        .prompt("go")
-        .runs("gh issue view 12 --json body", "")
-        .runs("gh pr list --json number", "[]")
-    )
-    assert texts(talk.runs("gh pr view 7", "Fix it").digest(config_home), "others") == [
-        "gh pr view 7"
-    ]
+@pytest.mark.parametrize(
+    ("command", "output"),
+    [
+        ("gh issue view 506 --repo o/r --comments 2>/dev/null | head -100", "title: Scout"),
+        ("rtk proxy gh issue view 506 --json number,title | jq .title", '"Scout"'),
+        ("gh pr view 531 --json number,title", '{"number":531}'),
+        ("gh pr checks 12", "ci pass"),
+        ("gh pr view 12 --json url && git status", "clean"),
+        ("gh run list --limit 5", "completed success CI"),
+        ("gh api repos/o/r/branches/main/protection --jq .enforce_admins", "true"),
+        ("defuddle parse 'https://x.example/Checker.kt' --md 2>/dev/null | grep -n Java", ""),
+        ("curl -s https://x.example/api/v1 | head -20", "{}"),
+    ],
+)
+def test_a_look_up_is_not_run_again(config_home: ConfigHome, command: str, output: str) -> None:
+    """It told the session something; whoever continues has other questions."""
+    digest = Talk().prompt("go").runs(command, output).digest(config_home)
+    assert (texts(digest, "commands"), texts(digest, "others")) == ([], [])
+
+
+def test_a_question_to_a_server_of_ones_own_is_run_again(config_home: ConfigHome) -> None:
+    """It shows whether what was started works."""
+    command = "curl -s http://localhost:3000/health"
+    digest = Talk().prompt("go").runs(command, "up").digest(config_home)
+    assert texts(digest, "others") == [command]
+
+
+def test_an_error_of_a_forge_behind_a_pipe_is_a_failure(config_home: ConfigHome) -> None:
+    """The status is that of the pipe's end, and the output that of the error."""
+    error = "none of the git remotes configured for this repository point to a known GitHub host"
+    talk = Talk().prompt("go").runs("gh workflow run ci.yml --json x 2>&1 | head -5", error)
+    digest = talk.runs("gh workflow enable ci.yml", "ok").digest(config_home)
+    assert texts(digest, "others") == ["gh workflow enable ci.yml"]
 
 
 def test_a_command_whose_last_run_failed_says_so(config_home: ConfigHome) -> None:
@@ -323,13 +345,13 @@ def test_the_last_request_chooses_commands(config_home: ConfigHome) -> None:
 @pytest.mark.parametrize(
     "command",
     [
-        "git push origin fix", "make test && git push", "gh pr checks 12", "gh pr view 12 --json url && git status",
+        "git push origin fix", "make test && git push",
         "mise which ruff || true", "docker info --format '{{.Version}}'", "docker run --rm image tar --version",
         "mise task info test", "pwsh -Command '(Get-Page https://host/spec-driven.md).Content'",
     ],
 )  # fmt: skip
 def test_what_is_done_or_only_looks_is_not_run_again(config_home: ConfigHome, command: str) -> None:
-    """Not even where the last request asks for it: a push, a question to a forge, a version."""
+    """Not even where the last request asks for it: a push, a version."""
     talk = (
         Talk().prompt("go").runs("make lint").runs(command).prompt("push it, then look at the pr")
     )

@@ -50,7 +50,8 @@ _COMPLAINT = late(
     r"(?:--- |test result: )?fail(?:ed)?\b|traceback|[^\n]{1,120}: command not found|(?:cannot|could not|unable to) |"
     r"\(eval\):|not ok \d|npm err!|make(?:\[\d\])?: \*\*\*|tests: +[1-9]\d{0,5} failed|[1-9]\d{0,5} failing\b|"
     r"={3,} [^\n]{0,40}\b[1-9]\d{0,5} (?:failed|errors?)\b|exit status [1-9]|build failed|"
-    r"found [1-9]\d{0,5} errors?\b|aborting\b|={0,80} ?no tests (?:ran|found)\b|collected 0 items\b)[^\n]*"
+    r"found [1-9]\d{0,5} errors?\b|aborting\b|none of the git remotes|gh: |http [45]\d\d\b|"
+    r"={0,80} ?no tests (?:ran|found)\b|collected 0 items\b)[^\n]*"
 )
 """In lower case and after a line end: ignoring case, or anchoring at a line start, would double the search time."""
 
@@ -102,7 +103,7 @@ def _has_succeeded(run: ShellRun) -> bool:
     if run.status != 0 or run.failed:
         return False
     output = run.output.strip()
-    if not output:
+    if output in _NO_OUTPUT:
         return _ASKS_FORGE.search(run.command) is None
     return output not in EMPTY_ANSWERS and _FOUND_NOTHING.match(output) is None
 
@@ -267,12 +268,29 @@ _PROBE = late(
 """Commands that inspect several things at once: with headings between, in a loop, on several lines."""
 
 
+_LOOK_UP = late(
+    r"(?:rtk (?:proxy )?)?(?:(?:gh|glab) (?:(?:issue|pr|mr|run|release|repo|workflow|ci|label|cache) "
+    r"(?:view|list|diff|status|checks)|search|api|auth|browse)\b|"
+    r"(?:curl|wget|defuddle|https?|lynx|w3m)\b(?=.*https?://)"
+    r"(?!.*https?://(?:localhost|127\.|0\.0\.0\.0|\[::1\]|[\w-]+\.local\b|\$)))"
+)
+"""Commands that only ask a forge, or fetch a page that this machine does not serve."""
+
+
 def _is_run_again(command: ShellCommand) -> bool:
     typed = command.run.command
     if len(typed) > LONGEST or _ONCE_ONLY.search(typed) or _PROBE.search(typed):
         return False
+    if _only_looks_up(command.parts):
+        return False
     written = [path for path, _ in shell.changes_by(command.parts)]
     return not any(TEMPORARY.search(path) for path in written)
+
+
+def _only_looks_up(parts: Sequence[SimpleCommand]) -> bool:
+    """Check whether a command only asks a forge or fetches a page of another host."""
+    working = [" ".join(part.words) for part in parts if shell.find_program((part,))]
+    return bool(working) and all(_LOOK_UP.match(words) for words in working)
 
 
 def _runs_note(found: Sequence[ShellCommand], good: ShellCommand, folder: str) -> str:
@@ -454,6 +472,9 @@ _MAKES = late(
 
 _REMOVES_FOLDER = late(r"\brm\s+-(?:[a-zA-Z]*[rR][a-zA-Z]*f|[a-zA-Z]*f[a-zA-Z]*[rR])")
 
+
+_NO_OUTPUT = frozenset({"", "(Bash completed with no output)"})
+"""An empty output, and the client's words for one."""
 
 _FOUND_NOTHING = late(r"no [\w ]{1,60}\b(?:found|match)\b[^\n]*\Z", re.IGNORECASE)
 _ASKS_FORGE = late(r"\b(?:gh|glab)\s+[a-z]+\s+(?:view|list|status)\b[^;&|>]*\Z")
