@@ -327,6 +327,23 @@ def test_a_command_into_a_removed_folder_is_not_listed(
     assert texts(talk.runs("cd /home/user/wt && make test").digest(config_home), "commands")
 
 
+def test_a_command_that_names_a_removed_folder_is_not_listed(config_home: ConfigHome) -> None:
+    """By its path, or by its name; what a later command names is there again."""
+    named = "openspec validate published-image-set --strict"
+    talk = Talk().prompt("go").runs("mkdir -p openspec/changes/published-image-set")
+    talk.runs(named, "valid").runs("make lint").runs(
+        "openspec check openspec/changes/published-image-set/specs", "ok"
+    )
+    talk.runs(
+        "for c in a b; do\n  mkdir -p $c\ndone\nrm -rf openspec/changes/published-image-set\nls",
+        "a b",
+    )
+    talk.runs("grep -rn published-image-set .", "README.md:1: published-image-set")
+    assert texts(talk.digest(config_home), "commands") == ["make lint"]
+    talk.runs("openspec new published-image-set", "made")
+    assert named in texts(talk.digest(config_home), "others")
+
+
 def test_a_run_that_found_no_test_did_not_work(config_home: ConfigHome) -> None:
     """Whatever its exit status."""
     digest = (

@@ -15,7 +15,7 @@ from resume_hooks.reading.digest.now import list_present_state as now_of
 from resume_hooks.reading.digest.pull_requests import pull_requests
 from resume_hooks.reading.digest.repository import RepositoryState
 from resume_hooks.reading.digest.work import Paths
-from tests.builders import SESSION, ConfigHome
+from tests.builders import CWD, SESSION, ConfigHome
 from tests.needs import REPO
 from tests.reading.digest.talk import REJECTED, Talk, notes, texts
 
@@ -419,3 +419,14 @@ def test_a_push_counts_also_where_work_went_on_in_another_checkout(config_home: 
     talk.runs("cd /w/app && git commit -am x && git push", "[main 1234567] x\n")
     talk.runs("cd /w/lib && git status", "On branch fix\n")
     assert "the session pushed, and has committed nothing since" in now(talk.digest(config_home))
+
+
+def test_a_removed_folder_has_no_file_to_commit(config_home: ConfigHome) -> None:
+    """What was written after its removal again has to be committed."""
+    clean = "On branch main\nnothing to commit, working tree clean"
+    talk = Talk().prompt("go").runs("git status", clean).edits(f"{CWD}/a.py")
+    talk.edits(f"{CWD}/plans/set/proposal.md").edits(f"{CWD}/plans/set/tasks.md")
+    talk.runs("mkdir -p plans/sync\nrm -rf plans/set\nls plans", "sync")
+    assert "not committed: a.py" in texts(talk.digest(config_home), "now")
+    again = talk.edits(f"{CWD}/plans/set/tasks.md")
+    assert "not committed: plans/set/tasks.md, a.py" in texts(again.digest(config_home), "now")

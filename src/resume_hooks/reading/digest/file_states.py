@@ -87,12 +87,13 @@ class FileState(NamedTuple):
 class Edit(NamedTuple):
     """A change of a file: its path in the form of an entry, and its order among all records.
 
-    ``is_new`` means that there was no file of this name before.
+    ``is_new`` means that there was no file of this name before, ``is_removal`` that it was deleted.
     """
 
     path: str
     order: int
     is_new: bool = False
+    is_removal: bool = False
 
 
 class GitCall(NamedTuple):
@@ -160,12 +161,16 @@ class FileStates:
         self._unknown_at: dict[str, int] = {}
         """The number of the last commit with such files, by checkout."""
 
-    def take_edit(self, path: str, *, is_new: bool = False) -> None:
+    def take_edit(self, edit: Edit) -> None:
         """Process a change of a file."""
+        path = edit.path
+        if edit.is_removal:
+            self.removed.add(path)
+            return
         self.states.pop(path, None)  # the latest change must be last
         self.states[path] = FileState(NOT_COMMITTED)
         self.removed.discard(path)
-        if is_new:
+        if edit.is_new:
             self.untracked.add(path)
         self._staged.discard(path)
         self._commit_of[path] = self._commits
@@ -382,7 +387,7 @@ class FileStates:
         """Mark files known only from listings as changed from their first listing on."""
         for path in sorted(self._untouched.intersection(listed)):
             self._untouched.discard(path)
-            self.take_edit(path)
+            self.take_edit(Edit(path, 0))
 
     def _state_of_unlisted(self, path: str) -> FileState:
         """Return the state of a changed file that ``git status`` does not list: committed since, or without changes."""
@@ -561,7 +566,7 @@ def file_states(
         if not _may_matter(run.command):
             continue
         while at < len(waiting) and waiting[at].order <= run.place.order:
-            states.take_edit(waiting[at].path, is_new=waiting[at].is_new)
+            states.take_edit(waiting[at])
             at += 1
         last = parts[-1].words if parts else ()
         for words, folder in _steps(run, parts):
@@ -577,7 +582,7 @@ def file_states(
                 is_last = is_alone or words == last
                 states.take_call(GitCall(tuple(calls), folder, run, is_alone, is_last))
     for edit in waiting[at:]:
-        states.take_edit(edit.path, is_new=edit.is_new)
+        states.take_edit(edit)
     return states
 
 

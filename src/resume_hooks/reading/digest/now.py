@@ -224,7 +224,8 @@ def _uncommitted_as_seen(
 ) -> Iterator[DigestEntry]:
     """Yield the uncommitted changed files from the session's own commands, and others that git lists."""
     if not states.uses_git:
-        names = _files_changed_since(facts, paths, 0)
+        changed = _files_changed_since(facts, paths, 0)
+        names = [name for name in changed if name not in states.removed]
         if names:
             shown = _first_names(names[::-1])
             yield make_entry(f"no git command ran; changed: {shown}", "", most=CUT_OFF)

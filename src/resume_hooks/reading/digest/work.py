@@ -153,6 +153,8 @@ def working_commands(
     for found in groups.values():
         good = next((command for command in reversed(found) if command.may_have_worked), None)
         if good is not None and _is_run_again(good) and not _lost_its_folder(good, removed):
+            if _names_removed(good, commands, removed):
+                continue
             weight = min(len(found), OFTEN) + OFTEN * found[-1].run.place.order / end
             weight += WANTED * _count_wanted(good, wanted)
             rows.append(
@@ -205,6 +207,42 @@ def _lost_its_folder(command: ShellCommand, removed: Sequence[tuple[str, int]]) 
         return True
     gone_later = [gone for gone, order in removed if command.run.place.order < order]
     return bool(folder) and any(f"{folder}/".startswith(f"{gone}/") for gone in gone_later)
+
+
+def _names_removed(
+    command: ShellCommand, commands: Sequence[ShellCommand], removed: Sequence[tuple[str, int]]
+) -> bool:
+    """Check whether a command names a folder that was removed after it, and that nothing named since."""
+    at = command.run.place.order
+    names: list[tuple[str, int]] = [
+        (folder, order) for folder, order in removed if order > at and _names(command, folder)
+    ]
+    for folder, order in names:
+        if not any(_names(other, folder) for other in commands if _worked_after(other, order)):
+            return True
+    return False
+
+
+def _worked_after(command: ShellCommand, order: int) -> bool:
+    """Check whether a command that does more than look or remove succeeded after a record."""
+    is_work = bool(command.program) and command.program.split()[0] != "rm"
+    return is_work and command.worked and command.run.place.order > order
+
+
+def _names(command: ShellCommand, folder: str) -> bool:
+    """Check whether a command has a path in a folder, or the folder's name, as a word."""
+    name = posixpath.basename(folder)
+    is_telling = len(name) >= TELLING_NAME and ("-" in name or "_" in name)
+    if name not in command.run.command:
+        return False
+    base = find_run_folder(command.run, command.parts)
+    for part in command.parts:
+        for word in part.words[1:]:
+            path = posixpath.normpath(posixpath.join(base, word))
+            is_inside = "/" in word and f"{path}/".startswith(f"{folder}/")
+            if is_inside or (is_telling and word == name):
+                return True
+    return False
 
 
 def _is_check(command: ShellCommand) -> bool:
@@ -345,6 +383,7 @@ def replaced_commands(commands: Sequence[ShellCommand]) -> Iterator[DigestEntry]
         yield make_entry(said, failed.run.place, most=LONGEST)
 
 
+TELLING_NAME = 8  # characters of a folder's name that is not a common word
 LIKE = 0.6  # share of common words of two commands if one was tried instead of the other
 _CHANGING = ("git ", "gh ", "docker", "kubectl", "terraform", "psql", "ssh", "scp")
 """Programs whose failure is relevant, although they check nothing."""
@@ -619,8 +658,8 @@ def list_edits(found: Mapping[str, Sequence[Touch]]) -> list[Edit]:
     edits: list[Edit] = []
     for path, touches in found.items():
         for touch in touches:
-            if touch.doubt in {"", REPORTED} and not touch.removed:
-                edits.append(Edit(path, touch.place.order, touch.is_new))
+            if touch.doubt in {"", REPORTED}:
+                edits.append(Edit(path, touch.place.order, touch.is_new, touch.removed))
     return edits
 
 
