@@ -59,6 +59,14 @@ def test_a_read_behind_the_end_of_a_file_read_nothing(config_home: ConfigHome) -
     assert lines(talk.digest(config_home), "read") == {"a.go": 3}
 
 
+def test_a_script_in_a_command_changes_files(config_home: ConfigHome) -> None:
+    """The last change of a file is the one that its row refers to."""
+    script = "p='plans/tasks.md'\ns=open(p).read()\nopen(p,'w').write(s.replace('a', 'b'))"
+    talk = Talk().prompt("go").edits(f"{CWD}/plans/tasks.md").edits(f"{CWD}/a.py")
+    talk.runs(f"cd {CWD}\npython3 - <<'PY'\n{script}\nPY\nls plans", "tasks.md")
+    assert lines(talk.digest(config_home), "changed") == {"plans/tasks.md": 5, "a.py": 3}
+
+
 def test_a_long_rejection_is_no_success(config_home: ConfigHome) -> None:
     """Also where its line is long enough to be skimmed."""
     digest = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from resume_hooks.reading.digest.script_writes import files_written_by_scripts
 from resume_hooks.reading.digest.shell import (
     changes_by,
     folder_after_cd,
@@ -115,3 +116,24 @@ def test_files_that_git_prints(
     """
     found = listed_by_git(simple_commands(command), output)
     assert (list(found.here), list(found.rooted)) == (here, rooted)
+
+
+@pytest.mark.parametrize(
+    ("script", "paths"),
+    [
+        ("p='a.md'\ns=open(p).read()\nopen(p,'w').write(s)\np='b.md'\nopen(p, 'w').write(s)", ["a.md", "b.md"]),
+        ("from pathlib import Path\np = Path('a.md')\np.write_text(p.read_text())", ["a.md"]),
+        ('import pathlib\npathlib.Path("src/a.py").write_text("x")', ["src/a.py"]),
+        ("with open('log.txt', mode='a') as f:\n    f.write('x')", ["log.txt"]),
+        ("for p in ['a', 'b']:\n    s = open(p).read()\n    open(p, 'w').write(s)", ["a", "b"]),
+        ("p = 'a'\np = p + '.bak'\nopen(p, 'w').write('')", []),
+        ("import sys\nopen(sys.argv[1], 'w').write('')", []),
+        ("print(open('a.md').read())  # write", []),
+        ("import json\njson.dump({}, open('a.json', 'w'))  # write", ["a.json"]),
+    ],
+)  # fmt: skip
+def test_files_that_a_script_in_a_command_writes(script: str, paths: list[str]) -> None:
+    """By a literal name alone, and whatever the script reads."""
+    command = f"cd proj\npython3 - <<'PY'\n{script}\nPY\nls"
+    assert list(files_written_by_scripts(command)) == paths
+    assert files_written_by_scripts(script) == ()

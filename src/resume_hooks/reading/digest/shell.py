@@ -230,6 +230,16 @@ def without_documents(command: str) -> str:
     return "".join([*kept, command[at:]])
 
 
+def find_documents(command: str) -> Iterator[str]:
+    """Yield the here-documents of a command, each with the line that ends it."""
+    at = 0
+    for opening in islice(_DOCUMENT.finditer(command), DOCUMENTS):
+        begins = command.find("\n", opening.end())
+        if opening.start() >= at and begins >= 0:
+            at = _find_document_end(command, begins + 1, opening[2])
+            yield command[begins + 1 : at]
+
+
 def _find_document_end(command: str, at: int, word: str) -> int:
     """Return the end of a here-document that starts ``at``, after the line with nothing but its word.
 

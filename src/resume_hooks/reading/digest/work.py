@@ -24,6 +24,7 @@ from resume_hooks.reading.digest.file_states import NOT_COMMITTED, OPEN_STATES, 
 from resume_hooks.reading.digest.git_seen import find_run_folder
 from resume_hooks.reading.digest.prose import cut_line
 from resume_hooks.reading.digest.repository import RepositoryState
+from resume_hooks.reading.digest.script_writes import files_written_by_scripts
 from resume_hooks.reading.digest.shell import SimpleCommand
 from resume_hooks.redaction.lazy_patterns import late
 from resume_hooks.system.text import format_count, plain_line
@@ -593,8 +594,22 @@ def touched_files(
             found.setdefault(name, []).append(touch)
             if is_removed:
                 _mark_contents_removed(found, name, touch.place.order)
+        for path in islice(_files_of_scripts(command), WRITES):
+            found.setdefault(paths.relative_path(path), []).append(Touch(command.run.place, doubt))
     _add_listed_files(found, changes, commands, paths)
     return found
+
+
+def _files_of_scripts(command: ShellCommand) -> Iterator[str]:
+    """Yield the paths that scripts in a command write, unless it works in several folders."""
+    names = files_written_by_scripts(command.run.command)
+    if not names:
+        return
+    folder = find_run_folder(command.run, command.parts)
+    moves = [part.words for part in command.parts if part.words[:1] in {("cd",), ("pushd",)}]
+    if folder and len(moves) <= 1:
+        for name in names:
+            yield posixpath.join(folder, name)
 
 
 def _proves_removal(command: ShellCommand) -> bool:
