@@ -24,6 +24,8 @@ CHANGED = [
     ("touch x; cd a; cd b; touch y", ["x", "a/b/y"]),
     ("mv a b", ["a", "b"]),
     ("cp a b c/", ["c/"]),
+    ("cp a /tmp/b && sed -i 's/x/y/' a; go test; cp /tmp/b a", ["/tmp/b"]),
+    ("cp a /tmp/b && cp /tmp/c a", ["/tmp/b", "a"]),
     ("ln -s to name", ["name"]),
     ("install -m 755 a b", ["b"]),
     ("truncate -s 0 log", ["log"]),

@@ -310,6 +310,7 @@ def _changes_in_order(parts: tuple[SimpleCommand, ...]) -> Iterator[tuple[str, b
     if not any(targets or not _CHANGERS.isdisjoint(words) for words, targets in parts):
         return
     base: str | None = ""
+    restored = _restored_paths(parts)
     for words, targets in parts:
         if words[:1] in {("cd",), ("pushd",)}:
             base = _folder_moved_to(base, words)
@@ -327,11 +328,29 @@ def _changes_in_order(parts: tuple[SimpleCommand, ...]) -> Iterator[tuple[str, b
             *((path, False) for path in targets),
             *((path, path in removed) for path in named),
         ):
+            if path in restored:
+                continue
             if _UNKNOWN.search(path) is None and (base is not None or path.startswith(("/", "~"))):
                 yield (
                     path if path.startswith(("/", "~")) else posixpath.join(base or "", path),
                     gone,
                 )
+
+
+def _restored_paths(parts: tuple[SimpleCommand, ...]) -> frozenset[str]:
+    """Return the paths that a command copies elsewhere, and from there back again."""
+    copies: set[tuple[str, str]] = set()
+    restored: set[str] = set()
+    for words, _ in parts:
+        operands = select_operands(words[1:])
+        if words[:1] not in {("cp",), ("mv",)} or len(operands) != 2:
+            continue
+        source, target = operands
+        if (target, source) in copies:
+            restored.add(target)
+        elif words[0] == "cp":
+            copies.add((source, target))
+    return frozenset(restored)
 
 
 @lru_cache(maxsize=REMEMBERED)
