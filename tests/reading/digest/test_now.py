@@ -430,3 +430,22 @@ def test_a_removed_folder_has_no_file_to_commit(config_home: ConfigHome) -> None
     assert "not committed: a.py" in texts(talk.digest(config_home), "now")
     again = talk.edits(f"{CWD}/plans/set/tasks.md")
     assert "not committed: plans/set/tasks.md, a.py" in texts(again.digest(config_home), "now")
+
+
+@pytest.mark.parametrize("note", ["", " for tool use"])
+def test_an_interrupted_request_says_so(config_home: ConfigHome, note: str) -> None:
+    """Until the user says something else."""
+    told = "the user interrupted the work on the last request"
+    talk = (
+        Talk()
+        .prompt("fix it")
+        .says("Fixed the parser.")
+        .runs("git commit -m x", "[main 1234567] x")
+    )
+    talk.prompt(f"[Request interrupted by user{note}]")
+    assert told in now(talk.digest(config_home))
+    assert told not in now(talk.prompt("push it").digest(config_home))
+    talk.says("Pushed.").prompt("[Request interrupted by user]")
+    shown = now(talk.digest(config_home))
+    assert told in shown
+    assert "the last request was answered" not in shown

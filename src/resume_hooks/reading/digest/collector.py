@@ -257,6 +257,8 @@ class LineageFacts:
     """The facts of a lineage, or of a sub-agent with ``sidechain``."""
 
     goal_status = ""
+    interruption: Quote | None = None
+    """The user's last interruption."""
     holds_imported = False
     is_imported = False
     """Whether the current file was imported, which means that the model is unknown."""
@@ -360,6 +362,8 @@ class LineageFacts:
         self.refusals[:] = (refusal for refusal in self.refusals if counts(refusal.said))
         if self.unanswered and not counts(self.unanswered):
             self.unanswered = None
+        if self.interruption and not counts(self.interruption):
+            self.interruption = None
         if self.prompts.end_file(counts):
             self._end_turn()
 
@@ -453,6 +457,8 @@ class LineageFacts:
     def _take_prompt(self, record: Record, said: Quote) -> None:
         """Process a prompt, or other words of the user: to a command of the client, or to the user's shell."""
         content = records.message(record).get("content")
+        if said.text.startswith(facts.INTERRUPTION):
+            self.interruption = said
         if records.is_prompt(record):
             self._take_typed(said)
         elif isinstance(content, str):

@@ -72,6 +72,9 @@ _DONE = frozenset({"completed", "deleted", "cancelled"})
 RECENT = 4  # the latest prompts that are compared with a queued one
 WAITING = 50  # queued prompts that are compared by their text
 
+INTERRUPTION = "[Request interrupted"
+"""How the client's note of an interruption by the user begins."""
+
 _INSERTED = (
     "<channel ",
     "<task-notification",
@@ -82,7 +85,7 @@ _INSERTED = (
     "<bash-",
     "<command-name>",
     "<codex_internal_context",
-    "[Request interrupted",
+    INTERRUPTION,
     "Operation stopped by hook",
     "Stop hook feedback:",
     "This session is being continued",
@@ -322,9 +325,7 @@ def make_run(
         return None
     more = records.tool_details(record)
     failed = (
-        records.is_error(block)
-        or more.get("interrupted") is True
-        or text.startswith("[Request interrupted")
+        records.is_error(block) or more.get("interrupted") is True or text.startswith(INTERRUPTION)
     )
     background = records.TASK in block or _runs_in_background(more, text)
     match = _EXIT.match(text)

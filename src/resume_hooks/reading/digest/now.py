@@ -80,6 +80,9 @@ def list_present_state(
             "plan mode is on: nothing is to be changed before the user approves a plan"
         )
     yield from _lines_to_read(facts, paths, seen.commit)
+    interruption = _interruption_of_last_request(facts)
+    if interruption is not None:
+        yield make_entry("the user interrupted the work on the last request", interruption.place)
     yield from _answered_request(facts, session_id)
 
 
@@ -334,12 +337,21 @@ def _answered_request(facts: LineageFacts, session_id: str) -> Iterator[DigestEn
         yield make_entry(CUT_INTO, facts.closing[-1].place)
     if last is None or _report_after(facts, last) is not None:
         return
+    interruption = _interruption_of_last_request(facts)
     if facts.called_at > last.place.order:
         yield make_entry(WENT_ON, last.place)
         return
-    is_at_work = bool(list(_lines_at_work(facts, session_id)))
+    is_at_work = interruption is not None or bool(list(_lines_at_work(facts, session_id)))
     if not is_at_work and not _is_announcement_at_end(last) and not prose.asks_at_end(last.text):
         yield make_entry("the last request was answered, and the answer asks nothing", last.place)
+
+
+def _interruption_of_last_request(facts: LineageFacts) -> Quote | None:
+    """Return the user's interruption after the last prompt, else None."""
+    said = facts.interruption
+    if said is not None and said.place.order > _last_prompt_order(facts):
+        return said
+    return None
 
 
 def _report_after(facts: LineageFacts, said: Quote) -> Quote | None:
