@@ -11,6 +11,7 @@ const TRIES = 200, TICK = 10 // how often, and in which milliseconds, is looked 
 const REST = 30 // of these after which no key is waited for
 const LONGEST = 200 // characters of that; what is longer, or has lines, is a draft that the client put back
 const SOON = 3000 // milliseconds after the opening in which the client sends a prompt that it had queued behind the command
+const SIDE = 28, LOW = 16, WIDE = 70 // the columns beside a list with the field, in a pane of fewer lines and at least so many columns
 const SPACE = '\u00a0' // ends a word, and is drawn
 let opened = 0 // how often it was: under the same id the client draws what stood there, and what is typed goes there
 const NAMES = 'names', WORDS = 'words', UP = 'up', DOWN = 'down' // the first step of a list; the field, and the stops beside it
@@ -65,8 +66,8 @@ function look($, step, at) {
   pane.listed = looking($, step, at)
 }
 
-function asked({ words, columns, lines, rows }, at) { // what each question names, with the place of the words that were found
-  return { command: 'pane', args: words, columns, lines, at, ...rows.find(([id]) => id === at)?.[3] }
+function asked({ words, columns, lines, side, rows }, at) { // what each question names, with the place of the words that were found
+  return { command: 'pane', args: words, columns, lines, side, at, ...rows.find(([id]) => id === at)?.[3] }
 }
 
 async function looking($, step, at) { // until all is told, or something else is asked for
@@ -183,7 +184,7 @@ export function drawPane($, e, next) {
   const columns = e.props.bodyColumns, lines = e.props.scroll.bodyRows
   pane.isFocused = e.props.isFocused
   if (pane.columns !== columns || pane.lines !== lines) {
-    Object.assign(pane, { columns, lines })
+    Object.assign(pane, { columns, lines, side: lines < LOW && columns >= WIDE ? SIDE : 0 })
     $.clock.after(0, () => type($, pane.words))
   }
   const { words, placeholder, ways, said, rows } = pane
@@ -192,13 +193,21 @@ export function drawPane($, e, next) {
   const bare = said || !(ways || rows.length) // then there is room for all of it
   const aside = (line, wrap = 'truncate-end') => h(Text, { dimColor: true, wrap }, line)
   const stop = (key, by) => h(Button, { key, plain: true, onPress: () => shift($, by) }, SPACE)
+  const isBeside = pane.side && !ways
   const field = h(Input, {
-    key: WORDS, value: words, placeholder, submitLabel: way?.[1] ?? pane.submitLabel, autoFocus: true, onInput: text => type($, text), onSubmit: () => enter($),
+    key: WORDS, value: words, placeholder: isBeside ? placeholder.split(',')[0] : placeholder, submitLabel: way?.[1] ?? pane.submitLabel, autoFocus: true, onInput: text => type($, text), onSubmit: () => enter($),
   })
   const list = () => [...shown().flatMap(([id, plain, marked]) => (id === pane.at ? marked : plain).map((line, below) =>
     h(Text, { wrap: 'truncate-end', dimColor: below > 0 && id !== pane.at, bold: id === pane.at }, line))), ...pane.preview.map(line => aside(line))]
   const page = () => [...pane.lines_read.map(line => h(Text, { wrap: 'truncate-end' }, line)),
     h(Box, { columnGap: 2, flexWrap: 'wrap' }, ...ways.map(each => h(Text, { inverse: each === way }, each[1])))]
+  if (isBeside) {
+    const beside = rows.find(([id]) => id === pane.at)?.[4] ?? []
+    return h(Box, {},
+      h(Box, { flexDirection: 'column', width: columns - pane.side }, ...bare ? [aside(told, 'wrap')] : list()),
+      h(Box, { flexDirection: 'column', width: pane.side, height: lines, paddingLeft: 1, overflow: 'hidden' },
+        h(Box, {}, stop(UP, -1), field, stop(DOWN, 1)), ...bare ? [] : [aside(told, 'wrap'), ...beside.map(line => h(Text, { wrap: 'truncate-end' }, line))]))
+  }
   return h(Box, { flexDirection: 'column' },
     h(Box, {}, stop(UP, -1), field, stop(DOWN, 1), aside(bare ? '' : told)),
     ...bare ? [aside(told, 'wrap')] : ways ? page() : list())

@@ -219,9 +219,10 @@ def test_a_hit_opens_where_it_was_said_and_is_read_on(
         for letter in words:
             tui.type(letter)
             time.sleep(0.04)
-        tui.wait_for("> Paint the hall .*the model")
-        assert re.search(rf"│\s+{words}\s+⏎ look into it", tui.text()), tui.text()
+        tui.wait_for("> Paint the hall")
+        tui.wait_for("the model")
         looked_into(tui, "Paint the hall")
+        assert re.search(rf"│\s+{words}\s+⏎ read on", tui.text()), tui.text()
         tui.wait_for(f"line 060 {words}")
         tui.wait_idle()
         shown = numbers(tui)
@@ -243,9 +244,36 @@ def test_a_hit_opens_where_it_was_said_and_is_read_on(
         tui.type("hall")
         time.sleep(0.2)
         tui.key("Enter")  # before the list is there: it was not meant for the model
-        tui.wait_for("> Paint the hall .*the model")
-        assert re.search(r"│\s+hall\s+⏎ look into it", tui.text()), tui.text()
+        tui.wait_for("> Paint the hall")
+        tui.wait_for("the model")
+        assert re.search(r"\s+hall\s+⏎ look into it", tui.text()), tui.text()
         assert not tui.api.requests
+
+
+@pytest.mark.parametrize(
+    ("size", "count"), [(SMALL, 6), pytest.param(MIDDLE, 11, marks=pytest.mark.wide)]
+)
+def test_a_low_pane_shows_a_session_on_each_line(
+    home: ClientHome,
+    api: MockApi,
+    plugin: Path,
+    parent: Path,
+    size: tuple[int, int],
+    count: int,
+) -> None:
+    """The client gives a pane a third of the screen; the field and the marked hit's text stand beside the list."""
+    for number in range(1, 15):
+        home.install_session(talk(number, f"Task {number}"), session_id(number), set_cwd=True)
+    with Tui(find_client(NEWEST), home, api, columns=size[0], rows=size[1]) as tui:
+        begin(tui, plugin)
+        entered(tui, "/sessions")
+        tui.wait_for("newest first")
+        tui.wait_idle()
+        assert len(re.findall(r"│ [> ] (?:Task \d|We should)", tui.text())) == count, tui.text()
+        tui.type("answer")
+        tui.wait_for("the model · turn")
+        tui.wait_idle()
+        assert len(re.findall(r"│ [> ] Task \d", tui.text())) == count, tui.text()
 
 
 SAID_LATE = (

@@ -109,6 +109,22 @@ def test_a_hit_shows_who_said_it_and_opens_there(project: Path) -> None:
     assert [-90 < end["page"] < 90 and end["lines_read"] != [] for end in ends] == [True, True]
 
 
+def test_a_low_pane_has_a_line_for_each_row_and_the_text_beside_them(project: Path) -> None:
+    """No line goes to the field; beside the list stands who said the words of the marked row."""
+    hits = ask(project, "answer 3", HITS, side=28, lines=6)
+    assert hits["most"] == 6
+    for _, plain, marked, hit, text in hits["rows"]:
+        assert (len(plain), len(marked)) == (1, 1)
+        assert {len(plain[0]), len(marked[0])} == {COLUMNS - 28}
+        assert hit["reference"]
+        assert text[0].startswith("the model · turn 2")
+        assert "answer 3" in " ".join(text[1:])
+        assert len(text) <= 3
+        assert max(map(len, text)) < 28
+    rows = {row[0]: row for row in ask(project, side=28, lines=6)["rows"]}
+    assert rows[session_id(2)][4] == ["first prompt: prompt 0"]
+
+
 def test_a_page_and_the_rows_show_what_persons_and_models_said(project: Path) -> None:
     """The client's additions stand neither between the records of a page nor in a row."""
     opened = "<ide_opened_file>The user opened /a/b.toml</ide_opened_file>"

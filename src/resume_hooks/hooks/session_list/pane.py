@@ -19,8 +19,11 @@ from resume_hooks.hooks.request import ALL_WORD, current_folder, parse_search_wo
 from resume_hooks.hooks.session_list.rows import (
     cut_to_columns,
     first_prompt_rows,
+    hit_line,
     hit_rows,
     session_line,
+    snippet_from_words,
+    wrap_to_columns,
 )
 from resume_hooks.hooks.session_list.state import (
     UPDATE_SECONDS,
@@ -57,6 +60,7 @@ That is enough for the newest sessions, even on a busy machine.
 """
 
 FIELD_LINES = 1  # the line of the input field
+FIELD_AND_HEADING_LINES = 3  # the lines of the field and the heading beside a list
 GAP = 2  # columns between the names of two actions
 MIN_LIST_LINES = 12  # the minimum lines of a list above a preview
 MIN_PREVIEW_LINES = 4  # the minimum lines of a preview, and of a page with a title
@@ -104,7 +108,8 @@ class PaneEvent(NamedTuple):
     """The module's report on the pane: ``at`` is the marked session, ``""`` before the first one.
 
     ``reference`` is its matching record, ``found`` the record's text from the hit on, and ``page``
-    the number of pages after the hit.
+    the number of pages after the hit. ``side`` is the number of columns beside the list with the
+    field and the text of the marked row, 0 if they have lines of their own.
     """
 
     words: str
@@ -116,6 +121,7 @@ class PaneEvent(NamedTuple):
     reference: str
     found: str
     page: int
+    side: int = 0
 
 
 def open_pane(text: str) -> dict[str, Any]:
@@ -173,7 +179,16 @@ def _parse_pane_event(event: dict[str, Any]) -> PaneEvent:
         clamped_field("page", -500),
     )
     return PaneEvent(
-        words, ALL_WORD in typed_words, marked_id, columns, lines, step, reference, hit_text, page
+        words,
+        ALL_WORD in typed_words,
+        marked_id,
+        columns,
+        lines,
+        step,
+        reference,
+        hit_text,
+        page,
+        clamped_field("side"),
     )
 
 
@@ -253,6 +268,8 @@ def _list_heading(
 
 def _lines_of_list_and_preview(pane: PaneEvent) -> tuple[int, int]:
     """Return the lines of the list and of the preview; a small pane has no preview, because a page shows more."""
+    if pane.side:
+        return (max(1, pane.lines), 0)
     list_and_preview = max(1, pane.lines - FIELD_LINES)
     if list_and_preview < MIN_LIST_LINES + MIN_PREVIEW_LINES:
         return (list_and_preview, 0)
@@ -263,29 +280,57 @@ def _lines_of_list_and_preview(pane: PaneEvent) -> tuple[int, int]:
 
 
 def _lines_of_row(pane: PaneEvent) -> int:
-    if pane.words:
+    if pane.words and not pane.side:
         return 2
     return 1
 
 
 def _pane_row(pane: PaneEvent, choices: Choices, row: ListedSession, now: float) -> list[Any]:
-    """Return a row for the module: the session, its lines, its lines while marked, and its hit."""
-    hit_of_row, columns, hit = choices.best_hit(row), pane.columns, {}
-    if hit_of_row is not None and hit_of_row.reference:
-        lines = []
-        for chosen in (False, True):
-            lines.append(hit_rows(row, hit_of_row, columns, chosen=chosen))
-        hit = {"reference": hit_of_row.reference, "found": hit_of_row.snippet[hit_of_row.place :]}
-    elif pane.words:
-        prompt = choices.first_prompt_of(row)
-        lines = []
-        for chosen in (False, True):
-            lines.append(first_prompt_rows(row, prompt, columns, now, chosen=chosen))
+    """Return a row for the module: the session, its lines, its lines while marked, and its hit.
+
+    In a low pane a row has one line, and the text beside the list while it is marked follows.
+    """
+    hit_of_row = choices.best_hit(row)
+    if hit_of_row is None or not hit_of_row.reference:
+        hit_of_row, hit = None, {}
     else:
-        lines = []
-        for chosen in (False, True):
-            lines.append([session_line(row, columns, now, chosen=chosen)])
-    return [row.session_id, *lines, hit]
+        hit = {"reference": hit_of_row.reference, "found": hit_of_row.snippet[hit_of_row.place :]}
+    prompt = choices.first_prompt_of(row)
+    if pane.side:
+        draw_lines = partial(_low_row, row, hit_of_row, pane.columns - pane.side, now)
+    elif hit_of_row is not None:
+        draw_lines = partial(hit_rows, row, hit_of_row, pane.columns)
+    elif pane.words:
+        draw_lines = partial(first_prompt_rows, row, prompt, pane.columns, now)
+    else:
+        draw_lines = partial(_low_row, row, None, pane.columns, now)
+    entry = [row.session_id, draw_lines(chosen=False), draw_lines(chosen=True), hit]
+    if pane.side:
+        entry.append(_lines_beside_row(pane, hit_of_row, prompt))
+    return entry
+
+
+def _low_row(
+    row: ListedSession, hit: TurnHit | None, columns: int, now: float, *, chosen: bool
+) -> list[str]:
+    """Return a row of one line."""
+    if hit is None:
+        return [session_line(row, columns, now, chosen=chosen)]
+    return [hit_line(row, hit, columns, chosen=chosen)]
+
+
+def _lines_beside_row(pane: PaneEvent, hit: TurnHit | None, first_prompt: str) -> list[str]:
+    """Return the speaker of a row's hit and the text around it, or the session's first prompt."""
+    columns, max_lines = pane.side - 1, max(1, pane.lines - FIELD_AND_HEADING_LINES)
+    if hit is None and not first_prompt:
+        return []
+    if hit is None:
+        return wrap_to_columns(f"first prompt: {first_prompt}", columns, max_lines)
+    text = snippet_from_words(hit.snippet, hit.place, columns * (max_lines - 1))
+    return [
+        cut_to_columns(hit.about, columns),
+        *wrap_to_columns(text, columns, max_lines - 1),
+    ]
 
 
 def _turns_with_words(pane: PaneEvent, folder: str, where: Where) -> tuple[list[TurnHit], str]:
