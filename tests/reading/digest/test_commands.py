@@ -274,6 +274,7 @@ def test_a_placeholder_is_no_command_and_no_output(config_home: ConfigHome) -> N
 @pytest.mark.parametrize(
     "command",
     [
+        ".specify/scripts/bash/check-prerequisites.sh --json",
         "cat > a.py <<'EOF'\nx = 1\nEOF", "git commit -m 'Fix it'", "git add -A && git commit -qm x", "pytest --help",
         "make -h", "python3 -c 'print(1)'", "mkdir -p build", "rm -rf build", "sleep 5", 'gh pr create --title "x"',
         'for f in *.py; do ruff check "$f"; done', "make a; echo '=== b'; make b", "git rebase main",
