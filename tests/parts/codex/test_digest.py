@@ -169,3 +169,20 @@ def test_of_a_commands_template_its_beginning_is_shown(where: Where) -> None:
     assert request.startswith("make it red\n[command's template:]\n## Outline\n1. Run `setup.sh`")
     assert request.endswith(" characters of the template ...]")
     assert len(request) < 500
+
+
+def test_a_file_below_a_folder_that_the_user_deleted_is_gone(where: Where) -> None:
+    """A later command proves it."""
+    patch = "*** Begin Patch\n*** Add File: /p/notes/a.md\n+x\n*** End Patch"
+    lines = [
+        item("custom_tool_call", name="apply_patch", input=patch, call_id="1"),
+        output("1", "Success. Updated the following files:\nA /p/notes/a.md"),
+        call("2", "git status --short"),
+        output("2", "Process exited with code 0\nOutput:\n?? notes/"),
+        said("user", "I deleted the folder"),
+        call("3", "ls /p/notes"),
+        output("3", "Process exited with code 1\nOutput:\nls: /p/notes: No such file or directory"),
+    ]
+    made = digest(where, lines)
+    assert not any("not committed" in note for note in notes(made, "changed").values())
+    assert not any("a.md" in text for text in texts(made, "now"))

@@ -154,6 +154,7 @@ def _make_sections(
     commits = standing_commits(parsed)
     committed_at = max((commit.place.order for commit in commits.commits), default=0)
     states = file_states(work.list_edits(found), work.only_listed(found), parsed, folder, commits)
+    states.removed |= work.find_missing_files(found, runs, paths)
     wanted = statements.last_request_words(facts)
     commands = work.working_commands(runs, paths.folder, removed, wanted)
     makers: Mapping[str, Iterable[DigestEntry]] = {

@@ -668,6 +668,32 @@ def _files_listed(command: ShellCommand, paths: Paths) -> Iterator[str]:
     yield from (paths.relative_path(path, paths.git_root_of(folder)) for path in listed.rooted)
 
 
+def find_missing_files(
+    found: Mapping[str, Sequence[Touch]], commands: Sequence[ShellCommand], paths: Paths
+) -> set[str]:
+    """Return the changed files that a later command did not find, by themselves or by a folder above them."""
+    missing: set[str] = set()
+    for command in commands:
+        if "No such file" not in command.run.output:
+            continue
+        moved = shell.folder_after_cd(command.parts)
+        for name in _MISSING.findall(f"\n{command.run.output}"):
+            if moved is None and not name.startswith("/"):
+                continue
+            gone = paths.relative_path(name, posixpath.join(command.run.folder, moved or ""))
+            for path, touches in found.items():
+                last = max(touch.place.order for touch in touches)
+                if f"{path}/".startswith(f"{gone}/") and last < command.run.place.order:
+                    missing.add(path)
+    return missing
+
+
+_MISSING = late(
+    r"\n(?:ls|cat|stat|sed|head|tail|wc): (?:cannot (?:access|open|stat) |can't read )?"
+    r"['\"]?([^\n:'\"]{1,300})['\"]?(?: for reading)?: No such file or directory"
+)
+
+
 def list_edits(found: Mapping[str, Sequence[Touch]]) -> list[Edit]:
     """Return the changes by tools and commands, without those known only from git's listings."""
     edits: list[Edit] = []
