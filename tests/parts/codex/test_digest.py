@@ -123,6 +123,7 @@ def test_each_commit_of_a_polled_command_has_its_hash(where: Where) -> None:
         "commit 42361d2 fix: two",
         "commit a54fd64 fix: one",
     ]
+    assert "last commit 42361d2" in notes(made, "now").values()
 
 
 def test_a_rejected_patch_is_not_a_change(where: Where) -> None:

@@ -67,6 +67,13 @@ class StandingCommits(NamedTuple):
     former: frozenset[str]
 
     @property
+    def head(self) -> str:
+        """The hash of the latest commit, or ``""`` if it was not printed."""
+        if self.commits:
+            return self.commits[-1].hash
+        return ""
+
+    @property
     def branches(self) -> Mapping[str, str]:
         """The branch of each commit, by its hash."""
         return {commit.hash: commit.branch for commit in self.commits}

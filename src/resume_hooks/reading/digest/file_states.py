@@ -136,6 +136,7 @@ class FileStates:
         self.moved_to: dict[str, str] = {}
         self.removed: set[str] = set()
         """The paths that git named as deleted, and that were not written since."""
+        self.head = standing.head
         self.only_listed = frozenset(listed)
         self.listed: frozenset[str] = frozenset()
         """The paths in the last whole ``git status``, including files that this session did not change."""

@@ -121,10 +121,11 @@ def _lines_of_repository(
     elif seen.branch and seen.branch != _DETACHED:
         yield make_entry(f"branch {quote_name(seen.branch)}, as last seen in the session", "")
     commit, push = seen.commit, seen.push
+    note = f"last commit {states.head}" if states.head else ""
     if commit is not None and (push is None or push.order < commit.order):
-        yield make_entry("the session did not push its last commit", commit)
+        yield make_entry("the session did not push its last commit", commit, note)
     elif push is not None and seen.switched_at <= push.order:
-        yield make_entry("the session pushed, and has committed nothing since", push)
+        yield make_entry("the session pushed, and has committed nothing since", push, note)
     yield from _uncommitted_as_seen(facts, paths, seen, states)
     if facts.has_unseen_agents:
         if any(change.is_reported for change in facts.changes):
