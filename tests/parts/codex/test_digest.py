@@ -187,3 +187,15 @@ def test_a_file_below_a_folder_that_the_user_deleted_is_gone(where: Where) -> No
     made = digest(where, lines)
     assert not any("not committed" in note for note in notes(made, "changed").values())
     assert not any("a.md" in text for text in texts(made, "now"))
+
+
+def test_a_watch_that_was_interrupted_did_not_fail(where: Where) -> None:
+    """The session itself ended it."""
+    lines = [
+        call("1", "gh pr checks 7 --watch"),
+        output("1", "Process running with session ID 5\nOutput:\npending"),
+        poll("2", 5),
+        output("2", "Process exited with code 130\nOutput:\n"),
+    ]
+    made = digest(where, lines)
+    assert texts(made, "errors") == texts(made, "failures") == []

@@ -40,6 +40,7 @@ NAMED = 120  # characters of a failed command, before its output
 TELLING_ERROR = 1_000  # characters of a tool's error that are read
 TELLING_ROWS = 3  # lines of a failed command's output that are quoted
 WORDS = 320  # characters of these lines
+INTERRUPTED = 130  # the exit status of a command that was ended by Ctrl-C
 ENDS = 800  # characters at each end of an output that are searched for a complaint
 
 _TELLING = late(
@@ -455,6 +456,8 @@ def _list_programs(parts: tuple[SimpleCommand, ...]) -> frozenset[str]:
 
 def _what_failed(command: ShellCommand) -> str:
     """Return how a command failed, in the words of its output, or ``""`` if no failure is known."""
+    if command.run.status == INTERRUPTED:
+        return ""
     if not command.run.failed:
         if command.complaint:
             return f"exit 0, but: {cut_line(command.complaint, LINE)}"
