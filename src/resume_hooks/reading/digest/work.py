@@ -431,9 +431,20 @@ def _closes_failure(later: ShellCommand, failed: ShellCommand) -> bool:
     """Check whether a successful command proves that an earlier failure is fixed."""
     if later.run.place.order < failed.run.place.order:
         return False
+    if _is_inside(failed.parts, later.run.command):
+        return True
     programs, others = _list_programs(failed.parts), _list_programs(later.parts)
     tools = {program.split()[0] for program in programs} - _SHARED_TOOLS
     return bool(programs & others) or bool(tools & {program.split()[0] for program in others})
+
+
+def _is_inside(parts: Sequence[SimpleCommand], command: str) -> bool:
+    """Check whether a command runs one of the checks in ``parts``, for example in a script for ``sh -c``."""
+    for words, _ in parts:
+        is_own_check = len(words) > 1 and "/" in words[0] and has_check_word(words[:2])
+        if is_own_check and " ".join(words[:2]) in command:
+            return True
+    return False
 
 
 _SHARED_TOOLS = frozenset({
