@@ -591,3 +591,18 @@ def test_a_task_is_quoted_in_its_last_wording(config_home: ConfigHome) -> None:
     talk.calls("TaskCreate", {"subject": "test it"}, "Task #1 created successfully: test it")
     talk.calls("TaskUpdate", {"taskId": "1", "subject": "test it twice"}, "Updated task #1 subject")
     assert notes(talk.digest(config_home), "todos") == {"test it twice": "pending"}
+
+
+@pytest.mark.parametrize(
+    ("words", "is_rule"),
+    [
+        ("keep each commit with working code please (no micro-committing broken state)", True),
+        ("let's not leave _all_ the tests to the very end...", True),
+        ("I mean we need to accept that an agent is killed without calling the hooks.", False),
+        ("let's not do that", False),
+    ],
+)
+def test_rules_without_always_and_never(config_home: ConfigHome, words: str, is_rule: bool) -> None:
+    """By a word for each of many, or against a habit; an explanation is no rule."""
+    digest = Talk().prompt("go").says("ok").prompt(words).says("ok").digest(config_home)
+    assert bool(texts(digest, "constraints")) is is_rule

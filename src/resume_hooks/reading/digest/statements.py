@@ -111,13 +111,14 @@ _PREFERS = late(
 _STANDING = late(
     r"\b(?:always|never|must(?:n'?t)?|do\s+not|don'?t|avoid|prefer|no\s+longer|from\s+now\s+on|instead\s+of|rather\s+than|"
     r"not\s+allowed|forbidden|required|mandatory|ensure|as\s+\w+\s+as\s+possible|without|too\s+(?:verbose|long|complex)|"
-    r"focus\s+on|nunca|siempre|jamais|toujours|niemals|immer|muss|sempre|nicht|kein\w*|nie|mai)\b|"
+    r"focus\s+on|keep\s+(?:each|every)|let'?s\s+not\s+(?:leave|use|add|mix|touch|break|put|call)|"
+    r"nunca|siempre|jamais|toujours|niemals|immer|muss|sempre|nicht|kein\w*|nie|mai)\b|"
     r"반드시|하지\s?마|말고|항상|절대|해야|不要|必须|总是|只能|務必|必ず|しないで"
 )
 """Words of a demand that is valid beyond the next step."""
 
 _PASSING = late(
-    r"""\A\W*(?:wait\b|hm+\b|oh\b|let'?s\s+(?:discuss|talk|see|try|do\s+(?:it|that|this)|go\b|continue|proceed)
+    r"""\A\W*(?:wait\b|i\s+mean\s+we\b|hm+\b|oh\b|let'?s\s+(?:discuss|talk|see|try|do\s+(?:it|that|this)|go\b|continue|proceed)
         |i\s+(?:think|see|wonder|want\s+option)\b|go\s+with\s+option\b)
     | \A\W*(?:yes|yeah|yep|no|nope|ok(?:ay)?|sure|right|that|this|it|these|those)\b(?:\W+\S+){0,9}\Z
     | \A\W*(?:yes|yeah|yep|ok(?:ay)?|sure)\b
