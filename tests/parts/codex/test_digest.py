@@ -210,3 +210,10 @@ def test_a_check_inside_a_script_for_a_shell_closes_a_failure(where: Where) -> N
         output("2", "Process exited with code 0\nOutput:\nok"),
     ]
     assert texts(digest(where, lines), "errors") == []
+
+
+def test_a_result_that_the_client_cut_has_its_exit_status(where: Where) -> None:
+    """The rest of it is not JSON."""
+    code = 'text(JSON.stringify(await tools.exec_command({cmd:"make test"})));'
+    cut = 'Warning: truncated output (original token count: 9)\n\n{"chunk_id":"1","exit_code":1,"output":"a'
+    assert texts(digest(where, script("1", code, cut)), "commands") == []

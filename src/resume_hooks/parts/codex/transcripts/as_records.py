@@ -405,6 +405,11 @@ _PICTURE_TAG = re.compile(r"</?image\b[^>]{0,200}>")
 _DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+);base64,")
 _EXIT_CODE = re.compile(r"(?:Process exited with code|Exit code:) (-?\d{1,9})\b")
 _RUNNING = re.compile(r"running with (session ID \d{1,9}|cell ID \d{1,9})\b")
+_CUT_RESULT = re.compile(
+    r'Warning: truncated[^{]{0,200}\{"chunk_id":[^{}]{0,200}?"exit_code":(\d{1,9})\b'
+)
+"""The beginning of a command's result that a script printed, if the client cut its middle out."""
+
 _PRINTED_SESSION = re.compile(r"(?:\A|\n)session_?id[=:] ?(\d{1,9})\s*\Z", re.IGNORECASE)
 _SCRIPT_FAILED = "Script failed"  # the start of the output if a script ended with an error
 _PATCH_FAILED = ("apply_patch verification failed", "failed in sandbox ")
@@ -489,6 +494,8 @@ def output_blocks(item: Record) -> Output:
 def _marks_of_output(head: str, last: str) -> Record:
     """Return the marks from the texts of the first and the last part of an output."""
     if match := _EXIT_CODE.search(head[:EXIT_CODE_REACH]):
+        return {records.EXIT_STATUS: int(match[1])}
+    if match := _CUT_RESULT.match(last):
         return {records.EXIT_STATUS: int(match[1])}
     if match := _RUNNING.search(head[:EXIT_CODE_REACH]):
         return {records.TASK: match[1].replace("cell ID ", "cell ").removeprefix("session ID ")}
