@@ -1,7 +1,7 @@
 """The verbs that create children, for every pair of source agent and target agent.
 
 The row of an agent in ``sessions.agents.registry`` names its writer: ``claude_writer`` for Claude
-Code, a module of the agent's part for any other.
+Code, or a module of the part for that agent.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ if TYPE_CHECKING:  # each verb imports only its own module
 class Writer(Protocol):
     """Writes sessions that one agent can resume: children of its own and of other agents' sessions.
 
-    The methods raise the errors of the verbs that call them.
+    The methods raise the same errors as the verbs that call them.
     """
 
     def draft(
@@ -73,9 +73,9 @@ class Writer(Protocol):
     def conversation(
         self, draft: Draft, head: bytes, introduction: str, messages: Sequence[SpokenText]
     ) -> Body:
-        """Return the body of a child with a conversation as text after an introduction.
+        """Return the body of a child that contains an introduction and a conversation as text.
 
-        ``head`` holds our fields for its first line.
+        ``head`` holds our fields for the child's first line.
         """
 
     def fork(
@@ -107,7 +107,7 @@ class Writer(Protocol):
 class ForeignWriter(Writer, Protocol):
     """A writer for an agent other than Claude Code.
 
-    It adds the verbs that otherwise rewrite Claude Code's records directly.
+    It adds methods for the verbs that rewrite Claude Code's records directly.
     """
 
     def repair(self, session: SessionFile) -> ChildPlan:
@@ -253,7 +253,7 @@ def draft_child(
 
 
 def _note_on_parent_agent(draft: Draft, where: Where) -> str:
-    """Return a note on the agent of the parent session, or ``""`` if the child has the same agent."""
+    """Return a note that names the parent's agent, or ``""`` if the child has the same agent."""
     subagent_note = ""
     if draft.subagent:
         subagent_note = (
@@ -272,9 +272,9 @@ def _note_on_parent_agent(draft: Draft, where: Where) -> str:
 
 
 def _load_child_writer(parent: SessionFile, to: str, where: Where) -> Writer:
-    """Load the writer for a child for the agent ``to``, by default the parent's agent.
+    """Load the writer for a child of the agent ``to``, by default the parent's agent.
 
-    Claude Code continues a session whose own agent cannot resume sessions.
+    A session whose own agent cannot resume sessions is continued in Claude Code.
     """
     name = to or parent.agent
     return load_writer(name if row_of(name).writer else NAME, where)

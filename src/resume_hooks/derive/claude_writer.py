@@ -1,4 +1,4 @@
-"""The writer of Claude Code sessions, whose transcripts are our record format.
+"""The writer of Claude Code sessions, whose transcripts have our record format.
 
 Each method imports only the modules that it needs.
 """
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class ClaudeWriter:
-    """Writes into the project folders of a config home. ``agents.Writer`` documents the methods."""
+    """A writer for the project folders of a config home. ``agents.Writer`` documents the methods."""
 
     def __init__(self, home: str, where: Where) -> None:  # noqa: ARG002 - as of all agents
         self._where = where

@@ -1,9 +1,9 @@
-"""Compare the strategies to continue a session: remaining context, cost of the next turn, break-even, advice.
+"""Compare the strategies to continue a session: remaining context, next turn's cost, break-even, advice.
 
-The sizes after a trim and a handoff come from their plans, so receipts show the same numbers. For a
-file that takes long to read, the size after a handoff is an upper bound. The sizes after a rollover
-and a compaction are estimates. So are all costs: they count input tokens by the public price
-ratios, which have stayed the same while prices changed.
+The sizes after a trim and a handoff come from their plans, so receipts show the same numbers. If a
+file takes too long to read, the size after a handoff is an upper bound. The sizes after a rollover
+and a compaction are estimates. All costs are estimates too: they count input tokens by the ratios
+of the public prices, which have stayed the same while prices changed.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ from resume_hooks.transcripts.transcript import QUICK_LIMIT, is_live_part_within
 if TYPE_CHECKING:
     from resume_hooks.derive.fresh_child import FreshPlan
 
-READ_RATE = 0.1  # cost of a token read from the cache; an uncached input token costs 1
+READ_RATE = 0.1  # the cost of a token read from the cache, relative to an uncached input token
 WRITE_RATES = {
     FIVE_MINUTES: 1.25,
     HOUR: 2.0,
-}  # cost of a token written to the cache, by the cache's lifetime in seconds
-OUTPUT_RATE = 5.0  # cost of an output token
+}  # the cost of a token written to the cache, by the cache's lifetime in seconds
+OUTPUT_RATE = 5.0  # the cost of an output token
 
 
 class Rates(NamedTuple):
@@ -56,8 +56,8 @@ class Rates(NamedTuple):
 class Strategy(NamedTuple):
     """A strategy's context size (``after``), and the ``cached`` and ``uncached`` tokens of its first request.
 
-    A compaction or a summary needs a separate request first: ``separate_tokens`` is the number of its
-    uncached tokens, ``separate_cost`` its whole cost in input tokens.
+    If a compaction or a summary needs a separate request first, ``separate_tokens`` is the number
+    of that request's uncached tokens and ``separate_cost`` its whole cost in input tokens.
     """
 
     name: str
@@ -71,7 +71,7 @@ class Strategy(NamedTuple):
 def rates_for_lifetime(lifetime: int) -> Rates:
     """Return the rates for a cache that lives ``lifetime`` seconds.
 
-    0 means no cache: every token costs the same.
+    0 means that there is no cache, so every token costs the same.
     """
     if lifetime in WRITE_RATES:
         return Rates(READ_RATE, WRITE_RATES[lifetime])
@@ -79,12 +79,12 @@ def rates_for_lifetime(lifetime: int) -> Rates:
 
 
 def first_request_cost(strategy: Strategy, rates: Rates) -> float:
-    """Return the cost through the first request, without its answer, which costs the same in every strategy."""
+    """Return the cost up to and including the first request, without its answer."""
     return strategy.separate_cost + strategy.cached * rates.read + strategy.uncached * rates.write
 
 
 def turns_cost(strategy: Strategy, turns: int, traffic: RecentRequests, rates: Rates) -> float:
-    """Return the cost of ``turns`` turns without their answers.
+    """Return the cost of ``turns`` turns without the answers.
 
     Each request reads the previous context from a warm cache.
     """
@@ -106,7 +106,7 @@ def break_even_turns(
 ) -> int | None:
     """Return the number of turns after which a strategy costs less than continuing the session.
 
-    Or None if it never does.
+    Return None if it never costs less.
     """
     extra_first_cost = first_request_cost(strategy, rates) - first_request_cost(baseline, rates)
     saved_per_request = (baseline.after - strategy.after) * rates.read
@@ -119,28 +119,33 @@ def break_even_turns(
 
 SHELL_LIVE_BYTES = (
     24 * 1024 * 1024
-)  # the limit for a user who waits in a shell: about a million tokens
-MIN_COUNTED_TURNS = 3  # a typical turn is known after this many counted turns
-FEW_PROMPTS = 3  # with fewer prompts left, the advice is to act
-NEARLY_FULL_PERCENT = 80  # from this percentage of the window on, the advice is to act
-ROOMY_PERCENT = 50  # a trimmed session below this percentage of the window has enough room
+)  # the maximum live bytes for a user who waits in a shell: about a million tokens
+MIN_COUNTED_TURNS = 3  # the minimum number of counted turns to estimate a typical turn
+FEW_PROMPTS = 3  # if fewer prompts than this are left, the advice is to act
+NEARLY_FULL_PERCENT = 80  # if this percentage of the window is used, the advice is to act
+# a trimmed session that uses less than this percentage of the window has enough space
+ROOMY_PERCENT = 50
 COLD_CACHE_REASON = "the prompt cache expired"
-"""The reason for advice in a session that still has room: the next prompt sends everything uncached."""
+"""The reason for advice in a session that still has enough space: the next prompt sends everything
+uncached."""
 
 TOKENS_AFTER_COMPACTION = 18_000
-"""The tokens of a compaction's summary and of the files that the client reads again after it.
+"""The tokens of a compaction's summary and of the files that the client reads again after the
+compaction.
 
-The median of ten compactions in the corpus (4,400 to 30,100).
+The number is the median of ten compactions in the corpus (4,400 to 30,100).
 """
 
-COMPACTION_SUMMARY_TOKENS = 3_600  # tokens of a compaction's summary, the median of the same ten
-ROLLOVER_SUMMARY_TOKENS = 2_000  # the most tokens that a model's summary adds to a fresh session
+# the tokens of a compaction's summary, the median of the same ten compactions
+COMPACTION_SUMMARY_TOKENS = 3_600
+# the maximum number of tokens that a model's summary adds to a fresh session
+ROLLOVER_SUMMARY_TOKENS = 2_000
 SUMMARY_INPUT_TOKENS = 180_000
-"""The most tokens that a model reads for that summary.
+"""The maximum number of tokens that a model reads for that summary.
 
-They are priced as if the session's own model read them, although the default is a smaller one. A
-test compares this number and the one above with the summary module, which is too slow to import
-here.
+They are priced as if the session's own model read them, although the default model is smaller. A
+test compares this constant and the previous one with the summary module, which is too slow to
+import here.
 """
 
 GO_ON, TRIM, HANDOFF, ROLLOVER, COMPACT = "go on", "trim", "handoff", "rollover", "compact"
@@ -151,10 +156,11 @@ FRESH_STRATEGIES = frozenset({HANDOFF, ROLLOVER})
 class Estimate(NamedTuple):
     """A strategy's context tokens, and the uncached tokens of its next turn.
 
-    ``next_turn`` is that turn's cost in input tokens, without its answers. The strategy pays off
-    after ``pays_after`` turns, or never if None (also for continuing itself). ``warm`` and ``cold``
-    are the costs of its first request, in input tokens, with a warm and with a cold cache. They
-    include a model's request before it.
+    ``next_turn`` is that turn's cost in input tokens, without the answers. ``pays_after`` is the
+    number of turns after which the strategy pays off. It is None if the strategy never pays off,
+    and for continuing the session. ``warm`` and ``cold`` are the costs of the strategy's first
+    request, in input tokens, with a warm and with a cold cache. They include the cost of a model's
+    request before it.
     """
 
     name: str
@@ -187,13 +193,13 @@ class Advice(NamedTuple):
 class Comparison(NamedTuple):
     """A session's context and an estimate for each strategy.
 
-    There is no estimate for a trim if nothing can be trimmed.
+    A trim has no estimate if nothing can be trimmed.
 
     ``dial`` lists the possible sizes of a handoff, the smallest first. It is empty if no handoff is
     possible. ``trim_estimated`` is false if the live part is too large for an estimate. ``planned``
     is false if the size of the handoff is an upper bound. ``age`` is in seconds, or None if no
-    request was counted. ``prompts_left`` is None after too few turns. ``advice`` is None if there
-    is room and the next prompt costs little.
+    request was counted. ``prompts_left`` is None if there are too few turns to estimate it.
+    ``advice`` is None if there is enough space and the next prompt costs little.
     """
 
     session_id: str
@@ -219,12 +225,12 @@ class Comparison(NamedTuple):
         return GO_ON
 
     def tokens_after_strategy(self, name: str) -> int:
-        """Return the context tokens after a strategy, or 0 if it has no estimate."""
+        """Return the number of context tokens after a strategy, or 0 if the strategy has no estimate."""
         return next((each.after for each in self.estimates if each.name == name), 0)
 
 
 class _Measurements(NamedTuple):
-    """The figures of a session: context, requests, tokens that every session starts with, trim estimate.
+    """The figures of a session: its context, its requests, the tokens that every session starts with, a trim estimate.
 
     ``fresh`` is the context after a handoff, ``summary_reads`` the number of tokens that a model
     reads to summarize the session.
@@ -239,7 +245,7 @@ class _Measurements(NamedTuple):
 
 
 class _TrimEstimate(NamedTuple):
-    """The context that a resume sends for ``chain``, and the context after a trim, or None if a trim would not pay."""
+    """The context that a resume sends for ``chain``, and the context after a trim, or None if a trim does not pay."""
 
     before: ContextSize
     after: ContextSize | None
@@ -249,9 +255,9 @@ class _TrimEstimate(NamedTuple):
 def compare_strategies(
     session: SessionFile, where: Where, at: str, *, limit: int = QUICK_LIMIT
 ) -> Comparison:
-    """Compare the strategies at the instant ``at``. A trim is estimated up to ``limit`` live bytes.
+    """Compare the strategies at the instant ``at``. Estimate a trim only if the live part has at most ``limit`` bytes.
 
-    Raises the errors of ``scan``.
+    Raises the same errors as ``scan``.
     """
     now_ms = clock.to_milliseconds(at) or 0
     session = Session.of(session, where)
@@ -335,20 +341,20 @@ def compare_strategies(
 
 
 def recommend_strategy(path: str, where: Where) -> Advice:
-    """Return the best strategy for a session, regardless of the remaining room."""
+    """Return the best strategy for a session, regardless of the remaining space."""
     trim_estimate = _estimate_quick_trim(path, where)
     return _choose_strategy(trim_estimate.after if trim_estimate else None)
 
 
 class FreedTokens(NamedTuple):
-    """The tokens that a trim with the default options would free: in a copy, and in place inside the client."""
+    """The numbers of tokens that a trim with the default options would free: in a copy, and in the running client."""
 
     copy: int
     in_place: int
 
 
 def count_freed_tokens(path: str, where: Where) -> FreedTokens:
-    """Return the tokens that a trim would free, or 0 if nothing can go or the live part is too large."""
+    """Return the tokens that a trim would free, or 0 if nothing can be trimmed or the live part is too large."""
     if not is_live_part_within(path, QUICK_LIMIT):
         return FreedTokens(0, 0)
     from resume_hooks.derive.trim import in_client, plan
@@ -371,12 +377,12 @@ def _estimate_quick_trim(path: str, where: Where) -> _TrimEstimate | None:
 
 
 def estimate_prompts_left(context: ContextSize, traffic: RecentRequests) -> int | None:
-    """Return the approximate number of typical turns that fit before the client compacts.
+    """Return the approximate number of typical turns before the client compacts.
 
-    Or None if there are too few turns to know their size.
+    Return None if there are too few turns to estimate a typical one.
 
-    Counting restarts with the second turn after a compaction, because earlier turns are no measure
-    for later ones.
+    Counting restarts with the second turn after a compaction, because earlier turns say nothing
+    about later ones.
     """
     if traffic.turns < MIN_COUNTED_TURNS or not context.measured:
         return None
@@ -393,10 +399,10 @@ def estimate_prompts_left(context: ContextSize, traffic: RecentRequests) -> int 
 def advice_for_context(
     context: ContextSize, trimmed_context: ContextSize | None, remaining_prompts: int | None = None
 ) -> Advice | None:
-    """Return the best strategy, or None while there is room.
+    """Return the best strategy, or None while there is enough space.
 
-    ``trimmed_context`` is the context after a trim and ``remaining_prompts`` the number of prompts left. None means
-    unknown.
+    ``trimmed_context`` is the context after a trim and ``remaining_prompts`` the number of prompts
+    left. Each is None if it is unknown.
     """
     if (
         context.most_percent < NEARLY_FULL_PERCENT
@@ -408,9 +414,9 @@ def advice_for_context(
 
 
 def _advice_for_cold_cache(context: ContextSize, estimates: Sequence[Estimate]) -> Advice | None:
-    """Return the strategy that makes the next prompt in a large session cheaper.
+    """Return the strategy that makes the next prompt of a large session cheaper.
 
-    That is a trim that halves the session, else a handoff, else any trim.
+    The first choice is a trim that halves the session, the second a handoff, the third any trim.
     """
     if context.tokens < COLD_TOKENS:
         return None
@@ -440,7 +446,7 @@ def _format_size(context: ContextSize) -> str:
 
 
 def _estimate_trim(session: SessionFile, where: Where) -> _TrimEstimate | None:
-    from resume_hooks.derive.trim import plan  # not needed for a long live part
+    from resume_hooks.derive.trim import plan  # not needed if the live part is large
 
     try:
         scanned_session = plan.scan_session(session)
@@ -470,7 +476,7 @@ def _plan_default_handoff(session: SessionFile, where: Where) -> FreshPlan | Non
 
     Return None if no handoff is possible.
     """
-    from resume_hooks.derive import agents  # not needed for a long session
+    from resume_hooks.derive import agents  # not needed if the session is long
     from resume_hooks.derive.fresh_child import Contents
     from resume_hooks.reading.digest.build import build_digest
 
@@ -482,7 +488,7 @@ def _plan_default_handoff(session: SessionFile, where: Where) -> FreshPlan | Non
 
 
 def _list_strategies(measurements: _Measurements, *, warm: bool) -> list[Strategy]:
-    """Return every strategy. A warm cache holds the tokens that every session starts with."""
+    """Return every strategy. A warm cache contains the tokens that every session starts with."""
     context, seen, base, trimmed, fresh, summary_reads = measurements
     rates = rates_for_lifetime(seen.lifetime)
     if warm:
@@ -526,7 +532,8 @@ def _new_session_strategy(
 ) -> Strategy:
     """Return the strategy of a new session with ``cached_tokens`` in the cache.
 
-    A model may first read ``input_tokens`` and answer with ``output_tokens``.
+    If a model summarizes the session first, it reads ``input_tokens`` and answers with
+    ``output_tokens``.
     """
     return Strategy(
         name,

@@ -1,8 +1,8 @@
-"""Find the place to cut a conversation: the requested record, and the nearest place that splits nothing.
+"""Find where to cut a conversation: at the requested record, or at the nearest position that splits nothing.
 
 Invariant: a tool call stays with its result, and an answer of the model stays whole. A record
-requested by id is kept together with the results of its calls. A cut before an instant keeps
-nothing later than that instant.
+requested by id is kept together with the results of its calls. A cut before an instant keeps no
+records from that instant or later.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ EARLIEST_CUT_ADVICE = (
 class CutTarget(NamedTuple):
     """The last record to keep.
 
-    If ``whole``, the results of its calls are kept too; otherwise the cut moves back. ``remark`` is
-    a note for the user on how the record was chosen. ``then`` ignores the records that a later
-    compaction preserved.
+    If ``whole`` is true, the results of its calls are kept too; otherwise the cut moves back.
+    ``remark`` is a note for the user on how the record was chosen. ``then`` ignores the records
+    that a later compaction preserved.
     """
 
     node: Node
@@ -49,14 +49,14 @@ class CutTarget(NamedTuple):
 
 
 class CutSelector(Protocol):
-    """A request to cut a conversation at some place."""
+    """A request to cut a conversation at some position."""
 
     @property
     def description(self) -> str:
-        """The requested place, for messages."""
+        """The requested position, for messages."""
 
     def find(self, transcript: Transcript) -> CutTarget | None:
-        """Return the last record to keep, or None if the part of the file that was read starts after it.
+        """Return the last record to keep, or None if it is before the part of the file that was read.
 
         Raises UsageError if no such record exists.
         """
@@ -67,8 +67,8 @@ class Cut(NamedTuple):
 
     ``last`` is the last message among them, and ``turn`` is its turn.
 
-    Turns are counted as in ``outline``; ``turn`` is None if only the end of the file was read.
-    ``moved`` is -1 if the cut is before the requested place, 1 if it is after it, else 0.
+    Turns are counted as in ``outline``. ``turn`` is None if only the end of the file was read.
+    ``moved`` is -1 if the cut is before the requested position, 1 if it is after it, else 0.
     """
 
     asked: str
@@ -82,7 +82,7 @@ class Cut(NamedTuple):
 class CutAtRecord(NamedTuple):
     """A cut after a record, like ``--resume-session-at``.
 
-    The record is a 0-based line, a uuid, or an offset.
+    The record is a line number counted from 0, a uuid, or an offset.
     """
 
     record: int | str | RecordOffset
@@ -101,7 +101,7 @@ class CutAtRecord(NamedTuple):
             return self._find_line(transcript, record, transcript.line_count, attrgetter("number"))
         if isinstance(record, str):
             return self._find_uuid(transcript, record)
-        if record.uuid:  # The uuid still finds the record after its line moved.
+        if record.uuid:  # The uuid still identifies the record if its line number has changed.
             return self._find_uuid(transcript, record.uuid)
         return self._find_line(transcript, record.offset, transcript.size, attrgetter("offset"))
 
@@ -119,7 +119,8 @@ class CutAtRecord(NamedTuple):
     ) -> CutTarget | None:
         """Return the last message up to a line.
 
-        Its place, like those of nodes, is a number or an offset; the file ends at ``end``.
+        ``end`` is the end of the file. Like the positions of nodes, the line is a number or an
+        offset.
         """
         if place >= end:
             lines = f"lines 0 to {transcript.line_count - 1}"
@@ -140,7 +141,7 @@ class CutAtRecord(NamedTuple):
 
 
 class CutAtMessage(NamedTuple):
-    """A cut after an answer of the model, by its message id in the API."""
+    """A cut after an answer of the model, which is identified by its message id in the API."""
 
     message_id: str
 
@@ -209,7 +210,7 @@ class CutBeforeInstant(NamedTuple):
 
 
 class CutAtTurn(NamedTuple):
-    """A cut after a turn, counted from 1 as in ``outline``, or from the end: -1 is the last turn."""
+    """A cut after a turn, counted from 1 as in ``outline``, or from the end, where -1 is the last turn."""
 
     number: int
 
@@ -224,7 +225,7 @@ class CutAtTurn(NamedTuple):
         Prefer records of the live chain.
         """
         if not transcript.whole:
-            return None  # the unread start of the file has turns of its own
+            return None  # the unread start of the file also contains turns
         prompts = []
         for node in transcript.nodes:
             if node.prompt:
@@ -282,7 +283,7 @@ def parse_cut(text: str) -> CutSelector | Reference:
 
 
 def parse_record_cut(text: str) -> CutSelector:
-    """Parse a line number, uuid or message id. Raises UsageError for anything else."""
+    """Parse a line number, a uuid or a message id. Raises UsageError for anything else."""
     wanted = text.strip()
     if wanted.startswith("msg_"):
         return CutAtMessage(wanted)
@@ -290,9 +291,9 @@ def parse_record_cut(text: str) -> CutSelector:
 
 
 def cut_conversation(transcript: Transcript, selector: CutSelector) -> Cut | None:
-    """Cut a conversation. Return None if the part of the file that was read is not enough.
+    """Cut a conversation. Return None if too little of the file was read.
 
-    Raises UsageError if the place does not exist, or if nothing would remain.
+    Raises UsageError if the position does not exist, or if the cut would leave nothing.
     """
     target = selector.find(transcript)
     if target is None:
@@ -343,7 +344,7 @@ def _refuse_missing_record(transcript: Transcript, what: str) -> CutTarget | Non
 def _conversation_with_target(
     transcript: Transcript, target: CutTarget
 ) -> tuple[LinearChain | None, str]:
-    """Return the conversation with the target record, and a remark if it is not the live one."""
+    """Return the conversation that contains the target record, with a remark if it is not the live conversation."""
     node = target.node
     if target.then:
         return linearize_chain(chain_ending_at(transcript.nodes, node, transcript.size)), ""

@@ -1,7 +1,7 @@
 """The dial: the contents of a handoff at each size, computed from one digest.
 
-The figures are measured on that digest. For a session that takes too long to read, each size has
-only an upper bound.
+The figures are measured on that digest. If a session takes too long to read, each size has only an
+upper bound.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
 DIAL_SIZES = (1_000, 4_000, 12_000, 24_000)
 """The sizes in tokens that the dial always shows, in addition to the default size."""
 
-UNLIMITED_CHARACTERS = 10**9  # characters, more than any session contains
-MAX_CALL_CHARACTERS = 4_000  # characters, more than any call with its result takes
-# characters that may be missing from a digest that still counts as whole: one or two list rows
+UNLIMITED_CHARACTERS = 10**9  # a number of characters larger than any session
+MAX_CALL_CHARACTERS = 4_000  # a number of characters larger than any call with its result
+# the number of characters that a digest may omit and still count as whole: one or two list rows
 NEGLIGIBLE_CHARACTERS = 400
-# tokens up to which an opening contains the lists, the last answer and little other talk
+# up to this number of tokens an opening contains the lists, the last answer and few other messages
 MAX_LIST_TOKENS = 1_000
 
 
 class DialSize(NamedTuple):
     """A ``size`` such as ``12k``, and the context tokens ``after`` a handoff of that size.
 
-    ``whole`` is the size in tokens of an opening without a limit, and ``cut`` the part of it that
-    is left out, or None if that was not measured. ``has_calls`` means that nothing is left out and
-    the latest calls fit. ``is_lists`` means that the opening contains little besides the lists and
-    the last answer.
+    ``whole`` is the size in tokens of an opening without a limit, and ``cut`` the number of tokens
+    that are left out of it, or None if that was not measured. ``has_calls`` means that nothing is
+    left out and that the latest calls fit. ``is_lists`` means that the opening contains little
+    except the lists and the last answer.
     """
 
     size: str
@@ -44,11 +44,11 @@ class DialSize(NamedTuple):
 
 
 def compute_dial(plan: FreshPlan, conversation: int) -> tuple[DialSize, ...]:
-    """Return every size, from the plan of a handoff of the default size.
+    """Return every size, measured on the plan of a handoff of the default size.
 
     ``conversation`` is the number of tokens of the session's conversation.
     """
-    # A long session has no digest and does not need these modules.
+    # A long session has no digest, so these modules are not needed for it.
     from resume_hooks.reading.digest.entries import Digest
     from resume_hooks.reading.digest.opening import (
         CHARACTERS,
@@ -65,7 +65,8 @@ def compute_dial(plan: FreshPlan, conversation: int) -> tuple[DialSize, ...]:
     unlimited_length = len(format_opening(digest, UNLIMITED_CHARACTERS).text)
     digest_length = len(plan.carried.text)
     fixed_tokens = default_after - digest_length / CHARACTERS_PER_TOKEN
-    # If the calls do not fill their room, all of them are included, and a larger size adds none.
+    # If the calls do not fill their space, the opening contains all of them, and a larger size adds
+    # none.
     conversation_length = round(conversation * CHARACTERS_PER_TOKEN)
     if digest_length + MAX_CALL_CHARACTERS < opening_lengths[default_tokens] + _room_for_calls(
         default_tokens, opening_lengths[default_tokens]
@@ -83,7 +84,8 @@ def compute_dial(plan: FreshPlan, conversation: int) -> tuple[DialSize, ...]:
             after = default_after
         else:
             after = round(fixed_tokens + (length + calls) / CHARACTERS_PER_TOKEN)
-        # The calls are counted at the default size only. A larger size contains at least those.
+        # The calls are counted at the default size only. A larger size contains at least those
+        # calls.
         if tokens > default_tokens:
             after = max(after, default_after)
         elif tokens < default_tokens:
@@ -104,8 +106,8 @@ def compute_dial(plan: FreshPlan, conversation: int) -> tuple[DialSize, ...]:
 
 
 def _room_for_calls(tokens: int, length: int) -> int:
-    """Return the number of characters available for calls after ``length`` characters of an opening."""
-    # imported late, as in dial_of
+    """Return the number of characters available for calls in an opening with ``length`` other characters."""
+    # imported late for the same reason as in dial_of
     from resume_hooks.reading.digest.opening import CALLS, characters_for_tokens
 
     room = characters_for_tokens(tokens)

@@ -7,7 +7,7 @@ from resume_hooks.sessions.lineage_block import without_block_markers
 from resume_hooks.sessions.opening_layout import NEXT_STEP
 from resume_hooks.system.text import plain_text
 
-MAX_EDITED_CHARACTERS = 200_000  # characters: about 50,000 tokens
+MAX_EDITED_CHARACTERS = 200_000  # the maximum number of characters: about 50,000 tokens
 
 EDITOR_NOTE = """\
 # The digest of the work so far. The new session reads it after its lineage and before your next step.
@@ -24,9 +24,9 @@ def text_for_editor(opening: str) -> str:
 def digest_from_editor(text: str) -> str:
     """Return the digest from a saved text, or ``""`` if the user cancelled.
 
-    Raises UsageError if it is too long. Control characters, lineage block markers and blank lines
-    are removed. A line that looks like the heading of the next step is indented, because a reader
-    of the child expects that heading after the first blank line.
+    Raises UsageError if the text is too long. Control characters, lineage block markers and blank
+    lines are removed. A line that looks like the heading of the next step is indented, because a
+    reader of the child expects that heading after the first blank line.
     """
     rows = [row.rstrip() for row in plain_text(text).split("\n")]
     first = next(

@@ -1,9 +1,10 @@
 """A fork: a child with its parent's live conversation, whole or cut, in the same folder or another one.
 
 A fork sends the same bytes as its parent, so the API's cache still applies, and no lineage precedes
-them. A fork in another folder gets a lineage, because the folder changes the system prompt anyway.
-A fork for another agent contains the conversation as text: the messages, short forms of the calls,
-no thinking. Calls have the form in which one agent already shows its models the calls of another.
+them. A fork in another folder starts with a lineage, because the new folder changes the system
+prompt anyway. A fork for another agent contains the conversation as text: the messages and short
+forms of the calls, but no thinking. Calls are written in the format in which an agent already shows
+its models another agent's calls.
 """
 
 from __future__ import annotations
@@ -65,14 +66,15 @@ REHOME: Final = "rehome"
 class ForkPlan(ChildPlan):
     """A fork.
 
-    ``cut`` is None for the whole live conversation, ``relocation`` is None for the parent's folder.
+    If ``cut`` is None, the fork has the whole live conversation. If ``relocation`` is None, it is
+    in the parent's folder.
     """
 
     cut: Cut | None = None
     relocation: Relocation | None = None
 
     def watchers(self) -> Sequence[Watcher]:
-        """Return checks that every record names its source, and that the child is in the requested folder."""
+        """Return checks that every record names its source and that the child is in the requested folder."""
         if isinstance(self.body, ChainRewrite):
             nodes = self.body.linear.nodes
         else:
@@ -93,7 +95,7 @@ class ForkPlan(ChildPlan):
 
 
 class _FirstFolderWatcher:
-    """Checks that the first record with a folder has the folder that the session moved to."""
+    """Checks that the first record with a folder names the folder that the session moved to."""
 
     def __init__(self, move: Relocation | None) -> None:
         self._move = move
@@ -121,7 +123,7 @@ def plan_fork(
 ) -> ForkPlan:
     """Plan a copy of a session's live conversation.
 
-    The copy contains all of it, or the part before ``cut``. With ``home``, an existing folder other
+    The copy contains all of it, or the part before ``cut``. If ``home`` is an existing folder other
     than the parent's, the child belongs to that folder's project. Raises NothingToFork for a
     session without messages, and UsageError for an unknown cut or an unusable parent.
     """
@@ -180,7 +182,7 @@ def plan_fork(
 
 
 class _SourceMarker:
-    """Adds the source to each record of the parent, and changes its folder if the session moves."""
+    """Adds the source to each record of the parent, and changes the record's folder if the session moves."""
 
     def __init__(self, parent_id: str, moving: Relocation | None) -> None:
         self._parent_id = parent_id
@@ -194,7 +196,7 @@ class _SourceMarker:
         if self._moving is not None:
             body = self._moving.line(
                 body, first=node.boundary
-            )  # without a boundary our lineage comes first
+            )  # if there is no boundary, our lineage comes first
         return add_field(body, "forkedFrom", _source_mark(self._parent_id, node.uuid))
 
 
@@ -251,11 +253,11 @@ def _note_on_snapshots(move: Relocation) -> list[str]:
 MAX_CALL_CHARACTERS, MAX_RESULT_CHARACTERS = (
     600,
     1_500,
-)  # characters of a call and of its result; a reference leads to the full text
+)  # the maximum characters of a call and of its result; a reference leads to the full text
 
 
 class SpokenText(NamedTuple):
-    """One side's text in a turn, its start time, and the id of its first record."""
+    """The text of one speaker in a turn, its start time, and the id of its first record."""
 
     role: str
     text: str
@@ -264,9 +266,9 @@ class SpokenText(NamedTuple):
 
 
 def conversation_as_text(transcript: Transcript, session_id: str) -> list[SpokenText]:
-    """Return a session's live conversation as text, one entry for each side of a turn.
+    """Return a session's live conversation as text, with one entry for each speaker in a turn.
 
-    Records that the client added by itself are left out.
+    Records that the client itself added are left out.
     """
     messages: list[SpokenText] = []
     tool_names: dict[str, str] = {}
@@ -296,7 +298,7 @@ def conversation_as_text(transcript: Transcript, session_id: str) -> list[Spoken
 def make_conversation_lines(
     child: Draft, head: bytes, introduction: str, messages: Sequence[SpokenText]
 ) -> FreshLines:
-    """Return the lines of a Claude Code child with a conversation.
+    """Return the lines of a Claude Code child that contains a conversation as text.
 
     The screen does not show ``introduction``.
     """

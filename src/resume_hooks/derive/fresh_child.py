@@ -42,22 +42,25 @@ from resume_hooks.transcripts.provenance import ChildSize
 from resume_hooks.transcripts.records import USER, kind, message, parse
 
 MAX_STEP_CHARACTERS = (
-    20_000  # characters of a next step; a longer text belongs in a file that the step names
+    # the maximum characters of a next step; a longer text belongs in a file that the step names
+    20_000
 )
 TITLE_LINE = 1
-"""The line of a child's title: before the opening, within the first 64 KB, which session lists read."""
+"""The line number of a child's title. It is before the opening and in the first 64 KB, which
+session lists read."""
 
 OPENING_LINE = 2
-DIGEST_LINE = 3  # the line of a child's whole digest; the card that answers the opening follows it
+# the line number of a child's whole digest; the next line is the card that answers the opening
+DIGEST_LINE = 3
 
 
 class Contents(NamedTuple):
     """The contents of a fresh child in addition to its lineage.
 
-    ``summary`` is a model's, without blank lines. ``tokens`` is the size of the opening. ``edited``
-    is the user's version of the opening's digest; the record with the whole digest is not edited.
-    With ``new_task`` the next step is not part of the parent's work, so the child does not take
-    over the plan and the task list.
+    ``summary`` comes from a model and has no blank lines. ``tokens`` is the size of the opening.
+    ``edited`` is the user's version of the digest in the opening; the record with the whole digest
+    is not edited. If ``new_task`` is true, the next step is not part of the parent's work, so the
+    child does not take over the plan and the task list.
     """
 
     digest: Digest | None = None
@@ -89,7 +92,7 @@ class FreshOpening(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FreshLines(Body):
-    """The lines of a fresh child, without endings.
+    """The lines of a fresh child, without line endings.
 
     ``opening`` is the first text for its model, or None if any text is valid.
     """
@@ -99,7 +102,7 @@ class FreshLines(Body):
     opening: str | None = None
 
     def lines(self) -> Iterator[bytes]:
-        """Return the lines with their endings."""
+        """Return the lines with their line endings."""
         return (body + b"\n" for body in self.bodies)
 
     def checks(self, path: str, plan: ChildPlan) -> list[Check]:
@@ -114,7 +117,7 @@ class FreshLines(Body):
 class FreshPlan(ChildPlan):
     """The plan of a fresh child.
 
-    ``opening`` is the first text for its model, ``carried`` the digest in it.
+    ``opening`` is the first text for the child's model, and ``carried`` the digest in that text.
     """
 
     opening: str
@@ -136,7 +139,7 @@ def make_opening(
     where: Where,
     note: str = "",
 ) -> FreshOpening:
-    """Return the opening of a child of ``parent``: its lineage, a ``note``, the contents, the next step."""
+    """Return the opening of a child of ``parent``: the lineage, a ``note``, the contents, the next step."""
     contents = _redact_digest(contents, child)
     if contents.edited:
         carried = EMPTY_OPENING
@@ -175,7 +178,7 @@ def opening_lines_of_child(opening: FreshOpening) -> FreshLines:
 
 
 def plan_fresh_opening(opening: FreshOpening, body: Body) -> FreshPlan:
-    """Return the plan of a child with this opening. ``body`` has the form of the child's agent."""
+    """Return the plan of a child with this opening. ``body`` is in the format of the child's agent."""
     child, contents = opening.child, opening.contents
     return FreshPlan(
         draft=child,
@@ -189,21 +192,21 @@ def plan_fresh_opening(opening: FreshOpening, body: Body) -> FreshPlan:
 
 
 def _redact_digest(contents: Contents, child: Draft) -> Contents:
-    """Redact the digest, which a later child reads, by the secrets known from both ends of the parent."""
+    """Redact the digest, which a later child reads. Use the secrets found at the start and end of the parent."""
     if contents.digest is None or child.secrets is None or not child.secrets.knows_any:
         return contents
     return contents._replace(digest=entries.rewrite_digest(contents.digest, child.secrets.redact))
 
 
 def fit_digest(contents: Contents, child: Draft, parent: SessionFile) -> DigestOpening:
-    """Return the digest as it appears in a child's opening, within the room that the summary leaves.
+    """Return the digest as it appears in a child's opening, in the space that the summary leaves.
 
-    Without a digest the result is empty.
+    If there is no digest, the result is empty.
     """
     if contents.digest is None:
         return EMPTY_OPENING
     room = characters_for_tokens(contents.tokens) - len(contents.summary)
-    # A new task does not need the latest calls of another one.
+    # A new task does not need the latest calls of the old task.
     if contents.new_task:
         calls = None
     else:
@@ -215,7 +218,7 @@ def fit_digest(contents: Contents, child: Draft, parent: SessionFile) -> DigestO
 
 
 def digest_reference(session_id: str) -> str:
-    """Return the reference of the record with a child's whole digest, in the form that ``shown`` writes."""
+    """Return the reference to the record with a child's whole digest, in the form that ``shown`` writes."""
     return f"{session_id[:SHORT]}:{DIGEST_LINE}"
 
 
@@ -232,9 +235,9 @@ def warn_of_secrets(block: str, contents: Contents) -> tuple[str, ...]:
 
 
 def check_step(ends: HeadTail, next_step: str) -> str:
-    """Return the next step as the child's text.
+    """Return the next step as it appears in the child.
 
-    Raises NothingToHandOff and UsageError as ``plan``.
+    Raises NothingToHandOff and UsageError, like ``plan``.
     """
     if ends.is_blank:
         raise NothingToHandOff("There is nothing to hand off: this session has no prompt yet")
@@ -247,7 +250,7 @@ def check_step(ends: HeadTail, next_step: str) -> str:
 
 
 def _fresh_card(child: Draft, next_step: str, contents: Contents, carried: DigestOpening) -> str:
-    """Return the card of a fresh child: its source, the next step, the loaded contents."""
+    """Return the card of a fresh child: its source, its next step and its contents."""
     parent, count = child.ancestors[-1], len(child.ancestors)
     place = f", session {count} of its lineage" if count > 1 else ""
     if child.kind == "handoff":
@@ -258,7 +261,7 @@ def _fresh_card(child: Draft, next_step: str, contents: Contents, carried: Diges
         subagent = f"`{without_block_markers(plain_line(child.subagent))}` of "
     else:
         subagent = ""
-    # The client shows Markdown: a backtick of a title that was cut would open a code span.
+    # The client shows Markdown. If a title was cut, a backtick in it would open a code span.
     title = without_block_markers(plain_line(parent.title)).replace("`", "'")
     lines = [f"**{verb}** {subagent}{title} (`{parent.session_id}`){place}."]
     if next_step:
@@ -272,7 +275,7 @@ def _fresh_card(child: Draft, next_step: str, contents: Contents, carried: Diges
 
 
 def _describe_contents(contents: Contents, carried: DigestOpening) -> list[str]:
-    """Return the parts of the earlier conversation in a fresh child's opening, as phrases."""
+    """Return phrases that name the parts of the earlier conversation in a fresh child's opening."""
     loaded = ["a summary by a model"] if contents.summary else []
     if contents.edited:
         return [*loaded, "the edited digest"]

@@ -11,22 +11,23 @@ from resume_hooks.paths import Where
 WHOLE_SESSION = "all"
 SIZE_SETTING = "handoff_size"
 MIN_THOUSANDS, MAX_THOUSANDS = 1, 48
-"""Thousands of tokens.
+"""Sizes in thousands of tokens.
 
-Clients send a first message of 200,000 characters whole (measured on 2.1.332).
+Clients send a first message of up to 200,000 characters whole (measured on 2.1.332).
 """
 
 EXAMPLES = f"A size is {MIN_THOUSANDS}k to {MAX_THOUSANDS}k, such as 4k or 24k, or {WHOLE_SESSION}."
 _SIZE = re.compile(rf"(?P<thousands>[0-9]{{1,6}})k(?!\S)|{WHOLE_SESSION}\s*\Z", re.IGNORECASE)
-"""``all`` counts as a size only if nothing follows it, because many sentences begin with that word."""
+"""``all`` counts as a size only if no text follows it, because many sentences begin with that
+word."""
 
 
 def split_size(text: str) -> tuple[str, str]:
-    """Split a text into its leading size, or ``""``, and the rest.
+    """Split a text into the size at its start, or ``""``, and the rest.
 
-    Raises UsageError for a size out of bounds.
+    Raises UsageError if the size is out of bounds.
 
-    A step that itself begins with a size needs another one before it: ``12k 4k of memory are too
+    If a step itself begins with a size, another size must precede it: ``12k 4k of memory are too
     little``.
     """
     match = _SIZE.match(text)
@@ -51,10 +52,10 @@ def format_size(tokens: int) -> str:
 
 
 def tokens_for_size(size: str, where: Where) -> int:
-    """Return the tokens of a size, or of the setting if ``size`` is ``""``."""
+    """Return the number of tokens of a size, or of the size in the settings if ``size`` is ``""``."""
     return parse_tokens(size or str(settings.load_settings(where)[SIZE_SETTING].value))
 
 
 def parse_tokens(size: str) -> int:
-    """Return the tokens of a size in thousands, such as ``12k``."""
+    """Return the number of tokens of a size in thousands, such as ``12k``."""
     return 1_000 * int(size.removesuffix("k"))

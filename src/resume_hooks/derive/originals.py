@@ -1,8 +1,9 @@
 """Find the originals of placeholders, and restore the contents.
 
-The path in a placeholder is untrusted: only sessions in a project folder or in the trimmed
-session's folder are opened, and their backups, never a link. A record must have the uuid in the
-placeholder. Chains of trims are followed, and cycles end.
+The path in a placeholder is untrusted. Only sessions in a project folder or in the trimmed
+session's folder are opened, and their backups, but never a symbolic link. The record must have the
+uuid that the placeholder names. If the original was itself trimmed, the search follows its
+placeholder. It stops at cycles.
 """
 
 from __future__ import annotations
@@ -34,27 +35,32 @@ from resume_hooks.transcripts.provenance import Parent
 from resume_hooks.transcripts.records import Record, message, string
 from resume_hooks.transcripts.write_scan import mend_record
 
-MAX_CHAIN = 100  # records on the way to one original; a longer chain can only be a forgery
+# the maximum number of records on the way to an original; a longer chain can only be a forgery
+MAX_CHAIN = 100
 # the fields that a trim may have changed
 CONTENT_FIELDS = ("message", "toolUseResult", "attachment", "rendered")
-NOTICE_CHARACTERS = 5_000  # characters at the end of a text that are searched for a notice
+# the number of characters at the end of a text that are searched for a notice
+NOTICE_CHARACTERS = 5_000
 
 _NOTICE = re.compile(
     r"See line (\d{1,9}) of ([^\n]{1,4096}?\.(?:jsonl|bak))"
     r"(?: for full content(?: \(original was [\d,]+ chars\)\.)?)?\]?\Z"
 )
-"""The end of a text that another tool shortened. Its line numbers start at 1."""
+"""The notice at the end of a text that another tool shortened. The line numbers in it start at
+1."""
 
-_NOTICE_WORDS = ("original", "truncated", "full content")  # a notice contains at least one of these
+# every notice contains at least one of these words
+_NOTICE_WORDS = ("original", "truncated", "full content")
 _BACKUP = re.compile(
     r"([0-9a-f-]{36})\.pre-trim-[\w.-]{1,60}\.jsonl\.bak"
-)  # a backup of the same tool
+)  # a backup by the same tool
 
 
 class OriginalRecord(NamedTuple):
-    """The record ``asked`` for, and its ``original``.
+    """The record that was ``asked`` for, and its ``original``.
 
-    A whole record is its own original. If the source of a trim is gone, the original is trimmed too.
+    A record that was not trimmed is its own original. If the source of a trim is gone, the original
+    is itself a trimmed record.
     """
 
     asked: RecordLine
@@ -62,7 +68,7 @@ class OriginalRecord(NamedTuple):
 
 
 def look_up_original(reference: Reference, cwd: str, where: Where) -> OriginalRecord:
-    """Return the original of a referenced record, with ``cwd`` as the current folder.
+    """Return the original of a referenced record. ``cwd`` is the current folder.
 
     Raises UsageError for an unknown record, and SessionNotFound for a missing original.
     """
@@ -83,7 +89,7 @@ def _referenced_line(
 ) -> RecordLine:
     """Return the referenced record.
 
-    If its session is gone, search the backups of in-place trims.
+    If its session is gone, the backups of in-place trims are searched.
     """
     try:
         session = locate.resolve(reference.session, cwd, where, foreign=True)
@@ -103,7 +109,7 @@ def _referenced_line(
 
 
 class Originals:
-    """Finds originals in one config folder. It indexes each file only once."""
+    """A finder of originals in one config folder. It indexes each file only once."""
 
     def __init__(self, where: Where) -> None:
         self._where = where
@@ -134,7 +140,7 @@ class Originals:
         return self.of(record, requested_line.file) or requested_line
 
     def describe_place(self, record: Record) -> str:
-        """Return a sentence with the original's place according to the trimmed record, and how to restore it."""
+        """Return a sentence on how to restore the original, with the location that the trimmed record states."""
         origin = next(iter(find_origins(record)), None)
         if origin is None:
             return "the record names no original"
@@ -147,7 +153,7 @@ class Originals:
         return f"it was line {origin.record} of {plain_line(origin.file or origin.session_id)}{restore_hint}"
 
     def backups(self, session_id: str) -> list[str]:
-        """Return the backups from in-place trims of a session in our state folder, oldest first."""
+        """Return the backups of a session from in-place trims, in our state folder, oldest first."""
         folder = os.path.abspath(backup_folder(session_id, self._where))
         if not is_session_id(session_id) or os.path.islink(folder):
             return []
@@ -162,7 +168,7 @@ class Originals:
             return []
 
     def backed_up_ids(self, prefix: str) -> list[str]:
-        """Return the ids of sessions with backups that start with ``prefix``."""
+        """Return the session ids that start with ``prefix`` and have backups."""
         try:
             names = os.listdir(backup_folder("", self._where))
         except OSError:
@@ -174,12 +180,12 @@ class Originals:
             if (entry.file, entry.number) in seen or len(seen) == MAX_CHAIN:
                 continue
             seen.add((entry.file, entry.number))
-            # At the end of the chain this record is the best copy.
+            # If the chain of trims ends here, this record is the best copy.
             return self._follow(named_record, entry.file, seen) or entry
         return None
 
     def _candidate_records(self, record: Record, file: str) -> Iterator[tuple[RecordLine, Record]]:
-        """Yield the records that a trimmed record may name as its original, the likeliest first."""
+        """Yield the records that may be the original of a trimmed record, the likeliest first."""
         folder = os.path.dirname(os.path.abspath(file))
         for origin in find_origins(record):
             key = origin.session_id, origin.file, folder
@@ -205,12 +211,12 @@ class Originals:
                 return entries.of(origin.uuid, origin.record)
             return None
         except SessionNotFound:
-            return None  # deleted since it was listed
+            return None  # the file was deleted since it was listed
 
     def _candidate_files(self, origin: Origin, trimmed_folder: str) -> Iterator[tuple[str, str]]:
-        """Yield the files that may contain an original, each with its session's id.
+        """Yield each file that may contain an original, and the id of its session.
 
-        All are safe to open.
+        All these files are safe to open.
         """
         backup = _BACKUP.fullmatch(os.path.basename(origin.file))
         folder = os.path.basename(os.path.dirname(origin.file))
@@ -237,10 +243,10 @@ class Originals:
         yield from ((path, session_id) for path in backups)
 
     def _is_safe_to_open(self, path: str, trimmed_folder: str) -> bool:
-        """Check whether a file without a session id as its name is in a folder of sessions and is not a link.
+        """Check whether a file whose name is not a session id is in a folder of sessions and is not a symbolic link.
 
-        The transcript of a trim by path may have any name, and another tool writes its backups next
-        to a session.
+        The transcript of a session that was trimmed by path may have any name, and another tool
+        writes its backups next to a session.
         """
         if path != os.path.abspath(path):
             return False  # ``..`` could lead out of the folder
@@ -260,7 +266,7 @@ class Originals:
 class RestoreRecord:
     """The edit that restores a record's contents.
 
-    The original is read when the record is written.
+    The original is read only when the record is written.
     """
 
     def __init__(self, original: RecordLine) -> None:
@@ -282,10 +288,10 @@ class RestoreRecord:
 def restore_record(record: Record, original: Record) -> Record | None:
     """Return a trimmed ``record`` with the contents of its ``original``.
 
-    All other fields stay, including the token counts.
+    All other fields are those of ``record``, including the token counts.
 
-    Blocks that no API accepts stay out, as they did in the trim: removed calls and results, blank
-    texts, unsigned thinking. Return None if nothing is left.
+    Blocks that no API accepts are left out, as they were in the trim: removed calls and results,
+    blank texts, unsigned thinking. Return None if no blocks remain.
     """
     restored = {}
     for key, value in record.items():

@@ -1,7 +1,7 @@
-"""The outcome of a verb, for each of its callers: a prompt's hook, the module, the shell, the API.
+"""The outcome of a verb, for each caller of the verb: a prompt's hook, the module, the shell, the API.
 
-A verb decides and writes. Its outcome contains everything that a caller needs to show it. Nothing
-here prints.
+A verb decides and writes. The outcome contains everything that the caller needs to show it. This
+module prints nothing.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 from resume_hooks.derive.child.receipt import FilesBeside
 from resume_hooks.system.copy_result import CopyResult
 
-if TYPE_CHECKING:  # a search imports none of these
+if TYPE_CHECKING:  # a search does not import these modules
     from resume_hooks.derive.child.receipt import Receipt
     from resume_hooks.derive.child.write import ChildPlan
     from resume_hooks.derive.summary import SummaryOutcome
@@ -22,12 +22,13 @@ Plan_co = TypeVar("Plan_co", bound="ChildPlan | None", covariant=True)
 
 
 class OpenedSession(NamedTuple, Generic[Plan_co]):
-    """A session to continue in: a new one, or an earlier one (``receipt.written`` is false).
+    """A session to continue: a new session, or an earlier one if ``receipt.written`` is false.
 
     ``plan`` is the written plan, or None for an earlier session. ``done`` names the action in a few
-    words. ``facts`` describe the contents, one line each. ``remark`` is the first line to show in
-    the session if the user saw nothing else. ``next_step`` belongs in its input box. ``files`` were
-    written in addition. ``summary`` is the outcome of the request for a summary.
+    words. ``facts`` describe the contents, one line each. If the user saw nothing else, ``remark``
+    is the first line to show in the session. ``next_step`` belongs in the session's input box.
+    ``files`` are the files that were written in addition to the session. ``summary`` is the outcome
+    of the request for a summary.
     """
 
     receipt: Receipt
@@ -41,10 +42,10 @@ class OpenedSession(NamedTuple, Generic[Plan_co]):
 
 
 class NothingWritten(NamedTuple, Generic[Plan_co]):
-    """Nothing was written, because of a dry run or because the plan would not pay.
+    """An outcome without a written session, because of a dry run or because the plan would not pay.
 
-    ``receipt`` does not name a session. ``files`` are the ones that a real run would write. ``why``
-    is the reason if there was nothing to do from the start.
+    ``receipt`` does not name a session. ``files`` are the files that a real run would write. If
+    there was nothing to do from the start, ``why`` is the reason.
     """
 
     receipt: Receipt
@@ -54,10 +55,10 @@ class NothingWritten(NamedTuple, Generic[Plan_co]):
 
 
 class Question(NamedTuple):
-    """A question. A yes writes the child, or repairs the session.
+    """A question to the user. If the answer is yes, the child is written, or the session is repaired.
 
     ``short`` has a few lines for a client with its own question form. ``card`` explains how to type
-    the answer. If ``in_place``, the session itself can be trimmed instead.
+    the answer. ``in_place`` means that the session itself can be trimmed instead.
     """
 
     short: str
@@ -66,7 +67,7 @@ class Question(NamedTuple):
 
 
 class Report(NamedTuple):
-    """A text to read. It may depend on whether ``to_copy`` reached the clipboard.
+    """A text for the user. It may depend on whether ``to_copy`` was copied to the clipboard.
 
     ``more`` has the lines that a key press shows instead of the text's last line.
     """
@@ -77,7 +78,7 @@ class Report(NamedTuple):
 
 
 class Waiting(NamedTuple):
-    """An answer that takes longer than a prompt may wait. ``shown`` is the text for the meantime.
+    """An answer that takes longer than a prompt may wait. ``shown`` is the text to show until the answer is ready.
 
     ``prompt`` is a request for the session's own model, or ``""``.
     """
@@ -93,13 +94,16 @@ Outcome = AnyOpenedSession | NothingWritten["ChildPlan | None"] | Question | Rep
 def report_on_text(text: str) -> Report:
     """Return a report that does not depend on the clipboard.
 
-    ``""`` means that there is nothing to say.
+    ``""`` means that there is nothing to report.
     """
     return Report(lambda _: text)
 
 
 def first_line_in_new_session(receipt: Receipt) -> str:
-    """Return the first line for a new session that the client opened by itself: it looks like the old one."""
+    """Return the first line for a new session that the client opened by itself.
+
+    It is needed because the new session looks like the old one.
+    """
     resume_command = f"/resume {receipt.parent_session_id}"
     sizes = f"about {receipt.tokens_after:,} tokens instead of {receipt.tokens_before:,}"
     return (

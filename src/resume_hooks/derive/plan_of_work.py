@@ -1,4 +1,4 @@
-"""The plan from the client's plan mode, for the opening of a fresh child."""
+"""The plan from the client's plan mode, as it appears in the opening of a fresh child."""
 
 from __future__ import annotations
 
@@ -13,16 +13,18 @@ from resume_hooks.sessions.lineage_block import without_block_markers
 from resume_hooks.system.text import collapse_line, plain_line
 from resume_hooks.transcripts.head_tail import TITLE_LENGTH, HeadTail
 
-# a folder in the config home with one Markdown file per plan; a session's records name it by slug
+# a folder in the config home with one Markdown file per plan; a session's records contain the
+# plan's slug
 PLANS_FOLDER = "plans"
 _SLUG = re.compile(r"[a-z0-9-]{1,200}")
-# ancestors that are searched: a fresh child has no plan of its own until it enters plan mode
+# the maximum number of ancestors that are searched; a fresh child has no plan of its own until it
+# enters plan mode
 MAX_ANCESTORS = 5
-_HEAD_BYTES = 4096  # bytes of a plan that are searched for its first line
+_HEAD_BYTES = 4096  # the number of bytes of a plan that are searched for its first line
 
 
 def find_plan_note(ends: HeadTail, ancestors: Sequence[Ancestor], where: Where) -> str:
-    """Return the line on the plan of a session, or of its latest ancestor with a plan.
+    """Return the line for the plan of a session, or for the plan of its latest ancestor that has one.
 
     ``walk_up`` start with the oldest.
     """
@@ -37,7 +39,7 @@ def find_plan_note(ends: HeadTail, ancestors: Sequence[Ancestor], where: Where) 
 
 
 def plan_note(ends: HeadTail, where: Where) -> str:
-    """Return a line with the file and the title of a session's plan, or ``""`` without a plan."""
+    """Return a line with the file and the title of a session's plan, or ``""`` if the session has no plan."""
     if not _SLUG.fullmatch(ends.slug):
         return ""
     path = os.path.join(where.config, PLANS_FOLDER, f"{ends.slug}.md")

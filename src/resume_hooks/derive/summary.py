@@ -1,13 +1,14 @@
-"""A model's summary of a session, added to a fresh child that already has lineage and digest.
+"""A model's summary of a session, which is added to a fresh child with a lineage and a digest.
 
-The model reads the session as text in a few parts, each within its context, and one more call joins
-the answers. The summary covers the whole history, the latest part in most detail: if there is too
-much text, the older parts are cut first.
+The model reads the session as text in a few parts, each of which fits its context, and one more
+call joins the answers. The summary covers the whole history, and the latest part in most detail: if
+there is too much text, the older parts are shortened first.
 
 Invariants: whatever fails, the child has the digest, with or without the summary. A child that the
-user has opened meanwhile is not changed. The model's text is untrusted, because the transcript may
-have dictated it: each statement is on one line after a label or a dash of ours, without control
-characters and block markers. It refers only to records that the model read.
+user has opened since it was written is not changed. The model's text is untrusted, because the
+transcript may have dictated it. Each statement is on one line after a label or a dash that this
+module writes, without control characters and block markers. It refers only to records that the
+model read.
 """
 
 from __future__ import annotations
@@ -60,16 +61,18 @@ from resume_hooks.system.text import collapse_line, format_count, plain_line
 from resume_hooks.transcripts.invariants import Check, require_all_checks
 from resume_hooks.transcripts.records import mapping
 
-# bytes of a part in UTF-8: 60,000 to 120,000 tokens, which a model's context holds with the answer
+# the maximum UTF-8 bytes of a part: 60,000 to 120,000 tokens, which fit a model's context together
+# with the answer
 PART_BYTES = 240_000
-MAX_PARTS = 3  # of the longest session: one call for each, and one more to join the answers
-# a text up to this many parts long stays one part: a second call costs more than the cut outputs
-# are worth
+# the maximum number of parts; each part needs one call, and one more call joins the answers
+MAX_PARTS = 3
+# a text up to this many times the size of a part stays one part, because a second call costs more
+# than the shortened outputs are worth
 ONE_PART_LIMIT = 1.25
 MESSAGE_CHARACTERS, OUTPUT_CHARACTERS = (
     6_000,
     1_500,
-)  # characters of a message, and of a tool's output
+)  # the maximum characters of a message, and of a tool's output
 
 MATERIAL_HEADING = (
     "Records of the session, oldest first. Each begins at the margin with its reference, "
@@ -78,14 +81,14 @@ MATERIAL_HEADING = (
 
 
 class SummaryPart(NamedTuple):
-    """A part of a session: ``text``, and the ``numbers`` of the records in it."""
+    """A part of a session: its ``text``, and the ``numbers`` of the records in that text."""
 
     text: str
     numbers: frozenset[int]
 
 
 class SummaryMaterial(NamedTuple):
-    """A session as text for a model: the total number of ``records`` and the ``parts``, oldest first."""
+    """A session as text for a model: the total number of ``records``, and the ``parts``, oldest first."""
 
     session_id: str
     records: int
@@ -108,7 +111,7 @@ class SummaryMaterial(NamedTuple):
 
 
 def material_for_digest(session_id: str) -> SummaryMaterial:
-    """Return material with the digest alone, for a model that already has the session in its context."""
+    """Return material that contains only the digest, for a model that already has the session in its context."""
     return SummaryMaterial(session_id, 0, (SummaryPart("", frozenset()),))
 
 
@@ -119,9 +122,9 @@ class _ShownRecord(NamedTuple):
 
 
 def read_summary_material(session: SessionFile, where: Where) -> SummaryMaterial:
-    """Return a session in parts, without the records that the client added by itself.
+    """Return a session in parts, without the records that the client itself added.
 
-    Raises SessionNotFound if it is unreadable.
+    Raises SessionNotFound if the session is unreadable.
     """
     reading, names = TurnReader(session), names_of(session, where)
     shown_records = list(_read_shown_records(reading, names))
@@ -129,7 +132,7 @@ def read_summary_material(session: SessionFile, where: Where) -> SummaryMaterial
     size = sum(len(record.piece.body.encode("utf-8", "replace")) for record in shown_records)
     room = (
         PART_BYTES * characters // size if size else PART_BYTES
-    )  # a character of several bytes is about a token
+    )  # a character of several bytes takes about one token
     return SummaryMaterial(
         session.session_id,
         len(shown_records),
@@ -138,7 +141,7 @@ def read_summary_material(session: SessionFile, where: Where) -> SummaryMaterial
 
 
 def _read_shown_records(reading: TurnReader, names: TranscriptNames) -> Iterator[_ShownRecord]:
-    """Yield the records one by one, so only one long output is in memory at a time."""
+    """Yield the records individually, so only one long output is in memory at a time."""
     for row in reading.rows:
         for passage in reading.passages_of_rows([row], names):
             if not passage.added:
@@ -150,9 +153,9 @@ def _read_shown_records(reading: TurnReader, names: TranscriptNames) -> Iterator
 
 
 def _split_records(records: Sequence[_ShownRecord], room: int) -> list[Sequence[_ShownRecord]]:
-    """Split the records: one part with as many of the latest as fit.
+    """Split the records into parts. The last part contains as many of the latest records as fit.
 
-    The older ones form parts of equal length.
+    The older records form parts of equal length.
     """
     if sum(record.piece.length for record in records) <= ONE_PART_LIMIT * room:
         if records:
@@ -185,10 +188,10 @@ def _make_part(records: Sequence[_ShownRecord], room: int) -> SummaryPart:
     )
 
 
-MAX_LINE = 400  # characters of a line from a model
-MAX_POINTS = 12  # points of a section
-MAX_RECORDS = 4  # references of a point
-MAX_SUMMARY = 8_000  # characters of a summary in a child: about 2,000 tokens
+MAX_LINE = 400  # the maximum characters of a line from a model
+MAX_POINTS = 12  # the maximum number of points in a section
+MAX_RECORDS = 4  # the maximum number of references for a point
+MAX_SUMMARY = 8_000  # the maximum characters of a summary in a child: about 2,000 tokens
 
 SUMMARY_TASK = """\
 Write the summary of a working session of a coding assistant for the assistant that goes on with the work in a fresh \
@@ -217,7 +220,8 @@ _SECTION_LABELS = {
     "next": "what remains, the first thing first", "constraints": "what the user demanded or ruled out",
     "decisions": "decided", "open": "open", "failed": "tried in vain", "facts": "how things are here", "done": "done",
 }  # fmt: skip
-"""The sections and their labels, the most useful first: the last ones are dropped if there is no room."""
+"""The sections and their labels, the most useful first. If there is not enough space, the last
+sections are dropped."""
 
 
 class Point(BaseModel):
@@ -234,7 +238,7 @@ class Point(BaseModel):
 class Summary(BaseModel):
     """The facts that an assistant needs to continue the work without reading the session.
 
-    The schema has no bounds on purpose: if an answer violates a bound, clients repeat the request
+    The schema has no bounds on purpose: if an answer exceeds a bound, clients repeat the request
     and pay for the whole input again.
     """
 
@@ -264,7 +268,7 @@ class Summary(BaseModel):
 
 
 def format_summary(rows: str, model: str, session_id: str, wish: str = "") -> str:
-    """Return the rows of a summary as the text for a child, ``""`` for no rows.
+    """Return the rows of a summary as the text for a child, or ``""`` if there are no rows.
 
     ``wish`` is the user's request for the summary.
     """
@@ -289,7 +293,7 @@ def format_notes(summaries: Sequence[Summary], session_id: str, shown: frozenset
 
 
 def format_rows(summary: Summary, session_id: str, shown: frozenset[int]) -> Iterator[str]:
-    """Yield a summary's rows, with references only to records in ``shown``.
+    """Yield a summary's rows, with references only to the records in ``shown``.
 
     An empty summary has no rows.
     """
@@ -333,7 +337,7 @@ def _clean_line(text: str, limit: int) -> str:
 
 
 def _rows_that_fit(rows: Sequence[str], room: int) -> Iterator[str]:
-    """Yield as many rows as fit, without a heading at the end."""
+    """Yield as many rows as fit, but no heading without a row after it."""
     kept_rows: list[str] = []
     for row in rows:
         room -= len(row) + 1
@@ -360,14 +364,14 @@ def ask_for_summary(
 
 
 def digest_for_prompt(digest: Digest) -> str:
-    """Return a digest as input for a model: with the talk, as in an opening of the default size."""
+    """Return a digest as input for a model, with the messages that an opening of the default size contains."""
     return format_opening(digest, characters_for_tokens(DEFAULT_TOKENS)).text
 
 
 def conversation_prompt(digest: str, wish: str) -> str:
-    """Return the prompt for a model with the whole session in its context.
+    """Return the prompt for a model that has the whole session in its context.
 
-    It answers with a ``Summary``.
+    The model answers with a ``Summary``.
     """
     return forked.forked_prompt(_task_text(CONVERSATION_INTRODUCTION, wish), digest, Summary)
 
@@ -397,14 +401,14 @@ def _task_text(place: str, wish: str) -> str:
     )
 
 
-MAX_WISH_CHARACTERS = 4_000  # characters of the user's request for a summary
+MAX_WISH_CHARACTERS = 4_000  # the maximum characters of the user's request for a summary
 
 
 @dataclass(frozen=True, slots=True)
 class SummaryRollover:
     """A planned child with a digest, and the user's ``wish`` for its summary.
 
-    ``standing`` is the child of an earlier try.
+    ``standing`` is the child of an earlier attempt.
     """
 
     parent: SessionFile
@@ -415,7 +419,7 @@ class SummaryRollover:
 
 
 class SummaryOutcome(NamedTuple):
-    """The result of a rollover: the ``checked`` summary, or the reason for a ``failure``."""
+    """The result of a rollover: the ``checked`` summary, or the reason for the ``failure``."""
 
     receipt: Receipt
     spent: Spent
@@ -433,7 +437,7 @@ def plan_rollover(
 ) -> SummaryRollover:
     """Plan the child with the digest. Nothing is written, and no model is called.
 
-    Raises the errors of ``agents.plan_fresh``.
+    Raises the same errors as ``agents.plan_fresh``.
     """
     if len(wish) > MAX_WISH_CHARACTERS:
         raise UsageError(
@@ -459,7 +463,7 @@ def find_unfinished_rollover(parent: SessionFile, where: Where) -> Receipt | Non
         return None
     ends = agent_at(child.file, where).ends(child.file)
     if ends.has_own_turns:
-        return None  # ``own_turns`` of a fresh child is reliable, whatever the clock said
+        return None  # ``own_turns`` of a fresh child is reliable even if the clock was wrong
     first_record = ends.first_records[0]
     if mapping(first_record, "continue_metadata").get("summary_included"):
         return None
@@ -467,9 +471,9 @@ def find_unfinished_rollover(parent: SessionFile, where: Where) -> Receipt | Non
 
 
 def write_rollover(rollover: SummaryRollover, where: Where) -> Receipt:
-    """Write the child with the digest, unless it already exists.
+    """Write the child with the digest, unless that child already exists.
 
-    WriteFailed and CheckFailed leave nothing behind.
+    WriteFailed and CheckFailed leave no files behind.
     """
     return rollover.standing or writing.write_child(rollover.plan, where)
 
@@ -481,13 +485,13 @@ def add_summary(
     where: Where,
     given: SummaryMaterial | None = None,
 ) -> SummaryOutcome:
-    """Call a model, and put its summary into the child that was ``written``.
+    """Call a model, and add its summary to the child that was ``written``.
 
-    The model reads the material ``given``, by default the whole session, and the digest. Errors are
-    returned in the outcome: the child then has the digest alone.
+    The model reads the digest and the material ``given``, by default the whole session. Errors are
+    returned in the outcome. After an error the child has only the digest.
     """
     try:
-        # The child's bytes before the user continues in it.
+        # These are the child's bytes before the user continues it.
         old_bytes = b"".join(writing.child_lines(rollover.plan, written.title))
         if rollover.standing is not None:
             with open(written.file, "rb") as stream:
@@ -528,8 +532,8 @@ def _ask_and_check(
 
 
 def _quotable_texts(rollover: SummaryRollover, where: Where) -> Iterator[tuple[str, str]]:
-    """Yield the texts that a summary may quote, with their references: the wish, the digest, the lineage's records."""
-    # A client's own summary also comes from a model, so it proves nothing.
+    """Yield the texts that a summary may quote and their references: request, digest, the lineage's records."""
+    # A client's own summary also comes from a model, so it is not evidence.
     quoted = tuple(message for message in rollover.digest.talk if message.kind is not Kind.SUMMARY)
     yield "", f"{rollover.wish}\n{format_whole_digest(replace(rollover.digest, talk=quoted))}"
     parent = Session.of(rollover.parent, where)
@@ -537,7 +541,7 @@ def _quotable_texts(rollover: SummaryRollover, where: Where) -> Iterator[tuple[s
     for row in parent.lineage[-2::-1]:
         room -= row.size
         if room >= 0 and (path := parent.family.path_of(row)) is not None:
-            with suppress(SessionNotFound):  # deleted meanwhile
+            with suppress(SessionNotFound):  # the session was deleted in the meantime
                 yield from read_texts(path, row.session_id[:SHORT])
     yield from read_texts(parent.file, "")
 
@@ -552,7 +556,7 @@ def _record_numbers_in_digest(digest: Digest, session_id: str) -> frozenset[int]
 def _replace_child(plan: FreshPlan, old_bytes: bytes, title: str, where: Where) -> Receipt:
     """Replace the child whose content was ``old_bytes``.
 
-    SessionOpen, WriteFailed and CheckFailed leave it unchanged.
+    After SessionOpen, WriteFailed and CheckFailed the child is unchanged.
     """
     path, session_id = plan.draft.path, plan.draft.session_id
     passed_checks: list[Check] = []

@@ -1,8 +1,9 @@
 """An untrim: find the trimmed records of a session, and plan a child with their original contents.
 
-A record that a client rebuilt for a trim in place has no mark, only placeholders. It may combine
+A record that a client rebuilt during a trim in place has no mark, only placeholders. It may combine
 several original records, so each block is restored separately. Placeholders are untrusted: a
-reference counts only if it leads to the same call, its result, or an answer of the model.
+reference counts only if it leads to the same call, the result of that call, or an answer of the
+model.
 """
 
 from __future__ import annotations
@@ -59,11 +60,11 @@ _TRIM_MARKS = (
     b'"truncated"',
     b"See line ",
     b"; original: ",
-)  # every trimmed record contains at least one of these
+)  # every trimmed record contains at least one of these strings
 
 
 def find_references(record: Record) -> dict[int, tuple[str, int]]:
-    """Return the references of blocks that are only a placeholder, by the block's index."""
+    """Return the references of blocks that consist only of a placeholder, by the block's index."""
     content = message(record).get("content")
     references = {}
     for index, block in enumerate(content if isinstance(content, list) else ()):
@@ -76,7 +77,7 @@ def find_references(record: Record) -> dict[int, tuple[str, int]]:
 def _block_texts(block: Record) -> Iterator[str]:
     kind = string(block, "type")
     if kind == records.RESULT:
-        # A client joins the parts of a result into one text. A line of it may stand for a picture.
+        # A client joins the parts of a result into one text. A line in it may stand for a picture.
         yield from filter(is_placeholder, records.result_text(block).split("\n"))
     elif kind == records.CALL:
         for value in records.mapping(block, "input").values():
@@ -89,7 +90,7 @@ def _block_texts(block: Record) -> Iterator[str]:
 def find_block_originals(record: Record, originals: Originals) -> dict[int, RecordLine]:
     """Return the original record of each trimmed block, by the block's index.
 
-    Raises SessionNotFound if an original is gone or different.
+    Raises SessionNotFound if an original is gone or differs.
     """
     originals_by_block = {}
     for index, reference in find_references(record).items():
@@ -101,7 +102,7 @@ def find_block_originals(record: Record, originals: Originals) -> dict[int, Reco
 
 
 class RestoreBlocks:
-    """The edit that restores a record's blocks, after the edit ``first``."""
+    """An edit that restores a record's blocks, after the edit ``first``."""
 
     def __init__(self, found: Mapping[int, RecordLine], first: Edit | None = None) -> None:
         self._found = found
@@ -110,7 +111,7 @@ class RestoreBlocks:
     def __call__(self, record: Record) -> Record | None:
         """Return the record with its blocks restored.
 
-        Raises SessionNotFound if an original has disappeared since the search.
+        Raises SessionNotFound if an original has disappeared since it was found.
         """
         edited = self._first(record) if self._first else record
         if edited is None:
@@ -150,10 +151,10 @@ def _original_block(block: Record, original: Record) -> Record | None:
 class TrimmedSession:
     """The result of one scan. ``trimmed`` are the trimmed records of the live chain.
 
-    After trims in place by the running client the chain is the one without them. ``undone`` is
-    their number, ``back`` the number of characters that return, and ``whole_tokens`` the resulting
-    context (0 if nothing is undone). ``earlier`` is the number of trimmed records before the
-    compaction.
+    If the running client trimmed in place, the chain is the one without these trims. ``undone`` is
+    the number of these trims, ``back`` the number of characters that return, and ``whole_tokens``
+    the resulting context (0 if no trim is undone). ``earlier`` is the number of trimmed records
+    before the compaction.
     """
 
     session: SessionFile
@@ -170,7 +171,7 @@ class TrimmedSession:
 
     @property
     def nothing(self) -> NothingToTrim:
-        """The error for a session in which nothing can be restored."""
+        """The error for a session in which no content can be restored."""
         if not self.earlier:
             return NothingToTrim("Nothing in this session is trimmed")
         fork = f"resume-hooks fork {self.session.session_id[:SHORT]} --before-compaction"
@@ -195,7 +196,7 @@ def read_trimmed(session: SessionFile) -> TrimmedSession:
         return TrimmedSession(
             session, transcript, pieces, survey, context, scale, trimmed, earlier=trimmed_earlier
         )
-    # Later counts of the client measure the trimmed context.
+    # Later counts of the client are measured on the trimmed context.
     context_before, scale = loaded_session.weigh(chain_before, pieces)
     added_characters = sum(node.characters for node in later_nodes)
     characters_without_trims = sum(node.characters for node in chain_before) + added_characters
@@ -214,7 +215,7 @@ def read_trimmed(session: SessionFile) -> TrimmedSession:
 
 
 def _undo_trims(transcript: Transcript) -> tuple[list[Node], list[Node], int]:
-    """Return the chain before the running client's trims, the records since then, and the number of these trims."""
+    """Return the chain before the running client's trims, the records after them, and the number of these trims."""
     chain: list[Node] = transcript.chain
     later_nodes: list[Node] = []
     trim_count = 0
@@ -249,18 +250,18 @@ class _TrimmedRecordCollector:
 
 KIND: Final = "untrim"
 
-MAX_LISTED_RECORDS = 10  # records that a message lists individually
+MAX_LISTED_RECORDS = 10  # the maximum number of records that a message lists individually
 
 
 class MissingOriginal(NamedTuple):
-    """A trimmed record (its line in the session) that cannot be restored, and the reason."""
+    """A trimmed record that cannot be restored (its line number in the session), and the reason."""
 
     record: int
     why: str
 
 
 class Restoration(NamedTuple):
-    """A record, the ``edit`` that restores its contents, its ``original``, and the size of these contents."""
+    """A record, the ``edit`` that restores its contents, its ``original``, and the size of the restored contents."""
 
     node: Node
     original: RecordLine
@@ -275,8 +276,8 @@ class UntrimPlan(ChildPlan):
     """An untrim: the ``restored`` records, the ``missing`` originals, and the number of ``trimmed`` records.
 
     ``after`` is the context that the client would send for the child, ``characters`` the number of
-    characters that return to it. ``undone`` is the number of the running client's trims that are
-    undone. ``digests`` has the expected digest of each restored record, by uuid.
+    characters that return to that context. ``undone`` is the number of the running client's trims
+    that are undone. ``digests`` has the expected digest of each restored record, by uuid.
     """
 
     restored: Sequence[object]
@@ -289,7 +290,7 @@ class UntrimPlan(ChildPlan):
 
     @property
     def facts(self) -> list[str]:
-        """The restored contents, in words."""
+        """The restored contents, described in words."""
         facts = []
         if self.undone:
             facts.append("the conversation from before the trim in place is back")
@@ -315,10 +316,10 @@ def plan_untrim(
     strict: bool = False,
     output_dir: str | None = None,
 ) -> UntrimPlan:
-    """Plan a child with the trimmed records ``numbers`` restored, or all of them if None.
+    """Plan a child in which the trimmed records ``numbers`` are restored. If ``numbers`` is None, restore all of them.
 
-    Raises UsageError for a record that is not trimmed. Raises SessionNotFound if no original is
-    left or, with ``strict``, if one is missing.
+    Raises UsageError if a record in ``numbers`` is not trimmed. Raises SessionNotFound if no
+    original exists or, with ``strict``, if an original is missing.
     """
     requested = select_trimmed_nodes(trimmed_session, numbers)
     restored, missing = _find_restorations(trimmed_session, requested, Originals(where))
@@ -348,7 +349,7 @@ def plan_untrim(
         is_complete
         and (legend := find_opening(f"\n{LEGEND}", transcript.chain, transcript)) is not None
     ):
-        # without placeholders the legend is pointless
+        # if the child has no placeholders, it needs no explanation of them
         edits.setdefault(legend.number, _remove_legend)
     size = ChildSize(
         context_after.tokens,
@@ -402,9 +403,9 @@ class _ContentsWatcher:
 def select_trimmed_nodes(
     trimmed_session: TrimmedSession, numbers: Collection[int] | None
 ) -> tuple[Node, ...]:
-    """Return the trimmed records with these numbers, or all of them if None.
+    """Return the trimmed records with these numbers. If ``numbers`` is None, return all trimmed records.
 
-    Raises UsageError for a record that is not trimmed.
+    Raises UsageError if a record in ``numbers`` is not trimmed.
     """
     trimmed = {node.number for node in trimmed_session.trimmed}
     unknown_numbers = sorted(set(numbers or ()) - trimmed)
@@ -430,7 +431,7 @@ def select_trimmed_nodes(
 def _find_restorations(
     trimmed_session: TrimmedSession, requested: Sequence[Node], originals: Originals
 ) -> tuple[tuple[Restoration, ...], tuple[MissingOriginal, ...]]:
-    """Return a restoration for each wanted record, and the records whose originals are missing."""
+    """Return a restoration for each requested record, and the records whose originals are missing."""
     media_tokens = Counter[int]()
     for piece in trimmed_session.pieces.found:
         media_tokens[piece.number] += piece.tokens if piece.kind == MEDIA else 0
@@ -479,7 +480,7 @@ def _find_edit(record: Record, file: str, originals: Originals) -> tuple[RecordL
     if restored_record is not None and find_references(restored_record):
         with contextlib.suppress(
             SessionNotFound
-        ):  # contents of an earlier trim may be gone, so restore the others
+        ):  # the contents of an earlier trim may be gone, so restore the other records
             return original, RestoreBlocks(find_block_originals(restored_record, originals), edit)
     return original, edit
 
@@ -518,7 +519,7 @@ def _contents_digest(record: Record) -> bytes:
 def _estimate_sizes(
     trimmed_session: TrimmedSession, restored: Sequence[Restoration], *, is_complete: bool
 ) -> tuple[ContextSize, ContextSize]:
-    """Return the context before and after. ``is_complete`` means that no record stays trimmed."""
+    """Return the context before and after. ``is_complete`` means that all trimmed records are restored."""
     restored_tokens = max(0, round(sum(row.tokens for row in restored)))
     context = trimmed_session.context
     if trimmed_session.undone:
@@ -537,7 +538,10 @@ def _estimate_sizes(
 
 
 def _characters_per_token(trimmed_session: TrimmedSession, after: ContextSize) -> float:
-    """Return the child's characters per token, from the savings of the undone trim: a new trim saves the same."""
+    """Return the child's characters per token, from the savings of the undone trim.
+
+    If the same pieces are trimmed again, this ratio gives the same savings.
+    """
     recorded_size = tokens.read_stated_size(trimmed_session.session.file)
     if recorded_size is None or trimmed_session.undone or after.tokens != recorded_size.original:
         return trimmed_session.scale.ratio
@@ -551,7 +555,7 @@ def _characters_per_token(trimmed_session: TrimmedSession, after: ContextSize) -
 def _counted_before_trim(trimmed_session: TrimmedSession) -> bool:
     """Check whether the last answer was counted before the trim in place.
 
-    Its count then covers the whole context.
+    If so, its count covers the whole context.
     """
     instants = (
         clock.to_milliseconds(backup_time(origin.file))

@@ -1,6 +1,6 @@
 """Metadata that a child takes over from its parent: tag, pull request, mode, folder, file snapshots.
 
-Invariant: in each line only the session's id changes and, if the session moves, folders below its
+Invariant: in each line only the session's id changes and, if the session moves, the paths in its
 old home. Messages never change.
 """
 
@@ -30,7 +30,7 @@ def plan_relocation(old: str, new: str) -> Relocation:
 
 
 class Relocation(NamedTuple):
-    """The ``old`` home, which may be gone or from another system, and the ``new`` one, a real path.
+    """A move from the ``old`` home, which may be gone or from another system, to the ``new`` one, a real path.
 
     ``roots`` are the names of the old home: as recorded, and with links resolved. ``moves_files``
     means that the old home is gone, so its files are assumed to be in the new one. If it still
@@ -44,7 +44,7 @@ class Relocation(NamedTuple):
     moves_files: bool
 
     def path(self, path: str) -> str:
-        """Return a path below the old home as one below the new home, and any other path unchanged."""
+        """Return a path in the old home as a path in the new home, and any other path unchanged."""
         for root in self.roots:
             if path == root:
                 return self.new
@@ -71,10 +71,10 @@ class Relocation(NamedTuple):
         return set_field(body, record, "cwd", new_folder) or add_field(body, "cwd", new_folder)
 
     def snapshot(self, record: Record) -> Record:
-        """Return a file-history snapshot or delta for the same files below the new home.
+        """Return a file-history snapshot or delta with the names that its files have in the new home.
 
-        Tracked files in the home have relative names (measured on 2.1.329), others have absolute
-        ones. The client does not restore into a folder other than the one that a backup names.
+        Tracked files in the home have relative names (measured on 2.1.329), and other files have
+        absolute names. The client restores a backup only to the folder that the backup names.
         """
         changed_record = dict(record)
         if isinstance(record.get("trackingPath"), str):
@@ -92,7 +92,7 @@ class Relocation(NamedTuple):
         return changed_record
 
     def _move_tracked_name(self, name: str) -> str:
-        """Return a tracked file's name.
+        """Return a tracked file's name after the move.
 
         A file outside the old home (``..``) did not move and gets its absolute path.
         """
@@ -113,8 +113,9 @@ class Relocation(NamedTuple):
 FOLDER_KINDS = (
     WORKTREE,
     RELOCATED,
-)  # the kinds of record with a session's folder, which clients' pickers use
-COPIED_KINDS = (TAG, PR_LINK, MODE, *FOLDER_KINDS)  # the kinds whose last record a child takes over
+)  # the kinds of record that contain a session's folder, which clients' pickers use
+# the kinds of record of which a child takes over the last one
+COPIED_KINDS = (TAG, PR_LINK, MODE, *FOLDER_KINDS)
 
 
 def copy_bookkeeping_lines(
@@ -122,7 +123,7 @@ def copy_bookkeeping_lines(
 ) -> list[bytes]:
     """Return the parent's last tag, pull request and mode, as lines with the child's id.
 
-    The last folder is added unless the child ``leaves_folder``.
+    Unless the child ``leaves_folder``, the record of the last folder is added.
     """
     last_bodies: dict[str, bytes] = {}
     for row in ends.tail.split(b"\n"):
@@ -148,7 +149,7 @@ def copy_lines_after_chain(
     session_id: str,
     move: Relocation | None = None,
 ) -> list[bytes]:
-    """Return the lines after the chain: snapshots of files, unless ``move`` drops them, and the bookkeeping."""
+    """Return the lines after the chain: file snapshots, unless ``move`` drops them, and the bookkeeping."""
     if move is None or move.moves_files:
         snapshots = select_snapshots(transcript, survey)
     else:
@@ -162,7 +163,7 @@ def copy_lines_after_chain(
 
 
 def select_snapshots(transcript: Transcript, survey: WriteScan) -> list[Snapshot]:
-    """Return the file snapshots at the messages of a conversation."""
+    """Return the file snapshots that belong to the messages of a conversation."""
     message_ids = {node.uuid for node in transcript.chain}
     return [snapshot for snapshot in survey.snapshots if snapshot.message in message_ids]
 
@@ -170,9 +171,9 @@ def select_snapshots(transcript: Transcript, survey: WriteScan) -> list[Snapshot
 def copy_shortened_result_lines(
     transcript: Transcript, survey: WriteScan, session_id: str
 ) -> list[bytes]:
-    """Return the lines about results that the client sends shortened.
+    """Return the records of the tool results that the client shortens when it sends them.
 
-    They apply to a child that changes none of these results.
+    These records are valid only in a child that changes none of these results.
     """
     return _copy_lines(transcript, survey.replaced, session_id)
 
@@ -180,7 +181,7 @@ def copy_shortened_result_lines(
 def _copy_lines(
     transcript: Transcript, extents: list[tuple[int, int]], session_id: str
 ) -> list[bytes]:
-    """Return the lines at these offsets and of these lengths, with the child's id.
+    """Return the lines with these offsets and lengths, with the session's id replaced by the child's.
 
     Raises SessionNotFound if the file is gone.
     """

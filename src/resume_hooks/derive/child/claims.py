@@ -1,8 +1,9 @@
-"""Claims: a note in the state folder for each child in progress, for the cleanup after a killed command.
+"""Claims: one file in the state folder for each child in progress, for the cleanup after a killed command.
 
-The sidecars of a child are written before its file. A crash in between would leave a folder that
-nothing else finds, for a scrub even with the secrets in it. Invariant: the cleanup deletes only
-folders that a note of ours names, and never those of an existing session.
+The sidecars of a child are written before its file. Without a claim, a crash between the two would
+leave a folder that no cleanup finds. After a scrub that folder could even contain secrets.
+Invariant: the cleanup deletes only folders that a claim names, and never those of an existing
+session.
 """
 
 from __future__ import annotations
@@ -21,19 +22,19 @@ from resume_hooks.paths import (
 from resume_hooks.storage import removal, state_file
 
 CLAIMS_FOLDER = "making"
-"""The folder of the notes in the state folder.
+"""The folder of the claims in the state folder.
 
-A note is an empty file ``<process>.<session id>.<project folder>``.
+A claim is an empty file ``<process>.<session id>.<project folder>``.
 """
 
 
 @contextlib.contextmanager
 def claim_child(session_id: str, project: str, where: Where) -> Iterator[None]:
-    """Note that a child is being written in a project folder, until the end of the block.
+    """Claim a child in a project folder until the end of the block.
 
-    Clean up after killed commands first.
+    First clean up after killed commands.
 
-    If the state folder is not writable, no note is written.
+    If the state folder is not writable, no claim is written.
     """
     sweep_claims(where)
     folder, state_existed = os.path.join(where.state, CLAIMS_FOLDER), os.path.lexists(where.state)
@@ -53,7 +54,7 @@ def claim_child(session_id: str, project: str, where: Where) -> Iterator[None]:
 
 
 def sweep_claims(where: Where) -> None:
-    """Remove the sidecars of sessions that a killed command never finished."""
+    """Remove the sidecars of children whose command was killed before it finished."""
     folder = os.path.join(where.state, CLAIMS_FOLDER)
     try:
         names = os.listdir(folder) if is_private_folder(folder, where) else []

@@ -1,12 +1,12 @@
-"""Copy the client's files of a parent outside its transcript: large outputs, file backups, the task list.
+"""Copy the client's files for a parent that are outside its transcript: large outputs, file backups, the task list.
 
-A child gets them under its own id, so they outlive the parent. Outputs are hard links if the file
+The child's copies have its own id, so they outlive the parent. Outputs are hard links if the file
 system supports them. Backups are copies, because clients before 2.1.329 overwrite an existing
-backup. Tasks are copies, including finished ones. Files that the client has deleted come from the
-vault, always as copies, because the client may write to them.
+backup. Tasks are copies, including finished ones. If the client has deleted a file, it comes from
+the vault, always as a copy, because the client may write to it.
 
 Invariants: if the child's file cannot be written, its sidecars are removed. A child has the whole
-task list or none.
+task list or no task list.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ from resume_hooks.sessions.session_files import SessionFile, is_known
 from resume_hooks.storage import removal, state_file
 from resume_hooks.storage.state_file import MODE
 
-MAX_TASKS = 1_000  # a longer task list is not copied
-MAX_TASK_BYTES = 1024 * 1024  # bytes of one task
+MAX_TASKS = 1_000  # the maximum number of tasks in a task list that is copied
+MAX_TASK_BYTES = 1024 * 1024  # the maximum size of one task, in bytes
 _TASK_FILE_NAME = re.compile(r"[A-Za-z0-9_-]+\.json")
 _HIGH_WATER_FILE = (
     ".highwatermark"  # the highest number of a deleted task; the client does not reuse it
@@ -49,9 +49,9 @@ _BACKUP_NAME_IN_LINE = re.compile(
 
 
 def copy_tasks(parent: str, child: str, where: Where) -> list[str]:
-    """Copy the task list of one existing session to another, both by id.
+    """Copy the task list of one existing session to another. Both are given by id.
 
-    Return a sentence if that failed, else an empty list.
+    Return a list with one sentence if the copy failed, else an empty list.
     """
     tasks_home = os.path.join(where.config, TASKS)
     source = os.path.join(tasks_home, parent)
@@ -95,7 +95,7 @@ def _read_file(path: str) -> bytes:
 
 
 def _write_task_list(files: dict[str, bytes], home: str, session_id: str) -> None:
-    """Write a session's task list, all files or none. Raises OSError."""
+    """Write a session's task list, either all files or none. Raises OSError."""
     state_file.remove_stale_temporaries(home)
     temporary = state_file.temporary_path(home)
     os.mkdir(temporary, 0o700)
@@ -133,7 +133,8 @@ def copy_sidecars(draft: Draft, backups: Collection[str], where: Where) -> Itera
         steps = _plan_copies(parent.path, targets, None, backups)
     else:
         source_folders = _outputs_folder(parent.path), os.path.join(history_home, parent.session_id)
-        is_link = os.path.islink(os.path.dirname(source_folders[0]))  # a link could lead anywhere
+        # a symbolic link could lead anywhere
+        is_link = os.path.islink(os.path.dirname(source_folders[0]))
         if is_link:
             steps = []
         else:
@@ -157,7 +158,7 @@ def copy_sidecars(draft: Draft, backups: Collection[str], where: Where) -> Itera
 
 
 class _CopyStep(NamedTuple):
-    """One folder's files to copy or link into another folder. ``wanted`` None means all files."""
+    """The files of one folder to copy or link into another folder. If ``wanted`` is None, all files."""
 
     source: str
     target: str
@@ -186,7 +187,7 @@ def _plan_copies_from_vault(
     where: Where,
     failures: list[str],
 ) -> list[_CopyStep]:
-    """Return the steps for files of an existing session that only the vault still has."""
+    """Return the copy steps for the files of an existing session that only the vault still has."""
     if is_known(parent, where):
         archived = archived_of_id(parent.session_id, where)
     else:
@@ -216,7 +217,7 @@ def _plan_copies_from_vault(
 
 
 def _list_deleted_names(archived: ArchivedSession, prefix: str, folder: str) -> frozenset[str]:
-    """Return the names of a folder's archived files that the client has deleted."""
+    """Return the names of the archived files that the client has deleted from a folder."""
     names = (
         part.place.removeprefix(prefix) for part in archived.parts if part.place.startswith(prefix)
     )
@@ -234,7 +235,7 @@ def _outputs_folder(path: str) -> str:
 def _transfer_files(step: _CopyStep, new_folders: list[str], where: Where) -> None:
     """Copy or link a folder's regular files into a new folder, which is added to ``new_folders``.
 
-    Links and subfolders are skipped, because they could lead anywhere.
+    Symbolic links and subfolders are skipped, because they could lead anywhere.
     """
     source, target, wanted_names, transfer = step
     try:
@@ -260,14 +261,14 @@ def _transfer_files(step: _CopyStep, new_folders: list[str], where: Where) -> No
 def _link_file(source: str, target: str) -> None:
     try:
         os.link(source, target, follow_symlinks=False)
-    except OSError:  # another file system, or one without hard links
+    except OSError:  # the folder is on another file system, or the file system has no hard links
         _copy_file(source, target)
 
 
 def _copy_file(source: str, target: str) -> None:
     """Copy a file with its mode and times.
 
-    The client restores both, and treats an older file as unchanged.
+    The client restores the mode and the times, and treats an older file as unchanged.
     """
     with open_regular(source, follow=False) as old:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL

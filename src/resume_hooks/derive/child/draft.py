@@ -1,4 +1,4 @@
-"""The properties of a child before it has contents: id, folder, title, lineage, first line.
+"""The properties of a child before it has contents: its id, folder, title, lineage and first line.
 
 A draft writes nothing.
 """
@@ -38,16 +38,19 @@ OUTSIDE_PROJECT_WARNING = (
 )
 
 FOREIGN_VERSION = (
-    "2.1.42"  # the version in children of another agent's sessions: the oldest tested client
+    # the client version in the records of children of another agent's sessions: the oldest tested
+    # client
+    "2.1.42"
 )
-# the kinds of child by which another agent continues a session
+# the kinds of child in which another agent continues a session
 CROSS_AGENT_KINDS = frozenset({"handoff", "rollover", "fork"})
-_TITLE_PROMPT_CHARACTERS = 8_192  # characters of a prompt that may become a title
-NO_PARENT = SessionFile("", "", 0, 0)  # the parent of an imported session
+# the maximum length in characters of a prompt that is used as a title
+_TITLE_PROMPT_CHARACTERS = 8_192
+NO_PARENT = SessionFile("", "", 0, 0)  # the value in place of a parent for an imported session
 
 
 class ChildPlace(NamedTuple):
-    """The place of another agent's child: its folder, and its file name by its id."""
+    """The location of another agent's child: its folder, and the function that makes its file name from its id."""
 
     agent: str
     folder: str
@@ -60,14 +63,14 @@ class Draft(NamedTuple):
     Its title ends with ``root_title``: the root's title, or the child's subject.
 
     ``own_title`` is the title in the lines of an imported session, or None if the child gets a new
-    one. ``parent_file`` is the parent's path in the client, even if only an archived copy is left;
-    the child names this path. ``inode`` identifies the file that was read. ``makes_folder`` means
-    that the project folder may be missing. ``walk_up`` start with the oldest, and ``block`` is
+    title. ``parent_file`` is the parent's path in the client, even if only an archived copy exists.
+    The child names this path. ``inode`` identifies the file that was read. ``makes_folder`` means
+    that the project folder may be missing. ``ancestors`` start with the oldest, and ``block`` is
     the lineage as text. ``agent`` is the child's agent, ``parent_agent`` the parent's. The parent
     of a ``subagent`` is the session that started it, but ``parent.path`` is the sub-agent's
     transcript. ``window`` is the context window that the parent's client measured, or 0.
-    ``secrets`` knows the secrets in the ends of the parent and of the root, or is None if the child
-    quotes nothing.
+    ``secrets`` contains the secrets at the start and end of the parent and of the root, or is None
+    if the child quotes nothing.
     """
 
     kind: Kind
@@ -99,9 +102,9 @@ class Draft(NamedTuple):
         return self.agent == self.parent_agent and not self.subagent
 
     def command(self, words: str) -> str:
-        """Return the shell command for ``words``.
+        """Return the shell command with the arguments ``words``.
 
-        The shell of Claude Code knows our name (hooks/session-start).
+        The shell in Claude Code finds our program by its name (hooks/session-start).
         """
         if self.agent == NAME:
             return f"resume-hooks {words}"
@@ -114,7 +117,7 @@ class Draft(NamedTuple):
 
     @property
     def loaded_parent(self) -> Session | None:
-        """The parent if it is a session whose own file was read, else None."""
+        """The parent if its own file was read, else None."""
         if isinstance(self.parent, Session):
             return self.parent
         return None
@@ -127,7 +130,7 @@ class Draft(NamedTuple):
     def free_title(self) -> str:
         """Return the title that the child would get now.
 
-        Another child can take it first unless the folder's titles are locked.
+        Unless the folder's titles are locked, another child can take this title first.
         """
         if self.own_title is None:
             parent = self.loaded_parent
@@ -144,8 +147,8 @@ class Draft(NamedTuple):
         rewound: BackTimes | None = None,
         opening_tokens: int = 0,
     ) -> bytes:
-        """Return the first line without its ending. It names the child's source."""
-        if size:  # the line contains only a window above the default
+        """Return the first line without its line ending. It names the child's source."""
+        if size:  # the line contains the window only if it is larger than the default
             if self.agent == self.parent_agent == NAME:
                 window = self.window or size.window
             else:
@@ -178,8 +181,8 @@ def make_draft(  # noqa: PLR0913 - what a child may be asked for
 ) -> Draft:
     """Return a draft of a child of ``parent``. Raises UsageError for an unusable parent.
 
-    With ``home``, a real path, the child belongs to that folder's project, else to its parent's.
-    ``about`` is the subject in its title, by default the root's title.
+    If ``home``, a real path, is given, the child belongs to that folder's project, otherwise to its
+    parent's project. ``about`` is the subject in the child's title, by default the root's title.
     """
     parent = Session.of(parent, where)
     _require_usable_parent(parent, ends, kind, place, where)
@@ -266,7 +269,7 @@ def _require_usable_parent(
 
 
 def find_owner(session: SessionFile) -> SessionFile:
-    """Return the session itself as its agent has it.
+    """Return the session as its agent lists it.
 
     For a sub-agent's transcript, return the session that started it.
     """
@@ -286,7 +289,7 @@ def replace_id_and_path(child: Draft, session_id: str, path: str) -> Draft:
 
 
 def read_inode(path: str) -> int:
-    """Return the inode, which distinguishes a file from its replacement, or 0 if the file is missing."""
+    """Return the file's inode, or 0 if the file is missing. A replacement of the file has another inode."""
     try:
         return os.stat(path).st_ino
     except OSError:
@@ -296,10 +299,10 @@ def read_inode(path: str) -> int:
 def _read_titled_ancestors(
     ancestors: Sequence[Ancestor], family: Family, where: Where
 ) -> dict[str, HeadTail]:
-    """Return the ends, by id, of the first ancestor with each title, without the parent.
+    """Return, by session id, the ends of the first ancestor with each title, without the parent.
 
-    A secret in a title is known only from the session where the title comes from. Our children have
-    the title of their root.
+    A secret in a title can be recognized only from the session in which the title originated. Our
+    children have the title of their root.
     """
     first_by_title: dict[str, Ancestor] = {}
     for ancestor in ancestors[:-1]:
@@ -316,7 +319,7 @@ def _read_titled_ancestors(
 def _find_root_title(
     ancestors: Sequence[Ancestor], ends: Mapping[str, HeadTail], secrets: Redactor
 ) -> str:
-    """Return the root's title, or its goal if the user gave it no title.
+    """Return the root's title, or its goal if the user did not set a title.
 
     If the root is gone, its oldest descendant still has that title.
 
@@ -330,7 +333,7 @@ def _find_root_title(
     root = ends.get(oldest.session_id)
     if root is None or root.given_title:
         return oldest.title
-    from resume_hooks.reading.digest.prose import goal_title  # only needed without a given title
+    from resume_hooks.reading.digest.prose import goal_title  # only needed if no title is given
 
     prompts = (secrets.redact(prompt[:_TITLE_PROMPT_CHARACTERS]) for prompt in root.early_prompts)
     return goal_title(prompts) or oldest.title

@@ -1,9 +1,9 @@
-"""An existing child: a repeated request, even a simultaneous one, creates only one child.
+"""An existing child of the same request: repeated requests, even simultaneous ones, create only one child.
 
 Recent clients put a blocked prompt back into the input box, where a stray Enter sends it again.
 
-One rule decides whether a child still answers the request: neither it nor its parent has been
-continued since it was written.
+A child still answers the request if neither the child nor its parent was continued since the child
+was written.
 """
 
 from __future__ import annotations
@@ -32,14 +32,15 @@ from resume_hooks.transcripts.provenance import read_parent
 from resume_hooks.transcripts.records import Record, mapping, message
 
 _BUSY_MESSAGE = "Another command is making a child of this session"
-_LOCK_SECONDS = 10.0  # seconds to wait: longer than a trigger may read, plus the write
+# the maximum wait in seconds: longer than a trigger may spend on reading and writing
+_LOCK_SECONDS = 10.0
 
 
 @contextlib.contextmanager
 def lock_parent(parent: SessionFile, where: Where) -> Iterator[None]:
     """Wait for another command that creates a child of ``parent``.
 
-    Raises SessionOpen after a timeout. Without a writable state folder there is no wait.
+    Raises SessionOpen after a timeout. If the state folder is not writable, return at once.
     """
     with contextlib.ExitStack() as locks:
         with contextlib.suppress(WriteFailed):
@@ -51,7 +52,7 @@ def lock_parent(parent: SessionFile, where: Where) -> Iterator[None]:
 
 
 class _UnusedChild(NamedTuple):
-    """A child that was never continued. ``path`` is a readable transcript of it.
+    """A child that was never continued. ``path`` is its readable transcript.
 
     ``parent_file`` is the parent's own file.
     """
@@ -64,7 +65,7 @@ class _UnusedChild(NamedTuple):
 
     @property
     def first_record(self) -> Record:
-        """The record that names the child's source, or ``{}`` if none is readable."""
+        """The record that names the child's source, or ``{}`` if that record is unreadable."""
         if self.ends.first_records:
             return self.ends.first_records[0]
         return {}
@@ -80,9 +81,9 @@ def find_existing_child(
 ) -> Receipt | None:
     """Return the receipt of the newest child of ``parent`` if it is unused and of this kind, else None.
 
-    If given, ``next_step`` must be the child's own, ``report`` must appear in it, and
-    ``opening_tokens`` must be its size. Children of other running clients are ignored, because
-    those clients may have them open.
+    If ``next_step`` is given, the child must have this next step. If ``report`` is given, the child
+    must contain it. If ``opening_tokens`` is given, the child must have this size. Children of
+    other running clients are ignored, because those clients may have them open.
     """
     link = _newest_link(parent, where)
     if link is None or link.kind != kind:
@@ -109,7 +110,7 @@ def find_existing_child(
 def find_existing_trim(parent: SessionFile, child_id: str, where: Where) -> Receipt | None:
     """Return the receipt of the trim of ``parent`` with this id if it is unused, else None.
 
-    Its sizes come from its first line, which anyone may have edited.
+    The sizes come from the child's first line, which anyone may have edited.
     """
     child = _find_unused_child(parent, child_id, "", where)
     if child is None:
@@ -130,7 +131,7 @@ def find_existing_trim(parent: SessionFile, child_id: str, where: Where) -> Rece
 
 
 def _newest_link(parent: SessionFile, where: Where) -> Link | None:
-    """Return the link of the newest child that does not belong to another running client."""
+    """Return the link to the newest child that does not belong to another running client."""
     clients, pid = Clients(where), client_pid()
     for row in reversed(read_links(where)):
         if row.parent_id != parent.session_id:
@@ -145,7 +146,7 @@ def _find_unused_child(
 ) -> _UnusedChild | None:
     """Return the child with this id if neither it nor ``parent`` was continued since ``made_at``.
 
-    ``made_at`` is an instant in normal form, or ``""`` for the one in the child.
+    ``made_at`` is an instant in normal form. If it is ``""``, the instant in the child is used.
     """
     session = store_of(where).find(child_id)
     if session is None:
@@ -155,7 +156,7 @@ def _find_unused_child(
         ends, parent_ends = agent.ends(session.path), Session.of(parent, where).ends
         path = agent.readable(session).path
     except (SessionNotFound, NotATranscript):
-        return None  # deleted since the search
+        return None  # the file was deleted since the search
     if ends.touched or has_later_records(parent_ends, made_at or ends.derived_at):
         return None
     return _UnusedChild(session, ends, path, agent.name, parent_ends.path)
@@ -180,7 +181,7 @@ def _make_receipt(
 
 
 def has_later_records(parent: HeadTail, instant: str) -> bool:
-    """Check whether a session has talk or tool output after ``instant``, even before its tail."""
+    """Check whether a session has messages or tool output after ``instant``, even before its tail."""
     tail_covers_instant = any(
         "" < clock.normalize_timestamp(record.get("timestamp")) <= instant
         for record in parent.last_records

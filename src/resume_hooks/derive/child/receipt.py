@@ -13,7 +13,7 @@ if TYPE_CHECKING:  # a comparison of strategies runs no checks
 
 FRESH_KINDS = frozenset(
     {"handoff", "rollover"}
-)  # the kinds of children without records of their parent
+)  # the kinds of children that do not contain records of their parent
 
 
 class Receipt(NamedTuple):
@@ -22,7 +22,7 @@ class Receipt(NamedTuple):
     Sizes are tokens of the live chain.
 
     If nothing was written, ``session_id`` and ``file`` are empty and the commands continue the
-    parent: a script that deletes the named file must never delete the user's own.
+    parent. A script that deletes the named file must never delete the user's own session.
     """
 
     session_id: str
@@ -65,7 +65,7 @@ class Receipt(NamedTuple):
 
 
 class FilesBeside(NamedTuple):
-    """Documents that were written, or would be, and warnings about those that failed."""
+    """The documents that were or would be written, and a warning for each document that failed."""
 
     documents: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()

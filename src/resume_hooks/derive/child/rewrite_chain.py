@@ -1,8 +1,8 @@
 """A child with its parent's own records: its lines, in a form that every client accepts.
 
-Invariant: a record without an edit is copied byte for byte, except for the session's id, the link
-to the previous record, an instant before the previous one, token counts of a smaller session, and
-the fields that a mark adds.
+Invariant: a record without an edit is copied byte for byte, except for these parts: the session's
+id, the link to the previous record, an instant earlier than the previous record's, token counts if
+the session becomes smaller, and the fields that a mark adds.
 """
 
 from __future__ import annotations
@@ -62,28 +62,31 @@ from resume_hooks.transcripts.write_scan import WriteScan, mend_record
 
 Edit = Callable[
     [Record], Record | None
-]  # returns the record for the child, or None to leave it out
+]  # a function that returns the record for the child, or None to leave it out
 
 DROPPED_PROMPT_PREFIX = "Prompt dropped by a hook: "
-"""The start of a client's record for a prompt that a module stopped. Our reason follows it."""
+"""The start of the client's record for a prompt that a module stopped. Our reason follows this
+text."""
 
 BLOCKED_PROMPT_PREFIX = "UserPromptSubmit operation blocked by hook"
-"""The start of a client's record for a card. The client never sends that record to the model."""
+"""The start of the client's record for a card. The client never sends that record to the model."""
 
 CHILD_LINES = ("in Claude Code   /resume ", "in this client   /resume ")
-"""Lines in the card of a child that may not name this plugin. The second is from 0.2.0."""
+"""Lines in the card of a child. They identify the card even if it does not name this plugin. The
+second line is from 0.2.0."""
 
-OPENING_RECORDS = 4  # records at the start of a chain that may contain our lineage block
+# the number of records at the start of a chain that may contain our lineage block
+OPENING_RECORDS = 4
 
 
 def collect_edits(
     row: LinearChain, transcript: Transcript, survey: WriteScan, requested_edits: Mapping[int, Edit]
 ) -> dict[int, list[Edit]]:
-    """Return the edits of each record: the caller's, then repairs, then removals of blocks that no API accepts.
+    """Return the edits of each record: the caller's edits, repairs, and removals of blocks that no API accepts.
 
     The caller's edits come first because they address blocks by position, and repairs remove
-    blocks. The first record of a headless session becomes one of the interactive client, or pickers
-    would hide the child.
+    blocks. The first record of a headless session is changed into one of the interactive client,
+    because pickers would hide the child otherwise.
     """
     by_record: dict[int, list[Edit]] = {}
     for node in row.nodes:
@@ -93,7 +96,7 @@ def collect_edits(
             *([mend_record] if number in survey.mends else []),
             *([_remove_segment_marks] if node.boundary and node.segment is not None else []),
             *([_DropCalls(row.dropped[number])] if number in row.dropped else []),
-            # Write the parsed record: an invalid character became U+FFFD, and the API refuses the
+            # Write the parsed record, in which an invalid character is U+FFFD. The API refuses the
             # original.
             *([_copy_record] if number in transcript.lenient_lines else []),
             *([_drop_notice] if node.subtype == "informational" else []),
@@ -144,7 +147,7 @@ class _DropCalls:
 
 
 def _drop_notice(record: Record) -> Record | None:
-    """Return None for a trigger's card, a dropped prompt or a cold cache notice, which mislead in a child."""
+    """Return None for a trigger's card, a dropped prompt or a cold cache notice, which would be wrong in a child."""
     text = string(record, "content")
     is_our_notice = "resume-hooks" in text or any(line in text for line in CHILD_LINES)
     if is_our_notice and text.startswith(BLOCKED_PROMPT_PREFIX):
@@ -197,7 +200,7 @@ def find_opening(words: str, nodes: Sequence[Node], transcript: Transcript) -> N
 
 
 def renew_block(record: Record, lineage: str) -> Record:
-    """Return our opening with a new lineage block. The text after the block stays."""
+    """Return our opening with a new lineage block. The text after the block is unchanged."""
     _, _, after_block = lineage.partition(lineage_block.CLOSING)
     _, _, rest = message(record)["content"].partition(lineage_block.CLOSING)
     return with_content(record, lineage + rest.removeprefix(after_block))
@@ -213,9 +216,10 @@ LOST_RECORDS_WARNING = (
 
 
 class ParentScan(NamedTuple):
-    """One scan of a session for a child with its records. ``read_back`` has its calls and thinking.
+    """One scan of a session for a child with its records. ``read_back`` has the session's calls and thinking.
 
-    ``context`` is the context that the client would send, ``ratio`` the characters per token.
+    ``context`` is the number of tokens that the client would send, ``ratio`` the number of
+    characters per token.
     """
 
     session: SessionFile
@@ -227,10 +231,10 @@ class ParentScan(NamedTuple):
     ratio: float
 
     def tokens_sent(self, chain: list[Node], where: Where) -> int:
-        """Return the tokens that the client would send for ``chain``, a beginning of this session's chain.
+        """Return the number of tokens that the client would send for ``chain``, a prefix of this session's chain.
 
-        They include the base of every request. If the API counted no request in ``chain``, they are
-        estimated from its records.
+        The number includes the tokens that every request contains. If ``chain`` has no request that
+        the API counted, it is estimated from the records.
         """
         counted_tokens, uncounted_tokens = tokens.tokens_of_chain(chain, self.ratio)
         if not counted_tokens:
@@ -238,7 +242,7 @@ class ParentScan(NamedTuple):
         return counted_tokens + uncounted_tokens
 
     def size(self, after: int) -> ChildSize:
-        """Return the size to record in a child of ``after`` tokens."""
+        """Return the size to record in a child whose context has ``after`` tokens."""
         window = tokens.large_window(self.session.file, self.context.tokens)
         return ChildSize(after, round(self.ratio, 2), window)
 
@@ -295,7 +299,7 @@ MarkLine = Callable[[bytes, Node], bytes]  # adds the child's fields to a line o
 
 
 class Closing(NamedTuple):
-    """The end of a child after the parent's records: ``text`` for the model, ``card`` for the screen."""
+    """The end of a child, after the parent's records: ``text`` for the model, ``card`` for the screen."""
 
     text: str
     card: str
@@ -305,12 +309,12 @@ class Closing(NamedTuple):
 class ChainRewrite(Body):
     """The live chain of the file ``source`` as the lines of a child.
 
-    ``edits`` are keyed by line number in the parent's file and applied in order. ``lineage``,
-    unless ``""``, becomes a record of its own before the node at index ``introduced``. ``books``
-    are lines after the chain. If ``shrunk``, token counts become zero: they describe a larger
+    ``edits`` are keyed by line number in the parent's file and applied in order. Unless ``lineage``
+    is ``""``, it becomes a record of its own before the node at index ``introduced``. ``books`` are
+    the lines after the chain. If ``shrunk``, token counts become zero: they describe a larger
     context, and old clients would compact at once. ``closing`` ends the chain. ``mark`` is applied
     last to each record of the parent. ``thoughts`` are digests of the thinking that the child may
-    contain; None allows any.
+    contain; if it is None, all thinking is allowed.
     """
 
     source: str
@@ -326,7 +330,8 @@ class ChainRewrite(Body):
     mark: MarkLine | None
     thoughts: frozenset[int] | None
     meetings: int
-    """The number of answers that directly follow another one because the records between them are lost.
+    """The number of answers that directly follow another answer because the records between them
+    are lost.
 
     The API treats such a pair as one answer.
     """
@@ -350,7 +355,8 @@ class ChainRewrite(Body):
                 kept_records = self._read_kept_records(stream)
                 row = next(kept_records, None)
                 while row is not None:
-                    # the last kept record is the end, even if others follow it
+                    # the last kept record is the end of the child, even if left-out records follow
+                    # it
                     next_row = next(kept_records, None)
                     index, node, body = row
                     if self.lineage and index >= self.introduced and not chain_writer.introduced:
@@ -365,7 +371,7 @@ class ChainRewrite(Body):
             yield body + b"\n"
 
     def checks(self, path: str, plan: ChildPlan) -> list[Check]:
-        """Check every session's invariants, the calls, that all thinking is the parent's, and the watchers' results."""
+        """Check every session's invariants, the calls, the watchers' results, and that all thinking is the parent's."""
         read_back, watchers = ChildObserver(), plan.watchers()
         checks = check_session(path, plan.draft.session_id, [read_back, *watchers])
         checks += read_back.checks(
@@ -374,20 +380,20 @@ class ChainRewrite(Body):
         return checks + [check for watcher in watchers for check in watcher.checks()]
 
     def sidecars(self, draft: Draft, where: Where) -> contextlib.AbstractContextManager[list[str]]:
-        """Write the parent's large tool outputs and the file backups in the child's lines, under the child's id."""
+        """Write the parent's large tool outputs, and the file backups that the child's lines name."""
         if draft.parent is NO_PARENT:
             return contextlib.nullcontext([])
         return copy_sidecars(draft, find_backup_names(self.books), where)
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """A warning if records between two answers are lost."""
+        """A warning if the records between two answers are lost."""
         if self.meetings:
             return (LOST_RECORDS_WARNING.format(count=format_count(self.meetings, "answer")),)
         return ()
 
     def _read_kept_records(self, stream: BinaryIO) -> Iterator[tuple[int, Node, bytes]]:
-        """Yield the kept records: their index in the row, their node and their edited line."""
+        """Yield the index, the node and the edited line of each kept record."""
         for index, node in enumerate(self.linear.nodes):
             body = Line(
                 node.number, node.offset, read_exactly(stream, node.offset, node.length)
@@ -424,11 +430,11 @@ def plan_chain_rewrite(  # noqa: PLR0913 - what a child is made of
     mark: MarkLine | None = None,
     thoughts: frozenset[int] | None = None,
 ) -> ChainRewrite:
-    """Plan a child with the live chain of ``transcript``. Reads, writes nothing.
+    """Plan a child with the live chain of ``transcript``. Nothing is written.
 
-    Without ``lineage`` an existing block stays unchanged, because the API's cache begins with it.
-    If ``shrunk`` is None, it depends on the remaining counts: those from before a compaction belong
-    to a larger context.
+    If no ``lineage`` is given, an existing block stays unchanged, because the API's cache begins
+    with it. If ``shrunk`` is None, it is derived from the remaining counts: counts from before a
+    compaction belong to a larger context.
     """
     row = linearize_chain(transcript.chain)
     by_record = collect_edits(row, transcript, survey, edits or {})
@@ -466,7 +472,7 @@ def plan_chain_rewrite(  # noqa: PLR0913 - what a child is made of
 def _count_unlinked_answers(
     rewrite: ChainRewrite, transcript: Transcript, survey: WriteScan
 ) -> int:
-    """Count the kept answers that follow another answer without a link between them in the parent."""
+    """Count the kept answers that follow another answer although the parent has no link between the two."""
 
     def stays(node: Node) -> bool:
         is_edited = node.number in rewrite.linear.dropped or node.number in survey.mends
@@ -525,7 +531,7 @@ class _ChainWriter:
     def record(self, node: Node, body: bytes, *, last: bool) -> bytes:
         """Return a record of the parent as it appears in the child.
 
-        The ``last`` record is later than all others.
+        If the record is the ``last``, it is later than all other records.
         """
         time_ms = max(self._time + (last and self._last is not None), _time_ms(node))
         body = self._link_record(node, body, time_ms)
@@ -562,7 +568,7 @@ class _ChainWriter:
 
 
 def _time_ms(node: Node) -> int:
-    """Return a record's time in milliseconds, or 0 if it has no valid one."""
+    """Return a record's time in milliseconds, or 0 if it has no valid time."""
     if node.time_ms is not None and 0 < node.time_ms < LATEST_MS:
         return node.time_ms
     return 0

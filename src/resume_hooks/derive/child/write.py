@@ -1,7 +1,7 @@
 """The one writer of new sessions: children, imports, sessions from bundles.
 
-Invariant: a child is checked as read back before it gets its name, and a failed write leaves
-nothing behind.
+Invariant: a child is read back and checked before it gets its name, and a failed write leaves no
+files behind.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ from resume_hooks.transcripts.provenance import read_parent
 from resume_hooks.transcripts.records import Record
 
 SCRUB_KIND: Final = (
-    "scrub"  # the kind of a child that removes secrets: no more of its ancestors are archived
+    "scrub"  # the kind of a child without secrets, for which no more ancestors are archived
 )
 
 
 class Sizes(NamedTuple):
-    """The tokens that the client would send for parent and child, and the savings of a trim."""
+    """The number of tokens that the client would send for the parent and for the child, and the savings of a trim."""
 
     before: int
     after: int
@@ -54,30 +54,30 @@ class Watcher(Protocol):
     """An observer of a written child, with its checks."""
 
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:
-        """Inspect one record."""
+        """Inspect one record of the child."""
 
     def checks(self) -> list[Check]:
-        """Return the checks, once the whole file was read."""
+        """Return the checks after the whole file was read."""
 
 
 class Body:
-    """The contents of a child in the form of its agent, by default Claude Code's."""
+    """The contents of a child in its agent's format, by default Claude Code's."""
 
     __slots__ = ()
 
     title_place: ClassVar[int | None] = None
-    """The line of the title.
+    """The number of the line with the title.
 
-    None means the last line: titles are locked from then on, which would be too long for a large
-    file.
+    None means the last line. Titles are locked from this line on, and for a large file that would
+    take too long.
     """
 
     def lines(self) -> Iterable[bytes]:
-        """Return the lines with their endings, without the title."""
+        """Return the lines with their line endings, without the title."""
         raise NotImplementedError
 
     def checks(self, path: str, plan: ChildPlan) -> list[Check]:
-        """Return the checks of the child's file as read back from ``path``."""
+        """Read the child's file ``path`` back, and return the checks."""
         return invariants.check_session(path, plan.draft.session_id)
 
     def sidecars(self, draft: Draft, where: Where) -> contextlib.AbstractContextManager[list[str]]:  # noqa: ARG002
@@ -95,7 +95,7 @@ class Body:
 
 @dataclass(frozen=True, slots=True)
 class ChildPlan:
-    """A planned child. Nothing of it is on disk."""
+    """A planned child, before anything is written."""
 
     draft: Draft
     body: Body
@@ -114,27 +114,27 @@ class ChildPlan:
 
     @property
     def is_idle(self) -> bool:
-        """Whether there is nothing to write. The receipt then names no child."""
+        """Whether there is nothing to write. If so, the receipt does not name a child."""
         return False
 
     def checks(self, path: str) -> list[Check]:
-        """Return the checks of the child's file as read back from ``path``."""
+        """Read the child's file ``path`` back, and return the checks."""
         return self.body.checks(path, self)
 
     def watchers(self) -> Sequence[Watcher]:
-        """Return new observers that check the parent's records in this kind of child."""
+        """Return new observers that check the parent's records in a child of this kind."""
         return ()
 
     def sidecars(self, where: Where) -> contextlib.AbstractContextManager[list[str]]:
-        """Write the sidecars, as ``Body.sidecars``."""
+        """Write the sidecars, like ``Body.sidecars``."""
         return self.body.sidecars(self.draft, where)
 
 
 def write_child(plan: ChildPlan, where: Where) -> Receipt:
-    """Write a child, check it as read back, and link it to its parent.
+    """Write a child, read it back and check it, and link it to its parent.
 
-    WriteFailed and CheckFailed leave nothing behind. A failed link, copy of the task list or
-    archiving of an ancestor is only a warning.
+    After WriteFailed and CheckFailed no files are left. If the link, the copy of the task list or
+    the archiving of an ancestor fails, the receipt has a warning.
     """
     draft, passed_checks = plan.draft, list[Check]()
     title = draft.own_title or ""
@@ -175,7 +175,7 @@ def write_unless_idle(plan: ChildPlan, where: Where, *, dry_run: bool) -> Receip
 
 
 def planned_receipt(plan: ChildPlan) -> Receipt:
-    """Return the receipt of an unwritten plan. For an idle plan it names no child."""
+    """Return the receipt for a plan that is not written. For an idle plan it does not name a child."""
     if plan.is_idle:
         idle_receipt = make_receipt(plan, title="")
         tokens_before = plan.sizes.before
@@ -213,7 +213,7 @@ def make_receipt(
 
 
 def child_lines(plan: ChildPlan, title: str) -> Iterator[bytes]:
-    """Return every line of a child with this title."""
+    """Return all lines of a child with this title."""
     if plan.draft.own_title is None:
         title_lines = [title_line(plan.draft.session_id, title) + b"\n"]
     else:
@@ -223,10 +223,10 @@ def child_lines(plan: ChildPlan, title: str) -> Iterator[bytes]:
 
 
 def child_checks(plan: ChildPlan, title: str, path: str) -> list[Check]:
-    """Return all checks of a child as read back from ``path``, including its parent and its title."""
+    """Read the child's file ``path`` back, and return all checks, including those of its parent and its title."""
     draft, checks = plan.draft, plan.checks(path)
     if draft.parent is not NO_PARENT:
-        # The parent is named by its id, or by its file if the name is not an id.
+        # The parent is identified by its id, or by its file if the file's name is not an id.
         parent_id, parent_link = draft.parent.session_id, read_parent(path)
         names_id = parent_link is not None and parent_link.session_id == parent_id
         names_file = parent_link is not None and parent_link.file == replace_surrogates(
@@ -260,9 +260,9 @@ def _link_to_parent(draft: Draft, where: Where) -> list[str]:
 
 
 def _require_same_parent(draft: Draft, where: Where) -> None:
-    """Remove the child if its parent was rewritten since the read, because a scrub could not know of the child.
+    """Remove the child if its parent was rewritten since it was read, because a scrub could not include the child.
 
-    Raises WriteFailed in that case.
+    Raises WriteFailed if the child was removed.
     """
     if draft.parent is NO_PARENT:
         return
@@ -281,7 +281,7 @@ def _require_same_parent(draft: Draft, where: Where) -> None:
 
 @contextlib.contextmanager
 def _ensure_project_folder(draft: Draft, where: Where) -> Iterator[None]:
-    """Create the project folder if it is missing, and remove it if it stays empty."""
+    """Create the project folder if it is missing. Remove it afterwards if it is still empty."""
     folder = draft.folder
     if draft.makes_folder and os.path.islink(folder):
         raise WriteFailed(
@@ -301,5 +301,5 @@ def _ensure_project_folder(draft: Draft, where: Where) -> Iterator[None]:
     try:
         yield
     finally:
-        with contextlib.suppress(OSError):  # a folder with a session stays
+        with contextlib.suppress(OSError):  # a folder that contains a session is not removed
             removal.remove_empty(folder, os.path.dirname(folder), follow_root=True)

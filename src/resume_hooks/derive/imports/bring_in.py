@@ -1,11 +1,11 @@
-"""Import a bundle's sessions into a folder: their conversations alone, or whole, like a user's own moved sessions.
+"""Import a bundle's sessions into a folder: their conversations only, or whole sessions as if the user had moved them.
 
-Sessions are written oldest first, so each one finds its parent, and links use the parents' new ids.
-If one cannot be written, the sessions written before it are removed.
+Sessions are written oldest first, so each session finds its parent, and links use the parents' new
+ids. If a session cannot be written, the sessions written before it are removed.
 
-A whole session keeps its id if that is free, so existing references still work. File checkpoints
-are left out, because a bundle does not contain the file copies. A stand-in record replaces each of
-them, so the line numbers of all other records stay the same.
+A whole session keeps its id if that id is free, so existing references still work. File checkpoints
+are left out, because a bundle does not contain the file copies. A stand-in record replaces each
+checkpoint, so the line numbers of all other records stay the same.
 """
 
 from __future__ import annotations
@@ -55,12 +55,12 @@ _NAMING_STRINGS = (
     b'"original_session',
     b'"file-history-',
 )
-"""Strings in every line that names a session, a folder, or a file's copies."""
+"""Each line that names a session, a folder or a file's copies contains one of these strings."""
 
 
 @dataclass(frozen=True, slots=True)
 class _MovedLines(Body):
-    """The lines of a bundled session for the file ``path``.
+    """The lines of a bundled session that is written to the file ``path``.
 
     ``called`` maps the bundle's ids to the new ones.
     """
@@ -105,7 +105,7 @@ class _MovedLines(Body):
         }
 
     def _called(self, value: object) -> object:
-        """Return a session's id, or the path of its file, with the new id."""
+        """Return a session's id, or the path of its file, with the new id in place of the bundle's."""
         if not isinstance(value, str):
             return value
         stem = value.replace("\\", "/").rpartition("/")[2].removesuffix(".jsonl")
@@ -137,7 +137,7 @@ _ID_FIELDS: dict[str, type] = {
 class _WholePlan(ChildPlan):
     """The plan to import a bundled session.
 
-    ``existing`` is the same session if it is already here with the same records.
+    ``existing`` is the same session with the same records, if it was imported before.
     """
 
     body: _MovedLines
@@ -146,7 +146,7 @@ class _WholePlan(ChildPlan):
     uuids: tuple[str, ...]
 
     def checks(self, path: str) -> list[Check]:
-        """Check that nothing is missing.
+        """Check that the written session is complete.
 
         The session is not our child, so its client's other content is allowed.
         """
@@ -181,7 +181,7 @@ class _WholePlan(ChildPlan):
                 if os.path.lexists(part):
                     removal.remove_for_good(
                         part, self.draft.folder, follow_root=True
-                    )  # from a killed import
+                    )  # left by a killed import
                 os.mkdir(part, 0o700)
                 for name, path in self.packed.files:
                     target = os.path.join(part, *name.split("/"))
@@ -245,7 +245,7 @@ def plan_whole_session(
     size = sum(map(len, plan_at("", new_id).body.lines()))
     for session in (
         [] if force else sessions_in(folder)
-    ):  # an earlier import may have used another id
+    ):  # an earlier import may have used a different id
         if session.size == size and _has_same_lines(
             session.path, plan_at(session.path, session.session_id).body
         ):
@@ -254,7 +254,7 @@ def plan_whole_session(
 
 
 def _is_folder_free(own_folder: str, bundled: BundledSession) -> bool:
-    """Check whether a new session's folder is absent, or contains only the bundle's files after a killed import."""
+    """Check whether a new session's folder does not exist, or contains only the bundle's files from a killed import."""
     if not os.path.lexists(own_folder):
         return True
     try:
@@ -275,14 +275,14 @@ def _has_same_lines(path: str, body: _MovedLines) -> bool:
                 1
             )
     except OSError:
-        return False  # deleted since the search
+        return False  # the file was deleted since the search
 
 
 class ImportedSession(NamedTuple):
-    """An imported session of a bundle, with the number of its other ``files``.
+    """A session imported from a bundle, with the number of its other ``files``.
 
-    ``existing`` means it was already here. ``hidden`` is the number of records that the model reads
-    but the screen does not show.
+    ``existing`` means that the session was imported before. ``hidden`` is the number of records
+    that the model reads but the screen does not show.
     """
 
     head: Head
@@ -293,12 +293,12 @@ class ImportedSession(NamedTuple):
 
     @property
     def session_id(self) -> str:
-        """The session's id here, or ``""`` if none was written."""
+        """The imported session's id, or ``""`` if no session was written."""
         return self.receipt.session_id or self.receipt.parent_session_id
 
 
 class BundleOptions(NamedTuple):
-    """The options of an import: the folder ``home`` (a real path), ``whole`` sessions, ``force`` for repeated ones."""
+    """The options of an import: the folder ``home`` (a real path), ``whole`` sessions, ``force`` to repeat it."""
 
     home: str
     whole: bool

@@ -52,7 +52,7 @@ from resume_hooks.transcripts.transcript import Transcript, scan_transcript
 from resume_hooks.transcripts.write_scan import WriteScan
 
 KIND: Final = "import"
-PAGE_HEAD_BYTES = 1_024  # bytes at the start that identify a web page
+PAGE_HEAD_BYTES = 1_024  # the number of bytes at the start of a file that identify a web page
 
 TORN_WARNING = "It ends in the middle of a record: it may not be whole."
 
@@ -91,7 +91,7 @@ class ImportPlan(ChildPlan):
         ]
 
     def checks(self, path: str) -> list[Check]:
-        """Also check that the first line names the source, and that there is no parent."""
+        """They also check that the first line names the source, and that there is no parent."""
         with open(path, "rb") as stream:
             first = stream.readline()
         return [
@@ -169,9 +169,9 @@ def plan_import(source: ImportSource, home: str, where: Where) -> ImportPlan:
 
 
 def existing_import_receipt(plan: ChildPlan, existing: SessionFile) -> Receipt:
-    """Return the receipt for an earlier import ``existing``.
+    """Return the receipt for the earlier import ``existing``.
 
-    There is no new session; the commands continue that one.
+    No new session was written, so the commands continue the earlier import.
     """
     return planned_receipt(plan)._replace(
         session_id="",
@@ -185,7 +185,7 @@ def existing_import_receipt(plan: ChildPlan, existing: SessionFile) -> Receipt:
 def first_line(source: ImportSource, at: str) -> bytes:
     """Return the first line of an imported session, without its ending.
 
-    The digest is at the start, where the search for earlier imports expects it.
+    The digest is at the start of the line, where the search for earlier imports expects it.
     """
     facts = {
         "sha256": source.sha256,
@@ -222,7 +222,7 @@ def _read_source(
         raise NotATranscript(f"{source.name} {why}", "Give the .jsonl file of a session.")
     now = clock.to_milliseconds(clock.now()) or 0
     for node in transcript.chain:
-        # The import changes the ids of the blocks, so pairs and open calls refer to the new ids.
+        # The import changes the ids of blocks, so pairs and open calls refer to the new ids.
         node.calls, node.results = (
             tuple(map(make_valid_id, node.calls)),
             tuple(map(make_valid_id, node.results)),
@@ -230,10 +230,10 @@ def _read_source(
         if len({*node.calls, *node.results}) < len(node.calls) + len(node.results):
             survey.mends.add(
                 node.number
-            )  # a foreign id may collide with the new form of another one
+            )  # a foreign id may be the same as the new form of another id
         if node.time_ms is not None and node.time_ms > now:
-            # client 2.1.42 resumes at the latest record, and a new one would never be later than
-            # this
+            # client 2.1.42 resumes at the latest record, and no new record would ever be later than
+            # this one
             node.time_ms = None
     return transcript
 

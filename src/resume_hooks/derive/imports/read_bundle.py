@@ -1,7 +1,7 @@
 """Read a bundle: each session's records and files, as private temporary files.
 
-Invariant: no session is returned before the whole bundle was read and found complete. No name in it
-is used as a path.
+Invariant: no session is returned before the whole bundle was read and found complete. No name in a
+bundle is used as a path.
 """
 
 from __future__ import annotations
@@ -51,7 +51,8 @@ if TYPE_CHECKING:
 
 Value = TypeVar("Value")
 
-HEAD_BYTES = 4_096  # bytes at the start that identify a bundle reformatted by another program
+# the number of bytes at the start that identify a bundle reformatted by another program
+HEAD_BYTES = 4_096
 EXPORT_AGAIN = "Export it again, and copy the file as it is."
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.,=@+-]{0,199}")
@@ -62,8 +63,9 @@ _KIND = re.compile(r"[a-z][a-z-]{0,39}")
 class BundledSession(NamedTuple):
     """A session from a bundle.
 
-    ``path`` has its records, ``files`` pairs a place in its own folder with a local path. ``size``
-    is in bytes. ``refused`` is the number of files with an invalid place.
+    ``path`` is the file with its records. ``files`` pairs the name of each file in the session's
+    own folder with a local path. ``size`` is in bytes. ``refused`` is the number of files with an
+    invalid name.
     """
 
     head: Head
@@ -77,8 +79,8 @@ class BundledSession(NamedTuple):
 def is_bundle(path: str) -> bool:
     """Check whether a file is a bundle.
 
-    Raises ImportFailed for a bundle that another program reformatted, because its lines are its
-    format.
+    Raises ImportFailed if another program reformatted the bundle, because the format depends on its
+    lines.
     """
     with open(path, "rb") as stream:
         head = stream.read(HEAD_BYTES).removeprefix(BOM).lstrip()
@@ -93,10 +95,10 @@ def is_bundle(path: str) -> bool:
 
 @contextlib.contextmanager
 def unpack_bundle(path: str, where: Where) -> Iterator[list[BundledSession]]:
-    """Yield a bundle's sessions, in order, until the block ends.
+    """Yield the list of a bundle's sessions, in order. The temporary files exist until the block ends.
 
-    Raises ImportFailed if it is torn, damaged or newer. Raises WriteFailed if they cannot be
-    unpacked.
+    Raises ImportFailed if the bundle is truncated, damaged or of a newer format. Raises WriteFailed
+    if the sessions cannot be unpacked.
     """
     temporary_paths: list[str] = []
     try:
@@ -117,7 +119,7 @@ def unpack_bundle(path: str, where: Where) -> Iterator[list[BundledSession]]:
 
 
 class _Reader:
-    """Reads a bundle line by line, and records each temporary file at once."""
+    """A reader that reads a bundle line by line, and records each temporary file as soon as it exists."""
 
     def __init__(self, stream: BinaryIO, folder: str, temporary_paths: list[str]) -> None:
         self._stream = stream
@@ -201,7 +203,7 @@ class _Reader:
     def _line(self) -> bytes:
         """Return the next line without its ending.
 
-        Raises ImportFailed at the end of the file, because every caller expects another line.
+        Raises ImportFailed at the end of the file, because every caller needs another line.
         """
         line = self._stream.readline()
         if not line.endswith(b"\n"):
@@ -221,11 +223,11 @@ def _parse_head(line: bytes) -> Head:
 
 
 def _validate_part(form: TypeAdapter[Value], row: object, part: str) -> Value:
-    """Return a part of the bundle as a value of this type.
+    """Parse a part of the bundle as a value of this type.
 
-    Raises ImportFailed if it does not fit.
+    Raises ImportFailed if the part does not fit the type.
     """
-    from pydantic import ValidationError  # 80 ms, needed only for bundles
+    from pydantic import ValidationError  # the import takes 80 ms and is needed only for bundles
 
     try:
         return form.validate_python(row, strict=True)
@@ -235,11 +237,11 @@ def _validate_part(form: TypeAdapter[Value], row: object, part: str) -> Value:
 
 @functools.cache
 def _validators() -> tuple[TypeAdapter[Head], TypeAdapter[Sums]]:
-    """Return the validators of a session's head and sums.
+    """Return the validators of a session's head and checksums.
 
-    A bundle has one of each for every session.
+    A bundle has a head and checksums for every session.
     """
-    from pydantic import TypeAdapter  # slow, as in _parse_part
+    from pydantic import TypeAdapter  # a slow import, as in _parse_part
 
     return TypeAdapter(Head), TypeAdapter(Sums)
 
@@ -269,7 +271,7 @@ def _decode_content(row: dict[str, object]) -> bytes:
 
 
 def is_valid_name(place: object) -> bool:
-    """Check whether ``place`` is a valid name in a session's own folder."""
+    """Check whether ``place`` is a valid name for a file in a session's own folder."""
     if isinstance(place, str):
         folder, _, name = place.partition("/")
     else:

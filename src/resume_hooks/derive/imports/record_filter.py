@@ -1,11 +1,12 @@
 """Filter a foreign record: keep the message, and drop everything that changes a client's behaviour.
 
-Invariant: the result has only fields that are named here, so a field that clients learn to obey
-later is dropped today. Dropped so far: permission modes, system prompts, rights of commands, plans
-and their files, instructions from hooks and tools, links to other sessions, token costs, and
-``toolUseResult``, which is for the screen only and crashes client 2.1.42 if malformed. The tags of
-a client's reminders become plain words. A note replaces each block that cannot be sent, so no
-message is empty and no call loses its result. Filtering twice has the same result as once.
+Invariant: the result contains only fields that are named in this module, so a field that future
+clients obey is dropped already. The filter drops permission modes, system prompts, rights of
+commands, plans and their files, instructions from hooks and tools, links to other sessions, token
+costs, and ``toolUseResult``, which is for the screen only and crashes client 2.1.42 if malformed.
+The tags of a client's reminders become plain words. A note replaces each block that cannot be sent,
+so no message is empty and no call loses its result. Filtering a record twice has the same result as
+filtering it once.
 """
 
 from __future__ import annotations
@@ -43,26 +44,28 @@ from resume_hooks.transcripts.tokens import image_size
 
 IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 MAX_IMAGE_CHARACTERS = 5 * 1024 * 1024
-"""Characters of an image in base64, and pixels of its longest side.
+"""The maximum number of base64 characters of an image, and the maximum number of pixels of its
+longest side.
 
-The API refuses more (its guide to vision).
+The API refuses larger images (its guide to vision).
 """
 MAX_SIDE = 8_000
 MAX_DOCUMENT_CHARACTERS = (
     32 * 1024 * 1024
-)  # characters of a document: the largest request of the API
-MAX_NOTE_WORD = 200  # characters of a foreign word in a note
-_VALID_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")  # the API's pattern for ids and names of tools
+)  # the maximum characters of a document: the largest request of the API
+MAX_NOTE_WORD = 200  # the maximum characters of a foreign word in a note
+# the pattern that the API requires for ids and names of tools
+_VALID_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
 _INVALID_CHARACTER = re.compile(r"[^A-Za-z0-9_-]")
 _TAG_START = re.compile("[<\uff1c\ufe64]")  # the start of a tag, including its Unicode variants
 _REMINDER = re.compile(r"<(?=\s*(?:/\s*)?system-reminder\b)", re.IGNORECASE)
-_PDF_HEAD_BYTES = 1_024  # bytes at the start of a PDF that contain its mark
+_PDF_HEAD_BYTES = 1_024  # a PDF contains its signature in this number of bytes at the start
 
 
 def filter_content(content: object, role: str) -> str | list[Record]:
-    """Return the filtered content of a message by ``role`` (user, assistant) or of ``queued`` words.
+    """Return the filtered content of a message by ``role`` (user or assistant), or of a ``queued`` prompt.
 
-    A string stays a string.
+    If the content is a string, the result is a string.
     """
     if isinstance(content, str):
         return escape_reminder_tags(content)
@@ -82,7 +85,7 @@ def escape_reminder_tags(text: str) -> str:
 
 
 def make_valid_id(call: str) -> str:
-    """Return a call's id if the API accepts it, else one derived from it, the same for call and result."""
+    """Return a call's id if the API accepts it, else an id derived from it. A call and its result get the same id."""
     if _VALID_ID.fullmatch(call):
         return call
     return f"toolu_{hashlib.sha256(call.encode('utf-8', 'replace')).hexdigest()[:24]}"
@@ -102,7 +105,7 @@ def _filter_block(block: Record, allowed: frozenset[str]) -> Record:
 
 
 def _restore_order(row: Record, original: Record) -> Record:
-    """Return ``row`` with its fields in the original order, so the request has the same bytes."""
+    """Return ``row`` with its fields in the original order, so that the request has the same bytes."""
     return {key: row[key] for key in original if key in row} | row
 
 
@@ -113,7 +116,7 @@ def _text_block(block: Record) -> Record:
 def _thinking_block(block: Record) -> Record:
     """Return a thinking block with its signature.
 
-    One without a signature is removed later by ``mend``.
+    A block without a signature is removed later by ``mend``.
     """
     fields = _THINKING_FIELDS[block["type"]]
     return {
@@ -154,7 +157,7 @@ def _result_block(block: Record) -> Record:
             part for part in filtered_blocks if part["type"] != TEXT or part["text"].strip()
         ]  # the API refuses blank text
         if any(part["type"] != TEXT for part in content):
-            error = None  # the API accepts it only with pure text
+            error = None  # the API accepts this block only with plain text
     elif isinstance(content, str):
         content = escape_reminder_tags(content)
     elif content is None:
@@ -215,7 +218,7 @@ def _media_source(form: str, media_type: str, data: str) -> Record:
 def _source_note(source: Record) -> str:
     """Return a note on the source of a dropped block.
 
-    Its address or file may have changed, so it is not followed.
+    The block's address or file may have changed, so it is not opened.
     """
     place = string(source, "url") or string(source, "file_id")
     if place:
@@ -248,7 +251,7 @@ _THINKING_FIELDS = MappingProxyType(
 )
 _DIRECT_CALLER = {
     "type": "direct"
-}  # the caller as 2.1.329 writes it; other callers refer to foreign runs
+}  # the caller as 2.1.329 writes it; any other caller refers to a run that does not exist here
 _VISIBLE_TYPES = MEDIA | {TEXT}
 _ALLOWED_TYPES = MappingProxyType(
     {
@@ -258,7 +261,8 @@ _ALLOWED_TYPES = MappingProxyType(
         "result": _VISIBLE_TYPES,
     }
 )
-"""The block types that the API accepts in each place and that refer to nothing outside the message."""
+"""The block types that the API accepts in each position and that refer to nothing outside the
+message."""
 
 _BLOCK_FILTERS: MappingProxyType[str, Callable[[Record], Record]] = MappingProxyType(
     {
@@ -273,13 +277,14 @@ _BLOCK_FILTERS: MappingProxyType[str, Callable[[Record], Record]] = MappingProxy
 )
 
 PROMPT_MODE = (
-    "prompt"  # the command mode of queued words from a user; other modes report foreign tasks
+    # the command mode of a user's queued prompt; other modes report tasks of the foreign client
+    "prompt"
 )
 
 CONVERSATION_SUBTYPES = frozenset({"compact_boundary", "local_command"})
 """System records that belong to a conversation.
 
-The others describe the client that ran it.
+The other system records describe the client that ran the conversation.
 """
 
 SUMMARY_WARNING = (
@@ -287,12 +292,13 @@ SUMMARY_WARNING = (
 )
 _WARNING_BLOCK: Record = {"type": "text", "text": SUMMARY_WARNING}
 FLAGS = ("isMeta", "isCompactSummary", "isVisibleInTranscriptOnly", "isApiErrorMessage")
-"""Flags of a message that decide how it is shown, and whether it is sent."""
+"""Flags of a message that decide how it is shown and whether it is sent."""
 
 HIDING_FLAGS = frozenset(
     {"isMeta", "isVisibleInTranscriptOnly"}
 )  # the model reads the message, but no screen shows it
-NOTIFICATION = {"kind": "task-notification"}  # the origin of a message that no user wrote
+# the origin of a message that was not written by a user
+NOTIFICATION = {"kind": "task-notification"}
 
 ALLOWED_FIELDS = frozenset(
     {
@@ -315,8 +321,8 @@ def is_conversation(record: Record) -> bool:
     """Check whether a chain record is part of the conversation."""
     record_kind = kind(record)
     if record_kind == "attachment":
-        # Client 2.1.329 sends all other attachments in the system role, which foreign text must not
-        # get.
+        # Client 2.1.329 sends all other attachments in the system role, which is not allowed for
+        # foreign text.
         return (
             attachment_kind(record) == QUEUED
             and record["attachment"].get("commandMode", PROMPT_MODE) == PROMPT_MODE
@@ -347,7 +353,7 @@ class ConversationOnly:
                 flags[flag] = True
         instant = min(
             clock.normalize_timestamp(record.get("timestamp")), self._setting.at
-        )  # a later time is the importing user's
+        )  # no record may be later than the import
         return {  # the writer sets the links, and replaces an invalid time
             "parentUuid": string(record, "parentUuid") or None,
             "isSidechain": False,
@@ -402,7 +408,7 @@ def _filter_message(record: Record) -> Record:
 
 
 def _add_warning(content: str | list[Record]) -> str | list[Record]:
-    """Return a summary, which the client sends first, with a warning on its origin."""
+    """Return a summary with a warning on its origin. The client sends a summary first."""
     if isinstance(content, str):
         if content.startswith(SUMMARY_WARNING):
             return content
@@ -413,7 +419,10 @@ def _add_warning(content: str | list[Record]) -> str | list[Record]:
 
 
 def _answer_record(answer: Record) -> Record:
-    """Return an answer without its cost, which another user paid, and its model, which clients would continue with."""
+    """Return an answer without its cost, which another user paid, and without its model.
+
+    Clients would continue with that model.
+    """
     return {
         "model": SYNTHETIC_MODEL,
         "id": string(answer, "id"),

@@ -1,6 +1,6 @@
 """Ask a session's own model through its client: the last request again, with its answer and our prompt.
 
-Invariant: the client denies the model every tool. Its answer is parsed like any model's, and
+Invariant: the client denies the model every tool. Its answer is parsed like any model's answer, and
 refused if it does not fit the schema.
 """
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 REASON_TEXTS = {"nothing-to-fork": "nothing was sent to it since the session was opened here"}
 """Explanations for the client's reasons."""
 
-# our reason for a client that did not answer in time; all other reasons are the client's
+# our own reason, for a client that did not answer in time; all other reasons come from the client
 LATE_REASON = "late"
 
 PROGRESS_TEXT = "asking this session's model ({cached:,} tokens cached): up to " + MODEL_TIME
@@ -40,7 +40,7 @@ _TOKEN_COUNTS = (
 
 
 def forked_prompt(instructions: str, text: str, form: type[BaseModel]) -> str:
-    """Return the prompt after the session: the instructions, the schema, and foreign ``text`` in a fence."""
+    """Return the prompt that follows the session: the instructions, the schema, and the foreign ``text`` in a fence."""
     schema = json.dumps(form.model_json_schema())
     return port.fenced_prompt(
         f"{instructions}\n\n{NO_TOOLS}\n\nThe schema of the answer:\n{schema}", text
@@ -59,7 +59,7 @@ class ForkedModel(NamedTuple):
 
     @property
     def asked(self) -> bool:
-        """Whether there was a request already."""
+        """Whether a request was made already."""
         return bool(self.told.keys() & {"isAnswered", "reason"})
 
     @property
@@ -68,7 +68,7 @@ class ForkedModel(NamedTuple):
         return string(self.told, "reason") == LATE_REASON
 
     def cached(self, path: str) -> int:
-        """Return the tokens of the session in ``path`` that are probably cached, or 0 if another model should be asked.
+        """Return how many tokens of the session in ``path`` are probably cached, or 0 if another model should be asked.
 
         A model in the user's settings takes precedence, because it may be the cheaper one.
         """
@@ -81,7 +81,7 @@ class ForkedModel(NamedTuple):
 
     @property
     def words(self) -> str:
-        """The token counts of the request, as the client reports them, or ``""``."""
+        """The token counts that the client reports for the request, or ``""``."""
         usage = mapping(self.told, "usage")
         cache_reads, cache_writes, uncached, output = counts = [
             port.parse_token_count(usage.get(key)) for key in _TOKEN_COUNTS
@@ -97,7 +97,7 @@ class ForkedModel(NamedTuple):
     def ask(
         self, instructions: str, text: str, form: type[AnswerType], *, limit: float
     ) -> Reply[AnswerType]:
-        """Parse the answer, see ``port.Model``. The request itself was the ``forked_prompt``."""
+        """Parse the answer as ``port.Model`` requires. The prompt of the request was ``forked_prompt``."""
         del instructions, text, limit
         if self.late:
             raise HeadlessFailed(f"{self.name} did not answer within {MODEL_SECONDS} s")

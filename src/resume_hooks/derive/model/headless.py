@@ -1,11 +1,11 @@
-"""Choose a client whose model to ask, and ask Claude Code's: ``claude -p``, with the user's own account.
+"""Choose the client whose model is asked, and ask Claude Code's model: ``claude -p``, with the user's own account.
 
-Each client has a function that returns its model for ``where`` and a name. The table of agents
-names the functions of parts.
+For each client, one function returns its model for ``where`` and a name. The table of agents names
+these functions.
 
-Invariant: foreign text goes in through stdin only, fenced as data, and cannot trigger a tool, a
-slash command or a mentioned file in the client. The answer fits the requested schema, or the call
-fails.
+Invariant: foreign text reaches the client only through stdin, fenced as data. It cannot trigger a
+tool, a slash command or a mentioned file in the client. The answer fits the requested schema, or
+the call fails.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from resume_hooks.transcripts.records import string
 _AT_SIGN, _FULLWIDTH_AT = "@", "\N{FULLWIDTH COMMERCIAL AT}"
 """Clients add files that a prompt mentions (``@path``) to the request, even without tools.
 
-The full-width sign does not mention a file.
+The full-width @ does not mention a file.
 """
 
 _PASSED_NAMES = frozenset(
@@ -62,18 +62,19 @@ _QUIET_VARIABLES = {
     "MAX_STRUCTURED_OUTPUT_RETRIES": "2",
     "MAX_THINKING_TOKENS": "0",
 }
-"""No CLAUDE.md files, no attachments, few retries.
+"""Exclude CLAUDE.md files and attachments, and allow few retries.
 
-Client 2.1.329 thinks by its effort regardless of the limit.
+In client 2.1.329 the amount of thinking depends on the effort, whatever this limit is.
 """
 
 _SETTINGS = json.dumps({"disableAllHooks": True, "outputStyle": "default", "env": _QUIET_VARIABLES})
-"""Passed on the command line, because ``env`` in the user's settings overrides the environment."""
+"""This value is passed on the command line, because ``env`` in the user's settings overrides the
+environment."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClaudeHeadless:
-    """A model of the client on PATH, or else of the client that runs us.
+    """A model of the client on PATH or, if there is none, of the client that runs this program.
 
     ``name`` is a value of ``--model``.
     """
@@ -89,7 +90,7 @@ class ClaudeHeadless:
     def ask(
         self, instructions: str, text: str, form: type[AnswerType], *, limit: float
     ) -> Reply[AnswerType]:
-        """Ask the model, see ``port.Model``."""
+        """Ask the model as ``port.Model`` requires."""
         port.refuse_nested_run(self.where)
         client = self._client()
         if not client:
@@ -118,9 +119,9 @@ class ClaudeHeadless:
         return client_command(self.where)
 
     def _run(self, command: list[str], prompt: bytes, limit: float) -> CapturedOutput:
-        """Run the client in a temporary folder, far from any project.
+        """Run the client in a temporary folder outside any project.
 
-        Files that it leaves there are removed.
+        Files that the client leaves in the folder are removed.
         """
         try:
             top = programs.temporary_root(self.where.environ)
@@ -146,7 +147,7 @@ class ClaudeHeadless:
 
 
 def headless_model(where: Where, name: str) -> ClaudeHeadless:
-    """Return the model with this name, or the setting's model for ``""``."""
+    """Return the model with this name, or the model in the setting if the name is ``""``."""
     return ClaudeHeadless(where, name or str(settings.load_settings()["summary_model"].value))
 
 
@@ -164,7 +165,7 @@ def select_variables(where: Where) -> dict[str, str]:
 
 
 def _client_options(name: str, schema: str) -> list[str]:
-    """Return the options, all supported by clients 2.1.42 to 2.1.329.
+    """Return the options. All of them are supported by clients 2.1.42 to 2.1.329.
 
     The user's settings are loaded, because they may contain the credentials.
     """
@@ -291,9 +292,9 @@ def _parse_cost(value: object) -> float | None:
 
 
 def choose_model(session: SessionFile, where: Where, name: str = "") -> HeadlessModel:
-    """Return a model of the session's client, or else of its agent.
+    """Return a model of the session's client or, if that client has none, of the session's agent.
 
-    ``name`` is a model's name, ``""`` the setting's.
+    ``name`` is a model's name, or ``""`` for the model in the setting.
     """
     rows = [row for row in registry.AGENTS.values() if row.model]
     rows.sort(key=lambda row: row.name != session.agent)

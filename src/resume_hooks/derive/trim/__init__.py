@@ -1,13 +1,15 @@
-"""Trim: a child with placeholders for bulky contents, chosen by rules.
+"""Trim: a child in which placeholders replace bulky contents. Rules choose these contents.
 
-The plan is a value, and it is written once.
+The plan is a value, and it is written only once.
 
-1. The session is scanned once; as each record is parsed it is noted what could go, and what no API would take.
-2. Calibration finds what each piece costs, from what the API counted between two answers. Selection asks the rules in
-   order of what is missed least. The outcome is a value: a preview is the plan, unapplied.
-3. The live chain is written in one line: a record that no edit names is copied as bytes, with its ids, links and counts
-   changed in the raw text. In place, a backup comes first and what others append meanwhile is carried over.
+1. One scan of the session parses each record. It collects the pieces that could be trimmed, and the blocks that no
+   API accepts.
+2. Calibration estimates the tokens of each piece from the API's counts for two consecutive answers. Selection applies
+   the rules in order, the least useful contents first. The result is a value, and a preview shows it.
+3. The live chain is written record by record. A record without an edit is copied as bytes, with its ids, links and
+   counts changed in the raw text. In place, a backup is written first, and lines
+   that others append during the trim are kept.
 
-A smart trim first applies four rules, then asks a model about the rest in parts. A piece is trimmed
-only if the model was shown it and its bytes are still the same.
+A smart trim first applies four rules, then asks a model about the remaining pieces, in several
+parts. A piece is trimmed only if the model saw it and its bytes are still the same.
 """

@@ -2,8 +2,8 @@
 
 Measured behaviour: if an answer or a tool's result is kept unchanged, the next request is right,
 but a resume reads the original record again. So all answers and results are rebuilt, consecutive
-ones as one message, and only the user's messages are kept. A rebuilt message contains only texts
-and calls, no thinking and no pictures.
+ones as one message, and only the user's messages are kept. A rebuilt message contains texts and
+calls, but no thinking and no pictures.
 """
 
 from __future__ import annotations
@@ -25,15 +25,17 @@ from resume_hooks.transcripts.tokens import media_tokens
 from resume_hooks.transcripts.trimmable_pieces import ATTACHMENT, MEDIA, PROMPT, THINKING
 
 FIXED_KINDS = frozenset({PROMPT, ATTACHMENT})
-"""The kinds of contents that a running client cannot drop: the user's messages, and their attachments."""
+"""The kinds of contents that a running client cannot drop: the user's messages, and the attachments
+of these messages."""
 
 
 DIFFERENCE_SHARE = 0.1
-"""If the savings of a copy and of a trim in place differ by more than this share of the larger, both are shown."""
+"""If the savings of a copy and of a trim in place differ by more than this fraction of the larger
+savings, both are shown."""
 
 
 class ShownMessage(NamedTuple):
-    """A message as the client shows it: its record's uuid (``handle``), and the calls in it or answered by it."""
+    """A message as the client shows it: its record's uuid (``handle``), and the calls that it contains or answers."""
 
     handle: str
     role: str
@@ -42,12 +44,12 @@ class ShownMessage(NamedTuple):
 
     @property
     def stays(self) -> bool:
-        """Whether it is the user's message."""
+        """Whether it is a message of the user."""
         return self.role == records.USER and not self.results
 
 
 class MessageRange(NamedTuple):
-    """The range of messages to rebuild: those before ``start`` are dropped, those from ``end`` on are kept."""
+    """The range of messages to rebuild. Messages before ``start`` are dropped, messages from ``end`` on are kept."""
 
     start: int
     end: int
@@ -56,9 +58,9 @@ class MessageRange(NamedTuple):
 class ClientTrim(NamedTuple):
     """The client's new conversation.
 
-    A message is the index of a shown one to keep, or the indexes of several to join. ``texts`` are
-    the new texts of answers by handle, ``results`` and ``inputs`` the new contents by call.
-    ``gone`` are calls without a result, and results without a call.
+    Each message is the index of a shown message to keep, or the indexes of several messages to
+    join. ``texts`` are the new texts of answers by handle, ``results`` and ``inputs`` the new
+    contents by call. ``gone`` are calls without a result, and results without a call.
     """
 
     messages: tuple[int | tuple[int, ...], ...]
@@ -76,7 +78,7 @@ def plan_in_client(
     where: Where,
     reach: MessageRange | None = None,
 ) -> ClientTrim:
-    """Plan the client's new conversation, for all messages or within ``reach``.
+    """Plan the client's new conversation, for all messages or for those in ``reach``.
 
     Raises PlanOutdated and UsageError.
     """
@@ -136,7 +138,7 @@ def plan_in_client(
 
 
 def decide_in_client(scanned: SessionScan, options: Options, where: Where) -> Decision:
-    """Decide on a trim of all messages, as ``plan_in_client`` does for a client that matches its file.
+    """Decide on a trim of all messages, as ``plan_in_client`` does if the client matches its file.
 
     Raises UsageError.
     """
@@ -148,9 +150,9 @@ def decide_in_client(scanned: SessionScan, options: Options, where: Where) -> De
 
 
 def pays_in_client(decision: Decision, options: Options) -> bool:
-    """Check whether a trim in place frees enough: it removes the whole conversation from the cache.
+    """Check whether a trim in place frees enough, because it removes the whole conversation from the cache.
 
-    The user can ask for less.
+    The user can explicitly request a smaller trim.
     """
     if options.min_savings == MIN_SAVINGS:
         least = MIN_WORTHWHILE_SAVINGS
@@ -160,14 +162,14 @@ def pays_in_client(decision: Decision, options: Options) -> bool:
 
 
 def savings_differ(copy: int, in_place: int) -> bool:
-    """Check whether the savings of a copy and of a trim in place differ too much for a single figure."""
+    """Check whether the savings of a copy and of a trim in place differ too much to show a single figure."""
     return abs(copy - in_place) > DIFFERENCE_SHARE * max(copy, in_place)
 
 
 def _make_decision(
     scanned: SessionScan, options: Options, where: Where, numbers: set[int]
 ) -> Decision:
-    """Combine the rules' choices among the rebuilt records with the blocks that these cannot contain."""
+    """Combine the rules' choices in the rebuilt records with the blocks that rebuilt records cannot contain."""
     origins, trimmable = scanned.origins(where), scanned.material(options)
     chosen = choose_pieces(trimmable, options, origins, scanned.scale, scanned.context.tokens)
     choices = []
@@ -200,7 +202,7 @@ def _result_as_text(block: Record, original: OriginalReference) -> str:
 def _group_messages(
     shown: Sequence[ShownMessage], places: range, silent: set[str], *, thinks: bool = False
 ) -> Iterator[int | tuple[int, ...]]:
-    """Yield the indexes of kept messages, and groups of consecutive answers or results that become one message."""
+    """Yield the index of each kept message, and each group of answers or results that becomes one message."""
     rows = [place for place in places if shown[place].handle not in silent]
 
     def stays(message: ShownMessage) -> bool:
@@ -216,7 +218,7 @@ def _group_messages(
 
 
 def _has_thinking(scanned: SessionScan, turn: Sequence[ShownMessage]) -> bool:
-    """Check whether the answers of a running turn contain thinking, which the API expects to get back.
+    """Check whether the answers of a running turn contain thinking, which the next request must return to the API.
 
     An unknown record counts as thinking.
     """

@@ -1,8 +1,8 @@
-"""Trim a session in place: replace only the chosen contents of its own file, with the originals in a backup.
+"""Trim a session in place: replace only the chosen contents in its own file, and keep the originals in a backup.
 
-Every line keeps its number, and untrimmed lines keep their bytes: dead branches, bookkeeping,
-unreadable lines. The plan is made from the backup, which no program writes to, so exactly the
-planned contents are replaced.
+Every line keeps its number. Lines that are not trimmed keep their bytes, including dead branches,
+bookkeeping and unreadable lines. The plan is made from the backup, which no program writes to, so
+exactly the planned contents are replaced.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ OPEN_NOTE = "The session may be open, so --force will be needed: {why}."
 
 
 class InPlaceTrim(NamedTuple):
-    """A trim in place, written or only planned.
+    """A trim in place, either written or only planned.
 
     ``backup`` has the originals, or is ``""`` if nothing was written.
     """
@@ -66,9 +66,9 @@ class InPlaceTrim(NamedTuple):
 
 
 def plan_in_place(session: SessionFile, where: Where, options: Options) -> InPlaceTrim:
-    """Return the result of ``write_in_place`` without writing.
+    """Return the result that ``write_in_place`` would return, without writing.
 
-    Raises UsageError, OnlyArchived and WriteFailed if it is impossible.
+    Raises UsageError, OnlyArchived and WriteFailed if the trim is impossible.
     """
     _require_own_file(session, where)
     plan = trimming.plan_trim(trimming.scan_session(session), where, options)
@@ -81,10 +81,11 @@ def plan_in_place(session: SessionFile, where: Where, options: Options) -> InPla
 def write_in_place(
     session: SessionFile, where: Where, options: Options, *, force: bool = False
 ) -> InPlaceTrim:
-    """Trim a session's own file. Lines that other programs append meanwhile are carried over.
+    """Trim a session's own file. Lines that other programs append during the trim are kept.
 
-    Raises SessionOpen if the session is open and not ``force``, or while another process trims it.
-    WriteFailed and CheckFailed leave the file unchanged. A trim that would not pay is not written.
+    Raises SessionOpen if another process is trimming the session, or if the session is open and
+    ``force`` is false. After WriteFailed and CheckFailed the file is unchanged. A trim that would
+    not pay is not written.
     """
     _require_own_file(session, where)
     if not force and (why := why_session_is_open(session, where)):
@@ -129,7 +130,7 @@ def _require_own_file(session: SessionFile, where: Where) -> None:
                 "a trimmed child."
             ),
         )
-    with contextlib.suppress(OSError):  # a deleted file fails later, when it is read
+    with contextlib.suppress(OSError):  # if the file was deleted, reading it fails later
         if not os.stat(session.path).st_mode & stat.S_IWUSR:
             raise WriteFailed(
                 f"{session.path} is read-only, so it is not rewritten",

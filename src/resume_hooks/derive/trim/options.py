@@ -1,4 +1,4 @@
-"""The options of a trim, and their parsing from a shell command or ``>trim``."""
+"""The options of a trim, and how they are parsed from a shell command or from ``>trim``."""
 
 from __future__ import annotations
 
@@ -11,18 +11,23 @@ from typing import NamedTuple
 from resume_hooks.errors import UsageError
 
 MAX_PROTECTED_RESULTS = (
-    20  # the most tool results that recent turns protect: one turn may be the whole session
+    # the maximum number of tool results that recent turns protect, because one turn may be the
+    # whole session
+    20
 )
-# characters that an output or input may have: replacing a shorter one saves too little
+# the default threshold in characters for an output or input: replacing a shorter one saves too
+# little
 DEFAULT_THRESHOLD = 500
-DEFAULT_KEEP_RECENT = 2  # turns at the end that are kept: the current work
-MIN_SAVINGS = 300  # tokens that a trim must save to justify a new session
-# tokens that it must save to be suggested, or written in place, which invalidates the cache
+DEFAULT_KEEP_RECENT = 2  # the default number of turns at the end that are kept: the current work
+MIN_SAVINGS = 300  # the minimum number of tokens that a trim must save to justify a new session
+# the minimum savings in tokens for a trim that is suggested or written in place, which invalidates
+# the cache
 MIN_WORTHWHILE_SAVINGS = 1_000
 MAX_NUMBER = 1_000_000_000  # a larger number is a mistake
 
 KEPT_TOOLS = frozenset({"askuserquestion", "exitplanmode", "toolsearch"})
-"""Tools whose results are trimmed only by name: the user's choices and approvals, and schemas that the client loads."""
+"""Tools whose results are trimmed only if the options name them: the user's choices and approvals,
+and schemas that the client loads."""
 
 RULE_WORDS = {
     "superseded": "files that were read again or changed later",
@@ -36,12 +41,13 @@ RULE_WORDS = {
     "pasted": "the middle of long pastes in prompts",
     "assistant": "long answers of the model, with --assistant",
 }
-"""The contents that each rule trims, the least useful first: rules apply in this order until a target size is reached.
+"""The contents that each rule trims, the least useful contents first. Rules apply in this order
+until the target size is reached.
 """
 
 RULE_NAMES = tuple(RULE_WORDS)
 
-HERE = "here"  # the word after ``/trim`` that asks for a trim in place, by the client
+HERE = "here"  # the word after ``/trim`` that requests a trim in place by the client
 NUMBER_OPTIONS = {"keep-recent", "assistant", "target-tokens", "min-savings"}
 LIST_OPTIONS = {"tools", "only", "skip"}
 _RULE_LINES = "\n".join(f"      {name:<13}{words}" for name, words in RULE_WORDS.items())
@@ -59,12 +65,13 @@ HELP = f"""options, in any order:
 class Options:
     """The options of a trim.
 
-    ``tools`` are lower-case names or patterns, empty for all. ``thresholds`` override ``threshold``
-    by tool. ``keep_recent`` None protects the default number of turns, but at most the last results
-    of a long turn. ``assistant`` N > 0 trims the first N long answers, N < 0 all but the last N.
-    ``target_tokens`` 0 means no target. ``only`` and ``skip`` name rules. ``screen`` is a record's
-    size in bytes above which the screen's copy of a call's result is removed, 0 for never; such a
-    trim is written regardless of its savings.
+    ``tools`` are lower-case names or patterns; if empty, all tools. ``thresholds`` override
+    ``threshold`` for single tools. If ``keep_recent`` is None, the default number of turns is
+    protected, but in a long turn only the last results. If ``assistant`` is N > 0, the first N long
+    answers are trimmed; if it is -N, all long answers except the last N. If ``target_tokens`` is 0,
+    there is no target. ``only`` and ``skip`` name rules. If a record has more than ``screen``
+    bytes, the screen's copy of a call's result is removed from it; 0 means never. A trim with
+    ``screen`` is written regardless of its savings.
     """
 
     tools: tuple[str, ...] = ()
@@ -79,7 +86,7 @@ class Options:
     screen: int = 0
 
     def limit(self, tool: str) -> int:
-        """Return the number of characters that an output or input of ``tool`` may have."""
+        """Return the maximum number of characters that an output or input of ``tool`` may keep."""
         return self.thresholds.get(
             tool.lower(), DEFAULT_THRESHOLD if self.threshold is None else self.threshold
         )
@@ -87,7 +94,7 @@ class Options:
     def allows(self, tool: str) -> bool:
         """Check whether contents of ``tool`` may be trimmed.
 
-        ``""`` stands for contents without a tool.
+        The name ``""`` stands for contents that do not belong to a tool.
         """
         name = tool.lower()
         if not self.tools:
@@ -118,7 +125,7 @@ class Options:
 
 
 class TypedOptions(NamedTuple):
-    """The options as typed, each list still in one string."""
+    """The options as the user typed them, with each list still in one string."""
 
     tools: str | None = None
     threshold: Sequence[str] = ()
@@ -134,7 +141,7 @@ NO_TYPED_OPTIONS = TypedOptions()
 
 
 def make_options(typed: TypedOptions = NO_TYPED_OPTIONS) -> Options:
-    """Parse typed options, with defaults for the others. Raises UsageError for invalid values."""
+    """Parse typed options, and use defaults for the other options. Raises UsageError for invalid values."""
     general, by_tool = _parse_thresholds(typed.threshold)
     for count in (typed.keep_recent, typed.assistant, typed.target_tokens, typed.min_savings):
         if abs(count or 0) > MAX_NUMBER:

@@ -48,13 +48,13 @@ LEGEND = (
     "Text such as [Results from Read tool suppressed - ...; original: 1a2b3c4d:56] stands for contents that were "
     "trimmed from this conversation; `resume-hooks read 1a2b3c4d:56` prints an original."
 )
-"""The text after a trimmed child's lineage block, which explains the placeholders once for all."""
+"""The text after a trimmed child's lineage block. It explains all placeholders."""
 
 USER, ASSISTANT, BEFORE = "the user", "the assistant", "summary of what came before"
 
 
 class Words(NamedTuple):
-    """A message: its index in the material, its speaker, its text, and the beginning of the text."""
+    """A message: its index in the material, its speaker, its text, and the start of that text."""
 
     place: int
     who: str
@@ -63,7 +63,7 @@ class Words(NamedTuple):
 
 
 class Trimmable(Protocol):
-    """A session as a trim reads it, independent of its agent."""
+    """A session as a trim reads it, whatever its agent is."""
 
     @property
     def session(self) -> SessionFile:
@@ -75,7 +75,7 @@ class Trimmable(Protocol):
 
     @property
     def scale(self) -> TokenScale:
-        """The scale that converts pieces to tokens."""
+        """The scale that converts the size of pieces to tokens."""
 
     def material(self, options: Options) -> TrimMaterial:
         """Return the trimmable pieces."""
@@ -84,21 +84,21 @@ class Trimmable(Protocol):
         """Return the originals of its records."""
 
     def values(self, pieces: Iterable[Piece]) -> Iterator[Any]:
-        """Yield the contents of pieces of its material."""
+        """Yield the contents of these pieces of the material."""
 
     def spoken_words(self) -> Iterator[Words]:
         """Yield the messages of both sides, oldest first."""
 
     def body(self, child: Draft, head: bytes, options: Options, decision: Decision) -> Body:
-        """Return a trimmed child's contents after its first line, ``head``."""
+        """Return a trimmed child's contents that follow its first line, ``head``."""
 
 
 class Decision(NamedTuple):
     """The choices of a trim and their figures.
 
-    ``before`` and ``after`` are the contexts that the client would send. ``thoughts`` are digests
-    of the remaining thinking. ``unknown_tools`` are the tools in the options that were never
-    called.
+    ``before`` and ``after`` are the numbers of tokens that the client would send. ``thoughts`` are
+    digests of the remaining thinking. ``unknown_tools`` are the tools in the options that were
+    never called.
     """
 
     choices: tuple[Choice, ...]
@@ -130,12 +130,12 @@ class TrimPlan(ChildPlan):
 
     @property
     def before(self) -> ContextSize:
-        """The context that the client would send for the session."""
+        """The number of tokens that the client would send for the session."""
         return self.decision.before
 
     @property
     def after(self) -> ContextSize:
-        """The context that the client would send for the child."""
+        """The number of tokens that the client would send for the child."""
         return self.decision.after
 
     @property
@@ -147,12 +147,12 @@ class TrimPlan(ChildPlan):
 
     @property
     def is_idle(self) -> bool:
-        """Whether the trim does not pay."""
+        """Whether the trim would not pay."""
         return not self.pays
 
     @property
     def rollover_tokens(self) -> int:
-        """The tokens of a fresh child with the lineage alone."""
+        """The number of tokens of a fresh child that contains only the lineage."""
         return round(len(self.draft.block) / tokens.CHARACTERS_PER_TOKEN)
 
 
@@ -173,7 +173,7 @@ def count_decision(
     choices: Sequence[Choice],
     origins: Origins,
 ) -> Decision:
-    """Count the savings of these ``choices`` among the material, by rules or by a model."""
+    """Count the savings of these ``choices``, which rules or a model made in the material."""
     before = scanned.context
     savings = count_savings(choices, origins, scanned.scale, before.tokens)
     gone = set()
@@ -214,7 +214,7 @@ def plan_trim(
 def plan_chosen_trim(
     scanned: Trimmable, child: Draft, options: Options, decision: Decision, method: str
 ) -> TrimPlan:
-    """Return the plan of a decision. ``method`` names its maker: rules, a model, or a slim copy."""
+    """Return the plan for a decision. ``method`` says who made the decision: rules, a model, or a slim copy."""
     tools = len({choice.piece.call for choice in decision.choices if choice.piece.kind == RESULT})
     parameters = {
         "target_tools": list(options.tools),
@@ -270,7 +270,7 @@ class SessionScan:
     def origins(self, where: Where) -> Origins:
         """Return the originals of the session's records.
 
-        A record with a dead reference is its own original.
+        A record whose reference is dead is its own original.
         """
         nodes = {node.number: node for node in self.transcript.chain}
         originals = Originals(where)
@@ -283,7 +283,7 @@ class SessionScan:
         return Origins(self.session.session_id, named, self.pieces.origins, uuids, leads)
 
     def values(self, pieces: Iterable[Piece]) -> Iterator[Any]:
-        """Read the contents from disk. Neighbouring pieces in one record need only one read."""
+        """Read the contents from disk. Neighbouring pieces in one record are read together."""
         nodes = {node.number: node for node in self.transcript.chain}
         number, record = -1, Record()
         for piece in pieces:
@@ -353,7 +353,9 @@ def scan_session(session: SessionFile, *, whole: bool = False) -> SessionScan:
     return SessionScan(session, transcript, pieces, survey, loaded.head_tail, context, scale)
 
 
-LARGE_CHARACTERS = 10_000  # characters of a content, and bytes of a record, above which it is large
+# a content with more characters than the first number, or a record with more bytes than the second,
+# is large
+LARGE_CHARACTERS = 10_000
 
 SLIM = Options(
     threshold=LARGE_CHARACTERS,
@@ -364,28 +366,29 @@ SLIM = Options(
 )
 """The options of a slim copy: everything large is trimmed, even in recent turns.
 
-Message text stays.
+The text of messages is kept.
 """
 
 
 def plan_slim_copy(session: SessionFile, where: Where) -> TrimPlan:
     """Plan a slim copy.
 
-    Raises NothingToTrim without a conversation, and UsageError for an unusable parent.
+    Raises NothingToTrim if there is no conversation, and UsageError for an unusable parent.
     """
     return plan_trim(scan_session(session), where, SLIM, method="slim")
 
 
-MAX_LISTED_PIECES = 5  # pieces that a preview lists individually
-MAX_TABLE_ROWS = 12  # rows of a table: the client shows the first 60 lines of a message
+MAX_LISTED_PIECES = 5  # the maximum number of pieces that a preview lists individually
+# the maximum number of rows in a table: the client shows the first 60 lines of a message
+MAX_TABLE_ROWS = 12
 COLUMNS = 72
-NAME_COLUMNS = 42  # columns of a name in a card
+NAME_COLUMNS = 42  # the maximum number of columns for a name in a card
 
 
 def preview_trim(plan: TrimPlan) -> str:
-    """Return the preview of a trim, in lines of at most about eighty columns.
+    """Return the preview of a trim, in lines of at most 80 columns or so.
 
-    Tokens come before bytes.
+    Tokens are listed before bytes.
     """
     saved = plan.savings
     lines = format_totals(plan)
@@ -400,7 +403,7 @@ def preview_trim(plan: TrimPlan) -> str:
 
 
 def format_card(plan: TrimPlan) -> str:
-    """Return the short preview of a trim for a card: the totals, the largest piece, the remarks."""
+    """Return the short preview of a trim for a card: the totals, the largest piece and the remarks."""
     largest = []
     for piece in plan.savings.largest[:1]:
         largest.append(
@@ -412,7 +415,10 @@ def format_card(plan: TrimPlan) -> str:
 
 
 def format_totals(plan: TrimPlan) -> list[str]:
-    """Return lines with the context before the trim (which may exceed the current use), after it, and the savings."""
+    """Return lines with the context before and after the trim, and the savings.
+
+    The context before it may exceed the current usage.
+    """
     before, after, saved = plan.before, plan.after, plan.savings
     about = "about " if before.is_estimate else ""
     sent = f"a resume sends {about}{before.tokens:,} tokens ({before.share})"
@@ -425,7 +431,7 @@ def format_totals(plan: TrimPlan) -> list[str]:
 
 
 def list_remarks(plan: TrimPlan) -> list[str]:
-    """Return remarks for the user: whether the trim pays, meets the target, and avoids an immediate compaction."""
+    """Return remarks for the user: whether the trim pays, meets the target, and prevents an immediate compaction."""
     sentences = []
     for name in plan.decision.unknown_tools:
         sentences.append(f"No tool of this conversation is called {name}.")
@@ -447,9 +453,9 @@ def list_remarks(plan: TrimPlan) -> list[str]:
 
 
 def _format_table(name: str, rows: Sequence[SavingsRow], words: Mapping[str, str]) -> list[str]:
-    """Return the rows of a preview table, without those that save nothing.
+    """Return the rows of a preview table, without the rows that save nothing.
 
-    ``words`` explain the names.
+    ``words`` explain the names in the rows.
     """
     rows = [row for row in rows if row.tokens_before > row.tokens_after]
     shown = []

@@ -1,4 +1,4 @@
-"""The rules of a trim: their input, and the pieces that each of them offers for replacement.
+"""The rules of a trim: their input, and the pieces that each rule offers for replacement.
 
 A rule may offer pieces anywhere in the conversation; ``selection`` removes the protected ones.
 ``transcripts.trimmable_pieces`` defines the pieces.
@@ -29,8 +29,9 @@ from resume_hooks.transcripts.trimmable_pieces import (
     ToolCall,
 )
 
-WHOLE_LINES = 2_000  # lines that a read of a whole file shows at most
-PASTE_TIMES = 4  # a prompt this many times the threshold is a paste, because nobody types that much
+WHOLE_LINES = 2_000  # the maximum number of lines that a read of a whole file shows
+# a prompt longer than this many times the threshold is a paste, because nobody types that much
+PASTE_TIMES = 4
 
 
 @dataclass(frozen=True)
@@ -39,11 +40,11 @@ class TrimMaterial:
 
     ``places`` maps line numbers to indexes in the chain.
 
-    From the index ``protected`` on nothing is trimmed, and from ``last_turn`` on no thinking.
-    ``calls`` are the chain's calls by id, ``answered`` those with a result, ``failed`` those with
-    an error, and ``restored`` those whose inputs must stay. ``answers_gone`` is the number of
-    answers from an earlier trim, ``silent`` the records of answers with nothing but thinking.
-    ``prompts`` are the indexes of the turns' prompts.
+    Nothing is trimmed from the index ``protected`` on, and thinking is not trimmed from
+    ``last_turn`` on. ``calls`` are the chain's calls by id, ``answered`` the calls with a result,
+    ``failed`` the calls with an error, and ``restored`` the calls whose inputs must stay.
+    ``answers_gone`` is the number of answers from an earlier trim, ``silent`` the records of
+    answers that contain only thinking. ``prompts`` are the indexes of the turns' prompts.
     """
 
     pieces: tuple[Piece, ...]
@@ -59,7 +60,7 @@ class TrimMaterial:
     prompts: tuple[int, ...] = ()
 
     def turn(self, place: int) -> int:
-        """Return the turn at an index, counted within the live conversation, or 0 before the first prompt."""
+        """Return the number of the turn at an index, counted in the live conversation, or 0 before the first prompt."""
         return bisect_right(self.prompts, place)
 
     def tool(self, piece: Piece) -> str:
@@ -70,7 +71,7 @@ class TrimMaterial:
         return ""
 
     def target(self, piece: Piece) -> str:
-        """Return the subject of a piece's call (a file, a command), or ``""`` if it is unknown."""
+        """Return the subject of a piece's call (a file or a command), or ``""`` if it is unknown."""
         call = self.calls.get(piece.call)
         if call:
             return call.target
@@ -78,7 +79,7 @@ class TrimMaterial:
 
     @cached_property
     def by_call(self) -> dict[str, list[Piece]]:
-        """The pieces of each call, its inputs and its output."""
+        """The pieces of each call: its inputs and its output."""
         by_call: dict[str, list[Piece]] = {}
         for piece in self.pieces:
             if piece.call:
@@ -109,7 +110,7 @@ def collect_material(
     for place, node in enumerate(chain):
         if node.results:
             results.append(place)
-    # A prompt after the last answer was queued, and may be sent together with results.
+    # A prompt after the last answer was queued, and may be sent together with tool results.
     last = max((place for place, node in enumerate(chain) if node.kind == ASSISTANT), default=0)
     return TrimMaterial(
         pieces=tuple(live),
@@ -133,7 +134,10 @@ def collect_material(
 def find_protected_start(
     prompts: Sequence[int], results: Sequence[int], length: int, options: Options
 ) -> int:
-    """Return the index from which on a conversation stays unchanged, from the indexes of prompts and tool results."""
+    """Return the index at which the protected end of a conversation starts.
+
+    It is computed from the indexes of prompts and tool results.
+    """
     if options.keep_recent is not None:
         return _start_of_turn(prompts, length, options.keep_recent)
     if len(results) > MAX_PROTECTED_RESULTS:
@@ -144,9 +148,9 @@ def find_protected_start(
 
 
 def _start_of_turn(prompts: Sequence[int], length: int, count: int) -> int:
-    """Return the index of the first of the ``count`` last turns.
+    """Return the index of the first of the last ``count`` turns.
 
-    It is the end of the conversation for a count of 0, and its start if there are fewer turns.
+    If ``count`` is 0, it is the end of the conversation. If there are fewer turns, it is the start.
     """
     if not count:
         return length
@@ -164,9 +168,10 @@ def find_restored_writes(
     """Return the last Write of each file in ``folders`` that is newer on disk.
 
     The inputs of these calls must stay. On resume the client compares such a file with the input.
-    Unless they are equal it sends the whole file as changed, up to 8,600 characters each (measured
-    on 2.1.42 to 2.1.329). ``done`` are the ids of successful calls, ``times_ms`` the times of
-    records. Files in other folders are not checked, because a transcript may name any path.
+    If they differ, it sends the whole file as changed, up to 8,600 characters for each file
+    (measured on 2.1.42 to 2.1.329). ``done`` are the ids of successful calls, ``times_ms`` the
+    times of records. Files in other folders are not checked, because a transcript may name any
+    path.
     """
     last: dict[str, str] = {}
     for call_id in done:
@@ -195,7 +200,7 @@ def _modification_time_ms(path: str) -> float:
 class Pick(NamedTuple):
     """A piece that a rule offers.
 
-    ``why`` is the reason for its placeholder, if the kind alone does not explain it.
+    ``why`` is the reason in its placeholder, if the kind of the piece does not explain it.
     """
 
     piece: Piece
@@ -253,7 +258,7 @@ def _covering_extents(read: ToolCall) -> tuple[tuple[object, ...], ...]:
 
 
 def _offer_repeats(material: TrimMaterial, options: Options) -> Iterator[Pick]:  # noqa: ARG001
-    """Offer outputs that the same tool repeated later, word for word. The last one stays."""
+    """Offer outputs that the same tool later repeated word for word. The last output stays."""
     results = []
     for piece in _select_kind(RESULT, material):
         results.append((piece, (material.tool(piece), piece.characters, piece.digest)))
@@ -280,7 +285,8 @@ def _offer_failures(material: TrimMaterial, options: Options) -> Iterator[Pick]:
 def _offer_thinking(material: TrimMaterial, options: Options) -> Iterator[Pick]:  # noqa: ARG001
     """Offer whole thinking blocks before the last turn: the API refuses changed blocks, and requires the last turn's.
 
-    Answers with nothing but thinking are kept: clients do not send them, but would send empty ones.
+    Answers that contain only thinking are kept: clients do not send them, but would send empty
+    ones.
     """
     for piece in _select_kind(THINKING, material):
         if (
@@ -291,7 +297,7 @@ def _offer_thinking(material: TrimMaterial, options: Options) -> Iterator[Pick]:
 
 
 def _make_length_rule(kind: str, times: int = 1) -> Rule:
-    """Return a rule that offers contents of a kind longer than ``times`` the threshold of their tool."""
+    """Return a rule that offers contents of a kind if they are longer than ``times`` the threshold of their tool."""
 
     def rule(material: TrimMaterial, options: Options) -> Iterator[Pick]:
         for piece in _select_kind(kind, material):
@@ -302,14 +308,17 @@ def _make_length_rule(kind: str, times: int = 1) -> Rule:
 
 
 def _offer_inputs(material: TrimMaterial, options: Options) -> Iterator[Pick]:
-    """Offer long tool inputs (file contents, edits, commands) with a result, unless the client needs them on resume."""
+    """Offer long inputs of answered calls (file contents, edits, commands), unless a resume needs them."""
     for pick in _make_length_rule(INPUT)(material, options):
         if pick.piece.call in material.answered and pick.piece.call not in material.restored:
             yield pick
 
 
 def _offer_answers(material: TrimMaterial, options: Options) -> Iterator[Pick]:
-    """Offer, on request, the first N long answers including those of earlier trims, or all but the last N."""
+    """If requested, offer the first N long answers, or all long answers except the last N.
+
+    The first N include answers from earlier trims.
+    """
     if options.assistant:
         long = list(_make_length_rule(TEXT)(material, options))
         if options.assistant < 0:
@@ -335,4 +344,5 @@ RULES: dict[str, Rule] = {
     "pasted": _make_length_rule(PROMPT, PASTE_TIMES),
     "assistant": _offer_answers,
 }
-"""The rules, the least useful contents first: they apply in this order until a target size is reached."""
+"""The rules, the least useful contents first. They apply in this order until the target size is
+reached."""

@@ -1,4 +1,4 @@
-"""Apply the rules of a trim: the first rule that offers a piece decides.
+"""Apply the rules of a trim. The first rule that offers a piece decides what happens to it.
 
 The module also makes the edits that replace the pieces, and counts their savings.
 """
@@ -32,17 +32,20 @@ from resume_hooks.transcripts.trimmable_pieces import (
 HEAD, TAIL = (
     500,
     300,
-)  # characters at the start and at the end of a long prompt that stay, each on a line of its own
-COMMAND_HEAD = 120  # characters of a long command that stay, plus a space
+    # the number of characters kept at the start and at the end of a long prompt, each part on a line of
+    # its own
+)
+COMMAND_HEAD = 120  # the number of characters kept of a long command, plus a space
 KEPT_PROMPT_CHARACTERS, KEPT_COMMAND_CHARACTERS = HEAD + TAIL + 2, COMMAND_HEAD + 1
 
-MAX_LARGEST = 10  # pieces that are listed individually
+MAX_LARGEST = 10  # the maximum number of pieces that are listed individually
 TOOLS_WITH_SCREEN_COPY = WRITERS | {"AskUserQuestion", "ExitPlanMode", "Skill"}
-"""Tools whose ``toolUseResult`` stays, because it is small or is the coloured diff on the screen."""
+"""Tools whose ``toolUseResult`` is kept, because it is small or is the coloured diff on the
+screen."""
 
 
 class Choice(NamedTuple):
-    """A piece to trim, its rule, its ``placeholder``, and the number of ``kept`` characters next to the placeholder."""
+    """A piece to trim, its rule, its ``placeholder``, and the number of characters ``kept`` next to the placeholder."""
 
     piece: Piece
     rule: str
@@ -52,7 +55,7 @@ class Choice(NamedTuple):
     kept: int
 
     def tokens_saved(self, scale: TokenScale) -> float:
-        """Return the saved tokens, negative if the placeholder costs more than the piece."""
+        """Return the number of saved tokens, which is negative if the placeholder costs more than the piece."""
         return scale.tokens(self.piece) - scale.tokens_of_text(
             self.piece.number, len(self.placeholder) + self.kept
         )
@@ -72,7 +75,7 @@ class Origins:
     def of(self, number: int) -> Origin:
         """Return the origin of the record in line ``number``.
 
-        A named origin counts only if it still exists.
+        If the record names an origin, that origin counts only if it still exists.
         """
         if number not in self._origins:
             own = Origin(self._session_id, self._file, self._uuids[number], number)
@@ -84,7 +87,7 @@ class Origins:
 def choose_pieces(
     material: TrimMaterial, options: Options, origins: Origins, scale: TokenScale, tokens: int
 ) -> list[Choice]:
-    """Return the choices, oldest first, or only enough of them to reach the target from ``tokens``.
+    """Return the choices, oldest first. If there is a target, return only enough to reduce ``tokens`` to the target.
 
     Raises UsageError for an unknown rule.
     """
@@ -115,13 +118,13 @@ def _choose_by_rules(
             choice = make_choice(material, pick, name, origins)
             if (
                 choice is not None and choice.tokens_saved(scale) >= 0
-            ):  # zero: a thought that clients no longer send
+            ):  # zero for thinking that clients no longer send
                 taken.add(key)
                 yield choice
 
 
 def _limit_choices(choices: Sequence[Choice], excess: float, scale: TokenScale) -> list[Choice]:
-    """Return the first choices that save ``excess`` tokens together, or all of them."""
+    """Return the first choices that together save ``excess`` tokens, or all choices if they save less."""
     taken = []
     for choice in choices:
         if excess <= 0:
@@ -132,7 +135,7 @@ def _limit_choices(choices: Sequence[Choice], excess: float, scale: TokenScale) 
 
 
 def is_trimmable(material: TrimMaterial, options: Options, piece: Piece, rule: str) -> bool:
-    """Check whether a piece may be trimmed: it is not recent, and the options include its tool."""
+    """Check whether a piece may be trimmed: it must not be recent, and the options must include its tool."""
     if material.places[piece.number] >= material.protected:
         return False
     if piece.kind == THINKING and material.places[piece.number] >= material.last_turn:
@@ -143,7 +146,7 @@ def is_trimmable(material: TrimMaterial, options: Options, piece: Piece, rule: s
 
 
 def make_choice(material: TrimMaterial, pick: Pick, rule: str, origins: Origins) -> Choice | None:
-    """Return the choice of a piece, or None if the placeholder would not be shorter."""
+    """Return the choice of a piece, or None if its placeholder would not be shorter."""
     piece, tool = pick.piece, material.tool(pick.piece)
     text = _make_placeholder(piece, tool, origins, pick.why)
     kept = {
@@ -166,7 +169,7 @@ def _make_placeholder(piece: Piece, tool: str, origins: Origins, why: str) -> st
     if piece.kind == PROMPT:
         return placeholders.pasted_text_placeholder(piece.characters - HEAD - TAIL, original, why)
     if piece.kind == THINKING:
-        return ""  # clients neither send nor show an empty answer's placeholder
+        return ""  # clients neither send nor show the placeholder of an empty answer
     make = {
         ATTACHMENT: placeholders.attachment_placeholder,
         TEXT: placeholders.response_placeholder,
@@ -185,7 +188,7 @@ def make_edits(choices: Sequence[Choice], origins: Origins) -> dict[int, Edit]:
 
 
 class TrimEdit:
-    """The edit of one record: placeholders at the addresses of the chosen values, and marks with the origin."""
+    """The edit of one record: it replaces the chosen values by placeholders, and adds marks with the origin."""
 
     def __init__(self, choices: tuple[Choice, ...], origin: Origin) -> None:
         self._choices = choices
@@ -196,7 +199,7 @@ class TrimEdit:
         for choice in self._choices:
             _replace_in_record(record, choice)
         if any(choice.piece.kind == THINKING for choice in self._choices):
-            # Clients skip an empty record of an answer with other records. A text in it would look
+            # Clients skip an empty record if its answer has other records. A text in it would look
             # like the model's own words.
             record["message"]["content"] = [
                 block for block in record["message"]["content"] if block is not None
@@ -212,7 +215,7 @@ class TrimEdit:
 def add_screen_edits(
     edits: Mapping[int, Edit], chain: Iterable[Node], origins: Origins, limit: int
 ) -> dict[int, Edit]:
-    """Return edits that also remove the screen's copy of a result from records over ``limit`` bytes."""
+    """Return edits that also remove the screen's copy of a result from records of more than ``limit`` bytes."""
     return {
         node.number: _ScreenEdit(edits.get(node.number), origins.of(node.number))
         for node in chain
@@ -221,7 +224,7 @@ def add_screen_edits(
 
 
 class _ScreenEdit:
-    """An edit that applies another one, then removes ``toolUseResult`` and adds marks with the origin."""
+    """An edit that applies another edit, removes ``toolUseResult``, and adds marks that name the origin."""
 
     def __init__(self, first: Edit | None, origin: Origin) -> None:
         self._first = first
@@ -259,7 +262,7 @@ def _replace_in_record(record: Record, choice: Choice) -> None:
 
 
 class SavingsRow(NamedTuple):
-    """The savings of one rule or tool: the number of pieces, and their tokens before and after."""
+    """The savings of one rule or tool: the number of pieces, and their tokens before and after the trim."""
 
     name: str
     pieces: int
@@ -268,7 +271,7 @@ class SavingsRow(NamedTuple):
 
 
 class LargestPiece(NamedTuple):
-    """One of the largest pieces, with the reference of its original."""
+    """One of the largest pieces, with a reference to its original."""
 
     original: OriginalReference
     rule: str
@@ -280,7 +283,8 @@ class LargestPiece(NamedTuple):
 class Savings(NamedTuple):
     """The figures of a trim.
 
-    ``characters`` is the reduction of the context, ``ratio`` the session's characters per token.
+    ``characters`` is the number of characters removed from the context, ``ratio`` the session's
+    characters per token.
     """
 
     tokens: int
@@ -294,7 +298,7 @@ class Savings(NamedTuple):
 def count_savings(
     choices: Sequence[Choice], origins: Origins, scale: TokenScale, most: int
 ) -> Savings:
-    """Count the savings of ``choices``, at most ``most`` tokens, the size of the whole context."""
+    """Count the savings of ``choices``. The total is at most ``most`` tokens, the size of the whole context."""
     largest = sorted(choices, key=lambda choice: scale.tokens(choice.piece), reverse=True)[
         :MAX_LARGEST
     ]

@@ -1,4 +1,4 @@
-"""The caller of a verb that creates a child, and its conditions."""
+"""The caller of a verb that creates a child, and the conditions that the caller sets."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def accept_draft(draft: Draft) -> None:
 class Caller(NamedTuple):
     """A caller that requests a child.
 
-    ``output_dir`` is a folder for the child instead of its project's. With ``dry_run`` nothing is
-    written. With ``reuses`` the caller gets an existing unused child of the same request, and waits
-    while another process creates a child of the same parent. ``time_limit`` applies to reading a
-    session and planning a child, never to writing. ``check_draft`` raises a ResumeHooksError for a
-    child that the caller cannot use.
+    ``output_dir`` is a folder for the child in place of its project's folder. If ``dry_run`` is
+    true, nothing is written. If ``reuses`` is true, the caller gets an existing unused child of the
+    same request, and waits while another process creates a child of the same parent. ``time_limit``
+    applies to reading a session and planning a child, never to writing. ``check_draft`` raises a
+    ResumeHooksError for a child that the caller cannot use.
     """
 
     where: Where
@@ -38,6 +38,6 @@ class Caller(NamedTuple):
     check_draft: Callable[[Draft], None] = accept_draft
 
     def write(self, plan: ChildPlan) -> Receipt:
-        """Write a child. Return only its receipt for a dry run or an idle plan."""
+        """Write a child. For a dry run or an idle plan, only return its receipt."""
         self.check_draft(plan.draft)
         return write_unless_idle(plan, self.where, dry_run=self.dry_run)

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 class ForkSpec(NamedTuple):
-    """The options of a fork: where to ``cut``, the new ``home`` folder, the target agent.
+    """The options of a fork: where to ``cut`` the conversation, the new ``home`` folder, the target agent.
 
-    The default is the whole conversation, in the session's own folder, for its own agent.
+    The default is a fork of the whole conversation, in the session's own folder, for its own agent.
     """
 
     cut: CutSelector | None = None

@@ -33,7 +33,7 @@ from resume_hooks.sessions.session import Session
 from resume_hooks.system.text import format_count
 
 COUNTED = ((CHANGED, "file"), (COMMANDS, "command"))
-"""The sections of a digest whose entries the receipt counts, each with its noun."""
+"""The sections of a digest whose entries the receipt counts, with the noun for each section."""
 
 Edit = Callable[[str], AbstractContextManager[str]]
 WriteFiles = Callable[[Receipt | None], FilesBeside]
@@ -42,10 +42,11 @@ WriteFiles = Callable[[Receipt | None], FilesBeside]
 class HandoffSpec(NamedTuple):
     """The options of a handoff.
 
-    ``next_step`` is the new session's first task; if ``is_new_task``, it does not belong to this
-    session's work. ``size`` is validated, or ``""`` for the default. ``to`` names another agent.
-    ``edit`` lets the user change the digest and yields their text. With ``has_files``, the files
-    that the settings and ``part_options`` request are written too.
+    ``next_step`` is the new session's first task. ``is_new_task`` means that the task does not
+    belong to this session's work. ``size`` is a validated size, or ``""`` for the default. ``to``
+    names another agent. ``edit`` lets the user change the digest and yields the user's text.
+    ``has_files`` means that the files that the settings and ``part_options`` request are written
+    too.
     """
 
     next_step: str = ""
@@ -78,7 +79,7 @@ def handoff(
                     )
             plan = plan_handoff(parent, spec, caller)
             caller.check_draft(plan.draft)
-            # An unwritable file fails before the user edits anything.
+            # If a file is not writable, this fails before the user edits anything.
             write_files = _file_writer(plan, spec, caller)
         if spec.edit is not None:
             return _edit_and_write(parent, plan, spec, spec.edit, caller)
@@ -86,7 +87,7 @@ def handoff(
 
 
 def find_existing_handoff(parent: Session, spec: HandoffSpec, where: Where) -> Receipt | None:
-    """Return the receipt of a child of the same request if neither it nor its parent was continued, else None."""
+    """Return the receipt of a child of the same request, or None. Neither the child nor its parent was continued."""
     if spec.is_new_task:
         step = task_step(spec.next_step)
     else:
@@ -116,7 +117,7 @@ def plan_handoff(parent: Session, spec: HandoffSpec, caller: Caller) -> FreshPla
 def _edit_and_write(
     parent: Session, first: FreshPlan, spec: HandoffSpec, edit: Edit, caller: Caller
 ) -> OpenedSession[FreshPlan] | NothingWritten[FreshPlan]:
-    """Write a handoff whose digest the user edited. Raises ResumeHooksError if the user cancels."""
+    """Write a handoff whose digest the user edited. Raises ResumeHooksError if the user cancels the edit."""
     with edit(text_for_editor(first.carried.text)) as text:
         edited = digest_from_editor(text)
         if edited:
@@ -129,7 +130,8 @@ def _edit_and_write(
 def _plan_again_and_write(
     parent: Session, first: FreshPlan, edited: str, spec: HandoffSpec, caller: Caller
 ) -> OpenedSession[FreshPlan] | NothingWritten[FreshPlan]:
-    # Plan again: during the edit other children may appear, and the parent may grow.
+    # Plan again: during the edit other children may have been written, and the parent may have
+    # grown.
     parent = parent.read_again()
     child = agents.draft_child(parent, "handoff", caller.where, caller.output_dir, to=spec.to)
     old, new = first.draft.session_id, child.session_id
@@ -172,7 +174,7 @@ def _write(
 
 
 def _facts_of_opening(digest: Opening) -> list[str]:
-    """Return lines on the contents of the new session: messages, list entries, and omitted messages."""
+    """Return lines that count the contents of the new session: messages, list entries, and omitted messages."""
     counts = [(digest.messages, "message")]
     for section, noun in COUNTED:
         counts.append((shown_entries(digest.text, section), noun))

@@ -29,10 +29,11 @@ def rollover(
     """Write a child with a digest, then add a model's summary to it.
 
     ``wish`` is the user's request for the summary. ``ask_for_summary`` gets the child with the
-    digest; it asks a model, or returns the reason to wait. ``unfinished`` returns the child of an
-    earlier try, which is then completed.
+    digest. It asks a model, or returns the reason why the user must wait. ``unfinished`` returns
+    the child of an earlier attempt, which is completed.
     """
-    from resume_hooks.derive import summary  # 100 ms, not needed for a quick rollover
+    # this import takes 100 ms and is not needed for a quick rollover
+    from resume_hooks.derive import summary
 
     with caller.time_limit():
         begun = summary.plan_rollover(
@@ -59,9 +60,9 @@ def rollover(
 def rollover_quick(
     parent: Session, caller: Caller
 ) -> OpenedSession[FreshPlan] | NothingWritten[FreshPlan]:
-    """Write a child with the lineage alone.
+    """Write a child that contains only the lineage.
 
-    No model is asked. Raises NothingToHandOff as a handoff does.
+    No model is asked. Raises NothingToHandOff like a handoff.
     """
     with caller.time_limit():
         plan = agents.plan_fresh(parent, caller.where, output_dir=caller.output_dir)

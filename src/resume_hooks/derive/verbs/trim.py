@@ -1,4 +1,4 @@
-"""``trim``: a copy of a session with placeholders for bulky contents, once the caller agrees to the plan."""
+"""``trim``: a copy of a session with placeholders for bulky contents, if the caller agrees to the plan."""
 
 from __future__ import annotations
 
@@ -31,10 +31,11 @@ def write_trim(
     agrees: Callable[[TrimPlan], bool] | None = None,
     write_plan: Callable[[TrimPlan, Where], Receipt] = write_child,
 ) -> Trimmed:
-    """Write a trim that pays, by ``write_plan``, if the caller ``agrees`` to it.
+    """Write the trim with ``write_plan`` if it pays and the caller ``agrees`` to it.
 
-    None agrees to everything. A trim is confirmed only here: by the options of a command, by an
-    answer in a terminal, or by a yes to the question that a prompt left open.
+    If ``agrees`` is None, no confirmation is needed. This is the only place where a trim is
+    confirmed: by the options of a command, by an answer in a terminal, or by a yes to the question
+    that a prompt left open.
     """
     wanted = plan.pays and not caller.dry_run
     if not wanted or (agrees is not None and not agrees(plan)):

@@ -13,9 +13,9 @@ from resume_hooks.sessions.session import Session
 
 
 class UntrimSpec(NamedTuple):
-    """The options of an untrim: every trimmed record, or those with ``numbers``.
+    """The options of an untrim: all trimmed records, or the records with these ``numbers``.
 
-    With ``strict`` a missing original prevents the write.
+    If ``strict`` is true and an original is missing, nothing is written.
     """
 
     everything: bool = True
@@ -31,7 +31,7 @@ def untrim(
 ) -> OpenedSession[UntrimPlan] | NothingWritten[UntrimPlan]:
     """Write an untrim.
 
-    If nothing is trimmed, the outcome has the reason. Raises UsageError for a ``spec`` without
+    If no record is trimmed, the outcome has the reason. Raises UsageError if ``spec`` contains no
     records.
     """
     with caller.time_limit():
