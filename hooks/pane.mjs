@@ -4,6 +4,7 @@
 // focus, move the mark instead: among the sessions, or among the open session's ways.
 
 import { ask, quietly } from './asking.mjs'
+import { closeCard } from './card.mjs'
 import { openSoon } from './opening.mjs'
 
 const PAUSE = 60 // milliseconds without a key after which is looked: each look is a process
@@ -19,6 +20,7 @@ let pane // what was typed there, what the engine said of it, the session that i
 
 export async function show($, told) {
   pane = { ...told, id: `sessions-${++opened}`, at: '', rows: [], edges: [], preview: [], most: 1, top: 0, turn: 0, owed: 0, until: Date.now() + SOON }
+  closeCard($) // else the client draws the names of both, in a line of the list
   await raise($, pane)
   $.clock.after(0, () => quietly($, () => gather($)))
 }

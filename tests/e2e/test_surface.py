@@ -261,11 +261,16 @@ def test_a_low_pane_shows_a_session_on_each_line(
     size: tuple[int, int],
     count: int,
 ) -> None:
-    """The client gives a pane a third of the screen; the field and the marked hit's text stand beside the list."""
+    """The client gives a pane a third of the screen; the field and the marked hit's text stand beside the list.
+
+    A card that was open closes.
+    """
     for number in range(1, 15):
         home.install_session(talk(number, f"Task {number}"), session_id(number), set_cwd=True)
     with Tui(find_client(NEWEST), home, api, columns=size[0], rows=size[1]) as tui:
         begin(tui, plugin)
+        entered(tui, "/full")
+        tui.wait_for("Enter: table")
         entered(tui, "/sessions")
         tui.wait_for("newest first")
         tui.wait_idle()
