@@ -204,7 +204,7 @@ def test_a_watch_that_was_interrupted_did_not_fail(where: Where) -> None:
 def test_a_check_inside_a_script_for_a_shell_closes_a_failure(where: Where) -> None:
     """Its own program is the shell."""
     lines = [
-        call("1", "PATH=/x ./target/hk test --step a"),
+        call("1", 'PATH="$PWD/x:$PATH" ./target/hk test --step a'),
         output("1", "Process exited with code 1\nOutput:\nError: 3 tests failed"),
         call("2", "mise exec -- sh -c 'PATH=/y exec ./target/hk test --step a'"),
         output("2", "Process exited with code 0\nOutput:\nok"),

@@ -178,6 +178,7 @@ def _walk_command(command: str) -> list[SimpleCommand]:
     words: list[str] = []
     targets: list[str] = []
     redirected = False
+    end = 0
     for match in _TOKEN.finditer(command):
         token = match.group()
         if token in _BREAKS:
@@ -190,8 +191,13 @@ def _walk_command(command: str) -> list[SimpleCommand]:
                 text = token[1:-1]
             else:
                 text = token.replace("\\", "")
-            (targets if redirected else words).append(text)
+            is_value = match.start() == end and bool(words) and _ASSIGNED.fullmatch(words[-1])
+            if is_value and not redirected:
+                words[-1] += text
+            else:
+                (targets if redirected else words).append(text)
             redirected = False
+        end = match.end()
     found.append(_simple_command(words, targets))
     return found
 
