@@ -95,6 +95,7 @@ def test_every_reference_leads_to_a_record_that_says_so(real_session: RealSessio
 
 
 MARKS = re.compile(
+    r"(?<!\S)\[\.\.\.\](?!\S)|"
     r"\[\.\.\. [\d,]+ (?:characters|lines|rows)\b.*|\[pasted:|end of the paste\]|^\[\w{1,40}:\]$|"
     r"^\[in answer to: .*\]$|\[[A-Z][\w -]* removed\]"
 )
