@@ -1,4 +1,4 @@
-"""Values made secret by the name before them: ``API_KEY=...``, ``"clientSecret": "..."``, ``Bearer ...``."""
+"""Values that the name before them makes secret: ``API_KEY=...``, ``"clientSecret": "..."``, ``Bearer ...``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from resume_hooks.redaction.spans import ASSIGNED, GENERIC, Span
 from resume_hooks.redaction.ways import PAIRED
 
 _REACH = 64
-"""Bytes before a value to search for its name."""
+"""The number of bytes before a value to search for its name."""
 
 LONGEST = 400
 """The maximum size in bytes of a value that is secret by its name alone."""
@@ -27,7 +27,7 @@ _ENV = late(rb"(?:env|setx|setenv|configure set) +[\w.-]+\Z")
 """Commands, including a Dockerfile's, in which a space separates a name from its value."""
 
 _OPTION = late(rb"(?:\A|[ \t])--[a-z][a-z-]*\Z")
-"""A long option, followed by a space and its value."""
+"""A long option that is followed by a space and its value."""
 
 _DEFINED = late(rb"define +[\w.-]+\Z")
 """A definition in C, in which an unquoted value is a name."""
@@ -66,7 +66,8 @@ _ENV_ENDS = (
     b"_cookie",
     b"_session",
 )
-"""An environment variable with a significant last word, which is less significant in a program's own names."""
+"""An environment variable with a significant last word. In a program's own names, the same word is
+less significant."""
 
 _CALLED = late(
     rb"(?:new (?!\w{0,12}(?:number|integer|buffer|big))[\w.]{4,40}"
@@ -74,7 +75,7 @@ _CALLED = late(
     rb"|fernet|cipher|bot\w{0,8}|resend|openai|anthropic|jwt\.\w{3,8}))"
     rb"\((?:\w{1,20} ?= ?)?(?:b?[\"'][^\"'\n]{1,60}[\"'], ?){0,2}b?[\"']\Z"
 )
-"""A call with a key among its arguments."""
+"""A call with a key as one of its arguments."""
 
 _PARAMETER = late(rb"[?&](?:key|code|sid|ticket|assertion)=\Z")
 _NO_NAMES = tuple(
@@ -89,7 +90,7 @@ _PAIRED = late(
     rb"(?:[ \t]{0,4},?(?:\s|\\+[nrt]|\d{1,6}(?:\xe2\x86\x92|\\+u2192)){1,60}|[ \t]{0,4},|[ \t]{0,4}\{[^{}]{0,160}?\W)"
     rb"[\\\"'` -]{0,16}" + PAIRED + rb"\Z"
 )
-"""A name in the field before the value's field."""
+"""A name that is in the field before the value's field."""
 
 _TYPED = late(rb"([\w-]+)[ \t]*:[ \t]*&?[\w<>&']{1,24}\Z")
 """A name followed by its type."""
@@ -98,7 +99,7 @@ _UUID_NAME = late(
     rb"(?:api[_.-]?key|(?:auth|access|api|deploy)[_.-]?token|secret(?:[_.-]?key)?|_(?:token|key|pat|secret"
     rb"|password))\Z"
 )
-"""A name whose UUID is a secret; most UUIDs are only identifiers."""
+"""A name whose value is secret even if it is a UUID; most UUIDs are only identifiers."""
 
 _RAW_KEY = late(rb"[A-Za-z0-9+/_-]{43}=(?![\w=])")
 """Thirty-two random bytes."""
@@ -124,21 +125,21 @@ _BELOW = {b"  ", b' "', b" '", b'\t"', b"\t'", b"\t\t", b'\\"'}
 """The characters directly before a value on its own line."""
 
 _INDENT = 40
-"""Bytes before a value to search for the end of the previous line."""
+"""The number of bytes before a value to search for the end of the previous line."""
 
 _FOLDED = late(rb"\n" + _GAP + rb"[ \t]([\w.=+/~-]{16,400})[ \t]*(?=\n|\Z)")
 """The next line of a value in YAML."""
 
 _MOST_PIECES = 40
 ENDS = {b'"', b"'", b"\\"}
-"""The character after a value that may continue."""
+"""The character that follows a value which may continue."""
 
 INDENTS = {b"  ", b"\t\t"}
-"""The characters before a value that begins below its name."""
+"""The characters before a value that begins on the line below its name."""
 
 
 def continuing_spans(raw: bytes, start: int, first: Span) -> Iterator[Span]:
-    """Yield the continuations of the value at ``start`` over string literals and lines."""
+    """Yield the continuations of the value at ``start`` in further string literals and lines."""
     if raw[start - 2 : start] not in INDENTS:
         pattern = _PIECE
     elif _OVER.search(raw[max(0, start - _REACH) : start]):
@@ -155,7 +156,7 @@ def continuing_spans(raw: bytes, start: int, first: Span) -> Iterator[Span]:
 
 
 def assigned_run_spans(raw: bytes, lower: bytes, start: int) -> list[Span]:
-    """Return the secret at ``start`` by the name before it, as a list of at most one."""
+    """Return the secret at ``start`` that the name before it identifies, as a list of at most one item."""
     name, between = _name_before_value(lower, start)
     if not between:
         return []
@@ -190,7 +191,7 @@ def _is_value_of_rule(rule: Rule, value: bytes, name: bytes) -> bool:
 
 
 def _kind_of_chance_value(raw: bytes, start: int, name: bytes) -> str:
-    """Return the kind of a random key or an environment variable's value, or ``""``."""
+    """Return the kind of secret for a random key or an environment variable's value, or ``""``."""
     if name.endswith(b"key") and _RAW_KEY.match(raw, start):
         return "secret"
     if name.endswith(_ENV_ENDS) and not HARMLESS.search(name):
@@ -201,7 +202,7 @@ def _kind_of_chance_value(raw: bytes, start: int, name: bytes) -> str:
 
 
 def _authorization_spans(raw: bytes, start: int, name: bytes) -> list[Span]:
-    """Return the credentials in an ``Authorization`` header, or in a command with one."""
+    """Return the credentials in an ``Authorization`` header, or in a command that contains one."""
     if name.endswith(_SCHEMES):
         value = _VALUE.match(raw, start)
     else:
@@ -232,7 +233,7 @@ def is_named(lower: bytes, start: int) -> bool:
 
 
 def field_spans(key: bytes, value: bytes) -> list[Span]:
-    """Return the secret in the string ``value`` of a JSON object by its ``key``.
+    """Return the secret in the string ``value`` of a JSON object that its ``key`` identifies.
 
     The list has at most one item.
     """
@@ -265,7 +266,7 @@ def _is_auth(name: bytes) -> bool:
 
 
 def _name_before_value(lower: bytes, start: int) -> tuple[bytes, bytes]:
-    """Return the words before a value on its line, and the text between them and the value."""
+    """Return the words before a value on the same line, and the text between the words and the value."""
     if lower[start - 1] not in _BETWEEN:
         return b"", b""
     before = lower[max(0, start - _REACH) : start]
@@ -285,7 +286,7 @@ def _name_before_value(lower: bytes, start: int) -> tuple[bytes, bytes]:
     if _PARAMETER.search(lower, start - 12, start):
         return b"api_key", between
     if name.endswith(_NO_NAMES) or name.endswith(b"::" + phrase):
-        return b"", b""  # a type in a program, or a name assigned to itself
+        return b"", b""  # a type in a program, or a name that is assigned to itself
     return phrase, between
 
 

@@ -56,7 +56,7 @@ _HASHED = late(
 )
 
 LONGEST = 20_000
-"""The size in bytes of the longest private key, the longest secret of all."""
+"""The size in bytes of the longest private key, which is the longest kind of secret."""
 
 _NAME = rb" (?:(?:[A-Z0-9]{1,12} ){0,4}PRIVATE KEY(?: BLOCK)?|OpenVPN Static key V1)-----"
 _BEGIN = late(rb"(?i)-----BEGIN" + _NAME)
@@ -79,7 +79,7 @@ _PUTTY_END = late(rb"(?i)private-(?:mac|hash): ?[0-9a-f]{40,64}")
 
 
 def userinfo_spans(raw: bytes, place: int) -> Generator[Span, None, None]:
-    """Yield the password in an address whose ``://`` is at ``place``; at most one."""
+    """Yield at most one secret: the password in an address whose ``://`` is at ``place``."""
     found = _USERINFO.match(raw, place)
     if found and (
         _is_in_address(found[1].replace(b":", b"_")) or (len(found[1]) >= 12 and is_key(found[1]))
@@ -92,14 +92,14 @@ def userinfo_spans(raw: bytes, place: int) -> Generator[Span, None, None]:
 
 
 def _is_in_address(value: bytes) -> bool:
-    """Check whether the text at a password's position in an address is a password, even letters alone."""
+    """Check whether the text at a password's position in an address is a password. It may consist only of letters."""
     if is_password(value) or is_random_letters(value):
         return True
     return is_phrase(value) and value.islower() and not _NAMES_A_SECRET.search(value)
 
 
 def signature_spans(raw: bytes, place: int) -> Generator[Span, None, None]:
-    """Yield the signature that makes an address usable by anyone: ``sig=``, ``X-Amz-Signature=``.
+    """Yield the signature with which anyone can use an address: ``sig=``, ``X-Amz-Signature=``.
 
     There is at most one.
     """
@@ -109,7 +109,7 @@ def signature_spans(raw: bytes, place: int) -> Generator[Span, None, None]:
 
 
 def driver_address_spans(raw: bytes, place: int) -> Generator[Span, None, None]:
-    """Yield the password before the ``@tcp(`` of a database address in Go's notation; at most one."""
+    """Yield at most one secret: the password before the ``@tcp(`` of a database address in Go's notation."""
     found = _DRIVER.search(raw, max(0, place - 260), place + 1)
     if found and _is_in_address(found[1]):
         yield Span("password-in-address", found.start(1), found.end(1), SHAPE)
@@ -156,7 +156,7 @@ def cookie_spans(raw: bytes, place: int) -> Generator[Span, None, int]:
 
 
 def password_hash_spans(raw: bytes, place: int) -> Generator[Span, None, None]:
-    """Yield the password hash that begins at ``place``; at most one."""
+    """Yield the password hash that begins at ``place``, if any."""
     found = _HASHED.match(raw, place)
     if found and len(set(found[0])) >= 16 and not stands_for(found[0]):
         yield Span("password-hash", found.start(), found.end(), SHAPE)
@@ -179,10 +179,10 @@ def is_basic(value: bytes) -> bool:
 
 
 def private_key_spans(raw: bytes, place: int) -> Generator[Span, None, None]:
-    """Yield the private key around the words ``PRIVATE KEY`` or PuTTY's ``Private-Lines`` at ``place``; at most one.
+    """Yield the private key, if any, around the words ``PRIVATE KEY`` or ``Private-Lines`` (PuTTY) at ``place``.
 
-    A key without an end extends as far as it looks like a key; likewise for one without a
-    beginning.
+    A key without an end marker extends as far as the text looks like a key. The same applies to a
+    missing start marker.
     """
     start = max(0, raw.rfind(b"-----", max(0, place - 64), place))
     if putty := _PUTTY.match(raw, place):
@@ -196,7 +196,7 @@ def private_key_spans(raw: bytes, place: int) -> Generator[Span, None, None]:
 
 
 def _whole_key_spans(raw: bytes, start: int, body: int, last: re.Pattern[bytes]) -> Iterator[Span]:
-    """Yield a key from ``start`` to its ``last`` line, to the next key, or as far as it looks like a key."""
+    """Yield a key from ``start`` to its ``last`` line, to the next key, or as far as the text looks like a key."""
     following = _NEXT.search(raw, body, body + LONGEST)
     limit = following.start() if following else body + LONGEST
     end = last.search(raw, body, limit) or _TORN.match(raw, body, limit)
@@ -221,5 +221,5 @@ def _first_body_line(raw: bytes, stop: int) -> int:
 
 
 def _is_key_body(raw: bytes) -> bool:
-    """Check whether a key's body may be real, and not a row of dots or of a single letter."""
+    """Check whether a key's body may be real. A row of dots or of one repeated letter is not."""
     return _BODY.search(raw) is not None and len(set(raw)) >= 16

@@ -13,16 +13,17 @@ _STANDS_FOR = late(
     rb"xxxx|\*\*\*|\.\.\.|00000000|1234567|12341234|abcdefg|deadbeef|fake|insert|todo|lorem|suppressed|masked|hidden|"
     rb"truncated|notareal|%7b|eby8vdm02x"
 )
-"""Words and sequences that people and documentation use in place of a secret, without ``-`` and ``_``.
+"""Words and sequences that people and documentation use instead of a secret, without ``-`` and
+``_``.
 
-The last one begins the public key of every emulator of Azure's storage.
+The last item is the beginning of the public key that every emulator of Azure's storage uses.
 """
 
 _SEALED = late(rb"Ag[A-D][\w+/]{60}")
-"""The beginning of a sealed secret, which only a cluster can read."""
+"""The prefix of a sealed secret, which only a cluster can decrypt."""
 
 _SHOWN = 200
-"""Bytes of a value to search for such words; longer values contain them by chance."""
+"""The number of bytes of a value to search for such words; longer values contain them by chance."""
 
 _REFERENCE = late(
     rb"^(?:\$|%[\w-]+%|@[\w-]+@|\{|-?\[|[A-Za-z-]+\]$|<|\(|&|\*|!|#)|\(\)|\$\{|\{\{|\$\("
@@ -33,12 +34,12 @@ _REFERENCE = late(
     rb"(?i:(?:private|public|secret)key)|^(?:urn|pkcs11):|^@[a-z]+\.[a-z]+$|^\d*\*[A-Z(]\w*$|^\^[a-z]+$|^[\w-]+:[x*!]:\d+:\d+:"
     rb"|\[\^?(?:a-z|A-Z|0-9)|\\[dw][+*{]|[\])]\{\d+,?\d*\}"
 )
-"""Code of a program or a shell that refers to a secret."""
+"""Code of a program or a shell that refers to a secret instead of containing it."""
 
 _NO_PATH = late(
     rb"/(?=[^/]*[0-9])(?=.*[A-Z])(?=.*[a-z])(?:[A-Za-z0-9/+]{39}|[A-Za-z0-9/+]{30,90}={1,2})"
 )
-"""An AWS key that begins with a slash, as one in 64 does."""
+"""An AWS key that begins with a slash, which is true of one key in 64."""
 
 _UUID = late(rb"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _PIECE = late(rb"[A-Z]?[a-z]+|[A-Z]+")
@@ -53,7 +54,7 @@ _COMMON = late(
     rb"key|api|auth|credential|access|private|public|bearer|basic|some|any|123(?:4(?:56*)?)?|abc|[^a-z0-9]"
 )
 _TELLING = 64
-"""Bytes of a value to compare with such words."""
+"""The number of bytes of a value to compare with such words."""
 
 _DIGIT = late(rb"[0-9]")
 _LETTER = late(rb"[A-Za-z]")
@@ -74,7 +75,8 @@ _FOLLOWERS = {
 """The usual successors of each letter: 93 of 100 pairs in English and in programs, 38 of 100 random pairs."""
 
 _LEAST_LETTERS = 8
-"""The minimum letters of a value to distinguish chance from words; ``already`` is shorter and has rare pairs."""
+"""The minimum number of letters needed to distinguish random letters from words. ``already`` is
+shorter and has rare pairs."""
 
 _NAME = late(rb"[A-Za-z]+(?:[._-][A-Za-z]+)*[0-9]{0,2}")
 _LETTERS = late(rb"[A-Za-z]+")
@@ -108,9 +110,10 @@ def is_id(value: bytes) -> bool:
 
 
 def is_wordy(value: bytes) -> bool:
-    """Check whether a value consists of words, like names in programs, rather than random characters.
+    """Check whether a value consists of words, as names in programs do, rather than of random characters.
 
-    The words have four or more letters, or three with at most one number: ``getOAuth2Scope``.
+    Words have at least four letters. Words with three letters count if the value has at most one
+    number: ``getOAuth2Scope``.
     """
     numbers = len(_NUMBER.findall(value))
     if numbers > 2:
@@ -147,7 +150,7 @@ def is_mixed(value: bytes) -> bool:
 
 
 def is_password(value: bytes) -> bool:
-    """Check whether a password's value is real: not just common words, and not code of a program."""
+    """Check whether a password's value is real: neither only common words, nor code of a program."""
     if is_mixed(value):
         return True
     if (
@@ -162,7 +165,7 @@ def is_password(value: bytes) -> bool:
 
 
 def is_phrase(value: bytes) -> bool:
-    """Check whether a value may be a password of words, for positions that only contain passwords."""
+    """Check whether a value may be a password made of words, at a position that only contains passwords."""
     return (
         _WORDS.fullmatch(value) is not None
         and not stands_for(value)
@@ -171,7 +174,7 @@ def is_phrase(value: bytes) -> bool:
 
 
 def is_unlike_words(value: bytes) -> bool:
-    """Check whether letter pairs are unlike those of words: true for 87 % of 8 random letters, 1 % of 8 in a word."""
+    """Check whether letter pairs are unlikely in words: 87 % of 8 random letters, 1 % of 8 letters in a word."""
     words = [word.decode().lower() for word in _LETTERS.findall(value)]
     pairs = [pair for word in words for pair in pairwise(word)]
     usual = sum(second in _FOLLOWERS.get(first, "") for first, second in pairs)
@@ -179,7 +182,7 @@ def is_unlike_words(value: bytes) -> bool:
 
 
 def is_random_letters(value: bytes) -> bool:
-    """Check whether a value has letters of one case whose pairs occur in no word and no name of a program."""
+    """Check whether a value has letters of one case whose pairs never occur in words or in names of programs."""
     if (
         len(value) < _LEAST_LETTERS
         or not value.isalpha()
@@ -192,10 +195,10 @@ def is_random_letters(value: bytes) -> bool:
 
 
 def is_common(value: bytes) -> bool:
-    """Check whether a value is common or a placeholder, so that its other occurrences mean nothing."""
+    """Check whether a value is so common, or a placeholder, that it need not be secret elsewhere."""
     return stands_for(value) or len(_COMMON.sub(b"", value[:_TELLING].lower())) < 4
 
 
 def is_made_by_chance(value: bytes) -> bool:
-    """Check whether a value is neither a word nor a name, so that its other occurrences are the same secret."""
+    """Check whether a value is neither a word nor a name, so that it is the same secret everywhere."""
     return not _NAME.fullmatch(value) or is_mixed(value) or is_unlike_words(value)

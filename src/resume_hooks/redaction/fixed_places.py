@@ -1,4 +1,4 @@
-"""Secrets recognised by their position alone: in commands, statements, files, printed output, table columns."""
+"""Secrets recognised only by their position: in commands, statements, files, printed output, table columns."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _PIPED = (
     rb"(?:[\w./-]{0,60}(?:pass|keystore|secret|vault|cryptsetup|kinit|su\b|sudo -S|login|credential)"
     rb"|[^|\n]{0,100}(?:-stdin|--pass|-fd\b|passwd|secrets? (?:put|create|set|add)| login| unlock))"
 )
-"""A value in a pipe to a command that reads a secret."""
+"""A value that is piped to a command that reads a secret."""
 
 _ASKING = late(rb"pass|sudo|secret|kinit|keyring|login|env add|token|unlock|crypt[^\n]{0,70}\Z")
 
@@ -57,25 +57,27 @@ _SAID_BEFORE = late(
     + rb"{6,60})[\"'`]? is (?:the|your|my) (?:(?:new|current|root|admin|\w{1,12}'s) )?pass(?:word|phrase|code|wd)?"
     rb"(?=[.,;!?)\"'`\\<\x80-\xff]|\s*\n|\s*\Z| (?:for|of|to|on|there)\b)"
 )
-"""A value before the words that describe it."""
+"""A value that precedes the words that describe it."""
 
 _BEFORE_WORDS = frozenset([b" is the pass", b" is your pass", b" is my pass"])
 _SENTENCES = _BEFORE_WORDS | {b"log in as ", b"login as "}
-"""Words in sentences; a value counts only if it has a digit and is not a name."""
+"""Words in a sentence after which a value counts only if it contains a digit and is not a name."""
 
 _LONGEST_SAID = 64
-"""Bytes before such words to search for the value."""
+"""The number of bytes before such words to search for the value."""
 
 _OF_A_SECRET = late(rb"create[ \t]+secret\b(?:[^\n]|\\\n)*\Z")
-"""The command that creates a Kubernetes secret, up to an argument, also over several lines."""
+"""The command that creates a Kubernetes secret, up to an argument. The command may extend over
+several lines."""
 
 _EXACT = frozenset([b"codecov", b"kubeadm"])
-"""Words after which the form alone decides: a UUID, or two words of letters and digits."""
+"""Words after which only the value's format decides: a UUID, or two words of letters and digits."""
 
 _UNSURE = frozenset(
     [*_LOGINS, *_SENTENCES, b"--from-literal", b" -u ", b"--user ", b"<<<", b"snmp", b"user create"]
 )
-"""Words that other values than passwords may follow, so that plain words do not count."""
+"""Words that values other than passwords may follow, so that ordinary words after them do not
+count."""
 
 _ELASTIC = late(rb"(?i)password[ \t]+\w{2,30}[ \t]+=[ \t]+" + VALUE)
 _ELASTIC_USERS = b"elastic kibana logstash_system beats_system apm_system remote_monitoring".split()
@@ -173,7 +175,7 @@ COMMANDS = {
         rb"(?i)jdbc:oracle:thin:[\w.-]{1,60}/(?P<bare>[^\s\"'@]{6,200})(?=@)"
     ),
 }
-"""The notation of the secret, by the word that begins it."""
+"""The notation of a secret, by the word with which the notation begins."""
 
 _WORDS = rb"(?P<phrase>[a-z]{3,8}(?:[ \t]+[a-z]{3,8}){11,23})(?![\w-]|'[a-z])"
 _GROUPS = rb"[a-z]{4}(?:[ -][a-z]{4}){3}(?![\w-])"
@@ -220,7 +222,8 @@ PHRASES = {
         ),
     ),
 }
-"""The same for secrets with spaces, or of words or digits alone."""
+"""The notation of a secret that has spaces, or consists only of words or digits, by its first
+word."""
 
 PRINTING = (
     rb"(?=[^\n]{0,160}(?:(?i:pass|secret|token|key|cred)|\brand\b|pwgen))(?=[^\n]{0,160}\b"
@@ -236,7 +239,7 @@ _PRINTED = late(
     + any_except(b"\"'`,;<>(){}|\\")
     + rb"{8,200})[ \t]{0,4}(?=[\n\"\x80-\xff]|\Z)"
 )
-"""A command after a prompt that prints a secret, and a line with nothing else."""
+"""A command after a prompt that prints a secret, followed by a line that contains nothing else."""
 
 _MOST_ROWS = 40
 _LONGEST_ROW = 400
@@ -251,7 +254,7 @@ _FRONT = late(
 _VALUE = late(any_except(b"\"'`") + rb"{1,200}")
 _RULE = late(rb"[\s|+:=-]{3,400}")
 _COLUMN_SIGNS = (b"|", b",", b"\t", b";")
-"""The separators of a table's columns, most reliable first."""
+"""The separators of a table's columns, the most reliable first."""
 
 _BEFORE = frozenset([b",", b"|", b"\t", b";", b"("])
 _BEHIND = frozenset([b",", b"|", b";", b")"])
@@ -259,7 +262,7 @@ _INSERTED = late(rb"(?i)[^()\n]{0,300}\)\s{0,20}values\s{0,20}\((?P<row>[^()\n]{
 
 
 def command_spans(raw: bytes, place: int, word: bytes) -> Generator[Span, None, None]:
-    """Yield the password in a command that begins at ``place``; at most one."""
+    """Yield the password, if any, in a command that begins at ``place``."""
     if word == b"<<<" and not _ASKING.search(raw, max(0, place - 80), place):
         return
     if word == b"--from-literal" and not _OF_A_SECRET.search(raw, max(0, place - 400), place):
@@ -277,7 +280,7 @@ def command_spans(raw: bytes, place: int, word: bytes) -> Generator[Span, None, 
 
 
 def phrase_spans(raw: bytes, place: int, word: bytes) -> Generator[Span, None, None]:
-    """Yield the phrase, the codes or the salt after a word at ``place``; at most one."""
+    """Yield the phrase, the codes or the salt, if any, after a word at ``place``."""
     found = PHRASES[word].match(raw, place)
     if found:
         group = "phrase" if found["phrase"] else "bare"
@@ -289,7 +292,7 @@ _FILE = late(rb"(?:[\w.~-]*/)*[A-Za-z_-]{1,60}\.[A-Za-z]{1,6}")
 
 
 def printed_spans(raw: bytes, place: int) -> Generator[Span, None, None]:
-    """Yield the output of the command after the prompt at ``place`` if it is a secret; at most one."""
+    """Yield the output of the command after the prompt at ``place`` if the output is a secret."""
     found = _PRINTED.match(raw, place)
     if found is None or _FILE.fullmatch(found["bare"]):
         return
@@ -302,7 +305,7 @@ def printed_spans(raw: bytes, place: int) -> Generator[Span, None, None]:
 
 
 def table_cell_spans(raw: bytes, start: int, end: int) -> Generator[Span, None, None]:
-    """Yield the secrets in a column, of a table or of comma-separated values, whose name marks secrets."""
+    """Yield the secrets in a table's or a CSV text's column whose name indicates secrets."""
     if raw[start - 1 : start] not in _BEFORE and raw[end : end + 2].strip()[:1] not in _BEHIND:
         return
     inserted = _INSERTED.match(raw, end)

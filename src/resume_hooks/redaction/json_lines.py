@@ -1,7 +1,7 @@
-"""Find and remove secrets in transcript lines; only strings that contain one are rewritten.
+"""Find and remove secrets in transcript lines. Only strings that contain a secret are rewritten.
 
-Also the positions of strings in a line, and the fields that redaction must not change
-(``is_kept``).
+This module also finds the positions of strings in a line, and the fields that redaction must not
+change (``is_kept``).
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from resume_hooks.redaction.unescape import resolve_layer
 _TOKEN = late(rb'"([^"\\]*+(?:\\.[^"\\]*+)*+)(?:"(\s*:)?|\\?\Z)|[{}\[\]]', re.DOTALL)
 """A string, a key with its colon, or a bracket.
 
-An unterminated string extends to the end of the line, because a new search at each quote in it
+An unterminated string extends to the end of the line. A new search at each quote in the string
 would take quadratic time.
 """
 
 DEEPEST = 200
-"""The maximum number of keys in a path; deeper values use the first ones."""
+"""The maximum number of keys in a path. The path of a deeper value contains only the first keys."""
 
 _TOP = frozenset(
     b"type subtype uuid parentUuid logicalParentUuid sessionId session_id requestId timestamp version cwd "
     b"promptId messageId leafUuid toolUseID parentToolUseID sourceToolUseID sourceToolAssistantUUID agentId "
     b"snapshotMessageId isoTimestamp entrypoint userType permissionMode bridgeSessionId interruptedMessageId".split()
 )
-"""Top-level fields of a record by which the client links, sorts and lists."""
+"""Top-level fields by which the client links, sorts and lists records."""
 
 _SUBTREES = frozenset(
     [b"snapshot", b"continue_metadata", b"trim_metadata", b"compactMetadata", b"usage"]
@@ -53,7 +53,8 @@ _MESSAGE = frozenset(
         *((b"content", b"content", key) for key in b"type tool_use_id".split()),
     ]
 )
-"""Fields of a message that the API requires; ``signature`` and ``data`` are the model's own thinking."""
+"""Fields of a message that the API requires; ``signature`` and ``data`` contain the model's own
+thinking."""
 
 _MEDIA = frozenset([(b"source", b"data"), (b"file", b"base64")])
 _BASE64 = late(rb"(?:[A-Za-z0-9+/=_-]|\\[nr/]){64,}+")
@@ -61,11 +62,11 @@ _BASE64 = late(rb"(?:[A-Za-z0-9+/=_-]|\\[nr/]){64,}+")
 _FOLDER = late(rb'"cwd":\s?"([^"]{1,4096})"')
 
 _REACH = 100
-"""Bytes before a string to search for its key."""
+"""The number of bytes before a string to search for its key."""
 
 
 class Leaf(NamedTuple):
-    """A string value: its bytes between the quotes from ``start`` to ``end``, and the keys above it."""
+    """A string value: its bytes between the quotes, from ``start`` to ``end``, and the path of its keys."""
 
     start: int
     end: int
@@ -73,7 +74,7 @@ class Leaf(NamedTuple):
 
 
 class JsonString(NamedTuple):
-    """A string of JSON: its bytes between the quotes from ``start`` to ``end``."""
+    """A JSON string: its bytes between the quotes, from ``start`` to ``end``."""
 
     start: int
     end: int
@@ -127,7 +128,7 @@ def strings_with_paths(line: bytes) -> Iterator[tuple[Leaf, bool]]:
 
 
 def is_kept(line: bytes, leaf: Leaf) -> bool:
-    """Check whether redaction must not change a string: ids, links, signatures, image data."""
+    """Check whether redaction must keep a string unchanged: ids, links, signatures, image data."""
     path = leaf.path
     if not path:
         return False
@@ -161,7 +162,7 @@ def find_in_line(line: bytes) -> list[Secret]:
 
 
 def folder_of(line: bytes) -> bytes:
-    """Return the record's folder in a line, which redaction does not change, or ``b""``."""
+    """Return the record's folder in a line, or ``b""``. Redaction does not change the folder."""
     found = _FOLDER.search(line)
     if found:
         return found[1]
@@ -180,7 +181,7 @@ def without_secrets(raw: bytes, secrets: list[Secret]) -> bytes:
 def is_record(line: bytes) -> bool:
     """Check whether a line is a JSON object.
 
-    An incomplete line is text with an unterminated last string.
+    An incomplete line counts as a text whose last string is unterminated.
     """
     try:
         return isinstance(json.loads(line.decode("utf-8-sig", "replace")), dict)
@@ -208,7 +209,7 @@ def _spans_in_leaf(line: bytes, leaf: Leaf) -> list[Span]:
 
 
 def _spans_by_key(key: bytes, raw: bytes) -> list[Span]:
-    """Return the secret in the JSON string ``raw`` by its key alone; with escapes all of the string, or nothing."""
+    """Return the secret in the JSON string ``raw`` that its key identifies: the whole string if it has escapes."""
     plain = resolve_layer(raw)
     if plain is None:
         return field_spans(key, raw)
@@ -218,7 +219,7 @@ def _spans_by_key(key: bytes, raw: bytes) -> list[Span]:
 def redact_bytes(raw: bytes) -> tuple[bytes, list[Secret]]:
     """Return a whole text, such as a tool result in its own file, without its secrets.
 
-    Otherwise the same as ``redact_line``.
+    Otherwise this function works like ``redact_line``.
     """
     return remove_until_clean(raw, find_in_bytes, without_secrets)
 

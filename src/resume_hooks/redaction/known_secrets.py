@@ -1,9 +1,9 @@
-"""Values that the rules found once, and their other occurrences, where no context identifies them as secrets.
+"""Values that the rules found once, and their other occurrences without a context that identifies them as secrets.
 
-A title is a prompt's text on one line, a file's name may contain a tool's input, a summary quotes.
-There no text before the value identifies it, so ``Redactor`` remembers the value itself. Invariant:
-the result of ``redact`` contains no learned value in any form that this module recognises, and no
-match of a rule.
+A title is a prompt's text on one line, a file's name may contain a tool's input, and a summary
+contains quotes. In these texts, nothing before the value identifies it, so ``Redactor`` remembers
+the value itself. Invariant: the result of ``redact`` contains no learned value in any form that
+this module recognises, and no match of a rule.
 """
 
 from __future__ import annotations
@@ -40,19 +40,21 @@ from resume_hooks.redaction.unescape import (
 )
 
 SHORTEST = 6
-"""The minimum size in bytes of a value to search for; a shorter one is removed only where a rule matches."""
+"""The minimum size in bytes of a value to search for. A shorter value is removed only if a rule
+matches it."""
 
 _ALONE = 8
-"""The minimum size in bytes of a random value to match inside a longer word."""
+"""The minimum size in bytes of a random value that is also found inside a longer word."""
 
 _LINE = 16
-"""The minimum size in bytes of a line of a longer secret, such as a private key, to match by itself."""
+"""The minimum size in bytes of a line of a longer secret, such as a private key, that is found
+without the rest."""
 
 _CUT_LENGTH = 3
-"""Bytes of a value's beginning or end that match beside an ellipsis."""
+"""The number of bytes at a value's beginning or end that identify it beside an ellipsis."""
 
 _FOLDS = b" \t\r\n\\\"'`"
-"""Characters that quoting, escaping and folding insert into a value."""
+"""Characters that quoting, escaping and line wrapping insert into a value."""
 
 _BETWEEN = rb"[\s\\\"'`]*"
 
@@ -60,18 +62,20 @@ _DIGIT = late(rb"\d")
 _NAMED = late(rb"[\w.-]{1,60}=([^=\s]{8,4000})")
 _ELLIPSIS = late(rb"\s{0,4}(?:\xe2\x80\xa6|\.\.\.|\[cut)\s{0,4}")
 _MOST_ELLIPSES = 1_000
-"""The most ellipses in one text beside which parts of values are searched."""
+"""The maximum number of ellipses in a text beside which parts of values are searched for."""
 
 _TELLING = late(rb"(?i)pass|pwd|secret|token|credential|\bkey|_key|://|\bpw\b|\blogin\b|\bauth")
 _BEFORE, _BEHIND = 100, 40
-"""Bytes before and after a plain word in which another word must indicate a password."""
+"""The number of bytes before and after a plain word to search for another word that indicates a
+password."""
 
 KNOWN = 4
-"""The rank of a known value: a rule's match at the same position determines the kind."""
+"""The rank of a known value. If a rule matches at the same position, the rule determines the
+kind."""
 
 
 class _Value(NamedTuple):
-    """A learned value without the characters of folding and quoting (``squeezed``), and its pattern in a text."""
+    """A learned value, also without wrapping and quoting characters (``squeezed``), and its pattern in a text."""
 
     kind: str
     squeezed: bytes
@@ -83,16 +87,18 @@ class _Value(NamedTuple):
 
 
 class Redactor:
-    """Removes from texts every match of the rules, and every value that they matched before.
+    """Removes every match of the rules from texts, and every value that the rules matched before.
 
-    Learn from the original texts, and redact them, before anything is cut or joined. A value's
-    occurrences count depending on how likely the same characters mean something else:
+    Learn from the original texts, and redact the originals, before anything is cut or joined. How a
+    value is searched for depends on how likely the same characters mean something else:
 
-    - random values of at least eight bytes: anywhere, even inside a word, quoted, escaped, percent-encoded, or over
-      several lines; also three characters of the beginning or the end beside an ellipsis, or at a cut text's end;
-    - shorter random values, and digits: as a whole word;
-    - words, such as ``sunshine``: as a whole word near another that indicates a password;
-    - values below six bytes, and words common in programs (``postgres``): only where a rule matches.
+    - Random values of at least eight bytes are found anywhere, even inside a word, quoted, escaped,
+      percent-encoded, or over several lines. Three characters of the beginning or the end are
+      enough beside an ellipsis, or at the end of a cut text.
+    - Shorter random values and digits are found as a whole word.
+    - Words, such as ``sunshine``, are found as a whole word near a word that indicates a password.
+    - Values below six bytes, and words that are common in programs (``postgres``), are removed only
+      if a rule matches.
     """
 
     def __init__(self, texts: Iterable[str] = ()) -> None:
@@ -104,18 +110,18 @@ class Redactor:
         self._longest = 0
         self._spared: set[bytes] = set()
         self._folder = b""
-        """The folder of the last learned record."""
+        """The folder of the last record that was learned."""
         self._parts: tuple[bytes, ...] | None = None
         for text in texts:
             self.learn(text)
 
     @property
     def knows_any(self) -> bool:
-        """Whether any value was learned, so that more than the rules' matches is removed."""
+        """Whether any value was learned. If so, more than the rules' matches is removed."""
         return bool(self._anywhere or self._as_words or self._near_telling_words)
 
     def spare(self, names: Iterable[str]) -> None:
-        """Never learn these names, such as the ids of sessions, by which users find them."""
+        """Never learn these names, such as the ids of sessions, because users find sessions by them."""
         self._spared.update(name.encode("utf-8", "surrogatepass") for name in names)
 
     def learn(self, text: str) -> None:
@@ -136,7 +142,7 @@ class Redactor:
     def redact(self, text: str) -> str:
         """Replace each secret in ``text`` by ``[secret removed: <kind>]``.
 
-        Return the same object if it has none.
+        Return the same object if it contains no secret.
         """
         return self.redact_and_tell(text)[0]
 
@@ -145,11 +151,11 @@ class Redactor:
         return remove_until_clean(text, self._find, text_without)
 
     def redact_line(self, line: bytes) -> tuple[bytes, list[Secret]]:
-        """Return a transcript line without secrets, and the secrets with its byte positions.
+        """Return a transcript line without secrets, and the secrets with their byte positions in the line.
 
-        Exclude the same fields as ``json_lines.redact_line``, except folders and file names: known
-        values are also removed from keys, from ``cwd`` and from lists of files. The line remains
-        the same JSON object.
+        The fields that ``json_lines.redact_line`` keeps are also kept here, except folders and file
+        names: known values are also removed from keys, from ``cwd`` and from lists of files. The
+        result is still a JSON object with the same structure.
         """
         return remove_until_clean(line, self._find_in_line, without_secrets)
 
@@ -168,7 +174,8 @@ class Redactor:
         if squeezed.isdigit() or (len(squeezed) < _ALONE and is_made_by_chance(squeezed)):
             self._as_words.setdefault(squeezed, _Value(kind, squeezed, _whole_word_pattern(value)))
         elif is_made_by_chance(squeezed):
-            from urllib.parse import quote_from_bytes  # takes 3 ms, and few texts contain a secret
+            # the check takes 3 ms, and few texts contain a secret
+            from urllib.parse import quote_from_bytes
 
             for form in {squeezed, quote_from_bytes(squeezed, safe="").encode()}:
                 self._remember_anywhere(_Value(kind, form, _folded_pattern(form)))
@@ -213,7 +220,7 @@ class Redactor:
         return [Secret(*span[:3]) for span in merge_spans(spans)]
 
     def _may_hold_known(self, line: bytes) -> bool:
-        """Check whether a line contains the beginning or end of a value; this test alone skips most lines."""
+        """Check whether a line contains the beginning or end of a known value. This test alone skips most lines."""
         if self._parts is None:
             values = [*self._anywhere, *self._as_words, *self._near_telling_words]
             parts = [
@@ -258,7 +265,7 @@ class Redactor:
         yield from self._cut_values(text)
 
     def _cut_values(self, text: bytes) -> Iterator[Span]:
-        """Return the parts of values beside ellipses and at the end of the text."""
+        """Return the parts of known values beside ellipses and at the end of the text."""
         yield from self._cut_before(text, len(text))
         for number, ellipsis in enumerate(_ELLIPSIS.finditer(text)):
             if number == _MOST_ELLIPSES:
@@ -302,9 +309,9 @@ def _resolve_all_layers(value: bytes) -> bytes:
 
 
 def _long_lines_of(value: bytes) -> list[bytes]:
-    """Return the lines of a multi-line secret, each of which would reveal a part.
+    """Return the lines of a multi-line secret that would each reveal a part of it.
 
-    Leave out the first and last line of a key.
+    The first and last line of a key are omitted.
     """
     lines = [line.strip() for line in value.splitlines()]
     if len(lines) < 2:
@@ -313,7 +320,7 @@ def _long_lines_of(value: bytes) -> list[bytes]:
 
 
 def _telling_parts(value: bytes) -> list[bytes]:
-    """Return the secret parts of a longer match, such as a cookie with its name, or a hook's address."""
+    """Return the secret parts of a longer match, such as a cookie with its name, or a web hook's address."""
     if named := _NAMED.fullmatch(value):
         return [named[1]]
     if not value.startswith((b"http://", b"https://")):

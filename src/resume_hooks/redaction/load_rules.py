@@ -17,7 +17,7 @@ from resume_hooks.redaction.own_rules import TOKENS
 REVISION = 30
 """The revision of our own rules.
 
-Every change of them increases it, so that earlier scans are repeated.
+Every change to the rules increases it, so that earlier scans are repeated.
 """
 
 FILE = os.path.join(os.path.dirname(__file__), "rules.json")
@@ -55,7 +55,7 @@ FARTHEST = 13_000
 
 
 class Rule:
-    """A kind of secret: its expression, the minimum entropy of a match in bits per character, and its exceptions."""
+    """A kind of secret: its expression, the minimum entropy of a match in bits per character, and exceptions."""
 
     def __init__(self, data: dict[str, Any], regex: str) -> None:
         self.kind: str = data["kind"]
@@ -68,16 +68,16 @@ class Rule:
         """
         known = "|".join(f"(?:{text})" for text in data.get("allowed", []))
         self.allowed = late(known.encode()) if known else None
-        """The exceptions of the rule's own authors."""
+        """The exceptions that the rule's original authors defined."""
 
     @cached_property
     def reach(self) -> int:
-        """The approximate maximum size of a match in bytes from a keyword, according to the expression's counts."""
+        """The approximate maximum size in bytes of a match from a keyword on, computed from the expression's counts."""
         return min(FARTHEST, 300 + 3 * max(map(int, _COUNT.findall(self.text)), default=0))
 
 
 class Rules:
-    """All rules: those of tokens by keyword, those of vendors by name."""
+    """All rules: the token rules by keyword, and the vendors' rules by name."""
 
     def __init__(self, data: dict[str, Any]) -> None:
         self.version = f"{REVISION}/{data['origin']['version']}"
@@ -92,7 +92,7 @@ class Rules:
 
     @cached_property
     def vendors(self) -> list[list[Rule]]:
-        """The rules of each name, in the order of ``by_name``."""
+        """The rules for each name, in the order of ``by_name``."""
         return list(self.by_name.values())
 
     @cached_property
@@ -108,7 +108,7 @@ class Rules:
 
 
 def branching_expression(words: dict[bytes, bytes], depth: int = 0) -> bytes:
-    """Return an expression for words grouped by their first ``depth`` letters, with the text that must follow each."""
+    """Return an expression for words, grouped by their first ``depth`` letters, and the text that must follow."""
     ends: list[bytes] = []
     longer: dict[bytes, dict[bytes, bytes]] = {}
     for word, follow in words.items():
@@ -127,6 +127,6 @@ def branching_expression(words: dict[bytes, bytes], depth: int = 0) -> bytes:
 
 @cache
 def token_rules() -> Rules:
-    """Return the rules of this version."""
+    """Return the rules that this version contains."""
     with open(FILE, encoding="utf-8") as stream:
         return Rules(json.load(stream))

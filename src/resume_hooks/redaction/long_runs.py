@@ -1,8 +1,8 @@
-"""Long runs of letters and digits, which almost every secret is or contains, and the tokens in them, by keyword.
+"""Long runs of letters and digits, and the tokens in them. Almost every secret is or contains such a run.
 
 Runs of at least sixteen letters, digits, ``_`` and ``-`` are found by a fast search for one
-literal, in a copy with all such characters replaced by the same one. The text around a run then
-decides.
+literal. The search runs in a copy in which all these characters are replaced by the same character.
+The text around a run then decides whether it is a secret.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _IDS = frozenset([b"toolu", b"msg_0", b"req_0", b"ephem", b"claud"])
 
 _DULL = 50_000
 _dull: set[bytes] = set()
-"""A cache of runs without a digit or a keyword, so that each is checked once.
+"""A cache of runs without a digit or a keyword, so that each run is checked only once.
 
 Its size is limited, and it never contains a secret.
 """
@@ -36,7 +36,7 @@ Its size is limited, and it never contains a secret.
 _PARTING = frozenset([b".", b"/", b"+", b"~"])
 _VALUES = bytes(sign if sign in _WORD + b"./+~" else 0 for sign in range(256))
 _BACK = 96
-"""Bytes before a run to search for the start of its value."""
+"""The number of bytes before a run to search for the start of its value."""
 
 _HYPHEN = 45
 _SETTING = frozenset([b"=", b'"', b"'", b" ", b":"])
@@ -45,16 +45,17 @@ _NAMED = late(
 )
 
 _BEFORE_KEYWORD = 96
-"""Bytes before its keyword in which a token may begin."""
+"""The maximum number of bytes from the start of a token to its keyword."""
 
 _TAIL = late(rb"(?:\.?[\w-]){0,300}")
-"""Characters that directly continue a token: newer forms are longer than the rule expects."""
+"""Characters that may continue a token directly, because newer tokens are longer than the rule
+expects."""
 
 
 def promising_runs(raw: bytes) -> list[tuple[int, int]]:
     """Yield the start and end of long runs in ``raw`` that may be secrets.
 
-    They contain a digit or a keyword, and are not a UUID, an API id, or part of other base64.
+    Such a run contains a digit or a keyword, and is not a UUID, an API id, or part of other base64.
     """
     classes = raw.translate(_CLASSES)
     find, end, found = classes.find, 0, []
@@ -82,12 +83,12 @@ def promising_runs(raw: bytes) -> list[tuple[int, int]]:
 
 
 def _has_keyword(run: bytes) -> bool:
-    """Check whether a token may begin in a run, so that texts without such a run save the 5 ms of loading the rules."""
+    """Check whether a token may begin in a run. If not, this saves the 5 ms of loading the rules."""
     return token_rules().keywords.search(run.lower()) is not None
 
 
 def _is_set_to_name(raw: bytes, start: int) -> bool:
-    """Check whether the text at ``start`` is assigned to a name of keys and tokens."""
+    """Check whether the text at ``start`` is assigned to a name that means a key or a token."""
     return (
         raw[start - 1 : start] in _SETTING
         and _NAMED.search(raw, max(0, start - 40), start) is not None
@@ -95,7 +96,7 @@ def _is_set_to_name(raw: bytes, start: int) -> bool:
 
 
 def start_of_value(raw: bytes, start: int) -> int:
-    """Return the start of the value around a long run, which dots and the characters of base64 may extend."""
+    """Return the start of the value around a long run. The value may also contain dots and other base64 characters."""
     if raw[start - 1 : start] not in _PARTING:
         return start
     before = raw[max(0, start - _BACK) : start].translate(_VALUES)
@@ -105,14 +106,14 @@ def start_of_value(raw: bytes, start: int) -> int:
 
 
 def _is_inside(raw: bytes, start: int, end: int) -> bool:
-    """Check whether a run is part of longer base64; ``/`` alone is not enough, because addresses contain it."""
+    """Check whether a run is part of longer base64. A ``/`` is not enough, because addresses contain it."""
     before = raw[start - 1 : start]
     inside = before == b"+" or (before == b"/" and raw[end : end + 1] in {b"+", b"="})
     return inside and start_of_value(raw, start) == start
 
 
 def has_token_keyword(raw: bytes, lower: bytes, start: int, end: int) -> bool:
-    """Check whether a token's keyword is in a long run, or shortly before it."""
+    """Check whether a token's keyword is in a long run, or at a short distance before the run."""
     return token_rules().keywords.search(lower, _first_keyword_place(raw, start), end) is not None
 
 
@@ -145,7 +146,7 @@ def token_spans(raw: bytes, lower: bytes, runs: Iterable[tuple[int, int]]) -> It
 
 
 def _windows_around_keywords(places: list[int], reach: int) -> Iterator[tuple[int, int]]:
-    """Yield the ranges around keywords that may contain their tokens; merge overlapping ones."""
+    """Yield the ranges around keywords that may contain their tokens, with overlapping ranges merged."""
     start, end = max(0, places[0] - _BEFORE_KEYWORD), places[0] + reach
     for place in places[1:]:
         if place - _BEFORE_KEYWORD > end:
@@ -156,7 +157,7 @@ def _windows_around_keywords(places: list[int], reach: int) -> Iterator[tuple[in
 
 
 def _first_keyword_place(raw: bytes, start: int) -> int:
-    """Return the earliest start of a keyword, which precedes the run by several parts in a hook's address."""
+    """Return the earliest start of a keyword. In a web hook's address, the keyword is several parts before the run."""
     start = start_of_value(raw, start)
     before = raw[start - 1 : start]
     far = before == b"=" or (before == b"/" and raw.rfind(b"hook", max(0, start - 64), start) >= 0)

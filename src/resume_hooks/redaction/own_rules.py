@@ -1,6 +1,7 @@
-"""Our own token rules, in addition to ``rules.json``; add a missing service here.
+"""Our own token rules, in addition to ``rules.json``. Add the rule for a missing service here.
 
-The form is the same. The facts come from the services' own documentation of their tokens.
+The format is the same as in ``rules.json``. The facts come from the services' documentation of
+their tokens.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ _KEY_STARTS = (
     r"(?:MII[A-Za-z0-9+/]{3}IBAAKC|MII[A-Za-z0-9+/]{3}IBADANBgkqhkiG9w0BAQEFAASC|MIGH[A-Za-z0-9+/]{4}MBMGByqGSM49AgEG"
     r"|MHcCAQEE|MC4CAQAwBQYDK2VwBCIE|b3BlbnNzaC1rZXktdj)"
 )
-"""The beginnings of RSA, EC, Ed25519 and OpenSSH key bodies."""
+"""The prefixes of RSA, EC, Ed25519 and OpenSSH key bodies."""
 
 _KEY_LINES = (
     r"[A-Za-z0-9+/]{12,12000}={0,2}"
     r"(?:\s{1,20}(?:\d{1,6}(?:\xe2\x86\x92|[\t:|]))?[A-Za-z0-9+/]{16,76}={0,2}(?![\w+/=.:(-])){0,200}"
 )
-"""The continuation of such a body, possibly with a line number from a tool."""
+"""The continuation of a key body, possibly with a line number from a tool."""
 
 
 def _token(kind: str, keywords: str, regex: str, entropy: float = 3.0) -> dict[str, Any]:
@@ -48,7 +49,8 @@ _PREFIXED = (
     rf"(?<![A-Za-z0-9_.-])(?<!sha256=)(?:[A-Za-z][A-Za-z0-9]{{0,11}}[_-]){{0,2}}(?:{_WORDS})(?:[_-][a-z0-9]{{1,8}}){{0,2}}[_-]"
     rf"(?:{_MIXED}{{24,200}}|[a-f0-9]{{32,128}})(?![A-Za-z0-9])"
 )
-"""The current form of most services' tokens: words for the service and the purpose, then random characters."""
+"""The current format of most services' tokens: words for the service and the purpose, then random
+characters."""
 
 _ENCODED_KEY = r"\bLS0tLS1CRUdJTi(?!BDRVJU|BQVUJM)[A-Za-z0-9+/]{80,12000}={0,2}"
 """A private key in base64; certificates and public keys begin differently."""

@@ -1,6 +1,7 @@
-"""Secrets whose name is in another field: ``{"value": "...", "name": "DB_PASSWORD"}``, also with fields between.
+"""Secrets whose name is in another field: ``{"value": "...", "name": "DB_PASSWORD"}``. Other fields may be in between.
 
-Also the values in the ``data`` of a Kubernetes Secret, which only the object's kind identifies.
+This module also finds the values in the ``data`` of a Kubernetes Secret, which only the object's
+kind identifies.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ from resume_hooks.redaction.spans import GENERIC, Span
 from resume_hooks.redaction.ways import GAP, PAIRED, VALUE, any_except
 
 _REACH = 400
-"""Bytes before a name to search for its value."""
+"""The number of bytes before a name to search for its value."""
 
 _NAMES = rb"(?:parameter_?)?(?:name|key|variable|setting)"
 NAME_FIELD = late(rb"(?i)(?<![a-z])" + _NAMES + rb"[\\\"']{0,12}\s{0,4}:[ \t]{0,4}[\\\"']{0,12}\Z")
-"""The text before a name that is a field's value, with escapes of any depth."""
+"""The text before a name that is itself a field's value, with escapes of any depth."""
 
 _NEXT = rb"[\"']?(?:," + GAP + rb"{0,60}|\n" + GAP + rb"{1,40})"
 _OTHER = (
@@ -44,7 +45,7 @@ KIND = rb"kind[\\\"']{0,20}[ \t]{0,4}:[ \t]{0,4}[\\\"']{0,20}secret(?![\w-])"
 """The kind field of a Kubernetes Secret, in lower case and with escapes of any depth."""
 
 _OBJECT = 20_000
-"""Bytes on either side of the kind to search for the object's data."""
+"""The number of bytes on either side of the kind to search for the object's data."""
 
 _LINE = rb"(?:\s{0,6}\d{1,6}\xe2\x86\x92)?"
 _BLOCK = late(
@@ -56,7 +57,8 @@ _BLOCK = late(
 )
 _BRACES = late(rb"\"(?:string)?[dD]ata\"\s{0,4}:\s{0,4}(\{[^{}]{1,16000}\})")
 _TRIES = 6
-"""Positions on either side of a kind to try as its data; ``metadata`` and annotations also match."""
+"""The number of positions on either side of a kind to try as its data; ``metadata`` and annotations
+also match."""
 
 _ENTRY = late(
     rb"(?m)(?:^" + _LINE + rb"[ \t]*|[{,]\s*)\"?[\w.-]{1,250}\"?:[ \t]{0,8}"
@@ -66,7 +68,7 @@ _ENTRY = late(
 
 
 def paired_field_spans(raw: bytes, start: int, end: int) -> Iterator[Span]:
-    """Yield the secret named by the text from ``start`` to ``end`` if that is itself a field's value; at most one."""
+    """Yield the secret, if any, whose name is the field value from ``start`` to ``end``."""
     if NAME_FIELD.search(raw, max(0, start - 40), start) is None:
         return
     found = _BEHIND.match(raw, end) or _BEFORE.search(raw, max(0, start - _REACH), start)
@@ -78,7 +80,7 @@ def paired_field_spans(raw: bytes, start: int, end: int) -> Iterator[Span]:
 
 
 def kubernetes_spans(raw: bytes, place: int) -> Generator[Span, None, None]:
-    """Yield the values in the data of the Secret whose kind is at ``place``, base64 or plain."""
+    """Yield the values, base64 or plain, in the data of the Secret whose kind is at ``place``."""
     for pattern, word, before in ((_BLOCK, b"ata:", b"\n"), (_BRACES, b'ata"', b'"')):
         for at in _places_of_data(raw, place, word):
             start = max(0, raw.rfind(before, max(0, at - 60), at) + (before == b"\n"))
@@ -90,7 +92,7 @@ def kubernetes_spans(raw: bytes, place: int) -> Generator[Span, None, None]:
 
 
 def _places_of_data(raw: bytes, place: int, word: bytes) -> Iterator[int]:
-    """Yield the positions of a word around the kind at ``place``, up to the kinds of other objects."""
+    """Yield the positions of a word around the kind at ``place``, up to the kinds of neighbouring objects."""
     behind = place + len(b"kind")
     first = max(0, place - _OBJECT, raw.rfind(b"kind", max(0, place - _OBJECT), place))
     first = max(first, raw.rfind(b"\n---", first, place))

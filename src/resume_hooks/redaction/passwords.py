@@ -1,7 +1,7 @@
-"""Secrets by the name before them, in all notations, and the meaning of such names.
+"""Secrets that the name before them identifies, in all notations, and the meaning of such names.
 
-A name can mean a password that a person chose, a random key, or no secret. Names are split into
-words in any notation: ``dbPassword``, ``DB_PASSWORD``, ``db-pass``.
+A name can mean a password that a person chose, a random key, or something that is not secret. Names
+in any notation are split into words: ``dbPassword``, ``DB_PASSWORD``, ``db-pass``.
 """
 
 from __future__ import annotations
@@ -45,9 +45,10 @@ from resume_hooks.redaction.ways import (
 )
 
 NONE, KEY, LOGIN, PASSWORD = range(4)
-"""No secret; a random secret; a user's name and a password in one value.
+"""The meanings of a name: no secret, a random secret, a user's name and a password in one value, or
+a password.
 
-The last one is a password that a person may have chosen.
+A person may have chosen the password.
 """
 
 _HUMP = late(rb"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
@@ -59,7 +60,7 @@ _SUFFIXES = frozenset(
     b"plain plaintext text raw base base64 b64 hex str string env var cleartext clear confirm confirmation again "
     b"2nd".split()
 )
-"""Words after the significant one that do not change its meaning."""
+"""Words after the significant word that do not change its meaning."""
 
 _PASSWORDS = frozenset(
     b"pass password passwd passphrase passcode pwd pw psk secret authtok passw passin passout sshpass pasword psswd "
@@ -85,18 +86,19 @@ _STRONG = late(
     rb"|hmac|jwt|session|cookie|wpa|"
     rb"wep|network|encryption|decryption|security|account|machine|validation)$"
 )
-"""Words before ``key`` for a key that a person may have chosen."""
+"""Words before ``key`` in the name of a key that a person may have chosen."""
 
 _OPEN = tuple(
     b"pub public recv site s3 fips property pair bucket config setting field column item state route attr param meta "
     b"flag data dict cert bind".split()
 )
-"""Words before ``key`` for a public key or an identifier."""
+"""Words before ``key`` in the name of a public key or an identifier."""
 
 _COMMUNITIES = frozenset(
     b"snmp ro rw read write only trap string get set agent auth v1 v2 v2c snmpv2 snmpv2c".split()
 )
-"""Words before ``community`` for an SNMP password, not an edition of a program."""
+"""Words before ``community`` in the name of an SNMP password, as opposed to an edition of a
+program."""
 
 _TOKENS = frozenset(
     b"token pat salt pepper jwt apikey authkey accesskey secretkey privatekey appkey licensekey seed otp totp "
@@ -123,7 +125,7 @@ _NEGATED = frozenset(
     b"existing image label i18n change "
     b"error message hint validate check verify".split()
 )
-"""Words before the significant one that give the name another meaning."""
+"""Words before the significant word that give the name another meaning."""
 
 _NO_PASS = (b"bypass", b"compass", b"surpass", b"trespass", b"overpass")
 
@@ -131,14 +133,14 @@ _WORD = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
 _LONGEST_NAME = 64
 _SHORTEST = 6
 _LONG = 24
-"""Bytes of a value that nobody chose; letters beyond ASCII end it."""
+"""The minimum size in bytes of a generated value, which letters outside ASCII end."""
 
 BEFORE_PASS = 160
-"""Bytes before a name to examine for its context."""
+"""The number of bytes before a name to examine for its context."""
 
 _REST = late(rb"(?i)[\w-]{0,48}+(?: (?:id|key|token|phrase|string)\b)?")
 _ESCAPE = late(rb"[ntr]|u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}")
-"""The part of an escape before a name that looks like a part of the name."""
+"""The end of an escape before a name, which looks like a part of the name."""
 
 _SPACED = late(
     rb"(?i)\b(?:api|access|auth|secret|private|encryption|signing|license|bearer|connection|recovery|security"
@@ -150,7 +152,7 @@ _NAMES_ID = late(
     rb"(?i)(?:api[_.-]?key|(?:auth|access|api|deploy)[_.-]?token|secret(?:[_.\s-]?(?:key|id))?|\w[_-](?:token"
     rb"|key|pat|secret|password|secret[_-]id)|authorization)\Z"
 )
-"""A name whose UUID is a secret; most UUIDs are only identifiers."""
+"""A name whose value is secret even if it is a UUID; most UUIDs are only identifiers."""
 
 _SETTING = late(
     LINE
@@ -176,10 +178,10 @@ _TOPIC = late(
 )
 _ENV = late(rb"[A-Z][A-Z0-9_]{2,60}\Z")
 _MANY = late(rb"[a-z]{3,14}(?:([._-])[a-z]{3,14})(?:\1[a-z]{3,14}){1,5}")
-"""A password of three or more words, as programs generate them."""
+"""A password of three or more words, such as programs generate."""
 
 _OWN = late(rb"(?:self|this|cls|conf|config|settings|options|args|state|request|env)\.")
-"""The beginning of a path to a value in a program."""
+"""The beginning of a path that leads to a value in a program."""
 
 _CONSTANT = late(rb"(?=(?:\w*_)?[A-Z]{3,}(?:_|\Z))[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
 _TYPE = late(rb"[A-Z]+[a-z]+\d{0,3}(?:[A-Z]+[a-z]*\d{0,3})+")
@@ -202,17 +204,17 @@ _IDENTIFIER = late(rb"(?:\b[Ii]d|\wId|\bID)s?:?[ \t]+\Z")
 """The end of the text before an id."""
 
 _SENTENCES = (CHANGED_TO, IN_BRACKETS)
-"""Notations in sentences about passwords, with any name beside them."""
+"""Notations with an arbitrary name that occur in sentences about passwords."""
 
 _ADDRESS = late(rb"[a-z][a-z0-9+.-]{1,20}://")
 _OTHER_SETTING = late(rb"[a-z_]{2,20}=[\w.:]+")
-"""Another name with its value, as in a program's settings and logs."""
+"""Another name with its value, as they occur in a program's settings and logs."""
 
 _GOES_ON = late(rb"[ \t]+(?!#|//)\S")
-"""More words after a value on its line."""
+"""Further words after a value on the same line."""
 
 _BADGE = late(rb"\.(?:svg|png)\?\Z")
-"""The end of an image's address, whose token is public."""
+"""The end of an image's address, in which the token is public."""
 
 _NUMBERED = late(rb"(?:CVE|GHSA|RFC|ISO|DSA|USN)-[\d-]+")
 """The number of a report or of a standard."""
@@ -221,10 +223,11 @@ _IN_BRACKETS = late(rb"[\"'`\\]{0,4}\]")
 _ONE_JOINT = bytes.maketrans(b"-.", b"__")
 _NAME_ALONE = late(rb"[\w-]+")
 _TELLING_WORD = 3
-"""The minimum letters of a word that alone shows the topic of a value."""
+"""The minimum number of letters in a word that by itself shows the topic of a value."""
 
 _OF_A_TYPE = late(rb"(?:[*}:]|\d{7}):\Z")
-"""The text before a name that is a type in a program, or part of AWS's name for a secret."""
+"""The text before a name that is a type in a program, or part of the name that AWS gives a
+secret."""
 
 _PARAMETERS = late(rb"&[\w.]{1,60}=")
 _HYPHENED = late(rb"[a-z]+(?:-[a-z]+)*")
@@ -238,7 +241,7 @@ _USER = late(
 """An assignment to a user, a host or a database."""
 
 _SET_AS_SECURE = late(rb"(?i)securestring\\{0,3}\"\s*,\s*\\{0,3}\"value\\{0,3}\"\s*:\s*" + QUOTED)
-"""AWS's output for an encrypted parameter."""
+"""The output of AWS for an encrypted parameter."""
 
 _SECURE_STRING = late(rb"(?i)securestring(?:[ \t]+-(?:string|asplaintext|force))*[ \t]+" + QUOTED)
 
@@ -278,7 +281,7 @@ def _words_of_name(name: bytes) -> tuple[bytes, ...]:
 
 
 def _meaning_of_key(words: bytes) -> int:
-    """Return the meaning of a key whose name has ``words`` before it."""
+    """Return the meaning of a name that ends in ``key`` after ``words``."""
     if not words or words.endswith(_OPEN):
         return NONE
     if _STRONG.search(words):
@@ -302,7 +305,7 @@ def name_at(raw: bytes, place: int) -> tuple[int, int, int]:
 
 
 def assigned_spans(raw: bytes, start: int, end: int, what: int) -> Generator[Span, None, int]:
-    """Yield the secret for a name with a meaning; at most one.
+    """Yield the secret, if any, that belongs to a name with a meaning.
 
     Return the end of the examined text.
     """
@@ -347,7 +350,7 @@ def assigned_spans(raw: bytes, start: int, end: int, what: int) -> Generator[Spa
 
 
 def _new_value_spans(raw: bytes, end: int, what: int, name: bytes) -> Iterator[Span]:
-    """Yield the new value after an old one, as in Terraform's plans: ``"old" -> "new"``."""
+    """Yield the new value after an old value, as in Terraform's plans: ``"old" -> "new"``."""
     found = CHANGED.match(raw, end)
     if found and what != LOGIN and _is_secret_value(what, found["quoted"], ANY, name):
         yield Span(_KINDS[what], *found.span("quoted"), GENERIC)
@@ -363,7 +366,7 @@ def _stands_before_name(way: Way, raw: bytes, before: int, line: int, start: int
 
 
 def _is_verb(way: Way, found: re.Match[bytes], value: bytes) -> bool:
-    """Check whether ``pass`` is a verb or a test's result instead of a name."""
+    """Check whether ``pass`` is a verb or a test's result rather than a name."""
     quote = found["quote"] if "quote" in found.re.groupindex else b""
     told = way.least == TOLD and b":" not in found[0] and (quote is None or NAMED.fullmatch(value))
     return b"/" in value or quote == b"`" or b"`" in found[0] or bool(told)
@@ -403,7 +406,7 @@ def _is_text_of_program(raw: bytes, start: int, found: re.Match[bytes]) -> bool:
 
 
 def _is_word_of_longer_name(raw: bytes, start: int, found: re.Match[bytes]) -> bool:
-    """Check whether a name and its value are between colons, as in names of commands and in file formats."""
+    """Check whether a name and its value are between colons, as in command names and file formats."""
     before = _JOINED.search(raw, max(0, start - _LONGEST_NAME), start)
     if before and found[0][:1] == b":" and _FIELDS_JOINED.fullmatch(found["bare"]):
         return True
@@ -446,7 +449,7 @@ def _is_verdict(raw: bytes, line: int, start: int, end: int) -> bool:
 def _least_for_password(
     raw: bytes, line: int, start: int, end: int, way: Way, found: re.Match[bytes]
 ) -> int:
-    """Return the requirement for a password's value: plain words count in an environment or a settings file."""
+    """Return the requirement for a password's value. In an environment or a settings file, plain words are enough."""
     if way.joint is SET and not found["quoted"] and _IN_BRACKETS.match(found[0]):
         return LIKELY
     if (
@@ -488,7 +491,7 @@ def _least_for_password(
 
 
 def _value_ends_setting(raw: bytes, found: re.Match[bytes]) -> bool:
-    """Check whether a value is quoted, or ends its line or setting; names in programs continue."""
+    """Check whether a value is quoted, or ends its line or setting. A name in a program would continue."""
     return (
         bool(found.re.groupindex.get("quoted") and found["quoted"])
         or raw[found.end() : found.end() + 1] in _ENDS
@@ -496,7 +499,7 @@ def _value_ends_setting(raw: bytes, found: re.Match[bytes]) -> bool:
 
 
 def _has_user(raw: bytes, start: int, end: int) -> bool:
-    """Check whether a user or a host is set beside a password, as in settings for a connection."""
+    """Check whether a user or a host is set near a password, as in the settings of a connection."""
     before = _USER.search(raw, max(0, start - BEFORE_PASS), start)
     return before is not None or _USER.search(raw, end, end + BEFORE_PASS) is not None
 
@@ -504,13 +507,13 @@ def _has_user(raw: bytes, start: int, end: int) -> bool:
 def _password_in(at: int, value: bytes, signs: bytes) -> tuple[int, bytes]:
     """Return the password after a user's name and a separator.
 
-    Return the whole value if the name is random.
+    Return the whole value if the user's name is random.
     """
     found = re.match(rb"([\w.@-]{1,60})[" + signs + rb"]", value)
     if found is None or (len(found[1]) >= 8 and _DIGIT.search(found[1])):
         return at, value
     if b"@" in found[1] and found[0].endswith(b"/"):
-        return at, value  # an address
+        return at, value  # the value is an address
     return at + found.end(), value[found.end() :]
 
 
@@ -544,13 +547,13 @@ def _is_another_name(value: bytes, name: bytes) -> bool:
 
 
 def _shares_word(value: bytes, name: bytes) -> bool:
-    """Check whether a value of words describes its name, as in ``SESSION_KEY = "account-session"``."""
+    """Check whether a value made of words describes its name, as in ``SESSION_KEY = "account-session"``."""
     told = {word for word in _words_of_name(name) if len(word) >= _TELLING_WORD}
     return not told.isdisjoint(_words_of_name(value))
 
 
 def _is_of_words(value: bytes, least: int) -> bool:
-    """Check whether a value of letters alone is a password under the requirement ``least``."""
+    """Check whether a value that consists only of letters is a password under the requirement ``least``."""
     if is_random_letters(value):
         return least != TOLD
     by_env = least == WORDS and not value.isupper()
@@ -565,7 +568,7 @@ def _is_of_words(value: bytes, least: int) -> bool:
 
 
 def secure_string_spans(raw: bytes, place: int) -> Generator[Span, None, None]:
-    """Plain text passed to PowerShell's ``ConvertTo-SecureString``."""
+    """Plain text that is passed to PowerShell's ``ConvertTo-SecureString``."""
     if found := _SECURE_STRING.match(raw, place) or _SET_AS_SECURE.match(raw, place):
         yield from password_spans(found, sure=True)
 
@@ -580,7 +583,7 @@ def is_secret_field(name: bytes, value: bytes) -> bool:
 
 
 def is_said_password(value: bytes) -> bool:
-    """Check whether a value in a sentence is a password: it has a digit and is neither a name nor a standard."""
+    """Check whether a value in a sentence is a password: it contains a digit and is neither a name nor a standard."""
     value = value.rstrip(b".:!?")
     if _DIGIT.search(value) is None or _TECHNICAL.match(value) or NAMED.fullmatch(value):
         return False
@@ -588,9 +591,9 @@ def is_said_password(value: bytes) -> bool:
 
 
 def password_spans(found: re.Match[bytes], *, sure: bool = False) -> Iterator[Span]:
-    """Yield the value of a match if it is a password; a value with spaces is a sentence about passwords.
+    """Yield the value of a match if it is a password. A value with spaces is a sentence about passwords.
 
-    ``sure``: nothing else occurs at that position, so plain words count as well.
+    If ``sure``, nothing but a password occurs at that position, so plain words also count.
     """
     start, value = value_of_match(found)
     chosen = (is_password(value) and not _STANDARD.search(value)) or is_random_letters(value)

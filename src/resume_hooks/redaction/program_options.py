@@ -14,7 +14,7 @@ from resume_hooks.redaction.ways import VALUE, any_except
 
 
 class Option(NamedTuple):
-    """An ``option`` of some ``programs``, with the text after their names and the notation of the password."""
+    """An ``option`` of some ``programs``, the text after the programs' names, and the notation of the password."""
 
     option: bytes
     programs: tuple[bytes, ...]
@@ -96,28 +96,28 @@ OPTIONS = [
 ]
 
 _FARTHEST = 300
-"""Bytes before an option to search for its program."""
+"""The number of bytes before an option to search for its program."""
 
 _COMMAND_ENDS = (b"\n", b";", b"|", b"&")
 _COMMAND_END = late(rb"[\n;|&]")
 
 
 def argument_spans(raw: bytes, places: Iterable[int], option: bytes) -> Iterator[Span]:
-    """Yield the passwords that an option at ``places`` passes to programs."""
+    """Yield the passwords that are passed to programs with an option at one of ``places``."""
     for place, row in _places_of_option(raw, places, option):
         if found := row.argument.match(raw, place):
             yield from password_spans(found, sure=b" -u" not in row.programs)
 
 
 def may_be_arguments(lower: bytes, places: Iterable[int], option: bytes) -> Iterator[int]:
-    """Yield an option's positions that belong to a program with passwords."""
+    """Yield an option's positions at which it belongs to a program that takes a password."""
     return (place for place, _ in _places_of_option(lower, places, option))
 
 
 def _places_of_option(
     raw: bytes, places: Iterable[int], option: bytes
 ) -> Iterator[tuple[int, Option]]:
-    """Yield an option's positions after one of its programs in the same command, with the matching option."""
+    """Yield an option's positions after one of its programs in the same command, each with the matching option."""
     rows = [row for row in OPTIONS if row.option == option]
     called: list[tuple[Option, list[int]]] = []
     end = 0
@@ -162,14 +162,14 @@ NAMED = [
     late(rb"(?<=ht)passwd(?:[ \t]+-\w{1,8}){1,4}[ \t]+[^\s-]\S{0,100}[ \t]+\S{1,60}[ \t]+" + VALUE),
     late(rb"secrets set[ \t]+\w{1,60}=" + VALUE),
 ]
-"""The same for commands with a word for a secret in their names, from that word."""
+"""Commands whose names contain a word for a secret, from that word on, in the same notation."""
 
 _READS = rb"(?<=ch)passwd|passwd --stdin|password-stdin|passphrase-fd|secret put"
 _READER = late(_READS)
-"""A program that reads a password from its input, from its word for the password."""
+"""A program that reads a password from its input, from its word for the password on."""
 
 _CALLED = late(_READS + rb"|(?<=wpa_)passphrase|(?<=ht)passwd|(?<=ldap)passwd|secrets set")
-"""Either of the two."""
+"""Matches either kind of command."""
 
 _PIPED = late(
     rb"(?:echo|printf)[ \t]+(?:-\w{1,3}[ \t]+|[\"']%s(?:\\n)?[\"'][ \t]+){0,3}"
@@ -187,7 +187,7 @@ def is_command(lower: bytes, place: int) -> object:
 
 
 def named_command_spans(raw: bytes, place: int) -> Generator[Span, None, None]:
-    """Yield the password of a command whose name has a word for a secret at ``place``.
+    """Yield the password of a command whose name contains a word for a secret at ``place``.
 
     There is at most one.
     """
@@ -200,7 +200,7 @@ def named_command_spans(raw: bytes, place: int) -> Generator[Span, None, None]:
 
 
 def piped_spans(raw: bytes, place: int) -> Generator[Span, None, None]:
-    """Yield the input of the password reader at ``place``, from a pipe or after it.
+    """Yield the input of the password reader at ``place``, which comes from a pipe or follows the reader.
 
     There is at most one.
     """

@@ -1,4 +1,4 @@
-"""Values that their context shows to be code: variables, methods, types, states."""
+"""Values that are code according to their context: variables, methods, types, states."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ NAMED = late(
 
 _DECLARED = late(rb"[ \t]{0,4}[=:,)]")
 _INDENT = 28
-"""Bytes before a name to search for a keyword of its declaration."""
+"""The number of bytes before a name to search for a keyword of its declaration."""
 
 _NEAR = 4_000
-"""Bytes around a value to search for the same word."""
+"""The number of bytes around a value to search for the same word."""
 
 _MOST_PLACES = 8
-"""The most positions of the same word to examine."""
+"""The maximum number of positions of the same word to examine."""
 
 _WORD = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
 _OF_WORDS = frozenset(bytes([sign]) for sign in _WORD)
@@ -33,12 +33,13 @@ _DECLARED_BEFORE = late(rb"(?:\A|[\n(,;]|\b(?:let|var|val|const|local|my))[ \t]{
 """The text before a declared name: the beginning of a line, or other parameters."""
 
 _MANY_NAMES = 4
-"""The number of other names with the same value; a password may belong to a user, a host and a database."""
+"""The minimum number of other names with the same value. A password may belong to a user, a host
+and a database."""
 
 _BLANK = frozenset([b" ", b"\t"])
 _QUOTE_SIGNS = frozenset([b'"', b"'"])
 _METHOD = late(rb"[a-z_]+:[a-z_]+")
-"""The method of an object in Lua."""
+"""A method of an object in Lua."""
 
 _CLOSES = late(rb"[ \t]{0,4}[,)}\]]")
 _TELLS_A_SECRET = late(rb"(?i)(?:pass(?:word|wd|phrase)?|pwd|secret|token|key)\Z")
@@ -61,7 +62,7 @@ def is_variable(raw: bytes, found: re.Match[bytes]) -> bool:
 
 
 def _is_set_elsewhere(raw: bytes, place: int, value: bytes) -> bool:
-    """Check whether the same word is assigned to earlier, or is a parameter."""
+    """Check whether a value is assigned to earlier as a variable, or is a parameter."""
     for at in _places_near(raw, place, value, max(0, place - _NEAR), place):
         if _DECLARED.match(raw, at + len(value)) and _DECLARED_BEFORE.search(
             raw, max(0, at - _INDENT), at
@@ -71,7 +72,7 @@ def _is_set_elsewhere(raw: bytes, place: int, value: bytes) -> bool:
 
 
 def is_kind_of_many(raw: bytes, place: int, value: bytes) -> bool:
-    """Check whether a word is also the value of many other names nearby, like a type or a state."""
+    """Check whether many other names nearby have the same word as their value, which is then a type or a state."""
     if not value.isalpha():
         return False
     names: set[bytes] = set()
@@ -84,7 +85,7 @@ def is_kind_of_many(raw: bytes, place: int, value: bytes) -> bool:
 
 
 def _places_near(raw: bytes, place: int, value: bytes, start: int, end: int) -> Iterator[int]:
-    """Yield some positions of a value as a whole word between ``start`` and ``end``, without ``place``."""
+    """Yield some positions, except ``place``, of a value as a whole word between ``start`` and ``end``."""
     at = start - 1
     for _ in range(_MOST_PLACES):
         at = raw.find(value, at + 1, end)

@@ -1,4 +1,4 @@
-"""The positions of secrets in bytes, and the merging of overlapping ones."""
+"""The positions of secrets in bytes, and the merging of overlapping positions."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 SHAPE, ASSIGNED, GENERIC = 1, 2, 3
-"""The reliability of a kind: from the secret's own shape, a vendor's name before it, or a word such as ``password``."""
+"""How reliable a kind is: from the secret's own shape, a vendor's name before it, or a word such as
+``password``."""
 
 
 class Span(NamedTuple):
     """A secret from ``start`` to ``end``.
 
-    If two overlap, the lower ``rank`` determines the kind.
+    If two secrets overlap, the one with the lower ``rank`` determines the kind.
     """
 
     kind: str
@@ -22,7 +23,7 @@ class Span(NamedTuple):
 
 
 def merge_spans(spans: Iterable[Span]) -> list[Span]:
-    """Return the spans in order, with overlapping ones merged."""
+    """Return the spans in order, with overlapping spans merged."""
     done: list[Span] = []
     for span in sorted(spans, key=lambda span: (span.start, -span.end)):
         if done and span.start < done[-1].end:

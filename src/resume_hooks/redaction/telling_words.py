@@ -1,7 +1,7 @@
 """Words that precede secrets of any length, and the functions that examine the text after them.
 
-Each word has a loose expression for the first pass, which scans bytes with escapes of any depth,
-and a function that returns the secrets at the word's positions in a text.
+Each word has a loose expression for the first pass, which scans bytes with escapes of any depth. It
+also has a function that returns the secrets at the word's positions in a text.
 """
 
 from __future__ import annotations
@@ -55,25 +55,26 @@ from resume_hooks.redaction.spans import Span
 from resume_hooks.redaction.ways import PAIRED
 
 _NESTED = 2
-"""The most words to examine inside the text that another word already covers.
+"""The maximum number of words to examine inside a text that another word already covers.
 
-More of them occur only in texts made to take time.
+More such words occur only in texts that were made to slow down the search.
 """
 
 
 _Look = Callable[[bytes, int], Generator[Span, None, int | None]]
-"""A function that finds the text after a word at a position, and may return the end of the examined text."""
+"""A function that examines the text after a word at a position, and may return the end of the
+examined text."""
 
 
 class _Word(NamedTuple):
-    """A word's handlers: the positions in raw lower-case bytes that may have a secret, and the secrets there."""
+    """A word's two handlers: for the positions in raw lower-case bytes that may have a secret, and for the secrets."""
 
     may_tell: Callable[[bytes, Iterable[int]], Iterator[int]]
     spans: Callable[[bytes, Iterable[int]], Iterator[Span]]
 
 
 def _word_alone(may_tell: Callable[[bytes, int], object], look: _Look) -> _Word:
-    """A handler for a word by itself; ``look`` may return the end of the examined text."""
+    """The handlers of a word that counts without other words; ``look`` may return the end of the examined text."""
 
     def telling_places(lower: bytes, places: Iterable[int]) -> Iterator[int]:
         return (place for place in places if may_tell(lower, place))
@@ -107,7 +108,7 @@ _APART = frozenset([b"-", b",", b"|", b"\t", b";"])
 
 
 def _may_be_set(lower: bytes, place: int) -> bool:
-    """Check whether a name may precede a secret: by a sign, as an option, in a command, after a login in netrc."""
+    """Check whether a name may precede a secret: with a sign, as an option, in a command, or after a login in netrc."""
     start, end, what = name_at(lower, place)
     if what == NONE or lower.startswith(b"secret removed: ", start):
         return bool(is_command(lower, place))
@@ -138,11 +139,11 @@ def _may_be_given(lower: bytes, place: int) -> object:
 
 
 _CLOSE = 24
-"""Bytes after a name to search for the start of its value."""
+"""The number of bytes after a name to search for the start of its value."""
 
 
 def _spans_by_names(raw: bytes, places: Iterable[int]) -> Iterator[Span]:
-    """Yield the secrets for names with a word at ``places``: assigned, in a column, or passed to a command."""
+    """Yield the secrets of names that contain a word at ``places``: assigned, in a column, or passed to a command."""
     behind = nested = end = 0
     for place in places:
         yield from named_command_spans(raw, place)
@@ -170,7 +171,7 @@ _PASS = _Word(_places_that_set, _spans_by_names)
 
 
 def _word_at_end(word: bytes, endings: bytes = b"") -> _Word:
-    """A word that counts only if the name ends with it or with ``endings``; ``keyboard`` does not count for ``key``."""
+    """A word that counts only if the name ends with it or with ``endings``: not ``key`` in ``keyboard``."""
     other = late(re.escape(word) + rb"(?!(?:" + endings + rb")(?![a-z]))[a-z]+(?![\w-])")
 
     def telling_places(lower: bytes, places: Iterable[int]) -> Iterator[int]:
@@ -223,7 +224,7 @@ WORDS: dict[bytes, _Word] = {
 
 
 def word_spans(raw: bytes, lower: bytes) -> Iterator[Span]:
-    """Yield every secret found through a word; ``lower`` is ``raw`` in lower case."""
+    """Yield every secret that a word indicates; ``lower`` is ``raw`` in lower case."""
     for word, places in _places_by_word(lower):
         if word.spans is _spans_by_names:
             yield from word.spans(raw, places)
@@ -232,13 +233,14 @@ def word_spans(raw: bytes, lower: bytes) -> Iterator[Span]:
 
 
 def word_suspects(lower: bytes) -> Iterator[int]:
-    """Yield the positions in lower-case bytes, with escapes of any depth, of words that may precede a secret."""
+    """Yield the positions of words that may precede a secret in lower-case bytes, with escapes of any depth."""
     for word, places in _places_by_word(lower):
         yield from word.may_tell(lower, places)
 
 
 _Finder = Callable[[bytes], Iterable[tuple[int, int]]]
-"""A function that finds every word in lower-case bytes, even inside another: its index in ``WORDS``, its position."""
+"""A function that finds every word in lower-case bytes, even inside another word: its index in
+``WORDS``, its position."""
 
 
 @cache
@@ -246,7 +248,7 @@ def _word_finder() -> _Finder:
     """Return the fastest available search: 2 ms per megabyte with ahocorasick-rs, 15 with an expression."""
     try:
         from ahocorasick_rs import BytesAhoCorasick
-    except ImportError:  # it has no wheel for Alpine
+    except ImportError:  # ahocorasick-rs has no wheel for Alpine
         return word_finder_by_expression()
     automaton = BytesAhoCorasick(list(WORDS))
     return lambda lower: (
@@ -255,11 +257,11 @@ def _word_finder() -> _Finder:
 
 
 _RAREST = b"k$<]>@wpcugf:-l"
-"""Characters of which each word has at least one, the rarest in texts first."""
+"""Characters chosen so that each word contains at least one, the rarest in texts first."""
 
 
 def word_finder_by_expression() -> _Finder:
-    """Search with the standard library: looking for each word's rarest character alone skips nine bytes in ten."""
+    """Search with the standard library. Searching for each word's rarest character alone skips nine bytes in ten."""
     around: dict[bytes, list[tuple[int, bytes]]] = {}
     for number, word in enumerate(WORDS):
         sign = _RAREST[min(_RAREST.index(each) for each in word if each in _RAREST)]
@@ -286,7 +288,7 @@ def word_finder_by_expression() -> _Finder:
 def _words_by_pair(
     around: dict[bytes, list[tuple[int, bytes]]],
 ) -> dict[bytes, list[tuple[int, bytes, int]]]:
-    """Return the candidate words for a character and the byte after it, each with its bytes before the character."""
+    """Return the candidate words for a character and the byte after it, each with the bytes before the character."""
     by_pair: dict[bytes, list[tuple[int, bytes, int]]] = {}
     for sign, words in around.items():
         for number, word in words:
@@ -302,7 +304,7 @@ def _words_by_pair(
 
 
 def _expression_around_sign(sign: bytes, words: list[tuple[int, bytes]]) -> bytes:
-    """Return an expression for a character inside one of some words, which tests the text after the character first."""
+    """Return an expression for a character in one of some words, which tests the text after the character first."""
     by_tail: dict[bytes, list[bytes]] = {}
     for _, word in words:
         by_tail.setdefault(word.partition(sign)[2], []).append(b"(?<=%b)" % re.escape(word))
@@ -312,7 +314,7 @@ def _expression_around_sign(sign: bytes, words: list[tuple[int, bytes]]) -> byte
 
 
 def _places_by_word(lower: bytes) -> Iterator[tuple[_Word, list[int]]]:
-    """Return the words that occur in lower-case bytes, in the order of ``WORDS``, each with its positions in order."""
+    """Return the words that occur in lower-case bytes, in the order of ``WORDS``, with their positions in order."""
     places: dict[int, list[int]] = {}
     for number, place in _word_finder()(lower):
         places.setdefault(number, []).append(place)

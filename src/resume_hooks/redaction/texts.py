@@ -35,17 +35,16 @@ _SHORTEST = 9
 
 _PLACEHOLDER = late(r"\[secret removed: [\w-]{1,60}\]")
 TRIES = 4
-"""The most passes over a text that removes secrets until none remains."""
+"""The maximum number of passes over a text until no secret remains."""
 
 Content = TypeVar("Content", str, bytes)
 
 
 def suspect_places(raw: bytes) -> Iterator[int]:
-    """Yield the positions in raw bytes, in no order, at or shortly after which a secret may be.
+    """Yield the positions in raw bytes, in any order, at or shortly after which a secret may begin.
 
-    This is the first pass: it is fast and misses no secret. The bytes may have escapes of any
-    depth, so backslashes may separate a name from its value, and the expressions are looser than
-    the rules.
+    This first pass is fast and misses no secret. The bytes may have escapes of any depth, so
+    backslashes may separate a name from its value, and the expressions are looser than the rules.
     """
     lower = raw.lower()
     coloured = raw.find(b"\x1b")
@@ -64,7 +63,7 @@ def spans_in_bytes(raw: bytes, *, in_json: bool = False) -> list[Span]:
 
     The secrets do not overlap.
 
-    ``in_json``: ``raw`` is the encoded content of a JSON string.
+    If ``in_json``, ``raw`` is the encoded content of a JSON string.
     """
     if len(raw) < _SHORTEST:
         return []
@@ -81,7 +80,7 @@ def spans_in_bytes(raw: bytes, *, in_json: bool = False) -> list[Span]:
 
 
 def _spans_as_shown(raw: bytes) -> Iterator[Span]:
-    """Return every secret in ``raw``, ignoring a terminal's control sequences before, after or inside it."""
+    """Return every secret in ``raw``, ignoring a terminal's control sequences before, in or after the secret."""
     yield from _spans_as_written(blank_controls(raw))
     view = view_as_shown(raw)
     if view:
@@ -92,7 +91,7 @@ def _spans_as_shown(raw: bytes) -> Iterator[Span]:
 
 
 def _spans_as_written(raw: bytes) -> Iterator[Span]:
-    """Yield every match of a rule in unmodified ``raw``, in no order.
+    """Yield every match of a rule in unmodified ``raw``, in any order.
 
     Matches may overlap.
     """
@@ -128,7 +127,7 @@ def find_secrets(text: str) -> list[Secret]:
 
 
 def secrets_in_characters(raw: bytes, text: str, spans: list[Span]) -> list[Secret]:
-    """Convert ordered spans of ``raw`` to secrets in ``text``, whose bytes ``raw`` are."""
+    """Convert ordered spans of ``raw`` to secrets in ``text``; ``raw`` are the bytes of ``text``."""
     if not spans or len(raw) == len(text):
         return [Secret(span.kind, span.start, span.end) for span in spans]
     edges: set[int] = set()
@@ -144,9 +143,9 @@ def secrets_in_characters(raw: bytes, text: str, spans: list[Span]) -> list[Secr
 
 
 def redact(text: str) -> tuple[str, list[Secret]]:
-    """Replace each secret in ``text`` by ``[secret removed: <kind>]``; also return the secrets, placed as in ``text``.
+    """Replace each secret in ``text`` by ``[secret removed: <kind>]``. Also return the secrets of ``text``.
 
-    The result contains no further secret; a text without secrets is returned unchanged.
+    The result contains no further secret. A text without secrets is returned unchanged.
     """
     return remove_until_clean(text, find_secrets, text_without)
 
@@ -156,7 +155,7 @@ def remove_until_clean(
     search: Callable[[Content], list[Secret]],
     without: Callable[[Content, list[Secret]], Content],
 ) -> tuple[Content, list[Secret]]:
-    """Remove secrets until a search finds none, because one may hide another.
+    """Remove secrets until a search finds none, because one secret may hide another.
 
     Also return the secrets of the first search.
     """

@@ -1,7 +1,7 @@
-"""Bytes with their escapes decoded, and the mapping of their positions to the original bytes.
+"""Bytes whose escapes are decoded, and the mapping of positions to the original bytes.
 
-Tool inputs are JSON inside JSON strings, and a transcript line adds another layer; each layer is a
-view of the same bytes. Positions are mapped only for matches, which are rare.
+Tool inputs are JSON inside JSON strings, and a transcript line adds another layer of escapes. Each
+layer is a view of the same bytes. Positions are mapped only for matches, which are rare.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from functools import lru_cache
 from resume_hooks.redaction.lazy_patterns import late
 
 DEEPEST = 4
-"""The most layers of escapes to decode."""
+"""The maximum number of layers of escapes to decode."""
 
 _SIMPLE = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"b": b"\b", b"f": b"\f", b'"': b'"', b"/": b"/"}
 _PAIR = rb"u(?:[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|[0-9a-fA-F]{4})"
-"""A character by its code; characters beyond the first 65,536 have two codes that must stay together."""
+"""A character written by its code. Characters beyond the first 65,536 have two codes that must stay
+together."""
 
 _ESCAPE = late(rb"\\(?:" + _PAIR + rb"|[ntrbf\"/\\])")
 
@@ -31,13 +32,14 @@ ESCAPED = late(
     rb"\\u(?:00(?:[2-7]|1b|0[0-8ef]|1[0-9ac-f]|[89][0-9a-f]|ad)|034f|061c|11(?:5f|60)|17b[45]|180[b-f]|"
     rb"20(?:0[b-f]|2[a-e]|6)|2800|3164|f(?:e(?:ff|0)|fa0|ff)|d8(?:2f|34)|db40)"
 )
-"""An ordinary character, a terminal's control sequence or an invisible character, written by its code."""
+"""An ordinary character, a terminal's control sequence or an invisible character that is written by
+its code."""
 
 _CODE = rb"\x1b(?:\[[0-?]{0,64}[ -/]{0,4}[@-~]|[ -/]{1,4}[0-~]|[78=>DEHMNOZc\\])"
 _CODES = late(_CODE + rb"|\x1b\][0-9]{0,4};?")
 """A terminal's control sequences, such as colours.
 
-For links and titles only the delimiters match, because the content is text.
+For links and titles only the delimiters match, because their content is text.
 """
 
 _HIDDEN_BY_LEAD = (
@@ -50,7 +52,8 @@ _HIDDEN = rb"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]|" + rb"|".join(_HIDDEN_BY_LEAD)
 """Invisible characters: controls, joiners, separators, direction marks, variation selectors and tags."""
 
 _HIDDEN_SIGNS = tuple(late(form) for form in _HIDDEN_BY_LEAD)
-"""The distinct first byte of each, which makes the search ten times as fast as one for all."""
+"""The distinct first bytes of these characters. Searching for them is ten times as fast as a
+pattern for all characters."""
 
 _HIDING = late(rb"(?:" + _HIDDEN + rb")+")
 _CONTROLS = bytes([*range(9), *range(14, 27), *range(28, 32), 127])
@@ -61,7 +64,7 @@ _UNSEEN = late(rb"\x1b\][^\x07\x1b]{0,4000}(?:\x07|\x1b\\)|" + _CODE + rb"|" + _
 
 
 class View:
-    """``text`` with one layer of escapes decoded; ``original`` positions refer to the source bytes."""
+    """``text`` with one layer of escapes decoded; ``original`` contains the positions in the source bytes."""
 
     def __init__(self, raw: bytes, escapes: re.Pattern[bytes] = _ESCAPE) -> None:
         self._starts: list[int] = []
@@ -86,12 +89,12 @@ class View:
     def origin(self, start: int, end: int) -> tuple[int, int]:
         """Map the range from ``start`` to ``end`` to the original bytes.
 
-        An escape counts as a whole.
+        An escape is always mapped as a whole.
         """
         return self._place(start)[0], self._place(max(start, end - 1))[1]
 
     def _place(self, place: int) -> tuple[int, int]:
-        """Return the start and end of the byte at ``place`` in the original."""
+        """Return the start and end, in the original bytes, of the byte at ``place``."""
         number = bisect_right(self._starts, place) - 1
         if number >= 0:
             stop, origin, end = self._escapes[number]
@@ -106,10 +109,10 @@ class View:
 class Views:
     """All views of some bytes, beginning with the bytes themselves.
 
-    The last view has no escapes left, or the maximum depth.
+    The last view has no escapes left, or has the maximum depth.
 
-    ``in_json``: the bytes are the encoded content of a JSON string, which differs from its value if
-    it has escapes.
+    If ``in_json``, the bytes are the encoded content of a JSON string, which differs from its value
+    if it has escapes.
     """
 
     def __init__(self, raw: bytes, *, in_json: bool = False) -> None:
@@ -118,7 +121,7 @@ class Views:
         self._in_json = in_json
 
     def __iter__(self) -> Iterator[tuple[int, bytes]]:
-        """Yield the views by depth; each is created on demand."""
+        """Yield the views by depth. Each view is created on demand."""
         for depth in range(DEEPEST + 1):
             deeper = resolve_layer(self._texts[depth])
             if depth or deeper is None or not self._in_json:
@@ -137,7 +140,7 @@ class Views:
 
 
 def stretch_of_whole_escapes(raw: bytes, start: int, end: int) -> tuple[int, int]:
-    """Drop a partial escape at the beginning of a range, and extend one at its end to a whole escape."""
+    """Drop a partial escape at the beginning of a range, and include the whole escape at its end."""
     return _end_of_escape(raw, start), _end_of_escape(raw, end)
 
 
@@ -156,14 +159,14 @@ def _end_of_escape(raw: bytes, place: int) -> int:
 
 
 def blank_controls(raw: bytes) -> bytes:
-    """Replace a terminal's control sequences in ``raw`` by spaces, because their last letter would join a word."""
+    """Replace a terminal's control sequences in ``raw`` by spaces. Their last letter would otherwise join a word."""
     if b"\x1b" in raw:
         return _CODES.sub(lambda found: b" " * len(found[0]), raw)
     return raw
 
 
 def view_as_shown(raw: bytes) -> View | None:
-    """Return ``raw`` as people see it if colours or invisible characters are inside a word.
+    """Return ``raw`` as people see it if it contains colours or invisible characters inside a word.
 
     Otherwise return None.
     """
@@ -176,11 +179,11 @@ def view_as_shown(raw: bytes) -> View | None:
 def places_of_hidden_signs(raw: bytes) -> Iterator[int]:
     """Yield the positions of invisible characters in ``raw`` inside or before a word.
 
-    Leave out those that belong to an emoji.
+    Omit those that belong to an emoji.
     """
     has_controls = len(raw.translate(None, _CONTROLS)) < len(raw)
     if not has_controls and (raw.isascii() or not any(sign.search(raw) for sign in _HIDDEN_SIGNS)):
-        return  # most texts
+        return  # true of most texts
     for found in _HIDING.finditer(raw):
         start, end = found.span()
         if end == len(raw):

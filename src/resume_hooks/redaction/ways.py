@@ -22,7 +22,7 @@ Dashes, arrows and pictures do not match, because they are not part of a value.
 
 
 def any_except(signs: bytes) -> bytes:
-    """Return an expression for a value's characters: all but white space and these signs, or non-ASCII letters."""
+    """Return an expression for a value's characters: all except white space and these signs, or non-ASCII letters."""
     return rb"(?:[^\s\x7f-\xff" + re.escape(signs) + rb"]|" + LETTER + rb")"
 
 
@@ -42,7 +42,7 @@ _SIGN = (
     + rb"(?:=>|:=|\?=|={1,3}+|:|<-|->)[ \t]{0,30}(?:[|>][+-]?[ \t]{0,4}\n[ \t]{1,20}|\\\r?\n[ \t]{0,40})?"
 )
 PAIRED = rb"(?:[a-z]{0,12}value|default|content|secretstring|plaintext|body)"
-"""The name of the value's field if an earlier field has the name."""
+"""The name of the value's field if an earlier field contains the name."""
 
 _OPENS = rb"[\w.:$]{0,40}[(\[]"
 """The beginning of a call."""
@@ -51,9 +51,9 @@ _OPENS = rb"[\w.:$]{0,40}[(\[]"
 class Way(NamedTuple):
     """A notation of a name and its value: the text between them, and the text before the name.
 
-    ``least`` is the requirement for the value: ``WORDS`` of any kind, ``PLAIN`` lower-case words,
-    ``ANY`` three words, a ``LIKELY`` password, one ``TOLD`` from prose by a digit, or ``CHANCE``
-    characters.
+    ``least`` is the requirement for the value. ``WORDS`` accepts words of any kind, ``PLAIN``
+    lower-case words, ``ANY`` three words, ``LIKELY`` a likely password, ``TOLD`` a password from
+    prose with a digit, and ``CHANCE`` random characters.
     """
 
     signs: bytes
@@ -80,13 +80,13 @@ ARGUMENTS = (
 """The arguments of a function that takes a name and a password."""
 
 HEAD = late(LINE + rb"(?:[$#>!] )?(?:[\w.:/*@=-]{1,40}+[ \t]+){0,6}(?:[\w.-]{1,40}+/){0,4}")
-"""The words of a line before a name."""
+"""The words before a name on its line."""
 
 CHANGED = late(rb"[\"']?[ \t]{1,4}->[ \t]{1,4}" + QUOTED)
-"""A new value after the old one."""
+"""A new value after the old value."""
 
 _ENTITY = rb"(?:&(?:quot|#0?34|#x22);|\\{1,2}x22)"
-"""A quotation mark in a web page's or a server log's notation."""
+"""A quotation mark as written in a web page or a server log."""
 
 PAIRS = (
     late(

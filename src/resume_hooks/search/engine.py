@@ -1,4 +1,4 @@
-"""Search as one call: update the index, look the words up, read the best turns."""
+"""Search in one call: update the index, look the words up, and read the best turns."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ from resume_hooks.transcripts.head_tail import HeadTail
 if TYPE_CHECKING:
     from resume_hooks.search.index.update import Progress
 
-MAX_LATEST = 5_000  # records to check if only their kind was requested
-MAX_PROVISIONAL = 5  # unindexed sessions with the words that an answer lists
+MAX_LATEST = 5_000  # the number of records to check if the query only requests a kind of record
+MAX_PROVISIONAL = 5  # the maximum number of unindexed sessions that a result lists
 MAX_NAMED_WORDS = 4  # the maximum number of words in a list
 
 
 class Searcher:
     """Searches of an open index in one scope.
 
-    Lookups that do not depend on the words are done once.
+    Lookups that do not depend on the query's words are done once.
     """
 
     def __init__(self, index: OpenIndex, scope: Scope, where: Where) -> None:
@@ -55,11 +55,12 @@ class Searcher:
     def search(
         self, queries: Sequence[Query], most: int, *, reads: int = MAX_READ_RECORDS
     ) -> SearchResult:
-        """Return the ``most`` best hits for a question in one or several wordings.
+        """Return the ``most`` best hits for a question with one or more wordings.
 
-        At most ``reads`` records are read for phrases.
+        To verify phrases, at most ``reads`` records are read.
         """
-        # Files not indexed yet, except those of the asking session, which contain the question.
+        # The files that are not indexed yet, except those of the asking session, which contain the
+        # question.
         unread_files = []
         for file in self._index.unread:
             if _session_of(file) != self._scope.asking:
@@ -94,7 +95,7 @@ class Searcher:
     ) -> tuple[BestHits, str]:
         """Return the best hits in all files, and how the queries were interpreted.
 
-        If headless runs hide other hits, the other files are searched again alone.
+        If headless runs hide other hits, the search is repeated without the headless runs.
         """
         ordinary_files = self._files_in_scope.files
         best, interpretation = self._best_in_files(
@@ -113,22 +114,24 @@ class Searcher:
         terms: Sequence[Term],
         unindexed_terms: Collection[Term],
     ) -> int:
-        """Return the number of unindexed files that may contain a match, but could not be checked.
+        """Return the number of unindexed files that may contain a match but could not be checked.
 
-        ``unindexed_terms`` are the ``terms`` in the ``unread_files``.
+        ``unindexed_terms`` are those of the ``terms`` that occur in the ``unread_files``.
         """
         checked_files = [file for file in unread_files if file.held is not None]
         if checked_files and not all(
             term.exact or term in unindexed_terms or self._terms.look_up_strictly(term).known
             for term in terms
         ):
-            # A file without any of the terms may contain the word of a misspelled one.
+            # A file without any of the terms may still contain the correct form of a misspelled
+            # term.
             checked_files = [file for file in checked_files if file.held]
         return len(self._index.unread) - len(checked_files)
 
     def _suggestions(self, result: SearchResult) -> tuple[str, ...]:
-        """Return words to add to a question without close hits."""
-        from resume_hooks.search.suggestions import suggest_words  # needed only without close hits
+        """Return words that the user can add to a question without close hits."""
+        # imported late: only questions without close hits need it
+        from resume_hooks.search.suggestions import suggest_words
 
         lookups = []
         for query in result.queries:
@@ -150,7 +153,7 @@ class Searcher:
     ) -> tuple[BestHits, str]:
         """Return the best hits in some files, and how the queries were interpreted.
 
-        ``later`` are the terms in files that are not indexed yet.
+        ``later`` are the terms that occur in files that are not indexed yet.
         """
         if files not in self._groups:
             limits_of_files = limits_of_scope(
@@ -200,10 +203,11 @@ def search_index(
 ) -> SearchResult:
     """Return the ``most`` best hits for ``words`` in ``scope``, after updating the index for up to ``limit`` seconds.
 
-    ``also`` are other wordings of the same question: turns that several of them find well come
-    first.
+    ``also`` are other wordings of the same question. A turn that ranks high for several wordings
+    comes first.
 
-    Raise UsageError if no word can be looked up, or without words in a scope that is not narrow.
+    Raise UsageError if no word can be looked up, or if there are no words and the scope is not
+    narrow.
     """
     queries = [parse_query(words), *(parse_query([text]) for text in also)]
     if not all(query.terms for query in queries) and not scope.selects_records:
@@ -229,7 +233,7 @@ def in_index(
     limit: float,
     progress: Progress | None,
 ) -> SearchResult:
-    """Return the result of a search after updating the index for up to ``limit`` seconds, ``sought`` files first."""
+    """Return the result of a search. Update the index for up to ``limit`` seconds, ``sought`` files first."""
 
     def search_opened() -> SearchResult:
         needed = needed_folders(scope, where)
@@ -240,14 +244,14 @@ def in_index(
 
     try:
         return search_opened()
-    except IndexDamaged:  # the damaged index was deleted and is rebuilt
+    except IndexDamaged:  # the damaged index was deleted and will be rebuilt
         return search_opened()
 
 
 def sought_words(queries: Sequence[Query], scope: Scope, where: Where) -> Sought | None:
     """Return the words to look for in files that are not indexed yet.
 
-    Return None if only the kind of record was requested.
+    Return None if the query only requests a kind of record.
     """
     terms = []
     for query in queries:
@@ -263,7 +267,7 @@ def _session_of(unread: UnreadFile) -> str:
 
 
 def _terms_in_files(files: Sequence[UnreadFile], terms: Sequence[Term]) -> set[Term]:
-    """Return the terms that are in some of these files."""
+    """Return the terms that occur in at least one of these files."""
     term_numbers = set[int]()
     for file in files:
         term_numbers.update(file.held or ())
@@ -271,7 +275,7 @@ def _terms_in_files(files: Sequence[UnreadFile], terms: Sequence[Term]) -> set[T
 
 
 def _provisional(files: Sequence[UnreadFile], terms: Sequence[Term]) -> Iterator[Provisional]:
-    """Yield the sessions that contain some of the words but are not indexed yet, most words first."""
+    """Yield the sessions that are not indexed yet and contain some of the words, those with the most words first."""
     names = [term.name for term in terms]
     listed_ids = set[str]()
     for unread in files:
@@ -282,7 +286,7 @@ def _provisional(files: Sequence[UnreadFile], terms: Sequence[Term]) -> Iterator
                 name for number, name in enumerate(names) if number in term_numbers
             )
             missing = tuple(name for name in dict.fromkeys(names) if name not in words)
-            with contextlib.suppress(SessionNotFound):  # deleted in the meantime
+            with contextlib.suppress(SessionNotFound):  # the file was deleted in the meantime
                 yield Provisional(
                     session_id, file.path, HeadTail(file.path).title, tuple(words), missing
                 )
@@ -291,11 +295,11 @@ def _provisional(files: Sequence[UnreadFile], terms: Sequence[Term]) -> Iterator
 def _interpretation_notes(
     wording: Wording, best: BestHits, unindexed_terms: Collection[Term]
 ) -> Iterator[str]:
-    """Yield how a query was interpreted: the words that replace missing ones, and omitted words."""
+    """Yield notes on how a query was interpreted: replacements for missing words, and omitted words."""
     for lookup in wording.lookups:
         if lookup.how == "nowhere" or (
             not best.hits and lookup.how != "word"
-        ):  # words from other projects do not help
+        ):  # words that occur only in other projects do not help
             if lookup.term not in unindexed_terms:
                 yield f"no match for {lookup.term.name}"
         elif lookup.how != "word":

@@ -1,4 +1,4 @@
-"""Hits: turns with a reference, their words in context, and the sessions that contain them.
+"""Hits: turns with a reference, the query's words in context, and the sessions that contain the turn.
 
 A record that can no longer be read is not a hit.
 """
@@ -34,36 +34,40 @@ from resume_hooks.search.record_text import (
 from resume_hooks.search.roles import ROLES
 from resume_hooks.search.sources import Sources
 
-SNIPPET_WIDTH = 260  # characters of a snippet
-MAX_READ_TURNS = 20  # turns whose texts are read to rank those with nearby words first
-MAX_TRIED_RECORDS = 4  # records of a turn to try until one can be read
-MAX_HEADLESS = (
-    3  # hits in headless runs of one question, because a program may ask the same a thousand times
-)
-MAX_READ_RECORDS = 2_000  # records to read for an exact phrase
-MAX_READ_BYTES = 128 * 1024 * 1024  # bytes of these records
+SNIPPET_WIDTH = 260  # the length of a snippet in characters
+# the number of turns whose texts are read to rank turns with nearby words first
+MAX_READ_TURNS = 20
+MAX_TRIED_RECORDS = 4  # the number of a turn's records to try until one can be read
+# the maximum number of hits in headless runs of one question; a program may ask it a thousand times
+MAX_HEADLESS = 3
+MAX_READ_RECORDS = 2_000  # the maximum number of records to read for an exact phrase
+MAX_READ_BYTES = 128 * 1024 * 1024  # the maximum size of these records in bytes
 STRONG_CONFIDENCE, FAIR_CONFIDENCE = (
     0.6,
     0.25,
-)  # the minimum confidence of a strong and of a fair hit
-# the score of the first place among turns and records; a turn with the phrase is as certain
+)  # the minimum confidence of a strong hit and of a fair hit
+# the score of the first rank among turns and records; a turn that contains the phrase gets the same
+# score
 FIRST_SCORE = 2.0
-SHORT_QUERY, LONG_QUERY = 5, 12  # a question's number of terms counts only between these limits
-NEARNESS_BONUS = 0.5  # the maximum bonus of nearby words, as a share of a turn's score
-TYPED_FORM_BONUS = 0.5  # the bonus if every word has the typed form, as a share of the score
+# the number of terms in a question affects the confidence only between these limits
+SHORT_QUERY, LONG_QUERY = 5, 12
+NEARNESS_BONUS = 0.5  # the maximum bonus for nearby words, as a fraction of a turn's score
+TYPED_FORM_BONUS = 0.5  # the bonus if every word occurs as typed, as a fraction of the score
 
 
 class Hit(NamedTuple):
     """A turn that answers a search, with its best record.
 
-    ``reference`` is ``<session>[/agent-<id>]:<line>``; ``short`` has the shortest unique id. A
-    sub-agent whose session is gone is named by its path. ``file`` contains the record,
-    ``session_file`` is the file of its session, ``agent`` its agent, ``resume`` the command that
-    resumes it. ``sessions`` are all sessions with the record, original first. ``same`` is the
-    number of the session's other turns with the same text. ``words`` were found in the turn,
-    ``missing`` were not. If there were several wordings, ``found_by`` has the numbers, from 1, of
-    those that found it. ``confidence`` is the measured probability that it answers, 0 to 1;
-    ``strength`` is that as a word. ``headless`` means that its session is a run of one question.
+    ``reference`` is ``<session>[/agent-<id>]:<line>``, and ``short`` is the same with the shortest
+    unique id. A sub-agent whose session was deleted is named by its path. ``file`` contains the
+    record, ``session_file`` is the transcript of its session, ``agent`` is its agent, and
+    ``resume`` is the command that resumes the session. ``sessions`` are all sessions that contain
+    the record, the original first. ``same`` is the number of the session's other turns with the
+    same text. ``words`` are the query's words that were found in the turn, and ``missing`` are
+    those that were not. If the question had several wordings, ``found_by`` lists the numbers, from
+    1, of the wordings that found the turn. ``confidence`` is the measured probability, 0 to 1, that
+    the turn answers the question; ``strength`` is the same as a word. ``headless`` is true if the
+    session is a headless run of one question.
     """
 
     reference: str
@@ -93,7 +97,7 @@ class Hit(NamedTuple):
 
 
 class _HitText(NamedTuple):
-    """The text of a turn's best readable record; ``copies`` are all records with the same text, oldest first.
+    """The text of a turn's best readable record; ``copies`` are all records with this text, oldest first.
 
     ``found`` are the wordings that found the turn, the displayed one first.
     """
@@ -106,9 +110,9 @@ class _HitText(NamedTuple):
 
 
 class BestHits(NamedTuple):
-    """The best hits of ``total`` matching turns; ``more`` if some could not be read.
+    """The best hits of ``total`` matching turns; ``more`` is true if some records could not be read.
 
-    ``passed_over`` are the headless runs whose matching turns are not shown.
+    ``passed_over`` are the headless runs whose matching turns are omitted.
     """
 
     hits: list[Hit]
@@ -118,7 +122,7 @@ class BestHits(NamedTuple):
 
 
 class Wording:
-    """A wording of the question: its query, the lookups of its terms, and how to find them in texts."""
+    """A wording of the question: its query, the lookups of its terms, and the matcher that finds them in texts."""
 
     def __init__(self, query: Query, lookups: Sequence[Lookup]) -> None:
         self.query = query
@@ -132,25 +136,25 @@ class Wording:
 
     @property
     def needs_texts(self) -> bool:
-        """Whether a match must be verified in the text."""
+        """Whether a match must be verified in the record's text."""
         return bool(self.phrases or self.without)
 
     @property
     def is_capped(self) -> bool:
-        """Whether one of its phrases may be in more records than are read."""
+        """Whether a phrase may occur in more records than a search reads."""
         return any(
             lookup.term.exact and lookup.rows > MAX_PHRASE_RECORDS for lookup in self.lookups
         )
 
     def weight_share(self, terms: Collection[int]) -> float:
-        """Return the share of the query that some of its terms make up by weight, 0 to 1."""
+        """Return the weight of some of the terms as a fraction of the query's total weight, 0 to 1."""
         total_weight = sum(lookup.weight for lookup in self.lookups)
         if total_weight:
             return sum(self.lookups[position].weight for position in terms) / total_weight
         return 1.0
 
     def typed_share(self, text: Text) -> float:
-        """Return the share of the query that a text contains in the typed form."""
+        """Return the fraction of the query that a text contains exactly as typed."""
         folded_text = text.low[:MAX_SEARCHED_TEXT]
         return self.weight_share(
             [
@@ -164,9 +168,9 @@ class Wording:
 class HitMaker:
     """The conversion of ranked turns into hits.
 
-    It reads at most ``most_read`` records for phrases.
+    It reads at most ``most_read`` records to verify phrases.
 
-    It shows only a few turns from the files of ``headless`` runs.
+    It returns only a few turns from the files of ``headless`` runs.
     """
 
     def __init__(
@@ -183,8 +187,8 @@ class HitMaker:
         self._last_byte = sources.size + MAX_READ_BYTES
 
     def best(self, turns: Sequence[Sequence[WordingTurn]], limit: int) -> BestHits:
-        """Return the ``limit`` best of ranked turns, those with nearby words first."""
-        texts: dict[tuple[str, str], _HitText] = {}  # by session and snippet
+        """Return the ``limit`` best of the ranked turns, turns with nearby words first."""
+        texts: dict[tuple[str, str], _HitText] = {}  # the key is the session and the snippet
         copies = Counter[tuple[str, str]]()
         first_records: set[tuple[int, int]] = set()
         needs_texts = any(wording.needs_texts for wording in self._wordings)
@@ -200,7 +204,7 @@ class HitMaker:
             ):
                 break
             if seen_turns >= 2 * max_texts and not needs_texts:
-                break  # many turns with the same text
+                break  # many turns have the same text
             seen_turns += 1
             record = turn[0].turn.records[0]
             headless = record.file in self._headless
@@ -212,7 +216,7 @@ class HitMaker:
                 if (
                     first.file,
                     first.line,
-                ) not in first_records:  # else a copy of it was a hit before
+                ) not in first_records:  # otherwise a copy of the text was already a hit
                     first_records.add((first.file, first.line))
                     text_key = (self._sources.session_of(first), text.snippet.text)
                     texts.setdefault(text_key, text)
@@ -227,7 +231,7 @@ class HitMaker:
         )
 
     def _turn_text(self, turn: Sequence[WordingTurn]) -> _HitText | None:
-        """Return a turn's text for its best wording that the text confirms, or None if there is none."""
+        """Return a turn's text for the best wording that the text confirms, or None if it confirms no wording."""
         displayed: tuple[Posting, Text, int] | None = None
         found = []
         for wording_turn in turn:
@@ -250,7 +254,7 @@ class HitMaker:
         return _HitText(found, record, snippet, score, self._sources.copies(record))
 
     def _first_readable(self, wording_turn: WordingTurn) -> tuple[Posting, Text, int] | None:
-        """Return a turn's first readable record, its text, and the position of a phrase in it.
+        """Return a turn's first readable record, the record's text, and the position of a phrase in the text.
 
         The record contains at least one of the phrases, and the turn contains all of them.
         """
@@ -280,9 +284,9 @@ class HitMaker:
         return best
 
     def _without_secrets(self, record: Posting, snippet: Snippet, wording: Wording) -> Snippet:
-        """Return a record's snippet without secrets, which are removed before the text is cut.
+        """Return a record's snippet without secrets. Secrets are removed before the text is cut.
 
-        In a record that is too large to check, only the snippet's own secrets are removed.
+        If a record is too large to check, only secrets in the snippet itself are removed.
         """
         record_words = self._sources.words(record) or ""
         redactor = Redactor([record_words] if len(record_words) <= MAX_SEARCHED_TEXT else [])
@@ -295,7 +299,7 @@ class HitMaker:
         return snippet_of(display_text(clean_text), wording.marker, SNIPPET_WIDTH)
 
     def _hit(self, text: _HitText, same: int) -> Hit:
-        """Return the hit of a text; ``same`` is the number of the session's other turns with it."""
+        """Return the hit for a text; ``same`` is the number of the session's other turns with this text."""
         first = self._sources.nearest(text.copies)
         file = self._sources.file(first)
         if file is None:
@@ -365,12 +369,13 @@ class HitMaker:
 def answer_probability(
     turn: float, record: float, nearness: float, terms: int, score: float, wordings: int
 ) -> float:
-    """Return the probability that a hit answers, 0 to 1.
+    """Return the probability, 0 to 1, that a hit answers the question.
 
-    It depends on the shares of the query in the turn and in its best record or title, on the
-    nearness of the words, on the number of ``terms``, and on the turn's ``score``, which grows with
-    the ``wordings`` that found it. The weights come from a logistic regression on half of the
-    questions in benchmarks/recall, and were tested on the other half.
+    The probability depends on the fraction of the query in the turn and in its best record or
+    title, on the distance between the words, on the number of ``terms``, and on the turn's
+    ``score``, which grows with the ``wordings`` that found it. The coefficients come from a
+    logistic regression on half of the questions in benchmarks/recall, and were tested on the other
+    half.
     """
     length_share = min(max(terms, SHORT_QUERY), LONG_QUERY) / LONG_QUERY
     exponent = (
@@ -386,7 +391,7 @@ def answer_probability(
 
 
 def strength_of_confidence(confidence: float) -> Literal["strong", "fair", "weak"]:
-    """Return the word for a confidence."""
+    """Return the strength, a word, for a confidence."""
     if confidence >= STRONG_CONFIDENCE:
         return "strong"
     if confidence >= FAIR_CONFIDENCE:

@@ -1,7 +1,7 @@
-"""The sessions of a project, or of all, newest first, from the two ends of their files.
+"""The sessions of a project, or of all projects, newest first, read from the two ends of their files.
 
-Omitted are stubs, sub-agents, files without a prompt, replaced children, and, by default, helpers:
-headless runs of one question. The middle of a file is never read.
+Stubs, sub-agents, files without a prompt, replaced children and, by default, helpers (headless runs
+of one question) are omitted. The middle of a file is never read.
 """
 
 from __future__ import annotations
@@ -45,13 +45,15 @@ ORIGINAL = "original"
 class ListedSession(NamedTuple):
     """A session in a listing.
 
-    ``folder`` is the folder in which the client finds it; ``created`` and ``ended`` are
-    instants, ``mtime`` seconds since the epoch, ``size`` bytes. ``turns`` is None where the ends
-    don't tell; there are ``turns_at_least`` then. ``context`` is how full it is, of kind
-    ``UNKNOWN`` where the end doesn't tell. ``kind`` is how it was derived, ``original`` if it
-    wasn't. ``expires_days`` are whole days until the client may delete it, 0 if it may today,
-    ``expires_at`` is the instant; both None if it never does. ``kept``: it is in the vault, too.
-    ``agent`` is the one whose session it is, ``commands`` how to go on in it.
+    ``folder`` is the folder in which the client finds the session. ``created`` and ``ended`` are
+    instants, ``mtime`` is in seconds since the epoch, and ``size`` is in bytes. If the ends of the
+    file do not show the number of turns, ``turns`` is None and ``turns_at_least`` is a lower bound.
+    ``context`` is the use of the context, of kind ``UNKNOWN`` if the end of the file does not show
+    it. ``kind`` is how the session was derived, or ``original``. ``expires_days`` is the number of
+    whole days until the client may delete the session, 0 if it may do so today. ``expires_at`` is
+    the instant. Both are None if the client never deletes it. ``kept`` is true if the session is
+    also in the vault. ``agent`` is the agent that the session belongs to, and ``commands`` are the
+    ways to continue it.
     """
 
     agent: str
@@ -87,7 +89,7 @@ class ListedSession(NamedTuple):
 
     @property
     def percent(self) -> int | None:
-        """The used share of the client's limit in per cent.
+        """The used part of the client's limit, in per cent.
 
         None if the tokens are unknown.
         """
@@ -108,8 +110,8 @@ def list_project(
 
     The newest come first.
 
-    Include other agents' sessions if ``everyone``; sessions with only their prompts come last.
-    Files are read lazily. ``helpers`` are runs of one question.
+    With ``everyone``, include other agents' sessions. Sessions that contain only prompts come last.
+    Files are read lazily. ``helpers`` are headless runs of one question.
     """
     project = None if everywhere else project_of_folder(cwd, where)
     stores = opened_stores(where, everyone=everyone)
@@ -118,9 +120,9 @@ def list_project(
 
 
 class ListingPage(NamedTuple):
-    """A page of a listing: ``more`` if others follow; ``files`` is the number of candidate files.
+    """A page of a listing; ``more`` is true if other rows follow, and ``files`` is the number of candidate files.
 
-    ``helpers`` is the number of headless runs omitted before its last row.
+    ``helpers`` is the number of headless runs omitted before the page's last row.
     """
 
     rows: list[ListedSession]
@@ -138,12 +140,12 @@ def listing_page(
     helpers: bool = False,
     expiring: bool = False,
 ) -> ListingPage:
-    """Return ``limit`` rows (0 for all) after the first ``offset`` ones, of a project or of all.
+    """Return up to ``limit`` rows (0 for all) after the first ``offset`` rows, of one project or of all projects.
 
     The newest come first.
 
-    With ``expiring``, return those that the client may delete within seven days, the earliest
-    first.
+    With ``expiring``, return the sessions that the client may delete within seven days, the
+    earliest first.
     """
     files = candidates(project, lister.where, lister.store)
     if expiring:
@@ -156,7 +158,7 @@ def listing_page(
 def candidates(
     project: Project | None, where: Where, store: SessionStore | None = None
 ) -> list[SessionFile]:
-    """Return the files that may be sessions of a project, or of all if None; newest first."""
+    """Return the files that may be sessions of a project, or of all projects if it is None, newest first."""
     sessions = store or LocalStore(where)
     return sessions.sessions(
         None if project is None else project.folder_names(where, sessions.projects)
@@ -164,9 +166,9 @@ def candidates(
 
 
 class SessionLister:
-    """The data for rows from outside of their files, read once: links, running clients, settings, the index.
+    """The data for rows that is not in their files: links, running clients, settings, the index. It is read once.
 
-    ``helpers`` counts the headless runs omitted so far.
+    ``helpers`` is the number of headless runs omitted so far.
     """
 
     def __init__(self, cwd: str, where: Where, store: SessionStore | None = None) -> None:
@@ -182,22 +184,22 @@ class SessionLister:
 
     @functools.cached_property
     def _known_turns(self) -> dict[tuple[str, int, int], int]:
-        # SQLite takes 10 ms to load; only a session longer than its ends needs it.
+        # SQLite takes 10 ms to load, and only a session that is longer than the two ends needs it.
         from resume_hooks.search.index.database import known_turns
 
         return known_turns(self.where)
 
     def _turns(self, path: str, ends: HeadTail) -> int | None:
-        """Return the turns of a session, from its ends if they contain all.
+        """Return the number of a session's turns, from the ends of its file if they contain all of it.
 
-        Return None if the index does not have its current state.
+        Otherwise ask the index. Return None if the index does not have the file's current state.
         """
         if ends.whole is not None:
             return ends.prompts
         try:
             status = os.stat(path)
         except OSError:
-            return None  # deleted after it was listed
+            return None  # the file was deleted after it was listed
         return self._known_turns.get((path, status.st_size, status.st_mtime_ns))
 
     def rows_of_files(
@@ -208,11 +210,11 @@ class SessionLister:
         helpers: bool = False,
         skip: int = 0,
     ) -> Iterator[ListedSession]:
-        """Yield the rows of these files in order; of copies, only the first.
+        """Yield the rows of these files in order. If files are copies of each other, yield only the first.
 
         Deleted files are omitted.
 
-        The first ``skip`` ones are only counted, which takes a third of the time.
+        The first ``skip`` rows are only counted, which takes a third of the time.
         """
         listed_ids = set[str]()
         for session in files:
@@ -243,7 +245,7 @@ class SessionLister:
     def _listed_ends(
         self, session: SessionFile, project: Project | None, *, helpers: bool
     ) -> tuple[HeadTail, Agent] | None:
-        """Return the ends of a session to list, and its agent."""
+        """Return the two ends of a session's file, and the session's agent."""
         agent = agent_of(session, self.where)
         ends = agent.ends(session.path)
         is_helper = ends.is_helper and ends.has_messages
@@ -292,7 +294,7 @@ class SessionLister:
         )
 
     def _context(self, session: SessionFile, ends: HeadTail) -> ContextSize:
-        """Return a session's context from its ends, or like ``Session.context`` if they are not enough."""
+        """Return a session's context from the ends of its file, or else as ``Session.context`` does."""
         if ends.first_records:
             stated_size = tokens.stated_size_from_record(ends.first_records[0])
         else:
@@ -307,7 +309,7 @@ class SessionLister:
             return Session.of(session, self.where).context
         if context is None:
             context = ContextSize.of(0, window, UNKNOWN)
-        # The settings that set a window are read once for each folder and model.
+        # The settings that define a window are read once for each folder and model.
         key = ends.cwd, ends.model, known_window
         if key not in self._windows_set:
             self._windows_set[key] = window_set(ends, known_window, self.where)

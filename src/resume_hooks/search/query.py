@@ -1,7 +1,7 @@
 """The typed question: words, "exact phrases", -excluded words, and words about time ("in June", "last week").
 
-Any text is valid; text without a meaning is searched as words. No part of it is read as an index's
-query syntax. Words about time only hint at the time of the turn.
+Any text is valid. Text without a special meaning is searched as words, and never read as the
+index's query syntax. Words about time only hint at the time of the turn.
 """
 
 from __future__ import annotations
@@ -68,12 +68,13 @@ _TIME_HINT = rf"""
 MAX_TERMS = 32
 """The maximum number of terms in a query.
 
-A pasted page has thousands, and its first words tell its topic.
+A pasted page has thousands of terms, and its first words show its topic.
 """
 
-MAX_TOKENS = 24  # tokens of a term to look up; a longer phrase is verified in the texts
-MAX_LETTERS = 1_000  # characters of a term to split into tokens
-MAX_NAME = 60  # characters of a term in an answer
+# the maximum number of tokens of a term to look up; a longer phrase is verified in the texts
+MAX_TOKENS = 24
+MAX_LETTERS = 1_000  # the maximum number of characters of a term to split into tokens
+MAX_NAME = 60  # the maximum number of characters of a term in an answer
 COMMON_WORDS = frozenset(
     """a about again all also am an and any are as at be because been before but by can conversation could day did
     discussed do does doing earlier find for from get got had has have he how i if in into is it its just last me month
@@ -83,21 +84,21 @@ COMMON_WORDS = frozenset(
 )
 """Words of questions that say nothing about their topic.
 
-They count only if there are no others.
+They count only if the question has no other words.
 """
 
 _PIECE = re.compile(r'(?P<minus>-(?!-))?(?:"(?P<phrase>[^"]*)"?|(?P<word>[^\s"]+))')
-"""A piece of the typed question.
+"""A token of the typed question.
 
-Two dashes begin a program's option, which is a word like others.
+Two dashes begin a program's option, which is an ordinary word.
 """
 
 _QUOTES = str.maketrans("\u201c\u201d\u201e\u201f\u00ab\u00bb", '""""""')
-"""Quotation marks of keyboards and editors, with their plain form."""
+"""Quotation marks of keyboards and editors, mapped to their plain form."""
 
 
 class Period(NamedTuple):
-    """The time from ``start`` to just before ``end``, in seconds since the epoch."""
+    """A period from ``start`` to just before ``end``, in seconds since the epoch."""
 
     start: float
     end: float
@@ -108,7 +109,7 @@ class Period(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The days of the period, for an answer."""
+        """The days of the period, as shown in an answer."""
         if not self.start:
             return f"before {datetime.fromtimestamp(self.end, UTC).date()}"
         first, last = (
@@ -120,7 +121,7 @@ class Period(NamedTuple):
 
 
 def split_time_hint(text: str, now: float) -> tuple[str, Period | None]:
-    """Return a question without its words about time, and the period that they mean as of ``now``.
+    """Return a question without its words about time, and the period that these words mean at the time ``now``.
 
     Return None as the period if there are no such words.
 
@@ -136,7 +137,7 @@ def split_time_hint(text: str, now: float) -> tuple[str, Period | None]:
         span = _named_span(
             {name: words.lower() for name, words in found.groupdict().items() if words}, now
         )
-    except (ValueError, OverflowError):  # such as the 31st of February
+    except (ValueError, OverflowError):  # an impossible date, such as the 31st of February
         return text, None
     if span.end <= 0:
         return text, None
@@ -147,9 +148,9 @@ def split_time_hint(text: str, now: float) -> tuple[str, Period | None]:
 
 
 def _may_have_hint(text: str) -> bool:
-    """Check whether there is a word about time, or a number.
+    """Check whether a question contains a word about time, or a number.
 
-    Otherwise the pattern, which takes 3 ms to compile, is not needed.
+    If not, the pattern, which takes 3 ms to compile, is not needed.
     """
     folded_text = text.casefold()
     is_dated = any(letter.isdigit() for letter in folded_text) or any(
@@ -179,7 +180,7 @@ def _named_period(groups: dict[str, str], today: datetime) -> Period | None:
     if name := groups.get("alone"):
         return _month(
             today.year - (_MONTH_NUMBERS[name] > today.month), _MONTH_NUMBERS[name]
-        )  # the most recent one
+        )  # the most recent such day or month
     if year := groups.get("only"):
         return Period(_month(int(year), 1).start, _month(int(year), 12).end)
     return None
@@ -208,7 +209,7 @@ def _month(year: int, month: int) -> Period:
 
 
 class Term(NamedTuple):
-    """A word or phrase as typed, and its ``forms`` in the index: for each token the whole, then its parts."""
+    """A word or phrase as typed, and its ``forms`` in the index: for each token the whole token, then its parts."""
 
     text: str
     forms: tuple[tuple[str, ...], ...]
@@ -216,7 +217,7 @@ class Term(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The term for a line of an answer, in quotes if it is a phrase."""
+        """The term as shown in an answer, in quotes if it is a phrase."""
         short = collapse_line(plain_line(self.text), MAX_NAME)
         if self.exact:
             return f'"{short}"'
@@ -224,7 +225,7 @@ class Term(NamedTuple):
 
 
 class Query(NamedTuple):
-    """The words to look for, the excluded ones, and the time that the question hints at."""
+    """The words to look for, the excluded words, and the time that the question hints at."""
 
     text: str
     terms: tuple[Term, ...]
@@ -235,7 +236,7 @@ class Query(NamedTuple):
 def parse_query(words: Sequence[str], now: float | None = None) -> Query:
     """Parse the words of a command line into a query.
 
-    A word with spaces among others was quoted in the shell.
+    If there are several words, a word with spaces was quoted in the shell.
 
     A single word with spaces is a whole question. Raise UsageError if no word can be looked up.
     """
@@ -244,7 +245,7 @@ def parse_query(words: Sequence[str], now: float | None = None) -> Query:
     ).strip()
     question, period = split_time_hint(text, time.time() if now is None else now)
     wanted_terms, excluded = _terms(question)
-    if period and not wanted_terms:  # then the time itself is the question, not a hint
+    if period and not wanted_terms:  # in that case the time itself is the question, not a hint
         wanted_terms, excluded = _terms(text)
     telling_terms = []
     for term in wanted_terms:
@@ -265,7 +266,7 @@ def parse_query(words: Sequence[str], now: float | None = None) -> Query:
 def _quote_shell_word(word: str, *, alone: bool) -> str:
     """Return a word of the command line.
 
-    Put one with spaces in quotes, because it was quoted in the shell, unless it is the whole
+    Put a word with spaces in quotes, because it was quoted in the shell, unless it is the whole
     question.
     """
     if alone or '"' in word or len(word.split()) < 2:
@@ -276,7 +277,7 @@ def _quote_shell_word(word: str, *, alone: bool) -> str:
 
 
 def _terms(text: str) -> tuple[list[Term], list[Term]]:
-    """Return the wanted terms and the excluded ones, each once."""
+    """Return the terms to look for and the excluded terms, each without repetitions."""
     terms_by_kind: dict[bool, dict[tuple[bool, str], Term]] = {False: {}, True: {}}
     for piece in _PIECE.finditer(text):
         phrase, word = piece["phrase"], piece["word"]
@@ -290,7 +291,7 @@ def _term(text: str, *, exact: bool) -> Term | None:
     words = re.sub(r"\A\W+", "", text)
     forms = [tuple(forms) for forms in forms_of(words[:MAX_LETTERS])]
     if len(words) > MAX_LETTERS:
-        forms = forms[:-1] or forms  # the last one may be cut
+        forms = forms[:-1] or forms  # the last token may be cut
     if forms:
         return Term(text.strip(), tuple(forms[:MAX_TOKENS]), exact)
     return None

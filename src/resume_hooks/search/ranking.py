@@ -1,12 +1,13 @@
-"""The lookups of terms in the index, and the ranking of turns by their best window and best record.
+"""The lookup of terms in the index, and the ranking of turns by their best window and best record.
 
-A term is looked up as typed or inflected, else as the beginning or a misspelling of words. If
-nothing is found at all, it is also looked up as a part of words.
+A term is looked up as typed or inflected. If the index does not contain it, it is looked up as the
+prefix or a misspelling of other words. If no term of the query is found, each is also looked up as
+a part of words.
 
 A hit is a turn, because a question and its answer are in different records of a turn. Windows and
 records have separate rankings (BM25), and a turn's reciprocal ranks in both are added.
-``index.read_transcript.words_by_weight`` sets the weight of a prompt's words against those of an
-output.
+``index.read_transcript.words_by_weight`` sets the weight of a prompt's words relative to those of
+an output.
 """
 
 from __future__ import annotations
@@ -26,15 +27,15 @@ from resume_hooks.search.query import Period, Term
 from resume_hooks.search.roles import ROLES
 from resume_hooks.search.scope import Limits
 
-MAX_WORDS = 24  # words that a beginning or a part may mean, the most common ones
-MAX_ALIKE = 6  # words that a misspelled one may mean
-MIN_PART = 3  # characters of a part of a word; shorter ones are in too many words
-MIN_BEGINNING = (
-    5  # characters of a typed word's beginning that replaces the word if no word begins with it
-)
-MIN_MISSPELLED = 4  # characters of a word that may be misspelled
-MIN_SIMILARITY = 0.75  # the minimum similarity of a misspelled word, 0 to 1
-PART_WEIGHT = 0.5  # the weight of a part of an identifier, relative to the whole
+# the maximum number of words that a prefix or a part may stand for, the most common first
+MAX_WORDS = 24
+MAX_ALIKE = 6  # the maximum number of words that a misspelled word may stand for
+MIN_PART = 3  # the minimum length of a part of a word; shorter parts are in too many words
+# the minimum length of a typed word's prefix that replaces the word if no indexed word begins with it
+MIN_BEGINNING = 5
+MIN_MISSPELLED = 4  # the minimum length of a word that may be misspelled
+MIN_SIMILARITY = 0.75  # the minimum similarity of a misspelled word to an indexed word, 0 to 1
+PART_WEIGHT = 0.5  # the weight of a part of an identifier, relative to the whole identifier
 
 
 class Token(NamedTuple):
@@ -47,9 +48,10 @@ class Token(NamedTuple):
 class Lookup(NamedTuple):
     """A term's lookup in the index.
 
-    ``how`` is word, beginning, part, parts, alike or nowhere. ``tokens`` are searched for,
-    ``marks`` are the stems to mark in a text, and ``names`` are the words that the term may mean.
-    ``rows`` is the number of records with it; ``weight`` grows with its rarity.
+    ``how`` is word, beginning, part, parts, alike or nowhere. ``tokens`` are the words to search
+    for, ``marks`` are the stems to mark in a text, and ``names`` are the words that the term may
+    stand for. ``rows`` is the number of records that contain the term; ``weight`` is higher for
+    rarer terms.
     """
 
     term: Term
@@ -62,7 +64,7 @@ class Lookup(NamedTuple):
 
     @property
     def known(self) -> bool:
-        """Whether the index has it in any form."""
+        """Whether the index contains the term in any form."""
         return self.how != "nowhere"
 
 
@@ -75,7 +77,7 @@ class Terms:
         self._known: dict[Term, Lookup] = {}
 
     def look_up(self, term: Term) -> Lookup:
-        """Look a term up as typed; if that fails and it is not a phrase, look up possible meanings of its words."""
+        """Look a term up as typed. If that fails and the term is not a phrase, look up words that it may stand for."""
         if term not in self._known:
             self._known[term] = self._look_up_uncached(term)
         return self._known[term]
@@ -110,7 +112,7 @@ class Terms:
     def look_up_strictly(self, term: Term) -> Lookup:
         """Look a term up only as typed or inflected.
 
-        This is for excluded terms, for which a guess would hide hits.
+        This is used for excluded terms, because a wrong guess would hide hits.
         """
         wholes = tuple(stem(forms[0]) for forms in term.forms)
         rows = min(map(self._count_rows, wholes))
@@ -126,11 +128,11 @@ class Terms:
         return Lookup(term, "word", tokens, wholes, rows, self._weight(rows), wholes)
 
     def look_up_in_others(self, lookup: Lookup) -> Lookup:
-        """Add all words that contain a lookup's word.
+        """Return a lookup with all words that contain the lookup's word.
 
         Return the same lookup if no other word contains it.
 
-        This reads every word of the index, which takes longer than many searches.
+        This reads every word of the index, which takes longer than many whole searches.
         """
         if lookup.term.exact or [len(forms) for forms in lookup.term.forms] != [1]:
             return lookup
@@ -143,7 +145,7 @@ class Terms:
         return lookup
 
     def _token(self, forms: Sequence[str]) -> Token | None:
-        """Return the indexed forms of one word of several: the whole, or its parts."""
+        """Return the indexed forms of one word of a longer term: the whole word, or its parts."""
         whole_stem, *parts = map(stem, forms)
         known_parts = tuple(part for part in parts if self._count_rows(part))
         if known_parts or self._count_rows(whole_stem):
@@ -151,7 +153,7 @@ class Terms:
         return None
 
     def _with_words(self, lookup: Lookup, how: str, words: Sequence[tuple[str, int]]) -> Lookup:
-        """Return a lookup of a word, if the index has it, and of others that it may mean."""
+        """Return a lookup of a word, if the index contains it, together with the ``words`` that it may stand for."""
         names = tuple(name for name, _ in words)
         known_stems: list[str] = []
         for token in lookup.tokens:
@@ -161,7 +163,7 @@ class Terms:
         return Lookup(lookup.term, how, (Token(stems),), stems, rows, self._weight(rows), names)
 
     def _weight(self, rows: int) -> float:
-        """Return the inverse document frequency; a missing word has the weight of one in a single record."""
+        """Return the inverse document frequency. A missing word has the weight of a word in a single record."""
         count = min(max(1, rows), self._all or 1)
         return math.log(1 + ((self._all or 1) - count + 0.5) / (count + 0.5))
 
@@ -169,7 +171,7 @@ class Terms:
         return self._words.count_records_with(WORDS, name)
 
     def _words_with_beginning(self, start: str) -> list[tuple[str, int]]:
-        """Return the words with a prefix; if there are none, the longest word that is a prefix of it."""
+        """Return the words that begin with a prefix, or else the longest word that the prefix begins with."""
         words = _commonest(self._words.words_with_prefix(WORDS, start, 500))
         for length in range(len(start) - 1, MIN_BEGINNING - 1, -1):
             if not words and (rows := self._count_rows(start[:length])):
@@ -184,19 +186,19 @@ class Terms:
     def _words_containing(self, part: str) -> list[tuple[str, int]]:
         if len(part) < MIN_PART and part.isascii():
             return []
-        # The part may include the end that stemming removed: a doubled letter or an e.
+        # The part may include letters that stemming removed, such as a doubled letter or an e.
         return _commonest(
             (word, rows) for word, rows in self._all_words if part in f"{word}{word[-1:]} {word}e"
         )
 
     def _similar_words(self, word: str) -> list[tuple[str, int]]:
-        """Return the words most similar to a possibly misspelled one.
+        """Return the words that are most similar to a possibly misspelled word.
 
-        They begin with the same letter.
+        The words begin with the same letter.
         """
         if len(word) < MIN_MISSPELLED:
             return []
-        import difflib  # takes 1 ms, and a known word does not need it
+        import difflib  # the import takes 1 ms, and a word in the index does not need it
 
         candidates = {
             other: rows
@@ -214,25 +216,25 @@ def _commonest(rows: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
 
 
 MAX_RANKED = 300  # the maximum number of records, and of windows, in a ranking
-MAX_CANDIDATES = 60  # turns whose terms are checked
-MAX_WINDOWS = 2_000  # windows of these turns to check
+MAX_CANDIDATES = 60  # the number of turns whose terms are checked
+MAX_WINDOWS = 2_000  # the number of these turns' windows to check
 MAX_PHRASE_RECORDS = 2_000
 """The maximum number of records with the words of a phrase.
 
-Only their texts show whether they contain the phrase.
+Only the records' texts show whether they contain the phrase.
 """
 
 DAMPING = 5
-"""The number added to a rank before taking its reciprocal; a larger one makes the first places matter less."""
+"""The number added to a rank before taking its reciprocal. A larger number makes the first ranks
+matter less."""
 
-HINT_BONUS = (
-    0.3  # the bonus of a turn at the time that the question hints at, as a share of its score
-)
+# the bonus for a turn at the time that the question hints at, as a fraction of the turn's score
+HINT_BONUS = 0.3
 TITLE = ROLES.index("title")
 
 
 class TurnHit(NamedTuple):
-    """A turn with its matching records, best first; ``terms`` are the positions in the query of its terms."""
+    """A turn with its matching records, best first; ``terms`` are the positions of its terms in the query."""
 
     key: int
     records: list[Posting]
@@ -248,7 +250,7 @@ class WordingTurn(NamedTuple):
 
 
 class Ranking:
-    """The ranking of turns within some limits for looked-up terms.
+    """The ranking of turns that fulfil some conditions, for looked-up terms.
 
     ``when`` is the time that the question hints at.
     """
@@ -261,10 +263,10 @@ class Ranking:
         self._not = [(Occur.MustNot, _query_for_all(lookup)) for lookup in excluded if lookup.known]
         self._when = when
         self.capped = False
-        """Whether more records have the words than were read."""
+        """Whether more records contain the words than were read."""
 
     def turns(self, lookups: Sequence[Lookup]) -> list[TurnHit]:
-        """Return the turns with some of the terms and every phrase, best first."""
+        """Return the turns that contain some of the terms and every phrase, best first."""
         known_lookups = [lookup for lookup in lookups if lookup.known]
         phrases = []
         for lookup in lookups:
@@ -289,9 +291,9 @@ class Ranking:
         return [*self._add_terms(hits[:MAX_CANDIDATES], lookups), *hits[MAX_CANDIDATES:]]
 
     def latest(self, most: int) -> list[TurnHit]:
-        """Return the turns within the limits, newest first, for a question without words.
+        """Return the turns that fulfil the conditions, newest first, for a question without words.
 
-        Each has its first message as its record.
+        The record of each is its first message.
         """
         return [
             TurnHit(key, [min(records, key=lambda record: (record.role, record.line))], 0.0)
@@ -299,7 +301,7 @@ class Ranking:
         ]
 
     def records(self, most: int, having: Sequence[Lookup] = ()) -> list[Posting]:
-        """Return the records within the limits that have every word of some terms.
+        """Return the records that fulfil the conditions and contain every word of some terms.
 
         The newest come first.
         """
@@ -309,7 +311,7 @@ class Ranking:
         )
 
     def _phrase_candidates(self, phrases: Sequence[Lookup]) -> list[Posting]:
-        """Return the records that may contain a phrase, in turns that may contain all phrases."""
+        """Return the records that may contain a phrase, from turns that may contain all phrases."""
         groups = []
         for phrase in phrases:
             groups.append(
@@ -387,9 +389,9 @@ def combined_score(wording_turns: Iterable[WordingTurn]) -> float:
 
 
 def _rank_shares(scores: Mapping[int, float]) -> dict[int, float]:
-    """Return the share of each key by its rank, 1 for the first.
+    """Return the scaled reciprocal rank of each key, 1 for the first rank.
 
-    Equal scores have the same share.
+    Equal scores have the same rank.
     """
     ranks: dict[float, int] = {}
     for rank, score in enumerate(sorted(scores.values(), reverse=True), 1):
@@ -401,7 +403,7 @@ def _rank_shares(scores: Mapping[int, float]) -> dict[int, float]:
 
 
 def _titles_last(records: list[Posting]) -> list[Posting]:
-    """Return records best first but titles last, because a title names the topic without the answer."""
+    """Return the records, best first but titles last, because a title names the topic without the answer."""
     return sorted(records, key=lambda record: (record.role == TITLE, -record.score))
 
 
@@ -413,7 +415,7 @@ def _group_by_turn(records: Iterable[Posting]) -> dict[int, list[Posting]]:
 
 
 def _query_for_any(lookups: Iterable[Lookup]) -> Query:
-    """Return a query that scores documents by their terms: each by its best stem, and by identifiers' parts."""
+    """Return a query that scores documents by their terms: each term by its best stem or by its identifier's parts."""
     clauses: list[Query] = []
     for token in (token for lookup in lookups for token in lookup.tokens):
         stem_queries = [_term_query(name) for name in token.stems]
@@ -426,7 +428,7 @@ def _query_for_any(lookups: Iterable[Lookup]) -> Query:
 
 
 def _query_for_all(lookup: Lookup) -> Query:
-    """Return a query for documents with every word of a term, an identifier whole or by its parts."""
+    """Return a query for documents that contain every word of a term, with an identifier whole or by its parts."""
     words = []
     for token in lookup.tokens:
         alternatives = [_term_query(name) for name in token.stems]

@@ -1,6 +1,7 @@
-"""The texts of indexed records, read from the transcripts, and the snippet of a text around a query's words.
+"""The texts of indexed records, read from the transcripts, and snippets of these texts around a query's words.
 
-A file may have changed since it was indexed: a record that is no longer at its place has no text.
+A file may have changed since it was indexed. A record that is no longer at its position has no
+text.
 """
 
 from __future__ import annotations
@@ -23,45 +24,47 @@ from resume_hooks.transcripts import records
 from resume_hooks.transcripts.lines import Line
 
 MAX_RECORD_BYTES = 64 * 1024 * 1024
-"""The maximum bytes of a record to display.
+"""The maximum size in bytes of a record to display.
 
-Its text takes ten times as much memory.
+The record's text takes ten times as much memory.
 """
 
-# in most texts, only these letters are converted one by one
+# in most texts, only these letters need to be converted one by one
 _FOREIGN = re.compile(r"[^\x00-\x7f]+")
 
-# characters of a text to search; a match after that is shown by the text's beginning
+# the number of a text's characters to search; for a later match, the beginning of the text is shown
 MAX_SEARCHED_TEXT = 400_000
-TEXT_BEFORE_PHRASE = 1_000  # characters before a phrase to search as well
+TEXT_BEFORE_PHRASE = 1_000  # the number of characters before a phrase to search as well
 MAX_MARKS = 2_000
 MAX_SENTENCES = 480
-"""The characters of three sentences in a snippet: ten such hits fit a model's output limit."""
+"""The maximum length of three sentences in a snippet: ten such hits fit a model's output limit."""
 
 _SENTENCE_END = re.compile(
     r"""(?:(?<=\w\w)|(?<=[^\w\s]))[.!?]+["'\u2019\u201d)\]*_`]*\s+(?=\S)|[\u3002\uff01\uff1f]+"""
 )
-"""The end of a sentence with the space after it; not a point after a single letter."""
+"""The end of a sentence with the space after it. A full stop after a single letter does not end a
+sentence."""
 
-# characters of a stem that is marked inside of words, too; a shorter one only at a part's beginning
+# the minimum length of a stem that is also marked inside words; a shorter stem is marked only at
+# the beginning of a part
 MIN_STEM_INSIDE_WORD = 5
 
 _REST = re.compile("[0-9a-z]*")  # the rest of a word after its stem
 _LETTERS = frozenset("0123456789abcdefghijklmnopqrstuvwxyz")
 _IN_WORDS = _LETTERS | {"_"}
 
-Mark = tuple[int, int, int]  # start and end in a text, and the number of the term
+Mark = tuple[int, int, int]  # the start and end in a text, and the number of the term
 
 
 class Text(NamedTuple):
-    """A text on one line without control characters; ``low`` is the same text without capitals and accents."""
+    """A text on one line without control characters; ``low`` is the text without capitals and accents."""
 
     shown: str
     low: str
 
 
 class _FoldedLetters(dict[int, str]):
-    """A cache of letters without their accents, if that is a single letter."""
+    """A cache of letters without their accents, for those that become a single letter."""
 
     def __missing__(self, code: int) -> str:
         letter = chr(code)
@@ -74,7 +77,7 @@ _folded_letters = _FoldedLetters()
 
 
 def display_text(words: str) -> Text:
-    """Return words in the form for display and in the form for comparison."""
+    """Return words as they are displayed, and as they are compared."""
     shown = " ".join(plain_text(words).split())
     if shown.isascii():
         return Text(shown, shown.lower())
@@ -87,7 +90,7 @@ def read_record_words(
 ) -> tuple[str | None, int]:
     """Return the text of a record in a file, and the number of bytes read.
 
-    The text is None if the record was changed after it was indexed.
+    The text is None if the record has changed since it was indexed.
     """
     if record.length > MAX_RECORD_BYTES:
         return f"(a record of {size_text(record.length)}, too large to be shown here)", 0
@@ -101,7 +104,7 @@ def read_record_words(
 
 
 def _read_line(path: str, inode: int, offset: int, length: int) -> bytes:
-    """Return a line of a file, if the file is the indexed one and the line still begins there.
+    """Return a line of a file, if the file is the indexed one and the line still begins at the same position.
 
     Otherwise return nothing.
     """
@@ -119,14 +122,14 @@ def _read_line(path: str, inode: int, offset: int, length: int) -> bytes:
 
 
 def text_of_record(texts: RecordTexts) -> str:
-    """Return the text of a record; files without their line numbers, as they are indexed."""
+    """Return the text of a record. Files in it have no line numbers, as in the index."""
     outer = (text for text in (texts.prompt, texts.reply) if text)
     inner = (without_line_numbers(text) for text in (texts.input, texts.result) if text)
     return "\n".join([*outer, *inner])
 
 
 class Phrase:
-    """A phrase: its whole words, in any case."""
+    """A phrase: its whole words, ignoring case."""
 
     def __init__(self, words: str) -> None:
         self.low = display_text(words).low
@@ -159,7 +162,7 @@ class Marker:
                 self._stems.setdefault(stem, number)
 
     def marks(self, text: Text, start: int = 0) -> list[Mark]:
-        """Return the words in a text from ``start`` on, in order and without overlaps."""
+        """Return the matching words in a text from ``start`` on, in order and without overlaps."""
         display, folded_text = (
             text.shown[start : start + MAX_SEARCHED_TEXT],
             text.low[start : start + MAX_SEARCHED_TEXT],
@@ -178,10 +181,10 @@ class Marker:
 
 
 class Snippet(NamedTuple):
-    """A snippet of a text on one line, with the spans of the words in it.
+    """A snippet of a text on one line, with the spans of the matching words.
 
-    ``near`` is the nearness of the words, 0 to 1: 0 for one of several words, up to 1 for a query's
-    only word. ``terms`` are the numbers of the terms anywhere in the text.
+    ``near`` is the nearness of the words, from 0 if only one of several words matches to 1 for a
+    query's only word. ``terms`` are the numbers of the terms that occur anywhere in the text.
     """
 
     text: str
@@ -195,7 +198,7 @@ def snippet_of(text: Text, marker: Marker, width: int, start_position: int = 0) 
 
     The search for words begins at ``start_position``.
 
-    Without sentences, or with overlong ones, return about ``width`` characters.
+    If there are no sentences, or they are too long, return about ``width`` characters.
     """
     excerpt_start = (
         max(0, start_position - TEXT_BEFORE_PHRASE)
@@ -226,9 +229,9 @@ def snippet_of(text: Text, marker: Marker, width: int, start_position: int = 0) 
 
 
 def _sentences_around(flat: str, first_mark: int, last_mark: int) -> tuple[int, int] | None:
-    """Return the start and end of the sentence around a position, with the one before and after it if they fit.
+    """Return the start and end of the sentence around a position, with the sentences before and after it if they fit.
 
-    Return None if it is too long.
+    Return None if the sentence is too long.
     """
     region_start = max(0, first_mark - MAX_SENTENCES)
     region = flat[region_start : last_mark + MAX_SENTENCES]
@@ -250,7 +253,7 @@ def _sentences_around(flat: str, first_mark: int, last_mark: int) -> tuple[int, 
 
 
 def _cut_around(flat: str, first_mark: int, last_mark: int, width: int) -> tuple[int, int]:
-    """Return the start and end of ``width`` characters around a position, from the beginning of a word."""
+    """Return the start and end of ``width`` characters around a position, beginning at the start of a word."""
     start = max(
         0, min(first_mark - max(0, width - (last_mark - first_mark)) // 3, len(flat) - width)
     )
@@ -260,7 +263,7 @@ def _cut_around(flat: str, first_mark: int, last_mark: int, width: int) -> tuple
 
 
 def _densest_span(marks: Sequence[Mark], width: int) -> tuple[int, int, int]:
-    """Return the start and end of ``width`` characters with the most different terms, and their number."""
+    """Return the start and end of the ``width`` characters with the most different terms, and their number."""
     best = (0, 0, 0)
     first_index = 0
     for right in range(len(marks)):
@@ -306,9 +309,9 @@ def _positions(words: str, folded_text: str) -> Iterator[int]:
 
 
 def _spellings_of_term(lookup: Lookup) -> Iterator[str]:
-    """Yield the spellings of a term in a text: any of its stems.
+    """Yield the occurrences of a term in a text, which begin with any of its stems.
 
-    The endings y and i are equivalent.
+    The final letters y and i are equivalent.
     """
     whole_word = [] if lookup.term.text.isascii() else [lookup.term.text]
     for stem in map(display_text, [*lookup.marks, *whole_word]):

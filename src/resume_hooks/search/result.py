@@ -1,4 +1,4 @@
-"""The result of a search: the hits, and notes on what was not searched."""
+"""The result of a search: the hits, and notes on files that were not searched."""
 
 from __future__ import annotations
 
@@ -25,11 +25,12 @@ class Provisional(NamedTuple):
 class SearchResult(NamedTuple):
     """The result of a search.
 
-    ``hits`` are the best hits. ``total`` turns fit; if ``more``, there may be others. ``how`` is a
-    sentence on how the queries were read, ``notes`` are sentences on the index. ``helpers`` counts
-    headless runs of one question that fit and were left out. ``provisional`` lists sessions that
-    are not indexed yet and hold some of the words, ``unread`` counts files that are not indexed
-    yet and may hold similar words. If nothing is close, ``suggestions`` are words to ask with.
+    ``hits`` are the best hits, and ``total`` is the number of matching turns. If ``more`` is true,
+    there may be others. ``how`` is a sentence on how the queries were interpreted, and ``notes``
+    are sentences on the index. ``helpers`` is the number of matching headless runs of one question
+    that were omitted. ``provisional`` lists sessions that are not indexed yet and contain some of
+    the words. ``unread`` is the number of files that are not indexed yet and may contain similar
+    words. If no hit is close, ``suggestions`` are words to add to the question.
     """
 
     queries: tuple[Query, ...]
@@ -45,23 +46,23 @@ class SearchResult(NamedTuple):
 
     @property
     def whole(self) -> bool:
-        """Whether every file that may hold the words was searched."""
+        """Whether every file that may contain the words was searched."""
         return not self.provisional and not self.unread
 
     @property
     def wordings(self) -> list[str]:
-        """The words that were typed, then each further wording."""
+        """The typed words, followed by each further wording."""
         return [query.text for query in self.queries]
 
     @property
     def nothing_close(self) -> bool:
-        """Whether every hit is weak: nobody said it, or somebody said it in other words."""
+        """Whether every hit is weak. The answer may be missing, or may use other words."""
         asked = any(query.terms for query in self.queries)
         return asked and all(hit.strength == "weak" for hit in self.hits)
 
 
 def unsearched(files: int, hidden: Sequence[str]) -> list[str]:
-    """Return the notes if there are no ``files`` to search, or if ``hidden`` folders can't be listed."""
+    """Return notes if there are no ``files`` to search, or if ``hidden`` folders cannot be listed."""
     if hidden:
         return [f"{'Not all' if files else 'Nothing'} could be searched.{where_hidden(hidden)}"]
     if files:

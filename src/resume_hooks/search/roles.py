@@ -1,4 +1,4 @@
-"""The roles of records, and the values of search options; the help needs only this module."""
+"""The roles of records, and the values of search options. The help text needs only this module."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ALIASES = {
     "tool": ("call", "result"),
     **{role: (role,) for role in ROLES},
 }
-"""The values of ``--role``: the index's roles, and more familiar words for them."""
+"""The values of ``--role``: the index's roles, and more familiar words for the same roles."""
 
-DEFAULT_LIMIT = 10  # hits of an answer
+DEFAULT_LIMIT = 10  # the default number of hits in an answer
 MOST_LIMIT = 1_000  # the maximum number of hits

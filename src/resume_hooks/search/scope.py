@@ -1,4 +1,4 @@
-"""The scope of a search: its files and records, as conditions of a query."""
+"""The scope of a search: the files and records to search, as conditions of a query."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from resume_hooks.transcripts.head_tail import HeadTail
 
 
 class Scope(NamedTuple):
-    """The limits of a search. By default there are none.
+    """The limits of a search. By default a search is unlimited.
 
     An empty set of ``sessions`` matches nothing.
 
-    ``sessions`` are ids, ``agent`` is the name of one of their sub-agents. ``folders`` are working
-    directories; ``within`` adds sessions started below a folder, and ``projects`` adds project
-    folders by name. ``since`` and ``until`` are seconds since the epoch. ``asking`` is a session
-    whose last turn is omitted, because it contains the question. ``programs`` are the agents whose
-    sessions are searched.
+    ``sessions`` are ids, and ``agent`` is the name of one of their sub-agents. ``folders`` are
+    working directories; ``within`` adds sessions that started below a folder, and ``projects`` adds
+    project folders by name. ``since`` and ``until`` are in seconds since the epoch. ``asking`` is a
+    session whose last turn is omitted, because it contains the question. ``programs`` are the
+    agents whose sessions are searched.
     """
 
     sessions: frozenset[str] | None = None
@@ -51,14 +51,15 @@ class Scope(NamedTuple):
 
     @property
     def selects_records(self) -> bool:
-        """Whether it selects a kind of record, so that no words are needed."""
+        """Whether the scope selects a kind of record, so that no words are needed."""
         timed = self.since is not None or self.until is not None
         return timed or bool(self.branch or self.tool or self.file or self.role)
 
 
 def session_scope(locator: str | None, cwd: str, where: Where) -> Scope:
-    """Return the scope of one session with its sub-agents, or of one of these. Raise like ``locate.resolve``."""
-    from resume_hooks.sessions.locate import resolve_transcript  # 2 ms, which few searches need
+    """Return the scope of a session or sub-agent. Raise the errors of ``locate.resolve``."""
+    # the import takes 2 ms, and few searches need it
+    from resume_hooks.sessions.locate import resolve_transcript
 
     session_id, _, agent = resolve_transcript(
         locator, cwd, where, foreign=True
@@ -67,16 +68,18 @@ def session_scope(locator: str | None, cwd: str, where: Where) -> Scope:
 
 
 def lineage_scope(locator: str | None, cwd: str, where: Where) -> Scope:
-    """Return the scope of a session and its ancestors. Raise like ``locate.resolve``."""
+    """Return the scope of a session and its ancestors. Raise the errors of ``locate.resolve``."""
     from resume_hooks.sessions import locate  # as above
-    from resume_hooks.sessions.lineage import Family  # takes 3 ms, and no other search needs it
+
+    # the import takes 3 ms, and no other search needs it
+    from resume_hooks.sessions.lineage import Family
 
     rows = Family(where).lineage(locate.resolve(locator, cwd, where, foreign=True).path)
     return Scope(sessions=frozenset(row.session_id for row in rows))
 
 
 def current_scope(cwd: str, where: Where) -> Scope:
-    """The project of the session that asks, else of a folder: a model's shell may be in any."""
+    """Return the project of the asking session, or else of a folder, because a model's shell may be in any folder."""
     session = find_session(where.environ.get("CLAUDE_CODE_SESSION_ID", ""), where)
     if session is not None:
         return project_of(session, where)
@@ -103,7 +106,7 @@ def project_at(cwd: str, where: Where) -> Scope:
 class FilesInScope(NamedTuple):
     """The ids of the ``files`` in scope; ``known`` is the number of all files.
 
-    ``headless`` are the runs of one question, separate from ``files``.
+    ``headless`` are the headless runs of one question, which are not in ``files``.
     """
 
     files: frozenset[int]
@@ -160,7 +163,7 @@ def _helper_sessions(db: sqlite3.Connection) -> set[str]:
 def limits_of_scope(
     db: sqlite3.Connection, words: Postings, scope: Scope, files: frozenset[int], file_count: int
 ) -> Limits:
-    """Return a scope as parts of a query for its ``files``; ``file_count`` is the number of all files."""
+    """Return a scope's conditions as parts of a query for its ``files``; ``file_count`` is the number of all files."""
     clauses = []
     if len(files) < file_count:
         clauses.append((Occur.Must, _query_for_values("file", files)))
@@ -188,7 +191,7 @@ def limits_of_scope(
 
 
 def _query_for_values(field: str, values: Collection[int] | Collection[str]) -> Query:
-    """Return a query for documents with one of the values in a field, without an effect on their scores."""
+    """Return a query for documents with one of the values in a field. It does not affect their scores."""
     return Query.const_score_query(Query.term_set_query(SCHEMA, field, list(values)), 0.0)
 
 
@@ -203,7 +206,7 @@ def _query_for_period(since: int | None, until: int | None) -> Query:
 
 
 def unknown_values(words: Postings, scope: Scope) -> list[str]:
-    """Return a sentence for each value of a scope that is not in the index."""
+    """Return a sentence about each value of a scope that the index does not contain."""
     rows = (
         (_branches(words, scope.branch), f"Nothing was said on a branch '{scope.branch}'"),
         (_tool_names(words, scope.tool), f"No tool '{scope.tool}' was ever called"),
@@ -213,14 +216,14 @@ def unknown_values(words: Postings, scope: Scope) -> list[str]:
 
 
 def needed_folders(scope: Scope, where: Where) -> list[str] | None:
-    """Return the names of the project folders that a scope may include, or None for all."""
+    """Return the names of the project folders that a scope may include, or None for all project folders."""
     if scope.folders is None:
         return None
     return [*Project(scope.folders, scope.within).folder_names(where), *scope.projects]
 
 
 def file_filter(scope: Scope, where: Where) -> Callable[[TranscriptFile], bool]:
-    """Return a function that checks whether an unread file may be in a scope; its working folder is unknown."""
+    """Return a function that checks whether an unread file, whose working folder is unknown, may be in a scope."""
     names = needed_folders(scope, where)
     folders = None if names is None else frozenset(names)
 
@@ -237,7 +240,7 @@ def file_filter(scope: Scope, where: Where) -> Callable[[TranscriptFile], bool]:
 def unlistable_in_scope(scope: Scope, where: Where) -> list[str]:
     """Return the project folders that a scope may include but that cannot be listed.
 
-    Return none for a scope of known sessions.
+    Return an empty result for a scope of specified sessions.
     """
     if scope.sessions is not None:
         unlistable = []
@@ -258,7 +261,7 @@ def _branches(words: Postings, name: str) -> list[str] | None:
 
 
 def _tool_names(words: Postings, tool: str) -> list[str] | None:
-    """Return the names of a tool, ignoring case."""
+    """Return the indexed names of a tool, ignoring case."""
     if not tool:
         return None
     names = []
@@ -269,7 +272,7 @@ def _tool_names(words: Postings, tool: str) -> list[str] | None:
 
 
 def _touched_files(words: Postings, path: str) -> list[str] | None:
-    """Return the files that a path names: the whole path, the end of a longer one, or their folder."""
+    """Return the files that a path specifies: by the whole path, by the end of a longer path, or by their folder."""
     if not path:
         return None
     tail = replace_surrogates(path).replace("\\", "/").removeprefix("./").rstrip("/")

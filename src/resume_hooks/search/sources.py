@@ -1,4 +1,4 @@
-"""The sources of indexed records: their files, sessions, texts and copies, each looked up once for all searches.
+"""The sources of indexed records: their files, sessions, texts and copies. Each is looked up once for all searches.
 
 Texts are read from the transcripts, never from the index.
 """
@@ -28,7 +28,7 @@ NO_GENERATION = 1_000_000  # the generation of a file that no longer exists
 
 
 class IndexedFile(NamedTuple):
-    """A file in the index; ``parent`` is the session from which its own was made, or ""."""
+    """A file in the index; ``parent`` is the session from which the file's session was made, or ""."""
 
     path: str
     session_id: str
@@ -39,7 +39,7 @@ class IndexedFile(NamedTuple):
 
 
 class HitSession(NamedTuple):
-    """A session as shown: its file, its shortest unique id, its title, its folder, and how to resume it."""
+    """A session to display: its file, its shortest unique id, its title, its folder, and how to resume it."""
 
     file: str
     short: str
@@ -52,7 +52,8 @@ class HitSession(NamedTuple):
 class Sources:
     """Looks up the sources of records in an open index and in the transcripts.
 
-    Of equal files, a ``scoped`` one comes first. ``size`` is the bytes read for texts so far.
+    If files are equal, a file in ``scoped`` comes first. ``size`` is the number of bytes read for
+    texts so far.
     """
 
     def __init__(self, index: OpenIndex, scoped: Collection[int], where: Where) -> None:
@@ -84,7 +85,7 @@ class Sources:
         return words
 
     def file(self, record: Posting) -> IndexedFile | None:
-        """Return the file of a record, or None if the index no longer has it."""
+        """Return the file that contains a record, or None if it is no longer in the index."""
         if record.file not in self._files:
             query = "SELECT path, session, agent, inode, parent, mtime FROM files WHERE id=?"
             row = self._db.execute(query, (record.file,)).fetchone()
@@ -92,11 +93,11 @@ class Sources:
         return self._files[record.file]
 
     def readable(self, file: IndexedFile) -> str:
-        """Return the path at which a file can be read in Claude Code's form of record."""
+        """Return the path at which a file's records can be read in Claude Code's format."""
         return self._opening.path_of(file.path, file.session_id)
 
     def path(self, file: IndexedFile) -> str:
-        """Return the path of a file; another agent's file keeps its own."""
+        """Return the path of a file. For another agent's file, this is the original path."""
         return original_path(self.readable(file), self._where)
 
     def tools(self, record: Posting) -> str:
@@ -110,10 +111,10 @@ class Sources:
             self._copies.update(self._words.copies(keys))
 
     def copies(self, record: Posting) -> list[Posting]:
-        """Return this record and its copies in other sessions, the first one said first.
+        """Return this record and its copies in other sessions, the original first.
 
-        The client's forks name the copied ids, and our children name their parents; otherwise the
-        file that was written first counts as older. A record with the same id and another text is
+        The client's forks name the copied ids, and our children name their parents. Otherwise the
+        file that was written first counts as older. A record with the same id but another text is
         not a copy, unless it was trimmed.
         """
         if not record.key:
@@ -153,9 +154,9 @@ class Sources:
         return ""
 
     def nearest(self, copies: Sequence[Posting]) -> Posting:
-        """Return the original of some copies.
+        """Return the original among some copies.
 
-        Among the files of its session, prefer one in scope, then the newest.
+        If its session has several files, prefer a file in scope, then the newest.
         """
 
         def source(posting: Posting) -> tuple[str, str]:
@@ -174,7 +175,7 @@ class Sources:
         return max(same_source, key=nearness, default=copies[0])
 
     def session(self, session_id: str, path: str) -> HitSession:
-        """Return a session; ``path`` is one of its files."""
+        """Return a session, given the path of one of its files."""
         if session_id not in self._sessions:
             rows = self._db.execute(
                 "SELECT path, id, mtime FROM files WHERE session=? AND agent=''", (session_id,)
@@ -204,7 +205,7 @@ class Sources:
 
 
 def _generation(session_id: str, parents: Mapping[str, str]) -> int:
-    """Return how many of the sessions lie between one and its first ancestor among them.
+    """Return the length of the unbroken chain of a session's ancestors among the given sessions.
 
     Hostile sessions may name each other as parents.
     """

@@ -1,4 +1,4 @@
-"""Words to add to a search without close hits: words near those that it found."""
+"""Words to add to a search without close hits, chosen from the words near its weak hits."""
 
 from __future__ import annotations
 
@@ -12,20 +12,21 @@ from resume_hooks.search.index.postings import WORDS, Postings
 from resume_hooks.search.index.tokenize import fold_letters, stem
 from resume_hooks.search.query import COMMON_WORDS
 
-MAX_SUGGESTED = 2  # words
+MAX_SUGGESTED = 2  # the maximum number of suggested words
 MAX_TYPO_RECORDS, MIN_FILLER_RECORDS = 2, 10
-"""A word in fewer records may be a typo, one in more is a filler, unless it is in a small share of all records."""
+"""Limits for a word's number of records. A rarer word may be a typo, and a more frequent word is a
+filler, unless only a small fraction of all records contains it."""
 
 SMALL_PART = 0.05
 
 _WORD = re.compile(r"(?<![\w./-])[^\W\d_]{4,20}(?![\w/-])")
-"""A word of a sentence, not a part of a path or a name."""
+"""A word in a sentence, not a part of a path or a name."""
 
 
 def suggest_words(
     hits: Sequence[Hit], known_stems: Collection[str], words: Postings
 ) -> tuple[str, ...]:
-    """Return the most telling words in the snippets of hits, except those with ``known_stems``."""
+    """Return the most informative words in the snippets of hits, except words with ``known_stems``."""
     word_by_stem: dict[str, str] = {}
     counts = Counter[str]()
     for hit in hits:
@@ -43,7 +44,7 @@ def suggest_words(
 
 
 def _word_weight(root: str, words: Postings) -> float:
-    """Return a word's weight by its rarity, or 0 for a typo or a filler."""
+    """Return a word's weight, which is higher for rarer words, or 0 for a typo or a filler."""
     record_count = words.count_records_with(WORDS, root)
     max_records = max(MIN_FILLER_RECORDS, SMALL_PART * words.records)
     if MAX_TYPO_RECORDS <= record_count <= max_records:

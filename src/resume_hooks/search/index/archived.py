@@ -1,7 +1,8 @@
-"""Vaulted sessions in the index: listed under the client's paths, and read from the archived copies.
+"""Vaulted sessions in the index. They are listed under the client's paths, and read from the archived copies.
 
-A file that was indexed before it moved to the vault is not read again: path, size and time identify
-it. Its manifest's state then replaces the inode of each of its files, as a negative number.
+A file that was indexed before it moved to the vault is not read again, because its path, size and
+time identify it. A negative number for the version of the session's manifest then replaces the
+inode of each file.
 """
 
 from __future__ import annotations
@@ -34,9 +35,9 @@ from resume_hooks.system.text import replace_surrogates
 
 
 class ArchivedSessions:
-    """The vaulted sessions of a config home: ``states`` by id, from their current manifests.
+    """The vaulted sessions of a config home; ``states`` maps their ids to the states of their current manifests.
 
-    No manifest is read for this.
+    Reading a state does not read the manifest.
     """
 
     def __init__(self, where: Where, files: Iterable[TranscriptFile]) -> None:
@@ -73,14 +74,14 @@ class ArchivedSessions:
 
 
 class TranscriptPaths:
-    """The readable paths of indexed files: their own, or the archived copy of their session."""
+    """The readable paths of indexed files: the file's own path, or that of the archived copy."""
 
     def __init__(self, where: Where) -> None:
         self._where = where
         self._folders: dict[str, str | None] = {}
 
     def path_of(self, path: str, session_id: str) -> str:
-        """Return a readable path of a file if there is one."""
+        """Return a readable path of a file, or None if it has none."""
         if is_foreign(path, self._where):
             return self._copy(path)
         if os.path.lexists(path):
@@ -104,8 +105,7 @@ class TranscriptPaths:
 def opened_briefly(archived: ArchivedSession, where: Where) -> Iterator[str | None]:
     """Yield the folder with an archived session's transcript, or None if it cannot be opened.
 
-    Files that were unpacked for the block are deleted after it, so that only one session is
-    unpacked at a time.
+    Unpacked files are deleted after the block, so that at most one session is unpacked at a time.
     """
     home = os.path.join(unpacked_folder(where), archived.session_id)
     was_unpacked = os.path.lexists(home)
@@ -116,7 +116,7 @@ def opened_briefly(archived: ArchivedSession, where: Where) -> Iterator[str | No
     finally:
         if (
             not was_unpacked and _opened_at(folder) == opened_at
-        ):  # unless another process opened it since
+        ):  # unless another process has opened the folder since
             removal.remove_if_possible(home, where.state)
 
 
@@ -167,7 +167,7 @@ def _archive_folder(archived: ArchivedSession, where: Where) -> str | None:
 
 
 def path_within(folder: str, path: str, session_id: str) -> str:
-    """Return the path of a session's file inside the folder with its transcript."""
+    """Return the path of a session's file in the folder that contains the session's transcript."""
     name = os.path.basename(path)
     if name == f"{session_id}{TRANSCRIPT_SUFFIX}":
         return os.path.join(folder, name)

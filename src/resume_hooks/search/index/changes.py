@@ -1,6 +1,7 @@
 """The changes on disk since the last update, file by file, and how to read each file.
 
-A search without changes does not load the modules that read and write.
+A search does not load the modules that read transcripts and write the index unless a file has
+changed.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from resume_hooks.sessions.transcript_files import TranscriptFile
 
 
 class ReadPosition(NamedTuple):
-    """The beginning of a part: the bytes, lines, turns and parts before it, the last time (seconds), open calls.
+    """The state at the start of a part: bytes, lines, turns and parts before it, last time (seconds), open calls.
 
-    ``copied`` are the two times of ``transcripts.transcript.CopyDetector``.
+    ``copied`` holds the two times of ``transcripts.transcript.CopyDetector``.
     """
 
     offset: int = 0
@@ -31,9 +32,9 @@ class ReadPosition(NamedTuple):
 
 
 class ReadJob(NamedTuple):
-    """A file to read from a position, if its bytes before ``end`` still have the checksum ``check``.
+    """A file to read from a position if its bytes before ``end`` still have the checksum ``check``.
 
-    ``file`` is its number in the index.
+    ``file`` is the file's number in the index.
     """
 
     path: str
@@ -45,7 +46,7 @@ class ReadJob(NamedTuple):
 
 
 class UpdateOutcome(NamedTuple):
-    """The result of an update: files and bytes read, and files and bytes not reached."""
+    """The result of an update: the files and bytes that were read, and those that were not reached in time."""
 
     files: int = 0
     size: int = 0
@@ -54,10 +55,10 @@ class UpdateOutcome(NamedTuple):
 
 
 class FileWork(NamedTuple):
-    """A file to read, and how; ``file_id`` is 0 for a file that is not in the index.
+    """A file to read and the position to start from; ``file_id`` is 0 for a file that is not in the index.
 
-    ``same`` means that only its path or place changed, so that it need not be read. Files with more
-    ``worth`` are read first.
+    ``same`` means that only the file's path or location changed, so that it need not be read. Files
+    with a higher ``worth`` are read first.
     """
 
     file: TranscriptFile
@@ -68,14 +69,14 @@ class FileWork(NamedTuple):
 
     @property
     def size(self) -> int:
-        """The bytes to read."""
+        """The number of bytes to read."""
         return max(1, self.file.size - self.job.place.offset)
 
 
 class _KnownFile(NamedTuple):
     """The index's entry for a file.
 
-    In an entry in doubt, the inode and the position of the last part are empty.
+    If the entry is in doubt, its inode and the position of its last part are empty.
     """
 
     file_id: int
@@ -88,7 +89,7 @@ class _KnownFile(NamedTuple):
 
 
 Forms = tuple[tuple[str, ...], ...]
-"""A term in the index's form: for each of its tokens the whole, then its parts."""
+"""A term as indexed: for each of its tokens the whole token, then the token's parts."""
 
 
 class Sought(NamedTuple):
@@ -99,7 +100,7 @@ class Sought(NamedTuple):
 
 
 class UnreadFile(NamedTuple):
-    """A file that the index lacks or has in an old state; ``held`` are the numbers of its terms, or None if unknown."""
+    """A file that is missing or outdated in the index; ``held`` are the numbers of its terms, or None if unknown."""
 
     file: TranscriptFile
     held: frozenset[int] | None
@@ -116,7 +117,7 @@ def find_changes(
     unseen = {row[0]: row[1:] for row in rows}
     file_work: list[FileWork] = []
     present = set()
-    # thousands at every search, so an unchanged file must cost no more than this
+    # every search runs this for thousands of files, so an unchanged file must not cost more
     for file in files:
         present.add(file.path)
         row = unseen.pop(file.path, None)
@@ -158,9 +159,9 @@ def _work_on_vaulted(
 def _work_on_file(file: TranscriptFile, known_file: _KnownFile | None) -> Iterator[FileWork]:
     """Yield the work on a file, or nothing if it is unchanged.
 
-    A file that moved to the vault, was renewed there or was restored keeps its size and time. A
-    file that only grew keeps its inode. A rewrite in place keeps its inode, and sometimes its size
-    and last bytes.
+    A file that moved to the vault, was archived again or was restored keeps its size and time. A
+    file that only grew keeps its inode. A file that was rewritten in place keeps its inode, and
+    sometimes its size and last bytes.
     """
     job = ReadJob(file.path, bool(file.agent))
     if known_file is None:
@@ -172,7 +173,8 @@ def _work_on_file(file: TranscriptFile, known_file: _KnownFile | None) -> Iterat
             and is_vaulted
             and (known_file.size, known_file.mtime) == (file.size, file.mtime)
         )
-        crossed_vault = (known_file.inode < 0) != (file.inode < 0)  # into the vault or out of it
+        # the file moved into or out of the vault
+        crossed_vault = (known_file.inode < 0) != (file.inode < 0)
         if (
             known_file.place
             and (crossed_vault or known_file.inode == file.inode)

@@ -2,9 +2,9 @@
 
 This module also reports the index's state.
 
-If the index cannot be stored (a read-only or full disk, an index of a newer version), a temporary
-one in memory is used. Only one command writes at a time; the others wait briefly, and then search
-the current state.
+If the index cannot be stored (because of a read-only or full disk, or an index of a newer version),
+a temporary index in memory is used. Only one command writes at a time. Other commands wait briefly,
+and then search the index in its current state.
 """
 
 from __future__ import annotations
@@ -50,31 +50,31 @@ if TYPE_CHECKING:
     from resume_hooks.search.index.unread import FileWords
     from resume_hooks.search.index.update import IsOver, Progress
 
-LOCK_SECONDS = 10.0  # seconds to wait for another command that is writing
+LOCK_SECONDS = 10.0  # the number of seconds to wait for another command that is writing
 
 LARGE_UPDATE = 32 * 1024 * 1024
-"""Bytes to read; above this, files are searched for the words before they are indexed.
+"""The number of bytes to read above which files are searched for the words before they are indexed.
 
-Indexing less takes no longer than such a search.
+Indexing fewer bytes takes no longer than such a search.
 """
 
 _BACKGROUND_CODE = (
     "import sys; sys.path[:0] = sys.argv[1:]; from resume_hooks.search.index.connect import "
     "run_background_update; run_background_update()"
 )
-BACKGROUND_SECONDS = 240.0  # seconds of work for the background process
+BACKGROUND_SECONDS = 240.0  # the time limit of the background process in seconds
 NICENESS = 10
-MIN_INDEX_SECONDS = 0.3  # seconds of indexing after that
+MIN_INDEX_SECONDS = 0.3  # seconds that a search spends on indexing after that
 
-Identity = tuple[int, int]  # identifies a file, even if another one replaces it
+Identity = tuple[int, int]  # identifies a file even if another file replaces it
 
 
 class OpenIndex(NamedTuple):
     """An index that is ready for a search.
 
-    ``notes`` report problems with it; ``rebuilt`` means that it was rebuilt.
+    ``notes`` report problems with the index, and ``rebuilt`` means that the index was rebuilt.
 
-    ``unread`` are the files in scope that it lacks or has in an old state.
+    ``unread`` are the files in scope that are missing or outdated in the index.
     """
 
     db: sqlite3.Connection
@@ -95,11 +95,11 @@ def opened_index(
     rebuild: bool = False,
     sought: Sought | None = None,
 ) -> Iterator[OpenIndex]:
-    """Yield the index of this config home, updated for up to ``limit`` seconds, and close it after the block.
+    """Yield the index of this config home, updated for up to ``limit`` seconds. Close it after the block.
 
-    If only a temporary index is possible, it contains the project folders in ``needed``; None means
-    all. All unread files are searched for the ``sought`` words: the files with most of them are
-    indexed first, the others by a background process.
+    If only a temporary index is possible, it contains the project folders in ``needed``, or all
+    folders if ``needed`` is None. All unread files are searched for the ``sought`` words. The files
+    with the most of these words are indexed first. A background process indexes the rest.
     """
     task = _Task(where, _Clock(limit), progress, min(LOCK_SECONDS, limit), sought)
     index = _open_usable(task, needed, rebuild=rebuild)
@@ -107,7 +107,8 @@ def opened_index(
         with sqlite_errors():
             yield index
     except IndexDamaged as error:
-        # Some pages are read only by a search. The next search rebuilds the index.
+        # Damage to some pages appears only during a search. The next search then rebuilds the
+        # index.
         with contextlib.suppress(IndexUnusable):
             forget_index(where)
         error.remedy = "Run it again: the index is then made anew."
@@ -119,7 +120,7 @@ def opened_index(
 
 
 def bring_up_to_date(where: Where, is_over: IsOver) -> UpdateOutcome:
-    """Index changed files until ``is_over``, so that a search need not do it.
+    """Index changed files until ``is_over`` returns true, so that a search need not do it.
 
     Do nothing if another command is updating the index.
 
@@ -140,9 +141,10 @@ def index_in_background(index: OpenIndex, where: Where) -> None:
     """
     if not index.outcome.behind:
         return
-    import subprocess  # takes 4 ms, and nothing else here needs it
+    import subprocess  # the import takes 4 ms, and nothing else in this module needs it
 
-    # A shell starts it and ends at once, so that nobody who waits for our processes waits for it.
+    # A shell starts the process and exits at once, so that a program that waits for our child
+    # processes does not wait for it.
     words = [
         "/bin/sh",
         "-c",
@@ -155,7 +157,7 @@ def index_in_background(index: OpenIndex, where: Where) -> None:
     ]
     # the next search continues the work
     with contextlib.suppress(OSError, subprocess.TimeoutExpired):
-        programs.run_program(  # our own code, which needs our environment
+        programs.run_program(  # this runs our own code, which needs our environment
             [*words, *filter(None, sys.path)],
             where.environ,
             environ=where.environ,
@@ -173,7 +175,7 @@ def run_background_update() -> None:
 
 
 def forget_index(where: Where) -> None:
-    """Delete the index with all its words; the next search rebuilds it.
+    """Delete the index with all its words. The next search rebuilds it.
 
     Raise IndexUnusable on failure.
     """
@@ -194,7 +196,7 @@ class _Clock:
 
 
 class _Task:
-    """The files to index, and the time for it."""
+    """The files to index, and the time limit for indexing them."""
 
     def __init__(
         self,
@@ -215,13 +217,13 @@ class _Task:
 
     @property
     def empty(self) -> bool:
-        """Whether there is nothing to index, so that no folder must be created."""
+        """Whether there are no files to index, so that no folder need be created."""
         return not self.files and not self.shelf.states and not os.path.lexists(self.path)
 
     def update_index(self, index: OpenIndex, *, ours: bool = True) -> OpenIndex:
-        """Update an index as far as the time allows, and add a note on the files that a search does not cover.
+        """Update an index as far as the time allows, and add a note on the files that the search does not cover.
 
-        An index that is not ``ours`` to write stays unchanged.
+        If the index is not ``ours`` to write, it stays unchanged.
         """
         from resume_hooks.search.index.unread import (
             rank_files,  # without changes, a search does not need
@@ -268,7 +270,7 @@ class _Task:
         return index._replace(outcome=outcome, notes=[*index.notes, note], unread=unread)
 
     def _find_words(self, work: Iterable[FileWork]) -> dict[str, FileWords]:
-        """Return the sought words in each file by path, for files that can be searched."""
+        """Return the sought words that each searchable file contains, by the file's path."""
         if self.sought is None:
             return {}
         from resume_hooks.search.index.unread import RawWords  # needed only with changes
@@ -285,7 +287,7 @@ class _Task:
     def _unread(
         self, work: Sequence[FileWork], words_by_path: Mapping[str, FileWords]
     ) -> Iterator[UnreadFile]:
-        """Yield the files in scope that the index lacks, the most relevant first."""
+        """Yield the files in scope that are missing or outdated in the index, the most relevant first."""
         from resume_hooks.search.index.unread import rank_files  # needed only with changes
 
         words_by_path = {
@@ -302,7 +304,7 @@ class _Task:
 
 
 def _open_usable(task: _Task, needed: Collection[str] | None, *, rebuild: bool) -> OpenIndex:
-    """Return the stored index, or a temporary one with the needed folders."""
+    """Return the stored index, or a temporary index of the needed folders."""
     if task.empty:
         return OpenIndex(open_temporary(), Postings(None), UpdateOutcome(), [])
     try:
@@ -332,13 +334,14 @@ def _open_stored(task: _Task, *, rebuild: bool = False) -> OpenIndex:
 def _index_on_disk(task: _Task) -> OpenIndex:
     """Return the index on disk, updated unless another command is updating it.
 
-    Its words are opened by ``look``: if the table was deleted before that, they would belong to a
-    newer index.
+    ``look`` opens the index's words. If the table was deleted before that, the words would belong
+    to a newer index.
     """
     identity = _file_identity(task.path)
     index = _open_stores(task.where, writing=False)
     with _closed_if_it_fails(index):
-        if not any(find_changes(index.db, task.files, task.shelf)):  # no work, so no need to wait
+        # there is nothing to update, so do not wait for the lock
+        if not any(find_changes(index.db, task.files, task.shelf)):
             index.words.look()
             if _file_identity(task.path) == identity:
                 return index
@@ -356,10 +359,10 @@ def _index_on_disk(task: _Task) -> OpenIndex:
 
 
 def _open_stores(where: Where, *, writing: bool) -> OpenIndex:
-    """Return the table and its words; a table without files has no words.
+    """Return the table and the indexed words. A table without files has no words.
 
-    Only a command that is ``writing`` creates them. If the table was deleted in the meantime, the
-    words belong to a newer index, so both are opened again.
+    Only a command that is ``writing`` creates the words. If the table was deleted in the meantime,
+    the words belong to a newer index, so both are opened again.
     """
     while True:
         identity = _file_identity(index_file(where))
@@ -375,9 +378,9 @@ def _open_stores(where: Where, *, writing: bool) -> OpenIndex:
 
 
 def _open_postings(where: Where, *, fresh: bool) -> Postings:
-    """Return the words on disk; with ``fresh``, delete them first.
+    """Open the words on disk. With ``fresh``, delete them first.
 
-    Raise IndexUnusable if the folder is not ours.
+    Raise IndexUnusable if the folder belongs to another user.
     """
     folder = words_folder(where)
     try:
@@ -412,11 +415,12 @@ def _file_identity(path: str) -> Identity | None:
 
 
 def _remove_if_unchanged(where: Where, identity: Identity | None) -> None:
-    """Delete the index with this identity, but not a newer one from another command.
+    """Delete the index with this identity, but not a newer index that another command created.
 
     Raise IndexUnusable on failure.
 
-    Wait while another command writes it: its words would mix with those of the next index.
+    Wait while another command writes the index, because its words would mix with those of the next
+    index.
     """
     path = index_file(where)
     if identity is None and not os.path.lexists(words_folder(where)):
@@ -441,17 +445,17 @@ def _remove_if_unchanged(where: Where, identity: Identity | None) -> None:
 
 @contextlib.contextmanager
 def _exclusive_lock(path: str, patience: float) -> Iterator[bool]:
-    """Yield whether no other command writes the index during the block."""
+    """Yield True if no other command writes the index during the block, else False."""
     flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
     try:
         descriptor = os.open(f"{path}.lock", flags, MODE)
     except OSError:
-        yield True  # without a lock file, nothing can be written either
+        yield True  # without a lock file, the index cannot be written either
         return
     try:
         yield (
             lock_descriptor(descriptor, patience) is not False
-        )  # on a volume without locks, SQLite's own must be enough
+        )  # a volume without locks: SQLite's own locks must be enough
     finally:
         os.close(descriptor)
 
@@ -463,12 +467,12 @@ _COUNTS = (
 
 
 class Status(NamedTuple):
-    """``state`` is ready, missing, damaged or newer; ``behind`` is the number of files to read or drop.
+    """The state of an index: ready, missing, damaged or newer; ``behind`` is the number of files to read or drop.
 
     Sizes are in bytes.
 
-    ``vaulted`` is the number of its sessions that only the vault has; ``transcripts`` are the
-    client's.
+    ``vaulted`` is the number of indexed sessions that only the vault contains; ``transcripts``
+    counts the client's files.
     """
 
     file: str
@@ -529,7 +533,7 @@ def index_status(where: Where) -> Status:
 
 
 def count_records(where: Where) -> int:
-    """Return the number of records after verifying all files. Raise IndexDamaged or IndexUnusable."""
+    """Verify all files and return the number of records. Raise IndexDamaged or IndexUnusable."""
     folder = words_folder(where)
     if not is_private_folder(folder, where):
         raise IndexDamaged(f"{folder} is not a resume-hooks folder")
@@ -539,7 +543,7 @@ def count_records(where: Where) -> int:
 
 
 def index_size(where: Where) -> int:
-    """Return the size of the index in bytes: its table with SQLite's files, and its words."""
+    """Return the size of the index in bytes: the table with SQLite's files, and the words."""
     path = index_file(where)
     files = [path, f"{path}-wal"]
     for folder, _, names in os.walk(words_folder(where)):

@@ -1,8 +1,9 @@
-"""The index on disk: a table of the indexed files, a folder of their words, and the conditions for a rebuild.
+"""The index on disk: a table of the indexed files, a folder with their words, and the conditions for a rebuild.
 
-A rebuild takes seconds and loses nothing, so nothing here is repaired or migrated. The index
-contains no texts: results are read from the transcripts. Words are stored durably before the table
-records them as read, so that after an interruption the next update reads all doubtful files again.
+A rebuild takes seconds and loses nothing, so the index is never repaired or migrated. The index
+contains no texts; results are read from the transcripts. Words are stored durably before the table
+records that they were read. After an interruption, the next update therefore reads all doubtful
+files again.
 """
 
 from __future__ import annotations
@@ -18,15 +19,15 @@ from resume_hooks.paths import Where, is_own_file, is_private_folder, make_priva
 from resume_hooks.storage import removal
 from resume_hooks.storage.state_file import MODE
 
-VERSION = 9  # the format of the table and of the words; an index of another version is rebuilt
+VERSION = 9  # the version of the table and of the words; an index with another version is rebuilt
 FILE_NAME = "index.db"
-FOLDER = "index"  # in the same folder: the words
+FOLDER = "index"  # the subfolder with the words
 SQLITE_ENDINGS = (
     "-wal",
     "-shm",
     "-journal",
-)  # the endings of SQLite's own files in the same folder
-BUSY_SECONDS = 5.0  # seconds that SQLite waits for another writer
+)  # the suffixes of SQLite's own files in the same folder
+BUSY_SECONDS = 5.0  # the number of seconds that SQLite waits for another writer
 _TABLES = f"""
 CREATE TABLE about(version INTEGER NOT NULL);
 CREATE TABLE files(
@@ -56,7 +57,7 @@ def index_file(where: Where) -> str:
 
 
 def words_folder(where: Where) -> str:
-    """Return the folder of its words."""
+    """Return the folder with the index's words."""
     return os.path.join(where.state, FOLDER)
 
 
@@ -87,7 +88,7 @@ def open_temporary() -> sqlite3.Connection:
 
 def open_read_only(path: str, timeout: float = BUSY_SECONDS) -> sqlite3.Connection:
     """Open an existing index without changing or checking it."""
-    from urllib.parse import quote  # takes 2 ms, and a search does not need it
+    from urllib.parse import quote  # the import takes 2 ms, and a search does not need it
 
     return sqlite3.connect(f"file:{quote(path)}?mode=ro", uri=True, timeout=timeout)
 
@@ -95,7 +96,7 @@ def open_read_only(path: str, timeout: float = BUSY_SECONDS) -> sqlite3.Connecti
 def remove_index(where: Where) -> None:
     """Delete an index, its words and SQLite's files.
 
-    A command that has it open still reads the old one.
+    A command that has the index open still reads the deleted one.
     """
     folder = words_folder(where)
     with contextlib.suppress(FileNotFoundError):
@@ -121,10 +122,10 @@ def sqlite_errors() -> Iterator[None]:
 
 
 def _require_own(path: str) -> None:
-    """Refuse a file that may belong to somebody else, because SQLite writes in place and to related names.
+    """Refuse a file that may belong to another user, because SQLite writes in place and to related file names.
 
-    That is a pipe, another user's file, or a file with a second name. Raise IndexDamaged, which
-    removes only our name, or OSError if the file cannot be read.
+    Refused are a pipe, another user's file, and a file with a second hard link. Raise IndexDamaged,
+    after which only our name is removed, or OSError if the file cannot be read.
     """
     for name in (path, *(path + ending for ending in SQLITE_ENDINGS)):
         try:
@@ -141,7 +142,9 @@ def _prepare(db: sqlite3.Connection) -> sqlite3.Connection:
         db.execute("PRAGMA journal_mode=WAL")
         db.execute(
             "PRAGMA synchronous=FULL"
-        )  # the notes must be durable before the words change, which are durable at once
+            # the doubtful marks must be durable before the words change, because words become durable
+            # at once
+        )
         if not db.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
             _create(db)
         (version,) = db.execute("SELECT version FROM about").fetchone() or (0,)
@@ -163,13 +166,14 @@ def _create(db: sqlite3.Connection) -> None:
         ]:  # another command may have been faster
             for statement in _TABLES.split(";"):
                 db.execute(statement)
-    db.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # a later full disk then leaves nothing to move
+    # a later full disk then has no log to move into the table
+    db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
 def known_turns(where: Where) -> dict[tuple[str, int, int], int]:
-    """Return the number of turns in the index, by path, size and time of files.
+    """Return the number of turns in each indexed file, by path, size and time of the file.
 
-    Return nothing without a usable index.
+    Return an empty result without a usable index.
     """
     path = index_file(where)
     if not os.path.isfile(path) or not is_private_folder(os.path.dirname(path), where):

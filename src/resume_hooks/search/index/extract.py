@@ -1,10 +1,10 @@
 """The texts of a record by role: prompts, replies, tool inputs, outputs.
 
-``read_transcript`` decides how much each counts.
+``read_transcript`` decides how much each role counts.
 
-Omitted are texts that the client adds to every session (listings, its own logs), placeholders and
-lineage blocks, whose originals are indexed elsewhere, and our own output, which would otherwise
-find itself.
+Omitted are texts that the client adds to every session (listings, its own logs), and placeholders
+and lineage blocks, whose originals are indexed elsewhere. Our own output is also omitted, because a
+search would otherwise find earlier searches.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from resume_hooks.transcripts.attachments import (
 from resume_hooks.transcripts.placeholders import is_placeholder
 from resume_hooks.transcripts.records import Record, string
 
-OWN_ENGINE = "resume-hooks"  # replaces the tool of a call to our own engine
-MAX_PATH = 4_096  # characters of a path; no system opens a longer one
+OWN_ENGINE = "resume-hooks"  # the tool name for a call to our own engine
+MAX_PATH = 4_096  # the maximum length of a path in characters; no system opens a longer path
 HELPERS = frozenset({"resume-hooks:session-searcher", "session-searcher"})
 """Agents that only search: their tasks and answers repeat the texts that they found."""
 
@@ -41,19 +41,20 @@ _OWN_CALL = re.compile(
 _OWN_TEXT = re.compile(
     r'resume-hooks (?:search|outline|read|sessions)[:·]|\s*\{\s*"schema":\s*1,\s*"verb":'
 )
-# the explanation of a trimmed child's placeholders, after its lineage
+# the explanation of placeholders in a trimmed child, after its lineage
 _LEGEND = r"(?:\nText such as \[[^\n]*)?"
 _DIGEST = rf"^{re.escape(bookkeeping.DIGEST_HEAD)}[^\n]*(?:\n[^\n]+)*"
 """A child's quotes of its parent, which are indexed in the parent."""
 
 _BLOCK_CONTENT = rf"(?:[^\[]++|\[(?!{re.escape(OPENING[1:])}|{re.escape(CLOSING[1:])}))*+"
-"""The content of a block, which has no marker, so that a text full of openings is scanned once."""
+"""The content of a block, without a marker inside, so that a text full of opening markers is
+scanned only once."""
 
 _BLOCK = re.compile(
     f"{re.escape(OPENING)}{_BLOCK_CONTENT}{re.escape(CLOSING)}{_LEGEND}|{_DIGEST}", re.MULTILINE
 )
 _OWN_CARD_STARTS = ("<local-command-stdout>resume-hooks", "resume-hooks: ")
-"""The beginnings of a system record with one of our cards or remarks."""
+"""Prefixes of a system record that contains one of our cards or remarks."""
 _BLOCKED = "operation blocked by hook"
 
 
@@ -70,7 +71,7 @@ class RecordTexts(NamedTuple):
 
     @property
     def empty(self) -> bool:
-        """Whether it has nothing to index."""
+        """Whether the record has nothing to index."""
         return not (self.prompt or self.reply or self.input or self.result or self.files)
 
 
@@ -79,7 +80,7 @@ class TextExtractor:
 
     ``calls`` maps the ids of unanswered calls to their tools.
 
-    A record from the index has no output of ours, so ``sifting`` is off for it.
+    A record from the index contains none of our output, so ``sifting`` is false for it.
     """
 
     def __init__(
@@ -90,18 +91,18 @@ class TextExtractor:
         self._sifting = sifting
         self._titles: set[str] = set()
         self._is_imported = False
-        """Whether the file is an imported session, whose answers have no model."""
+        """Whether the file is an imported session, whose answers name no model."""
 
     def texts_of(self, record: Record) -> RecordTexts | None:
-        """Return the texts of a record, or None without any."""
+        """Return the texts of a record, or None if it has none."""
         self._is_imported = self._is_imported or bookkeeping.IMPORTED in record
         kind = records.kind(record)
         if kind in bookkeeping.SILENT_KINDS:
             return None
         texts: RecordTexts | None
         if kind == records.ASSISTANT:
-            # No model wrote the opening of our fresh session, or the client's replacement of a
-            # missing answer.
+            # The opening of our fresh session and the client's replacement of a missing answer were
+            # not written by a model.
             is_synthetic = string(records.message(record), "model") == records.SYNTHETIC_MODEL
             is_reported = record.get("isApiErrorMessage") is True or script_calls.is_made_by_script(
                 record
@@ -112,7 +113,7 @@ class TextExtractor:
             records.USER,
             records.RESULT,
             records.CALL,
-        }:  # the latter two come from plain exports
+        }:  # the latter two types come from plain exports
             if script_calls.is_copy_of_error(record):
                 texts = None
             else:
@@ -183,8 +184,8 @@ class TextExtractor:
                 called = self.calls.pop(string(block, "tool_use_id"), "")
                 tool = tool or called
                 if called != OWN_ENGINE:
-                    # Only a shell prints our engine's output; in other tools it is somebody's own
-                    # text.
+                    # Only a shell prints our engine's output. In another tool's answer such text is
+                    # someone else's.
                     results += _answer_texts(
                         block, sifting=self._sifting and called in ("", "Bash")
                     )
@@ -201,7 +202,7 @@ class TextExtractor:
         return self._spoken_texts(record, _own_words(spoken))
 
     def _spoken_texts(self, record: Record, text: str) -> RecordTexts:
-        """Return the text of a user record that is not a tool's answer: a prompt, a task, a summary, an insertion."""
+        """Return the text of a user record that is not a tool's answer: a prompt, a task, a summary or an insertion."""
         if record.get("isCompactSummary"):
             return RecordTexts("summary", input=text)
         if self._subagent and not record.get("isMeta"):
@@ -214,9 +215,9 @@ class TextExtractor:
         return RecordTexts("note", result=text)
 
     def _title(self, title: str) -> RecordTexts | None:
-        """Return a title of the session once, because clients repeat it."""
+        """Return a session's title, but only once, because clients repeat it."""
         if title in self._titles or root_of(title) != title:
-            return None  # a derived session's title only repeats its root's
+            return None  # a derived session's title only repeats the root session's
         self._titles.add(title)
         return RecordTexts("title", prompt=title)
 
@@ -228,13 +229,14 @@ def _texts_of_other(record: Record, kind: str) -> RecordTexts | None:
             return None
         sent = [text for _, text in sent_texts(record)]
         if any(bookkeeping.FURTHER_PART in text for text in sent):
-            sent = hook_texts(record)  # its quotes are in another part, with the text around them
+            # the quotes are indexed in another part, with the text around them
+            sent = hook_texts(record)
         text = _own_words(sent)
         if sent_kind == QUEUED:
             return RecordTexts("prompt", prompt=text)
         return RecordTexts("note", result=text)
     if kind == records.PROGRESS:
-        # The records of a sub-agent in old clients are inside the parent's.
+        # Old clients store the records of a sub-agent in the parent's file.
         blocks = records.blocks(records.mapping(records.mapping(record, "data"), "message"))
         return RecordTexts(
             "note",
@@ -244,12 +246,12 @@ def _texts_of_other(record: Record, kind: str) -> RecordTexts | None:
         )
     content = string(record, "content")
     if _BLOCKED in content[:200] or content.startswith(_OWN_CARD_STARTS):
-        return None  # it never reached the model, and our own cards would find themselves
+        return None  # the text never reached the model, and a search would find our own cards
     return RecordTexts("note", result=_own_words([content]))
 
 
 def _answer_texts(block: Record, *, sifting: bool = True) -> Iterator[str]:
-    """Yield the texts of a tool's answer, except our own output."""
+    """Yield the texts of a tool's answer, without our own output."""
     for part in records.result_blocks(block):
         text = string(part, "text")
         if text and not (sifting and _OWN_TEXT.match(text)):
@@ -257,6 +259,6 @@ def _answer_texts(block: Record, *, sifting: bool = True) -> Iterator[str]:
 
 
 def _own_words(texts: list[str]) -> str:
-    """Return the texts without placeholders and blocks of ours."""
+    """Return the texts without our placeholders and blocks."""
     own_texts = (text for text in texts if text and not is_placeholder(text))
     return "\n".join(_BLOCK.sub(" ", text) if OPENING in text else text for text in own_texts)

@@ -1,8 +1,8 @@
 """The words of all transcripts in two tantivy indexes: of records, and of windows in turns.
 
-There are two because each needs its own statistics: the number and the length of documents. A
-word's frequency in a document is its weight: once in each record, twice if a person or the model
-said it. A part is a section of a file that is read and replaced as a whole.
+There are two indexes because each needs its own statistics: the number and the length of documents.
+A word's frequency in a document is its weight: one for each record, and two if the user or the
+model wrote it. A part is a section of a file that is read and replaced as a whole.
 
 Tantivy's files never change. They end in a checksum, which tantivy never reads, but ``check`` does.
 
@@ -32,13 +32,13 @@ META = "meta.json"
 _PARTS = ("fast", "fieldnorm", "idx", "pos", "store", "term")
 _FOOTER = struct.Struct(
     "<II"
-)  # the length of the JSON before it, and a number that is the same in every file
+)  # the length of the JSON that precedes it, and a number that is the same in every file
 _MAGIC = 1337
 _BLOCK_BYTES = 1024 * 1024  # bytes
 
 
 class Segment(NamedTuple):
-    """A segment of an index: its files' common name, its documents, and the number and mark of deleted ones."""
+    """A segment of an index: its files' common name, its documents, and the number and identity of the deleted ones."""
 
     name: str
     documents: int
@@ -47,7 +47,7 @@ class Segment(NamedTuple):
 
     @property
     def files(self) -> list[str]:
-        """The names of its files."""
+        """The names of the segment's files."""
         files = []
         for part in (*_PARTS, *([f"{self.mark}.del"] if self.gone else [])):
             files.append(f"{self.name}.{part}")
@@ -75,9 +75,9 @@ def _segment(segment_data: dict[str, Any]) -> Segment:
 
 
 def _has_valid_checksum(path: str) -> bool:
-    """Check the checksum at the end of a file.
+    """Verify the checksum at the end of a file.
 
-    A file without a valid end raises various errors.
+    Various errors are raised for a file without a valid end.
     """
     with open_regular(path, follow=False) as stream:
         end = stream.seek(-_FOOTER.size, os.SEEK_END)
@@ -94,10 +94,10 @@ def _has_valid_checksum(path: str) -> bool:
 
 
 def make_private(folder: str) -> None:
-    """Make files private whose mode depends on the umask, because tantivy sets none."""
+    """Make an index's files private, because tantivy creates them with a mode that depends on the umask."""
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
-            with contextlib.suppress(FileNotFoundError):  # another command deleted it
+            with contextlib.suppress(FileNotFoundError):  # another command deleted the file
                 if (
                     entry.is_file(follow_symlinks=False)
                     and entry.stat(follow_symlinks=False).st_mode & 0o077
@@ -106,43 +106,44 @@ def make_private(folder: str) -> None:
 
 
 RECORDS, WINDOWS = LEVELS = "records", "windows"
-"""The two indexes, each in a folder of its name."""
+"""The two indexes, each in a folder with the level's name."""
 
 WORDS = "words"
-"""The field with the words."""
+"""The field that contains the words."""
 
 LABELS = ("tool", "branch", "path")
-"""Fields with unchanged names instead of words."""
+"""Fields that contain unchanged names instead of words."""
 
 _IDS = ("key", "own")
 _INDEXED = ("file", "turn_key", "part_key", "role", *_IDS, "turn_number")
 _ROW_FIELDS = ("line", "offset", "length", "time", "role", *_IDS, "digest")
 _NUMBERS = dict.fromkeys((*_INDEXED, *_ROW_FIELDS))
 _ANALYZER = "spaced"
-WINDOW = 200  # words of a window: nearby words, from any of a turn's records
-MAX_COPIES = 5_000  # records to check as copies of the displayed ones
-_SHIFT = 24  # bits for the number of a turn or part in a key with its file's number
+# the number of words in a window, which contains nearby words from any of a turn's records
+WINDOW = 200
+MAX_COPIES = 5_000  # the maximum number of records to check as copies of the displayed records
+_SHIFT = 24  # the number of bits for a turn or part in a key that also contains the file's number
 SMALL_HEAP, LARGE_HEAP = 15_000_000, 80_000_000
-"""Bytes of memory that tantivy uses for writing.
+"""The number of bytes of memory that tantivy uses for writing.
 
-The first is its minimum, the second is enough for a whole index.
+The first value is tantivy's minimum. The second value is enough for a whole index.
 """
 
-MAX_DELETED = 20_000  # deleted records above which a mostly deleted index is rebuilt
+MAX_DELETED = 20_000  # the number of deleted records above which a mostly deleted index is rebuilt
 _SYSTEM_ERRORS = re.compile(r"os error \d|\bOs \{|Lock")
-"""Parts of tantivy's messages about a failed write, or too many open files.
+"""Parts of tantivy's messages about a failed write or too many open files.
 
 All other messages mean an unreadable index.
 """
 
 
 def turn_key(file: int, turn: int) -> int:
-    """Return the key of a turn of a file."""
+    """Return the key of a turn in a file."""
     return file << _SHIFT | min(turn, (1 << _SHIFT) - 1)
 
 
 class Posting(NamedTuple):
-    """A record with some of the words: its position, its role and its score."""
+    """A record that contains some of the words: its position, its role and its score."""
 
     address: tantivy.DocAddress
     score: float
@@ -179,7 +180,7 @@ _analyzer = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.whitespace()).build()
 
 
 class _SilentStandardError:
-    """Discards the standard error stream below Python, to which Rust prints its panics.
+    """Redirects the process's standard error stream, to which Rust prints its panics, to the null device.
 
     Several threads may use it at once.
     """
@@ -194,7 +195,7 @@ class _SilentStandardError:
             self._lock,
             contextlib.suppress(OSError),
             open(os.devnull, "wb") as null,
-        ):  # the stream may be closed
+        ):  # the stream may already be closed
             if not self._depth:
                 self._saved = os.dup(2)
                 os.dup2(null.fileno(), 2)
@@ -214,7 +215,7 @@ _silent_stderr = _SilentStandardError()
 
 @contextlib.contextmanager
 def tantivy_errors() -> Iterator[None]:
-    """Convert tantivy's errors in the block to our own, and print nothing."""
+    """Convert tantivy's errors in the block to our own, and keep tantivy from printing."""
     try:
         with _silent_stderr:
             yield
@@ -235,31 +236,32 @@ def _unusable(error: Exception) -> IndexUnusable:
 
 
 class Postings:
-    """The inverted indexes in ``folder``, created if ``fresh``.
+    """The two inverted indexes in ``folder``, which are created if ``fresh``.
 
-    Without a folder they are in memory.
+    Without a folder, the indexes are in memory.
 
-    They are opened at first use, because tantivy's threads must not run while processes are forked.
+    They are opened at first use, because tantivy's threads must not run while the process forks.
     """
 
     def __init__(self, folder: str | None, *, fresh: bool = True) -> None:
         self._folders = {level: os.path.join(folder, level) if folder else None for level in LEVELS}
         self._fresh = fresh
         self._heap = SMALL_HEAP
-        self._pending = False  # whether there are uncommitted changes
+        self._pending = False  # true if there are uncommitted changes
         self._indexes: dict[str, tantivy.Index] = {}
         self._writers: dict[str, tantivy.IndexWriter] = {}
         self._latest: dict[str, tantivy.Searcher] = {}
 
     def look(self) -> None:
-        """Search the latest commit from now on. Raise IndexDamaged if there is none."""
+        """Search the latest commit from now on. Raise IndexDamaged if there is no commit."""
         with tantivy_errors():
             indexes: dict[str, tantivy.Index] = {}
             for level, folder in self._folders.items() if not self._indexes else ():
                 if folder and not self._fresh and not tantivy.Index.exists(folder):
                     raise IndexDamaged(f"{folder} holds no words")
                 index = tantivy.Index(SCHEMA, path=folder)
-                index.config_reader("manual")  # otherwise a tantivy thread reloads it at any time
+                # otherwise one of tantivy's threads reloads the index at any time
+                index.config_reader("manual")
                 index.register_tokenizer(_ANALYZER, _analyzer)
                 indexes[level] = index
             self._indexes = self._indexes or indexes
@@ -268,7 +270,7 @@ class Postings:
             self._latest = {level: index.searcher() for level, index in self._indexes.items()}
 
     def check(self) -> None:
-        """Verify all files on disk. Raise IndexDamaged if one is not as written."""
+        """Verify all files on disk. Raise IndexDamaged if a file has changed since it was written."""
         for folder in filter(None, self._folders.values()):
             for name in (name for segment in read_segments(folder) for name in segment.files):
                 try:
@@ -280,7 +282,7 @@ class Postings:
 
     @property
     def is_mostly_deleted(self) -> bool:
-        """Whether most records on disk are deleted; tantivy keeps them until their whole segment is deleted."""
+        """Whether most records on disk are deleted. Tantivy keeps them until their whole segment is deleted."""
         folder = self._folders[RECORDS]
         found = read_segments(folder) if folder and not self._fresh else []
         gone = sum(segment.gone for segment in found)
@@ -291,7 +293,7 @@ class Postings:
         self._heap = LARGE_HEAP if large else SMALL_HEAP
 
     def replace(self, file: int, part: int, documents: Mapping[str, list[str]]) -> None:
-        """Replace all documents of a part with new ones, by level."""
+        """Replace all documents of a part with the new documents, by level."""
         self._delete_matching(_number_query("part_key", turn_key(file, part)))
         writers = self._open_writers()
         with self._write_errors():
@@ -300,7 +302,7 @@ class Postings:
                     writers[level].add_json(document)
 
     def forget(self, file: int) -> None:
-        """Delete every posting of a file."""
+        """Delete all postings of a file."""
         self._delete_matching(_number_query("file", file))
 
     def commit(self) -> None:
@@ -311,7 +313,7 @@ class Postings:
         self._pending = False
 
     def end(self) -> None:
-        """End writing, and discard uncommitted changes, also from disk.
+        """Finish writing, and discard uncommitted changes, also on disk.
 
         Wait until tantivy has cleaned up.
         """
@@ -320,7 +322,7 @@ class Postings:
             with (
                 contextlib.suppress(IndexDamaged, IndexUnusable),
                 tantivy_errors(),
-            ):  # tantivy keeps the files that it cannot delete
+            ):  # tantivy keeps files that it cannot delete
                 if self._pending:
                     writer.rollback()
                     writer.garbage_collect_files()
@@ -341,14 +343,14 @@ class Postings:
         writers = self._open_writers()
         with self._write_errors():
             for level, writer in writers.items():
-                # An unreadable index must fail here: in its own thread, tantivy would end the
-                # process.
+                # An unreadable index must fail at this point. In its own thread, tantivy would end
+                # the process.
                 self._searcher(level).search(query, limit=1)
                 writer.delete_documents_by_query(query)
 
     @contextlib.contextmanager
     def _write_errors(self) -> Iterator[None]:
-        """Convert tantivy's errors during a write; its threads report no cause."""
+        """Convert tantivy's errors during a write. Tantivy's threads report no cause."""
         try:
             with tantivy_errors():
                 yield
@@ -363,13 +365,13 @@ class Postings:
 
     @property
     def records(self) -> int:
-        """The number of records."""
+        """The number of records in the index."""
         return self._searcher(RECORDS).num_docs
 
     def count_records_with(self, field: str, word: str) -> int:
-        """Return the number of records with a stemmed word, or with a name in another field.
+        """Return the number of records with a stemmed word, or with a name in the field for names.
 
-        Recently replaced ones may be included.
+        The number may include recently replaced records.
         """
         with tantivy_errors():
             return self._searcher(RECORDS).doc_freq(field, word)
@@ -377,16 +379,16 @@ class Postings:
     def words_with_prefix(
         self, field: str, start: str, limit: int | None = None
     ) -> list[tuple[str, int]]:
-        """Return a field's words or names with a prefix, each with its number of documents."""
+        """Return a field's words or names that begin with a prefix, each with its number of documents."""
         with tantivy_errors():
             return self._searcher(RECORDS).terms_with_prefix(field, start, limit=limit)
 
     def search(
         self, query: tantivy.Query, limit: int, order_by: str | None = None
     ) -> list[Posting]:
-        """Return the records that match best, or with ``order_by`` those with the highest value.
+        """Return the best matching records, or with ``order_by`` the records with the highest value of that field.
 
-        The best come first.
+        The best records come first.
         """
         searcher = self._searcher(RECORDS)
         with tantivy_errors():
@@ -402,9 +404,9 @@ class Postings:
         return postings
 
     def turns(self, query: tantivy.Query, limit: int) -> dict[int, float]:
-        """Return the keys of the turns whose windows match best, each with its best score.
+        """Return the keys of the turns with the best matching windows, each with its best score.
 
-        The best come first.
+        The best turns come first.
         """
         searcher = self._searcher(WINDOWS)
         with tantivy_errors():
@@ -416,7 +418,7 @@ class Postings:
         return scores
 
     def copies(self, keys: Collection[int]) -> dict[int, list[Posting]]:
-        """Return all records of each key, with their copies in forks, and the copies of those."""
+        """Return all records of each key, their copies in forks, and the copies of those copies."""
         records: dict[tuple[int, int], Posting] = {}
         known_ids: set[int] = {0}
         new_ids = set(keys)
@@ -455,7 +457,7 @@ class Postings:
 def _first_origin(key: int, origins: Mapping[int, int]) -> int:
     """Return the original id from which an id was copied.
 
-    In a circle, return the lowest id.
+    If the ids form a circle, return the lowest id.
     """
     seen: set[int] = set()
     while key in origins and key not in seen:
@@ -467,12 +469,12 @@ def _first_origin(key: int, origins: Mapping[int, int]) -> int:
 
 
 def _number_query(field: str, number: int) -> tantivy.Query:
-    """Return a query for a number. ``delete_documents_by_term`` expects signed numbers, which our fields are not."""
+    """Return a query for a number. ``delete_documents_by_term`` expects signed numbers, but our fields are unsigned."""
     return tantivy.Query.term_query(SCHEMA, field, number)
 
 
 class Documents:
-    """The JSON documents of a part of a file, by level in ``told``; its records are added in order."""
+    """The JSON documents of a part of a file, by level in ``told``. The part's records are added in order."""
 
     def __init__(self, file: int, part: int) -> None:
         self.told: dict[str, list[str]] = {level: [] for level in LEVELS}
@@ -485,7 +487,7 @@ class Documents:
         self._words: list[str] = []
 
     def add(self, turn: int, words: str, fields: Mapping[str, object]) -> None:
-        """Add a record of a turn: its words, separated by spaces, and the values of other fields."""
+        """Add a record of a turn, with its words separated by spaces and the values of the other fields."""
         if turn != self._place["turn_number"]:
             self.end_turn()
             self._place |= {"turn_key": turn_key(self._place["file"], turn), "turn_number": turn}

@@ -1,15 +1,15 @@
-"""Transcripts as parts for the index, with the weight of each word.
+"""Transcripts split into parts for the index, with the weight of each word.
 
-Of a file that only grew, only the new bytes are read.
+If a file only grew, only the new bytes are read.
 
-Files are read in this process, or in several if there is enough to read and processes can be
-forked: only plain values are passed between them. An unfinished last line is left for the next
+Files are read in this process. If there is enough to read and processes can be forked, several
+processes read them and exchange only plain values. An unfinished last line is left for the next
 update, unless the file has been unchanged for a while.
 
-Worker processes never touch the index, and end with this process. If a worker ends early (out of
-memory, killed) or cannot start, this process reads its files. Each worker has its own pipe, which
-closes with it: with a ``ProcessPoolExecutor``, a worker that is killed during an answer would make
-the parent wait forever.
+Worker processes never touch the index, and exit when this process exits. If a worker exits early
+(out of memory, killed) or cannot start, this process reads its files. Each worker has its own pipe,
+which closes when the worker exits. With a ``ProcessPoolExecutor``, a worker that is killed during
+an answer would make the parent wait forever.
 """
 
 from __future__ import annotations
@@ -41,28 +41,32 @@ from resume_hooks.transcripts.turns import opens_turn
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
-MAX_CALLS = 50  # unanswered calls to carry over to the next part
-MAX_LABEL = 255  # characters of a branch or tool name; a longer text is not a name
-SETTLED_SECONDS = 60.0  # seconds after which a torn line is not expected to be finished
+MAX_CALLS = 50  # the maximum number of unanswered calls to carry over to the next part
+# the maximum length of a branch or tool name in characters; a longer text is not a name
+MAX_LABEL = 255
+# the number of seconds after which a torn line is not expected to be finished
+SETTLED_SECONDS = 60.0
 PART_BYTES = 2 * 1024 * 1024
-"""Bytes of a part, without its last line.
+"""The number of bytes in a part, without its last line.
 
-Adding a line requires reading its part again.
+When a line is added, its whole part is read again.
 """
 
-PART_WORDS = 200_000  # bytes of a part's words
+PART_WORDS = 200_000  # the maximum number of bytes of words in a part
 
 _PRIME = 2**61 - 1
-"""Ids are stored modulo this prime, which fits a column and keeps ids that differ anywhere apart."""
+"""Ids are stored modulo this prime. The result fits a column, and ids that differ in any bit stay
+distinct."""
 
 
 class Part(NamedTuple):
-    """A part of a file from ``start`` to byte ``end``; ``turns`` is its last turn, ``check`` a checksum of its end.
+    """A part of a file from ``start`` to byte ``end``; ``check`` is a checksum of the part's end.
 
-    ``documents`` are for each level of the index. ``next`` is the position to read from after the
-    file has grown: the same start, unless the part is full. ``more`` means that the file continues,
-    ``torn`` that its last line may still be written. Unknown values are ``""``. Only the first part
-    has the ``parent`` session.
+    ``turns`` is the number of its last turn. ``documents`` contains its documents for each level of
+    the index. ``next`` is the
+    position to read from after the file has grown. It equals ``start`` unless the part is full.
+    ``more`` means that the file continues, and ``torn`` that its last line may still be written.
+    Unknown values are ``""``. Only the first part names the ``parent`` session.
     """
 
     documents: dict[str, list[str]]
@@ -174,7 +178,7 @@ class _RowReader:
         self.extractor = TextExtractor(dict(start.calls), subagent=job.subagent)
         from resume_hooks.transcripts.transcript import (
             CopyDetector,
-        )  # takes 4 ms, and a search without changes does not need it
+        )  # the import takes 4 ms, and a search without changes does not need it
 
         self.copies = CopyDetector(*start.copied)
         self.time = start.time
@@ -196,7 +200,7 @@ class _RowReader:
         stamp = clock.parse_timestamp(record.get("timestamp"))
         self.time = int(stamp.timestamp()) if stamp else self.time
         key, copied_id = _record_ids(record)
-        if texts.role == "title":  # indexed once in a session, even if it is repeated
+        if texts.role == "title":  # a title is indexed once in a session, even if it is repeated
             key, copied_id = (
                 int.from_bytes(f"{self._name}\n{texts.prompt}".encode(errors="replace")) % _PRIME,
                 0,
@@ -223,7 +227,7 @@ class _RowReader:
 
 
 def words_by_weight(texts: RecordTexts) -> bytes:
-    """Return the words of a record as often as they count: twice for words of a person or the model."""
+    """Return the words of a record as often as they count: twice for words that the user or the model wrote."""
     spoken_words = []
     for text in (texts.prompt, texts.reply):
         if text:
@@ -236,7 +240,7 @@ def words_by_weight(texts: RecordTexts) -> bytes:
 
 
 def _record_ids(record: Record) -> tuple[int, int]:
-    """Return the id that a record shares with its copies, and its new id in a fork, or 0."""
+    """Return the id that a record shares with its copies, and its new id in a fork (0 if it is not in a fork)."""
     own, named = _uuid_number(string(record, "uuid")), _uuid_number(records.copied_from(record))
     if named and named != own:
         return (named, own)
@@ -254,19 +258,21 @@ def _uuid_number(uuid: str) -> int:
         return 0
 
 
-MIN_PARALLEL_BYTES = 24 * 1024 * 1024  # bytes above which starting worker processes pays
+# the number of bytes above which starting worker processes saves time
+MIN_PARALLEL_BYTES = 24 * 1024 * 1024
 MAX_PROCESSES = 8
 PIPE_BYTES = (
     1024 * 1024
-    # the capacity of a pipe in bytes, the most that a user may set, so that a worker reads on while we
-    # write
+    # the capacity of a pipe in bytes, the largest that a user may set, so that a worker can read on
+    # while we write
 )
 MAX_WAITING_PARTS, MAX_WAITING_BYTES = 64, 64 * 1024 * 1024
-"""The parts that may wait for earlier ones of a file, and their bytes of transcripts, approximately."""
+"""The maximum number of parts that may wait for earlier parts of a file, and their approximate
+bytes of transcripts."""
 
-TERMINATE_SECONDS = 1.0  # seconds to wait for a terminated process
+TERMINATE_SECONDS = 1.0  # the number of seconds to wait for a terminated process
 
-Sized = tuple[ReadJob, int]  # a job, and its bytes to read
+Sized = tuple[ReadJob, int]  # a job, and the number of its bytes to read
 
 Result = tuple[ReadJob, Part | None]
 
@@ -274,7 +280,8 @@ Result = tuple[ReadJob, Part | None]
 def read_jobs(jobs: Sequence[Sized]) -> Generator[Result]:
     """Yield each job with the parts of its file, or None if the file was deleted."""
     processes = min(_cpu_count(), MAX_PROCESSES)
-    # A process forked beside other threads might wait forever for a lock that one of them held.
+    # If other threads run during a fork, the new process might wait forever for a lock that one of
+    # them held.
     can_fork = (
         sys.platform.startswith("linux") and threading.current_thread() is threading.main_thread()
     )
@@ -297,7 +304,7 @@ def read_jobs(jobs: Sequence[Sized]) -> Generator[Result]:
 
 
 def _share_jobs(jobs: Sequence[Sized], processes: int) -> list[int]:
-    """Return the process for each job: the one with the least to read so far."""
+    """Return the process for each job: the process with the fewest bytes to read so far."""
     shares, loads = [], [0] * max(1, processes)
     for _, size in jobs:
         shares.append(loads.index(min(loads)))
@@ -306,7 +313,7 @@ def _share_jobs(jobs: Sequence[Sized], processes: int) -> list[int]:
 
 
 def _parts_of_job(job: ReadJob, share: int, workers: Sequence[_Worker]) -> Iterator[Result]:
-    """Yield the parts of a job, from the process of its ``share`` or from this one."""
+    """Yield the parts of a job, from the worker for its ``share`` or from this process."""
     while workers and _wait_for_answer(workers, workers[share]):
         part = workers[share].answers.popleft()
         yield job, part
@@ -317,11 +324,11 @@ def _parts_of_job(job: ReadJob, share: int, workers: Sequence[_Worker]) -> Itera
 
 
 def _wait_for_answer(workers: Sequence[_Worker], awaited: _Worker) -> bool:
-    """Wait for an answer of one worker, and collect the others' answers meanwhile.
+    """Wait for an answer of one worker, and collect the other workers' answers in the meantime.
 
-    Return False if it ended without an answer.
+    Return False if the worker ended without an answer.
 
-    File sizes differ greatly, so waiting for one reader alone would leave processors idle.
+    File sizes differ greatly, so processors would be idle if we waited only for one worker.
     """
     from multiprocessing.connection import wait  # loaded with the first worker
 
@@ -339,7 +346,7 @@ def _wait_for_answer(workers: Sequence[_Worker], awaited: _Worker) -> bool:
 
 
 class _Worker:
-    """Another process, which reads its jobs in order; ``ended`` when it has stopped."""
+    """A process that reads its jobs in order; ``ended`` is true after it has stopped."""
 
     def __init__(self, jobs: Sequence[ReadJob], others: Sequence[_Worker]) -> None:
         # The import takes 20 ms, which would slow down a small update.
@@ -358,7 +365,7 @@ class _Worker:
             self._process.start()
         except OSError:  # too many processes
             self.ended = True
-        answering.close()  # so that the pipe closes when the process ends
+        answering.close()  # so that the pipe closes when the worker ends
 
     def receive(self) -> None:
         try:
@@ -380,7 +387,7 @@ class _Worker:
 def _enlarge_pipe(pipe: Connection) -> None:
     with contextlib.suppress(
         OSError, AttributeError, ImportError
-    ):  # only Linux can; without it, the worker waits more often
+    ):  # only Linux can enlarge a pipe; elsewhere the worker waits more often
         import fcntl  # not available on every platform
 
         fcntl.fcntl(pipe.fileno(), fcntl.F_SETPIPE_SZ, PIPE_BYTES)
@@ -394,7 +401,7 @@ def _cpu_count() -> int:
 
 @contextlib.contextmanager
 def _interruptions_delayed() -> Iterator[None]:
-    """Delay an interruption while workers start, because each must first prepare for one."""
+    """Delay an interruption while workers start, because each worker must first prepare for it."""
     former_mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield

@@ -1,8 +1,8 @@
-"""Words in the form of the index: the words of a text, and the forms of a typed word.
+"""Words as they are indexed: the words of a text, and the indexed forms of a typed word.
 
-Both use the same functions, so that indexed words can be found; tantivy only splits at spaces.
-English endings are removed. Identifiers are indexed whole and by part, long tokens only by part or
-not at all.
+Both use the same functions, so that a typed word matches the indexed words; tantivy only splits at
+spaces. English endings are removed. Identifiers are indexed whole and by their parts. Long tokens
+are indexed only by their parts, or not at all.
 """
 
 from __future__ import annotations
@@ -15,16 +15,18 @@ import tantivy
 
 from resume_hooks.system.text import remove_escape_sequences
 
-MAX_TOKEN = 64  # bytes of a whole token; longer ones are data (hashes, base64, minified code)
-MAX_IDENTIFIER = 256  # bytes of an identifier that is split into parts
+# the maximum size of a whole token in bytes; longer tokens are data (hashes, base64, minified code)
+MAX_TOKEN = 64
+MAX_IDENTIFIER = 256  # the maximum size in bytes of an identifier that is split into parts
 MAX_TOKENS = 100_000
-"""The distinct tokens to index from the start of a text; a text with more is data. 60 MB of them take a minute."""
+"""The maximum number of distinct tokens to index from a text. A text with more is data, and 60 MB
+of such tokens take a minute."""
 
-MAX_PARTS = 16  # parts of an identifier; one with more is random
+MAX_PARTS = 16  # the maximum number of parts of an identifier; an identifier with more is random
 MAX_CACHED = 200_000
-"""Tokens whose forms are cached while texts are read: about 30 MB.
+"""The number of tokens whose forms are cached while texts are read: about 30 MB.
 
-Long ones are not cached.
+Long tokens are not cached.
 """
 
 _KEPT = frozenset(b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_")
@@ -75,12 +77,12 @@ _stemmer = (
 
 
 def stem(form: str) -> str:
-    """Return a word without its English ending, as in the index."""
+    """Return a word without its English ending, as it is indexed."""
     return next(iter(_stemmer.analyze(form)), form)
 
 
 def without_line_numbers(text: str) -> str:
-    """Return a file in the client's form without its line numbers.
+    """Return a file's text, as the client shows it, without line numbers.
 
     Return other texts unchanged.
     """
@@ -90,7 +92,7 @@ def without_line_numbers(text: str) -> str:
 
 
 def words_of(text: str, *, numbered: bool = False) -> bytes:
-    """Return the distinct words of a text in order, separated by spaces; ``numbered`` if it may have line numbers."""
+    """Return the distinct words of a text in order, separated by spaces; ``numbered`` texts may have line numbers."""
     if not text:
         return b""
     plain = remove_escape_sequences(text)
@@ -100,7 +102,7 @@ def words_of(text: str, *, numbered: bool = False) -> bytes:
 
 
 def forms_of(word: str) -> list[list[str]]:
-    """Return the forms of a typed word: for each of its tokens the whole, then its parts."""
+    """Return the forms of a typed word: for each of its tokens the whole token, then the token's parts."""
     raw = word.encode("utf-8", "replace")
     tokens: list[list[str]] = []
     for token in _SYMBOLS.sub(b" ", raw).translate(_TO_WORDS).split():
@@ -117,7 +119,7 @@ def fold_letters(text: str) -> str:
     plain_text = "".join(
         letter for letter in decomposed if unicodedata.category(letter) != "Mn"
     ).translate(_DOTLESS)
-    # joins Korean syllables, which were split into letters
+    # joins Korean syllables, which the normalization split into letters
     return unicodedata.normalize("NFC", plain_text)
 
 
@@ -147,7 +149,7 @@ def _forms(token: bytes) -> list[bytes]:
 
 
 def _non_ascii_words(token: str) -> list[str]:
-    """Return the words of a non-ASCII token; scripts without spaces are split into pairs of characters."""
+    """Return the words of a non-ASCII token. Scripts without spaces are split into pairs of characters."""
     words: list[str] = []
     for word in _WORD.findall(fold_letters(token)):
         for run in re.findall(_RUNS, word):

@@ -1,11 +1,11 @@
-"""Files that are not indexed yet: find those with the words of a search from their bytes alone.
+"""Search the bytes of files that are not indexed yet for the words of a query.
 
-400 MB take about two seconds, far less than indexing them. A file's worth is that of its best
-lines: many of the words in one short record, above all rare ones. A large file contains most words
-somewhere.
+Searching 400 MB takes about two seconds, far less than indexing them. A file's worth is that of its
+best lines: a short record that contains many of the words, above all rare words. The whole file
+does not count, because a large file contains most words somewhere.
 
-Every match that the index would find is found here, too: with capitals, endings or accents, in an
-identifier, or escaped in JSON. Some matches here are false: a part of a longer word, or a key's
+Every match that the index would find is also found here: with capitals, endings or accents, in an
+identifier, or escaped in JSON. Some matches are false, such as a part of a longer word or a key's
 name.
 """
 
@@ -24,31 +24,33 @@ from resume_hooks.paths import open_regular
 from resume_hooks.search.index.changes import Forms
 from resume_hooks.search.index.tokenize import fold_letters, stem
 
-CHUNK_BYTES = 8 * 1024 * 1024  # bytes of a file to search at a time
-OVERLAP_BYTES = 256  # bytes to search again with the next chunk, so that no word is cut
-# the minimum letters of a stem after dropping a last letter that may change in the text
+CHUNK_BYTES = 8 * 1024 * 1024  # the number of bytes of a file to search at a time
+# the number of bytes to search again with the next chunk, so that no word is cut
+OVERLAP_BYTES = 256
+# the minimum number of letters in a stem after its last letter, which may differ in the text, is
+# dropped
 MIN_STEM = 3
 
-CONTEXT_BYTES = 64  # bytes before and after a non-ASCII letter to decode with it
+CONTEXT_BYTES = 64  # the number of bytes before and after a non-ASCII letter to decode with it
 
 _LIKE_ASCII = (
     re.compile(rb"[\xc3-\xc9\xcc\xcd\xe1\xef]"),
     re.compile(rb"\\u(?:00[89a-f]|0[1-3]|1[de]|3[23]|a7f|d8|f[bf])"),
 )
-"""The first bytes of a letter that ``folded`` may convert to ASCII: accented, a separate accent,
-full width; and its escape."""
+"""The first bytes of a letter that ``folded`` may convert to ASCII (accented, a separate accent,
+full width), or of its escape."""
 
 _ANY_LETTER = re.compile(rb"[\xc3-\xe1\xe3-\xef]"), re.compile(rb"\\u(?!00[0-7]|2)")
-"""The same for any non-ASCII letter; arrows, frames and other symbols are not letters."""
+"""The first bytes of any non-ASCII letter. Arrows, frames and other symbols are not letters."""
 
 _RARE = re.compile(
     rb"\xc2[\xaa\xb2\xb3\xb9\xba\xbc-\xbe]|[\xca\xcb]|\xe3[\x89-\x8f]|\xea\x9f|\xf0[\x90\x9d]"
 )
-"""Superscript letters, units and typefaces, in both cases; a separate pattern, because two are
-twice as fast as one."""
+"""Superscript letters, units and typefaces, in both cases. Two separate patterns are twice as fast
+as a joint one."""
 
 _SEQUENCE = re.compile(rb"\\u001b(?:\[[0-?]*[ -/]*[@-~]|\][^\n]{0,4096}?(?:\\u0007|\\u001b\\\\))")
-"""A terminal's escape sequence in JSON: colours may be inside words."""
+"""A terminal's escape sequence in JSON, because colours may be inside words."""
 
 _ASCII = bytes(range(128))
 _NOT_WORDS = bytes(
@@ -59,23 +61,23 @@ _IRREGULAR = {
     "die": "dying",
     "lie": "lying",
     "tie": "tying",
-}  # stems whose inflected forms begin differently
+}  # stems with an inflected form that does not begin with the stem
 
 
 PLAIN_BYTES = 1024
-"""The bytes of a line whose length does not reduce its worth."""
+"""The length in bytes up to which a line's worth is not reduced."""
 
 _LENGTH_PENALTY, _OTHER_LINES_WEIGHT, _COUNTED_LINES = 0.2, 0.1, 5
-"""The reduction for each doubling of the length.
+"""How much each doubling of the length reduces a line's worth.
 
-The weight of the lines after the best one, and the number of lines that count.
+Also the weight of the lines after the best line, and the number of lines that count.
 """
 
 
 class FileWords(NamedTuple):
-    """The numbers of the terms in a file.
+    """The numbers of the terms that a file contains.
 
-    Also the shortest lengths, in bytes, of lines with the same terms.
+    ``lines`` maps terms to the shortest lengths, in bytes, of the lines that contain them.
     """
 
     held: frozenset[int]
@@ -98,7 +100,7 @@ class RawWords:
         self._needles = sorted(every, key=len, reverse=True)
 
     def words_of_file(self, path: str, offset: int = 0) -> FileWords | None:
-        """Return the terms in a file from an offset on, or None if it cannot be read."""
+        """Return the terms that a file contains after an offset, or None if the file cannot be read."""
         lengths = defaultdict[int, list[int]](list)
         other_needles = 0
         try:
@@ -121,10 +123,10 @@ class RawWords:
     def _scan_chunk(self, text: bytes, lengths: dict[int, list[int]], known_needles: int) -> int:
         """Add the needles in each line of lower-case text to ``lengths``, with the line's length.
 
-        Return the needles that are only in other letters.
+        Return the needles that occur only in other letters.
 
-        Needles are the bits of a number. Needles in ``known`` were found in other letters before,
-        and are not searched there again.
+        Needles are the bits of a number. The needles in ``known`` were already found in other
+        letters, and are not searched for there again.
         """
         if b"\\u001b" in text:
             text = _SEQUENCE.sub(b"", text)
@@ -154,7 +156,7 @@ class RawWords:
         )
 
     def _complete_terms(self, needles: int) -> frozenset[int]:
-        """Return the numbers of the terms that some needles complete."""
+        """Return the numbers of the terms whose needles are all among the given ones."""
         needle_set = set()
         for number, needle in enumerate(self._needles):
             if needles >> number & 1:
@@ -180,11 +182,12 @@ def _lines_with(needle: bytes, text: bytes, ends: dict[int, int]) -> Iterator[in
 
 
 def _whole_lines(text: bytes) -> tuple[bytes, bytes]:
-    """Return the complete lines of a text, and the rest to search with the next chunk."""
+    """Return the complete lines of a text, and the remaining bytes, which are searched with the next chunk."""
     end = text.rfind(b"\n") + 1
     if end:
         return text[:end], text[end:]
-    return text, text[-OVERLAP_BYTES:]  # a line longer than a chunk: its pieces count as lines
+    # a line is longer than a chunk: each chunk of it counts as a line
+    return text, text[-OVERLAP_BYTES:]
 
 
 def _needles_in_other_letters(low: bytes, needles: Sequence[bytes]) -> set[bytes]:
@@ -205,7 +208,7 @@ def _needles_in_other_letters(low: bytes, needles: Sequence[bytes]) -> set[bytes
 
 
 def rank_files(files: Mapping[str, FileWords]) -> dict[str, float]:
-    """Return the worth of files by their best lines.
+    """Return the worth of files, computed from their best lines.
 
     A word counts more if few other files contain it.
     """
@@ -219,7 +222,7 @@ def rank_files(files: Mapping[str, FileWords]) -> dict[str, float]:
 
 
 def _file_worth(words: FileWords, weights: Mapping[int, float]) -> float:
-    """Return a file's worth. A term that is in no line in plain letters counts like one of the other lines."""
+    """Return a file's worth. A term that no line contains in plain letters counts as much as one of the other lines."""
     worths = []
     for terms, lengths in words.lines.items():
         weight = sum(map(weights.__getitem__, terms))
@@ -235,14 +238,14 @@ def _file_worth(words: FileWords, weights: Mapping[int, float]) -> float:
 
 
 def _spellings(forms: Iterable[str]) -> list[tuple[bytes, ...]]:
-    """Return the spellings of a token: the whole, or all of its parts."""
+    """Return the forms of a token that count as a match: the whole token, or all of its parts."""
     whole_form, *parts = forms
     ways = [(_needle(whole_form),), *([tuple(map(_needle, parts))] if parts else [])]
     return [*ways, *([(_IRREGULAR[whole_form].encode(),)] if whole_form in _IRREGULAR else [])]
 
 
 def _needle(word: str) -> bytes:
-    """Return the beginning that all words with the same stem share."""
+    """Return the prefix that all words with the same stem share."""
     root = stem(word)
     shared = next(
         (word[:end] for end in range(len(word), 0, -1) if root.startswith(word[:end])), word
@@ -251,8 +254,9 @@ def _needle(word: str) -> bytes:
 
 
 def _words_with(text: bytes, letter: re.Pattern[bytes], escape: re.Pattern[bytes]) -> set[bytes]:
-    """Return the words of a text with a letter of some kind."""
-    non_ascii = text.translate(None, _ASCII)  # ten times as fast as searching the ASCII, too
+    """Return the words of a text that contain a letter of a kind."""
+    # ten times as fast as searching the ASCII text as well
+    non_ascii = text.translate(None, _ASCII)
     letter_patterns = []
     for letter_pattern in (letter, _RARE):
         if letter_pattern.search(non_ascii):

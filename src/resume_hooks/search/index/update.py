@@ -1,13 +1,13 @@
 """Update the index: read the changed files and write their words.
 
-The cost grows with the changes.
+The time grows with the number of changes.
 
-Each file is independent, so they can be read in any order: the newest first, because searches are
-mostly about those if there is no time for all.
+Files are independent and can be read in any order. The newest files are read first, because most
+searches are about them and there may not be time for all files.
 
-The table marks the files of an update before it begins, and records what was read once the words
-are durable. After a killed update, the next one reads the doubtful files from their start, so that
-none of their old words stay.
+The table marks the files of an update before the update begins, and records what was read once the
+words are durable. After a killed update, the next update reads the doubtful files from the start,
+so that none of their old words remain.
 """
 
 from __future__ import annotations
@@ -30,15 +30,18 @@ from resume_hooks.sessions.archived.manifest import archived_of_id
 from resume_hooks.sessions.transcript_files import TranscriptFile
 
 COMMIT_BYTES = 192 * 1024 * 1024
-"""The bytes to read between two commits."""
+"""The number of bytes to read between two commits."""
 
-BATCH_BYTES = 128 * 1024 * 1024  # bytes of other agents' sessions that are converted at a time
+# the number of bytes of other agents' sessions to convert at a time
+BATCH_BYTES = 128 * 1024 * 1024
 
-LARGE_UPDATE = 8 * 1024 * 1024  # bytes above which an update uses more memory for writing
+# the number of bytes above which an update uses more memory for writing
+LARGE_UPDATE = 8 * 1024 * 1024
 
-IsOver = Callable[[], bool]  # checks whether the time for an update is over
+IsOver = Callable[[], bool]  # a function that checks whether the time for an update is over
 
-Progress = Callable[[int, int], None]  # called with the bytes read and the bytes to read
+# a function that is called with the number of bytes read and the number of bytes to read
+Progress = Callable[[int, int], None]
 
 
 def update(
@@ -51,7 +54,7 @@ def update(
     is_over: IsOver = lambda: False,
     progress: Progress | None = None,
 ) -> UpdateOutcome:
-    """Read the changed files and index them. Once the time is over, leave the rest to the next update."""
+    """Read the changed files and index them. When the time is over, leave the remaining files to the next update."""
     with contextlib.closing(_Update(db, postings, where, progress)) as updating:
         return updating.run(work, gone, is_over)
 
@@ -110,7 +113,7 @@ class _Update:
     ) -> tuple[list[FileWork], list[int]]:
         """Mark the files that will change.
 
-        Return the work with a number for each file, and the numbers of files that were not in
+        Return the work, with a number for each file, and the numbers of the files that were not in
         doubt.
 
         After an update that was killed, also verify the words.
@@ -134,7 +137,7 @@ class _Update:
         return entered, [number for number in touched if number not in doubtful]
 
     def _finish(self, gone: Collection[int], sure: Iterable[int]) -> None:
-        """Delete removed files from the index, and unmark those that were not reached.
+        """Delete removed files from the index, and remove the marks of files that were not reached.
 
         Files without any content in the index are deleted from the table.
         """
@@ -151,7 +154,7 @@ class _Update:
 
         For a file that is skipped, yield None and an id of 0.
 
-        Other agents' files come later in batches, packed sessions last, one at a time.
+        Batches of other agents' files follow. Packed sessions come last, one at a time.
         """
         packed_files: dict[str, list[FileWork]] = {}
         local_files, foreign_files = [], []
@@ -173,7 +176,7 @@ class _Update:
                 yield from self._read_files(list(zip(batch, paths, strict=True)))
         for session_id, items in packed_files.items():
             archived = archived_of_id(session_id, self._where)
-            if archived is None:  # deleted just now; reading it will show that
+            if archived is None:  # the file was just deleted, which reading it will show
                 yield from self._read_files([(item, item.file.path) for item in items])
                 continue
             with opened_briefly(archived, self._where) as folder:
@@ -215,7 +218,7 @@ class _Update:
             return item
         session_id = file.session_id or transcript_files.owning_session(path)
         hidden = transcript_files.agent_type(path) in HELPERS
-        # Both may only be known after a sub-agent's first record.
+        # Both values may become known only after a sub-agent's first record.
         self._db.execute(
             "UPDATE files SET session=?, hidden=? WHERE id=?",
             (session_id, int(hidden), item.file_id),
@@ -237,7 +240,7 @@ class _Update:
         return row.lastrowid or 0
 
     def _write_part(self, item: FileWork, part: Part | None) -> int:
-        """Index a part, and return its bytes."""
+        """Index a part, and return the number of its bytes."""
         if part is None:
             self._forget_file(item.file_id)
             return 0
@@ -281,14 +284,14 @@ class _Update:
         self._db.execute("DELETE FROM files WHERE id=?", (file_id,))
 
     def _commit(self) -> None:
-        """Commit the words first, so that the table never records a file whose words are missing."""
+        """Commit the words first, so that the table never records a file whose words are missing from the index."""
         self._postings.commit()
         self._db.execute("COMMIT")
         self._uncommitted = 0
 
 
 def _batches(work: Iterable[FileWork]) -> Iterator[list[FileWork]]:
-    """Yield files to convert together: enough for several processes."""
+    """Yield batches of files to convert together, each large enough for several processes."""
     batch: list[FileWork] = []
     for item in work:
         batch.append(item)
