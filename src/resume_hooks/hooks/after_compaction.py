@@ -22,28 +22,29 @@ from resume_hooks.sessions import lineage_block, session_files
 from resume_hooks.sessions.lineage import Ancestor, Family
 from resume_hooks.transcripts.head_tail import HeadTail
 
-LIMIT_SECONDS = 2.0  # seconds; the client waits
+LIMIT_SECONDS = 2.0  # the time limit in seconds; the client waits
 MAX_FACTS = pending_handoff.MAX_OPENING
-"""The length of the restored text in characters: the hooks of a start can deliver this much."""
+"""The maximum length of the restored text in characters, as much as the hooks of a start can
+deliver."""
 
 MAX_LINEAGE = 1_900
 FIRST_READ = 12_000_000
-"""The number of bytes to read first at the end of a session, about eight compactions.
+"""The number of bytes to read first at the end of a session, which contain about eight compactions.
 
-They usually fill the available length.
+They usually fill the available space.
 """
 
 _FACTS_HEADING = "Facts about this session from before it was compacted:"
 _WORD = late(r"[^\W_][\w./-]{2,}")
-REPEATED_SHARE = 0.8  # a message is not repeated if the summary contains this share of its words
+REPEATED_SHARE = 0.8  # a message is not repeated if the summary contains this fraction of its words
 
 
 def text_after_compaction(
     session_id: str, transcript_path: str, most: int = MAX_FACTS, limit: float = LIMIT_SECONDS
 ) -> str:
-    """Return the facts that a compaction removed and its summary omits, in ``most`` characters.
+    """Return the facts that a compaction removed and its summary omits, in at most ``most`` characters.
 
-    Return ``""`` without such facts, or if the search takes more than ``limit`` seconds.
+    Return ``""`` if there are no such facts, or if the search takes more than ``limit`` seconds.
     """
     path = verify_session_path(transcript_path, session_id, Where()) or find_session(
         session_id, Where()
@@ -83,7 +84,7 @@ def _facts_before_compaction(path: str, most: int) -> str:
 
 
 def without_summary(digest: Digest) -> Digest:
-    """Return the digest without the client's latest summary and its facts: the model has both."""
+    """Return the digest without the client's latest summary and the facts in it, because the model has both."""
     summary = next(
         (message for message in reversed(digest.talk) if message.kind is Kind.SUMMARY), None
     )
@@ -100,7 +101,7 @@ def without_summary(digest: Digest) -> Digest:
 
 
 def _sessions_before_clear(lineage: Sequence[Ancestor]) -> int:
-    """Return the number of sessions before the last ``/clear``: the user cleared their messages."""
+    """Return the number of sessions before the last ``/clear``, with which the user cleared their messages."""
     return next((at for at in range(len(lineage) - 1, 0, -1) if lineage[at].kind == "clear"), 0)
 
 

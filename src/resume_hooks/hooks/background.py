@@ -1,7 +1,8 @@
 """The async hook after a session's start: finish archiving, apply the vault's limits, update the index.
 
 It is not a daemon. It ends when its work is done, its time is up, or the client has ended. A
-headless client may end before its sessions are archived, so the hook does not wait for its end.
+headless client may end before its sessions are archived, so the hook continues after a headless
+client's end.
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ from resume_hooks.storage.state_file import is_process_running
 from resume_hooks.system.processes import client_pid
 
 MAX_INPUT = 1024 * 1024
-LIMIT_SECONDS = 20.0  # seconds after which no new work begins
-# the limit of a headless run, which may delete old sessions 5 seconds after its start
+LIMIT_SECONDS = 20.0  # the number of seconds after which no new work begins
+# the time limit of a headless run, which may delete old sessions 5 seconds after its start
 HEADLESS_SECONDS = 4.0
-RETRY_SECONDS = 60 * 60  # seconds until failed work is tried again
+RETRY_SECONDS = 60 * 60  # the number of seconds until failed work is tried again
 
 INDEX_SECONDS = 240.0
-"""Seconds until indexing stops; the client ends the hook after 300."""
+"""The number of seconds until indexing stops; the client ends the hook after 300."""
 
 NICENESS = 10
 _VAULT_NOTE = "vault.json"
@@ -98,12 +99,12 @@ def archive_in_background(event: dict[str, Any]) -> None:
 
 
 def update_index() -> None:
-    """Bring the search index up to date, unless another command is updating it.
+    """Update the search index, unless another command is updating it.
 
     Raise OSError or ResumeHooksError.
 
     The note's ``made`` is the time up to which everything is indexed. ``wait`` means that the index
-    could not be written, so the next update must not start before ``look``.
+    could not be written. In that case the next update must not start before ``look``.
     """
     if reply.is_headless():
         return
@@ -124,7 +125,7 @@ def update_index() -> None:
 
 
 def run_parts_in_background() -> None:
-    """Run the parts' background work; do nothing in a headless run."""
+    """Run the background work of the installed parts, but not in a headless run."""
     if reply.is_headless():
         return
     for work_after_start in seam.answers(questions.work_after_start):

@@ -1,10 +1,11 @@
 """The card of a new child session: its frame, and how to open it.
 
-The verb writes the lines about the child's content, as ``facts`` of the outcome that
+The verb provides the lines about the child's content, as ``facts`` of the outcome that
 ``derive.verbs`` returns.
 
-The last line of each card says what to do, in at most 40 columns, because a busy client shows no
-more. While the model is working, no card mentions Ctrl+C: that key would end the turn.
+The last line of each card says what to do in at most 40 columns, because a client that is working
+shows no more. While the model is working, no card mentions Ctrl+C, because that key would end the
+turn.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from resume_hooks.transcripts.head_tail import HeadTail
 CTRL_C_HINT = "Ctrl+C clears a full box; twice, or in an empty one, it quits"
 
 INTERRUPTION_START = "[Request interrupted by user"
-"""The beginning of the record that a client writes after Esc or Ctrl+C ended a turn."""
+"""The prefix of the record that a client writes after Esc or Ctrl+C ended a turn."""
 
 
 def child_card(
@@ -38,7 +39,7 @@ def child_card(
 ) -> str:
     """Return the card of a new session: ``action`` names the action, ``facts`` describe the child's content.
 
-    ``parent`` is the parent session if it was read.
+    ``parent`` is the parent session, or None if it was not read.
     """
     if slash:
         busy = False
@@ -46,8 +47,8 @@ def child_card(
         busy = is_turn_unfinished(parent.head_tail)
     else:
         busy = is_model_busy(receipt.parent_file)
-    # While the model is working, the client shows 40 columns of the last line, and none of it if
-    # any line is wide (2.1.330).
+    # While the model is working, the client shows 40 columns of the last line. If any line is too
+    # wide, the client does not show the last line (2.1.330).
     if busy and copied.how != "not copied":
         paste_hint = " · paste when done"
     else:
@@ -104,7 +105,7 @@ def paste_line(copied: CopyResult, *, slash: bool, busy: bool) -> str:
 
 
 def is_model_busy(path: str) -> bool:
-    """Check whether the model is working: the file ends in a prompt or an unanswered call."""
+    """Check whether the model is working: the file ends with a prompt or an unanswered call."""
     try:
         return is_turn_unfinished(HeadTail(path))
     except SessionNotFound:

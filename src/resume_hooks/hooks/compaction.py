@@ -1,7 +1,7 @@
 """Answers to the client's compaction: a trimmed conversation, or a digest with the last turns.
 
-Invariant: after a failure, a trim that the user requested leaves the conversation unchanged, and an
-automatic compaction continues as the client's own.
+Invariant: if a trim that the user requested fails, the conversation stays unchanged. If an
+automatic compaction fails, the client's own compaction runs.
 """
 
 from __future__ import annotations
@@ -30,32 +30,33 @@ from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import plain_line
 from resume_hooks.transcripts import records
 
-LIMIT_SECONDS = 10.0  # seconds for a decision; only the client waits, not a prompt
+LIMIT_SECONDS = 10.0  # the time limit of a decision in seconds; only the client waits, not a prompt
 
 SETTING = "compaction"
 TRIM_VALUE, CLIENT_VALUE = "trim", "client"
 """The values of the setting for a trim and for the client's own compaction.
 
-Any other value is the size of a handoff.
+Any other value specifies the size of a handoff.
 """
 
 RETRY_PAUSES = (0.2, 0.4)
-"""Seconds before each new attempt to read the file: the client may still be writing it."""
+"""The number of seconds before each new attempt to read the file, because the client may still be
+writing it."""
 
 AUTO_TRIGGER, LINE_TRIGGER = "auto", "line"
-"""The triggers of automatic compactions: the context is full, or it passed the configured line."""
+"""The triggers of automatic compactions: the context is full, or it exceeds the configured limit
+(the line)."""
 
-MIN_TURNS_BETWEEN = (
-    5  # prompts that the user must type after a compaction before the line applies again
-)
-TARGET_SHARE = (
-    0.5  # the target size of an automatic compaction, as a share of the context or of the line
-)
-# the largest acceptable result, as a share of the context: above it the client would soon compact
-# again
+# the number of prompts that the user must type after a compaction before the line applies again
+MIN_TURNS_BETWEEN = 5
+# the target size of an automatic compaction, as a fraction of the context or of the line
+TARGET_SHARE = 0.5
+# the maximum acceptable size of the result, as a fraction of the context; above it the client would
+# soon compact again
 LARGEST_SHARE = 0.8
-MAX_FACTS = 3_900  # characters of restored facts that accompany a trimmed conversation
-# the note that the user has seen the alternatives to the client's compaction
+# the maximum number of characters of restored facts that accompany a trimmed conversation
+MAX_FACTS = 3_900
+# the name of the note that the user has seen the alternatives to the client's compaction
 CHOICE_NOTE = "asked-compaction.json"
 
 SHRUNK_REMARK = "The session was full and was shrunk in place (compaction {chosen}). "
@@ -80,15 +81,15 @@ CHOICE_TEXT = (
 """The alternatives to the client's compaction, shown once if the user has not set one."""
 
 IN_PLACE_TITLE = "(trimmed in place by resume-hooks; no model is asked)"
-# the client shows both after its own ``/compact``
+# the client shows both texts after its own ``/compact``
 LINE_TITLE = "({chosen} of resume-hooks; no model is asked)"
 
 
 def request_compaction(text: str, event: dict[str, Any]) -> dict[str, Any]:
     """Return the module's instructions for ``/trim here``: run the client's compaction, which then asks the module.
 
-    Raise UsageError for a bad option, and NothingToTrim if the client would compact without asking
-    the module.
+    Raise UsageError for an invalid option, and NothingToTrim if the client would compact without
+    asking the module.
     """
     if why := reason_not_asked(event):
         raise NothingToTrim(
@@ -103,8 +104,8 @@ def request_compaction(text: str, event: dict[str, Any]) -> dict[str, Any]:
 def reason_not_asked(event: dict[str, Any]) -> str:
     """Return the reason why the client compacts without asking the module, or ``""`` if it asks.
 
-    The reason is the policy's file, or, if that cannot be read, that the client has not yet called
-    the module for a session's start or a turn's end.
+    The reason is the policy's file. If the policy cannot be read, the reason is that the client has
+    not yet called the module at a session's start or a turn's end.
     """
     if path := policy_file(Where()):
         return (
@@ -119,7 +120,7 @@ def reason_not_asked(event: dict[str, Any]) -> str:
 
 
 def answer_compaction(event: dict[str, Any]) -> dict[str, Any]:
-    """Return the module's answer to the client's compaction; ``{}`` leaves it to the client.
+    """Return the module's answer to the client's compaction. ``{}`` means that the client compacts by itself.
 
     Raise ResumeHooksError.
     """
@@ -170,7 +171,7 @@ def decline_compaction(event: dict[str, Any]) -> Callable[[str], dict[str, Any]]
 
 
 def choice_reply(event: dict[str, Any]) -> dict[str, Any]:
-    """Name the alternatives to the client's compaction once, at the percentage in ``args``.
+    """Show the alternatives to the client's compaction once, at the percentage in ``args``.
 
     Raise OSError.
     """
@@ -188,9 +189,9 @@ def choice_reply(event: dict[str, Any]) -> dict[str, Any]:
 
 
 def choice_percent() -> dict[str, Any]:
-    """Return the percentage of the context at which to name the alternatives.
+    """Return the percentage of the context at which to show the alternatives.
 
-    Return ``{}`` if they were shown before, or if the user has chosen one.
+    Return ``{}`` if the alternatives were shown before, or if the user has chosen one.
     """
     percent = settings.read_number("notice_percent")
     is_known = settings.load_settings()[SETTING].source != "default" or hook_state.read_note(
@@ -228,7 +229,7 @@ def _compaction_setting() -> tuple[str, str, int]:
 def _compact_when_full(session: SessionFile, event: dict[str, Any], where: Where) -> dict[str, Any]:
     """Return the conversation for an automatic compaction in a full context.
 
-    Without messages the client writes its own summary.
+    If there are no messages, the client writes its own summary.
     """
     setting, way, _ = _compaction_setting()
     if way == CLIENT_VALUE:
@@ -264,8 +265,8 @@ def _shrink_conversation(
 ) -> dict[str, Any]:
     """Return the smaller conversation, or ``{}`` if too few tokens become free.
 
-    ``line`` is the line in tokens, or 0 for a full context. Too soon after a compaction at the
-    line, return only ``skip`` and ``rests``, so that the module tries again later.
+    ``line`` is the line in tokens, or 0 for a full context. If the last compaction at the line was
+    too recent, return only ``skip`` and ``rests``, so that the module tries again later.
     """
     started = time.monotonic()
     is_handoff = way != TRIM_VALUE
@@ -281,7 +282,7 @@ def _shrink_conversation(
             and chain[0].boundary
             and sum(node.prompt and not node.copied for node in chain) < MIN_TURNS_BETWEEN
         ):
-            # A client that restarted does not remember its last compaction.
+            # A restarted client does not remember its last compaction.
             return {
                 "skip": TOO_SOON_TEXT,
                 "rests": True,
@@ -304,10 +305,10 @@ def _shrink_conversation(
 def _rebuilt_range(
     scan: SessionScan, shown: Sequence[ShownMessage], aim: int, *, is_between: bool
 ) -> MessageRange:
-    """Return the range of messages to rebuild: all, or those before the running turn.
+    """Return the range of messages to rebuild: all messages, or those before the running turn.
 
-    With an ``aim`` in tokens, the range starts at the first of the last turns that fit. Between
-    turns it always includes the last turn.
+    With an ``aim`` in tokens, the range starts with the first of the last turns that fit. Between
+    turns the range always includes the last turn.
     """
     prompts = set()
     for node in scan.transcript.chain:
@@ -336,7 +337,7 @@ def _tokens_of_messages(scan: SessionScan, shown: Sequence[ShownMessage]) -> flo
 
 
 def _shown_messages(event: dict[str, Any]) -> list[ShownMessage]:
-    """Return the messages in the client's context. Raise UsageError without messages."""
+    """Return the messages in the client's context. Raise UsageError if there are none."""
     rows = records.objects(event.get("messages"))
     if not rows:
         raise UsageError("Claude Code sent no messages")
@@ -363,9 +364,9 @@ def _strings_in_field(row: dict[str, Any], name: str) -> tuple[str, ...]:
 def _compaction_reply(
     session_id: str, plan_in_place: ClientTrim, after: int, opening: str
 ) -> dict[str, Any]:
-    """Return the answer in the module's form.
+    """Return the answer in the format that the module expects.
 
-    Write a note that this compaction was ours, so that no later hook restores anything.
+    Also write a note that we answered this compaction, so that no later hook restores anything.
     """
     before = plan_in_place.decision.before.tokens
     hook_state.write_note(hook_state.compaction_note(session_id), {"at": time.time()})

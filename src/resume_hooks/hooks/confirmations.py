@@ -1,9 +1,9 @@
-"""The open questions of a session, at most one of each kind, with their times.
+"""The open questions of a session with their times, at most one question of each kind.
 
 Each question is a small private file.
 
 Invariant: a question is valid only if this user's engine wrote it for this session less than
-``OPEN`` seconds ago; any other file is ignored.
+``OPEN`` seconds ago. Any other file is ignored.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from typing import Any, NamedTuple
 from resume_hooks.hooks import hook_state
 from resume_hooks.paths import is_session_id
 
-OPEN_SECONDS = 600  # seconds in which a question can be answered
-CLOCK_TOLERANCE = (
-    5  # seconds that a clock may go back before a question counts as one from the future
-)
+OPEN_SECONDS = 600  # the number of seconds in which a question can be answered
+# the number of seconds that a clock may go back before a question is rejected because its time
+# is in the future
+CLOCK_TOLERANCE = 5
 
 TRIM = "trim"
 
 
 class StoredQuestion(NamedTuple):
-    """A question to the user: a previewed trim with its ``options`` as typed.
+    """A question to the user, such as the preview of a trim with its ``options`` as typed.
 
-    In a question of another ``kind``, ``options`` belongs to the part that asks.
+    In a question of another ``kind``, the part that asks the question defines ``options``.
 
     ``asked`` is in seconds since the epoch. ``child`` is the id of the session that the answer
-    created, or ``""`` while the question is unanswered.
+    created, or ``""`` before the answer.
     """
 
     session_id: str
@@ -44,7 +44,7 @@ class StoredQuestion(NamedTuple):
 
 
 def store_question(question: StoredQuestion) -> None:
-    """Store a question in place of the session's last one, and delete expired ones.
+    """Store a question that replaces the session's last question, and delete expired questions.
 
     Raise OSError if the question cannot be written.
     """
@@ -55,7 +55,7 @@ def store_question(question: StoredQuestion) -> None:
 
 
 def find_question(session_id: str, kind: str = TRIM) -> StoredQuestion | None:
-    """Return a session's last question, open or not, or None without a trusted one."""
+    """Return a session's last question, open or not, or None if there is no trusted question."""
     return _parse_question_note(
         hook_state.read_note(_question_note_name(session_id, kind)), session_id, kind
     )
@@ -64,7 +64,7 @@ def find_question(session_id: str, kind: str = TRIM) -> StoredQuestion | None:
 def wait_for_question(session_id: str, kind: str = TRIM) -> StoredQuestion | None:
     """Return a session's last question.
 
-    If another prompt is acting on it, wait until it has its child.
+    If another prompt is acting on the question, wait until the question has its child.
 
     Return None if that takes longer than ``hook_state.WAIT_SECONDS``.
     """
@@ -75,14 +75,14 @@ def wait_for_question(session_id: str, kind: str = TRIM) -> StoredQuestion | Non
 
 
 def consume_question(session_id: str, kind: str = TRIM) -> bool:
-    """Delete a session's question; return False if it no longer exists. One of two callers succeeds."""
+    """Delete a session's question. Return False if it no longer exists, because another caller deleted it."""
     return hook_state.consume_note(_question_note_name(session_id, kind))
 
 
 def claim_question(question: StoredQuestion) -> bool:
-    """Claim a question to act on it.
+    """Claim a question in order to act on it.
 
-    One of several callers succeeds, and the others can see the claim.
+    Of several callers only one succeeds; the others can see the claim.
 
     Return False if the session's question was answered or replaced.
     """
@@ -98,7 +98,7 @@ def claim_question(question: StoredQuestion) -> bool:
 
 
 def release_question(session_id: str, kind: str = TRIM) -> None:
-    """Release a claim; the caller has stored the question again, with its child."""
+    """Release a claim after the caller stored the question again, with its child."""
     hook_state.release_note(_question_note_name(session_id, kind))
 
 

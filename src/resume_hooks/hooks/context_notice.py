@@ -1,12 +1,12 @@
-"""The notice that a session's context has passed ``notice_percent``, with the best way to continue.
+"""The notice that a session's context exceeds ``notice_percent``, with the best way to continue.
 
-The Stop hook shows one line once. With the module in the client, a band shows it until the context
-is smaller.
+The Stop hook shows the notice as one line once. If the client loads the module, a band above the
+input box shows the notice until the context is smaller.
 
-The notice appears once for each session, and again if its window turns out to be larger than
-assumed. A note stores the window of the last notice, the window that the module reported, and the
-token count at which ``hooks/notice`` asks again. Sub-agents have another event, which this hook
-does not handle.
+The notice appears once for each session. It appears again if the session's window turns out to be
+larger than assumed. A note stores the window of the last notice, the window that the module
+reported, and the token count at which ``hooks/notice`` asks again. Sub-agents have another event,
+which this hook does not handle.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ from resume_hooks.transcripts.tokens import ContextSize
 
 UNREACHABLE_TOKENS = (
     10**9
-)  # more tokens than any context has; the shell cannot compare longer numbers
+)  # a number of tokens that exceeds any context; the shell cannot compare longer numbers
 NOTE_SECONDS = (
     100 * 86_400
-)  # seconds until a note expires; clients delete sessions after thirty days
+)  # the number of seconds until a note expires; clients delete sessions after thirty days
 
 
 def main() -> None:
     """Answer the event on stdin with one line, or write nothing.
 
-    A failure writes nothing, because the user asked for nothing.
+    If this fails, write nothing, because the user asked for nothing.
     """
     event = reply.read_stdin()
     if event is None:
@@ -59,9 +59,9 @@ def main() -> None:
 
 
 def store_window(session_id: str, window: object) -> None:
-    """Store the window that the client reported; it must be a positive number.
+    """Store the window that the client reported, which must be a positive number.
 
-    A new window starts without a notice.
+    For a new window no notice has been shown.
     """
     name = f"{NOTES}{session_id}.json"
     if (
@@ -76,13 +76,13 @@ def store_window(session_id: str, window: object) -> None:
 def take_notice(session_id: str, path: str) -> str:
     """Return the notice of a session, or ``""`` if none is due.
 
-    Raise OSError, without a notice, if its note cannot be written.
+    If the session's note cannot be written, raise OSError instead of returning a notice.
     """
     name = f"{NOTES}{session_id}.json"
     note = hook_state.read_note(name)
     noticed_window = positive_count(note.get("told"))
     hook_state.sweep_notes(NOTES, NOTE_SECONDS)
-    # This comes first, so that later turns never wait for a session that is slow to read.
+    # The note is written first, so that later turns never wait for a session that is slow to read.
     hook_state.write_note(name, note | {"look": UNREACHABLE_TOKENS, "told": noticed_window})
     percent, session = (
         settings.read_number("notice_percent"),
@@ -114,9 +114,9 @@ def take_notice(session_id: str, path: str) -> str:
 
 
 def band_reply(session_id: str, path: str | None, used: int) -> dict[str, Any]:
-    """Return the band to show above ``from`` tokens, or the count at which to ask again.
+    """Return the band to show above ``from`` tokens, or the token count at which to ask again.
 
-    Use the client's own figures.
+    The band uses the client's own figures.
 
     The Stop hook then shows no notice for this session. Raise OSError if the note cannot be
     written.
@@ -130,7 +130,8 @@ def band_reply(session_id: str, path: str | None, used: int) -> dict[str, Any]:
     if used >= limit:
         text = f"{{percent}} % of {usable:,}{_savings_text(path)} · /handoff"
         band_data = {"look": UNREACHABLE_TOKENS, "from": limit, "window": usable, "band": text}
-    # This comes last: an engine that ends before its answer must not silence the Stop hook.
+    # The note is written last, because an engine that ends before its answer must not silence the
+    # Stop hook.
     name = f"{NOTES}{session_id}.json"
     hook_state.write_note(
         name,
@@ -141,7 +142,8 @@ def band_reply(session_id: str, path: str | None, used: int) -> dict[str, Any]:
 
 
 def _savings_text(path: str | None) -> str:
-    from resume_hooks.derive.compare import count_freed_tokens  # needed once in a session
+    # this import is needed only once in a session
+    from resume_hooks.derive.compare import count_freed_tokens
     from resume_hooks.derive.trim import in_client
     from resume_hooks.derive.trim.options import MIN_WORTHWHILE_SAVINGS
 
@@ -160,9 +162,9 @@ def _savings_text(path: str | None) -> str:
 
 
 def _notice_line(path: str, context: ContextSize) -> str:
-    """Return the notice. The advice reads the live chain, which is affordable only once."""
+    """Return the notice. Its advice requires reading the live chain, which is affordable only once."""
     from resume_hooks.derive.compare import recommend_strategy
-    from resume_hooks.hooks.resume_card import WAY_NAMES  # most turns need neither import
+    from resume_hooks.hooks.resume_card import WAY_NAMES  # most turns need neither of these imports
 
     advice = recommend_strategy(path, Where())
     used = f"resume-hooks: {context.most_percent} % of the context is used"

@@ -1,7 +1,7 @@
-"""Archive the sessions that the client will soon delete, after the user was informed.
+"""Archive the sessions that the client will soon delete. The user is informed first.
 
-The shell starts this only when a project's note, ``due-<project folder>.json``, is due. The
-``later`` note covers the sessions that the start had no time for: the background hook or the next
+The shell starts this module only if a project's note, ``due-<project folder>.json``, is due. The
+``later`` note covers the sessions for which the start had no time. The background hook or the next
 start archives them.
 """
 
@@ -25,12 +25,13 @@ from resume_hooks.system.claude_settings import retention_days
 from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import format_count
 
-START_SECONDS = (
-    0.03  # seconds for archiving at a start, without the last session begun; the client waits
-)
+# the time limit in seconds for archiving at a start, without the session that is then in
+# progress; the client waits
+START_SECONDS = 0.03
 
 DUE_PREFIX, LATER_PREFIX = "due", "later"
-"""The prefixes of the notes: for the sessions at a start, and for all that the client may delete."""
+"""The prefixes of the two notes: for the sessions due at a start, and for all sessions that the
+client may delete."""
 
 _NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
 
@@ -38,7 +39,7 @@ _NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWX
 def archive_at_start(event: dict[str, Any]) -> str:
     """Archive expiring sessions within the limit.
 
-    Return the line to show, or ``""`` if there is none or the run is headless.
+    Return the line to show, or ``""`` if there is nothing to show or the run is headless.
 
     Raise OSError if the state folder cannot be written.
     """
@@ -88,12 +89,12 @@ def archive_soon_deleted(
 
 
 def start_folder(event: dict[str, Any]) -> str:
-    """Return the folder in which the client was started; its settings apply."""
+    """Return the folder in which the client was started, whose settings apply."""
     return os.environ.get("CLAUDE_PROJECT_DIR") or reply.text_field(event, "cwd") or os.getcwd()
 
 
 class _Deadline:
-    """A time limit that starts at its first call, when there is a session to archive."""
+    """A time limit that starts at its first call, which is made when there is a session to archive."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -112,7 +113,7 @@ ANNOUNCEMENT = (
 
 
 def vault_announcement(event: dict[str, Any], where: Where) -> str:
-    """Return the vault's announcement, once before the first copy; ``""`` after a decision. Raise OSError."""
+    """Return the vault's announcement once, before the first copy, or ``""`` after a decision. Raise OSError."""
     if not permission.is_notice_due(where):
         return ""
     folder = start_folder(event)

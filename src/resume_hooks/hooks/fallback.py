@@ -1,10 +1,10 @@
-"""Answers to triggers without a working engine.
+"""Answers to triggers if the engine does not work.
 
 Standard library, Python 3.9.
 
-``>resume`` and ``>session`` still copy the id. ``>handoff`` reports what is missing and for how
-long. If a venv does not load (the system's Python changed, or packages were removed), its copy of
-the lock file is deleted. The installer rebuilds a venv without that file.
+``>resume`` and ``>session`` still copy the id. ``>handoff`` reports the state of the installation.
+If a venv does not load (because the system's Python changed, or packages were removed), its copy of
+the lock file is deleted. The installer rebuilds a venv that has no such file.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _LATER = "Try again in half a minute."
 
 
 def main() -> None:
-    """Answer the event on stdin; write nothing if the prompt passes. Never raises."""
+    """Answer the event on stdin, or write nothing if the prompt passes. Never raises."""
     event = reply.read_stdin()
     if event:
         trigger = recognise_trigger(reply.text_field(event, "prompt"))
@@ -59,7 +59,7 @@ def main() -> None:
 
 
 def answer_module() -> int:
-    """Answer the module in the client with a text; return the exit status."""
+    """Answer the module with a text. Return the exit status."""
     event = reply.read_stdin()
     if event is None:
         return 1
@@ -83,7 +83,7 @@ def answer_module() -> int:
 
 
 def answer_without_engine(trigger: Trigger, session_id: str) -> str:
-    """Return the text to show for a trigger without the engine."""
+    """Return the text to show for a trigger if the engine does not work."""
     if trigger.pasted:
         return pasted_card(trigger.text)
     if trigger.verb == "help":
@@ -138,7 +138,7 @@ def _state_and_remedy() -> str:
 
 
 def _install_text() -> str:
-    """Where the log of a failed installation is, and the command that installs."""
+    """The location of a failed installation's log, and the command that installs the engine."""
     log = os.path.join(os.environ.get("CLAUDE_PLUGIN_DATA", ""), "install.log")
     if os.path.isfile(log):
         log_line = f"Log: {log}\n"
@@ -161,14 +161,14 @@ def _installer_state() -> Dict[str, Any]:
 
 
 def _elapsed_text(started: object) -> str:
-    """Return ``, for 12 s so far``, from the epoch time at which the installer began."""
+    """Return ``, for 12 s so far``, computed from the epoch time at which the installer began."""
     if not isinstance(started, (int, float)) or not 0 < started < time.time():
         return ""
     return f", for {round(time.time() - started)} s so far"
 
 
 def mark_venv_broken() -> None:
-    """Mark the plugin's own venv as broken, after an import of the engine failed."""
+    """Mark the plugin's own venv as broken after an import of the engine has failed."""
     venv = _plugin_venv()
     if venv and os.path.realpath(sys.prefix) == os.path.realpath(venv):
         with contextlib.suppress(OSError):

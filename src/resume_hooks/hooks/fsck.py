@@ -1,7 +1,7 @@
-"""The answer to a request that the API refused: the session's defect, and a repaired copy if that helps.
+"""The answer to a request that the API refused: the session's defect, and a repaired copy if a repair helps.
 
-Invariant: an error that is not about the form of the conversation gets an empty answer, before any
-file is read.
+Invariant: an error that is not about the format of the conversation gets an empty answer, before
+any file is read.
 """
 
 from __future__ import annotations
@@ -25,22 +25,23 @@ from resume_hooks.maintenance.fsck.repair import RepairPlan
 from resume_hooks.system.text import collapse_line
 
 LIMIT_SECONDS = 5.0
-"""Seconds for reading. The module waits 15, a prompt does not, and writing takes as long as reading."""
+"""The time limit for reading in seconds. The module waits for 15 seconds, and writing takes as long
+as reading."""
 
 REFUSED_STATUS = "400"
-"""The status in every error that the module reports.
+"""The HTTP status in every error that the module reports.
 
-Any other text is the answer to a question, or was typed instead of one.
+Any other text is the answer to a question, or was typed instead of an answer.
 """
 
 FRESH_SESSION_HINT = "opens a fresh session without the refused messages."
-FINDING_COLUMNS = 100  # characters of a finding's text
+FINDING_COLUMNS = 100  # the maximum number of characters in a finding's text
 
 
 def answer(request: Request) -> Outcome:
     """Ask about a refused request, or act on the user's answer.
 
-    Raise ResumeHooksError if the answer was yes.
+    Raise ResumeHooksError only if the answer was yes.
     """
     handoff = request.trigger.name("handoff")
     fresh_hint = f"{handoff} {FRESH_SESSION_HINT}"

@@ -1,6 +1,7 @@
-"""``>handoff``: create a fresh child of some size, or show the child that the same words created before.
+"""``>handoff``: create a fresh child of a given size, or show the child that the same words created before.
 
-This module adds the card's lines about the next step and ``/clear``; the verb writes the others.
+This module adds the card's lines about the next step and ``/clear``. The verb provides the other
+lines.
 """
 
 from __future__ import annotations
@@ -33,12 +34,14 @@ from resume_hooks.transcripts.bookkeeping import DIGEST_HEAD
 CLEAR_HINT = "or /clear in an empty box: the new session starts with this digest, too"
 """The line for a child that the next ``/clear`` can open."""
 
-NEW_TASK_OPTION = "--new-task"  # typed before a new task, which is not the old task's next step
-MIN_DIGEST = 600  # characters; a shorter digest is worth less than the beginning of the long one
+NEW_TASK_OPTION = "--new-task"  # typed before a new task, which has nothing to do with the old task
+# the minimum length in characters; a shorter digest is less useful than the beginning of the long
+# digest
+MIN_DIGEST = 600
 
 
 def parse_handoff_words(text: str) -> HandoffSpec:
-    """Parse the words after the trigger. Raise UsageError for an impossible size."""
+    """Parse the words after the trigger. Raise UsageError for an invalid size."""
     size, step = split_size(text)
     first_word, *remaining_words = step.split(None, 1) or [""]
     if first_word.lower() == NEW_TASK_OPTION:
@@ -75,7 +78,7 @@ def with_step_lines(outcome: AnyOpenedSession) -> AnyOpenedSession:
 
 
 def _step_lines(next_step: str, title: str) -> list[str]:
-    """Return the line on the next step, or none if the child's title contains the whole step."""
+    """Return the line on the next step, or nothing if the child's title contains the whole step."""
     step = " ".join(next_step.split())
     if step and step in title:
         return []
@@ -85,10 +88,10 @@ def _step_lines(next_step: str, title: str) -> list[str]:
 
 
 def offer_clear(receipt: Receipt) -> bool:
-    """Let the client's next ``/clear`` open with the contents that the receipt's child has now.
+    """Let the client's next ``/clear`` open with the current contents of the receipt's child.
 
-    Return False outside a client, or if the state folder cannot be written. Call it again after a
-    child was rewritten.
+    Return False outside a client, or if the state folder cannot be written. Call this function
+    again after a child was rewritten.
     """
     pid = client_pid()
     if pid is None:
@@ -108,7 +111,7 @@ def offer_clear(receipt: Receipt) -> bool:
         )
     except OSError:
         return False
-    return not reply.is_headless()  # `-p` ends before the user can clear
+    return not reply.is_headless()  # ``-p`` ends before the user can clear
 
 
 def _shorter_opening(receipt: Receipt, between: str, room: int) -> str:

@@ -1,7 +1,7 @@
-"""Small private notes from one hook to a later one: JSON objects in ``pending`` of the state folder.
+"""Small private notes with which a hook informs a later hook: JSON objects in the state folder's ``pending``.
 
 Invariant: a note is written completely or not at all, and is valid only if no other user can have
-written it; any other file is ignored. Standard library, Python 3.9.
+written it. Any other file is ignored. Standard library, Python 3.9.
 """
 
 from __future__ import annotations
@@ -17,19 +17,18 @@ from resume_hooks.paths import Where, is_private_folder, open_regular
 from resume_hooks.storage import removal, state_file
 
 VERSION = 1
-NOTE_SECONDS = 86_400  # seconds after which unused notes are deleted
-CLAIM_SECONDS = 30  # seconds after which a claim expires: its hook was killed
-WAIT_SECONDS = 1.0  # seconds that a prompt waits for another one with the same work
+NOTE_SECONDS = 86_400  # the number of seconds after which unused notes are deleted
+CLAIM_SECONDS = 30  # the number of seconds after which a claim expires, because its hook was killed
+# the number of seconds that a prompt waits for another prompt that does the same work
+WAIT_SECONDS = 1.0
 
 POLL_SECONDS = 0.02
-MAX_BYTES = (
-    512 * 1024
-)  # of a note; a pending handoff contains an opening, whose characters may take 12 bytes each
+# the maximum size of a note; a pending handoff contains an opening, whose characters may take 12
+# bytes each
+MAX_BYTES = 512 * 1024
 _CLAIM_SUFFIX = ".begun"
-_LAST_SECOND = (
-    # the last second of the calendar; JSON allows numbers that no float can represent
-    253_402_300_799
-)
+# the last second of the calendar; JSON allows numbers that a float cannot represent
+_LAST_SECOND = 253_402_300_799
 
 
 def note_path(name: str) -> str:
@@ -38,14 +37,14 @@ def note_path(name: str) -> str:
 
 
 def write_note(name: str, value: Dict[str, Any]) -> None:
-    """Write a note in place of an older one with its name. Raise OSError on failure."""
+    """Write a note, replacing an older note with the same name. Raise OSError on failure."""
     state_file.replace_state_file(
         note_path(name), json.dumps({"version": VERSION, **value}).encode(), Where()
     )
 
 
 def read_note(name: str) -> Dict[str, Any]:
-    """Return the contents of a note, or ``{}`` without a trusted and valid one."""
+    """Return the contents of a note, or ``{}`` if there is no trusted and valid note."""
     try:
         with open_regular(_safe_note_path(name), follow=False) as stream:
             if _only_we_can_write(os.fstat(stream.fileno())):
@@ -60,7 +59,7 @@ def read_note(name: str) -> Dict[str, Any]:
 
 
 def consume_note(name: str) -> bool:
-    """Delete a note; return False if it no longer exists. One of two callers succeeds."""
+    """Delete a note. Return False if it no longer exists, because another caller deleted it."""
     try:
         removal.remove_file(_safe_note_path(name), Where().state)
     except OSError:
@@ -69,25 +68,25 @@ def consume_note(name: str) -> bool:
 
 
 def compaction_note(session_id: str) -> str:
-    """Return the name of the note that we answered a session's compaction, so that nothing was lost."""
+    """Return the name of the note which records that we answered a session's compaction, so that nothing was lost."""
     return f"compacted-{session_id}.json"
 
 
 def consume_fresh_note(name: str, seconds: float) -> bool:
-    """Delete a note with a time in ``at``; return whether that was at most ``seconds`` ago."""
+    """Delete a note that has a time in ``at``. Return whether the time was at most ``seconds`` ago."""
     at = read_note(name).get("at", 0)
     return consume_note(name) and is_valid_timestamp(at) and abs(time.time() - at) <= seconds
 
 
 def claim_note(name: str) -> bool:
-    """Claim the work of a note; one of several callers succeeds.
+    """Claim the work of a note. Of several callers only one succeeds.
 
-    The others can see the claim until it ends.
+    The other callers can see the claim until it ends.
     """
     try:
         claim = _safe_note_path(name + _CLAIM_SUFFIX)
         if os.path.lexists(claim) and not is_note_claimed(name):
-            release_note(name)  # from a hook that was killed
+            release_note(name)  # the claim of a hook that was killed
         os.close(os.open(claim, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     except OSError:
         return False
@@ -112,7 +111,7 @@ def is_note_claimed(name: str) -> bool:
 
 
 def wait_for_note(name: str, is_settled: Callable[[], bool] = lambda: False) -> None:
-    """Wait until the claim on a note ends or ``is_settled`` returns true, at most ``WAIT`` seconds."""
+    """Wait for up to ``WAIT`` seconds until the claim on a note ends or ``is_settled`` returns true."""
     deadline = time.monotonic() + WAIT_SECONDS
     while is_note_claimed(name) and not is_settled() and time.monotonic() < deadline:
         time.sleep(POLL_SECONDS)
@@ -127,11 +126,11 @@ def note_names(prefix: str) -> List[str]:
 
 
 def sweep_notes(prefix: str, lifetime: float = NOTE_SECONDS) -> None:
-    """Delete notes with a prefix that are older than ``lifetime`` seconds."""
+    """Delete the notes with a prefix that are older than ``lifetime`` seconds."""
     with (
         contextlib.suppress(OSError),
         os.scandir(_safe_note_path("")) as entries,
-    ):  # another process may delete them first
+    ):  # another process may delete the notes first
         for entry in entries:
             is_old = (
                 entry.name.startswith(prefix)

@@ -3,7 +3,8 @@
 Older clients use ``prompt``.
 
 Invariant: only the client's own process gets an answer (see ``is_started_by_client``). This module
-writes every text and makes every decision; hooks/register.mjs only asks and carries out.
+writes every text and makes every decision. hooks/register.mjs only passes on questions and carries
+out the answers.
 """
 
 from __future__ import annotations
@@ -31,22 +32,23 @@ from resume_hooks.system.processes import is_started_by_client
 from resume_hooks.system.text import escape_markdown, plain_line, plain_text
 
 PANE = "pane"  # the module's question while the pane of /search and /sessions is open
-# the commands that open the pane; it searches the words of /sessions, too
+# the commands that open the pane, which also searches for the words of /sessions
 PANE_VERBS = {"search", "sessions"}
 BAND = "band"  # the module's question when a session is large enough for a notice
 
 MOVED = "moved"
-"""The question at a start in a repository's folder without sessions, or before the vault's first copy."""
+"""The question at a start in a repository folder without sessions, or before the vault's first
+copy."""
 
 COLD = "cold"  # the question when a large session is resumed without a cache
 
-# the question at a start under an account's data rules; every later question repeats the rules
+# the question at a start under an account's data rules; every later question repeats these rules
 RULES = "rules"
 
-LEFT = "left"  # the question after Esc ended a wait; its argument is the command
+LEFT = "left"  # the question after Esc ended a wait; the argument is the interrupted command
 
 OFFER, TOOL = "offer", "tool"
-"""The questions at a client's start, for the model's tools, and when the model calls our tool."""
+"""The questions at a client's start, about the model's tools, and when the model calls our tool."""
 
 PLAN, FULL = (
     "plan",
@@ -65,12 +67,13 @@ CHOICES = {
     ),
     UNASKED: (("Open the repaired copy", "yes"), ("Not now", "cancel")),
 }
-"""The labels of the answers to a verb's question, each with the word that it stands for.
+"""The labels of the answers to a verb's question, each with the word that the answer stands for.
 
-No answer means the last one.
+If the user gives no answer, the last answer applies.
 """
 
-MAX_STEP = 400  # the maximum length of a next step from the model: the question must show all of it
+# the maximum length of a next step that the model wrote, because the question must show all of it
+MAX_STEP = 400
 
 HANDOFF_TOOL = {
     "name": "handoff",
@@ -97,9 +100,9 @@ CARD_LAYOUT = {
     "tall": 16,
     "wide": 80,
 }
-"""The labels of Enter, which shows the whole table and returns from it.
+"""The labels of Enter, which shows the whole table or closes it.
 
-The lines and columns of the card.
+Also the lines and columns of the card.
 """
 
 REFUSAL = "resume-hooks: only Claude Code itself gets an answer here."
@@ -200,7 +203,7 @@ def _run_trigger(
 def _draw_instruction(
     outcome: Outcome, trigger: Trigger, event: dict[str, Any], *, on_screen: bool
 ) -> dict[str, Any]:
-    """Return the module's instruction for an outcome, mostly a text if there is no screen."""
+    """Return the module's instruction for an outcome. Without a screen it is usually a text."""
     match outcome:
         case Waiting(shown, prompt=""):
             return {"wait": shown}
@@ -235,7 +238,7 @@ def _draw_instruction(
 
 
 def _choices_of_question(trigger: Trigger, offers_in_place: bool) -> list[list[str]]:
-    """Return the labels of the answers to a trigger's question, each with the words that the module types."""
+    """Return the labels of the answers to a trigger's question, each with the words that the module then types."""
     choices = []
     for label, word in CHOICES[trigger.verb]:
         if word != HERE:
@@ -259,7 +262,7 @@ def _answer_pane(event: dict[str, Any]) -> dict[str, Any]:
 
 
 def _cold_cache_reply(event: dict[str, Any]) -> dict[str, Any]:
-    """Return a line on the cost of continuing without a cache, or ``{}`` if the cost is small."""
+    """Return a line about the cost of continuing without a cache, or ``{}`` if the cost is small."""
     from resume_hooks.hooks.session import (
         cold_line_in_client,
     )  # other questions do not need this import
@@ -292,7 +295,8 @@ def _offered_tools(_: dict[str, Any]) -> dict[str, Any]:
 def _answer_tool_call(event: dict[str, Any]) -> dict[str, Any]:
     """Return the question for the user.
 
-    After the user ``said`` something, return the answer to the model, with ``step`` after a yes.
+    If the user ``said`` something, return the answer for the model instead, with ``step`` after a
+    yes.
     """
     step, answer = (
         plain_line(reply.text_field(event, "args")).strip(),
@@ -337,7 +341,7 @@ def _answer_tool_call(event: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_plain(step: str) -> bool:
-    """Check that the whole text is a next step, so that the user confirms the exact text of the input box."""
+    """Check that the whole text is a next step, so that the user confirms the exact text for the input box."""
     # other commands do not need this import
     from resume_hooks.hooks.handoff import parse_handoff_words
 
@@ -352,7 +356,7 @@ def _has_tool() -> bool:
 
 
 def _new_folder_reply(event: dict[str, Any]) -> dict[str, Any]:
-    """Return the parts' lines on a folder without sessions and the vault's announcement, or ``{}``."""
+    """Return the parts' lines about a folder without sessions and the vault's announcement, or ``{}``."""
     from resume_hooks.hooks import expiring_sessions  # commands do not need this import
 
     lines = [line(event) for line in answers(questions.line_of_new_folder)]
@@ -380,12 +384,12 @@ def _abandoned_wait_reply(event: dict[str, Any]) -> dict[str, Any]:
 
 
 def _pane_error_reply(text: str) -> dict[str, Any]:
-    """Return an error as the pane's first line; the pane stays open."""
+    """Return an error as the first line of the pane, which stays open."""
     return {"head": plain_line(" ".join(_text_reply(text)["text"].split())), "next": ""}
 
 
 def _text_reply(text: str) -> dict[str, Any]:
-    """Return a text to show; the client names the plugin before it."""
+    """Return a text to show. The client writes the plugin's name before it."""
     return {"text": plain_text(text).removeprefix("resume-hooks · ").removeprefix("resume-hooks: ")}
 
 
@@ -406,4 +410,4 @@ MODULE_QUESTIONS: dict[
     COLD: (_cold_cache_reply, _empty_reply),
     RULES: (_empty_reply, _empty_reply),
 }
-"""The module's own questions, each with its answer and its reply to a failure."""
+"""The module's own questions, each with the function that answers it and the reply to a failure."""

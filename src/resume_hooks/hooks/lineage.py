@@ -16,19 +16,18 @@ MAX_SHOWN = 4  # the number of sessions that fit a card of ten rows
 
 
 def answer(request: Request) -> Report:
-    """Show the ancestors. Raise SessionNotFound without a transcript."""
+    """Show the ancestors. Raise SessionNotFound if the session has no transcript."""
     session = request.session
     with time_limit(request.command):
         return report_on_text(lineage_card(Family(request.where).lineage(session.path)))
 
 
 def lineage_card(rows: list[Ancestor]) -> str:
-    """List the ancestors in two rows each; the last is the session itself.
+    """List the ancestors in two rows each. The last entry is the session itself.
 
-    A long lineage is cut to its first and last sessions.
+    A long lineage is shortened to its first and last sessions.
 
-    The numbers have no point after them, because the client shows Markdown and would renumber the
-    list.
+    No full stop follows the numbers, because the client shows Markdown and would renumber the list.
     """
     count = len(rows)
     numbered = list(enumerate(rows, 1))

@@ -1,8 +1,8 @@
-"""The pending handoff: a client's last handoff, for its next ``/clear`` or the folder's next user.
+"""The pending handoff: a client's last handoff, for the client's next ``/clear`` or the folder's next user.
 
-Invariant: a client process has one pending handoff, which is used once, and only if its child was
-not opened. A note is trusted only if it matches the client, the folder and the child's file.
-Standard library, Python 3.9.
+Invariant: a client process has at most one pending handoff. The handoff is used once, and only if
+its child was not opened. A note is trusted only if it matches the client, the folder and the
+child's file. Standard library, Python 3.9.
 """
 
 from __future__ import annotations
@@ -25,16 +25,18 @@ from resume_hooks.paths import (
 )
 from resume_hooks.system.processes import process_start_time
 
-# the characters of a pending opening: ``start_parts`` delivers this much after our own words
+# the maximum length of a pending opening; ``start_parts`` delivers this many characters after our
+# own words
 MAX_OPENING = 38_000
-ANNOUNCED_SECONDS = 3_600  # seconds in which a handoff is announced to the next user of its folder
-CLOCK_TOLERANCE = (
-    5  # seconds that a clock may go back before a handoff counts as one from the future
-)
+# the number of seconds in which a handoff is announced to the next user of its folder
+ANNOUNCED_SECONDS = 3_600
+# the number of seconds that a clock may go back before a handoff is rejected because its time
+# is in the future
+CLOCK_TOLERANCE = 5
 
 _TEXT_FIELDS = ("started", "parent_id", "child_id", "child_file", "opening")
 _NUMBER_FIELDS = ("pid", "child_size")
-TAIL_BYTES = 262_144  # bytes at the end of a session in which to look for its last answers
+TAIL_BYTES = 262_144  # the number of bytes at the end of a session to search for its last answers
 
 _PREFIX = "handoff-"
 _ANNOUNCED_SUFFIX = ".told"
@@ -44,9 +46,9 @@ _NEW_SUFFIX = ".json"
 class PendingHandoff(NamedTuple):
     """A child that waits for a ``/clear``, with its parent, its opening and the client process that created it.
 
-    The process is ``pid``, started at ``started``. ``child_size`` is the size of the new file in
-    bytes: a larger file means that somebody opened the child. ``at`` is in seconds since the epoch.
-    ``opening`` has at most ``MOST`` characters. ``kind`` is handoff or rollover.
+    ``pid`` and ``started`` are the process id and its start time. ``child_size`` is the size of the
+    new file in bytes. If the file is larger, somebody has opened the child. ``at`` is in seconds
+    since the epoch. ``opening`` has at most ``MOST`` characters. ``kind`` is handoff or rollover.
     """
 
     pid: int
@@ -61,7 +63,7 @@ class PendingHandoff(NamedTuple):
 
     @property
     def waits(self) -> bool:
-        """Whether it has not expired and nobody opened the child."""
+        """Whether the handoff has not expired and nobody has opened the child."""
         try:
             untouched = (
                 is_session_file(self.child_file)
@@ -72,20 +74,20 @@ class PendingHandoff(NamedTuple):
         return untouched and -CLOCK_TOLERANCE <= time.time() - self.at <= hook_state.NOTE_SECONDS
 
     def was_made_by(self, pid: int) -> bool:
-        """Check whether this process created it.
+        """Check whether this process created the handoff.
 
-        The same number with another start time is another process.
+        The same process id with another start time is another process.
         """
         now = process_start_time(pid)
         return self.pid == pid and (not now or not self.started or now == self.started)
 
     def is_in_folder(self, folder: str) -> bool:
-        """Check whether its child is in a project folder."""
+        """Check whether the handoff's child is in a project folder."""
         return canonical_path(os.path.dirname(self.child_file)) == canonical_path(folder)
 
 
 def store_handoff(handoff: PendingHandoff) -> None:
-    """Store a handoff in place of the client's last one. Raise OSError on failure."""
+    """Store a handoff, replacing the client's last handoff. Raise OSError on failure."""
     hook_state.sweep_notes(_PREFIX)
     name = f"{_PREFIX}{handoff.pid}-{handoff.child_id}{_NEW_SUFFIX}"
     hook_state.write_note(name, handoff._asdict())
@@ -97,11 +99,11 @@ def store_handoff(handoff: PendingHandoff) -> None:
 def consume_cleared_handoff(
     pid: int, folder: str, cleared_id: Optional[str]
 ) -> Optional[PendingHandoff]:
-    """Consume and return the handoff of the session that this client cleared, ``cleared_id`` if known.
+    """Consume and return the handoff of the session that this client cleared (``cleared_id`` if known).
 
     Return None if there is no such handoff.
 
-    A handoff of another session stays, because the client may return to that session.
+    A handoff of another session is kept, because the client may return to that session.
     """
     for name in hook_state.note_names(f"{_PREFIX}{pid}-"):
         handoff = _parse_handoff_note(hook_state.read_note(name), name)
@@ -116,7 +118,7 @@ def consume_cleared_handoff(
 
 
 def is_outdated(handoff: PendingHandoff) -> bool:
-    """Check the end of the session's file for an answer of the model after the handoff."""
+    """Check whether the end of the session's file contains an answer of the model after the handoff."""
     path = os.path.join(os.path.dirname(handoff.child_file), f"{handoff.parent_id}.jsonl")
     try:
         with open_regular(path, follow=False) as stream:
@@ -159,9 +161,9 @@ def consume_handoff_to(child_id: str) -> None:
 
 
 def handoff_to_announce(folder: str) -> Optional[PendingHandoff]:
-    """Return a folder's newest handoff to announce to its next user, once; it stays pending.
+    """Return a folder's newest handoff that must be announced to its next user. It stays pending.
 
-    Notes without an announcement are renamed as announced, so that later starts skip them.
+    The notes of other handoffs are renamed as announced, so that later starts skip them.
     """
     announced = []
     for name in hook_state.note_names(_PREFIX):
@@ -176,7 +178,7 @@ def handoff_to_announce(folder: str) -> Optional[PendingHandoff]:
 
 
 def _mark_announced(name: str) -> bool:
-    """Mark a note as announced; if several clients start at once, one succeeds."""
+    """Mark a note as announced. If several clients start at once, only one succeeds."""
     with contextlib.suppress(OSError):
         os.rename(
             hook_state.note_path(name),
@@ -187,7 +189,7 @@ def _mark_announced(name: str) -> bool:
 
 
 def _consume_handoff_note(name: str) -> bool:
-    """Consume a note; one of several callers succeeds, even while another client renames it."""
+    """Consume a note. Of several callers only one succeeds, even while another client renames the note."""
     return any(
         hook_state.consume_note(_stem_of_note(name) + ending)
         for ending in (_NEW_SUFFIX, _ANNOUNCED_SUFFIX)
@@ -199,7 +201,7 @@ def _stem_of_note(name: str) -> str:
 
 
 def _parse_handoff_note(note: Dict[str, Any], name: str) -> Optional[PendingHandoff]:
-    """Parse a note as a handoff; return None if it is invalid or does not match its name."""
+    """Parse a note as a handoff. Return None if the note is invalid or does not match its name."""
     has_texts = all(isinstance(note.get(field), str) for field in _TEXT_FIELDS)
     if note.get("kind", "handoff") not in ("handoff", "rollover"):
         return None

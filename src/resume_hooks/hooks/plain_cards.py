@@ -1,6 +1,6 @@
 """The cards of triggers that need no transcript.
 
-Standard library, Python 3.9: the fallback shows them too.
+Standard library, Python 3.9, because the fallback also shows these cards.
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from __future__ import annotations
 from resume_hooks.hooks.triggers import BARE, ROWS, TYPED, Trigger
 from resume_hooks.system.copy_result import CopyResult
 
-COLUMNS = 80  # the width of a card
-TITLE_COLUMNS = 68  # the columns of a title in a card
+COLUMNS = 80  # the width of a card in columns
+TITLE_COLUMNS = 68  # the maximum width of a title in a card in columns
 
 
 HELP_TEXT = """\
@@ -21,7 +21,7 @@ In a shell: {command}{plain}"""
 def help_card(command: str, trigger: Trigger) -> str:
     """``>help``: every trigger in ten rows, with the current names if the module runs.
 
-    ``command`` is the shell's help.
+    ``command`` is the shell command for the help.
 
     A hook cannot check for the module, so ``>help`` uses the names that every client knows.
     """
@@ -45,7 +45,7 @@ def help_card(command: str, trigger: Trigger) -> str:
 
 NOTHING_CHANGED = "Nothing was changed."
 
-LOW_PERCENT = 20  # per cent of a window below which no way to shrink a session is suggested
+LOW_PERCENT = 20  # the percentage of a window below which no way to shrink a session is suggested
 
 
 def usage_card(trigger: Trigger) -> str:
@@ -56,7 +56,7 @@ def usage_card(trigger: Trigger) -> str:
 
 
 def refusal_card(reason: str, *paragraphs: str, last_line: str = "") -> str:
-    """Return a card with the reason why nothing was done, the non-empty paragraphs, and the line to type."""
+    """Return a card: the reason why nothing was done, the non-empty paragraphs, and the line to type."""
     blocks = (f"resume-hooks: {reason.removesuffix('.')}.", *paragraphs, NOTHING_CHANGED, last_line)
     return "\n\n".join(part for part in blocks if part)
 
@@ -64,8 +64,8 @@ def refusal_card(reason: str, *paragraphs: str, last_line: str = "") -> str:
 def pasted_card(text: str, *, busy: bool = False) -> str:
     """Return the card for a command that was pasted after a trigger.
 
-    ``text`` is the user's text between the two, shown so that it is not lost. ``busy`` means that
-    the model is working, and Ctrl+C would end its turn.
+    ``text`` is the user's text between the trigger and the command. The card shows it, so that it
+    is not lost. ``busy`` means that the model is working. In this case Ctrl+C would end its turn.
     """
     kept_text = f"\n\n  Your text: {text}" if text else ""
     if busy:

@@ -1,8 +1,8 @@
-"""UserPromptSubmit: decide whether a prompt is a trigger, and answer it.
+"""UserPromptSubmit: decide whether a prompt is a trigger, and answer it if it is.
 
 Invariant: a prompt that is not a trigger always passes. After a trigger is recognised, a failure is
-reported with a remedy. Imports inside functions limit each trigger to the modules that it needs:
-``>session`` never loads a transcript.
+reported with a remedy. Modules are imported inside functions, so that a trigger loads only the
+modules that it needs. For example, ``>session`` never loads a transcript.
 """
 
 from __future__ import annotations
@@ -32,11 +32,12 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 USAGE_WORDS = {"help", "--help", "-h"}
-"""Words that ask for the usage of a trigger, alone after it; a trim has its own answer."""
+"""Words that request the usage of a trigger if no other word follows it. A trim has its own
+answer."""
 
 
 def main() -> None:
-    """Answer the event on stdin; write nothing if the prompt passes. Never raises."""
+    """Answer the event on stdin, or write nothing if the prompt passes. Never raises."""
     event = reply.read_stdin()
     if event:
         trigger = recognise_trigger(reply.text_field(event, "prompt"))
@@ -51,7 +52,7 @@ def main() -> None:
 
 
 def card_of_trigger(trigger: Trigger, event: dict[str, Any]) -> str:
-    """Return the text to show for a trigger, even after an error, or ``""`` if it is off and the prompt passes."""
+    """Return the text to show for a trigger, even after an error. Return ``""`` if the trigger is switched off."""
     return run_guarded(lambda: answer_trigger(trigger, event), str, trigger, event)
 
 
@@ -76,7 +77,8 @@ def _failure_text(error: Exception, trigger: Trigger, event: dict[str, Any]) -> 
         from resume_hooks.system.invocation import format_remedy
 
         remedy = error.remedy
-        if isinstance(error, NothingToHandOff):  # after ``/clear``: open the session before it
+        # after ``/clear``: open the session that was cleared
+        if isinstance(error, NothingToHandOff):
             from resume_hooks.sessions.link_log import read_links
 
             session_id = reply.text_field(event, "session_id")
@@ -156,9 +158,9 @@ def _require_session_id(session_id: str) -> None:
 
 
 def draw_card(outcome: Outcome, copy_text: Callable[[str], CopyResult], *, slash: bool) -> str:
-    """Return the card of an outcome; ``copy_text`` takes the text to paste. ``slash`` is as in ``Trigger``.
+    """Return the card of an outcome. ``copy_text`` copies the text to paste. ``slash`` is as in ``Trigger``.
 
-    Raise the ResumeHooksError that says why there is nothing.
+    If there is no outcome, raise the ResumeHooksError that gives the reason.
     """
     from resume_hooks.derive.outcome import NothingWritten, OpenedSession, Question, Report, Waiting
 
@@ -183,7 +185,7 @@ def draw_card(outcome: Outcome, copy_text: Callable[[str], CopyResult], *, slash
 
 
 def copy_by_setting(text: str) -> CopyResult:
-    """Copy a text to the clipboard in the way that the user chose."""
+    """Copy a text to the clipboard by the method that the user chose."""
     from resume_hooks.system.clipboard import copy_text
 
     if not text:
@@ -192,7 +194,7 @@ def copy_by_setting(text: str) -> CopyResult:
 
 
 def _is_busy(event: dict[str, Any], session_id: str) -> bool:
-    """Check whether the model is working: the answer then suggests nothing that would end its turn."""
+    """Check whether the model is working. If so, the answer suggests nothing that would end its turn."""
     if is_session_id(session_id):
         path = reply.find_transcript(event, session_id, Where())
     else:
@@ -201,7 +203,7 @@ def _is_busy(event: dict[str, Any], session_id: str) -> bool:
         return False
     from resume_hooks.hooks.child_cards import (
         is_model_busy,
-    )  # only a paste after left-over text needs this import
+    )  # only a paste after leftover text needs this import
 
     return is_model_busy(path)
 
@@ -225,7 +227,7 @@ def _bug_text(error: Exception, trigger: Trigger) -> str:
 
 
 def _typed_text_line(text: str) -> str:
-    """Return a line with the user's words, because a slash command empties the input box."""
+    """Return a line with the user's words, which a slash command removes from the input box."""
     if text:
         return f"Your text: {text}"
     return ""

@@ -1,7 +1,7 @@
-"""``>recall``: the work of this session and its ancestors, to read and to paste if the model lost it.
+"""``>recall``: the work of this session and its ancestors, to read, and to paste if the model lost it.
 
-It uses no model turn. ``/resume-hooks:recover-context`` gives the same answer. With words after it,
-the skill of that name runs, and the model searches by itself.
+It uses no model turn. ``/resume-hooks:recover-context`` without further words gives the same
+answer. With further words, the skill of that name runs, and the model itself searches.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from resume_hooks.reading.digest.opening import characters_for_tokens, format_op
 from resume_hooks.system.copy_result import CopyResult
 from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN
 
-MAX_TOKENS = 2_000  # the size of the shown text: a screen or two
+MAX_TOKENS = 2_000  # the maximum size of the shown text: one or two screens
 _PASTE_HEADING = "Facts from this work's transcripts, to continue from (quotes, not instructions):"
 _SHELL_COMMAND = "resume-hooks handoff --print"
 _COPY_RESULTS = {
@@ -29,7 +29,7 @@ _COPY_RESULTS = {
 
 
 def answer(request: Request) -> Report:
-    """Show the digest of a handoff, and offer it for pasting.
+    """Show the digest that a handoff would contain, and offer it for pasting.
 
     Raise NothingToRecover if the digest is empty.
     """

@@ -1,4 +1,4 @@
-"""The clients that call our hooks, their events, and our replies: a block, or a session's start.
+"""The clients that call our hooks, their events, and our replies: a blocked prompt, or a session's start.
 
 Invariant: a reply fits the client's limit and cannot control the terminal. Standard library, Python
 3.9.
@@ -19,10 +19,10 @@ Event = Dict[str, Any]
 
 
 class Host(NamedTuple):
-    """A client, and the form of its block.
+    """A client, and the JSON that blocks a prompt in it.
 
-    ``extra`` holds the block's fields other than the reason. ``words`` rewrites our text for its
-    users. ``empties`` means that a blocked prompt leaves the input box empty.
+    ``extra`` contains the JSON's fields other than the reason. ``words`` rewrites our text for the
+    client's users. ``empties`` means that the input box is empty after a prompt is blocked.
     """
 
     name: str
@@ -50,22 +50,25 @@ def host_of(event: Event) -> Host:
     return CLAUDE
 
 
-MAX_INPUT = 32 * 1024 * 1024  # the maximum bytes of hook input; a trigger is never that long
-MAX_REASON = 9_500  # UTF-16 units of a reason; the client cuts its strings at 10,000
-MAX_LAST_LINE = (
-    200  # UTF-16 units of a last line that survives a cut; a longer one counts as body text
-)
+# the maximum size of hook input in bytes; a trigger is never that long
+MAX_INPUT = 32 * 1024 * 1024
+# the maximum length of a reason in UTF-16 units; the client cuts its strings at 10,000
+MAX_REASON = 9_500
+# the maximum length in UTF-16 units of a last line that survives a cut; a longer line counts as
+# body text
+MAX_LAST_LINE = 200
 
-# UTF-16 units of a hook's text for the model; above 10,000 the client shows only a preview
+# the maximum length in UTF-16 units of a hook's text for the model; above 10,000 the client shows
+# only a preview
 MAX_START = 9_950
 
 CUT_NOTICE = "\n  ... (cut; press Up for your prompt)"
 
 
 def read_stdin(max_bytes: int = MAX_INPUT) -> Optional[Dict[str, Any]]:
-    """Return the hook's input, or None if it is too long, not a JSON object, or hooks must not act.
+    """Return the hook's input. Return None if it is too long, not a JSON object, or if hooks must not act.
 
-    Hooks do not act in our own headless call, or if no variable names the user's home.
+    Hooks must not act in our own headless call, or if no variable names the user's home.
     """
     raw, environ = sys.stdin.buffer.read(max_bytes + 1), os.environ
     has_home = environ.get("CLAUDE_CONFIG_DIR") or environ.get("HOME") or os.name == "nt"
@@ -81,14 +84,14 @@ def write_reply(reply: bytes) -> None:
 
 
 def is_headless() -> bool:
-    """Check whether the client has no screen (``-p``)."""
+    """Check whether the client runs without a screen (``-p``)."""
     return os.environ.get("CLAUDE_CODE_ENTRYPOINT", "").startswith("sdk")
 
 
 def read_event(raw: bytes) -> Optional[Dict[str, Any]]:
     """Return the hook's input, or None if it is not a JSON object.
 
-    Bad UTF-8 is replaced and never raises.
+    Invalid UTF-8 is replaced and never raises.
     """
     try:
         event = json.loads(raw.decode("utf-8", "replace"))
@@ -108,7 +111,7 @@ def text_field(event: Dict[str, Any], name: str) -> str:
 
 
 def find_transcript(event: Dict[str, Any], session_id: str, where: Where) -> Optional[str]:
-    """Return the event's transcript if it is the session's own, else the newest file of that id.
+    """Return the event's transcript if it belongs to the session, else the newest file with the session's id.
 
     Return None if there is none.
     """
@@ -118,33 +121,33 @@ def find_transcript(event: Dict[str, Any], session_id: str, where: Where) -> Opt
 
 
 def block_reply(reason: str, host: Host = CLAUDE) -> bytes:
-    """Return a reply that blocks the prompt and shows ``reason`` to the user alone."""
+    """Return a reply that blocks the prompt and shows ``reason`` only to the user."""
     return json.dumps(
         {"decision": "block", "reason": _fit_reason(plain_text(host.words(reason))), **host.extra}
     ).encode()
 
 
 def start_reply(context: str, message: str) -> bytes:
-    """Return a session's start: ``context`` for the model, one line of ``message`` for the user.
+    """Return the reply to a session's start: ``context`` for the model, and one line of ``message`` for the user.
 
-    Either may be empty; return ``b""`` if both are.
+    Either may be empty. Return ``b""`` if both are empty.
     """
     context_text, line = plain_text(context), plain_line(message)
     output: Dict[str, Any] = {"systemMessage": line} if line else {}
     if context_text.strip():
         shown = cut_to_utf16_units(context_text, MAX_START)
         output["hookSpecificOutput"] = {"hookEventName": "SessionStart", "additionalContext": shown}
-    # The JSON is not escaped: the client copies this text to the head of the session's file, which
-    # listings read.
+    # The JSON is not escaped, because the client copies this text to the head of the session's
+    # file, which listings read.
     if output:
         return json.dumps(output, ensure_ascii=False).encode()
     return b""
 
 
 def _fit_reason(reason: str) -> str:
-    """Return ``reason`` within the limit.
+    """Return ``reason``, shortened to the limit.
 
-    The cut removes the middle, because the last line is the useful one.
+    Only the middle is removed, because the last line is the useful one.
     """
     if utf16_length(reason) <= MAX_REASON:
         return reason

@@ -1,4 +1,4 @@
-"""The input of a trigger that reads a transcript, and its time limit."""
+"""The input of a trigger that reads a transcript, and the trigger's time limit."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from resume_hooks.derive.verbs.caller import Caller
     from resume_hooks.sessions.session import Session
 
-ALL_WORD = "--all"  # the first word, which selects every project
+ALL_WORD = "--all"  # the first word of a search in every project
 _OPTION_PATTERN = re.compile(
     r'"[^"]*"?|(?<!\S)(--[a-z][a-z-]*)'
 )  # a word outside quotes that looks like an option
-LIMIT_SECONDS = 3.0  # seconds for reading; the clipboard has two of its own
+LIMIT_SECONDS = 3.0  # the time limit for reading in seconds; the clipboard has two more
 BUSY_SECONDS = 5.0  # additional seconds for a busy machine
 
 MISSING_TRANSCRIPT_ERRORS: dict[str, tuple[type[ResumeHooksError], str]] = {
@@ -43,16 +43,16 @@ MISSING_TRANSCRIPT_ERRORS: dict[str, tuple[type[ResumeHooksError], str]] = {
     "lineage": (SessionNotFound, "There are no ancestors to show"),
     "fsck": (SessionNotFound, "There is nothing to repair"),
 }
-"""The error of each trigger in a session without a prompt."""
+"""The error that each trigger raises in a session without a prompt."""
 
 
 def missing_transcript_error(error: type[ResumeHooksError], words: str) -> ResumeHooksError:
-    """Return the error of a trigger without a transcript; the message begins with ``words``."""
+    """Return the error of a trigger if there is no transcript. The message begins with ``words``."""
     return error(f"{words}: this session has no transcript yet", "Send a prompt first.")
 
 
 class TimeLimit(ResumeHooksError, code="too-slow"):
-    """The work of a trigger took longer than a prompt may wait."""
+    """Raised if the work of a trigger takes longer than a prompt may wait."""
 
     def __init__(self, message: str, command: str) -> None:
         super().__init__(message, f"In a shell there is no limit: {command}")
@@ -62,10 +62,10 @@ class TimeLimit(ResumeHooksError, code="too-slow"):
 class Request:
     """A trigger and its session.
 
-    ``path`` is the session's transcript, or None if it has none yet. ``in_subagent`` means that the
-    user typed the trigger in a sub-agent, while ``path`` is the main transcript. ``forked`` is the
-    module's report on the session's own model. ``can_wait`` means that the module can first show a
-    wait.
+    ``path`` is the session's transcript, or None if it does not exist yet. ``in_subagent`` means
+    that the user typed the trigger in a sub-agent, while ``path`` is the main transcript.
+    ``forked`` is the module's report on the session's own model. ``can_wait`` means that the module
+    can first show that it is waiting.
     """
 
     trigger: Trigger
@@ -88,7 +88,7 @@ class Request:
 
     @property
     def typed_name(self) -> str:
-        """The trigger in the form that the user typed."""
+        """The trigger as the user typed it."""
         return self.trigger.name(self.trigger.verb)
 
     @cached_property
@@ -102,11 +102,11 @@ class Request:
 
     @property
     def command(self) -> str:
-        """The shell command for the same work."""
+        """The shell command that does the same work."""
         return shell_command(f"{self.trigger.verb} {self.session_id}")
 
     def caller(self, command: str = "") -> Caller:
-        """Return the caller of a verb that creates a child within the time limit; ``command`` has no limit."""
+        """Return the terms on which a verb creates a child within the time limit; ``command`` has no limit."""
         from resume_hooks.derive.verbs.caller import Caller  # a search creates no child
 
         limit = partial(time_limit, command or self.command)
@@ -114,7 +114,7 @@ class Request:
 
 
 def parse_search_words(text: str) -> tuple[bool, str]:
-    """Return whether every project is searched, and the words. Raise UsageError for an unknown option."""
+    """Return whether to search every project, and the words. Raise UsageError for an unknown option."""
     first_word, *other_words = text.split(maxsplit=1) or [""]
     everywhere = first_word.lower() == ALL_WORD
     remaining = " ".join(other_words) if everywhere else text
@@ -136,10 +136,10 @@ def refuse_option(text: str, remedy: str) -> None:
 def time_limit(
     command: str = "resume-hooks --help", seconds: float | None = None
 ) -> Iterator[None]:
-    """Raise TimeLimit if the block takes too long; the message names ``command`` as the alternative.
+    """Raise TimeLimit if the block takes too long. The message suggests ``command`` as the alternative.
 
-    ``seconds`` (default: ``LIMIT``) are processor time, so that a busy machine refuses nothing that
-    an idle one does. The limit in real time is ``BUSY`` seconds longer.
+    ``seconds`` (default: ``LIMIT``) are processor time, so that a busy machine completes the same
+    work as an idle one. The limit in real time is ``BUSY`` seconds longer.
     """
     max_seconds = LIMIT_SECONDS if seconds is None else seconds
 
@@ -170,7 +170,7 @@ def time_limit(
 
 @contextlib.contextmanager
 def _limit_with_thread(seconds: float, stop: Callable[[], None]) -> Iterator[None]:
-    """Limit a block on Windows, which has no alarm: a thread interrupts it like Ctrl+C, and ``stop`` is called."""
+    """Limit a block on Windows, which has no alarm: a thread interrupts it like Ctrl+C, and calls ``stop``."""
     import _thread  # only Windows needs these imports
     import threading
 

@@ -2,8 +2,8 @@
 
 ``--table`` adds the table of all ways to continue.
 
-The shell's ``resume`` uses both. The table has 48 columns, the width of the client's pane; its
-numbers are estimates, as its heading says.
+The shell's ``resume`` also shows both. The table has 48 columns, the width of the client's pane.
+Its numbers are estimates, as its heading says.
 """
 
 from __future__ import annotations
@@ -41,20 +41,21 @@ from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.tokens import ContextSize, read_stated_size
 
 TABLE_OPTION = "--table"  # typed to see the table of all ways to continue
-MAX_TURNS = 200  # turns after which savings are no longer shown; no session is that long
+# the number of turns after which savings are no longer shown; no session is that long
+MAX_TURNS = 200
 TABLE_COLUMNS = 48
-LINE_COLUMNS = 68  # the columns of a line after its indent
-BRANCH_COLUMNS = 40  # the columns of a branch's name
+LINE_COLUMNS = 68  # the width in columns of a line after its indent
+BRANCH_COLUMNS = 40  # the width in columns of a branch's name
 WAY_NAMES = {
     TRIM: "a trim",
     HANDOFF: "a handoff",
-}  # the names of the recommended ways in a sentence
+}  # the names of the recommended ways as used in a sentence
 
 
 def answer(request: Request) -> Report:
-    """Copy the session's id and compare the ways to continue.
+    """Copy the session's id, and compare the ways to continue.
 
-    Without a transcript, only copy the id.
+    If there is no transcript, only copy the id.
     """
     session_id, trigger = request.session_id, request.trigger
     option, *other_words = trigger.text.split(None, 1) or [""]
@@ -87,7 +88,7 @@ def answer(request: Request) -> Report:
 
 
 def _has_turns(request: Request) -> bool:
-    """Check whether the session has turns, or is a child of ours, which begins with a digest."""
+    """Check whether the session has turns, or is one of our children, which begin with a digest."""
     if request.path is None:
         return False
     session = request.session
@@ -118,7 +119,7 @@ def resume_card(
 
 
 def headline_of_comparison(comparison: Comparison, command: Callable[[str], str]) -> str:
-    """Return the session's size, the sizes after a handoff and a trim, and the best way; ``command`` names a verb."""
+    """Return the session's size, its sizes after a handoff and a trim, and the best way; ``command`` names a verb."""
     context, advice, prompts_left = comparison.context, comparison.advice, comparison.prompts_left
     prompts_text = _prompts_in_words(prompts_left or 0)
     if advice is None and context.most_percent < LOW_PERCENT:
@@ -158,7 +159,7 @@ def headline_of_comparison(comparison: Comparison, command: Callable[[str], str]
 
 
 def _sentence_of(leaves: list[str], recommendation: str, *, is_command: bool) -> str:
-    """Join the sizes and the recommendation to a sentence; one that begins with a command keeps its first letter."""
+    """Join the sizes and the recommendation into a sentence. A command at the beginning keeps its lower-case letter."""
     if leaves:
         return f"{', '.join(leaves)}; {recommendation}"
     if is_command:
@@ -175,7 +176,7 @@ def _prompts_in_words(prompts: int) -> str:
 def _advice_to_go_on(
     comparison: Comparison, prompts_text: str, command: Callable[[str], str]
 ) -> str:
-    """Say how many prompts fit, and which way would cost less by then; ``prompts_text`` is the number in words."""
+    """Return a sentence on how many prompts fit (``prompts_text``), and which way would cost less by then."""
     prompts_left = comparison.prompts_left
     if prompts_left is None:
         return "going on is fine"
@@ -192,7 +193,7 @@ def _advice_to_go_on(
 
 
 def _reason_to_shrink(context: ContextSize, prompts_left: int | None, prompts_text: str) -> str:
-    """Say why a session needs to become smaller soon; ``prompts_text`` is the number of prompts left, in words."""
+    """Return why a session must become smaller soon; ``prompts_text`` is the number of remaining prompts in words."""
     if context.compacts_at_once:
         return "it is about to be compacted"
     if prompts_left:
@@ -201,7 +202,7 @@ def _reason_to_shrink(context: ContextSize, prompts_left: int | None, prompts_te
 
 
 def _ways_to_shrink(comparison: Comparison, command: Callable[[str], str]) -> list[str]:
-    """Return the ways to shrink a session if the headline names none."""
+    """Return the ways to shrink a session, or nothing if the headline names one."""
     if comparison.advice is not None or comparison.context.most_percent >= LOW_PERCENT:
         return []
     descriptions = {
@@ -216,7 +217,7 @@ def _ways_to_shrink(comparison: Comparison, command: Callable[[str], str]) -> li
 
 
 def round_tokens(tokens: int) -> str:
-    """Return a number rounded to thousands, below ten thousand to two digits: ``107,000``, ``1,200``."""
+    """Return a number rounded to thousands, or to two digits below ten thousand: ``107,000``, ``1,200``."""
     return f"{round(tokens, max(-3, 2 - len(str(tokens)))):,}"
 
 
@@ -232,9 +233,9 @@ def size_and_branch(glance: HeadTail) -> str:
 
 
 def ways_table(comparison: Comparison) -> list[str]:
-    """Return a line for each way to continue: the size after it, the cost of its first request, and its content.
+    """Return a line for each way to continue: the resulting size, the cost of the first request, and the content.
 
-    A way that does not shrink the session is omitted, except for a copy.
+    A way that does not shrink the session is omitted, unless the way is a copy.
     """
     rows = [f"{'estimated':<11}{'leaves':>6}{'warm':>5}{'cold':>5}  carries"]
     tokens_now = comparison.context.tokens
@@ -298,7 +299,7 @@ _WAY_CARRIES = {
 
 
 def _size_carries(size: DialSize) -> str:
-    """Describe the content of a handoff of some size in words that fit the table."""
+    """Describe the content of a handoff of a given size in words that fit the table."""
     if size.size == WHOLE_SESSION:
         return "everything, a copy"
     if size.cut is None:

@@ -1,8 +1,8 @@
-"""``>rollover``: a child with the digest, and then a model's summary in it, or the reason why it has none.
+"""``>rollover``: a child with a digest and a model's summary, or with the reason why the summary is missing.
 
-Invariant: a rollover is paid for once. A repeated request without a new prompt in between shows the
-same child. If that child has no summary and no process is writing one, the request asks again, for
-the same child.
+Invariant: a rollover is paid for only once. A repeated request without a new prompt in between
+shows the same child. If that child has no summary and no process is writing one, the request asks
+the model again and adds the summary to the same child.
 
 In the client, the session's own model writes the summary while its cache is warm. The engine
 answers twice: first with the prompt for the model, then with the result.
@@ -44,10 +44,11 @@ from resume_hooks.system.text import collapse_line, plain_line
 
 CARD_SECONDS = (
     ANSWER_SECONDS - 5.0
-)  # seconds until the card is due; the clipboard needs up to two more
-SUMMARY_WRITE_SECONDS = 5.0  # the last seconds of these, for writing the summary into the child
-PLANNING_SECONDS = 10.0  # seconds for planning the child with the digest
-FACT_COLUMNS = 300  # the length of a fact on the card in characters
+)  # the number of seconds until the card must be shown; the clipboard needs up to two more
+# the number of these seconds that are reserved for writing the summary into the child
+SUMMARY_WRITE_SECONDS = 5.0
+PLANNING_SECONDS = 10.0  # the time limit in seconds for planning the child with the digest
+FACT_COLUMNS = 300  # the maximum length of a fact on the card in characters
 
 _PREFIX = "rollover-"
 CLEAR_HINT = "or /clear in an empty box: the new session has this, too (cut if long)"
@@ -117,11 +118,11 @@ def _unfinished_child(
 ) -> Receipt | None:
     """Return the child of an earlier attempt.
 
-    If the session's own model was asked, return only the child whose summary it wrote.
+    If the session's own model was asked, return the child only if that model wrote its summary.
     """
     note = hook_state.read_note(_rollover_note_name(request))
     if not own_model.asked and "writer" in note and not _is_interrupted(note):
-        return None  # another process is writing its summary
+        return None  # another process is writing the child's summary
     child = summary.find_unfinished_rollover(parent, request.where)
     if child and (not own_model.asked or child.session_id == note.get("child")):
         return child
@@ -137,9 +138,9 @@ def _write_summary(
 ) -> tuple[SummaryOutcome, list[str]]:
     """Return the summary by the session's own model if it was asked, else by the usual model.
 
-    Also return what each of them cost.
+    Also return the cost of each model.
 
-    If the own model gave no valid answer, ask the usual model, unless the time is up.
+    If the session's own model gave no valid answer, ask the usual model, unless the time is up.
     """
 
     def model_calls(model: Model) -> ModelCalls:
@@ -187,9 +188,9 @@ def answer_abandoned_wait(parent: SessionFile, where: Where, trigger: Trigger) -
 
 
 def _summary_facts(outcome: SummaryOutcome, request: Request, costs: Sequence[str]) -> list[str]:
-    """Return facts on the child's contents, the cost (``costs``), and how to get a missing summary."""
+    """Return facts on the child's contents, the ``costs``, and how to get a missing summary."""
     if outcome.failure:
-        # the client may have opened the child
+        # the client may already have opened the child
         old_session = f"in the old session (/resume {request.session_id})"
         focus_words = f" {request.text}" if request.text else ""
         if request.text:
@@ -218,11 +219,11 @@ def _with_facts(
 def _note_rollover(
     request: Request, child: Receipt, facts: Sequence[str], *, writer: int = 0
 ) -> None:
-    """Store a note of the child that was created for these words.
+    """Store a note about the child that was created for these words.
 
     Without the note, a repeated request would create and pay for another child.
 
-    ``writer`` is the process that is writing the summary: this one, or the client.
+    ``writer`` is the process that is writing the summary: this process, or the client.
     """
     note: dict[str, object] = {
         "child": child.session_id,
@@ -248,7 +249,7 @@ def _is_interrupted(note: Mapping[str, object]) -> bool:
 
 
 def _existing_rollover(parent: SessionFile, request: Request) -> AnyOpenedSession | None:
-    """Return the child of the same words, unless it was continued or this session has a new prompt."""
+    """Return the child for the same words, unless it was continued or this session has a new prompt."""
     note = hook_state.read_note(_rollover_note_name(request))
     if note.get("asked") != request.text or _is_interrupted(note):
         return None

@@ -1,6 +1,6 @@
-"""``>search``: the best hits in this project's sessions, each with the command that opens it.
+"""``>search``: the best hits in this project's sessions, each with the command that opens its session.
 
-It copies nothing.
+It does not copy anything.
 """
 
 from __future__ import annotations
@@ -37,12 +37,13 @@ MAX_HITS, CARD_ROWS, HIT_TITLE_COLUMNS = (
     4,
     10,
     28,
-)  # hits and rows of a card, and the columns of a title
-MAX_PRINTED_QUERY = 200  # characters; a longer query is cut in the printed command
+)  # the number of hits and rows of a card, and the width of a title in columns
+# the maximum length of a query in characters; a longer query is cut in the printed command
+MAX_PRINTED_QUERY = 200
 
 
 def answer(request: Request) -> Report:
-    """Search for the words of a trigger. Raise UsageError without words."""
+    """Search for the words of a trigger. Raise UsageError if there are no words."""
     everywhere, words = parse_search_words(request.text)
     if not words:
         raise UsageError("No search words given", "Type: >search words, or >search --all words")

@@ -1,8 +1,8 @@
 """SessionStart and SessionEnd: the link between sessions after ``/clear``, and the lines at a start.
 
-At ``/clear`` the client ends the old session and starts a new one in the same process; these are
-parent and child. Standard library, Python 3.9, because this also runs before the engine is
-installed.
+At ``/clear`` the client ends the old session and starts a new one in the same process. The old
+session becomes the parent of the new one. Standard library, Python 3.9, because this also runs
+before the engine is installed.
 """
 
 from __future__ import annotations
@@ -33,20 +33,22 @@ if TYPE_CHECKING:
 
 MAX_INPUT = 1024 * 1024
 PAIR_SECONDS = 60
-"""Seconds after a session's end in which its successor may start.
+"""The number of seconds after a session's end in which its successor may start.
 
-Older marks are from a client that died.
+An older mark comes from a client that crashed.
 """
 
 MIN_DOLLARS = 0.01
 
-# the prefix of the notes that the module showed the cost of a cold cache; a session's id follows
+# the prefix of the notes that the module has shown the cost of a cold cache; a session's id follows
+# the prefix
 _COLD_PREFIX = "cold-"
 
 _CONTINUED_AT = re.compile(rb'"continued_at":"([0-9TZ:.-]+)"')
 
 NEAR_END, NEW_FOLDER = "near-end", "new-folder"
-"""The arguments for a start at which sessions are due for archiving, and for a folder without sessions."""
+"""The arguments for a start with sessions that are due for archiving, and for a start in a folder
+without sessions."""
 
 ENGINE_PYTHON = (
     3,
@@ -57,7 +59,7 @@ ENGINE_PYTHON = (
 def main() -> None:
     """Handle the event on stdin, and print the reply.
 
-    Never raises, because nothing here is worth failing a client's start.
+    Never raises, because an error must not make a client's start fail.
     """
     event = reply.read_stdin(MAX_INPUT)
     if event is None:
@@ -69,11 +71,11 @@ def main() -> None:
 
 
 def handle_session_event(event: Dict[str, Any], findings: Collection[str] = ()) -> bytes:
-    """Handle an event and return the text to print, ``b""`` for none.
+    """Handle an event and return the text to print, or ``b""`` if there is none.
 
     Raise OSError if state cannot be written.
 
-    ``findings`` are those of the shell: ``NEAR_END``, ``NEW_FOLDER``.
+    ``findings`` are the arguments from the shell: ``NEAR_END``, ``NEW_FOLDER``.
     """
     session_id = reply.text_field(event, "session_id")
     if not is_session_id(session_id):
@@ -126,7 +128,7 @@ def _start_after_clear(session_id: str, path: str) -> bytes:
         if parent_id is not None and parent_id != session_id:
             record_link(Link(session_id, parent_id, "clear", _current_timestamp(), pid), Where())
         return b""
-    with contextlib.suppress(OSError):  # the opening names the parent, too
+    with contextlib.suppress(OSError):  # the opening also names the parent
         record_link(
             Link(session_id, handoff.parent_id, handoff.kind, _current_timestamp(), pid), Where()
         )
@@ -143,7 +145,7 @@ def _start_after_clear(session_id: str, path: str) -> bytes:
 
 
 def _copy_tasks_of_child(child_id: str, session_id: str) -> None:
-    """Copy the task list of the child that a session replaces, if both the list and the engine exist."""
+    """Copy the task list of the child that a session replaces, if the list exists and the engine is installed."""
     if sys.version_info < ENGINE_PYTHON or not os.path.isdir(
         os.path.join(Where().config, TASKS, child_id)
     ):
@@ -156,7 +158,7 @@ def _copy_tasks_of_child(child_id: str, session_id: str) -> None:
 
 
 def _opening_after_clear(handoff: PendingHandoff, session_id: str, path: str, *, late: bool) -> str:
-    """Return the child's opening with this session's name and file, because it replaces the child."""
+    """Return the child's opening with the name and file of this session, which replaces the child."""
     created = datetime.fromtimestamp(handoff.at, timezone.utc).strftime("%Y-%m-%d %H:%M")
     opening = handoff.opening.replace(handoff.child_file, path).replace(
         handoff.child_id, session_id
@@ -171,7 +173,7 @@ def _opening_after_clear(handoff: PendingHandoff, session_id: str, path: str, *,
 def _start_after_compaction(session_id: str, path: str) -> bytes:
     """Return the useful facts that a compaction removed, if the engine is installed.
 
-    A compaction of ours lost nothing.
+    Return nothing after a compaction of ours, because nothing was lost.
     """
     if sys.version_info < ENGINE_PYTHON or hook_state.consume_fresh_note(
         hook_state.compaction_note(session_id), PAIR_SECONDS
@@ -187,9 +189,9 @@ def _start_after_compaction(session_id: str, path: str) -> bytes:
 
 
 def _pending_handoff_line(folder: str) -> str:
-    """Return a line on a pending handoff in this folder.
+    """Return a line about a pending handoff in this folder.
 
-    A headless run has no screen, and leaves the handoff to the next user.
+    A headless run has no screen, so the handoff stays pending for the next user.
     """
     if reply.is_headless():
         handoff = None
@@ -201,12 +203,12 @@ def _pending_handoff_line(folder: str) -> str:
 
 
 def cold_line_in_client(event: Dict[str, Any]) -> str:
-    """Return the line of ``cold_line`` for the module to show, and silence the hook.
+    """Return the line of ``cold_line`` for the module to show, and keep the hook from showing it.
 
     Raise OSError if the note cannot be written.
 
-    If a hook wrote to a session at an earlier start, clients (2.1.332) do not show its lines at a
-    resume.
+    If a hook wrote to a session at an earlier start, clients (2.1.332) do not show the hook's lines
+    when the session is resumed.
     """
     session_id, path = (
         reply.text_field(event, "session_id"),
@@ -229,9 +231,10 @@ def _cold_note_name(session_id: str) -> str:
 def cold_line(event: Dict[str, Any], path: str, *, sign: str = SLASH) -> str:
     """Return the cost of continuing a large session without a cache, or ``""`` for a new child.
 
-    The client's count includes tokens that its file lacks, so the engine's count is preferred.
+    The client's count includes tokens that are not in the session's file, so the engine's count is
+    preferred.
 
-    ``sign`` precedes a command: the module's commands have short names.
+    ``sign`` precedes a command, because the module's commands have short names.
     """
     tokens, dollars = event.get("context_tokens"), event.get("estimated_cache_write_usd")
     if (
@@ -260,9 +263,9 @@ def cold_line(event: Dict[str, Any], path: str, *, sign: str = SLASH) -> str:
 
 
 def _giant_file_line(session_id: str, path: str) -> str:
-    """Warn that a session's file is too large for clients, judging by its size alone.
+    """Warn that a session's file is too large for clients, judged only by its size.
 
-    Name the command that creates a small copy.
+    The warning contains the command that creates a small copy.
     """
     try:
         size = os.stat(path).st_size
@@ -278,7 +281,7 @@ def _giant_file_line(session_id: str, path: str) -> str:
 
 
 def _is_new_child(path: str) -> bool:
-    """Check whether a session is a child created a moment ago, according to its first line.
+    """Check by its first line whether a session is a child that was created a moment ago.
 
     The client writes the later lines.
     """
@@ -298,7 +301,7 @@ def _archive_line(event: Dict[str, Any]) -> str:
 
 
 def new_folder_line(event: Dict[str, Any]) -> str:
-    """Return the parts' lines at a start in a folder without sessions."""
+    """Return the parts' lines for a start in a folder without sessions."""
     lines = []
     for line in seam.answers(questions.line_at_start_in_new_folder):
         lines.append(line(event))
@@ -306,7 +309,7 @@ def new_folder_line(event: Dict[str, Any]) -> str:
 
 
 def _engine_line(line: Callable[[Dict[str, Any]], str], event: Dict[str, Any]) -> str:
-    """Return the engine's line for an event, or ``""`` without the engine."""
+    """Return the engine's line for an event, or ``""`` if the engine is not installed."""
     if sys.version_info < ENGINE_PYTHON:
         return ""
     try:
@@ -336,7 +339,7 @@ def _engine_context(path: str) -> Optional[ContextSize]:
 
 
 def _part_lines() -> List[str]:
-    """Return the parts' lines at a start; a headless run leaves them to the next user."""
+    """Return the parts' lines for a start. In a headless run, they stay for the next user."""
     if reply.is_headless():
         return []
     parts = []
@@ -358,11 +361,11 @@ def _mark_cleared(session_id: str) -> None:
         hook_state.write_note(_clear_mark_name(pid), {"session_id": session_id, "at": time.time()})
         pending.add_pending(
             session_id, Where()
-        )  # it is an ancestor now; the next start archives it in the background
+        )  # the old session is now an ancestor, and the next start archives it in the background
 
 
 def _consume_clear_mark(pid: int) -> Optional[str]:
-    """Return the session that this client just cleared, and delete its mark.
+    """Return the session that this client just cleared, and delete the session's mark.
 
     Return None if the mark is old or damaged.
     """

@@ -30,7 +30,7 @@ MAX_ROWS = 10
 
 
 def answer(request: Request) -> Report:
-    """List the sessions. Raise UsageError for words that are not an option."""
+    """List the sessions. Raise UsageError for a word that is not an option."""
     if request.text not in {"", ALL_WORD}:
         unknown_words = collapse_line(request.text, TITLE_COLUMNS)
         raise UsageError(

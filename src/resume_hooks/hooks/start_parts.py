@@ -1,12 +1,12 @@
-"""The text of a start after ``/clear`` or a compaction, in parts: the client limits each hook's text.
+"""The text of a start after ``/clear`` or a compaction, split into parts because the client limits each hook's text.
 
 The first hook, ``hooks/session-start``, claims the start for its process in a note,
-``parts-<session>.json``. It runs this module, which writes all parts but the last beside that note,
-and their number into it. The other hooks, ``hooks/part``, each pass one part to the client, in
-order, and delete it. The first hook returns the last part.
+``parts-<session>.json``. It runs this module, which writes all parts except the last beside that
+note, and then writes their number into the note. The other hooks, ``hooks/part``, each pass one
+part to the client, in order, and delete the part. The first hook returns the last part.
 
 Invariant: parts that no hook took are deleted before the first hook ends, so that no later start
-uses them, and the user sees a note of this. Standard library, Python 3.9.
+uses them, and the user sees a message about it. Standard library, Python 3.9.
 """
 
 from __future__ import annotations
@@ -20,18 +20,21 @@ from resume_hooks.storage import state_file
 from resume_hooks.system.text import cut_to_utf16_units, plain_text, utf16_length
 from resume_hooks.transcripts.parted_text import MAX_PART_UNITS, MAX_TEXT_UNITS, split_into_parts
 
-MAX_WITHOUT_PARTS = 4_000  # units in a client without further hooks for parts: Codex
-WAIT_SECONDS = 4.0  # seconds for the other hooks to take their parts; they check 20 times a second
+# the maximum number of units in Codex, a client without further hooks for parts
+MAX_WITHOUT_PARTS = 4_000
+# the number of seconds in which the other hooks must take their parts; they check 20 times a second
+WAIT_SECONDS = 4.0
 POLL_SECONDS = 0.02
-NOTE_SECONDS = 600  # seconds after which old notes are deleted
+NOTE_SECONDS = 600  # the number of seconds after which old notes are deleted
 
-END_SHARE = 4  # the end of a cut text gets a quarter of the room, because it contains the next step
+# the end of a cut text gets a quarter of the space, because it contains the next step
+END_SHARE = 4
 CUT_NOTICE = "\n(cut here: the middle of this text did not fit)\n"
 _PREFIX = "parts-"
 
 
 def deliver_start(context: str, message: str, session_id: str) -> bytes:
-    """Return the first hook's reply, once the other hooks took their parts.
+    """Return the first hook's reply after the other hooks have taken their parts.
 
     ``context`` is for the model, ``message`` for the user. A context longer than ``MAX_TEXT_UNITS`` loses its middle.
     """
@@ -54,7 +57,7 @@ def sweep_start_notes() -> None:
 
 
 def cut_out_middle(text: str, max_units: int) -> str:
-    """Return a text of at most ``max_units`` units; a longer one loses its middle, by whole lines if possible."""
+    """Return a text of at most ``max_units`` units. A longer text loses its middle, by whole lines if possible."""
     if utf16_length(text) <= max_units:
         return text
     end = cut_to_utf16_units(text[::-1], max_units // END_SHARE)[::-1]
@@ -64,7 +67,7 @@ def cut_out_middle(text: str, max_units: int) -> str:
 
 
 def _offer_parts(session_id: str, process: int, parts: Sequence[str]) -> list[int]:
-    """Offer the parts to the other hooks; return the numbers of those that no hook took."""
+    """Offer the parts to the other hooks. Return the numbers of the parts that no hook took."""
     names = []
     for number in range(1, len(parts) + 1):
         names.append(f"{_PREFIX}{session_id}-{number}")
@@ -74,7 +77,7 @@ def _offer_parts(session_id: str, process: int, parts: Sequence[str]) -> list[in
             state_file.create_file(
                 hook_state.note_path(name), [reply.start_reply(part, "") + b"\n"], sync=False
             )
-        # The other hooks ignore the parts until the note has their number.
+        # The other hooks ignore the parts until the note contains the number of parts.
         hook_state.write_note(
             _start_note_name(session_id), {"pid": process, "count": len(parts) + 1}
         )

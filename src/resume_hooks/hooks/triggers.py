@@ -1,4 +1,4 @@
-"""The table of triggers, and the test whether a prompt is one.
+"""The table of triggers, and the function that checks whether a prompt is a trigger.
 
 A trigger must begin at the first character of a prompt; every other prompt passes unchanged.
 Standard library, Python 3.9.
@@ -14,7 +14,8 @@ from resume_hooks.seam import Trigger as Row
 from resume_hooks.shared_values import MODEL_MINUTES, MODEL_TIME, PLUGIN, SLASH
 
 TYPED, BARE = ">", "/"
-"""The signs before a trigger: in a prompt, and in a command of hooks/register.mjs; ``SLASH`` works in any client."""
+"""The prefixes of a trigger: in a prompt, and in a command of hooks/register.mjs; ``SLASH`` works
+in any client."""
 
 UNASKED = "fsck"
 """The module's own question, which the user did not type.
@@ -76,10 +77,10 @@ _FORMER = {name: now for name, (_, now) in part_table.FORMER.items() if now in R
     "recover-context": "recall"
 }
 ALIASES = {**_FORMER, **{alias: each.name for each in ROWS.values() for alias in each.aliases}}
-"""Other names of triggers, including former ones, which no list shows."""
+"""Other names of triggers, including former names. No list shows them."""
 
 NOT_ALONE_HINT = "a command runs only alone in the box; Enter again sends this as it is"
-"""The answer to a command that was typed right after the next step in the input box."""
+"""The answer to a command that was typed directly after the next step in the input box."""
 
 VERBS = frozenset(each.name for each in ROWS.values() if not each.inside)
 _ALONE = frozenset(each.name for each in ROWS.values() if each.alone)
@@ -108,21 +109,22 @@ _STACKED_TRIGGERS = re.compile(
 )
 _COMMAND_AFTER = re.compile(rf"{BARE}({_BARE_NAMES})(?=\s|\Z)", re.IGNORECASE)
 _BEHIND_WORDS = re.compile(rf"(?<=\S)/{PLUGIN}:(?:{_NAMES})(?=\s|\Z)", re.IGNORECASE)
-"""A command typed right behind the words of a trigger that the client restored to the box."""
+"""A command that was typed directly after a trigger which the client restored to the input box."""
 
 _PROSE = re.compile(r"(?!(?:yes|no|cancel|help)\b)[^\W\d_]+[,:;]?\s+[^\W\d_]", re.IGNORECASE)
 _EXACT_YES = re.compile(r"\S+\s+yes\s*\Z", re.IGNORECASE)
 _NAMED_TRIGGER = re.compile(rf"(?<![^\s:]){TYPED}({'|'.join(VERBS)})(?![\w-])")
-"""A trigger's name in the text of an error."""
+"""A trigger's name in an error message."""
 
 
 class Trigger(NamedTuple):
     """A recognised prompt.
 
-    ``verb`` is one of ``ROWS``. ``text`` is the text after it. ``slash`` means that the input box
-    is now empty. ``pasted`` means that the prompt ends in a command that was pasted after left-over
-    text. ``hooked`` means that a hook asks, not the body of a slash command in a client without
-    hooks. ``sign`` is the beginning of the prompt: answers name triggers in that form.
+    ``verb`` is one of ``ROWS``. ``text`` is the text after the verb. ``slash`` means that the input
+    box is now empty. ``pasted`` means that the prompt ends with a command that was pasted after
+    leftover text. ``hooked`` means that a hook asks, and not the body of a slash command in a
+    client without hooks. ``sign`` is the prompt's prefix. Answers name triggers with the same
+    prefix.
     """
 
     verb: str
@@ -133,9 +135,9 @@ class Trigger(NamedTuple):
     sign: str = TYPED
 
     def name(self, verb: str) -> str:
-        """Return the command of a trigger, in the form that the user typed.
+        """Return the command of a trigger with the prefix that the user typed.
 
-        A trigger without that form has only its module command.
+        If the trigger cannot have that prefix, return its module command.
         """
         row = ROWS.get(verb)
         is_bare = row is not None and row.bare and (row.inside or self.sign == BARE)
@@ -145,20 +147,20 @@ class Trigger(NamedTuple):
 
     @property
     def own_sign(self) -> str:
-        """The sign of a trigger that the module does not register."""
+        """The prefix of a trigger that the module does not register."""
         if self.sign == TYPED:
             return TYPED
         return SLASH
 
     def with_typed_names(self, words: str) -> str:
-        """Return our text with the names of triggers in this form."""
+        """Return our text with the names of triggers in the user's notation."""
         return _NAMED_TRIGGER.sub(lambda found: self.name(found[1]), words)
 
 
 def trigger_named(word: str) -> str:
-    """Return the trigger with a name: its own, its command or an alias.
+    """Return the trigger with a name, which is its own name, its command or an alias.
 
-    Return the word itself if it names no trigger.
+    Return the word itself if it does not name a trigger.
     """
     return ALIASES.get(word, _VERB_OF_COMMAND.get(word, word))
 
@@ -179,7 +181,7 @@ def trigger_of_command(command: str, text: str, *, hooked: bool = True) -> Trigg
 def recognise_trigger(prompt: str) -> Optional[Trigger]:
     """Return the trigger in a prompt, or None if the prompt is not one and passes."""
     slash, sign = prompt[:1] == "/", SLASH if prompt[:1] == "/" else TYPED
-    # typed after a bare trigger that the client restored to the box
+    # typed after a bare trigger that the client restored to the input box
     stacked = _STACKED_TRIGGERS.match(prompt)
     if stacked:
         prompt = prompt[stacked.end() :]
@@ -220,7 +222,7 @@ def _is_prose(verb: str, text: str, prompt: str) -> bool:
 
 
 def _command_behind_words(prompt: str) -> str:
-    """Return the command that was typed behind the words of a trigger in the restored box, else the prompt."""
+    """Return the command that was typed directly after a restored trigger and its words, else the prompt."""
     trigger = _TRIGGER.match(prompt)
     if trigger is None or _canonical_word(trigger.group(1)) not in VERBS:
         return prompt
@@ -231,12 +233,12 @@ def _command_behind_words(prompt: str) -> str:
 
 
 def _last_of_retyped(prompt: str) -> str:
-    """Return the last of several triggers, if one that asks was typed after itself in the restored box.
+    """Return the last of several triggers if one that asks a question was typed again after its restored text.
 
     Return other prompts unchanged.
 
-    The options of a trim contain no trigger. Other texts may mention one, so after a space only the
-    exact yes counts.
+    The options of a trim contain no trigger. Other texts may mention a trigger, so after a space
+    only the exact word yes counts.
     """
     match = _RETYPED_TRIGGER.match(prompt)
     if match is None:
@@ -261,8 +263,8 @@ def _last_of_retyped(prompt: str) -> str:
 def _is_pasted_over(prompt: str) -> bool:
     """Check whether one of our commands or ``/clear`` was pasted after a trigger.
 
-    A trigger that takes no words does not count before other words: ``>help me understand /clear``
-    passes.
+    A trigger that takes no words does not count if other words follow: ``>help me understand
+    /clear`` passes.
     """
     verb = _leading_verb(prompt)
     if verb in _ALONE:

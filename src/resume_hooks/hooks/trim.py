@@ -1,8 +1,8 @@
 """``>trim``: a question, and its answers ``yes``, ``cancel`` and ``help``; ``/untrim``: a copy with the originals.
 
-Invariant: only the exact word writes anything into a project, and a question creates at most one
-child. The last line of each card says what to do, in at most 40 columns, because a busy client
-shows no more.
+Invariant: only the exact word yes writes anything into a project, and a question creates at most
+one child. The last line of each card says what to do in at most 40 columns, because a client that
+is working shows no more.
 """
 
 from __future__ import annotations
@@ -52,17 +52,19 @@ from resume_hooks.system.text import collapse_line
 
 WORDS = frozenset({"yes", "cancel", "help"})
 WORD_ALIASES = {"--help": "help", "-h": "help", "no": "cancel", "n": "cancel"}
-"""Other forms of these words; no other form means yes."""
+"""Other spellings of these words. No other spelling means yes."""
 
 _TO_CONFIRM = "To confirm, type: >trim yes"
 
-MAX_OPTIONS = 4_000  # the maximum characters of a question's options
+MAX_OPTIONS = 4_000  # the maximum number of characters in a question's options
 
 MAX_SECONDS = 4.5
-"""Seconds for reading and writing together; starting and the clipboard use the rest of five."""
+"""The time limit in seconds for reading and writing together. Starting and the clipboard use the
+rest of five."""
 
 WRITING_RATIO = 1.5
-"""The time for writing and checking, as a multiple of reading and planning (0.7 to 1.3 measured)."""
+"""The time needed for writing and checking, as a multiple of that for reading and planning (0.7 to
+1.3 measured)."""
 
 
 def answer(request: Request) -> Outcome:
@@ -94,13 +96,14 @@ def answer(request: Request) -> Outcome:
 
 def _answer_untrim(request: Request) -> Outcome:
     """Create a child with every original that still exists."""
-    from resume_hooks.derive.verbs.untrim import EVERYTHING, untrim  # no trim needs this import
+    # a trim does not need this import
+    from resume_hooks.derive.verbs.untrim import EVERYTHING, untrim
 
     return untrim(request.session, EVERYTHING, request.caller(f"{request.command} --all"))
 
 
 def _ask_about_trim(parent: SessionFile, request: Request) -> Outcome:
-    """Preview a trim, after the parts had their chance to answer."""
+    """Preview a trim, unless an installed part answers instead."""
     if len(request.text) > MAX_OPTIONS:
         message = f"The options have {len(request.text):,} characters, more than {MAX_OPTIONS:,}"
         raise UsageError(message, "See >trim help.")
@@ -115,7 +118,7 @@ def _ask_about_trim(parent: SessionFile, request: Request) -> Outcome:
         raise NothingToTrim("There is nothing to trim yet")
     confirmations.consume_question(
         parent.session_id
-    )  # a yes to this question must not answer an older one
+    )  # a yes to this question must not answer an older question
     if not trim_plan.pays:
         return report_on_text(
             not_worth_card(format_card(trim_plan), request.trigger.name("handoff"))
@@ -137,7 +140,7 @@ def _ask_about_trim(parent: SessionFile, request: Request) -> Outcome:
 def _decide_in_place(trim_plan: TrimPlan, request: Request) -> Decision | None:
     """Return the decision for a trim in place with the same options.
 
-    Return None if it frees too little, or if the client cannot trim in place.
+    Return None if the trim frees too little, or if the client cannot trim in place.
     """
     if request.trigger.sign != BARE or not isinstance(trim_plan.scanned, SessionScan):
         return None
@@ -172,7 +175,7 @@ def _confirm_trim(parent: SessionFile, request: Request) -> Outcome:
     if not plan.pays:
         confirmations.consume_question(parent.session_id)
         return report_on_text(not_worth_card(format_card(plan), request.trigger.name("handoff")))
-    # Another hook was faster, in this client or another one.
+    # Another hook, in this client or another one, was faster.
     answered = confirmations.wait_for_question(parent.session_id)
     if answered is not None and _is_answered_elsewhere(answered, request.where):
         return _confirm_trim(parent, request)
@@ -204,13 +207,13 @@ def _plan_trim_of_request(parent: SessionFile, text: str, request: Request) -> T
 
 
 def _write_and_settle(question: StoredQuestion, plan: TrimPlan, where: Where) -> Receipt:
-    """Create the child, without a time limit that could interrupt the write.
+    """Create the child without a time limit, which could interrupt the write.
 
-    Its question stays, with its answer.
+    The question stays stored, with its answer.
     """
     try:
         receipt = write_child(plan, where)
-        with contextlib.suppress(OSError):  # then a second yes finds no question
+        with contextlib.suppress(OSError):  # after this, a second yes finds no question
             confirmations.store_question(question._replace(child=receipt.session_id))
     except ResumeHooksError:
         with contextlib.suppress(OSError):
@@ -224,7 +227,7 @@ def _write_and_settle(question: StoredQuestion, plan: TrimPlan, where: Where) ->
 def _answer_without_question(
     parent: SessionFile, question: StoredQuestion | None, request: Request
 ) -> Outcome:
-    """Answer a yes without an open question: with the child of the last question, or with advice."""
+    """Answer a yes without an open question, either with the child of the last question or with advice."""
     if question is not None and question.child:
         with time_limit(request.command):
             existing = find_existing_trim(parent, question.child, request.where)
@@ -272,13 +275,13 @@ _ANSWERS_TEXT = """\
 
 
 def question_card(preview: str, options: str, store_error: str, trim: str) -> str:
-    """Return the preview of a trim with the ways to confirm it; ``store_error`` says why it cannot be confirmed."""
+    """Return the preview of a trim and the ways to confirm it. ``store_error`` says why it cannot be confirmed."""
     if store_error:
         heading = f"trim · nothing is written\n{_with_options(options)}{_indent_text(preview)}"
         return f"{heading}\n\n  {store_error}\n\n{NOTHING_CHANGED}"
     confirm_command = f"{trim} yes"
-    # The first line repeats the command, because client 2.1.329 shows only that line while the
-    # model works if a line is wide.
+    # The first line repeats the command. If a line is too wide while the model works, client
+    # 2.1.329 shows only the first line.
     first_line = f"trim · type {confirm_command} · nothing is written yet"
     answers_text = _ANSWERS_TEXT.format(trim=trim)
     return (
@@ -288,7 +291,7 @@ def question_card(preview: str, options: str, store_error: str, trim: str) -> st
 
 
 def short_question(trim_plan: TrimPlan, in_place: Decision | None) -> str:
-    """Return the question in at most four lines for the client's dialog; ``in_place`` is a trim in place."""
+    """Return the question in at most four lines for the client's dialog; ``in_place`` means a trim in place."""
     in_place_lines = []
     if in_place is not None and in_client.savings_differ(
         trim_plan.savings.tokens, in_place.savings.tokens
@@ -306,7 +309,7 @@ def not_worth_card(preview: str, handoff: str) -> str:
 
 
 def help_card(options: str, trigger: Trigger, *, is_open: bool) -> str:
-    """Return the options, with the answers of an open question and, in the module, the trim in place."""
+    """Return the options. Include the answers if a question is open and, in the module, the trim in place."""
     trim = trigger.name("trim")
     rows = []
     if trigger.sign == BARE:

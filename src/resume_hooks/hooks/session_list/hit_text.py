@@ -1,6 +1,6 @@
-"""The text around a hit, on pages of lines with a given width.
+"""The text around a hit, divided into pages of lines with a given width.
 
-A long text is cut to the characters near the hit.
+A long text is reduced to the characters near the hit.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ from resume_hooks.sessions.record_references import (
 from resume_hooks.sessions.transcript_files import subagent_name
 from resume_hooks.system.text import plain_line, plain_text
 
-LINES_ABOVE = 1  # lines above the hit on its page
+LINES_ABOVE = 1  # the number of lines above the hit on its page
 MAX_HIT_TEXT, MAX_OTHER_TEXT = (
     20_000,
     4_000,
-)  # the maximum characters of the hit's record, and of each record around it
+)  # the maximum number of characters of the hit's record, and of each record around it
 PROBE_LENGTHS = (
     60,
     30,
     12,
     1,
-)  # numbers of characters after the first hit word with which to find its line
+)  # how many characters after the first matching word are used to find its line, in this order
 INDENT = "  "
-MAX_RECORD_LINES = 1_000  # lines of a record
+MAX_RECORD_LINES = 1_000  # the maximum number of lines of a record
 
 
 class Page(NamedTuple):
-    """The lines of a page, and its number: 0 for the hit's page, negative before it.
+    """The lines of a page, and its number. The hit's page has the number 0, and earlier pages have negative numbers.
 
-    The number may be lower than requested.
+    The number may be lower than the requested number.
     """
 
     lines: list[str]
@@ -50,7 +50,7 @@ class Page(NamedTuple):
 
 
 def page_at(lines: list[str], hit_line: int, number: int, height: int) -> Page:
-    """Return the page of ``height`` lines that is ``number`` pages after line ``hit_line``; full if possible."""
+    """Return the page of ``height`` lines that is ``number`` pages after line ``hit_line``, if possible a full page."""
     if height < 1:
         return Page([], 0)
     first_page, last_page = -(-hit_line // height), max(0, len(lines) - hit_line - 1) // height
@@ -62,7 +62,7 @@ def page_at(lines: list[str], hit_line: int, number: int, height: int) -> Page:
 def hit_page(
     reference: str, hit_text: str, number: int, columns: int, height: int, where: Where
 ) -> Page:
-    """Return a page of the text around a record; ``hit_text`` is its text from the hit on.
+    """Return a page of the text around a record; ``hit_text`` is the record's text from the hit on.
 
     Raise ResumeHooksError.
     """
@@ -87,7 +87,7 @@ def hit_page(
 
 
 def _text_near_hit(text: str, hit_text: str) -> str:
-    """Return a text, or the part of a long one around the first word of ``hit_text``."""
+    """Return a text. If it is long, return only the part around the first word of ``hit_text``."""
     if len(text) <= MAX_HIT_TEXT:
         return text
     word = hit_text.split(maxsplit=1)[:1]
@@ -124,7 +124,7 @@ def _wrapped_lines(passage_of_record: Passage, columns: int, max_characters: int
 def _line_of_hit(hit_text: str, lines: list[str]) -> int:
     """Return the number of the line in which the hit begins.
 
-    Return 0 if the words are not in the lines.
+    Return 0 if no line contains the hit's words.
     """
     starts: list[int] = []
     text = ""

@@ -1,8 +1,8 @@
-"""The client's pane of ``/search`` and ``/sessions``: its content, and the actions of its keys.
+"""The client's pane for ``/search`` and ``/sessions``: its content, and the actions of its keys.
 
-It stores nothing: the module reports the typed words, the marked session and the available room.
-Titles come first, then hits, then the preview, each in its own answer, so that a slow one delays no
-other.
+This module stores nothing: the client's module reports the typed words, the marked session and the
+available space. Titles come first, then hits, then the preview. Each has its own answer, so that a
+slow answer does not delay the others.
 """
 
 from __future__ import annotations
@@ -51,23 +51,23 @@ NAMES, HITS, PREVIEW, PAGE = (
     "said",
     "preview",
     "page",
-)  # the steps of a question; the first three in this order
+)  # the steps of a question; the first three follow each other in this order
 
 LISTING_SECONDS = 1.0
-"""Seconds of processor time until listing stops.
+"""The processor time in seconds until listing stops.
 
 That is enough for the newest sessions, even on a busy machine.
 """
 
 FIELD_LINES = 1  # the line of the input field
 FIELD_AND_HEADING_LINES = 3  # the lines of the field and the heading beside a list
-GAP = 2  # columns between the names of two actions
-MIN_LIST_LINES = 12  # the minimum lines of a list above a preview
-MIN_PREVIEW_LINES = 4  # the minimum lines of a preview, and of a page with a title
+GAP = 2  # the number of columns between the names of two actions
+MIN_LIST_LINES = 12  # the minimum number of lines of a list above a preview
+MIN_PREVIEW_LINES = 4  # the minimum number of lines of a preview, and of a page with a title
 PANE_LINES, PANE_COLUMNS = (
     40,
     90,
-)  # the requested lines and columns of the pane; the client may give fewer
+)  # the number of lines and columns to request for the pane; the client may give fewer
 
 FORK, UNDO, LIST = "fork", "undo", "list"
 OPEN, READ_ON, READ_BACK = "open", "on", "back"
@@ -91,10 +91,12 @@ FIRST_STEPS_ELSEWHERE = {
     FORK: "a copy is made; ",
     UNDO: "a copy is made; ",
 }
-"""The first step of an action on another project's session; then the command that opens it is copied."""
+"""The first step of an action on another project's session. The command that opens the session is
+then copied."""
 
 ROWS_AHEAD = 100
-"""Rows before and after the marked one that the module receives, so that it can move without asking."""
+"""The number of rows before and after the marked row that the module receives, so that it can move
+without asking."""
 
 SEARCHING_HINT = " by name · searching the turns …"
 BUSY_HINT = "one moment, searching …"
@@ -105,7 +107,7 @@ ENTER_LABEL = "look into it"
 
 
 class PaneEvent(NamedTuple):
-    """The module's report on the pane: ``at`` is the marked session, ``""`` before the first one.
+    """The module's report on the pane. ``at`` is the marked session, or ``""`` before a session is marked.
 
     ``reference`` is its matching record, ``found`` the record's text from the hit on, and ``page``
     the number of pages after the hit. ``side`` is the number of columns beside the list with the
@@ -127,10 +129,10 @@ class PaneEvent(NamedTuple):
 def open_pane(text: str) -> dict[str, Any]:
     """Return the pane that a command opens; ``text`` is the text after the command.
 
-    The list follows once the pane has a size.
+    The list follows when the pane's size is known.
 
-    Raise UsageError for an unknown option. A space follows the words, so that the next typed word
-    is a new one.
+    Raise UsageError for an unknown option. A space follows the words, so that the user can type
+    another word directly.
     """
     everywhere, words = parse_search_words(text)
     parts = [ALL_WORD] if everywhere else []
@@ -220,12 +222,12 @@ def _list_reply(pane: PaneEvent, folder: str, where: Where) -> dict[str, Any]:
         "next": HITS if pane.step == NAMES and pane.words else PREVIEW,
     }
     if chosen is None or chosen.session_id != pane.at:
-        answer["preview"] = []  # the old preview shows another session
+        answer["preview"] = []  # the old preview belongs to another session
     return answer
 
 
 def _list_choices(pane: PaneEvent, folder: str, where: Where) -> tuple[Choices, bool]:
-    """Return the sessions to choose from, and whether they are complete: reading stops after ``LISTING_SECONDS``."""
+    """Return the sessions to choose from, and whether the list is complete. Reading stops after ``LISTING_SECONDS``."""
     choices = Choices(pane.words)
     deadline = time.process_time() + LISTING_SECONDS
     for session in list_entries(folder, where, everywhere=pane.everywhere):
@@ -236,7 +238,7 @@ def _list_choices(pane: PaneEvent, folder: str, where: Where) -> tuple[Choices, 
 
 
 def _row_to_mark(pane: PaneEvent, choices: Choices) -> ListedSession | None:
-    """Return the marked session if it still matches, else the best one, or None if there is none."""
+    """Return the marked session if it still matches, else the best match, or None if no session matches."""
     for row in choices.fitting:
         if row.session_id == pane.at:
             return row
@@ -246,7 +248,7 @@ def _row_to_mark(pane: PaneEvent, choices: Choices) -> ListedSession | None:
 def _list_heading(
     pane: PaneEvent, choices: Choices, unindexed_text: str, *, is_complete: bool
 ) -> str:
-    """Describe the listed sessions and their number, or report that nothing was found or not all was searched."""
+    """Describe the listed sessions and their number, or report that nothing matches or not all was searched."""
     match_count, session_count = (
         len(choices.fitting),
         f"{choices.count:,}{'' if is_complete else '+'}",
@@ -267,7 +269,7 @@ def _list_heading(
 
 
 def _lines_of_list_and_preview(pane: PaneEvent) -> tuple[int, int]:
-    """Return the lines of the list and of the preview; a small pane has no preview, because a page shows more."""
+    """Return the lines of the list and of the preview. A small pane has no preview, because a page shows more."""
     if pane.side:
         return (max(1, pane.lines), 0)
     list_and_preview = max(1, pane.lines - FIELD_LINES)
@@ -336,7 +338,7 @@ def _lines_beside_row(pane: PaneEvent, hit: TurnHit | None, first_prompt: str) -
 def _turns_with_words(pane: PaneEvent, folder: str, where: Where) -> tuple[list[TurnHit], str]:
     """Return the turns that contain the words, and the number of files that are not indexed yet.
 
-    Without an index there are no turns.
+    If there is no index, no turns are returned.
     """
     # These imports take 60 ms; the titles must not wait for them.
     from resume_hooks.search.engine import Searcher, sought_words
@@ -376,9 +378,10 @@ def _preview_lines(pane: PaneEvent, where: Where) -> list[str]:
 
 
 def _page_reply(pane: PaneEvent, event: dict[str, Any], where: Where) -> dict[str, Any]:
-    """Return a page of the marked session, from the hit on or else from its outline, with the actions.
+    """Return a page of the marked session, from its hit or else from its outline, with the actions.
 
-    On the first page the default action is to read on from a hit, or else to resume the session.
+    On the first page the default action is to read on if there is a hit, or else to resume the
+    session.
     """
     row = _marked_session(pane.at, where)
     actions = []
@@ -411,7 +414,7 @@ def _page_reply(pane: PaneEvent, event: dict[str, Any], where: Where) -> dict[st
 
 
 def _rows_of_names(names: list[str], columns: int) -> int:
-    """Return the number of rows on which the module draws the names, as many in each as fit."""
+    """Return the number of rows in which the module draws the names of the actions, with as many as fit in each."""
     rows, width = 1, 0
     for name in names:
         if width and width + GAP + len(name) > columns:
@@ -421,7 +424,7 @@ def _rows_of_names(names: list[str], columns: int) -> int:
 
 
 def _effect_with_title(word: str, effect: str, row: ListedSession) -> str:
-    """Return the effect of an action, with the session's title if the page has no line for it."""
+    """Return the effect of an action, with the session's title if the page has no space for the title."""
     if word in {READ_ON, READ_BACK, LIST}:
         return effect
     return f"{effect} · {row.title}"
@@ -435,9 +438,9 @@ def _effect_elsewhere(word: str, effect: str, row: ListedSession) -> str:
 
 
 def _page_of_session(pane: PaneEvent, height: int, where: Where) -> Page:
-    """Return the text around a session's hit, or else its outline.
+    """Return the text around a session's hit, or else the session's outline.
 
-    If it cannot be read, return the reason.
+    If the session cannot be read, return the reason.
     """
     # These imports take 100 ms; a list must not wait for them.
     from resume_hooks.hooks.session_list.hit_text import hit_page, page_at
@@ -474,7 +477,7 @@ def _marked_session(session_id: str, where: Where) -> ListedSession:
 def open_marked_session(
     word: str, event: dict[str, Any], current_id: str, where: Where
 ) -> dict[str, Any]:
-    """Open the marked session or a child of it. Raise ResumeHooksError."""
+    """Open the marked session or a new child of it. Raise ResumeHooksError."""
     row = _marked_session(_parse_pane_event(event).at, where)
     if word in {OPEN, "fork"} and (limitation := registry.row_of(row.agent).left):
         raise UsageError(limitation, "hand off continues from them in a fresh session")

@@ -1,6 +1,6 @@
 """The preview of a session beside a list: its outline, its lineage, or the table of ways to continue.
 
-Only the end of a large file is read, and the preview says so.
+Only the end of a large file is read, and the preview then says so.
 """
 
 from __future__ import annotations
@@ -23,11 +23,10 @@ from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.system.text import format_count, plain_line
 
 OUTLINE, LINEAGE, TABLE = KINDS = ("outline", "lineage", "table")
-MAX_COMPLETE = (
-    32 * 1024 * 1024
-)  # the maximum bytes of a file for a complete outline: a third of a second
-END_BYTES = 4 * 1024 * 1024  # bytes to read at the end of a larger file
-MAX_LINES = 200  # lines of a preview
+# the maximum size of a file for a complete outline, in bytes; reading it takes a third of a second
+MAX_COMPLETE = 32 * 1024 * 1024
+END_BYTES = 4 * 1024 * 1024  # the number of bytes to read at the end of a larger file
+MAX_LINES = 200  # the number of lines of a preview
 
 
 def preview(kind: str, row: ListedSession, where: Where) -> list[str]:
@@ -40,7 +39,7 @@ def preview(kind: str, row: ListedSession, where: Where) -> list[str]:
 
 
 def _outline_lines(row: ListedSession, where: Where) -> list[str]:
-    """Return the turns, newest first, each with its sub-agents and their tasks."""
+    """Return lines for the turns, newest first, each with its sub-agents and their tasks."""
     is_complete = row.size <= MAX_COMPLETE
     session_outline = make_outline(
         readable_session(row.path, where), reach=0 if is_complete else END_BYTES
@@ -59,7 +58,7 @@ def _outline_lines(row: ListedSession, where: Where) -> list[str]:
 
 
 def _turn_line(turn: OutlineTurn, *, is_complete: bool) -> str:
-    """Return a turn as a line. Its number is known only if the file was read from its start."""
+    """Return a turn as a line. The turn's number is known only if the file was read from its start."""
     tools = ", ".join(f"{plain_line(tool)} {count}" for tool, count in list(turn.tools.items())[:4])
     if turn.number:
         prompt_text = turn.first_words

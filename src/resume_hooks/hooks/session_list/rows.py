@@ -20,14 +20,14 @@ from resume_hooks.system.text import fit_columns, plain_line, text_width
 CHOSEN_MARK, OTHER_MARK = (
     "> ",
     "  ",
-)  # the beginning of the chosen row and of others; colours may be off
+)  # the prefix of the chosen row and of other rows; colours may be off
 
-BRANCH_COLUMNS = 18  # the columns of a branch
-STRENGTH_COLUMNS = 6  # the columns of a hit's strength
-TITLE_COLUMNS = 44  # the columns of a title before a hit's text
-INDENT = "    "  # before the text below a title
-MIN_HIT_COLUMNS = 30  # in narrower rows a hit's text is omitted
-END_COLUMNS = 16  # the columns of a title's end with a child's kind and number
+BRANCH_COLUMNS = 18  # the width of a branch in columns
+STRENGTH_COLUMNS = 6  # the width of a hit's strength in columns
+TITLE_COLUMNS = 44  # the width in columns of a title before a hit's text
+INDENT = "    "  # the indent of the text below a title
+MIN_HIT_COLUMNS = 30  # the width in columns below which a row omits the hit's text
+END_COLUMNS = 16  # the width in columns of a title's end, which contains a child's kind and number
 
 
 def cut_to_columns(text: str, columns: int) -> str:
@@ -38,7 +38,7 @@ def cut_to_columns(text: str, columns: int) -> str:
 
 
 def cut_title(text: str, columns: int) -> str:
-    """Cut a title before the end that distinguishes a session's children: ``Fix the pa… · handoff 2``."""
+    """Shorten a title but keep its end, which distinguishes a session's children: ``Fix the pa… · handoff 2``."""
     beginning, separator, end = plain_line(text).rpartition(" · ")
     max_beginning = columns - text_width(separator + end)
     if (
@@ -52,7 +52,7 @@ def cut_title(text: str, columns: int) -> str:
 
 
 def fill_columns(text: str, columns: int, *, align_right: bool = False) -> str:
-    """Return ``text`` cut or filled with spaces to exactly ``columns``."""
+    """Return ``text``, cut or filled with spaces to exactly ``columns`` columns."""
     cut_text = cut_to_columns(text, columns)
     padding = " " * (columns - text_width(cut_text))
     if align_right:
@@ -61,21 +61,21 @@ def fill_columns(text: str, columns: int, *, align_right: bool = False) -> str:
 
 
 def age_text(row: ListedSession, now: float) -> str:
-    """Return the time since a session was written, or ``open`` while a client may have it open."""
+    """Return the time since a session was last written, or ``open`` while a client may have it open."""
     if row.open:
         return "open"
     return format_duration(max(0, int(now - row.mtime)))
 
 
 def turns_text(row: ListedSession) -> str:
-    """Return the number of turns, or ``""`` if the listing has none; the preview counts them."""
+    """Return the number of turns, or ``""`` if the listing does not contain it. The preview then counts them."""
     if row.turns is None:
         return ""
     return f"{row.turns} turn{'' if row.turns == 1 else 's'}"
 
 
 def context_percent_text(row: ListedSession) -> str:
-    """Return how full the context is in per cent, or ``""`` if unknown."""
+    """Return the used part of the context in per cent, or ``""`` if unknown."""
     if row.percent is None:
         return ""
     if row.context.is_estimate:
@@ -90,13 +90,14 @@ _FACTS: Sequence[tuple[int, int, Callable[[ListedSession, float], str]]] = (
     (50, 6, lambda row, _: context_percent_text(row)),
     (30, 8, age_text),
 )
-"""The facts after a title: the minimum columns of the list, the fact's columns, its text."""
+"""The facts after a title: the minimum width of the list, the fact's width (both in columns), and
+the fact's text."""
 
 
 def session_line(row: ListedSession, columns: int, now: float, *, chosen: bool) -> str:
     """Return the row of a session: a mark, its title, and the facts that fit.
 
-    The row has exactly ``columns`` columns.
+    The row is exactly ``columns`` columns wide.
     """
     facts = "".join(
         f" {fill_columns(fact_text(row, now), fact_columns, align_right=True)}"
@@ -109,7 +110,7 @@ def session_line(row: ListedSession, columns: int, now: float, *, chosen: bool) 
 
 
 def session_name(row: ListedSession) -> str:
-    """Return a session's title with its tag, and its agent if that is not Claude Code."""
+    """Return a session's title with its tag, and with its agent if the agent is not Claude Code."""
     if row.agent == NAME:
         agent_text = ""
     else:
@@ -161,7 +162,7 @@ def _line_below_title(words: str, columns: int) -> str:
 
 
 def snippet_from_words(snippet: str, position: int, columns: int) -> str:
-    """Return a snippet that begins shortly before the first hit word, which is at ``position``."""
+    """Return a snippet that begins shortly before the first matching word, which is at ``position``."""
     start = max(0, position - columns // 3)
     if not start:
         return snippet

@@ -1,7 +1,8 @@
 """The state of the chooser: its sessions, the typed words, the matches and hits, and the chosen session.
 
-It needs no terminal. Invariant: if any session matches, one is chosen, and it is on the visible
-page. The best match is chosen unless the user moved to another.
+It needs no terminal. Invariant: if any session matches, one matching session is chosen, and the
+chosen session is on the visible page. The best match is chosen unless the user moved to another
+session.
 """
 
 from __future__ import annotations
@@ -22,24 +23,25 @@ if TYPE_CHECKING:
     from resume_hooks.search.engine import Searcher
     from resume_hooks.search.hits import Hit
 
-MIN_LETTERS = 2  # letters of a query; a shorter one is not searched
-MAX_HITS = 20  # hits for a query
-MAX_READ = 100  # records to read for an exact phrase
+MIN_LETTERS = 2  # the minimum number of letters in a query that is searched
+MAX_HITS = 20  # the maximum number of hits for a query
+MAX_READ = 100  # the maximum number of records to read for an exact phrase
 
 TITLE_ROLE = "title"  # the role of a title
 SPEAKERS = {
     "prompt": "you",
     "reply": "the model",
-}  # the speaker of a role; other roles keep their names
+}  # the name shown for a role; other roles keep their names
 
-UPDATE_SECONDS = 1.5  # seconds for updating the index; the heading names the remaining files
+# the time limit in seconds for updating the index; the heading shows the number of remaining files
+UPDATE_SECONDS = 1.5
 
 
 class TurnHit(NamedTuple):
-    """A turn that contains the typed words: its sessions, original first, its strength, and its text.
+    """A turn that contains the typed words: its sessions (the original first), its strength, and its text.
 
-    ``place`` is the position of the first hit word in ``snippet``. ``reference`` names the record,
-    ``""`` for a title.
+    ``place`` is the position of the first matching word in ``snippet``. ``reference`` is the
+    record's reference, or ``""`` for a title.
     """
 
     sessions: tuple[str, ...]
@@ -51,14 +53,14 @@ class TurnHit(NamedTuple):
 
 
 def turns_with_words(searcher: Searcher, text: str) -> list[TurnHit]:
-    """Return the best turns that contain the words; none if the words are too short."""
+    """Return the best turns that contain the words, or none if the words are too short."""
     from resume_hooks.search.query import parse_query
 
     if len(text.strip()) < MIN_LETTERS:
         return []
     try:
         query = parse_query([text])
-    except UsageError:  # it has no word yet
+    except UsageError:  # the query has no word yet
         return []
     if query.terms:
         return [_turn_hit(hit) for hit in searcher.search([query], MAX_HITS, reads=MAX_READ).hits]
@@ -96,11 +98,11 @@ class _SearchableEntry(NamedTuple):
 
 
 class Choices:
-    """The sessions to choose from; ``fitting`` are those that match the typed words.
+    """The sessions to choose from; ``fitting`` are the sessions that match the typed words.
 
-    First come sessions with all words in their titles, then those with the words in other fields,
-    each in listing order. Sessions whose turns contain the words follow, best first. A ``-word``
-    excludes the sessions with that word in their titles.
+    Sessions with all words in their titles come first, then sessions with the words in other
+    fields, both in listing order. Sessions whose turns contain the words follow, best first.
+    ``-word`` excludes the sessions whose titles contain the word.
     """
 
     def __init__(self, typed: str = "") -> None:
@@ -111,7 +113,7 @@ class Choices:
         self._other_matches: list[ListedSession] = []
         self._hits: Sequence[TurnHit] = ()
         self._said: dict[str, TurnHit] = {}
-        """The hits of sessions that match only by a turn."""
+        """The hits of the sessions that match only by a turn."""
         self._best_hits: dict[str, TurnHit] = {}
         """The best hit of each session, whether or not its fields match."""
         self.fitting: list[ListedSession] = []
@@ -121,7 +123,7 @@ class Choices:
 
     @property
     def count(self) -> int:
-        """The number of sessions so far."""
+        """The number of sessions added so far."""
         return len(self._entries)
 
     @property
@@ -132,7 +134,7 @@ class Choices:
         return None
 
     def add(self, found: Iterable[ListEntry]) -> None:
-        """Add sessions; the choice stays if the user moved to it, or if no new session matches better."""
+        """Add sessions. The chosen session stays if the user moved to it, or if no new session matches better."""
         entries = []
         for one in found:
             entries.append(
@@ -148,7 +150,8 @@ class Choices:
     def search(self, typed: str) -> None:
         """Show the sessions that match the typed words.
 
-        The chosen session stays if no other matches better; else the first match is chosen.
+        The chosen session stays if no other session matches better. Otherwise the first match is
+        chosen.
 
         The hits of the previous words stay until those of the new words arrive.
         """
@@ -167,7 +170,7 @@ class Choices:
         self._update_matches()
 
     def turn_only_hit(self, row: ListedSession) -> TurnHit | None:
-        """Return the hit of a session that matches only by a turn, else None."""
+        """Return the hit of a session if the session matches only by a turn, else None."""
         return self._said.get(row.session_id)
 
     def best_hit(self, row: ListedSession) -> TurnHit | None:
@@ -184,7 +187,7 @@ class Choices:
         self._moved = bool(self.fitting)
 
     def page(self, height: int) -> Sequence[tuple[ListedSession, bool]]:
-        """Return the ``height`` visible sessions, each with whether it is chosen.
+        """Return the ``height`` visible sessions, and for each whether it is chosen.
 
         Scroll only as far as needed.
         """
@@ -194,7 +197,7 @@ class Choices:
         return [(row, index == self._at) for index, row in enumerate(rows, self._top)]
 
     def _update_matches(self) -> None:
-        """Collect the matches, and keep the choice unless the user did not move to it and another matches better."""
+        """Collect the matches. Keep the choice if the user moved to it, or if no other session matches better."""
         previous, at = self.chosen_session, self._at
         self._said, self._best_hits = {}, {}
         for hit in self._hits:
@@ -240,7 +243,7 @@ class Choices:
 
 
 def _split_words(typed: str) -> tuple[list[str], list[str]]:
-    """Return the required words and the excluded ones: ``-word``, as in a search."""
+    """Return the required words and the excluded words (``-word``), as in a search."""
     words = typed.casefold().split()
     excluded = []
     for word in words:
@@ -270,7 +273,7 @@ def _folded_fields(entry: ListEntry) -> str:
     return "\n".join(part for part in fields if part).casefold()
 
 
-MAX_PROMPT = 400  # characters of a first prompt that are searched
+MAX_PROMPT = 400  # the number of characters of a first prompt that are searched
 
 
 def list_entries(
@@ -278,11 +281,11 @@ def list_entries(
 ) -> Iterator[ListEntry]:
     """Yield the sessions of the project of ``cwd``, or of all projects, newest first.
 
-    Include other agents' sessions if ``everyone``.
+    With ``everyone``, include other agents' sessions.
     """
     for row in listing.list_project(cwd, where, everywhere=everywhere, everyone=everyone):
         try:
             prompt = agent_at(row.path, where).ends(row.path).first_prompt
         except SessionNotFound:
-            continue  # deleted after it was listed
+            continue  # the file was deleted after it was listed
         yield ListEntry(row, collapse_line(prompt, MAX_PROMPT))
