@@ -1,4 +1,4 @@
 """Checks and repairs: fsck, doctor and bug reports.
 
-May import everything below. Must not be loaded by a prompt that does not need it.
+May import every lower layer. A prompt must not load this package unless it needs it.
 """

@@ -1,7 +1,7 @@
 """The bug report about an installation, without the name of any session, file or person.
 
-It contains only numbers, versions and words of ours; any other value is omitted or checked for its
-form.
+It contains only numbers, versions and words of ours. Any other value is omitted, or checked for its
+format.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from resume_hooks.system.plugin_files import NAME
 from resume_hooks.version import __version__
 
 VERSION = 3
-"""The version of a report's form."""
+"""The version of the report's schema."""
 
 REPORTABLE_CODES = frozenset(
     {
@@ -58,7 +58,7 @@ _CODE_PLACE = re.compile(r"  [\w./-]{1,100}:[0-9]+ [\w<>]{1,60}")
 
 
 def make_bug_report(findings: Sequence[Finding], cwd: str, where: Where) -> dict[str, Any]:
-    """Return the report as a JSON value, in the form of ``cli.schema.doctor.BugReport``."""
+    """Return the report as a JSON value that matches ``cli.schema.doctor.BugReport``."""
     anonymizer = Anonymizer(cwd, where)
     return {
         "report": VERSION,
@@ -112,7 +112,7 @@ def _plugin_versions() -> list[str]:
 
 
 def _plain_word_or_other(value: object) -> str:
-    """Return a value that is one plain word, else ``other``, or ``""`` without a value."""
+    """Return a value if it is one plain word, else ``other``, or ``""`` if there is no value."""
     if not isinstance(value, str) or not value:
         return ""
     if _PLAIN_WORD.fullmatch(value):
@@ -137,7 +137,7 @@ def _settings_in_report(where: Where, anonymizer: Anonymizer) -> list[dict[str, 
 
 
 def _entries_of_log(where: Where) -> list[str]:
-    """Return the last entries, without lines that are not in our form."""
+    """Return the last entries. Lines that do not have our format are omitted."""
     entries = []
     for entry in bug_log.log_entries(where)[-MAX_ENTRIES:]:
         heading, *places = entry.strip("\n").split("\n")
@@ -164,7 +164,7 @@ _SHARED_FOLDERS = (
 
 _PROJECT_KEY = re.compile(r"(projects/)[^\s/'\";,]+")
 _HOME_PATH = re.compile(r"~/(\.[\w-]+/)?[^\s'\";,)]+")
-"""A path in the home; a hidden first folder, such as a tool's, remains."""
+"""A path in the home folder. A hidden first folder, such as a tool's, is kept."""
 
 _ABSOLUTE_PATH = re.compile(r"(?<![\w~>./-])/[^\s'\";,)]+")
 _SHORTEST_NAME = 2
@@ -184,7 +184,8 @@ class Anonymizer:
         for place, name in places:
             for path in (place, os.path.realpath(place)):
                 names_by_path[path.rstrip("/")] = name
-        # Longest first. A home that is the root folder is skipped, because it begins every path.
+        # The longest names come first. A home that is the root folder is skipped, because every
+        # path begins with it.
         self._places = sorted(
             ((p, n) for p, n in names_by_path.items() if len(p) > 1), key=lambda pair: -len(pair[0])
         )

@@ -1,4 +1,4 @@
-"""The checks of an installation, a function each; every finding has a remedy."""
+"""The checks of an installation, one function for each. Every finding has a remedy."""
 
 from __future__ import annotations
 
@@ -37,13 +37,14 @@ PRIVATE_FOLDERS = ("pending", "log")
 """Subfolders of the state folder that contain only our own files."""
 
 MAX_ENTRIES = 10_000
-"""The maximum number of entries to check."""
+"""The maximum number of entries to check in a folder."""
 
 RIVAL_TOOLS = ("aichat", "claude-code-tools", "resume_hook.py", "session-resume")
 """Words in the hooks of other tools that use the same triggers."""
 
 MAX_SEARCHED_BYTES = 2_000_000_000
-"""The bytes of transcripts to search for giant lines, largest first: two seconds."""
+"""The number of bytes of transcripts to search for giant lines, largest file first. This takes two
+seconds."""
 
 
 class Finding(NamedTuple):
@@ -61,7 +62,7 @@ class Finding(NamedTuple):
 
 
 def check_installation(cwd: str) -> list[Finding]:
-    """Return the finding of every check, in the order in which things must work."""
+    """Return the findings of all checks, ordered so that a check comes after those that it depends on."""
     checks: dict[str, Callable[[str], Finding]] = {
         "client": _check_client,
         "hooks": _check_hooks,
@@ -294,7 +295,7 @@ def _check_giants(_: str) -> Finding:
             break
         bytes_left -= session.size
         line = 0
-        with contextlib.suppress(OSError):  # deleted after it was listed
+        with contextlib.suppress(OSError):  # the file was deleted after it was listed
             line = measure_longest_line(session.path) if bytes_left >= 0 else 0
         if session.size >= GIANT or line >= GIANT_LINE:
             giants.append((session, line))
@@ -424,7 +425,7 @@ def _problem_of_path(path: str) -> StateProblem | None:
     try:
         status = os.lstat(path)
     except OSError:
-        return None  # deleted after it was listed
+        return None  # the file was deleted after it was listed
     quoted_path, mode = shlex.quote(path), status.st_mode
     if stat.S_ISLNK(mode):
         return StateProblem(

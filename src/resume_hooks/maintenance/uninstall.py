@@ -1,4 +1,4 @@
-"""The files that an uninstall removes, the files that stay, and the commands that remove those."""
+"""The files that an uninstall removes, the files that it keeps, and the commands that remove the kept files."""
 
 from __future__ import annotations
 
@@ -27,10 +27,11 @@ OWN_FILES = (
     "data-rules.json", "index.db", "index.db-wal", "index.db-shm", "index.db.lock",
 )  # fmt: skip
 INDEX_FOLDER = "index"
-"""Our own files that ``--purge`` removes, with notes, the plugin's files, and folders that are then empty.
+"""Our own files that ``--purge`` removes, including notes, the plugin's files, and folders that
+become empty.
 
-Originals stay: deleted sessions in the trash, archived ones in the vault, and backups of rewritten
-files.
+Originals are kept: deleted sessions in the trash, archived sessions in the vault, and backups of
+rewritten files.
 """
 
 NOTE_PREFIXES = (
@@ -48,7 +49,7 @@ ORIGINAL_FOLDERS = {
 }
 """Folders in the state folder that a purge never removes.
 
-The last one is removed if no link in it is the last name of its file.
+The last folder is removed if no link in it is the last name of its file.
 """
 
 NOTE_FOLDERS = ("pending", "log", "making", "one-maker")
@@ -58,13 +59,13 @@ They are removed once they are empty.
 """
 
 SCRIPT_BYTES = 64 * 1024
-"""The bytes to read of one of the client's scripts."""
+"""The number of bytes to read of one of the client's scripts."""
 
 REMOVE_MARKETPLACE = ("claude", "plugin", "marketplace", "remove", MARKETPLACE)
 
 
 class StayingFile(NamedTuple):
-    """A file or folder that stays, its description, and the way to remove it."""
+    """A file or folder that is kept, its description, and the way to remove it."""
 
     path: str
     what: str
@@ -74,9 +75,10 @@ class StayingFile(NamedTuple):
 def remaining_files(
     where: Where, removed: Collection[str] | None, commands: Collection[Collection[str]]
 ) -> list[StayingFile]:
-    """Return the files that stay after the client's ``commands`` and the removal of ``removed`` (None: no purge).
+    """Return the files that are kept after the client's ``commands`` and the removal of ``removed`` (None: no purge).
 
-    They include only existing files, so a later call returns those that really stayed.
+    The result includes only existing files, so a later call returns the files that were actually
+    kept.
     """
     rows = [*_remaining_own_files(where, removed), *_remaining_client_files(where, commands)]
     if program := shutil.which(NAME, path=where.environ.get("PATH", "")):
@@ -91,7 +93,7 @@ def remaining_files(
 
 
 def notes_on_written_files(where: Where) -> str:
-    """Return sentences on the files that parts wrote into projects, or ``""`` without any."""
+    """Return sentences about the files that parts wrote into projects, or ``""`` if there are none."""
     notes = []
     for note_on in seam.answers(questions.note_on_written_files):
         notes.append(note_on(where))
@@ -99,9 +101,9 @@ def notes_on_written_files(where: Where) -> str:
 
 
 def remaining_paths(state: str, removed: Collection[str]) -> list[str]:
-    """Return the paths in the state folder that stay after the removal of ``removed``.
+    """Return the paths in the state folder that are kept after the removal of ``removed``.
 
-    Return the folder itself if it cannot be listed.
+    If the folder cannot be listed, return the folder itself.
     """
 
     def _other_paths(folder: str) -> list[str]:
@@ -155,7 +157,7 @@ def _remaining_client_files(
 ) -> list[StayingFile]:
     plugins = os.path.join(where.config, "plugins")
     rows = [
-        # 2.1.42 keeps it; recent clients keep only that of --plugin-dir.
+        # 2.1.42 keeps the folder; recent clients keep only the folder of --plugin-dir.
         StayingFile(
             folder,
             "the engine's packages",
@@ -216,7 +218,7 @@ def _removal_command(path: str) -> str:
 def paths_to_purge(state: str) -> list[str]:
     """Return the paths that a purge removes: files, and folders with their contents.
 
-    Raise WriteFailed if a link is among them.
+    Raise WriteFailed if one of the paths is a link.
     """
     if os.path.islink(state):
         raise WriteFailed(
@@ -249,12 +251,12 @@ def _folders_of_copies() -> tuple[str, ...]:
 
 
 def remove_paths(state: str, paths: list[str]) -> None:
-    """Remove these paths, and our folders that are then empty. Raise WriteFailed."""
+    """Remove these paths, and our folders that become empty. Raise WriteFailed."""
     with convert_os_error(f"{state} could not be removed", "Check its permissions."):
         copies = _folders_of_copies()
         for path in paths:
             if os.path.basename(path) == FOLDER and path not in copies:
-                continue  # in the meantime, a link in it became the last name of its file
+                continue  # in the meantime, a link in the folder became the last name of its file
             if path in copies:
                 removal.remove_if_possible(path, state)
             elif os.path.lexists(path):

@@ -20,11 +20,13 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-CHUNK = 1024 * 1024  # bytes to carry over or compare at a time
-OPEN_GRACE = 0.05  # seconds between a program's lookup of a path and its open
-QUIET_TIME = 0.3  # seconds without a new byte after which no more writes are expected
-FOLLOW_LIMIT = 5.0  # seconds to follow a file that others write to without a pause
-PARTIAL_LINE_WAIT = 0.5  # seconds to wait for the rest of a half-written line
+CHUNK = 1024 * 1024  # the number of bytes to carry over or compare at a time
+# the maximum time in seconds between a program's lookup of a path and its opening of the file
+OPEN_GRACE = 0.05
+QUIET_TIME = 0.3  # the number of seconds without a new byte after which no more writes are expected
+# the maximum number of seconds to follow a file that other programs write to without a pause
+FOLLOW_LIMIT = 5.0
+PARTIAL_LINE_WAIT = 0.5  # the number of seconds to wait for the rest of a half-written line
 PAUSE = 0.005
 
 
@@ -36,11 +38,12 @@ class AppendCarryover:
         self.position = position
 
     def carry(self, target: int) -> int:
-        """Append all whole lines so far to ``target``, and return the number of bytes.
+        """Append all complete lines so far to ``target``, and return the number of bytes.
 
         Raise OSError on failure.
 
-        A partial line waits for its rest; otherwise another program's record could get in between.
+        A partial line is not appended until its rest arrives. Otherwise another program's record
+        could be written in between.
         """
         carried = 0
         while lines := self._lines():
@@ -57,9 +60,8 @@ class AppendCarryover:
     def follow(self, target: int) -> bool:
         """Carry over later writes to the old file until no more are expected.
 
-        ``target`` is open for appending. Only whole lines are added, because other programs write
-        there as well. Return True if a program is known to have the old file still open for
-        writing.
+        ``target`` is open for appending. Only whole lines are added, because other programs also
+        write to it. Return True if a program is known to have the old file still open for writing.
         """
         start = last_write = time.monotonic()
         try:
@@ -83,18 +85,19 @@ class AppendCarryover:
         return is_open is True
 
     def _carry_between_lines(self, target: int) -> int:
-        """Carry over once the last line of the new file is complete, since other programs write to it."""
+        """Carry over once the last line of the new file is complete, because other programs also write to it."""
         if not self._lines():
             return 0
         deadline = time.monotonic() + PARTIAL_LINE_WAIT
-        # The part carried so far may itself end inside a line, if the file was copied during a
-        # write.
+        # The bytes carried over so far may themselves end inside a line, if the file was copied
+        # during a write.
         carried_whole_lines = (
             not self.position or read_bytes_at(self._source, 1, self.position - 1) == b"\n"
         )
         while carried_whole_lines and has_partial_line(target):
             if time.monotonic() >= deadline:
-                os.write(target, b"\n")  # abandoned: end it, so that it does not spoil our record
+                # the line was abandoned: end it, so that it does not damage our record
+                os.write(target, b"\n")
                 break
             time.sleep(PAUSE)
         return self.carry(target)
@@ -132,10 +135,10 @@ def has_partial_line(descriptor: int) -> bool:
 
 
 def is_open_for_writing(descriptor: int) -> bool | None:
-    """Check whether another program has the file open for writing; return None if the system can't tell.
+    """Check whether another program has the file open for writing. Return None if the system cannot tell.
 
-    Linux grants a read lease only on a file without writers. The lease is returned at once; a
-    program that opens the file meanwhile waits for that moment.
+    Linux grants a read lease only on a file without writers. The lease is returned at once. A
+    program that opens the file in the meantime waits until then.
     """
     if not hasattr(fcntl, "F_SETLEASE"):
         return None
@@ -155,7 +158,7 @@ def is_open_for_writing(descriptor: int) -> bool | None:
 def begins_with_copy(descriptor: int, copy: str) -> bool:
     """Check whether an open file begins with all the bytes of the file ``copy``.
 
-    Raise OSError if one can't be read.
+    Raise OSError if either file cannot be read.
     """
     offset = 0
     with open(copy, "rb", buffering=0) as stream:

@@ -1,7 +1,7 @@
-"""The only writer of session files. It writes a file completely or not at all, and checks it before it gets its name.
+"""The only writer of session files. It writes a file completely or not at all, and checks it before naming it.
 
 The bytes go to a temporary file in the same folder (never named ``.jsonl``), which is synced,
-checked and only then linked to its name. So a crash leaves either nothing that a client would see,
+checked and only then linked to its final name. After a crash, clients therefore see either no file
 or the complete file.
 """
 
@@ -33,14 +33,14 @@ from resume_hooks.storage.state_file import (
     temporary_name,
 )
 
-BUFFER = 1024 * 1024  # bytes to write at a time
-TRIES = 20  # attempts to open a file that is replaced between our steps
+BUFFER = 1024 * 1024  # the number of bytes to write at a time
+TRIES = 20  # the number of attempts to open a file that is replaced between our steps
 
 
 def create_session(path: str, chunks: Iterable[bytes], check: Callable[[str], None]) -> None:
     """Create the new file ``path`` from ``chunks`` after ``check(temporary path)`` accepts it.
 
-    Raise WriteFailed if the disk refuses or the name is taken; errors of ``check`` propagate. On
+    Raise WriteFailed if the disk refuses or the name exists. Errors of ``check`` propagate. After
     any failure no file remains.
     """
     folder = os.path.dirname(path)
@@ -55,14 +55,14 @@ def create_session(path: str, chunks: Iterable[bytes], check: Callable[[str], No
 def replace_session(
     path: str, original: int, copy: str, chunks: Iterable[bytes], check: Callable[[str], None]
 ) -> bool:
-    """Replace the content of ``path``, of which ``copy`` is an exact copy, with ``chunks``.
+    """Replace the content of ``path`` with ``chunks``; ``copy`` is an exact copy of the file.
 
     Lines appended since the copy are kept.
 
-    ``original`` is the file's descriptor, open for reading; writes to it after the rename are
-    carried over. Return whether a program still has it open for writing. Raise WriteFailed, or an
-    error of ``check(temporary path)``; the file is unchanged then unless the message says
-    otherwise. A crash leaves the old file or the new one.
+    ``original`` is the file's descriptor, open for reading. Writes to it after the rename are
+    carried over. Return whether a program still has the original open for writing. Raise
+    WriteFailed, or an error of ``check(temporary path)``. In both cases the file is unchanged
+    unless the message says otherwise. After a crash, either the old or the new file exists.
     """
     folder = os.path.dirname(path)
     remove_stale_temporaries(folder)
@@ -87,8 +87,8 @@ def replace_session(
                     "Nothing was changed. Run the command again.",
                 )
             carryover.carry(target.fileno())
-            # Keep the times: a rewritten old session must not become the latest or count as open.
-            # Lines carried over later update the time again.
+            # Keep the times, because a rewritten old session must not become the latest session or
+            # count as open. Lines that are carried over later update the time again.
             old_status = os.fstat(original)
             os.utime(temporary, ns=(old_status.st_atime_ns, old_status.st_mtime_ns))
             os.replace(temporary, path)
@@ -100,16 +100,16 @@ def append_line(path: str, line: bytes) -> None:
 
     Lines of concurrent writers never mix.
 
-    If an interrupted writer left a partial last line, end it first. If the file has a second hard
-    link, which may belong to someone else, replace it with a copy and append to the copy. Raise
-    OSError on failure.
+    If an interrupted writer left a partial last line, end that line first. If the file has a second
+    hard link, which may belong to someone else, replace the file with a copy and append to the
+    copy. Raise OSError on failure.
     """
     for _ in range(TRIES):
         descriptor = _open_to_append(path, os.O_CREAT)
         try:
             lock_descriptor(descriptor, None)
             if not os.path.samestat(os.lstat(path), os.fstat(descriptor)):
-                continue  # replaced while we waited for the lock
+                continue  # the file was replaced while we waited for the lock
             if os.fstat(descriptor).st_nlink > 1:
                 _replace_by_copy(path, descriptor)
                 continue
@@ -125,8 +125,9 @@ def append_records(path: str, lines: Sequence[bytes]) -> None:
 
     Append all of them, or raise WriteFailed and append none.
 
-    Wait for a line that a client is writing. Keep the file's time unless other programs write as
-    well: from it clients determine the latest session and the sessions old enough to delete.
+    Wait for a line that a client is writing. Keep the file's time unless other programs also write
+    to it. Clients determine the latest session, and the sessions that are old enough to delete, by
+    this time.
     """
     with convert_os_error(
         f"Could not add to {path}",
@@ -177,7 +178,7 @@ def _replace_by_copy(path: str, descriptor: int) -> None:
 
 def _restore_time(descriptor: int, old_status: os.stat_result, size: int) -> None:
     """Restore an open file's former time if its ``size`` shows that only we wrote to it."""
-    with contextlib.suppress(OSError):  # another user's file; its time stays new
+    with contextlib.suppress(OSError):  # another user's file, whose time stays new
         new_status = os.fstat(descriptor)
         if new_status.st_size == size:
             os.utime(descriptor, ns=(new_status.st_atime_ns, old_status.st_mtime_ns))
@@ -186,7 +187,7 @@ def _restore_time(descriptor: int, old_status: os.stat_result, size: int) -> Non
 
 
 def _finish_replacement(path: str, carryover: AppendCarryover, target: int) -> bool:
-    """Carry over late writes after the rename; return whether a program still has the old file open."""
+    """Carry over late writes after the rename. Return whether a program still has the old file open."""
     with convert_os_error(
         f"{path} was rewritten, but a running client's new lines could not be carried over",
         "Make room on the disk. The last lines may be missing; the backup has the trimmed contents.",
@@ -215,7 +216,7 @@ def _write_new_file(path: str, chunks: Iterable[bytes]) -> Iterator[None]:
             return
         failures: list[OSError] = []
         syncing = threading.Thread(target=_sync_file, args=(stream.fileno(), failures))
-        syncing.start()  # syncing takes as long as checking, so do both at once
+        syncing.start()  # syncing takes as long as checking, so do both at the same time
         try:
             yield
         finally:
@@ -234,7 +235,7 @@ def _sync_file(descriptor: int, failures: list[OSError]) -> None:
 def link_exclusively(temporary: str, path: str, dir_fd: int | None = None) -> bool:
     """Give a finished file its name, relative to the folder ``dir_fd``, without replacing an existing file.
 
-    Return whether its old name still exists.
+    Return whether the file's old name still exists.
     """
     try:
         os.link(temporary, path, src_dir_fd=dir_fd, dst_dir_fd=dir_fd)
@@ -243,8 +244,8 @@ def link_exclusively(temporary: str, path: str, dir_fd: int | None = None) -> bo
     except OSError as error:
         if error.errno == errno.EXDEV:
             raise
-        # Some network and FAT volumes have no hard links: reserve the name, then rename over the
-        # reservation.
+        # Some network and FAT volumes have no hard links. In this case, reserve the name, then
+        # rename over the reservation.
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, MODE, dir_fd=dir_fd))
         try:
             os.replace(temporary, path, src_dir_fd=dir_fd, dst_dir_fd=dir_fd)

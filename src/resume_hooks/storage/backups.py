@@ -1,6 +1,7 @@
-"""Backups of sessions rewritten in place: exact copies in the state folder, one subfolder per session.
+"""Backups of sessions that are rewritten in place: exact copies in the state folder, with a subfolder for each session.
 
-They are copies because a program with the old file open would continue to write into a hard link.
+They are copies and not hard links, because a program that has the old file open would continue to
+write into a hard link.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from resume_hooks.storage.state_file import (
 )
 
 FOLDER = "backups"
-REWIND_COPIES = "files"  # the subfolder with copies of files that a rewind overwrote in a project
+REWIND_COPIES = "files"  # the subfolder for copies of project files that a rewind overwrote
 
 
 def backup_folder(session_id: str, where: Where) -> str:
@@ -36,7 +37,7 @@ def backup_folder(session_id: str, where: Where) -> str:
 def lock_rewrite(session_id: str, where: Where) -> Iterator[None]:
     """Keep other processes from rewriting this session in place during the block.
 
-    Raise SessionOpen if another process already does.
+    Raise SessionOpen if another process is already rewriting it.
     """
     busy, failed = (
         "This session is already being trimmed in place",
@@ -50,7 +51,7 @@ def lock_rewrite(session_id: str, where: Where) -> Iterator[None]:
 def hold_for_rewrite(
     session_id: str, path: str, where: Where, *, keep_copy: bool = False
 ) -> Iterator[tuple[int, str]]:
-    """Hold a session for a rewrite in place; yield its descriptor for reading and the path of its copy.
+    """Hold a session for a rewrite in place. Yield the session's descriptor for reading and the path of its copy.
 
     Raise SessionOpen if another process is rewriting it.
     """
@@ -67,10 +68,10 @@ def hold_for_rewrite(
 
 @contextlib.contextmanager
 def open_with_copy(path: str, copy: str, *, keep_copy: bool = False) -> Iterator[int]:
-    """Hold a file open beside an exact copy, which survives the block if ``keep_copy`` and the file was replaced.
+    """Hold a file open together with an exact copy. If ``keep_copy`` and the file was replaced, keep the copy.
 
-    A surviving copy is synced. Raise WriteFailed if the copy can't be made, and leave no part of
-    it.
+    A kept copy is synced. If the copy cannot be made, raise WriteFailed and leave no part of the
+    copy.
     """
     with convert_os_error(f"{path} can't be read", "Nothing was changed."):
         stream = open_regular(path, follow=False)

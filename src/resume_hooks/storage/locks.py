@@ -21,10 +21,10 @@ except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 LOCK_NAME = "lock"  # the lock file of a folder that only one process at a time may change
-_LOCKED_BYTE = 1 << 40  # the locked byte on Windows, far beyond the end of any file
+_LOCKED_BYTE = 1 << 40  # the byte to lock on Windows, far beyond the end of any file
 
 _PAUSE = 0.005
-_TRIES = 20  # attempts to open a lock file that its holder removes between our steps
+_TRIES = 20  # the number of attempts to open a lock file that its holder removes between our steps
 
 
 def lock_descriptor(descriptor: int, timeout: float | None = 0.0) -> bool | None:
@@ -56,7 +56,7 @@ def _try_lock(descriptor: int, *, wait: bool) -> None:
     if hasattr(fcntl, "flock"):
         fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         return
-    import msvcrt  # exists on Windows only
+    import msvcrt  # this function exists only on Windows
 
     position = os.lseek(descriptor, 0, os.SEEK_CUR)
     os.lseek(descriptor, _LOCKED_BYTE, os.SEEK_SET)
@@ -72,11 +72,11 @@ def lock_folder(
 ) -> Iterator[None]:
     """Hold the lock of a folder in the state folder during the block.
 
-    Create the folder first; afterwards remove it if it is empty.
+    Create the folder first. Afterwards, remove the folder if it is empty.
 
-    Raise SessionOpen with the message ``busy`` if another process holds the lock for longer than
-    ``timeout`` seconds, and WriteFailed, with ``failed`` first, if the lock file can't be created.
-    On a volume without locks continue without one.
+    If another process holds the lock for longer than ``timeout`` seconds, raise SessionOpen with
+    the message ``busy``. If the lock file cannot be created, raise WriteFailed with a message that
+    begins with ``failed``. On a volume without locks, continue without a lock.
     """
     descriptor, locked = _acquire_lock(folder, where, busy, failed, time.monotonic() + timeout)
     try:
@@ -104,12 +104,12 @@ def _acquire_lock(
             raise SessionOpen(busy, "Wait until that is done, then try again.")
         if not locked or is_path_of(path, descriptor):
             return descriptor, bool(locked)
-        os.close(descriptor)  # its holder removed it between our two steps
+        os.close(descriptor)  # the holder removed the file between our two steps
     raise WriteFailed(f"{failed} {path}: it keeps changing", "Nothing was changed. Try again.")
 
 
 def _open_lock_file(path: str, where: Where, failed: str) -> int | None:
-    """Open the lock file; return None if its folder was just removed.
+    """Open the lock file. Return None if its folder was just removed.
 
     Raise WriteFailed if it can't be created.
     """
@@ -125,7 +125,8 @@ def _open_lock_file(path: str, where: Where, failed: str) -> int | None:
         else:
             existing_path = None
         if existing_path and (os.path.isdir(existing_path) or not os.path.lexists(existing_path)):
-            return None  # it existed when we tried to create it, and was removed before we checked
+            # the file existed when we tried to create it, and was removed before we checked
+            return None
         raise WriteFailed(
             f"{failed} {folder}: {error.strerror or error}",
             UNCHANGED_REMEDY,
@@ -133,7 +134,7 @@ def _open_lock_file(path: str, where: Where, failed: str) -> int | None:
 
 
 def is_path_of(path: str, descriptor: int) -> bool:
-    """Check whether a path still leads to an open file."""
+    """Check whether a path still refers to an open file."""
     try:
         return os.path.samestat(os.lstat(path), os.fstat(descriptor))
     except OSError:

@@ -18,18 +18,19 @@ from resume_hooks.storage.atomic import BUFFER, link_exclusively
 from resume_hooks.storage.state_file import MODE, temporary_name
 
 RECENT_USE = 60 * 60
-"""Seconds after its last use during which a reproducible copy is not removed."""
+"""The number of seconds after its last use in which a reproducible copy is not removed."""
 
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 
 
 def link_or_copy(source: str, target: str) -> None:
-    """Give a file or link a second name, as a hard link or as a verified copy. Raise OSError."""
+    """Give a file or link a second name, by a hard link or by a verified copy. Raise OSError."""
     try:
         os.link(source, target, follow_symlinks=False)
     except (FileExistsError, FileNotFoundError):
         raise
-    except (OSError, NotImplementedError):  # another file system, or one without hard links
+    # the name is on another file system, or on one without hard links
+    except (OSError, NotImplementedError):
         with temporary_name(os.path.dirname(target)) as temporary:
             _copy_file(source, temporary)
             if not has_same_bytes(source, temporary):
@@ -38,7 +39,7 @@ def link_or_copy(source: str, target: str) -> None:
 
 
 def list_files_below(path: str) -> list[str]:
-    """Return the relative paths of all files and links in a folder, sorted; ``[""]`` for anything but a folder.
+    """Return the relative paths of all files and links in a folder, sorted, or ``[""]`` if the path is not a folder.
 
     Raise OSError.
     """
@@ -60,9 +61,9 @@ def list_files_below(path: str) -> list[str]:
 
 
 def file_sizes(folder: str) -> Iterator[int]:
-    """Yield the size in bytes of each file below a folder, as far as it is readable.
+    """Yield the size in bytes of each file below a folder. Files that cannot be read are skipped.
 
-    No link is followed.
+    Links are not followed.
     """
     for root, _, names in os.walk(folder):
         for name in names:
@@ -71,7 +72,7 @@ def file_sizes(folder: str) -> Iterator[int]:
 
 
 def least_recently_used(files: Iterable[tuple[float, str, int]], excess: int) -> Iterator[str]:
-    """Yield the least recently used of some reproducible files or folders, until ``excess`` bytes would be freed.
+    """Yield the least recently used reproducible files or folders, until ``excess`` bytes would be freed.
 
     Each row is the time of last use, the path and the size. Files used within the last ``RECENT_USE``
     seconds are kept, whatever their size.
@@ -84,7 +85,7 @@ def least_recently_used(files: Iterable[tuple[float, str, int]], excess: int) ->
 
 
 def has_same_bytes(one: str, other: str) -> bool:
-    """Check whether two files, or two links, have the same bytes. Raise OSError if one can't be read."""
+    """Check whether two files or two links contain the same bytes. Raise OSError if either cannot be read."""
     first, second = os.lstat(one), os.lstat(other)
     if stat.S_IFMT(first.st_mode) != stat.S_IFMT(second.st_mode) or first.st_size != second.st_size:
         return False
@@ -92,7 +93,7 @@ def has_same_bytes(one: str, other: str) -> bool:
 
 
 def hash_file(path: str) -> str:
-    """Return the sha256, in hex, of a file's bytes or a link's target; for other kinds hash the kind.
+    """Return the sha256, in hex, of a file's bytes or a link's target. For anything else, hash the kind of file.
 
     Raise OSError.
     """

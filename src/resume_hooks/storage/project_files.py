@@ -3,9 +3,10 @@
 It writes a file completely or not at all.
 
 The bytes go to a temporary file beside the target, which is synced, read back and only then
-renamed. Symbolic links are never written through, and a file is replaced or removed only if it has
-not changed since it was examined. ``dir_fd`` is the descriptor of an open folder (``safe_tree``):
-the last component of a path is then relative to it, and the whole path serves only for messages.
+renamed. Symbolic links are never written through. A file is replaced or removed only if it has not
+changed since it was examined. If ``dir_fd``, the descriptor of an open folder (``safe_tree``), is
+given, only a path's last component is used, relative to this folder. The whole path is then used
+only in messages.
 """
 
 from __future__ import annotations
@@ -25,17 +26,17 @@ from resume_hooks.storage.state_file import remove_stale_temporaries, sync_folde
 def file_state(
     path: str, dir_fd: int | None = None, *, read_only: bool = False
 ) -> os.stat_result | None:
-    """Return the state of the regular file to replace at ``path``, or None if no file exists.
+    """Return the state of the regular file to replace at ``path``, or None if the file does not exist.
 
-    Raise WriteFailed for a link, for anything else but a regular file, and, unless ``read_only``,
-    for a write-protected file.
+    Raise WriteFailed for a link and for anything else except a regular file. Unless ``read_only``,
+    also raise it for a write-protected file.
     """
     name = _name_for_dir_fd(dir_fd, path)
     try:
         status = os.lstat(name, dir_fd=dir_fd)
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except (OSError, ValueError) as error:  # ValueError for a NUL in a name
+    except (OSError, ValueError) as error:  # ValueError is raised for a NUL in a name
         raise write_error(path, error) from error
     if not stat.S_ISREG(status.st_mode):
         if stat.S_ISLNK(status.st_mode):
@@ -54,7 +55,7 @@ def file_state(
 def read_file_and_state(
     path: str, limit: int, dir_fd: int | None = None
 ) -> tuple[bytes, os.stat_result | None]:
-    """Return a file's content and the state that ``write_project_file`` requires; ``b""`` and None without a file.
+    """Return a file's content and the state that ``write_project_file`` requires, or ``b""`` and None if it is missing.
 
     Raise WriteFailed on failure.
     """
@@ -86,7 +87,7 @@ def write_project_file(
     A replacement keeps its mode.
 
     ``mode`` overrides the file's mode. After WriteFailed the folder is unchanged. A caller that
-    writes many files into one folder sweeps temporary files once itself.
+    writes many files into a folder must itself remove stale temporary files once.
     """
     folder = os.path.dirname(path)
     if dir_fd is None:
@@ -111,7 +112,7 @@ def write_project_file(
 
 
 def remove_project_file(path: str, expected: os.stat_result, dir_fd: int | None = None) -> None:
-    """Remove the file with the state ``expected``. After WriteFailed it is unchanged."""
+    """Remove the file with the state ``expected``. After WriteFailed the file is unchanged."""
     name = _name_for_dir_fd(dir_fd, path)
     try:
         _require_state(name, expected, dir_fd)
@@ -138,13 +139,13 @@ def ensure_folder(folder: str) -> Iterator[None]:
         yield
     except WriteFailed:
         if is_new:
-            with contextlib.suppress(OSError):  # another program put a file into it
+            with contextlib.suppress(OSError):  # another program created a file in the folder
                 removal.remove_empty(folder, os.path.dirname(folder), follow_root=True)
         raise
 
 
 def write_error(path: str, error: OSError | ValueError) -> WriteFailed:
-    """Return the error for a failed write, with its reason."""
+    """Return the error for a failed write, with the system's reason."""
     if isinstance(error, OSError) and error.strerror:
         reason = error.strerror
     else:

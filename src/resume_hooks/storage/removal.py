@@ -1,10 +1,10 @@
-"""The only place that removes files: below a root, through open folders, and never behind a link.
+"""The only code that removes files: below a root, through open folders, and never behind a link.
 
-A path has a root: our state folder, or the folder of the client or a project that the user chose.
+Each path has a root: our state folder, or the client's or a project's folder that the user chose.
 Each folder below the root is opened without following links, and the target is removed relative to
-its open folder. So a link in place of a folder leads nowhere, whether it existed before or was
-created meanwhile. A link itself is removed as a link. A test forbids ``unlink``, ``rmdir`` and
-similar calls elsewhere, with a few listed exceptions.
+its open parent folder. A link in place of a folder is therefore never followed, whether it existed
+before or was created in the meantime. If the target itself is a link, the link is removed. A test
+forbids ``unlink``, ``rmdir`` and similar calls elsewhere, with a few listed exceptions.
 
 Standard library, Python 3.9.
 """
@@ -17,18 +17,18 @@ import os
 import stat
 from collections.abc import Iterator
 
-_BY_DESCRIPTOR = os.unlink in os.supports_dir_fd and hasattr(os, "fwalk")  # not on Windows
+_BY_DESCRIPTOR = os.unlink in os.supports_dir_fd and hasattr(os, "fwalk")  # missing on Windows
 _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
-_TRIES = 3  # attempts to empty a folder before giving up
+_TRIES = 3  # the number of attempts to empty a folder
 
 
 def remove_for_good(path: str, root: str, *, follow_root: bool = False) -> None:
     """Remove a file, a link or a whole folder permanently.
 
-    Raise OSError if it can't be removed, does not exist, or is behind a link.
+    Raise OSError if the target cannot be removed, does not exist, or is behind a link.
 
-    ``follow_root``: the root belongs to the user, who may have made it a link.
+    ``follow_root`` means that the root belongs to the user and may be a link.
     """
     with _open_parent(path, root, follow_root) as (dir_fd, name):
         if dir_fd is None:
@@ -50,34 +50,34 @@ def remove_empty(path: str, root: str, *, follow_root: bool = False) -> None:
 
 
 def remove_if_possible(path: str, root: str, *, follow_root: bool = False) -> None:
-    """Remove a file, a link or a whole folder; ignore it if it is missing or can't be removed."""
+    """Remove a file, a link or a whole folder. Ignore a target that is missing or cannot be removed."""
     with contextlib.suppress(OSError):
         remove_for_good(path, root, follow_root=follow_root)
 
 
 def removal_root(folder: str, state: str) -> str:
-    """Return the root for removals from a folder of ours: the state folder, or the folder itself if it is elsewhere."""
+    """Return the root for removals from a folder of ours: the state folder, or the folder itself if it is outside."""
     if folder.startswith(os.path.join(state, "")):
         return state
     return folder
 
 
 def remove_name(name: str, dir_fd: int | None) -> None:
-    """Remove the file or link ``name`` from an open folder; with None, ``name`` is a path in a folder that we trust."""
+    """Remove the file or link ``name`` from an open folder. Without a folder, ``name`` is a path that we trust."""
     os.unlink(name, dir_fd=dir_fd)
 
 
 def remove_empty_name(name: str, dir_fd: int) -> None:
-    """Remove an empty folder from an open one. Raise OSError."""
+    """Remove an empty folder from an open folder. Raise OSError."""
     os.rmdir(name, dir_fd=dir_fd)
 
 
 def remove_from_folder(name: str, dir_fd: int) -> None:
     """Remove ``name`` and everything below it from an open folder. Raise OSError.
 
-    A failure still removes as much as possible.
+    After a failure, as much as possible is removed.
 
-    Retry if another program writes into a folder meanwhile, as an index does just after it is
+    Retry if another program writes into a folder in the meantime, as an index does just after it is
     closed.
     """
     for _ in range(_TRIES - 1):
@@ -118,9 +118,9 @@ def _remove_one(name: str, dir_fd: int) -> None:
 
 @contextlib.contextmanager
 def _open_parent(path: str, root: str, follow_root: bool) -> Iterator[tuple[int | None, str]]:
-    """Yield the open parent folder of a path below a root, and the path's name in it.
+    """Yield the open parent folder of a path below a root, and the path's name in that folder.
 
-    Yield None for the folder if the system can't open folders.
+    If the system cannot open folders, yield None as the folder.
     """
     try:
         steps = _path_steps(path, root)
@@ -143,7 +143,7 @@ def _open_parent(path: str, root: str, follow_root: bool) -> Iterator[tuple[int 
 
 
 def _path_steps(path: str, root: str) -> list[str]:
-    """Return the names from a root down to a path. Raise OSError if the path is not below the root."""
+    """Return the names on the way from a root to a path. Raise OSError if the path is not below the root."""
     top = os.path.join(root, "")
     if path.startswith(top):
         steps = path[len(top) :].split(os.sep)
@@ -165,7 +165,7 @@ def _require_folders(root: str, steps: list[str], follow_root: bool) -> None:
 
 def _remove_by_path(path: str) -> None:
     if stat.S_ISDIR(os.lstat(path).st_mode):
-        import shutil  # few systems need it
+        import shutil  # imported late, because few systems need it
 
         shutil.rmtree(path)
     else:

@@ -1,4 +1,4 @@
-"""Folders below a root, opened one by one through descriptors, so that no link on the way is ever followed.
+"""Folders below a root, opened one by one through descriptors, so that no link on the path is ever followed.
 
 An open descriptor stays with its folder even if someone renames the folder or puts a link in its
 place.
@@ -22,9 +22,9 @@ _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC",
 
 @contextlib.contextmanager
 def open_root(root: str) -> Iterator[int]:
-    """Open the root folder. Links on the way to it are followed, because they are the user's own.
+    """Open the root folder. Links on its path are followed, because they are the user's own.
 
-    Raise OSError if it is not a folder.
+    Raise OSError if the root is not a folder.
     """
     descriptor = os.open(root, _FOLDER)
     try:
@@ -39,7 +39,7 @@ def open_folder(root: int, parts: Sequence[str], *, create: bool = False) -> Ite
 
     With ``create``, create missing folders.
 
-    Raise FileNotFoundError if one is missing, WriteFailed if one is a link or not a folder.
+    Raise FileNotFoundError if a folder is missing, WriteFailed if a part is a link or not a folder.
     """
     descriptor = os.dup(root)
     try:
@@ -70,7 +70,7 @@ def missing_folders(root: int, parts: Sequence[str]) -> list[tuple[str, ...]]:
 
 
 def is_writable_folder(root: int, parts: Sequence[str]) -> bool:
-    """Check whether files can be added and removed in the folder, or in its nearest existing parent.
+    """Check whether files can be added to and removed from the folder, or its nearest existing parent.
 
     Raise WriteFailed.
     """
@@ -82,7 +82,7 @@ def is_writable_folder(root: int, parts: Sequence[str]) -> bool:
 def read_file_below(root: str, parts: Sequence[str], limit: int) -> tuple[bytes, os.stat_result]:
     """Return a regular file's content and state without following links below ``root``.
 
-    Raise OSError if it exceeds ``limit`` bytes, or WriteFailed.
+    Raise OSError if the file exceeds ``limit`` bytes, or WriteFailed.
     """
     with (
         open_root(root) as top,

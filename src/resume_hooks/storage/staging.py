@@ -26,14 +26,15 @@ from resume_hooks.storage.state_file import (
     temporary_path,
 )
 
-MAX_BYTES = 200 * 1024 * 1024  # bytes; the default limit of an import
-MAX_LINE = (
-    64 * 1024 * 1024
-)  # of one line, which a parser may expand thirtyfold; the longest known line has 60 MB
-MAX_LINES = 5_000_000  # even empty lines cost a parser time; 400,000 lines of sessions have 1.2 GB
-PIECE = 256 * 1024  # bytes to read or unpack at a time
+MAX_BYTES = 200 * 1024 * 1024  # the default size limit of an import in bytes
+# the maximum size of a line, which a parser may expand thirtyfold; the longest known line has 60 MB
+MAX_LINE = 64 * 1024 * 1024
+# the maximum number of lines, because even empty lines cost a parser time; 400,000 lines of
+# sessions have 1.2 GB
+MAX_LINES = 5_000_000
+PIECE = 256 * 1024  # the number of bytes to read or unpack at a time
 _GZIP = b"\x1f\x8b"
-_WBITS = 31  # zlib's code for a gzip header and checksum
+_WBITS = 31  # zlib's code for the gzip format
 
 
 class StagedFile(NamedTuple):
@@ -46,11 +47,11 @@ class StagedFile(NamedTuple):
 
 @contextlib.contextmanager
 def stage_chunks(chunks: Iterable[bytes], max_bytes: int, where: Where) -> Iterator[StagedFile]:
-    """Write ``chunks``, unpacked if they are gzip, to a file in the state folder that is removed after the block.
+    """Write ``chunks``, unpacked if they are gzip, to a temporary file in the state folder during the block.
 
-    Also remove the state folder if it was created for the file and is empty. Raise ImportFailed
-    beyond ``max_bytes`` bytes, ``MAX_LINE`` bytes in a line, or ``MAX_LINES`` lines, and for damaged
-    gzip; raise WriteFailed if the disk refuses.
+    If the state folder was created for the file and is empty, also remove the folder. Raise
+    ImportFailed for damaged gzip, or if the content exceeds ``max_bytes`` bytes, ``MAX_LINE`` bytes
+    in a line, or ``MAX_LINES`` lines. Raise WriteFailed if the disk refuses.
     """
     folder = where.state
     folder_existed, temporary = os.path.lexists(folder), temporary_path(folder)
@@ -75,17 +76,17 @@ def stage_chunks(chunks: Iterable[bytes], max_bytes: int, where: Where) -> Itera
     finally:
         discard_temporary(temporary)
         if not folder_existed:
-            with contextlib.suppress(OSError):  # other files were stored in it
+            with contextlib.suppress(OSError):  # other files were stored in the folder
                 removal.remove_empty(folder, os.path.dirname(folder), follow_root=True)
 
 
 def file_chunks(path: str) -> Iterator[bytes]:
-    """Yield the bytes of a regular file, through links. Raise ImportFailed if it can't be read."""
+    """Yield the bytes of a regular file; links are followed. Raise ImportFailed if the file cannot be read."""
     try:
         with open_regular(path) as stream:
             while piece := stream.read(PIECE):
                 yield piece
-    except (OSError, ValueError) as error:  # ValueError for a NUL in a name
+    except (OSError, ValueError) as error:  # ValueError is raised for a NUL in a name
         if isinstance(error, OSError) and error.strerror:
             reason = error.strerror
         else:
@@ -148,7 +149,7 @@ def _decompress_gzip(chunks: Iterable[bytes]) -> Iterator[bytes]:
                 yield inflater.decompress(remaining, PIECE)
                 remaining = inflater.unconsumed_tail or inflater.unused_data.lstrip(
                     b"\0"
-                )  # the padding of tapes
+                )  # zero bytes that pad a tape
         yield inflater.flush()
     except zlib.error as error:
         raise ImportFailed("Its gzip is damaged", "Unpack it yourself and import that.") from error

@@ -1,6 +1,7 @@
 """Atomic writes of our private files.
 
-Also the temporary files beside them, and the removal of those left by killed processes.
+This module also creates temporary files beside them, and removes the temporary files of killed
+processes.
 
 Standard library, Python 3.9.
 """
@@ -17,7 +18,7 @@ from resume_hooks.storage import removal
 
 MODE = 0o600
 
-PIECE = 1024 * 1024  # bytes to read at a time
+PIECE = 1024 * 1024  # the number of bytes to read at a time
 UNCHANGED_REMEDY = "Nothing was changed. Check free space and the permissions of the folder."
 _TEMP_PREFIX = ".resume-hooks-"
 _TEMP_SUFFIX = ".tmp"
@@ -27,7 +28,7 @@ _SYNCHRONIZE, _ACCESS_DENIED, _WAIT_TIMEOUT = 0x00100000, 5, 0x102
 
 
 def replace_state_file(path: str, content: bytes | Iterable[bytes], where: Where) -> None:
-    """Write a synced private file, replacing a file or link; create its folder.
+    """Write and sync a private file, which replaces a file or link. Create its folder if it is missing.
 
     After an OSError the old file is unchanged.
     """
@@ -40,9 +41,9 @@ def replace_state_file(path: str, content: bytes | Iterable[bytes], where: Where
 
 
 def create_file(path: str, pieces: Iterable[bytes], *, sync: bool = True) -> int:
-    """Write a new private file, synced if ``sync``, and return its size.
+    """Write a new private file, and sync it if ``sync``. Return its size.
 
-    Raise OSError if that fails or the name is taken.
+    Raise OSError if that fails or the name exists.
     """
     descriptor = os.open(
         path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), MODE
@@ -58,7 +59,7 @@ def create_file(path: str, pieces: Iterable[bytes], *, sync: bool = True) -> int
 
 
 def create_marker(path: str, where: Where) -> bool:
-    """Create an empty private file in a folder of ours; return False if it already exists.
+    """Create an empty private file in a folder of ours. Return False if the file already exists.
 
     Raise OSError.
     """
@@ -70,7 +71,7 @@ def create_marker(path: str, where: Where) -> bool:
 
 
 def read_pieces(descriptor: int, size: int) -> Iterator[bytes]:
-    """Yield the first ``size`` bytes of an open file in pieces, or fewer if it is shorter.
+    """Yield the first ``size`` bytes of an open file in pieces. If the file is shorter, yield all of it.
 
     The file's position does not change.
     """
@@ -81,7 +82,7 @@ def read_pieces(descriptor: int, size: int) -> Iterator[bytes]:
 
 
 def temporary_path(folder: str) -> str:
-    """Return a name for a temporary file, which ``remove_stale_temporaries`` removes if its writer is killed."""
+    """Return a name for a temporary file. If its writer is killed, ``remove_stale_temporaries`` removes the file."""
     return os.path.join(folder, f"{_TEMP_PREFIX}{os.getpid()}-{os.urandom(4).hex()}{_TEMP_SUFFIX}")
 
 
@@ -123,9 +124,10 @@ def remove_stale_temporaries(folder: str) -> None:
 def discard_temporary(path: str) -> None:
     """Remove a temporary file or folder of our own.
 
-    Ignore it if it is missing or can't be removed.
+    Ignore a target that is missing or cannot be removed.
 
-    The name is ours in any folder, so links on the way to the folder are followed as on creation.
+    The name belongs to us in any folder, so links on the path are followed, as when the file was
+    created.
     """
     removal.remove_if_possible(path, os.path.dirname(path), follow_root=True)
 
@@ -146,9 +148,9 @@ def is_process_running(process: int) -> bool:
 def _is_running_on_windows(process: int) -> bool:
     """On Windows ``os.kill`` would send Ctrl+C.
 
-    So open a handle that can only wait, which is harmless.
+    So open a harmless handle that can only wait.
     """
-    import ctypes  # only Windows pays for the import
+    import ctypes  # imported late, because only Windows needs it
 
     kernel = ctypes.windll.kernel32  # type: ignore[attr-defined]
     handle = kernel.OpenProcess(_SYNCHRONIZE, 0, process)

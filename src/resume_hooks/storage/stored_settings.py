@@ -20,7 +20,7 @@ _REMEDIES = {
     "environment": "RESUME_HOOKS_{} overrides our file: unset it first.",
     "plugin": ("A plugin option overrides our file: /plugin configure resume-hooks changes it."),
 }
-"""Advice if another source overrides our file."""
+"""Advice to the user if another source overrides our file."""
 
 
 def store_setting(name: str, text: str, where: Where | None = None) -> Value:
@@ -28,8 +28,8 @@ def store_setting(name: str, text: str, where: Where | None = None) -> Value:
 
     Raise WriteFailed if the file can't be written.
 
-    Also raise UsageError if a variable or a plugin option sets another value, which would stay in
-    force.
+    Also raise UsageError if a variable or a plugin option sets another value, which would override
+    the new one.
     """
     value = parse_setting(name, text)
     where = where or Where()
@@ -37,7 +37,7 @@ def store_setting(name: str, text: str, where: Where | None = None) -> Value:
     if source in _REMEDIES and effective_value != value:
         raise UsageError(f"{name} stays {effective_value}", _REMEDIES[source].format(name.upper()))
     path = settings_file(where)
-    stored = read_json_object(path)  # to be kept by the rewrite
+    stored = read_json_object(path)  # the other settings, which the rewrite must keep
     if not stored and is_damaged(path):
         raise WriteFailed(
             f"{path} is not a readable settings file, so it was left alone",

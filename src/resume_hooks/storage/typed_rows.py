@@ -1,4 +1,4 @@
-"""Parse rows of our own notes by a type's hints; rows of another form are ignored."""
+"""Parse rows of our own notes by a type's hints. Rows that do not match the type are ignored."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 def parse_row(kind: Callable[..., T], row: object) -> T | None:
-    """Convert a JSON value to a named tuple; return None if a field is missing or of another type.
+    """Convert a JSON value to a named tuple. Return None if a field is missing or has another type.
 
     Extra fields are ignored.
     """
@@ -23,7 +23,7 @@ def parse_row(kind: Callable[..., T], row: object) -> T | None:
 
 @functools.cache
 def _row_parser(hint: Any) -> Callable[[Any], Any]:
-    """Return a parser for a type: a named tuple from an object or a list, a tuple from a list, a plain value as is."""
+    """Return a parser for a type: a named tuple from an object or list, a tuple from a list, or a plain value."""
     if get_origin(hint) is tuple:
         item = _row_parser(get_args(hint)[0])
         return lambda rows: tuple(map(item, _require_type(list, rows)))
@@ -45,7 +45,7 @@ def _row_parser(hint: Any) -> Callable[[Any], Any]:
 
 
 def _require_type(kind: type[T], value: object) -> T:
-    """Return a value of exactly this type (True is not a number). Raise TypeError otherwise."""
+    """Return a value if it has exactly this type (True is not a number). Raise TypeError otherwise."""
     if type(value) is not kind:
         raise TypeError
     return value

@@ -1,4 +1,4 @@
 """The machine and the programs on it: clipboard, terminal, tmux, git's files, the ``claude`` executable.
 
-May import the ground alone. Must not know what a session is.
+May import only the ground layer. Must not know what a session is.
 """

@@ -23,8 +23,8 @@ except ImportError:  # Windows
 FOLDER = "log"
 FILE_NAME = "errors.log"
 OLDER_SUFFIX = ".1"  # the suffix of the older generation
-MAX_LOG = 256 * 1024  # bytes at which a new generation begins
-MAX_FRAMES = 40  # the innermost frames of an entry; a recursion has a thousand
+MAX_LOG = 256 * 1024  # the size in bytes at which a new generation begins
+MAX_FRAMES = 40  # the number of innermost frames in an entry, because a recursion has a thousand
 
 _MODE = 0o600
 _TRIES = 10
@@ -67,7 +67,7 @@ def log_bug(command: str, version: str, error: BaseException, where: Optional[Wh
 def open_log(path: str) -> int:
     """Open a private log for appending without waiting or following links; rotate a full log first.
 
-    Raise OSError.
+    Raise OSError on failure.
     """
     safe_flags = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
     for _ in range(_TRIES):
@@ -100,7 +100,7 @@ def _rotate_log(path: str, descriptor: int) -> bool:
     Writers that still have the old file open write to the older generation.
     """
     if fcntl is not None:
-        with contextlib.suppress(OSError):  # without locks, the older generation may be short
+        with contextlib.suppress(OSError):  # without locks, the older generation may be incomplete
             fcntl.flock(descriptor, fcntl.LOCK_EX)
     try:
         if os.path.samestat(os.lstat(path), os.fstat(descriptor)):
@@ -108,16 +108,16 @@ def _rotate_log(path: str, descriptor: int) -> bool:
     except FileNotFoundError:
         pass  # another writer has just renamed it
     except OSError:
-        return False  # the folder can't be changed: let the file grow rather than lose an entry
+        return False  # if the folder cannot be changed, let the file grow rather than lose an entry
     return True
 
 
 def _traceback_locations(error: BaseException) -> List[str]:
     """Return the traceback's locations, innermost last.
 
-    Our files have their path in the package, others only a name.
+    Our files are shown with their path in the package, other files only with their name.
     """
-    import traceback  # imported only for a bug
+    import traceback  # imported late, because only a bug needs it
 
     frames = traceback.extract_tb(error.__traceback__)[-MAX_FRAMES:]
     locations = []

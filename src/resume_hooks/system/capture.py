@@ -1,4 +1,4 @@
-"""Run a program with a text as input and capture its output, limited in time and size.
+"""Run a program with a text as input and capture its output, with limits on time and size.
 
 Invariant: when ``run_captured`` returns or raises, no process of the program's group is still
 running.
@@ -47,20 +47,22 @@ def ending_signals() -> Iterator[threading.Event]:
             signal.signal(number, handler)
 
 
-MAX_OUTPUT = 32 * 1024 * 1024  # a verbose client repeats its whole input
-MAX_ERRORS = 64 * 1024  # bytes of error output to capture
+# the maximum number of bytes of output, because a verbose client repeats its whole input
+MAX_OUTPUT = 32 * 1024 * 1024
+MAX_ERRORS = 64 * 1024  # the maximum number of bytes of error output to capture
 CHUNK = 256 * 1024
-# seconds between checks of the program's exit while a child process holds its pipes open
+# the number of seconds between checks whether the program has exited while a child process holds
+# its pipes open
 TICK = 0.05
-TERMINATION_GRACE = (
-    0.5  # seconds between SIGTERM and SIGKILL: 2.1.329 gives a hook one second after Esc
-)
+# the number of seconds between SIGTERM and SIGKILL: 2.1.329 gives a hook one second after Esc
+TERMINATION_GRACE = 0.5
 
 
 class CapturedOutput(NamedTuple):
     """A program's exit status and output. ``status`` is negative for a signal.
 
-    ``timed_out`` and ``too_large`` mean that we ended it for its time or its output's size.
+    ``timed_out`` and ``too_large`` mean that we ended the program because of its time or the size
+    of its output.
     """
 
     status: int
@@ -83,8 +85,8 @@ def run_captured(
     if not hasattr(os, "killpg"):
         raise OSError(errno.ENOSYS, "this system can't end a program's child processes")
     pipe = subprocess.PIPE
-    # An exception from a signal handler could occur after the program starts and before the code
-    # that ends it.
+    # Otherwise an exception from a signal handler could occur between the program's start and the
+    # code that ends it.
     with ending_signals() as interrupted:
         process = programs.start_program(
             command,
@@ -147,12 +149,13 @@ class _Exchange:
                     ):
                         waiting.unregister(key.fileobj)
                         key.data()
-                # Its children may live on and hold the pipes; do not wait for them.
+                # The program's children may continue to run and hold the pipes. Do not wait for
+                # them.
                 if ended and not any(key.events == selectors.EVENT_READ for key, _ in ready):
                     return
 
     def _write_input(self, descriptor: int) -> bool:
-        """Write part of the input; return True once all is written or the program closed its stdin."""
+        """Write part of the input. Return True once all is written or the program has closed its stdin."""
         try:
             self._left = self._left[os.write(descriptor, self._left[:CHUNK]) :]
         except BlockingIOError:
@@ -162,7 +165,7 @@ class _Exchange:
         return not self._left
 
     def _read_output(self, key: selectors.SelectorKey) -> bool:
-        """Read part of a stream; return True at its end."""
+        """Read part of a stream. Return True at the end of the stream."""
         piece = os.read(key.fd, CHUNK)
         if key.fileobj is self._process.stdout:
             self.out += piece

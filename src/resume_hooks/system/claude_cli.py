@@ -19,7 +19,7 @@ LIMIT = 10  # the time limit of ``claude --version`` in seconds
 
 
 def client_executable(where: Where) -> str | None:
-    """Return the client's path: on PATH, or in the folders that its own installers use.
+    """Return the path of the client, which is on PATH or in the folders that its own installers use.
 
     Return None if it is not installed.
     """
@@ -45,7 +45,7 @@ def client_version() -> tuple[int, ...] | None:
 
 
 def settings_file_with_flag(key: str, cwd: str) -> str:
-    """Return the strongest settings file in which ``key`` is true, or ``""``."""
+    """Return the settings file of the highest precedence in which ``key`` is true, or ``""``."""
     return next(
         (
             path
@@ -57,7 +57,7 @@ def settings_file_with_flag(key: str, cwd: str) -> str:
 
 
 def enabled_plugins(cwd: str) -> dict[str, bool]:
-    """Return whether each plugin, by ``name@marketplace``, is enabled; the strongest settings level decides."""
+    """Return whether each plugin (``name@marketplace``) is enabled, according to the settings of highest precedence."""
     is_enabled: dict[str, bool] = {}
     for path in settings_files(cwd, Where()):
         plugins = read_json_object(path).get("enabledPlugins")
@@ -96,7 +96,7 @@ def read_marketplace(name: str) -> object:
 
 
 def marketplace_folder(name: str) -> str:
-    """Return the local folder that a marketplace was added from, or ``""``."""
+    """Return the local folder from which a marketplace was added, or ``""``."""
     entry = read_marketplace(name)
     source = entry.get("source") if isinstance(entry, dict) else None
     path = source.get("path") if isinstance(source, dict) else None

@@ -1,4 +1,4 @@
-"""The client's own settings, read-only, from the weakest level to the strongest.
+"""The client's own settings, read-only, from the lowest precedence to the highest.
 
 A damaged file counts as empty.
 """
@@ -13,14 +13,15 @@ from resume_hooks.paths import Where, read_json_object
 
 RETENTION_KEY = "cleanupPeriodDays"
 
-# days after its last write until the client deletes a transcript, by default
+# the default number of days after its last write until the client deletes a transcript
 DEFAULT_RETENTION_DAYS = 30
-MIN_WINDOW = 100_000  # tokens; clients reject a smaller window for compaction
-MAX_RETENTION_DAYS = 1_000_000  # the most days that date arithmetic supports; treated as for ever
+MIN_WINDOW = 100_000  # the minimum number of tokens; clients reject a smaller window for compaction
+# the maximum number of days that date arithmetic supports; it means for ever
+MAX_RETENTION_DAYS = 1_000_000
 
 
 def settings_files(cwd: str, where: Where) -> list[str]:
-    """Return the client's settings files from the weakest level to the strongest: user, project, local, managed."""
+    """Return the client's settings files from the lowest precedence to the highest: user, project, local, managed."""
     return [
         os.path.join(where.config, "settings.json"),
         os.path.join(cwd, ".claude", "settings.json"),
@@ -33,8 +34,8 @@ def policy_file(where: Where) -> str:
     """Return the file of the organization's policy that applies to this machine, or ``""``.
 
     Any managed setting makes a policy (2.1.332): the machine's file, a file in the folder beside
-    it, or the settings that the client fetched for a Team or Enterprise account. Under a policy the
-    client ignores compaction by plugins' modules and the answers of its classic hooks to a
+    it, or the settings that the client fetched for a Team or Enterprise account. Under a policy,
+    the client ignores compaction by plugins' modules and the answers of its classic hooks to a
     compaction.
     """
     folder = _managed_folder()
@@ -64,10 +65,10 @@ def _managed_folder() -> str:
 
 
 def compaction_window(cwd: str, model: str, where: Where) -> int:
-    """Return the window in tokens that settings define for a ``model`` in ``cwd``; 0 means the model's own.
+    """Return the window in tokens that settings define for a ``model`` in ``cwd``, or 0 for the model's own window.
 
-    As in 2.1.330, the variable comes first, then the model's own row, which /autocompact writes,
-    then the file's value.
+    As in 2.1.330, the environment variable comes first, then the model's own row, which
+    /autocompact writes, then the file's value.
     """
     variable = where.environ.get("CLAUDE_CODE_AUTO_COMPACT_WINDOW", "")
     if variable.isdecimal():
@@ -94,7 +95,7 @@ def compaction_window(cwd: str, model: str, where: Where) -> int:
 
 
 class Retention(NamedTuple):
-    """A client's retention of transcripts: ``days`` after their last write, None for ever, and the deciding file."""
+    """A client's retention of transcripts: ``days`` after their last write (None: for ever), and the deciding file."""
 
     days: int | None
     path: str
@@ -105,9 +106,9 @@ def client_retention(cwd: str, where: Where) -> Retention:
 
     It applies to the transcripts of all folders.
 
-    The strongest level that sets it decides. If any level has anything but a whole number from 1,
-    transcripts stay for ever, because clients do not clean up then (2.1.112, 2.1.329; in 2.1.42 0
-    meant for ever).
+    The level of highest precedence that sets the value decides. If any level has anything except a
+    whole number from 1, transcripts are kept for ever, because clients do not clean up in this case
+    (2.1.112, 2.1.329; in 2.1.42, 0 meant for ever).
     """
     retention = Retention(DEFAULT_RETENTION_DAYS, "")
     for path in settings_files(cwd, where):
@@ -121,9 +122,9 @@ def client_retention(cwd: str, where: Where) -> Retention:
 
 
 def retention_days(cwd: str, where: Where) -> int | None:
-    """Return the days after their last write that a client started in ``cwd`` keeps transcripts.
+    """Return for how many days after their last write a client started in ``cwd`` keeps transcripts.
 
-    Return None for ever.
+    Return None if they are kept for ever.
     """
     return client_retention(cwd, where).days
 

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from resume_hooks.system.clipboard_tools import Tool
 
 LIMIT = 2.0  # the time limit in seconds for all methods together
-RESERVE = 0.6  # seconds reserved for tmux and the terminal in case a clipboard program hangs
+# the number of seconds reserved for tmux and the terminal if a clipboard program hangs
+RESERVE = 0.6
 
 METHODS = ("auto", "pyperclip", "native", "tmux", "osc52", "none")
 
@@ -29,11 +30,11 @@ OSC_52 = "OSC 52"
 def copy_text(
     text: str, *, method: str = "auto", environ: Mapping[str, str] | None = None
 ) -> CopyResult:
-    """Copy ``text`` by the first method that works, or by ``method`` alone (one of METHODS, else ValueError).
+    """Copy ``text`` by the first method that works, or only by ``method`` (one of METHODS, else ValueError).
 
-    ``environ`` (default: this process's) determines the available methods, and is the programs'
-    environment. Missing programs never raise. Empty text, and text with lone surrogates, which no
-    clipboard accepts, is not copied.
+    ``environ`` (default: that of this process) determines the available methods, and is the
+    programs' environment. A missing program never raises. Empty text is not copied. Text with lone
+    surrogates is not copied either, because no clipboard accepts it.
     """
     if method not in METHODS:
         raise ValueError(f"way is one of {', '.join(METHODS)}, not {method!r}")
@@ -63,7 +64,7 @@ def copy_text(
 
 def clipboard_methods(environ: Mapping[str, str] | None = None) -> list[str]:
     """Return the names of the methods that ``copy`` would try here, in order, without starting a program."""
-    from resume_hooks.system import terminal  # imported late, as below
+    from resume_hooks.system import terminal  # imported late, as explained below
 
     env = dict(os.environ if environ is None else environ)
     names = []
@@ -76,13 +77,14 @@ def clipboard_methods(environ: Mapping[str, str] | None = None) -> list[str]:
     return names
 
 
-# Each method is imported on first use: cards import Copied alone, and a method costs 10 to 20 ms.
+# Each method is imported on first use. Cards import only Copied, and a method takes 10 to 20 ms to
+# import.
 
 
 def _copy_by_program(
     text: str, env: Mapping[str, str], deadline: float, method: str
 ) -> CopyResult | None:
-    """Copy to this machine's clipboard; ``auto`` first checks whether the user sits at this machine."""
+    """Copy to this machine's clipboard. With ``auto``, first check whether the user sits at this machine."""
     from resume_hooks.system import clipboard_tools
 
     if method == "auto":
@@ -111,7 +113,7 @@ def _reachable_tools(env: Mapping[str, str], deadline: float) -> list[Tool]:
 def _is_remote_user(env: Mapping[str, str], deadline: float) -> bool:
     """Check whether the user sits at another machine.
 
-    Inside tmux ask tmux, because the pane may have been opened from elsewhere.
+    Inside tmux, ask tmux, because the pane may have been opened from another machine.
     """
     if env.get("TMUX"):
         from resume_hooks.system import terminal

@@ -1,8 +1,8 @@
 """The clipboard programs of each platform, run through pyperclip or, before its installation, directly.
 
-Invariant: a copy is confirmed only by reading the same text back, because pyperclip checks no exit
-status. pyperclip's own choice of program is not used: it may load Qt and ignores ssh. Standard
-library, Python 3.9.
+Invariant: a copy is confirmed only by reading the same text back, because pyperclip does not check
+the exit status. The program that pyperclip would choose is not used, because pyperclip may load Qt
+and ignores ssh. Standard library, Python 3.9.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from typing import NamedTuple
 
 from resume_hooks.system import programs, subprocesses
 
-SETTLE = 0.3  # seconds that a program may need to own the selection after it exits
+SETTLE = 0.3  # the number of seconds that a program may need to own the selection after it exits
 
 
 class Tool(NamedTuple):
-    """A clipboard program: its commands to copy and, if that is quick, to read back.
+    """A clipboard program: its command to copy and, if that is quick, its command to read the text back.
 
-    ``pyperclip`` is pyperclip's name for it.
+    ``pyperclip`` is the name of the program in pyperclip.
     """
 
     name: str
@@ -33,8 +33,8 @@ class Tool(NamedTuple):
     locale: str = ""
 
 
-# Without a UTF-8 locale pbcopy assumes another encoding, and pbpaste hides it by the inverse
-# mistake.
+# Without a UTF-8 locale, pbcopy assumes another encoding. pbpaste hides this error by the inverse
+# one.
 PBCOPY = Tool("pbcopy", ("pbcopy",), ("pbpaste",), "pbcopy", locale="en_US.UTF-8")
 WL_COPY = Tool("wl-copy", ("wl-copy",), ("wl-paste", "-n", "-t", "text"), "wl-clipboard")
 XCLIP = Tool(
@@ -44,13 +44,14 @@ XCLIP = Tool(
     "xclip",
 )
 XSEL = Tool("xsel", ("xsel", "-b", "-i"), ("xsel", "-b", "-o"), "xsel")
-# These can't be read back: it would start PowerShell, which takes a second or more.
+# These programs are not read back, because that would start PowerShell, which takes a second or
+# more.
 CLIP_EXE = Tool("clip.exe", ("clip.exe",), encoding="utf-16-le")
 WINDOWS = Tool("Windows", ("clip",), pyperclip="windows", encoding="utf-16-le")
 
 
 def available_tools(env: Mapping[str, str], *, is_remote: bool = False) -> list[Tool]:
-    """Return the available clipboard programs, best first; only forwarded ones if the ``is_remote``."""
+    """Return the available clipboard programs, best first. If ``is_remote``, return only forwarded ones."""
     tools = []
     for tool in _tools_for_display(env, is_remote):
         if programs.find_program(tool.put[0], env):
@@ -79,7 +80,7 @@ def _tools_for_display(env: Mapping[str, str], is_remote: bool) -> Iterator[Tool
 def import_pyperclip() -> ModuleType | None:
     """Import pyperclip, or return None if the engine's packages are not installed."""
     try:
-        # Imported late: only a copy should pay its 17 ms.
+        # Imported late, because only a copy needs it, and it takes 17 ms.
         import pyperclip
     except ImportError:
         return None
@@ -94,9 +95,9 @@ def copy_by_tools(
     env: Mapping[str, str],
     deadline: float,
 ) -> tuple[str, bool] | None:
-    """Copy with the first of ``tools`` that succeeds, through pyperclip if given.
+    """Copy with the first of ``tools`` that succeeds, through ``pyperclip`` if it is given.
 
-    Return None if none succeeded before ``deadline``.
+    Return None if none of them succeeded before ``deadline``.
 
     Otherwise return the program's name, and whether the same text was read back.
     """
@@ -131,7 +132,9 @@ def _copy_by_pyperclip(tool: Tool, text: str, pyperclip: ModuleType) -> Callable
 
 
 def _copy_by_process(tool: Tool, text: str, env: Mapping[str, str]) -> Callable[[], bool]:
-    import subprocess  # takes 9 ms unless pyperclip loaded it; before the fork, which is timed
+    # the import takes 9 ms unless pyperclip already loaded it; it happens before the fork, which is
+    # timed
+    import subprocess
 
     def copy() -> bool:
         with programs.start_program(tool.put, env, stdin=subprocess.PIPE) as process:

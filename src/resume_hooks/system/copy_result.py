@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class CopyResult(NamedTuple):
-    """The result of a copy: ``how`` is copied, sent or not copied; ``via`` names the method, or is ``""``."""
+    """The result of a copy: ``how`` is copied, sent or not copied; ``via`` is the name of the method, or ``""``."""
 
     how: str
     via: str = ""

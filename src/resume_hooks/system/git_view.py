@@ -23,11 +23,11 @@ from resume_hooks.system import programs
 from resume_hooks.system.git_worktrees import worktree_git_folders
 from resume_hooks.system.subprocesses import kill_group
 
-PIPE_SIZE = 1 << 18  # bytes that git can write before we read
-MAX_HEAD_BYTES = 4_096  # the size limit of a ``HEAD``
-MAX_SHARED_INDEXES = 100  # shared index files to link for a split index
-MAX_VALUES = 100  # values to copy from the repository's settings
-GRACE = 0.1  # seconds to wait for a killed run
+PIPE_SIZE = 1 << 18  # the maximum number of bytes that git can write before we read
+MAX_HEAD_BYTES = 4_096  # the maximum size of a ``HEAD`` file in bytes
+MAX_SHARED_INDEXES = 100  # the maximum number of shared index files to link for a split index
+MAX_VALUES = 100  # the maximum number of values to copy from the repository's settings
+GRACE = 0.1  # the number of seconds to wait for a killed run
 
 HEADS = "refs/heads/"
 
@@ -43,7 +43,8 @@ _ENVIRONMENT = {
     "GIT_TRACE2_EVENT": "0",
     "GIT_TRACE2_PERF": "0",
 }
-"""Variables that keep git from anyone's settings, from the network, from locks and from writing traces."""
+"""Variables that keep git from using anyone's settings, the network and locks, and from writing
+traces."""
 
 _PASSED_VARIABLES = ("LANG", "LC_ALL", "SYSTEMROOT")
 _FIXED_OPTIONS = (
@@ -87,8 +88,8 @@ Settings = list[tuple[str, str]]
 class GitView:
     """A repository for git queries that run no code of the repository. Use it with ``with``.
 
-    ``branch`` is ``""`` if none is checked out. Raise OSError if git or the repository is missing,
-    or can't be read before the deadline.
+    ``branch`` is ``""`` if no branch is checked out. Raise OSError if git or the repository is
+    missing, or cannot be read before the deadline.
     """
 
     def __init__(self, root: str, where: Where, deadline: float) -> None:
@@ -120,7 +121,7 @@ class GitView:
         self._close()
 
     def start(self, *words: str) -> subprocess.Popen[bytes]:
-        """Start ``git`` with these arguments; the view's end also ends the process."""
+        """Start ``git`` with these arguments. Leaving the view also ends the process."""
         return self._start([*self._options, *words], self._environment)
 
     def output(
@@ -188,7 +189,8 @@ class GitView:
 
         Raise TimeoutError if git is slow.
 
-        Git reads both: the user's settings with their includes, the repository's file without.
+        Git reads both sources: the user's settings with their includes, the repository's file
+        without includes.
         """
         environment = programs.program_environment(self._where.environ)
         user_variables: dict[str, str] = {}
@@ -312,7 +314,7 @@ class GitView:
 
 
 def _make_temporary_folder(where: Where, root: str) -> str:
-    """Create a private folder outside the repository. Importing tempfile would cost a prompt 5 ms."""
+    """Create a private folder outside the repository. Importing tempfile would delay a prompt by 5 ms."""
     top = programs.temporary_root({**where.environ, "CLAUDE_PROJECT_DIR": root})
     path = os.path.join(top, f"resume-hooks-git-{os.urandom(12).hex()}")
     os.mkdir(path, 0o700)
@@ -340,7 +342,7 @@ def _parse_settings(output: bytes) -> Settings:
 def _kill_run(run: subprocess.Popen[bytes]) -> None:
     """Kill a run and its children.
 
-    Do not read its pipe to the end, because a grandchild may keep it open.
+    Do not read the run's pipe to the end, because a grandchild may keep it open.
     """
     if run.poll() is None:
         kill_group(run.pid)

@@ -1,8 +1,9 @@
 """A folder's project: its repository, with the folders below it, and the repository's other worktrees.
 
-The facts come from git's own files, and for deleted repositories from the notes of first starts; no
-program is run. A note is a small file of three lines: the folder, the first record of git's log
-there (for a linked worktree the path of its git folder), and a remote. hooks/new-folder writes it.
+The facts come from git's own files. For deleted repositories, they come from notes about the first
+start in each folder. No program is run. A note is a small file of three lines: the folder, the
+first record of git's log in the folder (or, for a linked worktree, the path of its git folder), and
+a remote. hooks/new-folder writes it.
 """
 
 from __future__ import annotations
@@ -27,18 +28,18 @@ from resume_hooks.paths import (
 from resume_hooks.system.invocation import quote_word
 
 NOTE_PREFIX = "folder-"
-MAX_READ_BYTES = 16_384  # bytes to read from a note, or from a file of a repository
+MAX_READ_BYTES = 16_384  # the number of bytes to read from a note, or from a file of a repository
 MAX_LOG_LINE, MAX_REMOTE = 2_000, 1_000  # the size limits of the second and third line
 _LINK_PREFIX = "gitdir:"
 _URL = re.compile(rb"^\s+url = (.+)$", re.MULTILINE)
 _PASSWORD = re.compile(r"(?<=://)[^/]*@")
 
-MAX_PACKED_REFS = 16 * 1024 * 1024  # bytes of packed branches to read
-MAX_GIT_FILE = 4_096  # bytes of a ``.git`` file to read
+MAX_PACKED_REFS = 16 * 1024 * 1024  # the number of bytes of packed branches to read
+MAX_GIT_FILE = 4_096  # the number of bytes of a ``.git`` file to read
 
 
 class FolderNote(NamedTuple):
-    """A folder's note: ``git`` is its second line, ``remote`` its third."""
+    """A folder's note: ``git`` is the second line, ``remote`` the third line."""
 
     path: str
     git: str
@@ -46,7 +47,7 @@ class FolderNote(NamedTuple):
 
     @property
     def common(self) -> str:
-        """The git folder that a linked worktree shares with the main one; ``""`` for any other folder."""
+        """The git folder that a linked worktree shares with the main worktree, or ``""`` for any other folder."""
         if not self.git.startswith(_LINK_PREFIX):
             return ""
         own = os.path.join(self.path, self.git.removeprefix(_LINK_PREFIX).strip())
@@ -59,7 +60,7 @@ class FolderNote(NamedTuple):
 
 
 def folder_notes(where: Where) -> Iterator[FolderNote]:
-    """Yield the notes of all folders, without damaged ones."""
+    """Yield the notes of all folders. Damaged notes are skipped."""
     home = os.path.join(where.state, "pending")
     try:
         if is_private_folder(home, where):
@@ -111,7 +112,7 @@ class Project:
 
     @cached_property
     def _keys(self) -> frozenset[str]:
-        """The beginnings of the project folders' names, cached because each costs system calls."""
+        """The prefixes of the project folders' names, cached because each requires system calls."""
         return frozenset(project_key(folder)[:MAX_KEY] for folder in self.folders)
 
     def holds(self, started: Iterable[str], name: str) -> bool:
@@ -136,7 +137,7 @@ class Project:
         )
 
     def folder_names(self, where: Where, known: Callable[[], list[str]] | None = None) -> list[str]:
-        """Return the names of the project folders that may contain its sessions, out of those in ``known``."""
+        """Return those of the ``known`` names of project folders that may contain the project's sessions."""
         list_names = known or (
             lambda: [os.path.basename(path) for path in paths.all_project_folders(where)]
         )
@@ -154,7 +155,7 @@ def project_of_folder(cwd: str, where: Where) -> Project:
     """Return a folder's project: its repository with the folders below it, and the other worktrees.
 
     The folder set by ``CLAUDE_CODE_PROJECT_DIR_NAME`` contains sessions of every project, so it
-    belongs to this one as well.
+    also belongs to this project.
     """
     folders = (*list_worktrees(cwd), *list_removed_worktrees(cwd, where))
     home = canonical_path(
@@ -191,9 +192,9 @@ def list_removed_worktrees(cwd: str, where: Where) -> tuple[str, ...]:
 
 
 def main_checkout(folder: str, where: Where) -> list[str]:
-    """Return the main checkout of a deleted linked worktree, from the note of a start there, as a list of at most one.
+    """Return the main checkout of a deleted linked worktree, from the note of a start in it, or an empty list.
 
-    The list is empty if the main checkout is gone as well.
+    The list is also empty if the main checkout was deleted.
     """
     common_folders = []
     for note in folder_notes(where):

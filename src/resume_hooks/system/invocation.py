@@ -18,16 +18,16 @@ _CODEX = "CODEX_THREAD_ID"
 _OUR_COMMAND = re.compile(
     r"(?:\A|(?<=: )|(?<=\brun )|(?<=\bwith )|(?<=\bsee )|(?<=\bSee ))resume-hooks (?=[a-z-])"
 )
-"""Our commands in a remedy; in other places ``resume-hooks`` is the program's name."""
+"""Our commands in a remedy. Elsewhere ``resume-hooks`` is only the program's name."""
 
 
 def shell_command(words: str) -> str:
-    """Return the shell command that runs us with the arguments ``words``.
+    """Return the shell command that runs our program with the arguments ``words``.
 
     Without the pip package ``resume-hooks`` is not on PATH.
 
-    In the shell of Claude Code's model that name is a function (see hooks/session-start), which the
-    plugin allows.
+    In the shell of Claude Code's model, that name is a function (see hooks/session-start), which
+    the plugin permits.
     """
     if not is_model_shell():
         return _launcher_command(words)
@@ -37,7 +37,7 @@ def shell_command(words: str) -> str:
 
 
 def lasting_shell_command(words: str) -> str:
-    """Return the same for a text that Codex's model may read later: an update removes the plugin's current folder."""
+    """Return the command for a text that Codex's model may read later. An update removes the current folder."""
     versions = os.path.dirname(_ROOT)
     is_copy = versions.split(os.sep)[-4:-2] == ["plugins", "cache"]
     if not is_copy or not _needs_launcher():
@@ -51,7 +51,7 @@ def format_remedy(remedy: str) -> str:
 
 
 def is_model_shell() -> bool:
-    """Check whether we run in the shell of a model, Claude Code's or Codex's."""
+    """Check whether this process runs in the shell of a model, Claude Code's or Codex's."""
     return ("CLAUDECODE" in os.environ or _CODEX in os.environ) and not sys.stdout.isatty()
 
 
@@ -66,7 +66,7 @@ def _needs_launcher() -> bool:
 
 
 def _is_on_path() -> bool:
-    # Importing shutil for ``which`` would cost a prompt 5 ms.
+    # Importing shutil for ``which`` would delay a prompt by 5 ms.
     folders = os.environ.get("PATH", "").split(os.pathsep)
     programs = (
         os.path.join(folder, f"resume-hooks{'.exe' if os.name == 'nt' else ''}")

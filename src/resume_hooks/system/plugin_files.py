@@ -32,7 +32,7 @@ _ASSEMBLED_MARK = os.path.join("src", "resume_hooks", "__main__.py")
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 CHECKOUT = os.path.dirname(
     os.path.dirname(_PACKAGE)
-)  # the assembled plugin's folder if we run from there
+)  # the folder of the assembled plugin, if we run from this folder
 
 _BUNDLED = os.path.join(_PACKAGE, "_plugin")
 
@@ -46,7 +46,7 @@ def plugin_folder() -> str:
 
 
 def is_installed_package() -> bool:
-    """Check whether we run from an installed package, not from a checkout or a plugin."""
+    """Check whether this code runs from an installed package, not from a checkout or a plugin."""
     return not os.path.isfile(os.path.join(CHECKOUT, ".claude-plugin", "plugin.json"))
 
 

@@ -1,12 +1,13 @@
-"""The processes above this one: the client that runs us, the process that started it, and the user's terminal.
+"""The processes above this process: the client that runs it, the process that started the client, the terminal.
 
 Standard library, Python 3.9. Other users' processes are read but never changed.
 
-The test whether the client itself started us, and not a shell of the model, relies on measurements
-with 2.1.329 and 2.1.330. A process started by a hooks module is the client's own child and stays in
-the client's kernel session. Each shell of the model leads a new session, and no process in it can
-rejoin the client's. So the parent must be a client that lists itself, in our own session, with no
-other client above it, because the model may have started a client of its own.
+The check whether the client itself started this process, and not a shell of the model, relies on
+measurements with 2.1.329 and 2.1.330. A process that a hooks module starts is the client's own
+child and stays in the client's kernel session. Each shell of the model leads a new session, and no
+process in that session can rejoin the client's session. So the parent process must be a client that
+lists itself and runs in our own session. No other client may be above it, because the model may
+have started a client of its own.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from typing import Dict, NamedTuple, Optional, Set
 from resume_hooks.paths import Where, read_json_object
 from resume_hooks.system.subprocesses import command_output
 
-MAX_DEPTH = 64  # ancestors to follow; real chains have a dozen
-PS_LIMIT = 2.0  # seconds for ``ps``, on systems without /proc
+MAX_DEPTH = 64  # the maximum number of ancestors to follow; real chains have a dozen
+PS_LIMIT = 2.0  # the time limit in seconds for ``ps``, on systems without /proc
 
 _HELPERS = ("sh", "bash", "dash", "zsh", "ksh", "busybox", "ash", "python", "uv", "timeout", "env")
 
@@ -32,7 +33,7 @@ _find_interpreter = re.compile(r"/(?:node|bun)[^/]*\Z").search
 
 
 class Process(NamedTuple):
-    """A running process. ``tty`` is the device number of its terminal on Linux, elsewhere ``ps``'s name for it."""
+    """A running process. ``tty`` is its terminal's device number on Linux, elsewhere the name that ``ps`` shows."""
 
     pid: int
     parent: int
@@ -41,7 +42,7 @@ class Process(NamedTuple):
 
 
 def ancestor_processes(pid: Optional[int] = None) -> Iterator[Process]:
-    """Yield the processes above ``pid`` (default: this one), nearest first."""
+    """Yield the processes above ``pid`` (default: this process), nearest first."""
     seen: Set[int] = set()
     process = _find_process(os.getpid() if pid is None else pid)
     while (
@@ -57,7 +58,7 @@ def ancestor_processes(pid: Optional[int] = None) -> Iterator[Process]:
 
 
 def client_pid() -> Optional[int]:
-    """Return the client that runs this hook: CLAUDE_PID (2.1.220 and later) or the first ancestor but helpers."""
+    """Return the client that runs this hook: CLAUDE_PID (2.1.220 and later) or the first ancestor except helpers."""
     pid = os.environ.get("CLAUDE_PID", "")
     if pid.isdecimal():
         return int(pid)
@@ -90,7 +91,7 @@ def _read_proc(pid: int) -> Optional[Process]:
             raw = stream.read().decode("utf-8", "replace")
     except OSError:
         return None
-    # The name is in parentheses and may contain spaces and parentheses.
+    # The process name is in parentheses and may contain spaces and parentheses.
     name = raw[raw.find("(") + 1 : raw.rfind(")")]
     fields = raw[raw.rfind(")") + 1 :].split()
     return Process(pid, int(fields[1]), name, fields[4])
@@ -120,7 +121,7 @@ def is_started_by_client(where: Where) -> bool:
     try:
         if os.getsid(0) != os.getsid(parent):
             return False
-    except (OSError, AttributeError):  # Windows has no such sessions
+    except (OSError, AttributeError):  # Windows has no kernel sessions
         return False
     above = [parent, *(process.pid for process in ancestor_processes(parent))]
     return [pid for pid in above if _is_client(pid, where, *_config_homes(pid))] == [parent]
@@ -135,9 +136,9 @@ def is_below_client(where: Where) -> bool:
 
 
 def client_command(where: Where) -> list[str]:
-    """Return the command that started the nearest client above this process, to start another client.
+    """Return the command line of the nearest client above this process, for starting another client.
 
-    Return an empty list if unknown.
+    Return an empty list if the command line is unknown.
     """
     pid = next(
         (process.pid for process in ancestor_processes() if _is_client(process.pid, where)), 0
@@ -159,7 +160,7 @@ def client_command(where: Where) -> list[str]:
 
 
 def _is_client(pid: int, *homes: Where) -> bool:
-    """Check whether a process is a client listed in one of ``homes``, and its id was not reused since."""
+    """Check whether a process is a client listed in one of ``homes``, and its process id was not reused since."""
     now = process_start_time(pid)
     entries = (
         read_json_object(os.path.join(each.config, "sessions", f"{pid}.json")) for each in homes
@@ -170,10 +171,10 @@ def _is_client(pid: int, *homes: Where) -> bool:
 
 
 def _config_homes(pid: int) -> list[Where]:
-    """Return a process's config home from its initial environment, or an empty list if it can't be read.
+    """Return a process's config home from its initial environment, or an empty list if it cannot be read.
 
-    A shell below a client can set another home for us, but can't change the client's initial
-    environment.
+    A shell below a client can set another home for our process, but cannot change the client's
+    initial environment.
     """
     try:
         with open(f"/proc/{pid}/environ", "rb") as stream:

@@ -1,9 +1,10 @@
-"""The only code that starts programs from Python. hooks/programs does it for the shell scripts.
+"""The only Python code that starts programs. For the shell scripts, hooks/programs does the same.
 
 Invariant: a project never decides which program is started. A program is searched for outside the
-project, runs in the root folder and gets only listed variables, so the project can't place files in
-its working folder or above. A caller that needs another folder or the whole environment passes
-``folder`` or ``environ``. Standard library, Python 3.9. Late imports save milliseconds of a prompt.
+project, runs in the root folder and gets only listed variables. The project therefore cannot place
+files in the program's working folder or above it. A caller that needs another folder or the whole
+environment passes ``folder`` or ``environ``. Standard library, Python 3.9. Late imports save
+milliseconds of a prompt.
 """
 
 from __future__ import annotations
@@ -34,16 +35,17 @@ _PASSED_VARIABLES = frozenset(
     | {"PIP_DEFAULT_TIMEOUT", "UV_HTTP_TIMEOUT", "UV_NATIVE_TLS"}
     | {"SYSTEMROOT", "SYSTEMDRIVE", "COMSPEC", "PATHEXT", "WINDIR"}
 )  # fmt: skip
-"""The variables that a program gets: the user and the locale, displays, and network access.
+"""The variables that a program gets, for the user and the locale, displays, and network access.
 
-For pip and uv these include their package sources; packages that we install must match our digests.
+For pip and uv they include the package sources. Packages that we install must match our digests.
 """
 
 _PASSED_PATH_VARIABLES = frozenset(
     {"HOME", "TMPDIR", "TEMP", "TMP", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME"}
     | {"SSL_CERT_DIR", "SSL_CERT_FILE", "PIP_CERT", "APPDATA", "LOCALAPPDATA", "USERPROFILE"}
 )
-"""Variables that name files which influence a program; passed unless the files are in the project."""
+"""Variables that name files which influence a program. They are passed unless the files are in the
+project."""
 
 
 def program_environment(env: Mapping[str, str]) -> Dict[str, str]:
@@ -64,7 +66,7 @@ def program_environment(env: Mapping[str, str]) -> Dict[str, str]:
 
 
 def search_path(env: Mapping[str, str]) -> str:
-    """Return PATH without relative folders and the project's; never ``""``, which means the current folder."""
+    """Return PATH without relative folders and the project's. It is never ``""``, which means the current folder."""
     return _path_outside(env.get("PATH", ""), tuple(project_roots(env)))
 
 
@@ -84,7 +86,7 @@ def find_program(name: str, env: Mapping[str, str]) -> Optional[str]:
 
     Return None if it is not found outside the project.
 
-    Importing shutil for ``which`` would cost 6 ms.
+    Importing shutil for ``which`` would take 6 ms.
     """
     if name == sys.executable:  # already running
         return name
@@ -105,7 +107,7 @@ def find_program(name: str, env: Mapping[str, str]) -> Optional[str]:
 
 
 def temporary_root(env: Mapping[str, str]) -> str:
-    """Return the parent of temporary folders: TMPDIR unless it is in the project, which could plant files there."""
+    """Return the parent of temporary folders: TMPDIR unless it is in the project, which could plant files in it."""
     configured_folder = env.get("TMPDIR") or env.get("TEMP", "")
     is_outside = is_outside_projects(configured_folder, project_roots(env))
     if is_outside and os.path.isdir(configured_folder):
@@ -144,9 +146,9 @@ def start_program(
 def run_program(
     words: Sequence[str], env: Mapping[str, str], *, timeout: Optional[float] = None, **options: Any
 ) -> subprocess.CompletedProcess[bytes]:
-    """Run a program by ``start_program`` and wait for its end.
+    """Run a program by ``start_program`` and wait until it exits.
 
-    A timeout kills it and raises ``subprocess.TimeoutExpired``.
+    If it times out, kill it and raise ``subprocess.TimeoutExpired``.
     """
     import subprocess
 
@@ -162,9 +164,9 @@ def run_program(
 def become_program(
     program: str, words: Sequence[str], folder: str, environ: Mapping[str, str]
 ) -> NoReturn:
-    """Replace this process by the client, with the user's whole environment, as if started by hand in ``folder``.
+    """Replace this process by the client, with the user's whole environment, as if the user started it in ``folder``.
 
-    OSError.
+    Raise OSError on failure.
     """
     os.chdir(folder)
     os.execve(program, [program, *words], environ)  # noqa: S606 - no shell is wanted

@@ -1,7 +1,7 @@
 """Run programs or functions that may hang, in a process with a time limit.
 
-Invariant: these processes never inherit our pipes, so that our own output ends with us, and a
-process past its time limit is killed. Standard library, Python 3.9.
+Invariant: these processes never inherit our pipes, so that our own output ends with our process. A
+process that exceeds its time limit is killed. Standard library, Python 3.9.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ def command_output(
 ) -> bytes | None:
     """Run ``command`` with ``data`` on stdin and return its stdout.
 
-    Return None if it is missing, fails, or is killed at ``deadline``.
+    Return None if the program is missing, fails, or is killed at ``deadline``.
 
-    Only for programs without background children: a child that keeps stdout open would delay us
-    until the deadline.
+    Use this only for programs without background children. A child that keeps stdout open would
+    delay us until the deadline.
     """
     if programs.find_program(command[0], env) is None:
         return None
-    import subprocess  # takes 9 ms, which a machine without a clipboard saves
+    import subprocess  # the import takes 9 ms, which a machine without a clipboard saves
 
     pipe, null, remaining = (
         subprocess.PIPE,
@@ -58,13 +58,14 @@ def run_with_deadline(
 ) -> bool | None:
     """Run ``work`` and return its result: False if it raises, None if it is not done by ``deadline`` (time.monotonic).
 
-    It runs in a forked process and session of its own, with /dev/null as stdin, stdout and stderr,
-    and with the folder and environment that ``programs`` uses, since a library may start programs
-    there. On None the whole process group is killed. After True or False its children may live on.
+    It runs in a forked process and session of its own, with /dev/null as stdin, stdout and stderr.
+    The folder and environment are those that ``programs`` uses, because a library may start
+    programs. If the result is None, the whole process group is killed. If it is True or False,
+    children of the process may continue to run.
     """
     if not hasattr(
         os, "fork"
-    ):  # Windows: its clipboard calls run here, and take at most half a second
+    ):  # on Windows, its clipboard calls run in this process, and take at most half a second
         with contextlib.suppress(OSError, RuntimeError, ValueError):
             return work()
         return False
@@ -81,8 +82,8 @@ def run_with_deadline(
 
 def _fork_work(work: Callable[[], bool], env: Mapping[str, str]) -> int:
     with warnings.catch_warnings():
-        # Python 3.12 warns that a fork may hang in a process with threads; the deadline covers
-        # that.
+        # Python 3.12 warns that a fork may hang in a process with threads; in this case the
+        # deadline ends it.
         warnings.simplefilter("ignore", DeprecationWarning)
         pid = os.fork()
     if pid:
@@ -104,7 +105,7 @@ def _fork_work(work: Callable[[], bool], env: Mapping[str, str]) -> int:
 
 
 def _wait_for_exit(pid: int, read_end: int, deadline: float) -> bool | None:
-    """Wait until the process ``pid`` closes its pipe, then for its exit status."""
+    """Wait until the process ``pid`` closes its pipe, and then for its exit status."""
     has_ended = False
     try:
         has_ended = bool(
@@ -125,7 +126,7 @@ def _wait_for_exit(pid: int, read_end: int, deadline: float) -> bool | None:
 def kill_group(pid: int) -> None:
     """Kill a group's leader and its whole group.
 
-    On Windows, which has no groups, kill the process alone.
+    On Windows, which has no groups, kill only the process.
     """
     if not hasattr(os, "killpg"):
         with contextlib.suppress(OSError):

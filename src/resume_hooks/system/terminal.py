@@ -1,4 +1,4 @@
-"""The user's terminal, found through the processes above us; its clipboard by OSC 52; and the tmux around us.
+"""The user's terminal, found through the processes above this one, its clipboard (OSC 52), and the surrounding tmux.
 
 Invariants: bytes are written only to a terminal device of this user, and never past the deadline. A
 text that tmux passed on to a terminal is never confused with one that stayed in tmux. Standard
@@ -18,25 +18,27 @@ from collections.abc import Mapping
 from resume_hooks.system import subprocesses
 from resume_hooks.system.processes import ancestor_processes
 
-MAX_BASE64 = 74_994  # bytes of base64 that most terminals accept in one sequence (xterm, hterm)
-SCREEN_CHUNK = 768  # bytes that GNU screen passes through at once, including the wrapping
+# the number of base64 bytes that most terminals accept in one sequence (xterm, hterm)
+MAX_BASE64 = 74_994
+# the number of bytes that GNU screen passes through at once, including the wrapping
+SCREEN_CHUNK = 768
 PTY_MAJORS = range(136, 144)  # Linux device numbers of pseudo-terminals, 256 terminals each
 
 _TEXT_CONSOLE = re.compile(r"/dev/tty\d+")
 _DEVICE = re.compile(r"/dev/[A-Za-z0-9]+(/[A-Za-z0-9]+)?")
 
 ONLY_IN_TMUX = "only in tmux: prefix ] pastes it"
-"""The note for a text that tmux could not pass to a terminal.
+"""The note for a text that tmux could not pass on to a terminal.
 
 The prefix is Ctrl+B unless the user changed it.
 """
 
 
 def terminal_device() -> str | None:
-    """Return the terminal of the nearest ancestor that has one, if it belongs to this user and is not a text console.
+    """Return the nearest ancestor's terminal if it belongs to this user and is not a text console.
 
-    A hook has no terminal of its own. A Linux text console has no clipboard, and is above a
-    desktop's programs.
+    A hook has no terminal of its own. A Linux text console has no clipboard, and the programs of a
+    desktop may run below it.
     """
     for process in ancestor_processes():
         path = device_path(process.tty)
@@ -52,7 +54,7 @@ def terminal_device() -> str | None:
 
 
 def device_path(tty: str) -> str | None:
-    """Return a terminal's device file from a device number (Linux) or from ``ps``'s name, such as ``ttys003``."""
+    """Return a terminal's device file from a device number (Linux) or the name in ``ps``, such as ``ttys003``."""
     if tty.lstrip("-").isdigit():
         return _linux_device_path(int(tty))
     path = os.path.join("/dev", tty)
@@ -81,7 +83,7 @@ def _is_our_device(status: os.stat_result) -> bool:
 def osc52_sequence(text: str, environ: Mapping[str, str]) -> bytes:
     """Build the sequence that copies ``text`` to the terminal's clipboard, wrapped for tmux and screen.
 
-    Return ``b""`` for empty or too long text and for terminals without a clipboard. Raise
+    Return ``b""`` for empty or too long text, and for terminals without a clipboard. Raise
     ValueError for lone surrogates.
     """
     payload = base64.b64encode(text.encode("utf-8"))
@@ -90,13 +92,13 @@ def osc52_sequence(text: str, environ: Mapping[str, str]) -> bytes:
         return b""
     plain = b"\x1b]52;c;" + payload + b"\x07"
     if environ.get("TMUX") or terminal_type.startswith("tmux"):
-        # tmux accepts the first with set-clipboard on, the second with allow-passthrough on, and
-        # drops the other.
+        # tmux accepts the first sequence with set-clipboard on, the second with allow-passthrough
+        # on, and drops the other.
         return plain + b"\x1bPtmux;" + plain.replace(b"\x1b", b"\x1b\x1b") + b"\x1b\\"
     if environ.get("STY"):
         return _through_screen(plain)
     if terminal_type.startswith("screen"):
-        # Over ssh this may be tmux or screen; each drops the other's sequence.
+        # Over ssh, the terminal may be tmux or screen. Each drops the other's sequence.
         return plain + _through_screen(plain)
     return plain
 
@@ -110,7 +112,7 @@ def _through_screen(sequence: bytes) -> bytes:
 def send_sequence(sequence: bytes, device: str, deadline: float) -> bool:
     """Write ``sequence`` to a terminal.
 
-    Return False if that fails or is not done by ``deadline`` (monotonic).
+    Return False if writing fails or is not done by ``deadline`` (monotonic).
     """
     try:
         descriptor = os.open(device, os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK)
@@ -126,23 +128,24 @@ def send_sequence(sequence: bytes, device: str, deadline: float) -> bool:
 
 
 def _write_sequence(descriptor: int, sequence: bytes, deadline: float) -> bool:
-    """Write everything at once if possible, because the client also writes there and may write in between."""
+    """Write everything at once if possible, because the client also writes to the terminal and may write in between."""
     while sequence:
         if not select.select([], [descriptor], [], max(0.0, deadline - time.monotonic()))[1]:
             return False
         try:
             sequence = sequence[os.write(descriptor, sequence) :]
         except BlockingIOError:
-            time.sleep(0.005)  # select reported it writable, but its buffer is full
+            # select reported that the terminal is writable, but its buffer is full
+            time.sleep(0.005)
     return True
 
 
 def load_tmux_buffer(text: str, env: Mapping[str, str], deadline: float) -> str:
     """Copy ``text`` to tmux's buffer and to the terminal; return ``tmux``, or ``ONLY_IN_TMUX`` without a terminal.
 
-    Return ``""`` if tmux refused: it has exited, or is older than 3.2 and lacks ``-w``. In the
-    latter case its buffer alone would not be the user's clipboard, and OSC 52 is more likely to
-    work.
+    Return ``""`` if tmux refused because it has exited, or is older than 3.2 and lacks ``-w``. In
+    the latter case, tmux's buffer alone would not be the user's clipboard, and OSC 52 is more
+    likely to work.
     """
     if _run_tmux(["load-buffer", "-w", "-"], env, deadline, text.encode("utf-8")) is None:
         return ""
@@ -155,7 +158,7 @@ def load_tmux_buffer(text: str, env: Mapping[str, str], deadline: float) -> str:
 
 
 def is_attached_over_ssh(env: Mapping[str, str], deadline: float) -> bool | None:
-    """Check whether the terminal attached last came over ssh, which a pane's environment does not show.
+    """Check whether the terminal that was attached last came over ssh, which a pane's environment does not show.
 
     Return None if unknown.
     """
@@ -166,7 +169,7 @@ def is_attached_over_ssh(env: Mapping[str, str], deadline: float) -> bool | None
 
 
 def _has_clipboard(client: str, capabilities: str) -> bool:
-    """Check whether ``client`` has the capability Ms in tmux's list, which has a heading for each terminal."""
+    """Check whether tmux's list, which has a heading for each terminal, shows the capability Ms for ``client``."""
     is_client = False
     for line in capabilities.split("\n"):
         if line.startswith("Terminal "):

@@ -1,6 +1,6 @@
 """Foreign text made safe for a terminal: its control characters never reach the screen.
 
-Also the width of text on the screen.
+This module also computes the width of text on the screen.
 
 Titles, folders and branches come from transcripts, which anyone may have written. Standard library,
 Python 3.9.
@@ -18,7 +18,7 @@ _SEQUENCE = (
 )
 """A whole escape sequence: colours and cursor moves, titles and links.
 
-Of any other sequence only the escape is removed.
+For any other sequence, only the escape character is removed.
 
 Most patterns are compiled on first use, because every hook loads this module.
 """
@@ -35,8 +35,10 @@ _SURROGATE = "[\ud800-\udfff]"
 _NOT_PLAIN = re.compile(
     f"[{_CONTROLS}\x0b-\r\u2028\u2029\ud800-\udfff]"
 )  # any character that ``plain_text`` removes or replaces
-LONG_WORD = 16  # characters; a longer word may be a token, a key or an address with a password
-WORD_BEGINNING = 8  # characters that remain of such a word at the beginning of a line
+# the number of characters of a long word; a longer word may be a token, a key or an address with a
+# password
+LONG_WORD = 16
+WORD_BEGINNING = 8  # the number of characters to keep of such a word at the beginning of a line
 
 _VISIBLE_ASCII = "".join(map(chr, range(33, 127)))
 _PATH = r"[\"'`(<\[]*(?:[A-Za-z][A-Za-z+]*:/|\.{0,2}|~)/"
@@ -50,24 +52,24 @@ def remove_escape_sequences(text: str) -> str:
 
 
 def plain_text(text: str) -> str:
-    """Remove all controls but tabs and line feeds, and replace lone surrogates by U+FFFD."""
+    """Remove all control characters except tabs and line feeds, and replace lone surrogates by U+FFFD."""
     if not _NOT_PLAIN.search(text):  # most texts are plain, and this takes a tenth of the time
         return text
     lines = re.sub(_LINE_BREAK, "\n", re.sub(_SEQUENCE, "", text))
     return re.sub(_SURROGATE, "\ufffd", re.sub(_CONTROL, "", lines))
 
 
-_ADDRESS = r"(https?://\S+)"  # a client links it as it stands
+_ADDRESS = r"(https?://\S+)"  # a client turns it into a link unchanged
 _MARKDOWN_SIGN = r"[\\`*_~\[\]<&|]"  # inside a line
 _BEFORE_MARKER = r"\s*(?=[-+](?:\s|$)|#+(?:\s|$)|>|-{2,}\s*$|=+\s*$)|\s*\d{1,9}(?=[.)](?:\s|$))"
-"""What stands before the sign that makes a line one of a list, a heading, a quote or a rule."""
+"""The text before a character that makes a line a list item, a heading, a quote or a rule."""
 
 
 def escape_markdown(text: str) -> str:
-    """``text`` for a program that shows Markdown, so that each sign and each line of it stays.
+    """Escape ``text`` for a program that shows Markdown, so that each character and line break stays.
 
-    Indented lines below an empty one, which are code there, are left as they are. ``text`` stands
-    behind other words on its first line.
+    Indented lines below an empty line, which Markdown shows as code, are left unchanged. On its
+    first line, ``text`` follows other words.
     """
     lines = []
     is_code, is_below_empty = False, False
@@ -98,14 +100,14 @@ def _escape_line(line: str) -> str:
 
 
 TAG_BRACKET = "\u2039"
-"""The replacement for the angle bracket of a tag that must read as plain words."""
+"""The replacement for the angle bracket of a tag that must be shown as plain words."""
 
 
 def replace_matches(text: str, changes: Sequence[tuple[re.Pattern[str], str]]) -> str:
-    """Replace every match of each pattern, including matches that appear only in the plain letters.
+    """Replace every match of each pattern, including matches that appear only in the plain form of the letters.
 
-    Full-width letters and invisible characters can hide a match; the result then has the plain
-    letters.
+    Full-width letters and invisible characters can hide a match. In this case the result has the
+    plain letters.
     """
     replaced = _replace_all(text, changes)
     letters = plain_text(replaced)
@@ -147,7 +149,7 @@ def replace_all_surrogates(value: Any) -> Any:
 def plain_line(text: str) -> str:
     """Return ``plain_text`` on one line.
 
-    Keep runs of spaces, since they may belong to a path.
+    Runs of spaces are kept, because they may belong to a path.
     """
     return plain_text(text).replace("\n", " ").replace("\t", " ")
 
@@ -156,8 +158,8 @@ def shorten_line(line: str, limit: int) -> str:
     """Cut a line to ``limit`` characters with an ellipsis.
 
     Never cut inside a long word, because half a token is no longer recognised as a secret. Drop the
-    word instead, or, for a path or an address, the part after its last slash. If nothing else is on
-    the line, keep the word's beginning.
+    word instead, or, for a path or an address, the part after its last slash. If the line contains
+    nothing else, keep the word's beginning.
     """
     if len(line) <= limit:
         return line
@@ -181,7 +183,7 @@ def utf16_length(text: str) -> int:
 
 
 def cut_to_utf16_units(text: str, most: int) -> str:
-    """Return the longest beginning of a text with at most ``most`` UTF-16 units."""
+    """Return the longest prefix of a text with at most ``most`` UTF-16 units."""
     if text.isascii():
         return text[:most]
     return _utf16(text)[: 2 * most].decode("utf-16-le", "ignore")
@@ -197,12 +199,12 @@ def format_count(count: int, noun: str) -> str:
 
 
 def collapse_line(text: str, limit: int) -> str:
-    """Collapse the white space in ``text`` and cut it by ``shorten_line``."""
+    """Collapse the white space in ``text`` and cut the text by ``shorten_line``."""
     return shorten_line(" ".join(text.split()), limit)
 
 
 def quote_name(name: str) -> str:
-    """Quote a name for use in a sentence if it contains characters beyond a plain name's."""
+    """Quote a name for use in a sentence if it contains characters that are unusual in names."""
     if _NAME.fullmatch(name):
         return name
     return '"{}"'.format(name.replace('"', "'"))
@@ -210,11 +212,11 @@ def quote_name(name: str) -> str:
 
 _NAME = re.compile(r"[\w./@+#=~-]+")
 
-_NO_WIDTH = {"Mn", "Me", "Cf"}  # categories of characters without a column
+_NO_WIDTH = {"Mn", "Me", "Cf"}  # categories of characters that take no column
 
 
 def text_width(text: str) -> int:
-    """Return the columns of ``text`` on a terminal: two for a wide letter, none for an accent."""
+    """Return the width of ``text`` on a terminal in columns: two for a wide letter, none for an accent."""
     if text.isascii():
         return len(text)
     return sum(map(_letter_width, text))

@@ -88,7 +88,7 @@ def defects_of_line(line: Line, node: Node | None) -> Iterator[Defect]:
 
 
 def defects_of_surrogates(line: Line, node: Node) -> Iterator[Defect]:
-    """Yield the lone surrogates of a record that the client sends."""
+    """Yield the lone surrogates in a record that the client sends to the API."""
     if _ESCAPED_SURROGATE.search(line.raw):
         try:
             orjson.loads(line.body.decode("utf-8", "replace"))
@@ -150,7 +150,7 @@ _DECODER = json.JSONDecoder()
 
 
 def records_inside_line(line: Line) -> list[Line]:
-    """Return the complete linked records inside a line that is not a record itself."""
+    """Return the complete linked records inside a line that is not itself a record."""
     lines: list[Line] = []
     text = line.raw.decode(
         "latin-1"
@@ -175,7 +175,7 @@ def records_inside_line(line: Line) -> list[Line]:
 
 
 def salvage_nodes(transcript: Transcript) -> list[Node]:
-    """Return the transcript's nodes, with those inside bad lines that it does not have elsewhere.
+    """Return the transcript's nodes, and those inside bad lines that the transcript does not have elsewhere.
 
     They are in file order.
 

@@ -68,15 +68,15 @@ class DefectCollector:
             self.defects_everywhere += messages.defects_of_broken(record, node)
             self.defects_if_live += messages.defects_of_content(record, node)
         if node.boundary:
-            self.hints.clear()  # the client forgets them at a compaction
+            self.hints.clear()  # the client forgets the earlier records at a compaction
         if node.results and b"<persisted-output>" in line.raw:
             self.named.note_outputs(record, line.number)
 
 
 def examine_session(session: SessionFile, where: Where) -> DefectReport:
-    """Return all defects of a session, of any agent.
+    """Return all defects of a session of any agent.
 
-    Never raises for a file's contents: they become a finding.
+    A file's contents never make this raise. Instead they become a finding.
     """
     agent = agent_of(session, where)
     path = session.path if agent.name == NAME else session.original
@@ -96,7 +96,7 @@ def examine_session(session: SessionFile, where: Where) -> DefectReport:
 def diagnose_session(
     session: SessionFile, where: Where, observers: Sequence[Observer] = ()
 ) -> tuple[Transcript, DefectReport]:
-    """Return a session's transcript and its defects. Raise SessionNotFound or NotATranscript like ``scan``."""
+    """Return a session's transcript and its defects. Raise SessionNotFound or NotATranscript as ``scan`` does."""
     collector = DefectCollector()
     transcript = scan_transcript(session.path, observers=(collector, *observers))
     defects = _defects_of_transcript(transcript, collector, session.session_id, where)

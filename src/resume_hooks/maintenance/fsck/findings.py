@@ -1,4 +1,4 @@
-"""Findings as values: the defect, its record, and its effect on clients.
+"""Findings as values: the defect, its record, and the defect's effect on clients.
 
 The clients' behaviour was measured on 2.1.42, 2.1.112 and 2.1.329. The API's refusals are
 documented in its reference and in docs/transcripts.md. ``error``: a client refuses the session, the
@@ -17,11 +17,12 @@ Severity = Literal["error", "warning", "note"]
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
 
 MAX_LISTED = 200
-"""The maximum number of findings of one kind in a document; ``count`` includes all."""
+"""The maximum number of findings of one kind to list in a document; ``count`` includes all
+findings."""
 
 
 class Kind(NamedTuple):
-    """A kind of defect. ``consequence`` is its effect on clients and the API; ``repairable`` if a repair removes it."""
+    """A kind of defect. ``consequence`` is its effect on clients and the API. ``repairable``: a repair removes it."""
 
     code: str
     severity: Severity
@@ -34,7 +35,7 @@ class Kind(NamedTuple):
 
 
 class Defect(NamedTuple):
-    """One defect. ``record`` is a 0-based line number, or None if it concerns no single record."""
+    """One defect. ``record`` is a 0-based line number, or None if the defect does not concern a single record."""
 
     kind: Kind
     message: str
@@ -67,7 +68,7 @@ class DefectReport(NamedTuple):
 
 
 def group_findings(session_id: str, session_file: str, findings: Iterable[Defect]) -> DefectReport:
-    """Group findings by kind, worst first."""
+    """Group findings by kind, the most severe first."""
     by_kind: dict[Kind, list[Defect]] = {}
     for finding in findings:
         by_kind.setdefault(finding.kind, []).append(finding)

@@ -1,7 +1,7 @@
 """The links between records: missing, later or circular parents, repeated ids, and branches.
 
-A rewind also leaves a branch that clients do not show, so only a branch that is longer or newer
-than the shown one is a finding.
+A rewind also creates a branch that clients do not show. Therefore only a branch that is longer or
+newer than the shown branch is a finding.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def defects_of_links(transcript: Transcript) -> Iterator[Defect]:
 
 
 def _defects_of_chain(transcript: Transcript) -> Iterator[Defect]:
-    """Yield the gaps of the live chain: those inside it are bridged, one at its start is a cut."""
+    """Yield the gaps of the live chain. Clients bridge gaps inside it; a gap at its start is a cut."""
     graph = RecordGraph(transcript.nodes, transcript.size)
     previous: Node | None = None
     for node in transcript.chain:
@@ -146,7 +146,7 @@ LOST_SEGMENT = Kind(
 
 
 def defects_of_compactions(transcript: Transcript) -> Iterator[Defect]:
-    """Yield the defects of the main conversation's last compaction, which cuts off the earlier ones."""
+    """Yield the defects of the main conversation's last compaction, which cuts off the earlier compactions."""
     last = next(
         (node for node in reversed(transcript.nodes) if node.boundary and not node.sidechain), None
     )
@@ -163,7 +163,7 @@ def defects_of_compactions(transcript: Transcript) -> Iterator[Defect]:
 
 
 def missing_marks(segment: KeptSegment, nodes: Mapping[str, Node]) -> list[str]:
-    """Return the lost marks of kept messages in words."""
+    """Return a description of the lost marks of kept messages."""
     if segment.anchor in nodes:
         missing = []
     else:
@@ -193,7 +193,7 @@ def walk_segment(segment: KeptSegment, nodes: Mapping[str, Node]) -> list[str]:
 def _defects_of_undone(transcript: Transcript, last: Node) -> Iterator[Defect]:
     """Yield the record that bypasses the compaction.
 
-    There is none if the user rewound the conversation to before it.
+    Yield nothing if the user rewound the conversation to a point before the compaction.
     """
     for node in transcript.chain:
         parent = transcript.parent(node)
@@ -259,7 +259,7 @@ class LiveHistory(NamedTuple):
 
 
 def records_before_compactions(transcript: Transcript) -> dict[str, str]:
-    """Return the record before each compaction: the one in its boundary, else the previous message in the file."""
+    """Return the record before each compaction: the one that its boundary names, else the previous message."""
     records_before: dict[str, str] = {}
     last_message = ""
     for node in transcript.nodes:
@@ -273,7 +273,7 @@ def records_before_compactions(transcript: Transcript) -> dict[str, str]:
 
 
 def live_history(transcript: Transcript, records_before: Mapping[str, str]) -> LiveHistory:
-    """Walk from the live end back through compactions; ``records_before`` has the record before each boundary."""
+    """Walk back from the live end through compactions; ``records_before`` maps boundaries to the record before them."""
     chain = transcript.chain
     positions = {node.uuid: place for place, node in enumerate(chain)}
 
@@ -339,7 +339,8 @@ class _Depth:
             above = self._above(above)
         if above is not None and above.uuid in self._known:
             top, fork, turns = self._known[above.uuid]
-        # use the nearest record of the live history, because a parallel call is not on its path
+        # use the nearest record of the live history, because a parallel call is not on the live
+        # path
         else:
             on_path = (
                 each for each in walk_up(above, self._above) if each.uuid in self._live.turns
@@ -359,7 +360,7 @@ class _Depth:
 
 
 def defects_of_branches(transcript: Transcript, hints: Sequence[LeafHint]) -> Iterator[Defect]:
-    """Yield branches that are longer or newer than the live one, and hints that lead elsewhere."""
+    """Yield branches that are longer or newer than the live branch, and hints that point to another branch."""
     spoken = [node for node in transcript.chain if node.spoken]
     if not spoken:
         return

@@ -1,6 +1,7 @@
 """Messages that the API or a client refuses: no content, blank texts, plain strings, changed thinking.
 
-Also the tool calls of the live chain: each must have one result, in the next turn.
+This module also checks the tool calls of the live chain. Each call must have exactly one result, in
+the next turn.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ def defects_of_broken(record: Record, node: Node) -> Iterator[Defect]:
 
 
 def defects_of_content(record: Record, node: Node) -> Iterator[Defect]:
-    """Yield the blank texts of a sent message, except those that a trim of thinking leaves and marks."""
+    """Yield the blank texts of a sent message, except those that a trim of thinking leaves behind and marks."""
     content = records.message(record).get("content")
     if isinstance(content, str):
         if node.kind == records.USER and not content.strip():
@@ -112,14 +113,14 @@ LONE_THINKING = Kind(
 
 
 class ThinkingCheck:
-    """A check of a file's thinking; ``alone`` has the numbers of records that contain nothing else."""
+    """A check of a file's thinking; ``alone`` contains the numbers of records that consist only of thinking."""
 
     def __init__(self) -> None:
         self.alone: set[int] = set()
         self._signed: dict[str, tuple[int, Node]] = {}
 
     def check_thinking(self, record: Record, node: Node) -> Iterator[Defect]:
-        """Yield the defects in the thinking of one answer's record."""
+        """Yield the defects in the thinking of a record that belongs to an answer."""
         blocks = records.blocks(record)
         if blocks and all(string(block, "type") in records.THOUGHTS for block in blocks):
             self.alone.add(node.number)
@@ -161,7 +162,7 @@ def defects_of_lone_thinking(chain: Sequence[Node], alone: set[int]) -> Iterator
 
 
 def without_thinking(record: Record) -> Record | None:
-    """Return the record without its thinking blocks, or None if it contains nothing else."""
+    """Return the record without its thinking blocks, or None if it contains only thinking."""
     other_blocks = []
     for block in records.blocks(record):
         if string(block, "type") not in records.THOUGHTS:
@@ -218,7 +219,7 @@ def defects_of_pairs(chain: Sequence[Node]) -> Iterator[Defect]:
 
 
 class _CallLedger:
-    """``waiting``: calls that may still get a result; ``late``: calls that another message followed."""
+    """``waiting`` are calls that may still get a result; ``late`` are calls that were followed by another message."""
 
     def __init__(self) -> None:
         self.waiting: dict[str, Node] = {}
@@ -250,7 +251,7 @@ class _CallLedger:
             self.done.add(call)
             yield LATE_RESULT.in_node(node, f"The result of {call} comes after a later answer")
         elif call in self.repeated:
-            # the result of the repeated call, which is dropped together with it
+            # the result of the repeated call, which is dropped together with the call
             self.repeated.discard(call)
         elif call in self.done:
             yield REPEATED_RESULT.in_node(node, f"The call {call} was answered before")
@@ -311,7 +312,7 @@ FOREIGN_ID = Kind("session-id-foreign", "note", "Clients use the id in the file'
 
 
 def defects_of_sequence(transcript: Transcript, session_id: str | None) -> Iterator[Defect]:
-    """Yield the defects in the order of messages; ``session_id`` is the one in the file's name, or None."""
+    """Yield the defects in the order of messages; ``session_id`` is the id in the file's name, or None."""
     chain = transcript.chain
     spoken = [node for node in chain if node.spoken]
     if not spoken:
@@ -369,7 +370,7 @@ REFUSALS: tuple[tuple[tuple[str, ...], set[Kind]], ...] = (
             "unexpected tool_use_id",
             "tool_use ids must be unique",
             "tool_use must have a single result",
-            # the clients' words since 2.1.112 for the four above
+            # the clients' messages since 2.1.112 for the four defects above
             "tool use concurrency issues",
             "orphaned tool_result",
             "duplicate tool_use id",
@@ -397,7 +398,7 @@ _STATUS_PATTERN = re.compile(r"\b400\b")
 
 
 def defects_causing_error(message: str) -> frozenset[Kind]:
-    """Return the defects that may cause an API error; empty if no defect causes it."""
+    """Return the defects that may cause an API error, or an empty result if no defect causes it."""
     text = message.lower().replace("`", "")
     if not _STATUS_PATTERN.search(text):
         return frozenset()

@@ -52,18 +52,18 @@ REPAIR_KIND: Final = "repair"
 _LOST_KINDS = frozenset(
     {UNREADABLE_LINE, TORN_LINE, BAD_UTF8, REPEATED_UUID, LOST_SEGMENT, MISSING_OUTPUT}
 )
-"""Defects whose contents were lost before a repair."""
+"""Defects whose contents were already lost before a repair."""
 
 
 def repaired_chain(
     transcript: Transcript, nodes: Sequence[Node], branch: str | None = None
 ) -> list[Node]:
-    """Return the chain to keep, oldest first; empty if no message can be reached.
+    """Return the chain to keep, oldest first, or an empty chain if no message can be reached.
 
-    ``nodes`` are the transcript's, with those salvaged from its bad lines. The chain ends at the
-    live end, or at the message at or above the record ``branch``. Gaps are bridged like in the
-    client, and where the client does not bridge one, to the nearest earlier message of the main
-    conversation. Raise UsageError for a branch that is not in the file.
+    ``nodes`` are the transcript's nodes, including those salvaged from its bad lines. The chain
+    ends at the live end, or at the message at or above the record ``branch``. Gaps are bridged as
+    in the client. If the client does not bridge a gap, it is bridged to the nearest earlier message
+    of the main conversation. Raise UsageError for a branch that is not in the file.
     """
     parents = {node.uuid: node.parent for node in nodes}
     originals = []
@@ -77,7 +77,7 @@ def repaired_chain(
     remaining = list(copies)
     while (
         end.uuid not in RecordGraph(remaining, transcript.size).nodes
-    ):  # another branch's compaction would drop it
+    ):  # otherwise another branch's compaction would drop the chain
         del remaining[
             next(place for place in range(len(remaining) - 1, -1, -1) if remaining[place].boundary)
         ]
@@ -89,7 +89,7 @@ def repaired_chain(
 
 
 def _link_usable_nodes(copies: list[Node], parents: Mapping[str, str | None]) -> list[Node]:
-    """Link nodes past progress and broken records, and keep only findable marks of kept messages."""
+    """Link nodes past progress and broken records, and keep only those marks of kept messages that can be found."""
     usable = {node.uuid: node for node in copies}
     for node in copies:
         visited: set[str] = set()
@@ -175,7 +175,7 @@ def _findable_segment(
 
 
 def _move_late_results(chain: Sequence[Node]) -> list[Node]:
-    """Move results after a later answer up to their calls, because no client sends them there."""
+    """Move results that follow a later answer up to their calls, because no client sends them in the later position."""
     moved: list[Node] = []
     callers: dict[str, Node] = {}
     answer: Node | None = None
@@ -197,7 +197,7 @@ def _move_late_results(chain: Sequence[Node]) -> list[Node]:
 
 
 def _number_salvaged(chain: list[Node], line_count: int) -> list[Node]:
-    """Number further records of a line after the end of the file, because edits use line numbers."""
+    """Number the additional records of a line after the end of the file, because edits use line numbers."""
     used_numbers: set[int] = set()
     for node in chain:
         if node.number in used_numbers:
@@ -208,19 +208,19 @@ def _number_salvaged(chain: list[Node], line_count: int) -> list[Node]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepairPlan(ChildPlan):
-    """The plan of a repaired child; ``lost`` lists in words the contents that it cannot keep."""
+    """The plan of a repaired child; ``lost`` describes the contents that the child cannot keep."""
 
     body: ChainRewrite
     report: DefectReport
     lost: tuple[str, ...]
 
     def watchers(self) -> Sequence[Watcher]:
-        """Return a watcher that no other record is missing."""
+        """Return a watcher that checks that no other record is missing."""
         return [_RecordsWatcher(self.body)]
 
 
 class SessionRepair(NamedTuple):
-    """A repaired child, its parent's defects, and in words the contents that it cannot keep."""
+    """A repaired child, its parent's defects, and a description of the contents that the child cannot keep."""
 
     child: ChildPlan
     report: DefectReport
@@ -228,7 +228,7 @@ class SessionRepair(NamedTuple):
 
 
 def plan_any_repair(session: SessionFile, where: Where, branch: str | None = None) -> SessionRepair:
-    """Plan a repaired child of a session, of any agent; raise the same errors as ``plan_repair``."""
+    """Plan a repaired child of a session of any agent. Raise the same errors as ``plan_repair``."""
     agent = agent_of(session, where)
     if agent.name == NAME:
         repair_plan = plan_repair(session, where, branch=branch)
@@ -260,7 +260,7 @@ def plan_repair(
         raise ResumeHooksError(
             "There is nothing to repair: no message of this session can be reached"
         )
-    repaired = Transcript(transcript.path)  # the same file with a different conversation
+    repaired = Transcript(transcript.path)  # the same file, but with a different conversation
     repaired.nodes, repaired.size, repaired.line_count = (
         chain,
         transcript.size,
@@ -298,7 +298,7 @@ def plan_repair(
 
 
 class _RecordsWatcher:
-    """A watcher that every record without an edit was written."""
+    """A watcher that checks that every record without an edit was written."""
 
     def __init__(self, body: ChainRewrite) -> None:
         self._missing = {node.uuid for node in body.linear.nodes if node.number not in body.edits}
@@ -327,7 +327,7 @@ def _token_counts(path: str, live: list[Node], chain: list[Node]) -> tuple[int, 
 
 
 def _scan_salvaged(repaired: Transcript, write_scan: WriteScan) -> None:
-    """Also pass the records of bad lines to the survey, with their numbers in the chain."""
+    """Also pass the records found in bad lines to the survey, with their numbers in the chain."""
     with open(repaired.path, "rb") as stream:
         for node in repaired.chain:
             raw = read_exactly(stream, node.offset, node.length)
@@ -355,7 +355,7 @@ def _loss_texts(report: DefectReport, body: ChainRewrite, chain: Sequence[Node])
 
 
 def finding_text(finding: Defect) -> str:
-    """Return a finding in words, with its record."""
+    """Return a description of a finding and its record."""
     if finding.record is None:
         return finding.message
     return f"record {finding.record}: {finding.message}"

@@ -1,6 +1,6 @@
-"""The files that a session names: large tool outputs, backups of the user's files, and originals.
+"""The files that a session's records name: large tool outputs, backups of the user's files, and originals.
 
-Paths in a transcript are hostile, so only those in the project folders and under the session's own
+Paths in a transcript are hostile, so only paths in the project folders and under the session's own
 id are checked.
 """
 
@@ -83,7 +83,7 @@ MISSING_ORIGINAL = Kind(
 )
 
 MAX_ORIGINS = 200
-"""The maximum number of files to look for; a session that names more is a forgery."""
+"""The maximum number of files to look for. A session that names more files is a forgery."""
 
 _IDENTIFYING_FIELDS = (*TRIM_FIELDS, "type", "uuid")
 """The fields of a trimmed record that identify its original."""
@@ -122,7 +122,7 @@ def defects_of_originals(trimmed: TrimmedRecords, path: str, where: Where) -> It
 def _has_original(originals: Originals, record_fields: Record, path: str) -> bool:
     """Check whether an original can be found.
 
-    A record that was itself trimmed, without its own original, does not count.
+    A record that was itself trimmed and whose own original is missing does not count.
     """
     original = originals.of(record_fields, path)
     return original is not None and not is_marked(original.record() or {})
