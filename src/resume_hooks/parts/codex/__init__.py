@@ -1,6 +1,6 @@
 """Codex sessions: list, read and continue them like sessions of Claude Code.
 
-The part also answers the hooks of Codex in the format that Codex expects.
+This part also answers Codex's hooks in the format that Codex expects.
 """
 
 from __future__ import annotations
@@ -26,6 +26,6 @@ PART = Part(
             model="model:CodexExec",
         ),
     ),
-    # Codex names the turn and the model in its hook events. Claude Code does not.
+    # Unlike Claude Code, Codex names the turn and the model in its hook events.
     hosts=(Host("codex", ("turn_id", "model"), "host:CODEX"),),
 )

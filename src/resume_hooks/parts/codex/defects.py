@@ -1,6 +1,6 @@
-"""Defects in a Codex session, by line of its newest rollout, and how Codex reacts to each of them.
+"""Find the defects in a Codex session and their effects in Codex; each defect has its line in the newest rollout.
 
-The reactions of Codex were measured on versions 0.42 to 0.169.
+The effects were measured on Codex 0.42 to 0.169.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def defects_of_thread(path: str, find: Finder) -> Iterator[Defect]:
 
 
 def is_loss(kind: Kind) -> bool:
-    """Check whether a repaired child lacks the content behind a defect of this kind."""
+    """Check whether a defect of this kind means that content is missing even from a repaired child."""
     return kind in _LOST_KINDS
 
 
@@ -103,9 +103,9 @@ def _defects_of_lines(path: str) -> Iterator[Defect]:
 
 
 def _defects_of_items(items: list[Item], path: str) -> Iterator[Defect]:
-    """Yield the defects of calls, outputs and summaries among the items that Codex sends.
+    """Yield the defects in the calls, outputs and summaries that Codex sends.
 
-    A defect names its record only if the record is in the newest file.
+    A defect has a line number only if its record is in the newest file.
     """
     payloads = [item.payload for item in items]
     pairs = codex_items.call_pairs(payloads)

@@ -1,9 +1,9 @@
 """Answer two events that only Codex sends in this form: an automatic compaction and the end of a turn.
 
-Invariant: we stop a compaction only if the turn certainly runs one of our triggers. Codex compacts
-a full session before it asks any hook about the prompt, and the event does not contain the prompt.
-The screen of Codex writes each prompt into ``history.jsonl`` when it sends it. ``codex exec`` and
-other front ends do not, so their compactions always continue.
+Invariant: we only stop a compaction if the turn certainly runs one of our triggers. When a session
+is full, Codex compacts it before it calls the prompt hook, and the compaction event does not
+contain the prompt. The Codex TUI appends each prompt to ``history.jsonl`` when it sends the prompt.
+``codex exec`` and other front ends do not, so we never stop their compactions.
 """
 
 from __future__ import annotations
@@ -25,18 +25,19 @@ from resume_hooks.sessions.agents.registry import OTHERS, readable_session
 from resume_hooks.transcripts.records import Record, mapping, parse, positive_count, string
 
 PROMPT_HISTORY = (
-    "history.jsonl"  # in a CODEX_HOME: one line for each prompt, with its session and second
+    # a file in the CODEX_HOME; each line has a prompt, its session and its time in seconds
+    "history.jsonl"
 )
-TAIL_BYTES = 256 * 1024  # bytes that are read from the end of a file
-# A prompt belongs to a turn if it was sent at most this many seconds before the turn began.
+TAIL_BYTES = 256 * 1024  # the number of bytes to read from the end of a file
+# The maximum number of seconds between a prompt and the start of its turn.
 PROMPT_SECONDS = 2
 STOP_REASON = "resume-hooks answers this without a compaction"
 
 
 def main(event_name: str) -> None:
-    """Answer the ``compact`` or ``notice`` event on stdin, if it needs an answer.
+    """Answer the ``compact`` or ``notice`` event on stdin if it needs an answer.
 
-    A failure produces no output.
+    If anything fails, print nothing.
     """
     event = reply.read_stdin()
     if event is None:
@@ -57,7 +58,7 @@ def _answer_compaction(event: reply.Event) -> Record:
 
 
 def runs_trigger(event: reply.Event, where: Where) -> bool:
-    """Check whether an event that precedes a compaction certainly comes from a prompt that is one of our triggers."""
+    """Check whether the prompt before a compaction certainly was one of our triggers."""
     started = _turn_start(event)
     if not started:
         return False
@@ -78,10 +79,10 @@ def runs_trigger(event: reply.Event, where: Where) -> bool:
 
 
 def _turn_start(event: reply.Event) -> int:
-    """Return the second in which the turn began, or 0 if no trigger can have started it.
+    """Return the start of the turn in epoch seconds, or 0 if no trigger can have started the turn.
 
-    That is a turn that the user did not start, that has content, or that closely follows another
-    turn.
+    No trigger started a turn if the user did not start it, if it has content, or if it closely
+    follows another turn.
     """
     lines = _read_last_lines(reply.text_field(event, "transcript_path"))
     last = mapping(lines[-1], "payload") if lines else {}
@@ -116,7 +117,7 @@ def _read_last_lines(path: str) -> list[Record]:
 
 
 def _answer_turn_end(event: reply.Event) -> Record:
-    """Return a system message when the context fills up, once per session, or nothing under ``codex exec``."""
+    """Return a system message once per session when its context fills up, or nothing under ``codex exec``."""
     path = reply.text_field(event, "transcript_path")
     if read_meta(path).source == "exec":
         return {}

@@ -1,4 +1,4 @@
-"""The format in which Codex expects the answers of its hooks. Standard library, Python 3.9."""
+"""Format the answers to Codex's hooks. Standard library, Python 3.9."""
 
 from __future__ import annotations
 
@@ -19,4 +19,4 @@ def _format_card(text: str) -> str:
 
 
 CODEX = Host("codex", {}, _format_card, empties=True)
-"""Codex validates replies strictly: an unknown key invalidates the whole reply, and the prompt goes to the model."""
+"""Codex rejects a whole reply if it has an unknown key. The prompt then goes to the model."""

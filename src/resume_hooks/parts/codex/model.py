@@ -1,8 +1,8 @@
 """Ask a model through Codex: one run of ``codex exec`` without a shell, servers, hooks, the web or a session.
 
-Invariant: the same as in ``claude_headless``. The model has no tool that runs or writes anything.
-Versions 0.104 to 0.169 answer such a call as unsupported (measured). An answer from a run that used
-a tool anyway is discarded.
+Invariant: as in ``claude_headless``, the model has no tool that runs or writes anything. Codex
+0.104 to 0.169 reject such a tool call as unsupported (measured). If a run used a tool anyway, its
+answer is discarded.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _DISABLED_FEATURES = (
     "apps", "plugins", "hooks", "codex_hooks", "multi_agent", "collab", "goals", "tool_suggest", "sleep_tool",
     "code_mode_host", "skill_search", "memories", "computer_use", "browser_use", "in_app_browser",
 )  # fmt: skip
-"""Features that add tools or run programs. A client ignores names that it does not know."""
+"""Features that add tools or run programs. Codex ignores unknown names."""
 
 _SETTINGS = (
     'web_search="disabled"', "tools.web_search=false", "notify=[]", 'approval_policy="never"',
@@ -55,7 +55,7 @@ _OUTER_VARIABLES = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class CodexExec:
-    """The Codex on PATH as a model; ``given`` is the value for its ``--model``, or "" for the configured default."""
+    """Asks the Codex on PATH; ``given`` is its ``--model``, or ``""`` for the configured model."""
 
     where: Where
     given: str
@@ -163,7 +163,7 @@ class CodexExec:
 
 
 def strict_schema(schema: Any) -> Any:
-    """Return a schema that the API accepts for structured outputs: all properties required, no others allowed."""
+    """Return a schema that the API accepts for structured outputs, with only required properties."""
     if isinstance(schema, list):
         return [strict_schema(part) for part in schema]
     if not isinstance(schema, dict):
@@ -182,10 +182,10 @@ def strict_schema(schema: Any) -> Any:
 
 
 def _server_names(where: Where) -> list[str]:
-    """Return the names of the MCP servers in the user's settings.
+    """Return the names of the MCP servers in the user's Codex settings.
 
-    Raise HeadlessFailed if the command line cannot name a server, because that server could not be
-    disabled.
+    Raise HeadlessFailed if a server's name cannot be passed on the command line, because the run
+    could not disable that server.
     """
     home = where.environ.get("CODEX_HOME") or os.path.join(where.environ.get("HOME", "/"), ".codex")
     servers: object = None

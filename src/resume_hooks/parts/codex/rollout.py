@@ -1,8 +1,8 @@
-"""Write the lines of a rollout: items for the model, and events for the client's screen and lists.
+"""Write the lines of a rollout: items for the model, and events for the client's screen and session lists.
 
-The format is that of clients up to 0.146, which later clients can resume too: one self-contained
-file without the parent's ordinals, pointers and token counts. If we copied a count near the limit,
-the client would compact at once.
+The format is that of Codex up to 0.146, which later versions can also resume: one self-contained
+file without the parent's ordinals, pointers and token counts. If we copied a token count near the
+limit, Codex would compact the child at once.
 """
 
 from __future__ import annotations
@@ -40,29 +40,31 @@ from resume_hooks.transcripts.records import Record
 _LINK_FIELDS = frozenset(
     {"history_mode", "history_base", "forked_from_ordinal_exclusive", "parent_thread_id"}
 )
-"""Fields that link a file to other files. A child is self-contained."""
+"""The fields that link a file to other files. A child is self-contained, so it omits them."""
 
 
 GOAL_WARNING = (
     "The goal stays with the parent. In the child, type /goal and its text to have Codex "
     "pursue it there."
 )
-"""Codex stores goals in its own database, by the id of the thread."""
+"""A warning that the child has no goal, because Codex stores goals in its own database by thread
+id."""
 
 
 VERSION = "0.125.0"
-"""The client version in sessions that no Codex client ran, old enough for every version that can resume them."""
+"""The Codex version to record in a child whose parent is not a Codex session. Every supported
+version can resume it."""
 
 PROVIDER, ORIGINATOR = "openai", "codex_cli_rs"
 _PROVIDER = re.compile(r'^\s*model_provider\s*=\s*["\']([\w.-]{1,100})["\']', re.MULTILINE)
-MAX_CONFIG = 1024 * 1024  # bytes that are read from the settings
+MAX_CONFIG = 1024 * 1024  # the maximum number of bytes to read from the settings
 
 
 @dataclass(frozen=True, slots=True)
 class RolloutBody(Body):
     """The encoded lines of a child, and the items that the model must receive from it.
 
-    ``leaves_goal`` is true if the parent has a goal, because Codex does not copy it to the child.
+    ``leaves_goal`` is true if the parent has a goal, which Codex does not copy to the child.
     """
 
     written: tuple[bytes, ...]
@@ -81,7 +83,7 @@ class RolloutBody(Body):
         return iter(self.written)
 
     def checks(self, path: str, plan: ChildPlan) -> list[Check]:
-        """Check the rules for all our rollouts, and that the model receives exactly the planned items."""
+        """Check that a written child follows our rules, and that the model receives exactly the planned items."""
         history, kinds, numbers, ordinals = History(), [], 0, 0
         for line in rollout_lines(path):
             history.add_line(line)
@@ -125,9 +127,10 @@ def build_body(
 ) -> RolloutBody:
     """Return a child whose model receives these items.
 
-    ``head`` contains our fields of its first line, ``meta`` the parent's. ``environment_lines`` are
-    lines that record what the client already told the model about its environment. They precede the
-    last item, because the client treats everything after them as newer.
+    ``head`` contains our fields for the child's first line, and ``meta`` contains the fields of the
+    parent's first line. ``environment_lines`` record the client's earlier description of the
+    environment. They are written before the last item, because the client treats everything after
+    them as newer.
     """
     lines = [_build_first_line(child, head, meta)]
     for index, record in enumerate(item_records):
@@ -145,7 +148,7 @@ def build_body(
 
 
 def _set_thread_id(payload: Record, child: Draft) -> Record:
-    """Return the payload with the child's thread id if it names a thread."""
+    """Return the payload. If it names a thread, replace that id by the child's thread id."""
     if "thread_id" in payload:
         return payload | {"thread_id": child.session_id}
     return payload
@@ -154,7 +157,7 @@ def _set_thread_id(payload: Record, child: Draft) -> Record:
 def build_opening_body(opening: FreshOpening, meta: Record) -> RolloutBody:
     """Return a child with only our opening: one message from the user and one from the assistant.
 
-    Screens and lists show the child's title instead of the first message.
+    The screen and the session lists show the child's title instead of the first message.
     """
     child, digest, timestamp = opening.child, opening.contents.digest, opening.child.setting.at
     turn = str(uuid.uuid5(uuid.NAMESPACE_OID, f"{child.session_id}/turn"))
@@ -190,12 +193,12 @@ def build_opening_body(opening: FreshOpening, meta: Record) -> RolloutBody:
 def item_record(
     payload: Record, timestamp: str, uuid: str, marks: Mapping[str, Any] = {}
 ) -> Record:
-    """Return the line of an item; ``marks`` are extra keys that the model does not see."""
+    """Return the rollout line for an item; ``marks`` are extra keys that the model does not see."""
     return {"timestamp": timestamp, "type": ITEM, "payload": payload, OWN_ID: uuid, **marks}
 
 
 def new_child_meta(child: Draft, home: str) -> Record:
-    """Return the meta of a child whose parent is not a Codex session; ``home`` is the CODEX_HOME."""
+    """Return the metadata for a child whose parent is not a Codex session; ``home`` is the CODEX_HOME."""
     if child.setting.branch:
         git = {"git": {"branch": child.setting.branch}}
     else:
@@ -210,7 +213,7 @@ def new_child_meta(child: Draft, home: str) -> Record:
 
 
 def _configured_provider(home: str) -> str:
-    """Return the provider from the user's settings, because Codex cannot resume a session of another provider."""
+    """Return the model provider in the user's settings, because Codex only resumes sessions of the current provider."""
     try:
         with open(os.path.join(home, "config.toml"), "rb") as stream:
             text = stream.read(MAX_CONFIG).decode("utf-8", "replace")
@@ -226,7 +229,7 @@ def _configured_provider(home: str) -> str:
 def _build_first_line(child: Draft, head: bytes, meta: Record) -> bytes:
     """Return the first line of a child, based on ``meta`` from the parent or from ``new_child_meta``.
 
-    It adds no fields that are newer than the parent's client.
+    Fields that the parent's client version does not know are not added.
     """
     payload = {}
     for key, value in meta.items():
@@ -246,7 +249,7 @@ def _build_first_line(child: Draft, head: bytes, meta: Record) -> bytes:
 
 
 def message_item(role: str, text: str) -> Record:
-    """Return a message item of the user or the assistant."""
+    """Return a message item from the user or the assistant."""
     kind = "output_text" if role == "assistant" else "input_text"
     return {
         "type": "message",
@@ -256,9 +259,9 @@ def message_item(role: str, text: str) -> Record:
 
 
 def _screen_event(payload: Record) -> Record | None:
-    """Return the event that shows an item on the screen.
+    """Return the event that shows an item on the screen, or None.
 
-    Only messages of the user and the model have one.
+    Only messages from the user and the model have an event.
     """
     if codex_items.item_kind(payload) != codex_items.MESSAGE:
         return None

@@ -1,8 +1,8 @@
-"""A Codex session as the source of a child: the items that Codex sends, and the environment that it described.
+"""Read a Codex session as the source of a child: the items that Codex sends, and its description of the environment.
 
-Memory is bounded by the size of these items; the rest of the files is streamed. A trimmed child has
-the same items with placeholders for bulky contents: outputs, inputs, images, pastes, long answers.
-Encrypted content is never trimmed, because the provider accepts it only unchanged.
+Only these items are kept in memory; the rest of the files is streamed. A trimmed child has the same
+items, with placeholders for large contents: outputs, inputs, images, pastes and long answers.
+Encrypted content is never trimmed, because the provider rejects it if it was changed.
 """
 
 from __future__ import annotations
@@ -64,30 +64,31 @@ from resume_hooks.transcripts.trimmable_pieces import (
     ToolCall,
 )
 
-DEFAULT_WINDOW = 258_400  # tokens, if no response reported the model's window
+DEFAULT_WINDOW = 258_400  # the window in tokens if no response reported it
 PROMPT_CHARACTERS, PREVIEW_CHARACTERS = (
     2_000,
     200,
-)  # characters of a prompt that are read, and that a preview shows
+)  # the maximum number of characters of a prompt that are read, and that a preview shows
 OUTPUT_LIMIT_KEY = "fallback_token_limit_override"
-"""The key that limits how much of an output a client sends to an unknown model.
+"""The key for the maximum length of an output that a client sends to an unknown model.
 
-The limit belongs to its output, so a child copies it.
+The limit belongs to its output, so it is copied to a child.
 """
 
-IMAGE_TOKENS = 1_600  # the maximum for an image, whatever its size
+IMAGE_TOKENS = 1_600  # the maximum for an image of any size
 
 _TARGET_KEYS = ("cmd", "command", "path", "file_path", "query", "url", "input")
 _FAILED_EXIT = re.compile(r'(?:exited with code|Exit code:|"exit_code":)\s*[1-9]')
-_EXIT_CODE_REACH = 400  # characters at the start of an output that are searched for its exit code
+# the number of characters at the start of an output that are searched for the exit code
+_EXIT_CODE_REACH = 400
 
 
 @dataclass(frozen=True, slots=True)
 class CodexThread:
-    """A thread; ``items`` are the items that Codex sends, oldest first, ``told`` the line of each item in a child.
+    """A thread: ``items`` are the items that Codex sends, oldest first, and ``told`` are their lines in a child.
 
-    ``meta`` is its first line. ``has_goal`` is true if its goal is not complete. ``numbers`` maps
-    item ids to the line numbers that references use.
+    ``meta`` is its first line. ``has_goal`` is true if the thread has an incomplete goal.
+    ``numbers`` maps item ids to the line numbers in references.
     """
 
     session: SessionFile
@@ -101,15 +102,15 @@ class CodexThread:
 
     @property
     def scale(self) -> TokenScale:
-        """The scale from characters to tokens.
+        """The ratio of characters to tokens.
 
-        The client's count includes text that no file contains, so it gives no ratio.
+        It is always an estimate: the client's token count includes text that is not in any file.
         """
         return TokenScale(CHARACTERS_PER_TOKEN, {}, {})
 
     @property
     def trimmed_origins(self) -> dict[int, Origin]:
-        """The origins of items that were trimmed earlier, by item index."""
+        """The origins of items that an earlier trim replaced, by item index."""
         origins = {}
         for index, record in enumerate(self.told):
             marks = {key: record[key] for key in TRIM_FIELDS & record.keys()}
@@ -159,7 +160,7 @@ class CodexThread:
         )
 
     def origins(self, where: Where) -> Origins:  # noqa: ARG002 - as of any session
-        """Return the origins of its items: their own lines, or for trimmed items the recorded origins."""
+        """Return the origin of each item: its own line, or for a trimmed item the recorded origin."""
         session_id = str(self.meta.get("id"))
         uuids = {index: item.uuid for index, item in enumerate(self.items)}
         file, lines = self.session.original, self.numbers
@@ -180,7 +181,7 @@ class CodexThread:
             yield value
 
     def spoken_words(self) -> Iterator[Words]:
-        """Yield the prompts, answers and compaction summaries."""
+        """Yield the thread's prompts, answers and compaction summaries."""
         for index, item in enumerate(self.items):
             if speaker := _speaker_of_item(item.payload):
                 if speaker == USER:
@@ -214,7 +215,7 @@ class CodexThread:
         return self.child_body(child, head, edited)
 
     def child_body(self, child: Draft, head: bytes, edited: Mapping[int, Record]) -> RolloutBody:
-        """Return a child's items, with the records in ``edited`` replacing those at their index."""
+        """Return a child's items; the records in ``edited`` replace the items at their indexes."""
         item_records = []
         for index, record in enumerate(self.told):
             item_records.append(edited.get(index, record))
@@ -307,7 +308,7 @@ def _replace_piece(value: Any, path: Address, choice: Choice) -> Any:
 
 
 def _speaker_of_item(item: Record) -> str:
-    """Return the speaker of a message, or "" for other items and for messages of the harness."""
+    """Return the speaker of a message, or ``""`` for other items and for messages from the harness."""
     if codex_items.is_prompt(item):
         return USER
     if codex_items.is_summary(item):
@@ -323,9 +324,9 @@ def read_thread(session: SessionFile, find: Finder) -> CodexThread:
 
 
 def read_partial_thread(session: SessionFile, find: Finder) -> CodexThread:
-    """Return the readable part of a thread: only its newest file if others are missing.
+    """Return the readable part of a thread. If other files are missing, only the newest file is read.
 
-    Outputs without a call are left out.
+    Outputs whose calls are missing are left out.
     """
     try:
         thread = read_thread(session, find)
@@ -350,9 +351,9 @@ def _build_thread(session: SessionFile, lines: Iterable[RolloutLine]) -> CodexTh
         GoalState(),
         settings.read_number("context_window"),
     )
-    # What the client told the model about its environment: the last full state and the changes
-    # since, the turn's own context, and the thread's settings, such as how its reasoning is
-    # summarized.
+    # The client's description of the environment for the model: the last full state and the later
+    # changes, the turn's own context, and the thread's settings, such as the style of reasoning
+    # summaries.
     world, turn, applied = list[RolloutLine](), list[RolloutLine](), list[RolloutLine]()
     for line in lines:
         history.add_line(line)
@@ -386,7 +387,7 @@ def _build_thread(session: SessionFile, lines: Iterable[RolloutLine]) -> CodexTh
 
 
 class _ItemMetadata:
-    """The metadata of items outside their payload: our own marks, and the limit on how much of an output is sent."""
+    """The metadata of items outside their payload: our own marks, and the maximum length of an output."""
 
     def __init__(self) -> None:
         self._by_place: dict[tuple[str, int, int], Record] = {}
@@ -413,5 +414,5 @@ class _ItemMetadata:
             self._by_place[line.file, line.number, index] = marks
 
     def marks_of_item(self, item: Item) -> Record:
-        """Return the metadata of an item."""
+        """Return an item's metadata."""
         return self._by_place.get((item.file, item.number, item.part), {})

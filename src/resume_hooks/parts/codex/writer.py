@@ -1,8 +1,8 @@
-"""Write children that Codex can resume, from its own sessions and from those of other agents.
+"""Write children that Codex can resume, from Codex sessions or from sessions of other agents.
 
-The children are self-contained rollouts in the old format, which every version of the CLI can
-resume. A fork needs no other file, and its model receives the same history as the parent's. We only
-ever add new files to the folder of Codex.
+The children are self-contained rollouts in the old format, which every version of the Codex CLI can
+resume. A fork needs no other file, and its model receives the parent's history. We never change or
+delete files in Codex's folder; we only add new ones.
 """
 
 from __future__ import annotations
@@ -65,12 +65,12 @@ from resume_hooks.transcripts.transcript import scan_transcript
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleanPlan(ChildPlan):
-    """The plan for a rollout in which ``clean`` changes no line."""
+    """The plan for a rollout without secrets: ``clean`` changes none of its lines."""
 
     clean: Callable[[bytes], bytes]
 
     def checks(self, path: str) -> list[Check]:
-        """Return the checks of any child, and that ``clean`` changes no line of the written file."""
+        """Return the usual checks of a child, and a check that ``clean`` changes no line of the written file."""
         with open(path, "rb") as stream:
             has_secret = any(self.clean(raw) != raw for raw in stream)
         return [
@@ -80,7 +80,7 @@ class CleanPlan(ChildPlan):
 
 
 class CodexWriter:
-    """Writes children into the ``sessions`` folder of a CODEX_HOME, and nothing else."""
+    """Writes children into the ``sessions`` folder of a CODEX_HOME. It writes nothing else."""
 
     def __init__(self, home: str, where: Where) -> None:
         self._home = home
@@ -95,7 +95,7 @@ class CodexWriter:
         *,
         about: str = "",
     ) -> Draft:
-        """Return a draft in today's folder, with local time in its name as in Codex."""
+        """Return a draft in today's folder. As in Codex, its name contains the local time."""
         now = time.localtime()
         folder = os.path.join(
             self._home, SESSIONS, time.strftime("%Y", now), *time.strftime("%m %d", now).split()
@@ -117,7 +117,7 @@ class CodexWriter:
     def conversation(
         self, draft: Draft, head: bytes, opening_text: str, spoken_texts: Sequence[SpokenText]
     ) -> RolloutBody:
-        """Return the content of a child that starts with our message, followed by a conversation as text."""
+        """Return the content of a child that starts with our message and continues with a conversation as text."""
         timestamp, message_id = (
             draft.setting.at,
             str(uuid.uuid5(uuid.NAMESPACE_OID, f"{draft.session_id}/told")),
@@ -141,7 +141,7 @@ class CodexWriter:
         home: str | None,  # noqa: ARG002 - only this client's sessions get another
         output_dir: str | None,
     ) -> ForkPlan:
-        """Plan a copy of the items that Codex sends, complete or up to a point."""
+        """Plan a child with the items that Codex sends, either all of them or those before a cut."""
         draft = self._draft_for_own_session(session, "fork", output_dir)
         if cut is not None:
             cut_place = cut_point.cut_conversation(scan_transcript(self._readable(session)), cut)
@@ -150,7 +150,7 @@ class CodexWriter:
         return _fork_plan(self._read(session), draft, cut_place)
 
     def repair(self, session: SessionFile) -> ChildPlan:
-        """Plan a self-contained child from the readable items, without outputs whose calls are missing."""
+        """Plan a self-contained child with all readable items. Outputs whose calls are missing are left out."""
         draft = self._draft_for_own_session(session, "repair")
         thread = read_partial_thread(session, Rollouts(self._home).path_of)
         meta = new_child_meta(draft, self._home) | {
@@ -165,9 +165,9 @@ class CodexWriter:
         kind: Kind,
         output_dir: str | None,
     ) -> ChildPlan:
-        """Plan a child whose items ``clean`` has processed.
+        """Plan a child whose items were processed by ``clean``.
 
-        An encrypted item is left out if ``clean`` changes it.
+        If ``clean`` changes an encrypted item, the item is left out.
         """
         parent, child = self._read(session), self._draft_for_own_session(session, kind, output_dir)
 
@@ -201,7 +201,7 @@ class CodexWriter:
         return CleanPlan(draft=child, body=body, sizes=Sizes(tokens, tokens), clean=clean)
 
     def rewound(self, opening: FreshOpening, kept: Sequence[str]) -> ChildPlan:
-        """Plan a child with the items up to the last of the ``kept`` ones, followed by our opening."""
+        """Plan a child with the items up to the last of the ``kept`` items, followed by our opening."""
         parent, child = self._read(opening.child.parent), opening.child
         closing_items = []
         for role, side, text in (
@@ -219,7 +219,7 @@ class CodexWriter:
         return ChildPlan(draft=child, body=body, sizes=opening.sizes)
 
     def scanned(self, session: SessionFile) -> CodexThread:
-        """Return a thread with its line numbers, ready for a trim."""
+        """Return a thread with its line numbers, so that it can be trimmed."""
         numbers = {}
         for node in scan_transcript(self._readable(session)).nodes:
             numbers[node.uuid] = node.number
@@ -233,9 +233,10 @@ class CodexWriter:
         strict: bool,
         output_dir: str | None,
     ) -> UntrimPlan:
-        """Plan a child in which trimmed items have their originals again, all of them or those at these lines.
+        """Plan a child in which all trimmed items, or those at the given lines, get their content back.
 
-        Raise SessionNotFound if no original exists, or with ``strict`` if any is missing.
+        Raise SessionNotFound if no original exists. With ``strict``, raise it if any original is
+        missing.
         """
         parent, numbers_by_id = (
             self._read(reading.session),
@@ -294,7 +295,7 @@ class CodexWriter:
         return self.draft(session, ends_of(session, self._where), kind, output_dir)
 
     def _meta(self, child: Draft) -> Record:
-        """Return the fields of a child's first line, from a parent in Codex or else the settings."""
+        """Return the fields of a child's first line, from its Codex parent or, for other parents, from the settings."""
         foreign = child.parent_agent != NAME
         if foreign:
             return new_child_meta(child, self._home)
@@ -310,7 +311,7 @@ class CodexWriter:
 def _fork_plan(parent: CodexThread, child: Draft, cut: Cut | None) -> ForkPlan:
     """Plan a child with the parent's items before the ``cut``.
 
-    Raise NothingToFork if no message precedes it.
+    Raise NothingToFork if there is no message before the cut.
     """
     if cut is None:
         count = len(parent.items)
@@ -330,7 +331,7 @@ def _fork_plan(parent: CodexThread, child: Draft, cut: Cut | None) -> ForkPlan:
     dropped_size = sum(codex_items.item_size(item.payload) for item in parent.items[count:])
     tokens = max(0, parent.context.tokens - round(dropped_size / CHARACTERS_PER_TOKEN))
     head = child.head(ChildSize(tokens, CHARACTERS_PER_TOKEN))
-    # After a cut, the client describes the environment again.
+    # If items were cut, the client must describe the environment again.
     environment_lines = () if dropped_size else parent.environment_lines
     body = build_body(
         child,
@@ -347,7 +348,7 @@ def _fork_plan(parent: CodexThread, child: Draft, cut: Cut | None) -> ForkPlan:
 
 
 def _count_items(parent: CodexThread, kept: Sequence[str]) -> int:
-    """Return the number of items up to the last of the ``kept`` ones."""
+    """Return the number of items up to the last of the ``kept`` items."""
     wanted = set(kept)
     return max(
         (count for count, item in enumerate(parent.items, 1) if item.uuid in wanted), default=0
@@ -355,7 +356,7 @@ def _count_items(parent: CodexThread, kept: Sequence[str]) -> int:
 
 
 def _read_originals(rollouts: Rollouts, origins: Iterable[Origin]) -> dict[tuple[str, str], Record]:
-    """Return the original items by thread and id; each thread is read once."""
+    """Return the original items by thread and item id; each thread is read once."""
     ids_by_thread: defaultdict[str, set[str]] = defaultdict(set)
     for origin in origins:
         ids_by_thread[origin.session_id].add(origin.uuid)

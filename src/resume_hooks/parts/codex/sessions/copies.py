@@ -1,8 +1,8 @@
-"""Copies of threads in our record format. A reader creates them, and recreates them when a rollout has changed.
+"""Manage copies of threads in our record format. Reading a thread creates its copy or updates an outdated one.
 
-The copies are private and lie in a folder of ours, in project folders like those of Claude Code.
-The first line names the original and its state. A copy is removed with its original. Above a size
-limit, the least recently used copies are removed.
+The copies are private. They are stored in the state folder, in project folders like those of Claude
+Code. A copy's first line names the original and its state. If the original is deleted, its copy is
+removed. If the copies exceed a size limit, the least recently used ones are removed.
 """
 
 from __future__ import annotations
@@ -34,14 +34,15 @@ from resume_hooks.transcripts.bookkeeping import CUSTOM_TITLE, make_label_record
 from resume_hooks.transcripts.records import Record, string
 
 MAX_COPIES = 1024**3
-"""Above this many bytes, the least recently used copies are removed."""
+"""The maximum total size of the copies in bytes; above it, the least recently used copies are
+removed."""
 
-FORMAT_VERSION = 3  # version of the copies' format; a copy in another version is recreated
-MAX_FIRST_LINE = 64 * 1024  # maximum bytes of a copy's first line
+FORMAT_VERSION = 3  # the version of the copies' format; copies in another version are recreated
+MAX_FIRST_LINE = 64 * 1024  # the maximum size of a copy's first line in bytes
 
 
 class ThreadCopies:
-    """The copies of an agent's threads in a folder of ours."""
+    """A folder with the copies of an agent's threads."""
 
     def __init__(self, folder: str, agent: str, where: Where) -> None:
         self._folder = folder
@@ -58,7 +59,7 @@ class ThreadCopies:
         return string(_read_first_record(path), "file")
 
     def path_of(self, cwd: str, thread_id: str) -> str:
-        """Return the path for the copy of a thread, whether or not it exists."""
+        """Return the path for a thread's copy, even if the copy does not exist."""
         return os.path.join(
             self._folder, project_key(cwd) if cwd else "unknown", f"{thread_id}{TRANSCRIPT_SUFFIX}"
         )
@@ -107,9 +108,9 @@ class ThreadCopies:
         return path
 
     def _window(self, parts: list[ThreadFile], find: Finder) -> int:
-        """Return the model's context window from the newest file that reports one.
+        """Return the model's context window in tokens, from the newest file that reports it, or 0 if none does.
 
-        A new fork has none yet and uses its parent's. 0 if unknown.
+        A new fork does not report a window yet, so its parent's window is used.
         """
         for part in reversed(parts):
             if window := RolloutEnds(part.path, self._agent).window:
@@ -120,15 +121,15 @@ class ThreadCopies:
             return 0
         try:
             return RolloutEnds(parent, self._agent).window
-        except SessionNotFound:  # deleted since it was listed
+        except SessionNotFound:  # deleted after it was listed
             return 0
 
     def discard(self, path: str) -> None:
-        """Remove a copy, which can be recreated."""
+        """Remove a copy. It can be recreated at any time."""
         removal.remove_if_possible(path, self._root)
 
     def make_room(self) -> None:
-        """Remove the copies of deleted threads, then the least recently used ones above the size limit."""
+        """Remove the copies of deleted threads, then the least recently used copies until the size limit is met."""
         remaining = []
         paths: list[str] = []
         with contextlib.suppress(OSError):

@@ -1,6 +1,7 @@
-"""The fields that a listing shows for a thread, read from both ends of its newest file without a conversion.
+"""Read a thread's fields for listings from both ends of its newest file, without converting the whole file.
 
-If a thread continues another file, the listing shows only the newer part and its first prompt.
+If a thread continues another file, a listing only covers the newest file and shows that file's
+first prompt.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _WINDOW = re.compile(rb'"model_context_window":\s?(\d{1,9})\b')
 
 
 class RolloutEnds(HeadTail):
-    """The two ends of a rollout as records, or only the beginning of a compressed rollout.
+    """The records at both ends of a rollout, or only those at the beginning if the rollout is compressed.
 
     ``name`` is the name that the user gave to the thread.
     """
@@ -41,7 +42,7 @@ class RolloutEnds(HeadTail):
         self.path = self.file = path
         self._agent = agent
         self._name = name
-        # whether this client writes token counts early, once the head has shown it
+        # whether this client writes a token count before its response; None until the head shows it
         self._early: bool | None = None
         try:
             status = os.stat(path)
@@ -84,7 +85,7 @@ class RolloutEnds(HeadTail):
 
     @cached_property
     def first_records(self) -> list[Record]:
-        """The first record of a converted transcript, followed by the records of the head."""
+        """The first record of a converted transcript, followed by the other records of the head."""
         first = first_record(self.meta, self._first, self._agent)
         if self.window:
             first["context_window"] = self.window
@@ -103,24 +104,24 @@ class RolloutEnds(HeadTail):
 
     @property
     def whole(self) -> list[Record] | None:
-        """All records if the head contains the whole file, else None."""
+        """All records if the head contains the whole file, or None otherwise."""
         if self.small:
             return self.first_records
         return None
 
     @cached_property
     def is_sidechain(self) -> bool:
-        """Whether another thread started this one as a sub-agent."""
+        """Whether this thread is a sub-agent of another thread."""
         return bool(self.meta.spawned_by)
 
     @property
     def started_by(self) -> str:
-        """The id of the thread that started this one."""
+        """The id of the thread that started this sub-agent."""
         return self.meta.spawned_by
 
     @property
     def tag(self) -> str:
-        """``archived`` for an archived thread; Codex has no other marks."""
+        """``archived`` if the thread is archived. Codex has no other tags."""
         if is_archived(self.path):
             return "archived"
         return ""
@@ -132,7 +133,7 @@ class RolloutEnds(HeadTail):
 
     @property
     def project(self) -> str:
-        """The name of the project folder for the working directory."""
+        """The project folder's name for the working directory."""
         if self.cwd:
             return project_key(self.cwd)
         return ""
@@ -155,9 +156,9 @@ class RolloutEnds(HeadTail):
 
     @cached_property
     def first_prompt(self) -> str:
-        """The text of the first prompt, found without a conversion of later lines.
+        """The text of the first prompt. Later lines are not converted.
 
-        The search covers one megabyte, because long instructions can precede the prompt.
+        The first megabyte is searched, because long instructions can precede the prompt.
         """
         prompt = find_first_prompt(self._records(_parse_lines(self.head, self.path)))
         if prompt or self.small:
@@ -166,7 +167,7 @@ class RolloutEnds(HeadTail):
 
     @property
     def early_records(self) -> Iterator[Record]:
-        """The records of the first megabyte."""
+        """The records in the first megabyte."""
         with open_rollout(self.path) as stream:
             region = stream.read(WIDE_REACH)
         return self._records(_parse_lines(region, self.path))

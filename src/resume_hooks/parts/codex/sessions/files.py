@@ -1,4 +1,4 @@
-"""The rollouts in a CODEX_HOME, grouped by thread, because a rewound thread has several files.
+"""Find the rollouts in a CODEX_HOME and group them by thread, because a rewound thread has several files.
 
 ``sessions`` has one folder per day, ``archived_sessions`` has no subfolders. Symbolic links are not
 followed.
@@ -18,10 +18,11 @@ from resume_hooks.parts.codex.transcripts.meta import RolloutName, parse_rollout
 from resume_hooks.transcripts.records import parse, string
 
 SESSIONS, ARCHIVED = "sessions", "archived_sessions"
-MAX_DEPTH = 4  # depth of the search below ``sessions``: year, month, day and one spare level
+MAX_DEPTH = 4  # the maximum folder depth below ``sessions``: year, month, day and one spare level
 HEAD_BYTES = (
     8 * 1024
-    # bytes of a first line that contain its folder, unless an old client wrote long fields before it
+    # the number of bytes at the start of a file that normally contain its working directory; old
+    # clients may write long fields before it
 )
 
 _FOLDER = re.compile(rb'"cwd":"(?:[^"\\]|\\.)*+"')
@@ -38,7 +39,7 @@ class Rollout(NamedTuple):
 class Rollouts:
     """A snapshot of the rollouts in a CODEX_HOME; ``threads`` maps each thread id to its newest file.
 
-    ``packed`` counts the compressed files that cannot be read here.
+    ``packed`` is the number of compressed files that this Python cannot read.
     """
 
     def __init__(self, home: str) -> None:
@@ -47,10 +48,10 @@ class Rollouts:
         self._files: dict[str, str] = {}
         for rollout in sorted(
             _find_rollouts(home), key=lambda listed: os.path.basename(listed.path)
-        ):  # A compressed file sorts after its plain version.
+        ):  # A compressed file sorts after its uncompressed version.
             name = rollout.name
             if name.packed and name.rollout_id in self._files:
-                continue  # Codex has unpacked it and will remove this file.
+                continue  # Codex has uncompressed this file and will remove it.
             if name.packed and not can_unpack():
                 self.packed += 1
                 continue
@@ -58,7 +59,7 @@ class Rollouts:
             self.threads[name.thread_id] = rollout
 
     def path_of(self, rollout_id: str) -> str | None:
-        """Return the file of a rollout by the last id in its name."""
+        """Return the path of the rollout with this id, which is the last id in the file's name."""
         return self._files.get(rollout_id)
 
 
@@ -96,7 +97,7 @@ def _find_rollouts(home: str) -> Iterator[Rollout]:
                     ):
                         yield rollout
         except OSError:
-            continue  # The folder does not exist or was deleted since it was listed.
+            continue  # The folder does not exist, or was deleted after it was listed.
 
 
 def _rollout_of_entry(entry: os.DirEntry[str], name: RolloutName) -> Rollout | None:

@@ -1,4 +1,4 @@
-"""Codex as an agent: its threads appear as sessions, read through copies in our record format."""
+"""The agent Codex: its threads appear as sessions, which are read through copies in our record format."""
 
 from __future__ import annotations
 
@@ -31,18 +31,20 @@ from resume_hooks.transcripts.records import parse, string
 
 NAME = "codex"
 SETTINGS_FILE = "config.toml"
-LOCK_FOLDER = "thread-writer-locks"  # a folder with one lock per open thread, from 0.150 on
-# A thread counts as open for this many seconds after a write, because older clients lock nothing.
+# a folder with one lock file per open thread, since Codex 0.150
+LOCK_FOLDER = "thread-writer-locks"
+# The number of seconds after a write during which a thread counts as open, because older clients
+# have no lock files.
 OPEN_SECONDS = 60
-# Writing a child should take at most this many seconds; a slower child counts as open for a
-# while.
+# The maximum number of seconds that writing a child should take. A slower child counts as open for
+# a while.
 WRITING_SECONDS = 2
 
 
 class Codex:
-    """The threads of a CODEX_HOME; ``copies`` is a folder of ours.
+    """The threads of a CODEX_HOME; ``copies`` is the folder for their copies.
 
-    ``store`` and ``files`` scan the folder again.
+    Each call of ``store`` or ``files`` scans the CODEX_HOME again.
     """
 
     name = NAME
@@ -55,7 +57,7 @@ class Codex:
 
     @cached_property
     def rollouts(self) -> Rollouts:
-        """The rollouts that the last scan listed."""
+        """The rollouts that the last scan found."""
         return Rollouts(self._home)
 
     @cached_property
@@ -69,11 +71,11 @@ class Codex:
 
     @property
     def store(self) -> SessionStore:
-        """The threads, grouped by the project of their folder."""
+        """The threads, grouped by the project of their working directory."""
         return Threads(self._look())
 
     def ends(self, path: str) -> RolloutEnds:
-        """Return the listing fields of a rollout, given its path or that of its copy."""
+        """Return the fields for listings, given the path of a rollout or of its copy."""
         rollout = self.original(path)
         parsed_name = parse_rollout_name(rollout)
         return RolloutEnds(
@@ -85,11 +87,11 @@ class Codex:
         try:
             ends = self.ends(path)
         except SessionNotFound:
-            return b""  # deleted since it was listed
+            return b""  # deleted after it was listed
         return b"\n".join(orjson.dumps(title) for title in (ends.custom_title, ends.title)).lower()
 
     def session(self, path: str) -> SessionFile:
-        """Return the thread for the path of a rollout or a copy."""
+        """Return the thread, given the path of a rollout or of its copy."""
         try:
             rollout = os.path.abspath(self.original(path))
             meta = read_meta(rollout)
@@ -99,16 +101,16 @@ class Codex:
         return SessionFile(meta.thread_id, rollout, status.st_mtime, status.st_size, NAME)
 
     def readable(self, session: SessionFile) -> SessionFile:
-        """Return the session with the path of an up-to-date copy in our record format."""
+        """Return the session with the path of its up-to-date copy in our record format."""
         rollout = session.source or self.original(session.path)
         path = self._copy_of(rollout)
         return session._replace(path=path, size=os.stat(path).st_size, source=rollout)
 
     @contextlib.contextmanager
     def briefly(self, path: str) -> Iterator[str]:
-        """Yield the path of a copy, and remove it afterwards if it is new.
+        """Yield the path of a copy, and remove a newly created copy afterwards.
 
-        Otherwise a pass over all threads would double their size on disk.
+        Otherwise reading every thread once would double their size on disk.
         """
         existed = os.path.lexists(self._copies.path_of(thread_folder(path), _thread_id(path)))
         copy = self._copy_of(path)
@@ -119,7 +121,7 @@ class Codex:
                 self._copies.discard(copy)
 
     def original(self, path: str) -> str:
-        """Return the rollout of a copy, or any other path unchanged."""
+        """Return the rollout of a copy. Any other path is returned unchanged."""
         if self._copies.holds(path):
             return self._copies.original(path) or path
         return path
@@ -129,7 +131,7 @@ class Codex:
         return self.rollouts.path_of(name) or self._look().path_of(name)
 
     def parent(self, path: str) -> Parent | None:
-        """Return the parent that our child names, or the thread that a fork names."""
+        """Return the parent that one of our children names, or the thread that a fork names."""
         rollout = self.original(path)
         return provenance.parent_from_record(
             first_record(read_meta(rollout), read_first_lines(rollout)[0].record, NAME)
@@ -139,7 +141,7 @@ class Codex:
         """Return the newest file of each readable thread."""
         self._copies.make_room()
         newest = self._look().threads.values()
-        return [  # A negative inode marks files that are read through a copy.
+        return [  # A negative inode marks a file that must be read through a copy.
             TranscriptFile(
                 path,
                 _project_of_rollout(path),
@@ -167,8 +169,8 @@ class Codex:
         ]
 
     def without_plugin(self, name: str) -> str:
-        """Return the command that adds the plugin to Codex, or "" if the user's settings enable it."""
-        import tomllib  # only needed to inspect the installation
+        """Return the command that adds the plugin to Codex, or ``""`` if the user's settings enable it."""
+        import tomllib  # only needed to check the installation
 
         plugins: object = None
         with (
@@ -185,7 +187,7 @@ class Codex:
         return f'codex plugin marketplace add "$PWD" && codex plugin add {name}@{name}'
 
     def why_open(self, session: SessionFile) -> str:
-        """Explain why a thread counts as open, by its lock or the time of its last write."""
+        """Explain why a thread counts as open: because of its lock or a recent write."""
         if _is_locked(os.path.join(self._home, LOCK_FOLDER, f"{session.session_id}.lock")):
             return "Codex has it open"
         try:
@@ -197,7 +199,7 @@ class Codex:
         return f"it was written {max(0, round(age))} seconds ago"
 
     def _is_untouched(self, session: SessionFile) -> bool:
-        """Check whether a child of ours is unchanged since we wrote it, by the time in its first line."""
+        """Check by the time in its first line whether a child of ours is unchanged since we wrote it."""
         try:
             first = read_first_lines(session.original)[0].record
             modified = os.stat(session.original).st_mtime
@@ -210,7 +212,7 @@ class Codex:
         return created is not None and modified - created / 1_000 < WRITING_SECONDS
 
     def commands(self, session_id: str, folder: str) -> ResumeCommands:
-        """Return the commands that resume a thread; Codex accepts only complete ids of unarchived threads."""
+        """Return the commands that resume a thread. Codex requires the complete id of an unarchived thread."""
         change_folder = f"cd {shlex.quote(folder)} && " if folder else ""
         thread = self.rollouts.threads.get(session_id)
         if thread and is_archived(thread.path):
@@ -224,7 +226,7 @@ class Codex:
     def launch(self, session_id: str) -> Launch:
         """Return the command line that opens a thread.
 
-        Raise ResumeHooksError if it is archived, because Codex refuses it.
+        Raise ResumeHooksError if the thread is archived, because Codex cannot open it.
         """
         from resume_hooks.system import programs  # rarely needed
 
@@ -247,7 +249,7 @@ class Codex:
 class Threads(SessionStore):
     """The threads of a CODEX_HOME as a session store.
 
-    A project has the same name as its project folder in Claude Code.
+    A project folder has the same name as in Claude Code.
     """
 
     def __init__(self, rollouts: Rollouts) -> None:
@@ -323,15 +325,15 @@ def _is_locked(path: str) -> bool:
 
 
 NAME_LIST, NAME_DATABASE = "session_index.jsonl", "state_5.sqlite"
-MAX_LIST_BYTES = 64 * 1024 * 1024  # bytes that are read from the list
+MAX_LIST_BYTES = 64 * 1024 * 1024  # the maximum number of bytes to read from the list of names
 
 
 def thread_names(home: str) -> dict[str, str]:
-    """Return the names of threads by thread id; later entries in the list override earlier ones."""
+    """Return the names of threads by thread id. If the list has several names for a thread, the last one counts."""
     names: dict[str, str] = {}
     path = os.path.join(home, NAME_DATABASE)
     if os.path.isfile(path):
-        import sqlite3  # 10 ms, needed only if a database exists
+        import sqlite3  # takes 10 ms to import, and is only needed if a database exists
         from urllib.parse import quote
 
         # The database may be locked or have another schema.

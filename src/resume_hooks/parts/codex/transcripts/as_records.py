@@ -1,9 +1,9 @@
-"""Convert a thread to the records that the packages above use: its effective history and the earlier conversation.
+"""Convert a thread to our records: its effective history and the earlier conversation.
 
-The newest compaction becomes a compaction of these records, and a rolled-back turn becomes an
-abandoned branch. Texts come from items, never from events, which repeat them. Ids come from
-``history``: they are stable between runs, and a fork has the ids of its parent. Encrypted content
-has no text; for an encrypted summary, a record reports that it exists.
+The newest compaction becomes a compaction in our format, and a rolled-back turn becomes an
+abandoned branch. Texts come from items, never from events, because events repeat them. Ids come
+from ``history``: they are the same in every run, and a fork has the ids of its parent. Encrypted
+content has no text. If a summary is encrypted, a record says so.
 """
 
 from __future__ import annotations
@@ -33,14 +33,15 @@ from resume_hooks.transcripts.records import Record, mapping, positive_count, st
 
 ENCRYPTED = "[What was said before is a summary that only the model's provider can read.]"
 TRANSCRIPT_MARK = "agent-session"  # the type of a converted transcript's first line
-HEADLESS = "sdk-exec"  # the entrypoint of a run without a screen, as in Claude Code
-UNKNOWN = "unknown"  # the model's name if the rollout does not report one
+HEADLESS = "sdk-exec"  # the entrypoint of a run without a screen, named as in Claude Code
+UNKNOWN = "unknown"  # the model's name if the rollout does not contain one
 
 
 def first_record(meta: ThreadMeta, first: Record, agent: str) -> Record:
-    """Return the first record of a converted transcript: its agent and the thread's parent.
+    """Return the first record of a converted transcript, which names its agent and the thread's parent.
 
-    ``first`` is the complete first line, in which our own children name their parent.
+    ``first`` is the rollout's complete first line, because our own children name their parent in
+    it.
     """
     parent_fields: Record = {}
     for key in ("continue_metadata", "trim_metadata"):
@@ -58,7 +59,7 @@ def first_record(meta: ThreadMeta, first: Record, agent: str) -> Record:
 def as_records(lines: Iterable[RolloutLine], thread_id: str) -> Iterator[Record]:
     """Yield the records of a thread from the lines of all its segments.
 
-    Memory is bounded by one response of the model.
+    Only one response of the model is kept in memory at a time.
     """
     converter = RecordConverter(thread_id)
     for line in lines:
@@ -67,27 +68,28 @@ def as_records(lines: Iterable[RolloutLine], thread_id: str) -> Iterator[Record]
 
 
 class RecordConverter:
-    """Converts lines to records one by one; ``end`` returns the records that waited for their token count.
+    """Converts lines to records one by one. ``end`` returns the records that still wait for a token count.
 
-    ``early`` is true if the client writes a token count before the response, as old clients did,
-    and None until a count appears.
+    ``early`` is true if the client writes a token count before its response, as old clients did. It
+    is None until the first count.
     """
 
     def __init__(self, thread_id: str, *, early: bool | None = None) -> None:
         self.early = early
-        self._usage: Record = {}  # a token count that precedes its response
+        self._usage: Record = {}  # a token count that was written before its response
         self._answers = False
         self._thread_id = thread_id
         self._ids = Ids()
         self._parent: str | None = None
         self._turns: list[
             tuple[str | None, Record | None]
-        ] = []  # the parent record of each turn, and its prompt
-        self._held: list[Record] = []  # the records of a response that has no token count yet
+        ] = []  # for each turn, the id of the record before it, and its prompt
+        # the records of a response whose token count has not been read yet
+        self._held: list[Record] = []
         self._answered = False
         self._uses: dict[
             str, int
-        ] = {}  # the number of uses in each unanswered call that has several, by call id
+        ] = {}  # the number of tool uses in each unanswered call with more than one, by call id
         self._around: Record = {"cwd": "", "gitBranch": "", "version": "", "entrypoint": ""}
         self._model = ""
         self._goal = GoalState()
@@ -100,7 +102,7 @@ class RecordConverter:
         return completed
 
     def _goal_record(self, line: RolloutLine) -> Record:
-        """Return a record of the current goal; it has no parent, because no rollback changes the goal."""
+        """Return a record of the current goal. It has no parent, because rollbacks do not change the goal."""
         goal = self._goal.goal
         if goal:
             text = f"The session's goal, {goal.status}: {goal.objective}"
@@ -145,7 +147,7 @@ class RecordConverter:
         return pending
 
     def apply_meta(self, meta: ThreadMeta) -> None:
-        """Apply the metadata of a first line; later lines override earlier ones, except for the folder."""
+        """Apply the metadata of a first line. Later metadata overrides earlier metadata, except for the folder."""
         fields = {
             "cwd": self._around["cwd"] or meta.cwd,
             "gitBranch": meta.branch,
@@ -184,7 +186,7 @@ class RecordConverter:
     def _user_records(self, line: RolloutLine, uuid: str, item: Record) -> Iterator[Record]:
         """Yield the records of a user message.
 
-        Text that an editor put before the request becomes a separate meta record.
+        Text that an editor added before the request becomes a separate meta record.
         """
         blocks = message_blocks(item)
         if not blocks:
@@ -202,7 +204,7 @@ class RecordConverter:
             yield self._record(line, uuid, records.USER, blocks)
 
     def _answer_blocks(self, item: Record, kind: str) -> list[Record]:
-        """Return the content blocks of a model item; none for encrypted content."""
+        """Return the content blocks of a model item, or an empty list for encrypted content."""
         if kind == codex_items.REASONING:
             thought = codex_items.item_text(item)
             if thought:
@@ -234,9 +236,10 @@ class RecordConverter:
         return blocks
 
     def _result_records(self, item: Record) -> list[Record]:
-        """Return a result block for each use of a call.
+        """Return a result block for each tool use of a call.
 
-        Only the first one contains the output, unless a script printed one part for each command.
+        If a script printed one part per command, each block has its part. Otherwise only the first
+        block has the output.
         """
         call_id, uses = codex_items.call_id(item), self._uses.pop(codex_items.call_id(item), 1)
         answers = output_of_uses(item, uses)
@@ -254,7 +257,7 @@ class RecordConverter:
         return results
 
     def _compaction(self, line: RolloutLine) -> Iterator[Record]:
-        """Yield the boundary, the messages that the harness repeated, and the remaining conversation as a summary."""
+        """Yield the compaction boundary, the messages that the harness repeated, and the rest as a summary."""
         remaining = compacted_items(line.payload, [prompt for _, prompt in self._turns if prompt])
         uuid, summary_id = self._ids.derived_id("boundary"), self._ids.derived_id("summary")
         parent, self._parent, self._turns = self._parent, None, []
@@ -309,7 +312,7 @@ class RecordConverter:
     def _record(
         self, line: RolloutLine, uuid: str, kind: str, content: object, **marks: bool
     ) -> Record:
-        """Return a message record; a single text block becomes a string, as in the user's messages in Claude Code."""
+        """Return a message record. A single text block becomes a string, like the user's messages in Claude Code."""
         if kind == records.ASSISTANT:
             if self._held:
                 response = self._held[0]["message"]["id"]
@@ -339,7 +342,7 @@ class RecordConverter:
     def _link_record(
         self, line: RolloutLine, uuid: str, kind: str, content_fields: Record, marks: Record
     ) -> Record:
-        """Return a record with its keys in the client's order, which readers that only skim lines rely on."""
+        """Return a record with its keys in the client's order, because some readers do not parse the whole line."""
         parent, self._parent = self._parent, uuid
         session_fields = {"userType": "external", "sessionId": self._thread_id, **self._around}
         id_fields = {"uuid": uuid, "timestamp": line.timestamp}
@@ -356,9 +359,9 @@ class RecordConverter:
 
 
 def _goal_command(note: Record) -> str:
-    """Return the goal that the user typed as a command of Claude Code.
+    """Return the goal as the ``/goal`` command of Claude Code.
 
-    One that starts the model begins with its message.
+    If the goal starts the model, the command begins with a ``command-message``.
     """
     objective, words = parse_goal_note(note)
     command = (
@@ -381,7 +384,7 @@ def second_id(uuid: str) -> str:
 
 
 def _usage(counted: Record) -> Record:
-    """Return a response's token counts in Claude's format, or ``{}`` without any."""
+    """Return a response's token counts in Claude's format, or ``{}`` if it has none."""
     input_tokens, cached = (
         positive_count(counted.get("input_tokens")),
         positive_count(counted.get("cached_input_tokens")),
@@ -400,7 +403,8 @@ def _usage(counted: Record) -> Record:
     }
 
 
-MAX_PICTURE = 8 * 1024 * 1024  # characters of an encoded picture; a record replaces a larger one
+# the maximum number of encoded characters of a picture; larger pictures are replaced
+MAX_PICTURE = 8 * 1024 * 1024
 _PICTURE_TAG = re.compile(r"</?image\b[^>]{0,200}>")
 _DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+);base64,")
 _EXIT_CODE = re.compile(r"(?:Process exited with code|Exit code:) (-?\d{1,9})\b")
@@ -416,13 +420,14 @@ _PATCH_FAILED = ("apply_patch verification failed", "failed in sandbox ")
 """The beginnings of the output if a patch did not apply, or a command did not start."""
 
 _COMMAND_OUTPUT = (
-    '{"chunk_id":'  # the start of the output if a script printed a command's whole result
+    '{"chunk_id":'  # the beginning of the output if a script printed a command's whole result
 )
-EXIT_CODE_REACH = 400  # characters at the start of an output that are searched for the exit code
+# the number of characters at the start of an output that are searched for the exit code
+EXIT_CODE_REACH = 400
 
 
 def message_blocks(item: Record) -> list[Record]:
-    """Return the texts and pictures of a message, without the tags around pictures."""
+    """Return the texts and pictures of a message without the tags around pictures."""
     candidates = [_block(part) for part in codex_items.content_parts(item)]
     blocks = []
     for block in candidates:
@@ -453,7 +458,7 @@ def _block(part: Record) -> Record | None:
 class Output(NamedTuple):
     """The content of an output, and whether it reports a failure.
 
-    ``marks`` has the task of a command that was still running, or the exit status if it is known.
+    ``marks`` contains the task id of a command that was still running, or a known exit code.
     """
 
     content: str | list[Record]
@@ -462,7 +467,7 @@ class Output(NamedTuple):
 
 
 def output_of_uses(item: Record, uses: int) -> list[Output]:
-    """Return the output of each use of a call."""
+    """Return the output of each tool use in a call."""
     head, *parts = codex_items.content_parts(item) or [{}]
     if uses > 1 and len(parts) == uses:
         return [output_blocks({**item, "output": [head, part]}) for part in parts]
@@ -475,7 +480,7 @@ def output_blocks(item: Record) -> Output:
     blocks = [block for part in codex_items.content_parts(item) if (block := _block(part))]
     text = string(blocks[0], "text") if blocks else ""
     failed = mapping(item, "output").get("success") is False
-    # the format in which old clients report how a command ended
+    # the format in which old clients report a command's exit code
     if text.startswith('{"output":'):
         inner = records.parse(text.encode()) or {}
         failed = failed or bool(positive_count(mapping(inner, "metadata").get("exit_code")))
@@ -492,7 +497,7 @@ def output_blocks(item: Record) -> Output:
 
 
 def _marks_of_output(head: str, last: str) -> Record:
-    """Return the marks from the texts of the first and the last part of an output."""
+    """Return the marks in an output, given the texts of its first and last parts."""
     if match := _EXIT_CODE.search(head[:EXIT_CODE_REACH]):
         return {records.EXIT_STATUS: int(match[1])}
     if match := _CUT_RESULT.match(last):

@@ -1,7 +1,8 @@
-"""The goal of a thread, as set by ``/goal`` and updated by the model, read from its rollout.
+"""Read a thread's goal from its rollout. The user sets it with ``/goal``, and the model updates it.
 
-Codex itself uses the goal in its own database. We do not read that: it may be locked, and it has no
-entry for a copied or archived rollout. Both agree on 0.169 and 0.171.
+Codex itself reads the goal from its own database. We do not use the database: it may be locked, and
+it has no entry for a copied or archived rollout. In Codex 0.169 and 0.171 the rollout and the
+database agree.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ GOAL_EVENT = (
 UPDATE_TOOL, CREATE_TOOL = (
     "update_goal",
     "create_goal",
-)  # tools with which the model sets or updates the goal; their output contains it
+)  # the tools with which the model sets or updates the goal; their output contains the goal
 COMPLETE = "complete"
 
 _GOAL_TEXT = re.compile(r'^User set the goal: (".*")$', re.MULTILINE)
@@ -31,14 +32,14 @@ _GOAL_CLEARED = "User cleared the goal."
 
 
 class Goal(NamedTuple):
-    """The user's goal for a thread, and Codex's word for its status: active, paused, blocked, complete..."""
+    """The user's goal for a thread, and Codex's name for its status: active, paused, blocked, complete..."""
 
     objective: str
     status: str
 
 
 class GoalState:
-    """The goal as it changes line by line; ``goal`` is None until one is set."""
+    """Tracks a thread's goal line by line; ``goal`` is None until the first line that sets one."""
 
     def __init__(self) -> None:
         self.goal: Goal | None = None
@@ -70,7 +71,7 @@ class GoalState:
 
 
 def parse_goal_note(note: Record) -> tuple[str, str]:
-    """Return the goal that a note sets, and the status that it sets; one of them is ``""``.
+    """Return the goal and the status that a note sets; one of the two is ``""``.
 
     The status is ``clear``, ``paused`` or ``active``.
     """

@@ -1,8 +1,7 @@
-"""The effective history that a resumed thread sends to its model: its items, turns and size in tokens.
+"""Build the effective history that a resumed thread sends to its model: items, turns and size in tokens.
 
-The rules are those of Codex: the newest compaction replaces everything before it, later items
-follow, and rolled-back turns are removed. Lines are streamed; items that a compaction replaced are
-freed.
+The rules are Codex's own: the newest compaction replaces everything before it, later items follow,
+and rolled-back turns are removed. Lines are streamed, and replaced items are not kept in memory.
 """
 
 from __future__ import annotations
@@ -17,15 +16,16 @@ from resume_hooks.parts.codex.transcripts.meta import parse_meta
 from resume_hooks.paths import is_session_id
 from resume_hooks.transcripts.records import Record, mapping, objects, positive_count, string
 
-CHARACTERS_PER_TOKEN = 2.84  # the median of 720 public rollouts, complete requests
-OWN_ID = "uuid"  # a key beside ``type`` in lines that we wrote: the item's original id
+CHARACTERS_PER_TOKEN = 2.84  # the median of 720 complete requests in public rollouts
+# an extra key next to ``type`` in lines that we wrote; its value is the item's original id
+OWN_ID = "uuid"
 
 
 class Item(NamedTuple):
     """An item of the history: its ``payload``, time, id and location.
 
-    ``part`` is its index in a compaction's ``replacement_history``, or -1 for a line of its own.
-    The id is stable between runs, and a fork has the ids of its parent.
+    ``part`` is its index in a compaction's ``replacement_history``, or -1 if the item has its own
+    line. The id is the same in every run, and a fork has the ids of its parent.
     """
 
     payload: Record
@@ -37,10 +37,10 @@ class Item(NamedTuple):
 
 
 class Ids:
-    """Assigns ids to items in the order of the lines; each id depends on the previous one and on the item's content.
+    """Assigns ids to items in line order. Each id depends on the previous id and on the item's content.
 
-    The first id depends on the oldest thread. If a fork copied its parent, the copied first line
-    names that thread. Thus the shared items of two threads have the same ids in both.
+    The first id depends on the oldest ancestor thread. A fork names that thread in the first line
+    that it copied from its parent, so items that two threads share have the same id in both.
     """
 
     def __init__(self) -> None:
@@ -48,12 +48,12 @@ class Ids:
         self._begun = False
 
     def begin(self, meta: RolloutLine) -> None:
-        """Process a ``session_meta``; the last one before the first item counts."""
+        """Process a ``session_meta`` line. Only the last one before the first item is used."""
         if not self._begun:
             self._state = parse_meta(meta.payload).thread_id.encode()
 
     def next_id(self, payload: Record, line_id: object = None) -> str:
-        """Return the id of the next item; ``given`` is an id that its line contains."""
+        """Return the next item's id; ``given`` is the id that its line contains, if any."""
         self._begun = True
         self._state = hashlib.blake2b(
             self._state + codex_items.dump_json(payload), digest_size=16
@@ -68,12 +68,13 @@ class Ids:
 
 
 class History:
-    """The history as it grows line by line.
+    """The effective history, built line by line.
 
-    ``items`` are the items that Codex would send, ``tokens`` the context in use. ``measured`` is
-    true if the client reported its tokens since the last compaction. ``window`` is the model's
-    context window, or 0 if unknown. ``own`` is the newest file: only its token counts apply, since
-    those of other files precede a fork or a rewind. With "", all counts apply.
+    ``items`` are the items that Codex would send, and ``tokens`` is the current context size.
+    ``measured`` is true if the client has reported its token count since the last compaction.
+    ``window`` is the model's context window, or 0 if unknown. ``own`` is the newest file. Only its
+    token counts are used, because counts in other files precede a fork or a rewind. If ``own`` is
+    ``""``, all counts are used.
     """
 
     def __init__(self, own: str = "") -> None:
@@ -99,12 +100,12 @@ class History:
 
     @property
     def is_measured(self) -> bool:
-        """Whether the client reported the tokens in use."""
+        """Whether the client reported the current context size."""
         return self._counted > 0
 
     @property
     def tokens(self) -> int:
-        """The context in use: the client's last count, or an estimate from the characters of the items."""
+        """The current context size in tokens: the client's last count, or an estimate from the items' characters."""
         return self._counted or round(
             sum(codex_items.item_size(item.payload) for item in self.items) / CHARACTERS_PER_TOKEN
         )
@@ -135,7 +136,7 @@ class History:
 def compacted_items(compacted: Record, previous_items: Sequence[Record]) -> list[Record]:
     """Return the items after a compaction.
 
-    An old client wrote only the summary, so its items are rebuilt by its rules.
+    An old client wrote only the summary, so its other items are rebuilt by that client's rules.
     """
     replacement_items = compacted.get("replacement_history")
     if isinstance(replacement_items, list):

@@ -1,4 +1,4 @@
-"""The items of the model's history: messages, calls, outputs, reasoning, and the messages of the harness.
+"""The items in the model's history: messages, calls, outputs, reasoning, and the harness's messages.
 
 An item is the payload of a ``response_item``, or an element of a compaction's
 ``replacement_history``. A new type of call or output belongs in ``CALLS`` or ``OUTPUTS``.
@@ -23,19 +23,21 @@ OUTPUTS = frozenset(
         "tool_search_output",
     }
 )
-"""Calls whose output is an item with the same ``call_id``, and these outputs."""
+"""The types of calls whose output is an item with the same ``call_id``, and the types of those
+outputs."""
 
-HOSTED = frozenset({"web_search_call", "image_generation_call"})  # calls without an output item
+# the types of calls without an output item
+HOSTED = frozenset({"web_search_call", "image_generation_call"})
 ENCRYPTED = frozenset({"compaction", "context_compaction", "compaction_summary"})
-"""Summaries that only the provider can read."""
+"""The types of summaries that only the provider can read."""
 
 NEVER_SENT = "ghost_snapshot"
 
 SUMMARY_PREFIX = "Another language model started to solve this problem"
-"""The beginning of the summary of a local compaction."""
+"""The prefix of a local compaction's summary."""
 
 REQUEST_HEADING = "## My request for Codex:"
-"""The heading that an editor puts before the user's own words."""
+"""The heading that an editor adds before the user's own text."""
 
 HARNESS_PREFIXES = (
     "<environment_context>",
@@ -48,15 +50,15 @@ HARNESS_PREFIXES = (
     "<subagent_notification>",
     "<codex_internal_context",
 )
-"""The beginnings of messages with the user's role that come from the harness."""
+"""The prefixes of messages with the user's role that come from the harness."""
 
 _GOAL_NOTE = '<codex_internal_context source="user_goal">'
-_GOAL_KIND = "user.goal"  # the kind of Codex's own notes about actions of the user
-_OWN_KIND = "user."  # the prefix of kinds that a user wrote, from 0.15x on
+_GOAL_KIND = "user.goal"  # the kind of Codex's note about the user's goal
+_OWN_KIND = "user."  # the prefix of the kinds of messages from the user, since 0.15x
 
 
 class CallPair(NamedTuple):
-    """The indexes of a call and its output among the items; ``output`` is -1 for an unanswered call."""
+    """The indexes of a call and its output in the list of items; ``output`` is -1 if the call is unanswered."""
 
     call: int
     output: int
@@ -93,7 +95,7 @@ def item_text(item: Record) -> str:
 
 
 def is_harness(item: Record) -> bool:
-    """Check whether a message with the user's role comes from the harness: settings, rules, interruptions."""
+    """Check whether a message with the user's role comes from the harness, such as settings, rules or interruptions."""
     kinds = mapping(item, "internal_chat_message_metadata_passthrough").get("content_item_kinds")
     if isinstance(kinds, list) and any(
         isinstance(kind, str) and kind != "unknown" for kind in kinds
@@ -108,13 +110,13 @@ def is_harness(item: Record) -> bool:
 
 
 def is_goal_note(item: Record) -> bool:
-    """Check whether a message is Codex's note to its model that the user set or changed the goal."""
+    """Check whether a message is Codex's note to the model that the user set or changed the goal."""
     is_users = item_kind(item) == MESSAGE and string(item, "role") == "user"
     return is_users and item_text(item).startswith(_GOAL_NOTE) and is_harness(item)
 
 
 def opens_turn(item: Record) -> bool:
-    """Check whether an item begins a turn by the rules of Codex's rollback: a message of the user."""
+    """Check whether an item is a user message, which begins a turn by Codex's rules for rollbacks."""
     return item_kind(item) == MESSAGE and string(item, "role") == "user" and not is_harness(item)
 
 
@@ -126,12 +128,12 @@ def is_summary(item: Record) -> bool:
 
 
 def is_prompt(item: Record) -> bool:
-    """Check whether an item is a prompt of the user."""
+    """Check whether an item is a prompt from the user."""
     return opens_turn(item) and not is_summary(item)
 
 
 def request_text(item: Record) -> str:
-    """Return the user's request in a prompt, without text that an editor put before it."""
+    """Return the user's request in a prompt, without the text that an editor added before it."""
     prompt = item_text(item)
     if REQUEST_HEADING in prompt:
         return prompt.rpartition(REQUEST_HEADING)[2].strip() or prompt
@@ -144,7 +146,7 @@ def call_id(item: Record) -> str:
 
 
 def call_arguments(item: Record) -> Record:
-    """Return the arguments of a call as an object; free text and other values become its ``input``."""
+    """Return a call's arguments as an object; free text and other values become its ``input``."""
     if item_kind(item) == "custom_tool_call":
         return {"input": string(item, "input")}
     if item_kind(item) in {"local_shell_call", *HOSTED}:
@@ -161,7 +163,7 @@ def call_arguments(item: Record) -> Record:
 
 
 def call_pairs(items: list[Record]) -> dict[str, CallPair]:
-    """Return the calls by id, each with the output that follows it; outputs without a call are left out."""
+    """Return the calls by id, each with the output that follows it. Outputs without a call are left out."""
     pairs: dict[str, CallPair] = {}
     for index, item in enumerate(items):
         call = call_id(item)
@@ -173,7 +175,7 @@ def call_pairs(items: list[Record]) -> dict[str, CallPair]:
 
 
 def orphan_indexes(items: list[Record]) -> set[int]:
-    """Return the indexes of outputs whose calls are missing; outputs without a call id do not count."""
+    """Return the indexes of outputs whose calls are missing. Outputs without a call id are not included."""
     answers = {pair.output for pair in call_pairs(items).values()}
     outputs = set()
     for index, item in enumerate(items):
@@ -183,12 +185,12 @@ def orphan_indexes(items: list[Record]) -> set[int]:
 
 
 def item_size(item: Record) -> int:
-    """Return the characters that an item adds to the model's context."""
+    """Return the number of characters that an item adds to the model's context."""
     return len(_dump_text(item))
 
 
 def dump_json(value: object) -> bytes:
-    """Return a value as JSON, equal for equal values.
+    """Return a value as JSON, with the same text for equal values.
 
     A value that is nested too deeply becomes ``"..."``.
     """

@@ -1,7 +1,6 @@
-"""The lines of a rollout, streamed. Memory is bounded by the longest line, at most ``MAX_LINE``.
+"""Stream the lines of a rollout. Only one line is kept in memory, of at most ``MAX_LINE`` bytes.
 
-After the first line, the reader is as tolerant as Codex: it skips lines that are blank, broken or
-of an unknown format.
+After the first line, the reader is as tolerant as Codex: it skips blank, broken and unknown lines.
 """
 
 from __future__ import annotations
@@ -22,31 +21,33 @@ META, ITEM, COMPACTED, CONTEXT, EVENT = (
     "turn_context",
     "event_msg",
 )
-"""The kinds of lines with content; the others matter only to the client."""
+"""The types of lines with content. Lines of other types matter only to the client."""
 
-# the client's description of the environment for the model, complete or as changes
+# the client's description of the environment for the model, either complete or only the changes
 WORLD_STATE = "world_state"
-# the event with the settings of the thread, from which newer clients continue
+# the event with the thread's settings, which newer clients use when they resume
 SETTINGS = "thread_settings_applied"
 
-DIGEST = "resume-hooks-digest"  # a line of ours: a record of ours inside Codex's envelope
+# the type of our own lines, in which Codex's envelope contains one of our records
+DIGEST = "resume-hooks-digest"
 TITLE_KEY, OPENING_KEY = "title", "isCompactSummary"  # extra keys in our own lines
 
 ENDING, PACKED = ".jsonl", ".jsonl.zst"
 MAX_LINE = 64 * 1024 * 1024
-"""The maximum bytes of a line; longer lines are skipped.
+"""The maximum number of bytes in a line; longer lines are skipped.
 
-The longest line so far has 638 KB, but the size of pictures is not limited.
+The longest line found so far has 638 KB, but the size of pictures is not limited.
 """
 
-READ_STEP = 1024 * 1024  # bytes per read
+READ_STEP = 1024 * 1024  # the number of bytes per read
 MAX_ORDINAL = 1 << 53
 
 
 class RolloutLine(NamedTuple):
-    """A line with an object that has a type, a payload and a timestamp; ``record`` is the whole object.
+    """A parsed line: ``record`` is an object with a type, a payload and a timestamp.
 
-    ``number`` counts from 0. ``offset`` is in bytes of ``file``, or of its uncompressed content.
+    ``number`` starts at 0. ``offset`` is the line's byte offset in the uncompressed content of
+    ``file``.
     """
 
     record: Record
@@ -56,29 +57,29 @@ class RolloutLine(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """The kind of line: ``META``, ``ITEM``, ``COMPACTED``, ``CONTEXT``, ``EVENT`` or any other type."""
+        """The line's type: ``META``, ``ITEM``, ``COMPACTED``, ``CONTEXT``, ``EVENT`` or any other."""
         return string(self.record, "type")
 
     @property
     def payload(self) -> Record:
-        """The content of the line."""
+        """The line's content."""
         return mapping(self.record, "payload")
 
     @property
     def timestamp(self) -> str:
-        """The time of writing, as recorded in the line."""
+        """The time at which the line was written, as recorded in it."""
         return string(self.record, "timestamp")
 
     @property
     def ordinal(self) -> int | None:
-        """The line's number in its thread, which continues across forks and segments; None in old files."""
+        """The line's number in its thread, which continues across forks and segments, or None in old files."""
         value = self.record.get("ordinal")
         if isinstance(value, int) and value is not True and 0 <= value < MAX_ORDINAL:
             return value
         return None
 
     def event(self) -> str:
-        """Return the type of the line's event, or ``""`` if the line is not an event."""
+        """Return the line's event type, or ``""`` if the line is not an event."""
         if self.kind == EVENT:
             return string(self.payload, "type")
         return ""
@@ -95,7 +96,7 @@ def rollout_lines(path: str) -> Iterator[RolloutLine]:
 
 
 def raw_lines(path: str) -> Iterator[tuple[int, int, bytes]]:
-    """Yield the number, offset and bytes of every line; an overlong line is cut at ``MAX_LINE``.
+    """Yield the number, offset and bytes of every line. An overlong line is cut at ``MAX_LINE`` bytes.
 
     Raise SessionNotFound like ``rollout_lines``.
     """
@@ -137,7 +138,7 @@ def parse_line(raw: bytes, path: str, number: int = -1, offset: int = -1) -> Rol
 def open_rollout(path: str, step: int = -1) -> Iterator[BinaryIO]:
     """Open a rollout for reading from its start, uncompressed if necessary; ``step`` is the buffer size.
 
-    Raise SessionNotFound if that fails.
+    Raise SessionNotFound if the file cannot be opened.
     """
     try:
         with open(path, "rb", buffering=step) as stream:
@@ -154,7 +155,7 @@ def open_rollout(path: str, step: int = -1) -> Iterator[BinaryIO]:
 
 @functools.cache
 def can_unpack() -> bool:
-    """Check whether compressed rollouts can be read; the package ``zstandard`` is optional."""
+    """Check whether the optional package ``zstandard`` is installed, so that compressed rollouts can be read."""
     from importlib.util import find_spec  # rarely needed
 
     return find_spec("zstandard") is not None
@@ -174,7 +175,7 @@ def _unpacked(stream: BinaryIO, path: str) -> contextlib.AbstractContextManager[
     import zstandard
 
     class Reader(io.BufferedReader):
-        """Turns errors from a damaged file into OSError."""
+        """Turns the errors that a damaged file causes into OSError."""
 
         def readline(self, size: int | None = -1, /) -> bytes:
             try:
@@ -186,10 +187,11 @@ def _unpacked(stream: BinaryIO, path: str) -> contextlib.AbstractContextManager[
 
 
 def read_first_lines(path: str) -> list[RolloutLine]:
-    """Return the line that a rollout must begin with, and the next line if it is valid.
+    """Return a rollout's ``session_meta`` line, and the next line if it is valid.
 
-    Some programs insert a line of their own before it, which Codex up to 0.146 accepted. Raise
-    NotATranscript if neither line describes a session, and SessionNotFound like ``open_rollout``.
+    Some programs insert a line before the ``session_meta``, which Codex up to 0.146 accepted. Raise
+    NotATranscript if neither of the first two lines is a ``session_meta``, and SessionNotFound like
+    ``open_rollout``.
     """
     with open_rollout(path) as stream:
         raws = [stream.readline(MAX_LINE), stream.readline(MAX_LINE)]

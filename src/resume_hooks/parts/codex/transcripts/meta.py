@@ -1,4 +1,4 @@
-"""A thread's metadata in the first line of its rollout and in its file name."""
+"""Read a thread's metadata from the first line of its rollout and from its file name."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _NAME = re.compile(
 )
 
 REQUIRED_FIELDS = ("id", "timestamp", "cwd", "originator", "cli_version")
-"""The required fields of a first line: every version refuses a file that lacks one of them."""
+"""The required fields of a first line. Every Codex version refuses a file without all of them."""
 
 
 class RolloutName(NamedTuple):
-    """The parsed name of a rollout: ``thread_id`` is the first id in it, ``rollout_id`` the last."""
+    """The parsed file name of a rollout: ``thread_id`` is the first id in the name, ``rollout_id`` the last one."""
 
     thread_id: str
     rollout_id: str
@@ -36,9 +36,9 @@ class RolloutName(NamedTuple):
 
 
 class HistoryBase(NamedTuple):
-    """The end of the part of another rollout that a fork or rewound segment continues.
+    """The position in another rollout at which a fork or a rewound segment continues.
 
-    It is given as an ordinal (None if unknown) and a byte offset, both exclusive.
+    The position is an ordinal (None if unknown) and a byte offset; both are exclusive.
     """
 
     rollout_id: str
@@ -49,9 +49,9 @@ class HistoryBase(NamedTuple):
 class ThreadMeta(NamedTuple):
     """The metadata of a rollout.
 
-    ``forked_from`` is the thread that it was forked from, ``spawned_by`` the thread that started
-    this sub-agent, each ``""`` if none. ``source`` is how it was started: cli, exec, vscode,
-    subagent... ``payload`` contains all fields.
+    ``forked_from`` is the id of the thread that it was forked from, and ``spawned_by`` is the id of
+    the thread that started this sub-agent; both are ``""`` by default. ``source`` names the front
+    end: cli, exec, vscode, subagent... ``payload`` contains all fields.
     """
 
     thread_id: str
@@ -68,7 +68,7 @@ class ThreadMeta(NamedTuple):
 
 
 def parse_rollout_name(path: str) -> RolloutName | None:
-    """Parse the name of a rollout, or return None for a file that Codex would not list."""
+    """Parse a rollout's file name. Return None for a file that Codex would not list."""
     match = _NAME.fullmatch(os.path.basename(path))
     if match is None:
         return None
@@ -77,7 +77,7 @@ def parse_rollout_name(path: str) -> RolloutName | None:
 
 
 def rollout_name(thread_id: str, started: str) -> str:
-    """Return the name of a thread's file; ``started`` is local time such as ``2026-11-22T09-39-56``."""
+    """Return the file name for a thread; ``started`` is local time such as ``2026-11-22T09-39-56``."""
     return f"rollout-{started}-{thread_id}{ENDING}"
 
 
@@ -89,7 +89,7 @@ def read_meta(path: str) -> ThreadMeta:
 def meta_from_lines(lines: Sequence[RolloutLine], path: str = "") -> ThreadMeta:
     """Return the metadata in the first lines of a rollout.
 
-    Forks by old clients name their parent only in the second line.
+    Forks by old clients name their parent only in their second line.
     """
     lines = [line for line in lines if line.kind == META]
     meta = parse_meta(lines[0].payload if lines else {}, path)
@@ -100,7 +100,7 @@ def meta_from_lines(lines: Sequence[RolloutLine], path: str = "") -> ThreadMeta:
 
 
 def parse_meta(payload: Record, path: str = "") -> ThreadMeta:
-    """Return the metadata in a ``session_meta``; an id in the file name overrides its id."""
+    """Return the metadata in a ``session_meta`` line. If the file name contains an id, that id is used instead."""
     name = parse_rollout_name(path)
     source = payload.get("source")
     if isinstance(source, dict):

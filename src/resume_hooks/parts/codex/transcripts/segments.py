@@ -1,6 +1,6 @@
-"""The files of a thread: its own, and the beginnings of the files that it continues after a fork or a rewind.
+"""Find the files of a thread: its own file, and the earlier files that it continues after a fork or a rewind.
 
-The caller locates files: ``find`` takes a rollout id (the last id in a file's name) and returns a
+The caller provides ``find``, which takes a rollout id (the last id in a file's name) and returns a
 path or None.
 """
 
@@ -19,13 +19,13 @@ from resume_hooks.parts.codex.transcripts.meta import (
     read_meta,
 )
 
-MAX_DEPTH = 1_000  # segments of a thread; only a forged thread has more
+MAX_DEPTH = 1_000  # the maximum number of segments in a thread; only a forged thread has more
 
 Finder = Callable[[str], str | None]
 
 
 class ThreadFile(NamedTuple):
-    """A file of a thread; the part before ``end`` belongs to the thread, or all of it if ``end`` is None."""
+    """A file of a thread, up to ``end``, or the whole file if ``end`` is None."""
 
     path: str
     meta: ThreadMeta
@@ -35,8 +35,8 @@ class ThreadFile(NamedTuple):
 def find_segments(path: str, find: Finder) -> list[ThreadFile]:
     """Return the files of the thread whose newest file is ``path``, oldest first.
 
-    Raise SessionNotFound if a file that it continues is missing or shortened, and NotATranscript if
-    a file is not a rollout or continues itself.
+    Raise SessionNotFound if an earlier file is missing or too short, and NotATranscript if a file
+    is not a rollout or continues itself.
     """
     files, name = [ThreadFile(path, read_meta(path), None)], parse_rollout_name(path)
     seen = {name.rollout_id} if name else set()
@@ -61,7 +61,7 @@ def find_segments(path: str, find: Finder) -> list[ThreadFile]:
 
 
 def find_readable_segments(path: str, find: Finder) -> tuple[list[ThreadFile], str]:
-    """Return the files of a thread and "", or only the newest file and the reason if another one cannot be used."""
+    """Return all files of a thread and ``""``, or the newest file and the reason why another is unusable."""
     try:
         return find_segments(path, find), ""
     except (SessionNotFound, NotATranscript) as error:
@@ -71,7 +71,7 @@ def find_readable_segments(path: str, find: Finder) -> tuple[list[ThreadFile], s
 def chain_lines(path: str, find: Finder) -> Iterator[RolloutLine]:
     """Yield the lines of a thread from all its segments.
 
-    Raise the errors of ``find_segments``.
+    Raise the same errors as ``find_segments``.
     """
     for segment in find_segments(path, find):
         yield from segment_lines(segment)
@@ -94,7 +94,7 @@ def _is_past(line: RolloutLine, end: HistoryBase) -> bool:
 
 def _check_length(path: str, base: HistoryBase) -> None:
     if path.endswith(PACKED):
-        return  # Its length is known only after uncompressing it.
+        return  # A compressed file's length is only known after it is uncompressed.
     try:
         is_short = os.path.getsize(path) < base.end_offset
     except OSError as error:

@@ -1,9 +1,9 @@
-"""Convert the calls of Codex's tools to those of Claude Code: commands, file edits, plans, pictures.
+"""Convert Codex's tool calls to those of Claude Code: commands, file edits, plans, pictures.
 
-A command becomes ``Bash``, a patch becomes an ``Edit`` or ``Write`` for each file, and a plan
-becomes ``TodoWrite``. A poll of a running command names its task. Other tools keep their names. In
-code mode, a script that calls one tool becomes that call, one that runs several commands becomes
-these commands, and any other script becomes ``exec`` with its ``code``.
+A command becomes ``Bash``, a patch becomes one ``Edit`` or ``Write`` per file, and a plan becomes
+``TodoWrite``. A poll of a running command names its task. Other tools keep their names. In code
+mode, a script that only calls one tool becomes that call, and a script that runs several commands
+becomes one ``Bash`` call per command. Any other script becomes ``exec`` with its ``code``.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from resume_hooks.parts.codex.transcripts.items import HOSTED, call_arguments, i
 from resume_hooks.transcripts.records import POLL, POLLED, Record, objects, string
 
 SHELL_TOOLS = frozenset({"exec_command", "shell", "shell_command", "local_shell", "container.exec"})
-CODE_TOOL = "exec"  # the tool whose input is a script that calls other tools
+CODE_TOOL = "exec"  # the tool that runs a script which calls other tools
 PATCH_START = "*** Begin Patch"
-MAX_FILES = 200  # files per patch
+MAX_FILES = 200  # the maximum number of files per patch
 
 _TOOL_CALL = re.compile(r"\btools\.(\w{1,80})")
 _COMMAND_CALL = re.compile(r'\(\s*\{\s*"?cmd"?\s*:\s*("(?:[^"\\]|\\.)*+")')
@@ -34,14 +34,14 @@ _SHELL_PROGRAM = re.compile(r"(?:ba|z|da)?sh")
 
 
 class ToolUse(NamedTuple):
-    """A use of a tool: its name and input."""
+    """A tool use: the tool's name and its input."""
 
     name: str
     given: Record
 
 
 def uses_of_call(item: Record) -> list[ToolUse]:
-    """Return the uses in a call: one for each file of a patch or command of a script, else exactly one."""
+    """Return the tool uses in a call: one per file of a patch, one per command of a script, or exactly one."""
     if item_kind(item) in {"local_shell_call", "tool_search_call", *HOSTED}:
         name = item_kind(item).removesuffix("_call")
     else:
@@ -63,7 +63,7 @@ def uses_of_call(item: Record) -> list[ToolUse]:
 
 
 def _uses_of_tool(name: str, given: Record) -> list[ToolUse]:
-    """Return the uses for a tool that is named as Codex names it."""
+    """Return the tool uses for a tool with this name in Codex."""
     if name in SHELL_TOOLS:
         name, given = _use_of_shell(given)
     if name == "apply_patch":
@@ -86,7 +86,7 @@ def _uses_of_tool(name: str, given: Record) -> list[ToolUse]:
 
 
 def _commands_of_code(code: str) -> list[Record]:
-    """Return the commands of a script that only calls the shell, or [] if one is not a literal."""
+    """Return the commands of a script that only calls the shell, or [] if a command is not a string literal."""
     called = _TOOL_CALL.findall(code)
     if not called or {*called} != {"exec_command"}:
         return []
@@ -129,7 +129,7 @@ def _use_of_code(code: str, commands: list[Record]) -> ToolUse:
 
 
 def _parse_literal(text: str) -> str:
-    """Return the string in a script's literal, or ``""`` if it is not valid JSON."""
+    """Return the value of a string literal in a script, or ``""`` if it is not valid JSON."""
     try:
         value = orjson.loads(text)
     except orjson.JSONDecodeError:
@@ -140,7 +140,7 @@ def _parse_literal(text: str) -> str:
 
 
 def _use_of_shell(arguments: Record) -> ToolUse:
-    """Return a command in any of its forms as a shell line.
+    """Return a command as a shell line; Codex stores commands in several formats.
 
     A patch that was passed to a shell becomes ``apply_patch``.
     """
