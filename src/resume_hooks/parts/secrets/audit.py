@@ -1,7 +1,7 @@
-"""List the kind, place and age of every secret, never the secret itself or a digest of it.
+"""List the kind, location and age of every secret, but never the secret itself or a digest of it.
 
-Findings are cached in a small file in the state folder. If that is lost or damaged, or the rules
-have changed, every file is scanned again.
+Findings are cached in a small file in the state folder. If the file is lost or damaged, or if the
+rules have changed, every file is scanned again.
 """
 
 from __future__ import annotations
@@ -54,26 +54,27 @@ from resume_hooks.sessions.transcript_files import subagent_name
 from resume_hooks.storage import state_file
 
 Progress = Callable[[int, int], None]
-"""Called with the bytes processed so far and the total bytes."""
+"""Called with the number of bytes processed so far and the total number of bytes."""
 
 CACHE_FILE = "audit.json"
 CACHE_VERSION = 2
 LARGEST_CACHE = 64 * 1024 * 1024
-"""The maximum bytes of the cache; we never write a larger one."""
+"""The maximum size of the cache in bytes. We never write a larger cache."""
 
 MOST_CACHED = 10_000
-"""The maximum number of cached findings per file; a file with more is scanned each time."""
+"""The maximum number of cached findings per file. A file with more findings is scanned each time."""
 
 _ANY_SESSION_KINDS = frozenset({BACKUP, VAULT_COPY, UNPACKED_COPY, TRASHED})
-"""Our own places that can contain any session; an unreadable file there is reported for each session."""
+"""Our own folders that can contain any session. An unreadable file in them is reported for each session."""
 
 
 class Leak(NamedTuple):
-    """A secret in a place. ``reference`` is an argument for ``read``, or "" if ``read`` cannot print the record.
+    """A secret in a file. ``reference`` is an argument for ``read``, or ``""`` if ``read`` cannot print the record.
 
-    ``place`` is the kind of file (transcript, sub-agent, sidecar, backup, trash, vault ...), or
-    ``FOLDER`` for the folder name in records, reported once per file. ``line`` is 0-based. ``time``
-    is that of the record or else of the file. ``length`` is in bytes as written in the file.
+    ``place`` is the kind of file (transcript, sub-agent, sidecar, backup, trash, vault ...). A
+    secret in a folder name that records contain has the place ``FOLDER``, and is reported once per
+    file. ``line`` is 0-based. ``time`` is the record's time, or else the file's. ``length`` is in
+    bytes of the file.
     """
 
     kind: str
@@ -89,9 +90,9 @@ class Leak(NamedTuple):
 
 
 class Audit(NamedTuple):
-    """The result of an audit: the leaks, oldest first, the number of files and bytes covered, and warnings.
+    """The result of an audit: the secrets found, oldest first, the number of files and bytes searched, and warnings.
 
-    ``unread`` explains why places could not be read; they may contain more secrets.
+    ``unread`` explains why some files could not be read. They may contain more secrets.
     """
 
     leaks: list[Leak]
@@ -110,9 +111,10 @@ def audit_sessions(
     since: str = "",
     progress: Progress = lambda _done, _all: None,
 ) -> Audit:
-    """Return every secret in these sessions; with None, in all sessions and in our own notes.
+    """Return every secret in the given sessions. If they are None, search all sessions and our own notes.
 
-    ``kinds`` and ``since`` (an instant) filter the result. An unchanged file is not read again.
+    Only secrets of the given ``kinds`` and since the time ``since`` are returned. Unchanged files
+    are not read again.
     """
     run = _AuditRun(where, _place_sizes(_places_to_audit(sessions, where)), progress)
     leaks = [leak for place in run.sizes for leak in run.leaks_of_place(place)]
@@ -135,7 +137,7 @@ class AuditCache:
         self._changed = False
 
     def last_scan(self, path: str) -> FileScan | None:
-        """Return the last scan of a file, or None if there is no readable one."""
+        """Return the last scan of a file, or None if there is no valid one."""
         self._seen.add(path)
         try:
             row = self._files[path]
@@ -153,9 +155,9 @@ class AuditCache:
             self._changed = True
 
     def save_scans(self, *, everything: bool) -> str:
-        """Save the cache; after a scan of ``everything``, deleted files are dropped.
+        """Save the cache. After a scan of ``everything``, the entries of deleted files are dropped.
 
-        Return a warning or "".
+        Return a warning, or ``""``.
         """
         if everything and self._files.keys() - self._seen:
             self._files = {path: row for path, row in self._files.items() if path in self._seen}
@@ -192,9 +194,9 @@ class AuditCache:
 
 
 class _AuditRun:
-    """The scans of one audit, for places with their sizes in bytes.
+    """The scans in one audit, given the files with their sizes in bytes.
 
-    A file with several names is read once.
+    A file with several hard links is read once.
     """
 
     def __init__(self, where: Where, sizes: dict[Location, int], progress: Progress) -> None:
@@ -209,7 +211,7 @@ class _AuditRun:
         self._scans_by_inode: dict[tuple[int, int], FileScan] = {}
 
     def leaks_of_place(self, place: Location) -> Iterator[Leak]:
-        """Yield the secrets in a place; an existing place that cannot be read is added to ``unread``."""
+        """Yield the secrets in a file. If an existing file cannot be read, add it to ``unread``."""
         read_before = self.read
         try:
             scanned = self._scan_place(place)
@@ -247,7 +249,7 @@ class _AuditRun:
     def _scan_archived(
         self, place: Location, archived: ArchivedSession | None, last_scan: FileScan | None
     ) -> FileScan:
-        """Scan a session's copy in the vault or trash, unless its note is unchanged since the last scan.
+        """Scan a session's copy in the vault or trash, unless the copy's note is unchanged since the last scan.
 
         Raise OSError.
         """

@@ -1,8 +1,8 @@
-"""Plan a scrubbed child: the live conversation of a session without its secrets.
+"""Plan a scrubbed child: a session's live conversation without its secrets.
 
-The session itself is only read.
+The session itself is not changed.
 
-Large outputs in separate files are copied without secrets, as files of the child.
+Large outputs in separate files are copied without their secrets into the child's own files.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ BACKUPS_LEFT_OUT = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScrubPlan(ChildPlan):
-    """A child without secrets; ``chain`` are the ids of the records that it copies."""
+    """A child without secrets; ``chain`` contains the ids of the records that it copies."""
 
     cleaner: Cleaner
     chain: tuple[str, ...]
 
     def checks(self, path: str) -> list[Check]:
-        """Return the checks of any child, and that it has no secret and the whole conversation."""
+        """Return the usual checks of a child, and checks that it has no secret and the whole conversation."""
         copied_ids = set(self.chain)
         chain = tuple(node.uuid for node in scan_transcript(path).chain if node.uuid in copied_ids)
         return [
@@ -62,9 +62,9 @@ class ScrubPlan(ChildPlan):
 
     @contextlib.contextmanager
     def sidecars(self, where: Where) -> Iterator[list[str]]:
-        """Write the child's sidecar files without secrets.
+        """Write the child's separate files without their secrets.
 
-        A backup of a user's file is left out if it contains secrets.
+        If a backup of a user's file contains secrets, it is left out.
         """
         with ChildPlan.sidecars(self, where) as missed:
             with convert_os_error("The session's other files could not be scrubbed"):
@@ -74,7 +74,7 @@ class ScrubPlan(ChildPlan):
             yield missed
 
     def _scrub_sidecars(self, where: Where) -> int:
-        """Remove the secrets from the child's sidecar files, and return the number of dropped backups.
+        """Remove the secrets from the child's separate files, and return the number of backups left out.
 
         Raise OSError or WriteFailed.
         """
@@ -94,7 +94,7 @@ class ScrubPlan(ChildPlan):
 def plan_scrubbed_child(
     session: SessionFile, where: Where, cleaner: Cleaner, *, output_dir: str | None = None
 ) -> ChildPlan:
-    """Plan a child without secrets, for a session of any agent.
+    """Plan a child without secrets for a session of any agent.
 
     Raise NothingToFork if the session has no conversation, and UsageError if it cannot be a parent.
     """
@@ -126,9 +126,9 @@ def plan_scrubbed_child(
     )
 
     def clean_line(body: bytes, _: Node | None = None) -> bytes:
-        """Return a line without secrets, with the paths of the child's own large outputs.
+        """Return a line without its secrets. Paths of large outputs are replaced by those of the child's own files.
 
-        A line with thinking keeps the parent's paths, because its signature forbids edits.
+        A line with thinking keeps the parent's paths, because its signature does not allow changes.
         """
         cleaned = cleaner.clean_record(body).raw
         if b'"thinking"' in cleaned:
@@ -155,9 +155,9 @@ def plan_scrubbed_child(
 
 
 class _ThinkingEdits:
-    """An observer of records whose thinking contains a secret.
+    """An observer that collects records whose thinking contains a secret.
 
-    Records with no other content are ``gone``.
+    ``gone`` are the records that contain nothing else.
     """
 
     def __init__(self, cleaner: Cleaner) -> None:

@@ -1,8 +1,8 @@
-"""Remove secrets from lines and texts: those that the scanner finds, and known ones from elsewhere.
+"""Remove secrets from lines and texts: secrets that the scanner finds, and known secrets from other places.
 
-A line stays valid JSON, and only its strings with a secret change. Thinking with a secret is
-removed completely, because its signature only fits the original text. A line without a secret is
-returned as the same bytes.
+A line remains valid JSON, and only its strings that contain a secret change. If thinking contains a
+secret, the whole thinking block is removed, because its signature only matches the original text. A
+line without a secret is returned unchanged.
 """
 
 from __future__ import annotations
@@ -29,27 +29,27 @@ from resume_hooks.transcripts.raw_edit import encode_record
 from resume_hooks.transcripts.records import Record, parse
 
 MAX_PASSES = 4
-"""The maximum passes over a text, because a removed secret may have hidden another one."""
+"""The maximum number of passes over a text. Removing a secret may reveal another one, which needs another pass."""
 
 _PLACEHOLDER = re.compile(rb"\[secret removed: [^\]\n]{1,80}\]")
 _TOOL_NAME_PATH = (b"message", b"content", b"name")
 _NAME_PLACEHOLDER = b"secret_removed"
-"""The placeholder in a tool's name, since the API allows only these characters there."""
+"""The placeholder in a tool's name, in which the API allows only these characters."""
 _THINKING_TYPE = b'"thinking"'
 _WORD_CHARACTERS = re.compile(rb"[A-Za-z0-9_-]+")
 
 
 class RemovedSecret(NamedTuple):
-    """A removed secret; ``values`` are its text, with one level of escapes resolved at each step."""
+    """A removed secret; ``values`` are its text with no, one, two or more levels of escapes resolved."""
 
     kind: str
     values: tuple[str, ...] = ()
 
 
 class CleanedBytes(NamedTuple):
-    """Bytes without secrets, and the secrets ``found`` in them.
+    """Bytes without secrets; ``found`` are the removed secrets.
 
-    ``stuck`` if a known one is where nothing may change.
+    ``stuck`` is true if a known secret remains, because it is in a place that must not change.
     """
 
     raw: bytes
@@ -58,10 +58,9 @@ class CleanedBytes(NamedTuple):
 
 
 class Cleaner:
-    """Removes the known ``literals`` and, if ``scanning``, the secrets that the scanner finds.
+    """Removes the known ``literals`` and, if ``scanning`` is true, the secrets that the scanner finds.
 
-    ``kinds`` limits the scanner to some kinds; if empty, it finds all. ``kinds`` limits the scanner
-    to some kinds; if empty, it finds all.
+    If ``kinds`` is not empty, the scanner only finds secrets of these kinds.
     """
 
     def __init__(
@@ -75,18 +74,18 @@ class Cleaner:
         self._literals = literals or Literals({})
         self._scanning = scanning
         self._clean_folder = b""
-        """The last scanned folder name without a secret."""
+        """The last scanned folder name, if it contained no secret."""
 
     def clean_file(self, path: str, *, lines: bool) -> Iterator[CleanedBytes]:
         """Return the cleaned pieces of a file, read as ``lines`` or as one text. Raise OSError."""
         return map(self.clean_piece, pieces_of_file(path, lines=lines))
 
     def finds_in(self, path: str, *, lines: bool) -> bool:
-        """Check whether a file contains a secret to remove. Raise OSError."""
+        """Check whether a file contains a secret that must be removed. Raise OSError."""
         return any(cleaned.found for cleaned in self.clean_file(path, lines=lines))
 
     def clean_piece(self, piece: Piece) -> CleanedBytes:
-        """Return a cleaned piece, depending on its form; binary data stays unchanged."""
+        """Return a piece without its secrets, cleaned according to its format. Binary data is returned unchanged."""
         if piece.form == BINARY:
             return self._cleaned_bytes(piece.raw, [])
         if piece.form == LINE:
@@ -94,7 +93,7 @@ class Cleaner:
         return self.clean_text(piece.raw)
 
     def clean_record(self, raw: bytes) -> CleanedBytes:
-        """Return a cleaned transcript line, with or without its line ending."""
+        """Return a cleaned transcript line, with or without its line end."""
         body = raw.rstrip(b"\r\n")
         if len(body) < SHORTEST_NAMED:
             return CleanedBytes(raw, (), stuck=False)
@@ -104,7 +103,7 @@ class Cleaner:
         return done._replace(stuck=done.stuck or self.finds_in_folder(folder_of(body)))
 
     def finds_in_folder(self, folder: bytes) -> bool:
-        """Check whether a record's folder name contains a secret of the selected kinds, which cannot be removed."""
+        """Check whether a record's folder name, which cannot be changed, contains a secret of the selected kinds."""
         if not self._scanning or folder == self._clean_folder:
             return False
         is_found = any(
@@ -114,7 +113,7 @@ class Cleaner:
         return is_found
 
     def clean_text(self, raw: bytes) -> CleanedBytes:
-        """Return a cleaned text, in which a secret may span several lines.
+        """Return a cleaned text. A secret in it may span several lines.
 
         Binary data is returned unchanged.
         """
@@ -128,13 +127,13 @@ class Cleaner:
         )
 
     def clean_words(self, text: str) -> str:
-        """Return a text of our own, such as a title, without secrets."""
+        """Return one of our own texts, such as a title, without secrets."""
         return self.clean_text(text.encode("utf-8", "surrogatepass")).raw.decode(
             "utf-8", "surrogatepass"
         )
 
     def is_secret_thought(self, block: Record, removed: list[RemovedSecret]) -> bool:
-        """Check whether a block is thinking with a secret; its secrets are appended to ``found``."""
+        """Check whether a block is thinking with a secret. If so, append its secrets to ``found``."""
         if block.get("type") != records.THINKING:
             return False
         secrets = self.clean_text(
@@ -148,7 +147,7 @@ class Cleaner:
 
     def _clean_line_once(self, body: bytes, removed: list[RemovedSecret]) -> bytes:
         start = body.lstrip(b"\xef\xbb\xbf \t")[:1]
-        if start != b"{" or not body.endswith(b"}"):  # not JSON, or truncated
+        if start != b"{" or not body.endswith(b"}"):  # not JSON, or an incomplete line
             return self._remove_known(self._remove_scanned(body, removed), removed)
         if _THINKING_TYPE in body:
             body = self._without_thoughts(body, removed)
@@ -180,7 +179,7 @@ class Cleaner:
         return b"".join([*parts, body[position:]])
 
     def _clean_strings(self, body: bytes, removed: list[RemovedSecret]) -> bytes:
-        """Return a JSON line without known secrets in strings and keys; a key may be one of the client's questions."""
+        """Return a JSON line without known secrets in strings and keys. Some keys are questions from the client."""
         names = _tool_name_spans(body)
         kept_starts = {
             leaf.start for leaf in string_leaves(body) if is_kept(body, leaf)
@@ -206,7 +205,7 @@ class Cleaner:
     def _remove_selected(
         self, raw: bytes, secrets: Sequence[Secret], removed: list[RemovedSecret]
     ) -> bytes:
-        """Return bytes without those of these secrets that have a selected kind."""
+        """Return bytes without those of the given secrets that have a selected kind."""
         selected = []
         for secret in secrets:
             if not self._kinds or secret.kind in self._kinds:
@@ -228,7 +227,7 @@ class Cleaner:
             return token
         try:
             return json.dumps(cleaned, ensure_ascii=False).encode("utf-8", "surrogateescape")
-        except UnicodeEncodeError:  # keep a lone surrogate as an escape
+        except UnicodeEncodeError:  # write a lone surrogate as an escape
             return json.dumps(cleaned).encode()
 
     def _remove_known(self, raw: bytes, removed: list[RemovedSecret]) -> bytes:
@@ -239,14 +238,14 @@ class Cleaner:
         return cleaned.encode("utf-8", "surrogateescape")
 
     def _may_contain_known(self, raw: bytes) -> bool:
-        """Check whether JSON bytes contain a known secret, or escapes that could hide one."""
+        """Check whether JSON bytes contain a known secret, or escapes that may hide one."""
         return self._literals.occur_in(raw) or (bool(self._literals) and b"\\u" in raw)
 
     def _without_thoughts(self, body: bytes, removed: list[RemovedSecret]) -> bytes:
-        """Return the line without thinking that contains a secret.
+        """Return the line without any thinking that contains a secret.
 
-        An answer with no other content becomes empty, and all clients skip such an answer (2.1.42
-        to 2.1.329).
+        If an answer has no other content, its content becomes empty. All clients skip such an
+        answer (2.1.42 to 2.1.329).
         """
         record = parse(body)
         content = records.blocks(record) if record is not None else []
@@ -260,7 +259,7 @@ class Cleaner:
 
 
 def _tool_name_spans(body: bytes) -> dict[int, int]:
-    """Return the spans of called tools' names, which may change, because clients do not run calls from a transcript."""
+    """Return the spans of tool names in calls. They may change, because clients never run calls from a transcript."""
     names = {}
     for leaf in string_leaves(body):
         if leaf.path[-3:] == _TOOL_NAME_PATH and is_kept(body, leaf):
@@ -278,7 +277,7 @@ def _repeat_until_stable(raw: bytes, clean_once: Callable[[bytes], bytes]) -> by
 
 
 def _extend_to_words(raw: bytes, secrets: Sequence[Secret]) -> list[Secret]:
-    """Return the secrets extended to the ends of their words, since a rule may match only part of one."""
+    """Return the secrets, each extended to the end of its word, because a rule may match only part of a word."""
     starts = [secret.start for secret in secrets[1:]] + [len(raw)]
     extended = []
     for secret, limit in zip(secrets, starts, strict=True):
@@ -295,7 +294,7 @@ def _extend_to_words(raw: bytes, secrets: Sequence[Secret]) -> list[Secret]:
 
 
 def _secret_values(raw: bytes) -> tuple[str, ...]:
-    """Return the text of a secret as written, then with its nested escapes resolved level by level."""
+    """Return a secret's text as written, then with one more level of nested escapes resolved at each step."""
     texts = [raw.decode("utf-8", "replace")]
     while "\\" in texts[-1] and len(texts) < MAX_PASSES:
         try:

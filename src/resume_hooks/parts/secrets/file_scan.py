@@ -1,7 +1,7 @@
-"""Scan a file or an archived session for secrets: their kind, position and length, never the secret.
+"""Scan a file or an archived session for secrets. Only their kind, position and length are recorded.
 
-For a transcript, only the bytes since the last scan are read, or the whole file if it was
-rewritten.
+If a transcript was only appended to, only the bytes since the last scan are read, otherwise the
+whole file.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from resume_hooks.redaction.texts import find_secrets, spans_in_bytes, suspect_p
 from resume_hooks.transcripts.records import parse, string
 
 BLOCK_SIZE = 256 * 1024
-"""Bytes per block of the first pass, extended to the end of a line; a block fits into a core's cache."""
+"""The size of a block in the first pass in bytes, so that a block fits into a core's cache. It ends after a line."""
 
 _EDGE_BYTES = 4096
-"""Bytes at a file's start, and before the end of its last scan, that show whether it was only appended to."""
+"""The number of bytes at both ends of the scanned part that show whether the file was only appended to."""
 
 
 FOLDER_NAME = "folder name"
-"""The place of a secret in a folder's name, which cannot be changed, because the client finds sessions by it."""
+"""The place of a secret in a folder's name, which cannot be changed, because the client uses it to find sessions."""
 
 
 class FoundSecret(NamedTuple):
     """A secret: its ``kind``, 0-based ``line``, byte offset in the file, and length in bytes.
 
-    ``uuid`` and ``time`` come from the record, or are "" for a line without them. ``part`` is the
-    file's path below the config home if several files are archived together.
+    ``uuid`` and ``time`` come from the record, or are ``""`` if it has none. If several files are
+    archived together, ``part`` is the file's path relative to the config home.
     """
 
     kind: str
@@ -101,9 +101,9 @@ def scan_file(
 
 
 def scan_pieces(pieces: Iterable[Piece]) -> Iterator[FoundSecret]:
-    """Yield the secrets in lines and texts; binary data has none.
+    """Yield the secrets in lines and texts. Binary data is skipped.
 
-    The lines of each file must come in order.
+    The lines of each file must be given in order.
     """
     outputs: dict[str, PrintedOutputs] = {}
     for piece in pieces:
@@ -114,7 +114,7 @@ def scan_pieces(pieces: Iterable[Piece]) -> Iterator[FoundSecret]:
 
 
 def _secrets_in_line(piece: Piece, outputs: PrintedOutputs) -> Iterator[FoundSecret]:
-    """Yield the secrets in a transcript line, including those in the output of an earlier command."""
+    """Yield the secrets in a transcript line, including secrets in the output of an earlier command."""
     line = piece.raw
     places = [(secret.kind, secret.start, secret.end) for secret in find_in_line(line)]
     for kind, value in _values_in_outputs(line, outputs):
@@ -132,7 +132,7 @@ def _secrets_in_line(piece: Piece, outputs: PrintedOutputs) -> Iterator[FoundSec
 
 
 def _values_in_outputs(line: bytes, outputs: PrintedOutputs) -> Iterator[tuple[str, bytes]]:
-    """Yield the kind and value of secrets that only the preceding command reveals."""
+    """Yield the kind and value of secrets in a command's output that only the command itself identifies."""
     for text in outputs.texts_of_line(line):
         for secret in find_secrets(text):
             value = text[secret.start : secret.end]
@@ -155,7 +155,7 @@ def _secrets_in_text(piece: Piece) -> Iterator[FoundSecret]:
 class _BlockScanner:
     """Scans the blocks of one transcript in order.
 
-    Each record contains the name of its folder. A secret in that name is reported once.
+    Each record contains its folder's name. A secret in that name is only reported once.
     """
 
     def __init__(self) -> None:
@@ -163,7 +163,7 @@ class _BlockScanner:
         self._outputs = PrintedOutputs()
 
     def remember_commands(self, stream: BinaryIO, offset: int) -> None:
-        """Read the block before ``offset`` again, for commands whose output may follow."""
+        """Read the block before ``offset`` again, because it may contain commands whose output follows."""
         stream.seek(max(0, offset - BLOCK_SIZE))
         for line in stream.read(min(BLOCK_SIZE, offset)).splitlines():
             for _ in self._outputs.texts_of_line(line):
@@ -208,7 +208,7 @@ class _BlockScanner:
 
 
 def _edge_digest(stream: BinaryIO, offset: int) -> str:
-    """Return a digest of the bytes at a file's start and before ``offset``, which reveals nothing about them."""
+    """Return a digest of the bytes at a file's start and before ``offset``. The digest reveals none of them."""
     stream.seek(0)
     head = stream.read(min(_EDGE_BYTES, offset))
     stream.seek(max(0, offset - _EDGE_BYTES))

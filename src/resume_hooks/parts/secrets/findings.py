@@ -1,9 +1,9 @@
-"""Find every place that contains secrets, and decide whether a scrub will rewrite it.
+"""Find every file that contains secrets, and decide whether a scrub will rewrite it.
 
-Nothing is changed.
+This module changes no files.
 
-The secrets are learned from the sessions of the family. Then all places are searched for them,
-including places in which the scanner would not recognise them.
+The secrets are first found in the sessions of the family. All other files are then searched for
+these secrets as text, because the scanner may not recognise them there.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.transcripts.head_tail import HeadTail
 
 UNCHANGED, REMOVED, LEFT, OUTSIDE = "held", "removed", "left", "outside"
-"""The state of a place: not changed yet, all secrets removed, still with secrets, not selected."""
+"""The state of a file: not changed yet, all secrets removed, secrets remaining, or not selected."""
 
 SETTINGS_FILES = (
     ".claude.json",
@@ -72,16 +72,17 @@ SETTINGS_FILES = (
     "settings.local.json",
     ".mcp.json",
 )
-"""The beginnings of the names of the client's settings files, whose secrets may be in use."""
+"""The prefixes of the names of the client's settings files, whose secrets may be in use."""
 
 
 STUCK_REASON = "It is in an image, a record's id, or the folder's name, which can't be changed."
 
 
 class LocationContents(NamedTuple):
-    """The secrets in a place; ``stuck`` if some cannot be removed, such as in an image or an id.
+    """The secrets in a file; ``stuck`` is true if some cannot be removed, for example from an image or an id.
 
-    ``printed`` are secrets in the output of commands, which a single record does not reveal.
+    ``printed`` are secrets in the output of commands, which cannot be recognised in the output's
+    record alone.
     """
 
     found: tuple[RemovedSecret, ...]
@@ -90,9 +91,9 @@ class LocationContents(NamedTuple):
 
 
 def search_place(place: Location, cleaner: Cleaner, where: Where) -> LocationContents:
-    """Return the secrets in a place.
+    """Return the secrets in a file.
 
-    Raise OSError, or WriteFailed with the reason why the place cannot be read.
+    Raise OSError, or WriteFailed with the reason why the file cannot be read.
     """
     if os.path.islink(place.path):
         raise WriteFailed(
@@ -113,7 +114,7 @@ def search_place(place: Location, cleaner: Cleaner, where: Where) -> LocationCon
 
 
 def _pieces_of_place(place: Location, where: Where) -> Iterator[Piece]:
-    """Yield the pieces of all files in a place, and the texts in an archived session's note."""
+    """Yield the pieces of all files in a place, and the texts in the note of an archived session."""
     archived = archived_session_at(place, where)
     if archived is None and place.kind == VAULT_COPY:
         raise WriteFailed(
@@ -125,12 +126,12 @@ def _pieces_of_place(place: Location, where: Where) -> Iterator[Piece]:
         yield from pieces_of_archived(archived)
         for text in (archived.title, archived.about.tag, *archived.about.titles):
             yield Piece(text.encode("utf-8", "replace"), TEXT)
-    elif place.kind != INDEXED:  # the index is rebuilt in any case
+    elif place.kind != INDEXED:  # the index is always rebuilt
         yield from pieces_of_file(place.path, lines=has_record_lines(place.path))
 
 
 def _place_state(place: Location) -> object:
-    """Return a value that differs after any change to a place."""
+    """Return a value that changes whenever the place changes."""
     state: list[object] = []
     for path in (
         [place.path, *regular_files_below(place.path)]
@@ -145,7 +146,7 @@ def _place_state(place: Location) -> object:
 
 
 class ScrubReach(NamedTuple):
-    """The places that a scrub in place covers besides the session, its copies and its children."""
+    """The places that a scrub in place includes besides the session, its copies and its children."""
 
     parents: bool = False
     others: bool = False
@@ -155,7 +156,7 @@ class ScrubReach(NamedTuple):
 
 
 class PlaceWithSecrets(NamedTuple):
-    """A place with its secrets by kind; ``state`` is one of the four states above, ``why`` a sentence or ""."""
+    """A place with its secrets by kind; ``state`` is one of the four states above, ``why`` is a sentence or ``""``."""
 
     place: Location
     kinds: dict[str, int]
@@ -165,12 +166,12 @@ class PlaceWithSecrets(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ScrubFindings:
-    """The findings of a scrub; ``scanner`` removes all secrets, ``known`` only the ``values`` known from the family.
+    """The findings of a scrub; ``scanner`` removes all secrets, ``known`` removes only the family's ``values``.
 
-    ``relations`` include every session that ever belonged to the family. ``clean`` maps places
-    without secrets to their state, and they are read again only if it changes. ``title`` is the
-    session's title without known secrets. ``short`` secrets could be any word, so only the scanner
-    finds them.
+    ``relations`` includes every session that ever belonged to the family. ``clean`` maps places
+    without secrets to their state; such a place is only read again if its state changes. ``title``
+    is the session's title without known secrets. ``short`` secrets could be any word, so only the
+    scanner finds them.
     """
 
     session: SessionFile
@@ -192,7 +193,7 @@ class ScrubFindings:
         return [row for row in self.rows if row.state == UNCHANGED and row.place.kind != INDEXED]
 
     def cleaner_of(self, place: Location) -> Cleaner:
-        """Return the cleaner for a place; the family's own files are also scanned."""
+        """Return the cleaner for a place. In the family's own files, it also removes secrets that a scan finds."""
         if place.relation in {OWN_SESSION, CHILD, PARENT} and place.kind != FILE_BACKUP:
             return self.scanner
         return self.known
@@ -206,9 +207,9 @@ def search_everywhere(
     named_secrets: Mapping[str, str] | None = None,
     reach: ScrubReach = ScrubReach(),  # noqa: B008 - a value that nobody can change
 ) -> ScrubFindings:
-    """Search every place. ``named`` are the user's own secrets with their kind.
+    """Search every place. ``named`` contains the secrets that the user supplied, with their kinds.
 
-    Empty ``kinds`` select all kinds.
+    If ``kinds`` is empty, all kinds are selected.
     """
     values = named_secrets or {}
     cleaner = Cleaner(kinds, Literals(values))
@@ -219,7 +220,7 @@ def search_everywhere(
 
 
 def search_again(previous: ScrubFindings, where: Where) -> ScrubFindings:
-    """Search every existing place for the known secrets, and for others that a scan finds.
+    """Search every existing place for the known secrets and for secrets that a scan finds.
 
     An unchanged place without secrets is not read again.
     """
@@ -271,7 +272,7 @@ def search_again(previous: ScrubFindings, where: Where) -> ScrubFindings:
         *places,
     ]
     rows = [row for place in all_places if (row := _find_in_place(place, findings, where, clients))]
-    # Another agent's session is searched in a copy; the user needs the path of the original.
+    # Another agent's session is searched in its copy, but the user needs the path of the original.
     rows = [
         row._replace(place=row.place._replace(path=original_path(row.place.path, where)))
         for row in rows
@@ -293,12 +294,12 @@ def search_again(previous: ScrubFindings, where: Where) -> ScrubFindings:
 
 
 def is_covered(relation: str, reach: ScrubReach) -> bool:
-    """Check whether a scrub covers the sessions with this relation."""
+    """Check whether a scrub includes the sessions with this relation."""
     return {PARENT: reach.parents, OTHER_SESSION: reach.others}.get(relation, True)
 
 
 def _searchable_values(secrets: Iterable[RemovedSecret]) -> dict[str, str]:
-    """Return the secrets that can be searched for as text, with their kinds."""
+    """Return the secrets that are distinctive enough to be searched for as text, with their kinds."""
     kinds_by_text: dict[str, str] = {}
     for secret in secrets:
         for value in secret.values:
@@ -313,7 +314,7 @@ def _searchable_values(secrets: Iterable[RemovedSecret]) -> dict[str, str]:
 def _find_in_place(
     place: Location, findings: ScrubFindings, where: Where, clients: Clients
 ) -> PlaceWithSecrets | None:
-    """Return a place that contains secrets or cannot be read, or None for any other place."""
+    """Return a place that contains secrets or cannot be read. Return None for any other place."""
     state, reach = _place_state(place), findings.wanted
     if findings.clean.get(place) == state:
         return None
@@ -327,8 +328,10 @@ def _find_in_place(
         else:
             why = f"{error.message}. {error.remedy}"
         outside = _why_outside(
-            place, reach._replace(others=True)
-        )  # include other sessions, because the relation of an unreadable place is unknown
+            place,
+            reach._replace(others=True),
+            # include places of other sessions, because the relation of an unreadable place is unknown
+        )
         reason_text = f"It could not be read: {why.rstrip('.')}. {outside}".strip()
         return PlaceWithSecrets(place, {}, OUTSIDE if outside else LEFT, reason_text)
     if not contents.found and not contents.stuck and place.kind != INDEXED:
@@ -354,7 +357,7 @@ def _find_in_place(
 
 
 def _why_outside(place: Location, reach: ScrubReach) -> str:
-    """Return why a place is not scrubbed, with the option for it, or "" if it is scrubbed."""
+    """Return why a place is not scrubbed and which option includes it, or ``""`` if it is scrubbed."""
     if place.kind == CLIENT and os.path.basename(place.path).startswith(SETTINGS_FILES):
         return "It is a settings file, where a secret may be in use: change it by hand."
     option_reason = {

@@ -1,4 +1,4 @@
-"""The JSON format of scrub and of its list: the places of secrets, never their text."""
+"""The JSON schemas of ``scrub`` and ``scrub --list``: the places of secrets, but never their text."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ holding = CommonFields[PlaceWithSecrets]()
 
 
 class SecretsList(StrictModel):
-    """The secrets of sessions, oldest first."""
+    """The secrets in sessions, oldest first."""
 
     secrets: list[
         Annotated[
@@ -45,7 +45,7 @@ class SecretsList(StrictModel):
 
 
 class ScrubPlace(StrictModel):
-    """A place with secrets, now or before the scrub; never their text."""
+    """A place that contains secrets, or that contained them before the scrub, without their text."""
 
     kind: str = holding(
         lambda row: row.place.kind,
@@ -84,4 +84,4 @@ class Scrubbed(StrictModel):
 
 
 class ScrubForm(RootModel[Scrubbed | SecretsList]):
-    """The findings and the result of a scrub, or the list of secrets with --list."""
+    """The findings and the result of a scrub, or with ``--list`` the list of secrets."""

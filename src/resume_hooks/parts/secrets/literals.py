@@ -1,8 +1,8 @@
-"""Find known secrets in all their forms: plain, and as written in JSON, URLs and base64.
+"""Find known secrets in all their encodings: plain, and as encoded in JSON, URLs and base64.
 
-The scanner recognises a secret by its shape and the words before it, which may be missing
-elsewhere. So a secret that was found once is searched for as text, unless it is short or could be
-any word.
+The scanner recognises a secret by its shape and by the words before it, which may be missing in
+other places. So a secret that was found once is also searched for as text, unless it is short or
+could be any word.
 """
 
 from __future__ import annotations
@@ -23,36 +23,36 @@ NAMED = "named"
 """The kind of a secret that the user supplied."""
 
 SHORTEST_NAMED = 6
-"""The minimum characters of a secret from the user; shorter texts occur everywhere."""
+"""The minimum length of a secret that the user supplies. Shorter texts occur everywhere."""
 
 SHORTEST_TEXT = 12
-"""The minimum characters of a found secret to be searched for as text."""
+"""The minimum length of a found secret that is searched for as text."""
 
 SHORTEST_TOKEN = 6
-"""The minimum characters of a found secret to be searched for as a whole token."""
+"""The minimum length of a found secret that is searched for as a whole token."""
 
 SHORTEST_WITHOUT_DIGITS = 20
-"""The minimum characters of a found secret without digits to be searched for as text."""
+"""The minimum length of a found secret without digits that is searched for as text."""
 
 MOST_NAMED = 100
 LONGEST_NAMED = 16 * 1024
 
 FEW_FORMS = 64
-"""Up to this many forms, bytes are searched for each form in turn, which is fastest if none occurs."""
+"""The maximum number of forms that are searched for one by one, which is fastest if none occurs."""
 
 HEAD_LENGTH = 6
-"""Characters at the start of each form that the combined search for all forms uses.
+"""The length of each form's prefix in the combined search for all forms.
 
-Every form is at least this long.
+No form is shorter than this.
 """
 
 SHORTEST_CORE = 8
-"""The minimum length of a base64 form, below which it could match by chance."""
+"""The minimum length of a base64 form. A shorter form could match by chance."""
 
 LEAST_SHARE = 0.6
-"""The minimum share of a secret that counts at the end of a shortened title or preview.
+"""The minimum fraction of a secret that is removed at the end of a shortened title or preview.
 
-At least ``LEAST_HEAD`` characters.
+The fraction must also have at least ``LEAST_HEAD`` characters.
 """
 
 LEAST_HEAD = 20
@@ -60,10 +60,10 @@ LEAST_HEAD = 20
 _RECORD_ID = re.compile(
     r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?:toolu|msg|req|call)_[A-Za-z0-9]+"
 )
-"""Ids of records, whose removal would break the session."""
+"""Matches ids of records. Removing such an id would break the session."""
 
 _WORD_CHARACTERS = re.compile(r"[A-Za-z0-9_-]*")
-"""Characters that can continue a secret."""
+"""Matches characters that can continue a secret."""
 
 _PLACEHOLDER = re.compile(r"\[secret removed: [^\]\n]{1,80}\]")
 
@@ -73,7 +73,7 @@ _NAME_PUNCTUATION = frozenset("-_./: ")
 """Punctuation that also occurs in ordinary names."""
 
 _TOKEN_START = re.compile(r"(?<![A-Za-z0-9])|(?<=\\[nrtbf])|(?<=\\u[0-9a-fA-F]{4})")
-"""The beginning of a token, also after an escape."""
+"""Matches the beginning of a token, which may follow an escape."""
 
 _TOKEN_END = re.compile(r"(?![A-Za-z0-9])")
 
@@ -81,9 +81,9 @@ _TOKEN_END = re.compile(r"(?![A-Za-z0-9])")
 def parse_named_secrets(data: bytes) -> dict[str, str]:
     """Return the user's secrets, one per line, with their kind.
 
-    The lines of a private key also count as one secret together.
+    The lines of a private key together also count as one secret.
 
-    Raise UsageError for an unsearchable secret; no message contains any part of it.
+    Raise UsageError if a secret cannot be searched for. The message contains no part of the secret.
     """
     if len(data) > LONGEST_NAMED:
         raise UsageError(
@@ -121,7 +121,7 @@ def parse_named_secrets(data: bytes) -> dict[str, str]:
 
 
 def is_distinctive(value: str) -> bool:
-    """Check whether the text of a found secret is distinctive enough to be removed everywhere."""
+    """Check whether a found secret is distinctive enough to be removed everywhere as text."""
     if len(value) < SHORTEST_TEXT or _RECORD_ID.fullmatch(value) or _PLACEHOLDER.search(value):
         return False
     is_mixed = any(sign.isdigit() for sign in value) and any(sign.isalpha() for sign in value)
@@ -131,7 +131,7 @@ def is_distinctive(value: str) -> bool:
 
 
 def is_token(value: str) -> bool:
-    """Check whether a short found secret is more than a plain word, so that it can be searched for as a whole token."""
+    """Check whether a short found secret is not just a plain word, so that it can be searched for as a whole token."""
     if (
         not SHORTEST_TOKEN <= len(value) < SHORTEST_TEXT
         or _PLACEHOLDER.search(value)
@@ -145,7 +145,7 @@ def is_token(value: str) -> bool:
 
 
 def encoded_lines(value: str) -> Iterator[str]:
-    """Yield the lines in the encoded body of a multi-line secret, because each line reveals part of it."""
+    """Yield the lines in the encoded body of a multi-line secret. Each line alone reveals part of the secret."""
     lines = _LINE_ENDS.split(value)
     if len(lines) > 1:
         for line in map(str.strip, lines):
@@ -154,7 +154,7 @@ def encoded_lines(value: str) -> Iterator[str]:
 
 
 def written_forms(value: str) -> Iterator[str]:
-    """Yield all forms in which a secret may be written, in any order."""
+    """Yield all forms in which a secret may be encoded, in no particular order."""
     yield value
     json_forms = list(_json_forms(value))
     yield from json_forms
@@ -172,11 +172,11 @@ def written_forms(value: str) -> Iterator[str]:
 
 
 class _WrittenForm(NamedTuple):
-    """A form in which a secret may be written.
+    """A form in which a secret may be encoded.
 
-    If the text is only the beginning of the secret, ``rest`` is the remainder. With ``goes_on``,
-    letters and digits after it belong to it, since a rule may match only part of a word. With
-    ``alone``, it only counts as a whole token.
+    If the text is only a prefix of the secret, ``rest`` is the rest of the secret. If ``goes_on``
+    is true, letters and digits after the text belong to the secret, because a rule may match only
+    part of a word. If ``alone`` is true, the form only matches a whole token.
     """
 
     text: str
@@ -186,7 +186,7 @@ class _WrittenForm(NamedTuple):
     alone: bool = False
 
     def end_of_form(self, text: str, start: int) -> int:
-        """Return the end of the form that begins at ``start``, or 0 if it does not occur there."""
+        """Return the end of the form if it begins at ``start``, or 0 otherwise."""
         if not text.startswith(self.text, start):
             return 0
         end = start + len(self.text)
@@ -206,7 +206,7 @@ class _WrittenForm(NamedTuple):
 
 
 class Literals:
-    """Secrets as texts with their kinds; ``tokens`` are short ones that only count as whole tokens."""
+    """Known secrets as texts with their kinds; ``tokens`` are short secrets that only match whole tokens."""
 
     def __init__(self, values: Mapping[str, str], tokens: Mapping[str, str] | None = None) -> None:
         all_forms = list(_secret_forms(values))
@@ -227,11 +227,11 @@ class Literals:
                 self._few_forms.append(text.encode("utf-8", "surrogateescape"))
 
     def __bool__(self) -> bool:
-        """Whether there are any secrets to search for."""
+        """Check whether there are any secrets to search for."""
         return bool(self._forms)
 
     def occur_in(self, raw: bytes) -> bool:
-        """Check whether these bytes contain any form."""
+        """Check whether the bytes contain any form of a secret."""
         if not self._forms or (
             self._few_forms and not any(form in raw for form in self._few_forms)
         ):
@@ -239,7 +239,7 @@ class Literals:
         return any(True for _ in self._find_forms(raw.decode("utf-8", "surrogateescape")))
 
     def replace_secrets(self, text: str) -> tuple[str, list[str]]:
-        """Return a text with placeholders for all forms, and the kind of each removed secret."""
+        """Return a text with all forms replaced by placeholders, and the kind of each removed secret."""
         parts: list[str] = []
         kinds: list[str] = []
         position = 0
@@ -250,12 +250,12 @@ class Literals:
         return "".join([*parts, text[position:]]), kinds
 
     def _find_forms(self, text: str) -> Iterator[tuple[int, int, str]]:
-        """Yield the start, end and kind of each form, the longest one at each position.
+        """Yield the start, end and kind of each match. At each position, the longest form is matched.
 
         Placeholders are skipped.
 
-        The time does not depend on the number of forms: each position is checked once, and only
-        against forms with the same beginning.
+        The time does not depend on the number of forms: each position is checked once, against the
+        forms with the same prefix.
         """
         position = 0
         while head := self._heads.search(text, position):
@@ -271,7 +271,7 @@ class Literals:
 
 
 def _secret_forms(values: Mapping[str, str]) -> Iterator[_WrittenForm]:
-    """Yield the forms of secrets, complete and shortened."""
+    """Yield the forms of all secrets, including their shortened forms."""
     for value, kind in values.items():
         is_found = kind != NAMED
         for text in written_forms(value):
@@ -283,7 +283,7 @@ def _secret_forms(values: Mapping[str, str]) -> Iterator[_WrittenForm]:
 
 
 def _prefix_pattern(texts: Iterable[str]) -> str:
-    """Return a pattern that matches any of many texts and branches character by character."""
+    """Return a pattern that matches any of many texts, built as a prefix tree."""
     tree: dict[str, Any] = {}
     for text in texts:
         branch = tree
@@ -302,7 +302,7 @@ def _pattern_of_branches(tree: Mapping[str, Any]) -> str:
 
 
 def _json_forms(text: str) -> Iterator[str]:
-    """Yield the forms of a text inside a JSON string."""
+    """Yield the ways to encode a text in a JSON string."""
     for plain in (True, False):
         written = json.dumps(text, ensure_ascii=plain)[1:-1]
         yield written
@@ -310,7 +310,7 @@ def _json_forms(text: str) -> Iterator[str]:
 
 
 def _base64_cores(raw: bytes) -> Iterator[str]:
-    """Yield the base64 of a secret without the characters that depend on the bytes around it."""
+    """Yield the base64 of a secret, without the characters that depend on the bytes before and after it."""
     for shift in range(3):
         start, end = -(-shift * 8 // 6), (shift + len(raw)) * 8 // 6
         core = base64.b64encode(bytes(shift) + raw).decode()[start:end]

@@ -1,13 +1,13 @@
-"""List the places that can contain secrets of a session, and read their contents piece by piece.
+"""List the places that can contain a session's secrets, and read their contents piece by piece.
 
-Nothing is written here.
+This module writes no files.
 
-Places are the session's own files, copies of them, the files of its parents and children, and
-others.
+The places are the session's own files, their copies, the files of its parents and children, and
+other files.
 
-Files that the client and the user store elsewhere are also searched, but changed only on request. A
-child contains records of its parent. Deleted sessions count as well, because the vault or trash may
-still contain them.
+Files that the client or the user stores elsewhere are also searched, but they are only changed on
+request. Children are included because they contain their parent's records. Deleted sessions are
+included because the vault or trash may still contain them.
 """
 
 from __future__ import annotations
@@ -67,24 +67,24 @@ BACKUP, TRASHED, VAULT_COPY, UNPACKED_COPY, NOTE, INDEXED = (
 FILE_BACKUP, DOCUMENT, CLIENT = "file backup", "document", "client"
 
 OWN_SESSION, CHILD, PARENT, OTHER_SESSION = "own", "child", "parent", "other"
-"""The relation of a session to the scrubbed one."""
+"""The relation of a session to the session that is scrubbed."""
 
 LINE, TEXT, BINARY = "line", "text", "binary"
-"""The forms of a piece."""
+"""The formats of a piece."""
 
 RECORD_KINDS = frozenset({TRANSCRIPT, SUBAGENT, BACKUP})
-"""The kinds of files that consist of record lines."""
+"""The kinds of files that contain one record per line."""
 
 _ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-"""A session's id in the name of its file or folder, or of a copy of either."""
+"""Matches a session's id in the name of its file or folder, or in the name of a copy."""
 
 MOST_FILES = 200_000
-"""The maximum number of files to search below a folder."""
+"""The maximum number of files to search in a folder and its subfolders."""
 
 _SKIPPED_CLIENT_FOLDERS = frozenset(
     {"projects", HISTORY, "plugins", "sessions", "local", "node_modules", ".git"}
 )
-"""Folders of the config home that have no conversation, or that are searched session by session."""
+"""Folders in the config home that contain no conversation, or that are searched session by session."""
 
 _SKIPPED_STATE_FOLDERS = frozenset(
     {VAULT, UNPACKED, COPIES, WORDS, TRASH, backups.FOLDER, held_links.FOLDER, "plugin"}
@@ -95,10 +95,9 @@ _SKIPPED_STATE_FILES = frozenset(
 
 
 class Location(NamedTuple):
-    """A file, or a session's folder in the vault or trash; ``session_id`` is "" if unknown.
+    """A file, or a session's folder in the vault or trash; ``session_id`` is ``""`` if it is unknown.
 
-    An unlistable folder, or a link (which is not followed), is one place for all its possible
-    contents.
+    A folder that cannot be listed, or a link, which is never followed, counts as a single place.
     """
 
     kind: str
@@ -108,10 +107,10 @@ class Location(NamedTuple):
 
 
 def places_of_sessions(relations: Mapping[str, str], where: Where) -> list[Location]:
-    """Return every place of every session; ``relations`` map session ids to their relation to the scrubbed session.
+    """Return every place of every session; ``relations`` maps session ids to their relation to the scrubbed session.
 
-    They are in purge order, with the scrubbed session's own transcript last, because the secrets
-    can be learned from it until then.
+    The places are in purge order. The scrubbed session's own transcript is last, so that its
+    secrets can be found again if the purge is interrupted.
     """
     places = [
         place._replace(relation=relations.get(place.session_id, place.relation or OTHER_SESSION))
@@ -122,7 +121,7 @@ def places_of_sessions(relations: Mapping[str, str], where: Where) -> list[Locat
 
 
 def places_of_notes(where: Where) -> Iterator[Location]:
-    """Yield other files in our state folder: notes between hooks, logs, and the index."""
+    """Yield the other files in our state folder: notes for hooks, logs, and the index."""
     state_folder = where.state
     for path in regular_files_below(
         state_folder,
@@ -138,7 +137,7 @@ def places_of_notes(where: Where) -> Iterator[Location]:
 
 
 def places_of_client_files(where: Where) -> Iterator[Location]:
-    """Yield the client's files outside its projects: prompt history, pastes, logs, settings."""
+    """Yield the client's files outside its project folders: prompt history, pastes, logs, settings."""
     config_folder, state_folder = where.config, os.path.realpath(where.state)
 
     def is_skipped(folder: str) -> bool:
@@ -154,10 +153,10 @@ def places_of_client_files(where: Where) -> Iterator[Location]:
 def regular_files_below(
     folder: str, is_skipped: Callable[[str], bool] = lambda _: False
 ) -> Iterator[str]:
-    """Yield the regular files below a folder in the order of their names; links are not followed.
+    """Yield the regular files in a folder and its subfolders, sorted by name. Links are not followed.
 
-    A folder that cannot be listed or has too many files is yielded itself, and so is a file whose
-    type is unknown. Reading them will fail.
+    If a folder cannot be listed or has too many files, the folder itself is yielded. A file of
+    unknown type is also yielded. Reading either of them will fail.
     """
     if os.path.islink(folder):
         return
@@ -179,7 +178,7 @@ def regular_files_below(
 
 
 def _may_be_file(path: str) -> bool:
-    """Check whether a path is, or could be, a regular file."""
+    """Check whether a path is a regular file, or may be one."""
     try:
         return stat.S_ISREG(os.lstat(path).st_mode)
     except FileNotFoundError:
@@ -189,7 +188,7 @@ def _may_be_file(path: str) -> bool:
 
 
 def _copies_of_sessions(where: Where) -> Iterator[Location]:
-    """Yield the copies of sessions outside the projects: backups, trash, vault, our links to deleted files."""
+    """Yield copies of sessions outside the project folders: backups, trash, vault, hard links to deleted files."""
     backup_folder = os.path.join(where.state, backups.FOLDER)
     files = os.path.join(backup_folder, backups.REWIND_COPIES)
     for folder, kind in (
@@ -218,7 +217,7 @@ def _copies_of_sessions(where: Where) -> Iterator[Location]:
         yield Location(TRASHED, path, _session_id_below(folder, path))
     for path in _state_files(
         folder, deleted
-    ):  # nothing shows whose file it is, so it counts as a child's
+    ):  # its session is unknown, so it counts as a child's file
         yield Location(TRASHED, path, _session_id_below(folder, path), CHILD)
     for archived in manifest.all_archived(where):
         yield Location(VAULT_COPY, archived.folder, archived.session_id)
@@ -227,7 +226,7 @@ def _copies_of_sessions(where: Where) -> Iterator[Location]:
 
 
 def _state_files(folder: str, skipped: Container[str]) -> Iterator[str]:
-    """Yield the files below a folder in the state folder, without locks, or a link itself."""
+    """Yield the files in a folder of the state folder, without locks. If the folder is a link, yield the link."""
     paths = (
         [folder] if os.path.islink(folder) else regular_files_below(folder, skipped.__contains__)
     )
@@ -235,12 +234,12 @@ def _state_files(folder: str, skipped: Container[str]) -> Iterator[str]:
 
 
 def _places_in_projects(where: Where) -> Iterator[Location]:
-    """Yield the files of all sessions in the client's project folders, by their paths."""
+    """Yield the files of all sessions in the client's project folders, sorted by path."""
     for folder in all_project_folders(where):
         for path in regular_files_below(folder):
             first, *deeper = os.path.relpath(path, folder).split(os.sep)
             last = deeper[-1] if deeper else first
-            if first.startswith(PREFIX):  # a sub-agent of an old client, or its note
+            if first.startswith(PREFIX):  # a sub-agent of an old client, or the sub-agent's note
                 session_id = owning_session(
                     path.removesuffix(".meta.json").removesuffix(TRANSCRIPT_SUFFIX)
                     + TRANSCRIPT_SUFFIX
@@ -268,7 +267,7 @@ def _places_in_projects(where: Where) -> Iterator[Location]:
 
 
 def _session_id_below(folder: str, path: str) -> str:
-    """Return the session id that is the first component of a path below a folder, or ``""``."""
+    """Return the session id that is a path's first component below a folder, or ``""``."""
     first = os.path.relpath(path, folder).split(os.sep)[0]
     if is_session_id(first):
         return first
@@ -276,10 +275,10 @@ def _session_id_below(folder: str, path: str) -> str:
 
 
 def family_relations(session: SessionFile, where: Where) -> dict[str, str]:
-    """Return the ids of the family's sessions with their relation to the scrubbed session."""
+    """Return the session ids of the family with their relation to the scrubbed session."""
     family = Family(where)
     ancestor_ids: list[str] = []
-    with contextlib.suppress(SessionNotFound):  # deleted since it was named
+    with contextlib.suppress(SessionNotFound):  # deleted after it was named
         ancestor_ids = []
         for ancestor in family.lineage(session.path)[:-1]:
             if ancestor.session_id:
@@ -288,7 +287,7 @@ def family_relations(session: SessionFile, where: Where) -> dict[str, str]:
     relations = dict.fromkeys(
         (descendant.row.session_id for descendant in family.descendants(session_id)), CHILD
     ) | {session_id: OWN_SESSION}
-    # Include sessions that are only known from our links, the vault or the trash.
+    # Include sessions that are only recorded in our links, the vault or the trash.
     pairs = []
     for link in read_links(where):
         pairs.append((link.parent_id, link.child_id))
@@ -309,7 +308,7 @@ def family_relations(session: SessionFile, where: Where) -> dict[str, str]:
 
 
 def places_of_documents(session: SessionFile, where: Where) -> Iterator[Location]:
-    """Yield the documents that parts wrote about a session, in its project or elsewhere."""
+    """Yield the documents that parts wrote about a session, inside or outside its project."""
     for folder_of_documents in seam.answers(questions.folder_of_documents):
         for place, ending in folder_of_documents(session, where):
             for path in regular_files_below(place):
@@ -318,9 +317,10 @@ def places_of_documents(session: SessionFile, where: Where) -> Iterator[Location
 
 
 class Piece(NamedTuple):
-    """A piece of a file. For an archived file, ``part`` is its path below the config home.
+    """A piece of a file. For an archived file, ``part`` is its path relative to the config home.
 
-    A line in one has a 0-based ``number`` and begins at ``offset``.
+    If the piece is a line, ``number`` is its 0-based line number, and ``offset`` is its byte
+    offset.
     """
 
     raw: bytes
@@ -331,9 +331,9 @@ class Piece(NamedTuple):
 
 
 def archived_session_at(place: Location, where: Where) -> ArchivedSession | None:
-    """Return the archived session at a place in the vault or trash.
+    """Return the archived session in a folder of the vault or trash.
 
-    Return None for a single file, and for an unreadable session.
+    Return None for a single file or if the session cannot be read.
     """
     if place.kind == TRASHED:
         return trash.read_entry(place.path, where)
@@ -343,7 +343,7 @@ def archived_session_at(place: Location, where: Where) -> ArchivedSession | None
 
 
 def has_record_lines(path: str) -> bool:
-    """Check by its name whether a file consists of record lines."""
+    """Check by its name whether a file contains one record per line."""
     return TRANSCRIPT_SUFFIX in os.path.basename(path)
 
 
@@ -362,7 +362,7 @@ def pieces_of_file(path: str, *, lines: bool) -> Iterator[Piece]:
 
 
 def pieces_of_archived(archived: ArchivedSession) -> Iterator[Piece]:
-    """Yield the pieces of all files of an archived session. Raise OSError if one cannot be read."""
+    """Yield the pieces of all files of an archived session. Raise OSError if a file cannot be read."""
     for part, chunks in unpack.pack_contents(archived.folder, list(archived.all_parts)):
         if not has_record_lines(part.place) and part.size <= MAX_WHOLE_TEXT:
             yield Piece(b"".join(chunks), TEXT, part.place)

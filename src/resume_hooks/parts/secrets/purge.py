@@ -1,13 +1,14 @@
-"""Remove secrets from every place that contains them, one place after the other, each completely or not at all.
+"""Remove secrets from every place that contains them. Each place is changed completely or not at all.
 
-The session's own transcript comes last. Until then the secrets can be learned from it, so an
-interrupted purge can be finished by running it again. Children and copies that other processes
-created in the meantime are searched after the transcript is clean, since no new ones can appear
-from then on.
+The session's own transcript is cleaned last. Until then the secrets can be found in it, so an
+interrupted purge can be finished by running it again. Other processes may create children and
+copies during the purge. These are searched after the transcript is clean, because no new ones can
+contain secrets from then on.
 
-A file is rewritten like a trim in place: checked as read back, and as a new file, so that hard
-links to the old one do not change. The copy for the comparison is in a separate folder and is
-always removed. If the scrub is killed, the next one removes it.
+A file is rewritten like a trim in place: the new content is checked after it was written, and
+replaces the file as a new file, so that hard links to the old file keep the old content. The old
+content is copied to a separate folder for the comparison. This copy is always removed. If the scrub
+is killed, the next scrub removes it.
 """
 
 from __future__ import annotations
@@ -58,12 +59,12 @@ from resume_hooks.transcripts.invariants import Check, check_same_shape
 from resume_hooks.transcripts.transcript import scan_transcript
 
 MAX_ROUNDS = 5
-"""The maximum rounds of searching for copies that other processes created."""
+"""The maximum number of searches for copies that other processes created."""
 
 SCRUB_FOLDER = "scrub"
 """The folder in the state folder for copies of files that are being rewritten.
 
-It exists only during a scrub.
+It only exists during a scrub.
 """
 
 RUN_AGAIN = "Run the command once more."
@@ -71,18 +72,19 @@ APPEARED = "It appeared during the rewrite. Run the command again."
 
 
 def purge_secrets(findings: ScrubFindings, where: Where) -> list[PlaceWithSecrets]:
-    """Remove the secrets from every place that is due.
+    """Remove the secrets from every place that must be changed.
 
     Return each place with its new state, in the same order.
 
-    A place that cannot be changed has a reason; all others are changed. The session must not be
-    open, see ``found.open``.
+    If a place cannot be changed, its result contains the reason, and the other places are still
+    changed. The session must not be open, see ``found.open``.
     """
     rewritten: dict[Location, PlaceWithSecrets] = {}
     order: dict[Location, None] = {}
     for _ in range(MAX_ROUNDS):
         order |= dict.fromkeys(row.place for row in findings.rows)
-        rows = sorted(  # the index after its source files, the own transcript last
+        # the index is changed after its source files, and the session's own transcript last
+        rows = sorted(
             findings.rows,
             key=lambda row: (
                 (row.place.kind, row.place.relation) == (TRANSCRIPT, OWN_SESSION),
@@ -111,16 +113,16 @@ def purge_secrets(findings: ScrubFindings, where: Where) -> list[PlaceWithSecret
 
 
 def _must_rewrite(row: PlaceWithSecrets, rewritten: Mapping[Location, PlaceWithSecrets]) -> bool:
-    """Check whether a place must be rewritten; a failed place is not tried again."""
+    """Check whether a place must be rewritten. A place that failed is not tried again."""
     return row.state == UNCHANGED and (
         row.place not in rewritten or rewritten[row.place].state == REMOVED
     )
 
 
 def _wait_for_archiving(findings: ScrubFindings, where: Where) -> list[PlaceWithSecrets]:
-    """Wait for other processes that are archiving one of the sessions unscrubbed.
+    """Wait for other processes that are archiving one of the sessions with its secrets.
 
-    Return the sessions for which this takes too long.
+    Return the sessions for which archiving takes too long.
     """
     seen_ids: set[str] = set()
     busy = []
@@ -145,9 +147,9 @@ def _wait_for_archiving(findings: ScrubFindings, where: Where) -> list[PlaceWith
 def _final_state(
     rewritten: PlaceWithSecrets | None, latest: PlaceWithSecrets | None
 ) -> PlaceWithSecrets | None:
-    """Return the final state of a place, from its rewrite and the last search.
+    """Return the final state of a place, given the result of its rewrite and the last search.
 
-    Return None if the place is gone.
+    Return None if the place no longer exists.
     """
     if rewritten is not None and rewritten.state == LEFT:
         return rewritten
@@ -159,7 +161,7 @@ def _final_state(
 
 
 def sweep_scrub_leftovers(where: Where) -> None:
-    """Remove leftovers of a killed scrub: copies, and files that the vault's notes no longer name."""
+    """Remove the remains of a killed scrub: copies, and files that the vault's notes no longer mention."""
     folder = os.path.join(where.state, SCRUB_FOLDER)
     if not os.path.islink(folder):
         remove_stale_temporaries(folder)
@@ -230,7 +232,7 @@ def _remove_from_place(place: Location, cleaner: Cleaner, where: Where) -> None:
 def _rebuild_index(row: PlaceWithSecrets, where: Where) -> PlaceWithSecrets:
     """Rebuild the index from the current files.
 
-    A search may have built it from the earlier ones.
+    A search by another process may have built it from the files with secrets.
     """
     if row.state == LEFT:
         return row
@@ -247,9 +249,9 @@ def _rebuild_index(row: PlaceWithSecrets, where: Where) -> PlaceWithSecrets:
 
 
 def replace_scrubbed(place: Location, cleaner: Cleaner, where: Where) -> None:
-    """Replace a file by one without its secrets; a file without secrets stays unchanged.
+    """Replace a file by a copy without its secrets. A file without secrets is not changed.
 
-    OSError, WriteFailed and CheckFailed leave the file unchanged, unless the message says
+    After OSError, WriteFailed or CheckFailed, the file is unchanged unless the error message says
     otherwise.
     """
     folder = make_private_folder(os.path.join(where.state, SCRUB_FOLDER), where)
@@ -281,7 +283,7 @@ def _write_scrubbed(
         invariants.require_all_checks([secret_check, *form_checks], place.path)
 
     chunks = (cleaned.raw for cleaned in cleaner.clean_file(copy, lines=lines))
-    remove_links(place.path, where)  # our hard link would keep the secrets
+    remove_links(place.path, where)  # otherwise our hard link would keep the secrets
     replace_session(place.path, original, copy, chunks, check)
     if cleaner.finds_in(place.path, lines=lines):
         raise WriteFailed(

@@ -1,12 +1,12 @@
-"""A team's sessions, and your own from other machines, in a PostgreSQL database: push, resume, search, share, forget.
+"""Share sessions with a team, and with your own machines, in PostgreSQL: push, resume, search, share, forget.
 
-Nothing here runs before you join a team. Only ``connect`` imports ``psycopg``, when it opens a
-connection.
+No code in this package runs before you join a team. Only ``connect`` imports ``psycopg``, when it
+opens a connection.
 
-Data is redacted before it leaves the machine, then cut into numbered pieces of whole lines. The
-words for the search come from the redacted lines. The server accepts a piece only with the digest
-of all previous pieces. Thus sending twice changes nothing, and a rewritten file starts a new
-generation instead of a merge. The database itself decides who may read a row.
+Data is redacted on this machine, then cut into numbered pieces of whole lines. The words for the
+search come from the redacted lines. The server accepts a piece only with the digest of all previous
+pieces. So sending data twice changes nothing, and a rewritten file starts a new generation instead
+of a merge. The database itself decides who may read a row.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Continue a lineage with ancestors that this machine lacks: from your other machines and from colleagues.
+"""Complete a lineage with ancestors that are not on this machine: from your other machines and from colleagues.
 
-A session that you may not see shows only its id, which its child reveals anyway. It stays open
-whether that session was ever pushed.
+If you may not see an ancestor, only its id is shown, which its child contains anyway. It is not
+revealed whether that ancestor was ever pushed.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from resume_hooks.sessions.lineage import MAX_DEPTH, MISSING, Ancestor
 from resume_hooks.sessions.link_log import read_links
 
 REMOTE, PRIVATE = "team", "private"
-"""The status of a row that the server sent, or refused to send."""
+"""The status of an ancestor that the server returned, or refused to return."""
 
 
 def extend_lineage(ancestors: list[Ancestor], db: Database, where: Where) -> list[Ancestor]:
-    """Return a lineage, oldest first, in which ancestors from the server replace a missing one."""
+    """Return a lineage, oldest first, with a missing ancestor replaced by ancestors from the server."""
     if not ancestors or ancestors[0].status != MISSING or not ancestors[0].session_id:
         return ancestors
     missing, child = ancestors[0].session_id, ancestors[1].session_id
@@ -44,10 +44,10 @@ def lineage_on_server(session: TeamSession, db: Database) -> list[Ancestor]:
 def _ancestors_on_server(
     session_id: str, owner: str, db: Database, seen_ids: set[str]
 ) -> list[Ancestor]:
-    """Return a session and its ancestors, oldest first; ``owner`` is the first one's login, or ``""`` for your own.
+    """Return a session and its ancestors, oldest first; ``owner`` is the session's owner, or ``""`` for yourself.
 
-    Each ancestor belongs to its child's owner or to you, because anybody can push a session under
-    any id. If several machines have it, the newest counts.
+    An ancestor only counts if its owner is its child's owner or you, because anybody can push a
+    session under any id. If several machines have an ancestor, the newest copy is used.
     """
     rows: list[Ancestor] = []
     with stop_when_late(db):

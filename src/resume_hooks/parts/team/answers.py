@@ -1,6 +1,6 @@
-"""Answers of the team part to the verbs and hooks of the core.
+"""Answer the core's verbs and hooks for the team part.
 
-Without a joined team, nothing else of the part is imported.
+If no team was joined, the rest of this part is not imported.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def after_delete(session_id: str, where: Where) -> list[str]:
-    """Queue a deleted session to be forgotten at the next push, and return notes for the user."""
+    """Queue a deleted session, so that the next push makes the server forget it, and return notes for the user."""
     if joined_team(where) is None:
         return []
     from resume_hooks.parts.team.sharing import queue_forget
@@ -29,7 +29,7 @@ def after_delete(session_id: str, where: Where) -> list[str]:
 
 
 def after_scrub(sessions: Iterable[str], where: Where) -> list[str]:
-    """Queue the server's copies of scrubbed sessions to be replaced at the next push, and return notes for the user."""
+    """Queue scrubbed sessions, so that the next push replaces the server's copies, and return notes for the user."""
     if joined_team(where) is None:
         return []
     from resume_hooks.parts.team.sharing import queue_replacement
@@ -42,7 +42,7 @@ def after_scrub(sessions: Iterable[str], where: Where) -> list[str]:
 
 
 def after_start(where: Where, is_over: Callable[[], bool]) -> None:
-    """Push what earlier turns did not, because of the pause between pushes or an unreachable server."""
+    """Push turns that are still unsent because of the pause between pushes or an unreachable server."""
     if not os.path.exists(os.path.join(team_folder(where), PUSH_MARK)):
         return
     from resume_hooks.parts.team.background import push_behind
@@ -51,7 +51,7 @@ def after_start(where: Where, is_over: Callable[[], bool]) -> None:
 
 
 def check(_: str) -> Finding:
-    """Return doctor's finding on whether pushes after turns can work, without a connection to the server."""
+    """Return doctor's finding on whether pushes after turns can work. The server is not contacted."""
     from resume_hooks.maintenance.doctor import ok_finding, problem_finding
     from resume_hooks.parts.team.connect import DRIVER, driver_remedy
 

@@ -1,9 +1,9 @@
-"""Push in the background: which sessions, when, and which requests a model may make.
+"""Push sessions in the background, and decide which requests to the server a model may make.
 
-The time of the mark file is that of the last attempt. After a failure it lies in the future, and
-nobody tries before then. Pushes after turns run at most once a minute. A turn that ends sooner
-waits for the rest of that minute, even if its client exits. So each turn reaches the server within
-a minute, or moments after the end of the session.
+The mark file's modification time is the time of the last attempt. After a failure it is set to a
+future time, and no process tries before that time. Pushes after turns run at most once a minute. A
+turn that ends less than a minute after a push waits for the rest of that minute, even if its client
+exits. So every turn reaches the server within a minute, or moments after the end of the session.
 """
 
 from __future__ import annotations
@@ -48,23 +48,23 @@ from resume_hooks.system.text import format_count
 from resume_hooks.version import __version__
 
 PUSH_PAUSE = 60
-"""Seconds between two pushes after turns."""
+"""The number of seconds between two pushes after turns."""
 
 RETRY_PAUSE = 15 * 60
-"""Seconds until the next attempt if the server is unreachable."""
+"""The number of seconds until the next attempt if the server is unreachable."""
 
 PUSH_LIMIT = 240.0
-"""Seconds after which no further session is pushed."""
+"""The number of seconds after which no other session is pushed."""
 
 PAUSES_AFTER_END = (1.0, 4.0, 10.0)
-"""Seconds to wait before each attempt after a session's end.
+"""The number of seconds to wait before each push attempt after a session's end.
 
-The client may still write its last records, or a push may still run.
+At that time the client may still be writing its last records, or another push may be running.
 """
 
 
 def pushable_sessions(team: Team, where: Where) -> list[SessionFile]:
-    """Return the sessions of added projects, and those that were scrubbed since their last push, newest first.
+    """Return the sessions to push, newest first: those of added projects, and those scrubbed since their last push.
 
     Return [] if the account's data rules forbid it.
     """
@@ -81,12 +81,12 @@ def pushable_sessions(team: Team, where: Where) -> list[SessionFile]:
 
 
 def sessions_behind(team: Team, where: Where) -> list[SessionFile]:
-    """Return the pushable sessions that the server lacks or has only in part, as far as this machine remembers."""
+    """Return the sessions whose data on the server is missing or incomplete, according to this machine's records."""
     return [session for session in pushable_sessions(team, where) if is_behind(session, where)]
 
 
 def unsupported_agent_notes(team: Team, where: Where) -> list[str]:
-    """Return a sentence for each other agent with the number of its sessions that are not pushed."""
+    """Return a sentence for each other agent with the number of its sessions that cannot be pushed."""
     is_added: dict[str, bool] = {}
     counts = {}
     for agent in other_agents(where):
@@ -106,10 +106,11 @@ def unsupported_agent_notes(team: Team, where: Where) -> list[str]:
 def push_behind(
     where: Where, is_over: Callable[[], bool], only: str = "", *, pause: int = PUSH_PAUSE
 ) -> None:
-    """Push the sessions that are behind, or only the session ``only``, and record a failure.
+    """Push all unsent sessions, or only the session ``only``, and record a failure.
 
     Do nothing if the last attempt was less than ``pause`` seconds ago, or if the server was
-    unreachable and its next attempt is not due. With ``-AWAY``, both limits are ignored.
+    unreachable and the next attempt is not due yet. If ``pause`` is ``-RETRY_PAUSE``, neither
+    condition applies.
     """
     team, mark = joined_team(where), os.path.join(team_folder(where), PUSH_MARK)
     with contextlib.suppress(ResumeHooksError, OSError):
@@ -125,11 +126,11 @@ def push_behind(
             if only in {"", session.session_id}:
                 sessions.append(session)
         if not (sessions or has_queued_forgets(where) or (not only and expired_sessions(where)[0])):
-            return  # the next push need not wait
+            return  # the next push does not need to wait
         os.utime(mark)
         from resume_hooks.parts.team.fetching import (
             drop_unreadable_copies,
-        )  # imported late: a push from the command line is 65 ms faster without it
+        )  # imported here, because a push from the command line is 65 ms faster without it
 
         try:
             with connect_to_team(team.service) as db:
@@ -152,7 +153,7 @@ def push_behind(
 def _push_each(
     sessions: list[SessionFile], team: Team, db: Database, where: Where, is_over: Callable[[], bool]
 ) -> None:
-    """Push each session; a failure does not stop the others, and is raised after them."""
+    """Push each session. If a push fails, push the other sessions before raising the error."""
     failed: Exception | None = None
     for session in sessions:
         if is_over():
@@ -170,9 +171,9 @@ def _push_each(
 
 
 def check_model_may_search(where: Where) -> None:
-    """Raise UsageError unless the user allows the model's shell to send queries to the team's server."""
+    """Raise UsageError unless the user allows the model to search the team's server."""
     allowed = settings.load_settings(where)["team_model_search"]
-    # A command line can set its own environment, so a variable does not count.
+    # The permission cannot be an environment variable, because a command line can set its own.
     if allowed != ("on", "file"):
         raise UsageError(
             "A model may not search the team: the query would leave this machine",
@@ -193,9 +194,9 @@ def _belongs_to_team(
 
 
 def main() -> None:
-    """Push the session of the event on stdin, after a turn or at the end of the session.
+    """Push the session of the hook event on stdin, after a turn or at the end of the session.
 
-    Raise nothing and print nothing.
+    This function raises no errors and prints nothing.
     """
     event = reply.read_stdin(MAX_INPUT)
     if event is not None:
@@ -215,13 +216,13 @@ def main() -> None:
             )
         return
     waiting = os.path.join(team_file.team_folder(where), "waiting", str(session_id))
-    pause = 0.0  # an unreachable server is not tried before its time
+    pause = 0.0  # an unreachable server is not contacted before the next attempt is due
     with contextlib.suppress(OSError):
         elapsed = time.time() - os.stat(os.path.join(team_folder(where), PUSH_MARK)).st_mtime
         pause = PUSH_PAUSE - elapsed if 0 <= elapsed < PUSH_PAUSE else 0.0
     with contextlib.suppress(
         SessionOpen
-    ):  # Another process already waits, and will push this turn too.
+    ):  # Another process is already waiting, and will also push this turn.
         if pause:
             with lock_folder(waiting, where, "Another process waits to push", "Could not wait in"):
                 time.sleep(pause)

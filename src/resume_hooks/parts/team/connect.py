@@ -1,9 +1,9 @@
-"""Connect to the team's database; libpq's service file defines the server and the user.
+"""Connect to the team's database. libpq's service file defines the server and the user.
 
-Our settings contain none of that.
+Our own settings contain neither of them.
 
-This module alone imports ``psycopg``, on the first connection. Network connections require
-``verify-full``. ``rows`` parses everything that the server sends.
+Only this module imports ``psycopg``, on the first connection. Network connections require
+``sslmode=verify-full``. ``rows`` parses everything that the server sends.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from resume_hooks.untrusted_folders import is_outside_projects, project_roots
 if TYPE_CHECKING:
     import psycopg
 
-DRIVER = "psycopg"  # the Python package
+DRIVER = "psycopg"  # the name of the Python package
 
 SCHEMA_VERSION = 5
-"""The schema version that this release reads and writes.
+"""The version of the database schema that this release reads and writes.
 
-A SQL file upgrades each version to the next.
+For each version, a SQL file upgrades it to the next one.
 """
 
 OLDEST_SERVER = 150_000
-"""The oldest supported server, as libpq numbers versions."""
+"""The oldest supported server version, as a number in libpq's format."""
 
 NO_RIGHT, OTHER_ROLE, NO_SUCH_OBJECT, OTHER_GENERATION, FORGOTTEN = (
     "42501",
@@ -48,10 +48,11 @@ NO_RIGHT, OTHER_ROLE, NO_SUCH_OBJECT, OTHER_GENERATION, FORGOTTEN = (
     "RH410",
 )
 SCRUBBED, EXPIRED = "RH411", "RH412"
-"""The SQLSTATEs with which the database's functions refuse a request.
+"""The SQLSTATEs that the database's functions raise to refuse a request.
 
-They mean, in this order: missing rights, a role that took over a member's name, no such object,
-another live generation, forgotten, scrubbed on another machine, ended before the retention period.
+In this order they mean: missing rights, a role with the name of an earlier member, no such object,
+another generation is active, the session was forgotten, it was scrubbed on another machine, it
+ended before the retention period.
 """
 
 _SETUP_REMEDIES = {
@@ -61,26 +62,26 @@ _SETUP_REMEDIES = {
     "password": "Put it into ~/.pgpass, readable only by you: HOST:PORT:DBNAME:USER:PASSWORD",
     "startup parameter": "The server is behind pgbouncer, whose settings need ignore_startup_parameters = options",
 }
-"""Remedies for problems in a team's setup, by words in the messages of libpq, the server or pgbouncer."""
+"""The remedy for a problem in a team's setup, by words in the error messages of libpq, the server or pgbouncer."""
 
 _SERVICE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 _CONNECT_SECONDS = 3
 _STATEMENT_SECONDS = 30
 _LIMIT_OPTIONS = f"-c statement_timeout={_STATEMENT_SECONDS}s -c lock_timeout=2s"
 _ANSWER_SECONDS = 60.0
-"""Seconds to wait for an answer, because a server may ignore the limit on a statement."""
+"""The maximum number of seconds to wait for an answer, because a server may ignore the statement timeout."""
 
 READ_SECONDS = 60.0
-"""Seconds to wait for all answers of a search or lineage, because the server decides their number."""
+"""The maximum number of seconds for all answers of a search or lineage, whose number the server decides."""
 
 _MOST_SHOWN = 300
-"""The maximum characters of a server error that are shown."""
+"""The maximum number of characters shown of a server's error message."""
 
 _parse_version = parse_whole_number(0, 1_000_000)
 
 
 class TeamFailed(ResumeHooksError, code="team-failed"):
-    """The team's database is unreachable or refused a request.
+    """The team's database is unreachable, or it refused a request.
 
     ``state`` is the SQLSTATE, or ``""`` if there is none.
     """
@@ -91,11 +92,11 @@ class TeamFailed(ResumeHooksError, code="team-failed"):
 
 
 class DriverMissing(TeamFailed):
-    """The database driver is not installed in this Python."""
+    """The database driver is not installed for this Python."""
 
 
 def driver_remedy() -> str:
-    """Return how to add the driver to the running Python; the plugin's own venv only supports its own installer."""
+    """Return instructions for adding the driver to this Python. The plugin's venv must use its own installer."""
     if os.path.isfile(os.path.join(sys.prefix, "requirements.lock")):
         return (
             f"Install it: sh {shlex.quote(os.path.join(CHECKOUT, 'hooks', 'engine'))} "
@@ -105,9 +106,9 @@ def driver_remedy() -> str:
 
 
 def validate_service(text: str) -> str:
-    """Return the validated name of a libpq service.
+    """Return the name of a libpq service if it is valid.
 
-    Raise UsageError for anything else, especially a connection string with a password.
+    Raise UsageError for any other text, especially for a connection string with a password.
     """
     if not _SERVICE.fullmatch(text):
         raise UsageError(
@@ -124,9 +125,9 @@ def validate_service(text: str) -> str:
 def connect_to_team(service: str, *, any_version: bool = False) -> Iterator[Database]:
     """Open a connection in autocommit mode for the duration of the block.
 
-    Errors of the server inside the block become TeamFailed.
+    Server errors inside the block become TeamFailed.
 
-    An unsupported schema version also raises TeamFailed, unless ``any_form`` is true.
+    An unsupported schema version also raises TeamFailed, unless ``any_version`` is true.
     """
     driver = _import_driver()
     with translate_errors():
@@ -148,7 +149,7 @@ def connect_to_team(service: str, *, any_version: bool = False) -> Iterator[Data
 
 @contextlib.contextmanager
 def stop_when_late(db: Database) -> Iterator[None]:
-    """End the block and the connection quietly if the time for all answers ran out; earlier answers stay valid."""
+    """Suppress the error and close the connection if the time for all answers runs out. Earlier answers stay valid."""
     try:
         yield
     except TeamFailed:
@@ -176,9 +177,9 @@ def _check_schema_version(db: Database) -> None:
 
 @functools.cache
 def _bounded_connection_class(driver: Any) -> Any:
-    """Return a connection class of the driver that limits the time and memory of each answer.
+    """Return a subclass of the driver's connection class that limits the time and memory of each answer.
 
-    ``asked_by`` is the Database whose limit for all answers also applies.
+    ``asked_by`` is the Database whose deadline for all answers also applies.
     """
 
     class BoundedConnection(driver.Connection):  # type: ignore[misc]
@@ -195,7 +196,7 @@ def _bounded_connection_class(driver: Any) -> Any:
 
 
 def _run_until(steps: Any, end: float) -> Any:
-    """Run the steps of an answer until the deadline. Raise TeamFailed after it."""
+    """Wait for an answer until the deadline. Raise TeamFailed if the deadline passes."""
     try:
         event = next(steps)
         while True:
@@ -213,8 +214,8 @@ def _timeout_error() -> TeamFailed:
 
 @contextlib.asynccontextmanager
 async def connect_async(service: str) -> AsyncIterator[psycopg.AsyncConnection[tuple[Any, ...]]]:
-    """Open an asyncio connection for at most the time limit of one answer."""
-    import asyncio  # 30 ms, only needed for asyncio
+    """Open an asyncio connection. Wait at most as long as for one answer."""
+    import asyncio  # takes 30 ms to import, and is only needed for asyncio
 
     driver = _import_driver()
     with translate_errors():
@@ -230,7 +231,7 @@ async def connect_async(service: str) -> AsyncIterator[psycopg.AsyncConnection[t
 
 @contextlib.contextmanager
 def translate_errors() -> Iterator[None]:
-    """Turn errors of the server and failed connections inside the block into TeamFailed."""
+    """Turn server errors and connection failures inside the block into TeamFailed."""
     driver = _import_driver()
     try:
         yield
@@ -243,16 +244,16 @@ def translate_errors() -> Iterator[None]:
 
 
 def read_schema_version(db: Database) -> int:
-    """Return the schema version of the database. Raise TeamFailed if it has no team schema or we have no access."""
+    """Return the version of the team schema. Raise TeamFailed if the database has none or we may not read it."""
     return db.value("select version::text from team.about", (), _parse_version) or 0
 
 
 def schema_sql(version: int = 0) -> str:
-    """Return the SQL that creates the team schema or upgrades it from version ``form``.
+    """Return the SQL that creates the team schema, or that upgrades it from the given version.
 
-    An administrator can also run it alone.
+    An administrator can also run this SQL without this program.
     """
-    import importlib.resources  # 10 ms, only needed by administrators
+    import importlib.resources  # takes 10 ms to import, and is only needed by administrators
 
     folder = importlib.resources.files(__package__)
     names = ("schema.sql", *(f"schema-{number}.sql" for number in range(2, SCHEMA_VERSION + 1)))
@@ -266,13 +267,14 @@ def _import_driver() -> Any:
         raise DriverMissing(
             f"{DRIVER}, which speaks to the team's database, is not installed", driver_remedy()
         ) from error
-    # The driver logs server messages unescaped, and without a handler Python prints them.
+    # The driver logs server messages without escaping them, and Python prints them if there is no
+    # log handler.
     logging.getLogger("psycopg").addHandler(logging.NullHandler())
     return psycopg
 
 
 def _connection_options(service: str) -> dict[str, Any]:
-    """Return the connection options of a service, which require encryption and verification over a network."""
+    """Return a service's connection options. Over a network they require encryption and a verified certificate."""
     parameters = _read_service_parameters(service)
     options: dict[str, Any] = {
         "service": validate_service(service),
@@ -301,14 +303,14 @@ _FILE_VARIABLES = frozenset(
         "PGSSLCRLDIR",
     }
 )
-"""libpq variables that name a file or a folder of files."""
+"""The libpq variables that name a file or a folder of files."""
 
 
 @contextlib.contextmanager
 def _hide_project_variables() -> Iterator[None]:
-    """Hide libpq's variables during the block. A repository could set them and choose the server and its certificates.
+    """Hide libpq's environment variables during the block, because a repository could set them to choose the server.
 
-    The password stays, and so do variables that name a file outside the project.
+    The password is not hidden, and neither are variables that name a file outside the project.
     """
     projects = project_roots(os.environ)
     hidden_variables = {}
@@ -328,11 +330,12 @@ def _hide_project_variables() -> Iterator[None]:
 
 
 def _set_certificate_paths() -> None:
-    """Tell OpenSSL where this system keeps its trusted certificate authorities, unless the environment already does.
+    """Set the path of this system's trusted certificate authorities for OpenSSL, unless the environment already does.
 
-    The driver's wheel contains its own OpenSSL, which looks for them where it was built.
+    The driver's wheel contains its own OpenSSL, which looks for them in the folder where it was
+    built.
     """
-    import ssl  # 10 ms, only needed over a network
+    import ssl  # takes 10 ms to import, and is only needed over a network
 
     default_paths = ssl.get_default_verify_paths()
     for variable, path in (
@@ -344,7 +347,7 @@ def _set_certificate_paths() -> None:
 
 
 def _read_service_parameters(service: str) -> dict[str, str]:
-    """Return the parameters that libpq reads for a service from its files and the environment."""
+    """Return the connection parameters that libpq reads for a service from its files and the environment."""
     from psycopg import pq
 
     previous = os.environ.get("PGSERVICE")
@@ -359,7 +362,7 @@ def _read_service_parameters(service: str) -> dict[str, str]:
 
 
 def _is_local(hosts: str) -> bool:
-    """Check whether every host is this machine: a socket's folder or a loopback address."""
+    """Check whether every host is this machine, that is, a socket's folder or a loopback address."""
     return all(host.startswith(("/", "@")) or _is_loopback(host) for host in hosts.split(","))
 
 
@@ -373,7 +376,7 @@ def _is_loopback(host: str) -> bool:
 
 
 def _translate_error(error: Exception) -> TeamFailed:
-    """Return a driver error as TeamFailed, without the values that were sent and without control characters."""
+    """Return a driver error as TeamFailed. The message contains no control characters and no values that were sent."""
     state = getattr(error, "sqlstate", None) or ""
     words = (
         getattr(getattr(error, "diag", None), "message_primary", None)

@@ -1,6 +1,6 @@
-"""The upload progress of each session, in a small state file per session.
+"""Store the upload progress of each session in a small state file.
 
-Without that file nothing is lost, but everything is compared again.
+If that file is lost, no data is lost, but the next push compares everything again.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _FILE = "cursor.json"
 
 
 class FileProgress(NamedTuple):
-    """The uploaded part of a file: bytes, lines, a checksum of its last bytes, and the server's digest of the part."""
+    """The uploaded part of a file: bytes, lines, a checksum of the part's last bytes, and the server's digest."""
 
     inode: int
     offset: int
@@ -34,8 +34,8 @@ class FileProgress(NamedTuple):
 class Cursor(NamedTuple):
     """The upload progress of a session: its row on the server (0 if none), the row that it continues, its files.
 
-    With ``drop``, the server's copy must be replaced once it differs, because it contains scrubbed
-    text.
+    If ``drop`` is true, the server's copy contains scrubbed text and must be replaced if it
+    differs.
     """
 
     row: int = 0
@@ -45,7 +45,7 @@ class Cursor(NamedTuple):
 
 
 def session_folder(session_id: str, where: Where) -> str:
-    """Return the folder of a session's progress file. Raise ValueError unless it is a session id."""
+    """Return the folder of a session's progress file. Raise ValueError if the session id is invalid."""
     if not is_session_id(session_id):
         raise ValueError("That is not a session's id")
     return os.path.join(_sessions_folder(where), session_id)
@@ -56,7 +56,7 @@ def _sessions_folder(where: Where) -> str:
 
 
 def read_cursor(session_id: str, where: Where) -> Cursor:
-    """Return the progress of a session, or an empty cursor if nothing is recorded."""
+    """Return the upload progress of a session, or an empty cursor if there is no record of it."""
     row = read_json_object(os.path.join(session_folder(session_id, where), _FILE))
     try:
         if row["version"] != _VERSION:
@@ -70,7 +70,7 @@ def read_cursor(session_id: str, where: Where) -> Cursor:
 
 
 def pushed_ids(where: Where) -> set[str]:
-    """Return the ids of sessions that this machine has pushed at least partly."""
+    """Return the ids of the sessions that this machine has pushed completely or partly."""
     try:
         return {name for name in os.listdir(_sessions_folder(where)) if is_session_id(name)}
     except OSError:
@@ -108,16 +108,16 @@ def _forgotten_mark(session_id: str, where: Where) -> str:
 
 
 def progress_at(path: str, offset: int, records: int, head: bytes) -> FileProgress:
-    """Return the progress after ``offset`` bytes of a file. Raise OSError."""
+    """Return the progress after the first ``offset`` bytes of a file. Raise OSError."""
     with open_regular(path, follow=False) as stream:
         check = zlib.crc32(read_bytes_before(stream, offset))
         return FileProgress(os.fstat(stream.fileno()).st_ino, offset, records, check, head.hex())
 
 
 def is_unchanged(progress: FileProgress, path: str) -> bool:
-    """Check whether a file still begins with the uploaded part.
+    """Check whether a file still begins with its uploaded part.
 
-    A last line that was sent without its line feed must still end there.
+    If the last uploaded line had no line feed, the line must still end at the same offset.
     """
     with open_regular(path, follow=False) as stream:
         status = os.fstat(stream.fileno())

@@ -1,10 +1,10 @@
-"""Fetch a session from the team, to read it or to continue it.
+"""Fetch a session from the team, in order to read or continue it.
 
-Your own session is restored completely, in the chosen folder, together with your own ancestors of
-it. A colleague's session yields only the conversation, under a new id and marked as foreign. Each
-piece is verified against its digest, and all of them against the chain, before anything is
-returned. The only server-supplied names in local paths are session ids and the fixed file names in
-a session's folder.
+If the session is yours, the complete session and your own ancestors of it are restored in the
+chosen folder. If it is a colleague's, only the conversation is created, under a new id and marked
+as foreign. Each piece is verified against its digest, and all pieces against the chain of digests,
+before anything is returned. The only names from the server in local paths are session ids and the
+fixed file names in a session's folder.
 """
 
 from __future__ import annotations
@@ -46,15 +46,15 @@ from resume_hooks.storage.staging import MAX_BYTES, MAX_LINES
 from resume_hooks.system.text import format_count
 
 LINK_KIND = "team"
-"""The kind of the link between a session and the colleague's session from which it was made."""
+"""The kind of link from a session to the colleague's session that it was made from."""
 
 MOST_ANCESTORS = 50
 
 _MOST_FETCHED = 5 * MAX_BYTES
-"""The maximum bytes of a session's files together."""
+"""The maximum total size of a session's files in bytes."""
 
 _FETCH_SECONDS = 600.0
-"""The time limit for a session in seconds, because the server decides the number of answers."""
+"""The maximum number of seconds for a session, because the server decides the number of answers."""
 
 _PAGE_SIZE = 1_000
 _PULLED_FOLDER = "pulled"
@@ -62,7 +62,7 @@ _ROWS_FILE = "rows.json"
 
 
 class _FetchedFile(NamedTuple):
-    """A downloaded file of a session: its name on the server, local path, line count and digest of the chain."""
+    """A downloaded file of a session: its name on the server, local path, line count and final chain digest."""
 
     name: str
     path: str
@@ -73,7 +73,7 @@ class _FetchedFile(NamedTuple):
 
 
 class _ListedFile(NamedTuple):
-    """A file of a session, as the server lists it."""
+    """A session's file in the server's list."""
 
     row: int
     name: str
@@ -89,11 +89,11 @@ _FILE_FORMAT = RowFormat(
 def resume_team_session(
     team_session: TeamSession, options: BundleOptions, db: Database, where: Where
 ) -> tuple[list[ImportedSession], list[str]]:
-    """Create a session from one of the team's, completely if it is your own.
+    """Create a local session from a session on the server. If it is your own, restore it completely.
+
+    Return the imported sessions, oldest first, and notes about sessions that could not be imported.
 
     Raise ImportFailed, WriteFailed or TeamFailed.
-
-    Return the imported sessions, oldest first, and notes about those that could not be imported.
     """
     if not team_session.mine or team_session.given:
         name = f"the team ({team_session.owner}, {team_session.machine}, {team_session.session_id})"
@@ -145,7 +145,7 @@ def resume_team_session(
 
 
 def _is_own(session_id: str, db: Database, where: Where) -> bool:
-    """Check whether you have a session with this id, here or on another machine, so that its lineage is yours."""
+    """Check whether a session with this id on this or another machine is yours, so that its lineage is also yours."""
     own_sessions = []
     for session in sessions_with_ids(db, [session_id], mine=True):
         if not session.given:
@@ -154,7 +154,7 @@ def _is_own(session_id: str, db: Database, where: Where) -> bool:
 
 
 def pull_session(team_session: TeamSession, db: Database, where: Where) -> str:
-    """Store a copy of a session for reading and return its path. Raise ImportFailed, WriteFailed or TeamFailed."""
+    """Store a read-only copy of a session and return its path. Raise ImportFailed, WriteFailed or TeamFailed."""
     folder = os.path.join(team_folder(where), _PULLED_FOLDER, str(team_session.row))
     path = os.path.join(folder, f"{team_session.session_id}.jsonl")
     with _unpack_session(team_session, db, where) as (packed, _):
@@ -175,15 +175,15 @@ def pull_session(team_session: TeamSession, db: Database, where: Where) -> str:
 
 
 def pulled_sessions(where: Where) -> dict[int, str]:
-    """Return the session ids of the copies for reading, by their row on the server."""
+    """Return the session ids of the read-only copies, by the sessions' rows on the server."""
     rows = read_json_object(os.path.join(team_folder(where), _PULLED_FOLDER, _ROWS_FILE))
     return {int(row): name for row, name in rows.items() if row.isdecimal() and is_session_id(name)}
 
 
 def drop_unreadable_copies(db: Database, where: Where) -> list[str]:
-    """Remove copies that you may no longer read because the session was forgotten or unshared.
+    """Remove the copies of sessions that were forgotten or are no longer shared with you.
 
-    Return the ids of their sessions.
+    Return the ids of these sessions.
     """
     pulled_rows = pulled_sessions(where)
     if not pulled_rows:
@@ -195,7 +195,7 @@ def drop_unreadable_copies(db: Database, where: Where) -> list[str]:
     )
     gone = sorted(
         {row for row in unreadable if row in pulled_rows}
-    )  # ignore rows that we did not ask about
+    )  # ignore rows that we did not request
     for row in gone:
         removal.remove_if_possible(
             os.path.join(team_folder(where), _PULLED_FOLDER, str(row)), where.state
@@ -214,7 +214,7 @@ def drop_unreadable_copies(db: Database, where: Where) -> list[str]:
 
 
 def _own_ancestors(team_session: TeamSession, db: Database) -> tuple[list[TeamSession], list[str]]:
-    """Return your own sessions from the first ancestor to the wanted one, and a note about a missing ancestor."""
+    """Return your own sessions from the first ancestor to the requested session, and a note on a missing ancestor."""
     lineage = [team_session]
     while (parent := lineage[0].parent) and len(lineage) < MOST_ANCESTORS:
         own_sessions = []
@@ -236,7 +236,7 @@ def _record_fetched(
 ) -> None:
     """Record the fetched part of a session as uploaded, so that only later lines are sent."""
     file, places = imported.receipt.file, {}
-    with contextlib.suppress(OSError):  # On failure everything is sent again.
+    with contextlib.suppress(OSError):  # If this fails, the next push sends everything again.
         for part in files:
             if part.name:
                 path = os.path.join(file.removesuffix(".jsonl"), *part.name.split("/"))
@@ -281,14 +281,14 @@ def _unpack_session(
 
 
 class _FetchBudget:
-    """The limit on bytes and time for one session, including damaged files."""
+    """The remaining bytes and time for one session. Damaged files also use them up."""
 
     def __init__(self) -> None:
         self._room = _MOST_FETCHED
         self._end = time.monotonic() + _FETCH_SECONDS
 
     def take(self, size: int) -> None:
-        """Subtract bytes from the budget. Raise TeamFailed if it is exhausted."""
+        """Subtract bytes from the remaining bytes. Raise TeamFailed if bytes or time run out."""
         self._room -= size
         if self._room < 0:
             raise TeamFailed("The session on the server exceeds the size limit", "Who sent it?")
@@ -302,7 +302,7 @@ class _FetchBudget:
 def _fetch_files(
     session: TeamSession, db: Database, where: Where, paths: list[str]
 ) -> list[_FetchedFile]:
-    """Return every verified file of a session; damaged files other than the transcript are left out.
+    """Return all verified files of a session. Damaged files are left out, except for the transcript.
 
     Raise ImportFailed or OSError.
     """
@@ -331,7 +331,7 @@ def _fetch_files(
 def _fetch_file(listed: _ListedFile, path: str, budget: _FetchBudget, db: Database) -> _FetchedFile:
     """Download a file of a session. Raise ImportFailed or OSError."""
     digest, lines, chain, size = hashlib.sha256(), 0, b"", 0
-    # any other text is a single record
+    # any other text file is a single record
     is_lined = not listed.name or listed.name.endswith(".jsonl")
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, state_file.MODE), "wb") as stream:
         for piece, slices in _fetch_pieces(listed, db):
@@ -377,5 +377,5 @@ def _fetch_pieces(
             for piece in batch:
                 yield piece, [data.get((listed.row, piece.first), b"")]
         if pieces[-1].first + pieces[-1].records <= start:
-            return  # The server repeats itself.
+            return  # The server sent the same piece again.
         start = pieces[-1].first + pieces[-1].records

@@ -1,9 +1,9 @@
-"""Search the team's sessions: send the query of the local search to the server, and order the hits.
+"""Search the team's sessions: send the query of a local search to the server, and rank the hits.
 
-The search first requires all words, then any of them, then words that begin with them.
-``turn_reading`` reads the turns that the server ranks and checks them for the quoted phrases. The
-order depends on the number of matching words and on how close together they are. Your own hits are
-mixed with those of others, and no member can fill the answer while others have hits.
+The search first requires all words, then any of the words, then any word with one of them as a
+prefix. ``turn_reading`` reads the turns that the server ranks and checks them for quoted phrases.
+The rank depends on the number of matching words and on how close together they are. Your own hits
+are mixed with those of others, and no member can fill the result while others have hits.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from resume_hooks.search.index.tokenize import stem
 from resume_hooks.search.query import Query, Term, parse_query
 
 _RANKED_TURNS = 50
-"""Turns that the server ranks per query; ranking long rows is slow, and the newest fifty suffice."""
+"""The maximum number of turns that the server ranks per query. Ranking long rows is slow, and fifty turns suffice."""
 
 _READ_TURNS = 1_000
-"""The maximum number of turns with the words of a phrase whose texts are read to find the phrase itself."""
+"""The maximum number of turns to read in search of a phrase. The server only finds the phrase's words."""
 
 _MOST_PAGES = 100
-"""The maximum number of pages to request, even if many texts do not contain the words that the server reports."""
+"""The maximum number of pages to request, even if few texts contain the words that the server reports."""
 
 _SMALLEST_STEP = timedelta(microseconds=1)
 _CLOCK_SKEW = timedelta(days=1)
-"""How far the clock of another machine may be ahead; turns with later times are not requested."""
+"""The maximum clock difference to another machine. Turns further in the future are not requested."""
 
 _FIND_QUERY = (
     "select session::text, part::text, record::text, extract(epoch from at)::float8::text, rank::text, said_by::text,"
@@ -58,7 +58,8 @@ _TURN_FORMAT = RowFormat(
 class SearchResult(NamedTuple):
     """The result of a search.
 
-    ``searched`` is the number of turns read for a phrase if older turns were left unread, else 0.
+    If a search for a phrase did not read all turns, ``searched`` is the number of turns that it
+    read. Otherwise it is 0.
     """
 
     hits: list[TeamHit]
@@ -66,9 +67,9 @@ class SearchResult(NamedTuple):
 
 
 class Scope(NamedTuple):
-    """Which turns to search: since a time (ISO 8601), only your own, or those of a project.
+    """The turns to search: since a time (ISO 8601), only your own, or those of a project.
 
-    The default is all turns.
+    By default all turns are searched.
     """
 
     since: str | None = None
@@ -82,7 +83,7 @@ ALL_TURNS = Scope()
 def search_team(
     words: Sequence[str], db: Database, scope: Scope = ALL_TURNS, *, most: int
 ) -> SearchResult:
-    """Return the ``most`` best hits. Raise UsageError if the query has no searchable words."""
+    """Return the best ``most`` hits. Raise UsageError if the query has no searchable words."""
     query = parse_query(words)
     queries = build_queries(query)
     search = _Search(query, db, scope, most)
@@ -92,15 +93,15 @@ def search_team(
         return result
     own_result = _Search(query, db, scope._replace(mine=True), most).run(
         queries[: search.asked]
-    )  # hits of others left no room for your own
+    )  # the hits of others displaced your own hits
     return result._replace(hits=_best_hits([*result.hits, *own_result.hits], most))
 
 
 class _Search:
-    """Requests turns until there are enough hits from more than one member.
+    """Requests turns until there are enough hits from several members.
 
-    ``asked`` counts the queries. ``is_used_up`` is true if the search stopped although there may be
-    more turns.
+    ``asked`` is the number of queries. ``is_used_up`` is true if the search stopped although there
+    may be more turns.
     """
 
     def __init__(self, query: Query, db: Database, among: Scope, most: int) -> None:
@@ -118,7 +119,7 @@ class _Search:
         self.is_used_up = False
 
     def run(self, queries: list[str]) -> SearchResult:
-        """Return the best hits of the queries, with those of stricter queries first."""
+        """Return the best hits of all queries. Hits of stricter queries come first."""
         hits: list[TeamHit] = []
         for query in queries:
             if self._db.is_late():
@@ -137,13 +138,13 @@ class _Search:
 
     @property
     def _read(self) -> int:
-        """The turns that were read; without a phrase, only those whose texts contain the words."""
+        """The turns that were read. Unless the query has a phrase, only turns whose texts contain the words."""
         return len(self._known) - (0 if self._has_phrases else self._db.refused - self._before)
 
     def _add_hits(self, query: str, hits: list[TeamHit]) -> None:
         """Append the hits of one query, newest turns first.
 
-        A member with many turns already is excluded from further pages.
+        A member who already has many turns is excluded from the next pages.
         """
         until, turns = datetime.now(UTC) + _CLOCK_SKEW, Counter[str]()
         for page in range(1, _MOST_PAGES + 1):
@@ -172,15 +173,15 @@ class _Search:
             until = min(turn.at for turn in turns_before)
             if fresh:
                 until += (
-                    # There may be more turns at this instant. If none was new, there are too many
-                    # of them.
+                    # There may be more turns at this instant, so request it again. If the page had
+                    # no new turn, the instant has too many turns, so skip it.
                     _SMALLEST_STEP
                 )
 
     def _fetch_page(
         self, query: str, until: datetime, excluded_owners: list[str]
     ) -> tuple[list[FoundTurn], bool]:
-        """Return the turns before ``until``, and whether there may be older ones."""
+        """Return the turns before ``until``, and whether there may be older turns."""
         since, mine, project = self._among
         refused = self._db.refused
         values = (query, since or "-infinity", _RANKED_TURNS, mine, project, until, excluded_owners)
@@ -191,7 +192,7 @@ class _Search:
 
 
 def _best_hits(hits: list[TeamHit], most: int) -> list[TeamHit]:
-    """Return the ``most`` best hits by score, of which one member has at most half."""
+    """Return the ``most`` hits with the highest scores, with at most half of them from one member."""
     best: dict[str, TeamHit] = {}
     for hit in sorted(hits, key=lambda hit: -hit.score):
         best.setdefault(hit.reference, hit)  # the same turn from two machines
@@ -199,7 +200,7 @@ def _best_hits(hits: list[TeamHit], most: int) -> list[TeamHit]:
 
 
 def _fair_count(hits: list[TeamHit], most: int) -> int:
-    """Return the number of hits, counting at most one share for each other member."""
+    """Return the number of hits. For each other member, count at most one member's share."""
     own_references = {hit.reference for hit in hits if hit.mine}
     turns = set()
     for hit in hits:
@@ -212,9 +213,9 @@ def _fair_count(hits: list[TeamHit], most: int) -> int:
 
 
 def build_queries(query: Query) -> list[str]:
-    """Return the query in PostgreSQL's syntax, strictest form first.
+    """Return the query's variants in PostgreSQL's syntax, strictest first.
 
-    Every form requires all words of a phrase.
+    Every variant requires all words of a phrase.
     """
     exclusions = "".join(
         f" & !({_term_query(term, quoted_stem)})" for term in query.excluded if not term.exact
@@ -244,7 +245,7 @@ def quoted_stem(form: str) -> str:
 
 
 def _term_query(term: Term, word: Callable[[str], str]) -> str:
-    """Return a term as a query: all its words, each whole or as its parts."""
+    """Return a query for a term. It requires all words of the term, each either whole or as its parts."""
     tokens = []
     for word_text, *parts in term.forms:
         if parts and not term.exact:

@@ -1,4 +1,4 @@
-"""The JSON format of all ``team`` answers: the result of the act, and the lists that belong to it."""
+"""The JSON schema of all ``team`` answers: the action's result and its lists."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Hit = Annotated[
 
 
 class TeamForm(StrictModel):
-    """The result of an act, or its preview if ``written`` is false."""
+    """The result of an action, or its preview if ``written`` is false."""
 
     act: str = Field(
         description=(

@@ -1,7 +1,7 @@
-"""Join, record and leave a team: ``team/team.json`` in the state folder, and the mark file that hooks check.
+"""Join a team, record it, and leave it, in ``team/team.json`` in the state folder and in the mark file for hooks.
 
-The file contains a service's name, this machine's id and the pushed projects; never a password or
-an address.
+``team.json`` contains the service's name, this machine's id and the pushed projects. It never
+contains a password or an address.
 """
 
 from __future__ import annotations
@@ -34,22 +34,22 @@ from resume_hooks.system.text import collapse_line, plain_line, replace_surrogat
 
 _LONGEST_CONFIG = 256 * 1024
 _LONGEST_REMOTE = 2_000
-"""The maximum characters of a remote's address that are examined, because the time is quadratic."""
+"""The maximum number of characters examined in a remote's address, because the regex takes quadratic time."""
 _CREDENTIALS = re.compile(r"[?#;].*\Z|(?:(?<=://).*|\A[^/]*)(?<!/)@(?=[^@/]+[:/])", re.DOTALL)
-"""Parts of an address that may contain a password or token: before the host and after the path."""
+"""Matches the parts of an address that may contain a password or token: before the host and after the path."""
 
 _REMOTE_ADDRESS = re.compile(
     r"(?:[a-z][a-z0-9+.-]*://)?(?:[^/@]*@)?([^/:@]+)(?::\d+/|[:/])/*(.+?)(?:\.git)?/*\Z",
     re.IGNORECASE,
 )
-"""The host and path in a remote's address.
+"""Matches the host and path in a remote's address.
 
 The scheme, user, password, port and file extension are not part of a project's name.
 """
 
 
 def require_team(where: Where) -> Team:
-    """Return the joined team. Raise TeamFailed if there is none."""
+    """Return the joined team. Raise TeamFailed if no team was joined."""
     team = joined_team(where)
     if team is None:
         raise TeamFailed("No team was joined", "resume-hooks team join SERVICE")
@@ -92,12 +92,12 @@ def record_team(team: Team, where: Where) -> None:
 
 
 def leave_team(where: Where) -> None:
-    """Remove the team's local state, including fetched copies; the server keeps its data."""
+    """Remove the team's local state, including fetched copies. The server keeps its data."""
     removal.remove_if_possible(team_folder(where), where.state)
 
 
 def project_name(cwd: str) -> str:
-    """Return a project's shared name: its remote without credentials, or ``local/`` and the folder's name."""
+    """Return a project's shared name: its remote without credentials, or ``local/`` and the name of its folder."""
     git = common_git_folder(cwd) if cwd else ""
     config = configparser.RawConfigParser(strict=False, allow_no_value=True)
     with contextlib.suppress(OSError, ValueError, configparser.Error):
@@ -107,7 +107,7 @@ def project_name(cwd: str) -> str:
             )
         )
     remote = (config.get('remote "origin"', "url", fallback="") or "")[:_LONGEST_REMOTE]
-    remote = remote.strip().strip('"')  # git quotes values with `#` or `;`
+    remote = remote.strip().strip('"')  # git quotes values that contain `#` or `;`
     match = _REMOTE_ADDRESS.match(_CREDENTIALS.sub("", remote))
     if match and not remote.startswith(("/", ".", "file:")):
         return collapse_line(

@@ -1,7 +1,7 @@
-"""Prepare data for the upload: redacted lines, cut into numbered pieces, and the words of each turn.
+"""Prepare data for the upload: redact lines, cut them into numbered pieces, and collect the words of each turn.
 
-Each line is cleaned first: images, documents and known secrets are removed. Words come from cleaned
-lines only. Any failure stops the push of the session, so that nothing is sent unredacted.
+Images, documents and known secrets are removed from each line first. Words only come from these
+cleaned lines. If anything fails, the push of the session stops, so that no unredacted data is sent.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from resume_hooks.transcripts.records import MEDIA, parse
 from resume_hooks.transcripts.turns import opens_turn
 
 Redacted = NewType("Redacted", bytes)
-"""Bytes that ``clean_line`` has processed, the only type that pieces accept."""
+"""Bytes that ``clean_line`` has cleaned. Pieces accept no other type."""
 
 MOST_RAW = 256 * 1024
-"""The maximum bytes of a piece before its last line."""
+"""The maximum size of a piece in bytes, without its last line."""
 
 MOST_LINE = 64 * 1024 * 1024
-"""The maximum bytes of a line; a stand-in replaces a longer one."""
+"""The maximum size of a line in bytes. A longer line is replaced by a placeholder."""
 
 _MOST_LEXEMES = 400_000
-"""The maximum characters of a turn's words in a piece, due to the size limit of a database row."""
+"""The maximum total length of a turn's words in a piece, because the size of a database row is limited."""
 
 _MOST_POSITIONS = 4
 _LAST_POSITION = 16_383
@@ -43,7 +43,7 @@ _NO_TIME = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class CleanRecord(NamedTuple):
-    """A cleaned line with its ending; ``end`` is the offset after it in the local file."""
+    """A cleaned line with its line end; ``end`` is the offset after the original line in the local file."""
 
     body: Redacted
     end: int
@@ -51,7 +51,7 @@ class CleanRecord(NamedTuple):
 
 
 class TurnWords(NamedTuple):
-    """The words of a turn in a piece, from line ``record`` on."""
+    """The words of a turn in a piece, starting at line ``record``."""
 
     record: int
     at: datetime
@@ -59,7 +59,7 @@ class TurnWords(NamedTuple):
 
 
 class LinePiece(NamedTuple):
-    """Whole lines of a file from line ``first`` on; ``end`` is the offset after them in the local file."""
+    """Complete lines of a file, starting at line ``first``; ``end`` is the offset after them in the local file."""
 
     first: int
     records: int
@@ -72,12 +72,12 @@ class LinePiece(NamedTuple):
 
 
 def clean_records(path: str, redactor: Redactor, offset: int = 0) -> Iterator[CleanRecord]:
-    """Yield the cleaned lines of a transcript from an offset on, or another text file as one record.
+    """Yield the cleaned lines of a transcript, starting at an offset. Any other text file is yielded as one record.
 
     Raise OSError.
 
-    A last line without a line feed is included, with one added, if it is a complete object.
-    Otherwise it waits until it is complete. Binary files yield nothing.
+    If the last line has no line feed but is a complete object, it is included, with a line feed
+    added. If it is incomplete, it is left for a later push. Binary files yield nothing.
     """
     if not path.endswith(".jsonl"):
         yield from _text_record(path, redactor) if not offset else ()
@@ -89,13 +89,13 @@ def clean_records(path: str, redactor: Redactor, offset: int = 0) -> Iterator[Cl
             if line.torn and parse(line.body) is None:
                 return
             if line.offset == offset and not is_ended and not line.raw.strip():
-                continue  # the line feed of the last line that was sent
+                continue  # the line feed after the last line that was sent
             body, secrets = clean_line(line.body, redactor)
             yield CleanRecord(Redacted(body + b"\n"), line.offset + len(line.raw), secrets)
 
 
 def clean_line(line: bytes, redactor: Redactor) -> tuple[Redacted, list[Secret]]:
-    """Return a line without images, documents and secrets (including ``known`` ones), and the removed secrets."""
+    """Return a line without images, documents and secrets (including ``known`` secrets), and the removed secrets."""
     body = normalize_json(line) if len(line) <= MOST_LINE else None
     if body is None:
         return Redacted(make_stand_in(DAMAGED_KIND)), []
@@ -106,7 +106,7 @@ def clean_line(line: bytes, redactor: Redactor) -> tuple[Redacted, list[Secret]]
 def cut_pieces(
     path: str, redactor: Redactor, first: int = 0, offset: int = 0
 ) -> Iterator[LinePiece]:
-    """Yield the pieces of a file from line ``first`` on, which begins at ``offset``.
+    """Yield the pieces of a file, starting at line ``first``, which begins at ``offset``.
 
     Raise OSError.
     """
@@ -148,7 +148,7 @@ def _text_record(path: str, redactor: Redactor) -> Iterator[CleanRecord]:
 
 
 def _without_media(body: bytes) -> bytes:
-    """Replace each image and document in a line by a short note."""
+    """Replace each image and document in a line by a short placeholder."""
     record = parse(body)
     if record is None:
         return body
@@ -169,9 +169,9 @@ def _without_media(body: bytes) -> bytes:
 
 
 def _stand_in(key: object, inner: object, holder: object) -> object:
-    """Return the replacement for a value that contains an image's or document's bytes.
+    """Return the replacement for a value that contains the bytes of an image or document.
 
-    Return None for any other value.
+    Return None if no replacement is needed.
     """
     if (
         isinstance(inner, dict)
@@ -242,7 +242,7 @@ class _WordCollector:
                     positions.append(position + weight)
 
     def passages(self) -> list[TurnWords]:
-        """Return the passages since the last call; an unfinished turn starts a new passage."""
+        """Return the passages since the last call. If a turn is unfinished, a new passage starts in it."""
         self._close()
         done, self._done = self._done, []
         return done
@@ -257,6 +257,6 @@ class _WordCollector:
 
 
 def quote_word(word: str) -> str:
-    """Return a word in the syntax of PostgreSQL's text search types, safely quoted."""
+    """Return a word as a safely quoted term for PostgreSQL's text search types."""
     escaped = word.replace("\\", "\\\\").replace("'", "''").replace("\x00", "")
     return f"'{escaped}'"

@@ -1,9 +1,9 @@
-"""Push a session: send only the data that the team lacks.
+"""Push a session: send only the data that is not on the server yet.
 
-The server accepts a piece only with the digest of everything before it. A local cursor records the
-progress. Without a cursor, or after the file was rewritten, the server's pieces are compared with
-the file. If they differ, a new generation begins. If the file ends earlier than the server's copy,
-nothing is sent and the result says so.
+The server accepts a piece only with the digest of all previous pieces. A local cursor records the
+progress. If there is no cursor, or the file was rewritten, the server's pieces are compared with
+the file. If they differ, a new generation begins. If the file is shorter than the server's copy,
+nothing is sent, and the result says so.
 """
 
 from __future__ import annotations
@@ -69,13 +69,14 @@ _APPEND_QUERY = (
 _RESULT_OF_REFUSAL: dict[str, Literal["forgotten", "scrubbed", "expired"]] = {
     FORGOTTEN: "forgotten", SCRUBBED: "scrubbed", EXPIRED: "expired"
 }  # fmt: skip
-"""The results for sessions that the server refuses: for good, from this machine, or because of their age."""
+"""The results for sessions that the server refuses: permanently, from this machine, or because they are too old."""
 
 
 class Pushed(NamedTuple):
-    """The result of a push; ``secrets`` counts the removed secrets by kind.
+    """The result of a push; ``secrets`` is the number of removed secrets by kind.
 
-    ``records`` and ``raw`` bytes were sent in ``pieces`` of ``stored`` bytes.
+    ``records`` records with ``raw`` bytes were sent in ``pieces`` pieces, compressed to ``stored``
+    bytes.
     """
 
     session_id: str
@@ -91,7 +92,7 @@ class Pushed(NamedTuple):
 
 
 class _ServerState(NamedTuple):
-    """The server's state of a file: its number of records and the digest of all of them."""
+    """A file's state on the server: the number of records and the digest of all records."""
 
     records: int
     head: bytes
@@ -113,17 +114,17 @@ _PIECE_FORMAT = RowFormat(
 
 
 class _DivergedError(Exception):
-    """The server's content differs from the file."""
+    """The content on the server differs from the file."""
 
 
 class _ShorterError(Exception):
-    """The file is only the beginning of the server's content."""
+    """The file is only a prefix of the content on the server."""
 
 
 def push_session(
     session: SessionFile, team: Team, db: Database, where: Where, *, rescan: bool = False
 ) -> Pushed:
-    """Upload what the server lacks of a session. Raise TeamFailed, SessionNotFound or WriteFailed."""
+    """Upload a session's data that is not on the server yet. Raise TeamFailed, SessionNotFound or WriteFailed."""
     if reason := data_rules.reason_against_copies(where):
         raise TeamFailed(f"Nothing was pushed: {reason}", "Ask who manages this account.")
     title = session_metadata(session, Family(where), where)["title"]
@@ -144,7 +145,7 @@ def push_session(
 
 
 def preview_push(session: SessionFile, where: Where) -> Pushed:
-    """Return what a first push of a session would send, without a connection."""
+    """Return the data that the first push of a session would send, without a connection to the server."""
     counter = _PushCounter()
     redactor = find_secrets_in_sessions([session])
     for _, path in files_to_push(session):
@@ -158,11 +159,11 @@ def preview_push(session: SessionFile, where: Where) -> Pushed:
 
 
 def files_to_push(session: SessionFile) -> list[tuple[str, str]]:
-    """Return the files of a session to push, each with its name on the server.
+    """Return the files of a session to push, by their names on the server.
 
-    The transcript's name is ``""``.
+    The name of the transcript is ``""``.
 
-    Files are left out if their name is not valid in a session's folder, or contains a secret.
+    A file is left out if its name is not valid in a session's folder or contains a secret.
     """
     attachments = []
     for name, path in list_bundled_files(session):
@@ -174,7 +175,7 @@ def files_to_push(session: SessionFile) -> list[tuple[str, str]]:
 def session_metadata(
     session: SessionFile, family: Family, where: Where, redactor: Redactor | None = None
 ) -> dict[str, str]:
-    """Return the metadata of a session without secrets, including the ``known`` ones.
+    """Return a session's metadata, without the ``known`` secrets and any others.
 
     Raise SessionNotFound.
     """
@@ -197,7 +198,7 @@ def session_metadata(
 
 
 def is_behind(session: SessionFile, where: Where) -> bool:
-    """Check whether a session has unsent data, as far as this machine remembers."""
+    """Check whether a session has unsent data, according to this machine's records."""
     if is_forgotten(session.session_id, where):
         return False
     cursor = read_cursor(session.session_id, where)
@@ -259,7 +260,7 @@ class _SessionPush:
         self._count = _PushCounter()
 
     def _find_secrets(self) -> Redactor:
-        """Return a redactor with the secrets in the unsent data and in both ends of the session."""
+        """Return a redactor with the secrets in the unsent data, and in the beginning and the end of the session."""
         redactor = find_secrets_in_ends(HeadTail(self._session.path))
         for name, path in files_to_push(self._session):
             progress = self._cursor.places.get(name)
@@ -315,7 +316,7 @@ class _SessionPush:
         return row
 
     def _send(self, row: int, places: dict[str, FileProgress]) -> dict[str, FileProgress]:
-        """Send every file, and return the progress of each."""
+        """Send the missing data of every file, and return the progress of each file."""
         if (
             self._cursor.drop and row == self._cursor.row
         ):  # This and earlier generations may contain scrubbed text.
@@ -345,7 +346,7 @@ class _SessionPush:
                 (records, head), offset = answer, piece.end
             else:
                 return progress_at(path, offset, records, head)
-            # Another process sent data, or our cursor is outdated.
+            # Another process has sent data, or our cursor is outdated.
             progress = self._compare_with_server(row, name, path)
             if progress.records <= records:
                 raise _DivergedError
@@ -365,7 +366,7 @@ class _SessionPush:
         return state
 
     def _compare_with_server(self, row: int, name: str, path: str) -> FileProgress:
-        """Return how far the file and the server's content agree."""
+        """Return the progress up to which the file and the server's content are equal."""
         query = (
             "select c.first::text, c.records::text, c.sha, c.head from team.chunk c join team.part p on p.id = c.part"
             " where p.session = %s and p.name = %s order by c.first"
@@ -375,7 +376,8 @@ class _SessionPush:
         for piece in self._db.rows(query, (row, name), _PIECE_FORMAT):
             body, lines, end = bytearray(), 0, offset
             for record in islice(ours, piece.records):
-                if len(body) >= MOST_RAW:  # None of our pieces is longer, whatever the server says.
+                # Our pieces are never longer than this, whatever size the server reports.
+                if len(body) >= MOST_RAW:
                     raise _DivergedError
                 body += record.body
                 lines, end = lines + 1, record.end
@@ -387,7 +389,7 @@ class _SessionPush:
         return FileProgress(0, offset, number, 0, head.hex())
 
     def _compare_rest(self, row: int, name: str, first: int, body: bytes) -> None:
-        """Raise the right error for a file that ends before the server's copy: shorter, or diverged."""
+        """Raise the error for a file that is shorter than the server's copy: it was either truncated or changed."""
         query = (
             "select c.part::text from team.chunk c join team.part p on p.id = c.part"
             " where p.session = %s and p.name = %s and c.first = %s"

@@ -1,10 +1,10 @@
-"""Parse the values that the team's server sends; no other module sees raw ones.
+"""Parse the values that the team's server sends. No other module sees raw values.
 
-The server and any member who can write a row are untrusted: a column may contain anything. Each
-value is read by the parser of its column. A row with an invalid value is left out and counted; the
-other rows stay valid. Queries cast each column to text, or to ``bytea`` for bytes, so that the
-driver's own converters are never used. The memory for an answer is limited if the system supports
-it (Linux).
+The server, and any member who can write a row, are untrusted: a column may contain anything. Each
+column has a parser for its values. A row with an invalid value is left out and counted; the other
+rows remain valid. Queries cast each column to text, or to ``bytea`` for bytes, so that the driver's
+own converters are never used. The memory for an answer is limited if the system supports it
+(Linux).
 """
 
 from __future__ import annotations
@@ -28,39 +28,39 @@ if TYPE_CHECKING:
     import psycopg
 
 MOST_ANSWER_BYTES = 64 * 1024 * 1024
-"""The maximum bytes by which the process may grow while it waits for an answer.
+"""The maximum number of bytes by which the process may grow while it waits for an answer.
 
-Our largest answer has 10 MB.
+The largest expected answer has 10 MB.
 """
 
 MOST_ANSWER_ROWS = 50_000
-"""The maximum rows of an answer, since each takes several times its size in memory.
+"""The maximum number of rows in an answer, because each row takes several times its size in memory.
 
 A file of 10 GB has 40,000 pieces.
 """
 
 MOST_TEXT_BYTES = 64 * 1024
-"""The maximum bytes of a text value; we never send a longer one."""
+"""The maximum size of a text value in bytes. We never send a longer text."""
 
 MOST_NUMBER = 2**63 - 1
 DIGEST = 32
-"""Bytes of a SHA-256 digest."""
+"""The number of bytes in a SHA-256 digest."""
 
 _DATA_PAGES = 5
-"""The index in ``statm`` of the process's own writable pages."""
+"""The index of the process's own writable pages in ``/proc/self/statm``."""
 
 _WHOLE_NUMBER = re.compile(rb"-?[0-9]{1,19}")
 
 _LATE_NOTE = "The server took too long. The answer contains what arrived in time."
 
 ColumnParser = Callable[["bytes | None"], Any]
-"""Parses a value as the server sent it, None for a null. Raises ValueError if it is invalid."""
+"""Parses a value from the server; None is SQL's null. Raises ValueError if the value is invalid."""
 
 Row = TypeVar("Row")
 
 
 class RowFormat(NamedTuple, Generic[Row]):
-    """The format of a query's rows: the type to create, and a parser for each field."""
+    """The format of a query's rows: the type of a parsed row, and a parser for each of its fields."""
 
     make: Callable[..., Row]
     columns: tuple[ColumnParser, ...]
@@ -71,9 +71,9 @@ class RowFormat(NamedTuple, Generic[Row]):
 
 
 class Database:
-    """An open connection to a team's database; ``refused`` counts the invalid rows that were left out.
+    """An open connection to a team's database; ``refused`` is the number of invalid rows that were left out.
 
-    ``end`` is the deadline for all answers together, on the monotonic clock.
+    ``end`` is the deadline for all answers together, in seconds of the monotonic clock.
     """
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
@@ -83,11 +83,11 @@ class Database:
         self._was_late = False
 
     def set_deadline(self, seconds: float) -> None:
-        """Set the deadline for all answers to this many seconds from now."""
+        """Set the deadline for all answers to the given number of seconds from now."""
         self.end = time.monotonic() + seconds
 
     def is_late(self) -> bool:
-        """Check whether the deadline has passed; if it has, ``notes`` will say so."""
+        """Check whether the deadline has passed. If so, ``notes`` will report it."""
         self._was_late = self._was_late or time.monotonic() > self.end
         return self._was_late
 
@@ -105,7 +105,7 @@ class Database:
         return self.connection.transaction()
 
     def run(self, statement: str, values: Sequence[object] = ()) -> None:
-        """Execute a statement that returns nothing, or several statements if there are no values."""
+        """Execute a statement without a result. Without values, it may contain several statements."""
         self.connection.execute(statement.encode(), values or None)
 
     def rows(
@@ -128,7 +128,7 @@ class Database:
     def value(
         self, query: str, values: Sequence[object], parse: Callable[[bytes | None], Row]
     ) -> Row | None:
-        """Return the single value of a query, or None if there is no row or it is invalid."""
+        """Return the single value of a query, or None if there is no row or the value is invalid."""
         return self.row(query, values, RowFormat(_identity, (parse,)))
 
     @property
@@ -149,7 +149,7 @@ async def read_rows_async(
     values: Sequence[object],
     row_format: RowFormat[Row],
 ) -> tuple[list[Row], int]:
-    """Return the valid rows of an asyncio query, and the number of invalid ones."""
+    """Return the valid rows of an asyncio query, and the number of invalid rows."""
     async with connection.cursor(binary=True) as cursor:
         await cursor.execute(query.encode(), values)
         return _parse_result(cursor.pgresult, row_format)
@@ -166,7 +166,7 @@ def _parse_result(result: Any, row_format: RowFormat[Row]) -> tuple[list[Row], i
                     [result.get_value(number, column) for column in range(result.nfields)]
                 )
             )
-        # An instant can raise OverflowError or OSError.
+        # Parsing a time can raise OverflowError or OSError.
         except (ValueError, OverflowError, OSError, RecursionError):
             continue
     return rows, count - len(rows)
@@ -197,7 +197,7 @@ def parse_boolean(raw: bytes | None) -> bool:
 
 
 def parse_text(raw: bytes | None) -> str:
-    """Parse text of up to ``MOST_TEXT_BYTES`` bytes, only for a program, never for a screen or a path."""
+    """Parse text of up to ``MOST_TEXT_BYTES`` bytes. It must never be shown on a screen or used in a path."""
     return _decode_text(raw)
 
 
@@ -218,7 +218,7 @@ def parse_session_id(raw: bytes | None) -> str:
 
 
 def parse_session_id_or_none(raw: bytes | None) -> str:
-    """Parse a session id, or return ``""`` for anything else."""
+    """Parse a session id. Return ``""`` for any other value."""
     text = _decode_text(raw)
     if is_session_id(text):
         return text
@@ -226,7 +226,7 @@ def parse_session_id_or_none(raw: bytes | None) -> str:
 
 
 def parse_login(raw: bytes | None) -> str:
-    """Parse the name of a role: at most 63 bytes, no control characters, no white space but single spaces."""
+    """Parse a role name: at most 63 bytes, without control characters or white space other than single spaces."""
     text = _decode_text(raw)
     if raw is None or not 0 < len(raw) <= 63 or collapse_line(plain_line(text), len(text)) != text:
         raise ValueError
@@ -234,14 +234,14 @@ def parse_login(raw: bytes | None) -> str:
 
 
 def parse_login_or_none(raw: bytes | None) -> str:
-    """Parse the name of a role, or return ``""`` for a missing one."""
+    """Parse a role name. Return ``""`` for a null."""
     if raw:
         return parse_login(raw)
     return ""
 
 
 def parse_logins(raw: bytes | None) -> tuple[str, ...]:
-    """Parse a JSON list of role names; a null is an empty list."""
+    """Parse a JSON list of role names. A null becomes an empty list."""
     names = json.loads(_decode_text(raw)) if raw is not None else []
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise ValueError
@@ -249,7 +249,7 @@ def parse_logins(raw: bytes | None) -> tuple[str, ...]:
 
 
 def parse_line(most: int) -> Callable[[bytes | None], str]:
-    """Return a parser for display text: one line without control characters, cut to ``most`` characters."""
+    """Return a parser for text to display: one line without control characters, cut to ``most`` characters."""
 
     def parse(raw: bytes | None) -> str:
         return collapse_line(plain_line(_decode_text(raw)), most)
@@ -258,22 +258,22 @@ def parse_line(most: int) -> Callable[[bytes | None], str]:
 
 
 def parse_folder(raw: bytes | None) -> str:
-    """Parse a folder on another machine, which is displayed but never opened."""
+    """Parse a folder path on another machine, which is displayed but never opened."""
     return plain_line(_decode_text(raw))[:4096]
 
 
 def parse_instant(raw: bytes | None) -> str:
-    """Parse a client's timestamp into the transcripts' format, or return ``""`` if it is invalid."""
+    """Parse a client's timestamp into the transcripts' format. Return ``""`` if it is invalid."""
     return clock.normalize_timestamp(_decode_text(raw))
 
 
 def parse_epoch(raw: bytes | None) -> datetime:
-    """Parse a server time in seconds since the epoch."""
+    """Parse a time of the server's clock in seconds since the epoch."""
     return datetime.fromtimestamp(parse_number(raw), UTC)
 
 
 def parse_word(words: Mapping[str, str]) -> Callable[[bytes | None], str]:
-    """Return a parser for a fixed set of words that maps each to its meaning."""
+    """Return a parser for a fixed set of words, which returns the meaning of each word."""
 
     def parse(raw: bytes | None) -> str:
         meaning = words.get(_decode_text(raw))
@@ -299,7 +299,7 @@ parse_digest = parse_bytes(DIGEST, DIGEST)
 
 
 def parse_head(raw: bytes | None) -> bytes:
-    """Parse the digest of everything before a point, which is empty at the start."""
+    """Parse the digest of all previous data, which is empty for the first piece."""
     if raw is None or len(raw) not in {0, DIGEST}:
         raise ValueError
     return raw
@@ -317,7 +317,7 @@ def _identity(value: Row) -> Row:
 
 @functools.cache
 def _initial_limits() -> tuple[int, int]:
-    """Return the limits that the process started with, because concurrent threads would restore each other's limits."""
+    """Return the limits from the start of the process, because concurrent threads would restore each other's limits."""
     import resource  # not on Windows
 
     return resource.getrlimit(resource.RLIMIT_DATA)
@@ -325,9 +325,10 @@ def _initial_limits() -> tuple[int, int]:
 
 @contextlib.contextmanager
 def limit_memory() -> Iterator[None]:
-    """Limit the growth of the process to ``MOST_ANSWER_BYTES`` during the block; libpq then aborts a larger answer.
+    """Limit the growth of the process to ``MOST_ANSWER_BYTES`` in the block, so that libpq aborts a larger answer.
 
-    The server states a message's length, and libpq buffers up to 2 GB before we see any of it.
+    libpq trusts the message length that the server states, and buffers up to 2 GB before we see the
+    answer.
     """
     try:
         import resource  # not on Windows

@@ -1,8 +1,8 @@
-"""The Agent SDK's ``SessionStore`` in the team's database: atomic, deduplicated, with summaries, for any entry.
+"""Implement the Agent SDK's ``SessionStore`` in the team's database: atomic, deduplicated, with summaries.
 
-It is duck-typed: the SDK is only imported to fold summaries, in a program that has it. Rows are
-private to their owner. Nothing is redacted, since ``load`` must return exactly what was appended.
-Use ``team push`` for sessions that others may see.
+The class does not inherit from the SDK's class. The SDK is only imported to fold summaries, in a
+program that has it. Rows are private to their owner. Nothing is redacted, because ``load`` must
+return exactly the appended entries. Use ``team push`` for sessions that others may see.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Key = dict[str, Any]
 Row = TypeVar("Row")
 
 MOST_LOADED = 1024 * 1024 * 1024
-"""The maximum bytes of a session's entries as JSON."""
+"""The maximum size of a session's entries in bytes of JSON."""
 
 
 class _StoredPart(NamedTuple):
@@ -61,13 +61,13 @@ _TEXT_FORMAT = RowFormat(str, (rows.parse_text,))
 
 
 class PostgresSessionStore:
-    """A store for ``ClaudeAgentOptions(session_store=...)`` on the libpq service of a team that you are a member of."""
+    """A store for ``ClaudeAgentOptions(session_store=...)`` in a team's database, given the team's libpq service."""
 
     def __init__(self, service: str) -> None:
         self._service = validate_service(service)
 
     async def append(self, key: Key, entries: Sequence[Entry]) -> None:
-        """Append entries in one transaction, each uuid only once."""
+        """Append entries in one transaction. An entry with a known uuid is skipped."""
         if not entries:
             return
         async with connect_async(self._service) as db, db.transaction():
@@ -126,7 +126,7 @@ class PostgresSessionStore:
             )
 
     async def load(self, key: Key) -> list[Entry] | None:
-        """Return all entries in the order of their appends, or None if the session does not exist."""
+        """Return all entries in the order in which they were appended, or None if the session does not exist."""
         pieces = await self._rows(
             "select c.data from team.sdk_chunk c join team.sdk_part p on p.id = c.part"
             " where owner = team.me() and project_key = %s and session_id = %s and subpath = %s"
@@ -139,7 +139,7 @@ class PostgresSessionStore:
         return None
 
     async def list_sessions(self, project_key: str) -> list[dict[str, Any]]:
-        """Return the main transcripts of a project with their modification times in milliseconds."""
+        """Return a project's main transcripts with their modification times in milliseconds."""
         query = (
             "select session_id, mtime::text from team.sdk_part"
             " where owner = team.me() and project_key = %s and subpath = ''"
@@ -151,7 +151,7 @@ class PostgresSessionStore:
         return sessions
 
     async def list_session_summaries(self, project_key: str) -> list[dict[str, Any]]:
-        """Return their folded summaries, with times from the same clock."""
+        """Return the folded summaries of a project's main transcripts, with the same modification times."""
         query = (
             "select summary, mtime::text from team.sdk_part"
             " where owner = team.me() and project_key = %s and subpath = '' and summary is not null"
@@ -163,7 +163,7 @@ class PostgresSessionStore:
         return summaries
 
     async def delete(self, key: Key) -> None:
-        """Delete a transcript; a main transcript is deleted with everything below it."""
+        """Delete a transcript. With a main transcript, its sub-agents' transcripts are also deleted."""
         subpath = key.get("subpath")
         async with connect_async(self._service) as db:
             await db.execute(
@@ -171,7 +171,7 @@ class PostgresSessionStore:
             )
 
     async def list_subkeys(self, key: Key) -> list[str]:
-        """Return the sub-agents' transcripts of a session."""
+        """Return the names of a session's sub-agent transcripts."""
         query = (
             "select subpath from team.sdk_part"
             " where owner = team.me() and project_key = %s and session_id = %s and subpath <> ''"
@@ -191,7 +191,7 @@ async def _strict_rows(
     values: Sequence[object],
     row_format: RowFormat[Row],
 ) -> list[Row]:
-    """Return the rows of a query. Raise TeamFailed if one is invalid, because omitting it would change the session."""
+    """Return a query's rows. Raise TeamFailed if a row is invalid, because omitting it would change the session."""
     valid_rows, refused = await rows.read_rows_async(db, query, values, row_format)
     if refused:
         raise _damaged_store()

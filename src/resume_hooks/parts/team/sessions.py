@@ -1,6 +1,7 @@
-"""List the sessions on the server that you may see, and resolve a locator among them.
+"""List the sessions on the server that you may see, and find the session that a locator names.
 
-Your own sessions are queried separately and first, so that rows of others cannot displace them.
+Your own sessions are queried first, in a separate query, so that rows of others cannot displace
+them.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ from resume_hooks.system.text import collapse_line, plain_line
 from resume_hooks.transcripts.head_tail import TITLE_LENGTH
 
 VISIBILITY = {"m": "private", "p": "project", "t": "team"}
-"""The audience of a session, by the kind of its scope; it can also be shared with single members."""
+"""The audience of a session, by the kind of its scope. A session can also be shared with single members."""
 
 MOST_LISTED = 10_000
-"""The maximum number of listed sessions, separately for your own and for those of others."""
+"""The maximum number of listed sessions, counted separately for your own and those of others."""
 
 _MOST_CANDIDATES = 1_000
-"""The maximum number of candidates for a locator, separately for your own and for those of others."""
+"""The maximum number of candidates to query for a locator, counted separately for your own and those of others."""
 
 _QUERY = """
 select s.id::text, s.session_id, m.login::text, a.label, s.title, s.folder, s.project, s.created, s.ended, s.parent,
@@ -47,22 +48,22 @@ _WHERE_NAMED = """ and (s.session_id = any(%(words)s::text[]) or starts_with(s.s
 _ORDER_BY_MATCH = """ order by m.login = %(front)s desc, s.session_id = any(%(words)s::text[]) desc,
   s.title = any(%(words)s::text[]) desc, s.pushed desc limit %(most)s"""
 _ORDER_BY_TIME = " order by s.pushed desc limit %(most)s"
-"""Sort by the server's clock, so that a client's claims cannot move its sessions to the front."""
+"""Sort by the server's clock, so that a client cannot move its sessions to the front with a false time."""
 
 
 _SHORT_ID = 8
-"""The length of ids in lists; a shorter word may be part of a title."""
+"""The length of ids in lists. A shorter word in a locator may be part of a title."""
 
 _ANY_ID = "00000000-0000-0000-0000-000000000000"
 
 
 class TeamSession(NamedTuple):
-    """A session on one machine, as recorded on the server.
+    """A session that one machine pushed, as recorded on the server.
 
-    ``row`` is its number there. ``visible`` is private, project or team. ``shared_with`` lists
-    single members who can also read it. ``given`` is true for a session that an admin transferred
-    to you from a former member; its words are unverified. ``pushed`` is the time of the machine's
-    last push.
+    ``row`` is the id of its row. ``visible`` is private, project or team. ``shared_with`` lists
+    single members who can also read it. ``given`` is true if an admin transferred the session to
+    you from a former member, so that its words are unverified. ``pushed`` is the time of the last
+    push.
     """
 
     row: int
@@ -102,15 +103,15 @@ _SESSION_FORMAT = RowFormat(
 
 
 def list_team_sessions(db: Database, *, mine: bool = False) -> list[TeamSession]:
-    """Return the sessions that you may see, newest first, or only your own with ``mine``.
+    """Return the sessions that you may see, newest first. With ``mine``, return only your own.
 
-    At most ``MOST_LISTED``, the most recently pushed.
+    If there are more than ``MOST_LISTED``, only the most recently pushed ones are returned.
     """
     return _query_sessions(db, _ORDER_BY_TIME, {}, mine=mine, most=MOST_LISTED)
 
 
 def sessions_with_rows(db: Database, numbers: list[int]) -> list[TeamSession]:
-    """Return the sessions with these row numbers that you may see."""
+    """Return the sessions with these row ids that you may see."""
     return db.rows(
         _QUERY + _WHERE_ROWS + _ORDER_BY_TIME,
         {"rows": numbers, "most": len(numbers)},
@@ -121,9 +122,9 @@ def sessions_with_rows(db: Database, numbers: list[int]) -> list[TeamSession]:
 def sessions_with_ids(
     db: Database, ids: list[str], *, mine: bool = False, owner: str = ""
 ) -> list[TeamSession]:
-    """Return the sessions with these ids that you may see, newest first, optionally only those of ``owner``.
+    """Return the sessions with these ids that you may see, newest first. With ``owner``, return only that member's.
 
-    Several machines and several members may have the same id.
+    Several machines, and several members, may have a session with the same id.
     """
     conditions = _WHERE_IDS + (_WHERE_OWNER if owner else "") + _ORDER_BY_TIME
     matches = _query_sessions(
@@ -133,7 +134,7 @@ def sessions_with_ids(
 
 
 def find_team_session(locator: str, db: Database, *, mine: bool = False) -> TeamSession:
-    """Return the session for a locator, only among your own with ``mine``.
+    """Return the session that a locator names. With ``mine``, search only your own sessions.
 
     Raise SessionNotFound or AmbiguousLocator.
     """
@@ -165,12 +166,12 @@ def _query_sessions(
 
 
 def choose_team_session(locator: str, sessions: list[TeamSession]) -> TeamSession:
-    """Return the session that a locator names: by id, the beginning of an id, a title or part of a title.
+    """Return the session that a locator names by its id, a prefix of the id, its title or a part of its title.
 
-    ``sessions`` are newest first. The locator may begin with ``owner:`` or ``owner@machine:``.
-    Without that, the copy with the latest activity is chosen among machines. Your own session wins
-    over another member's with the same id, and one from a current member over a transferred one.
-    Raise SessionNotFound or AmbiguousLocator.
+    ``sessions`` are sorted newest first. The locator may begin with ``owner:`` or
+    ``owner@machine:``. If the locator names no machine, the copy with the latest activity is
+    chosen. If several members have a session with the same id, yours is preferred, and a current
+    member's is preferred to a transferred one. Raise SessionNotFound or AmbiguousLocator.
     """
     front, colon, rest = locator.strip().partition(":")
     of_owner = [
@@ -186,7 +187,8 @@ def choose_team_session(locator: str, sessions: list[TeamSession]) -> TeamSessio
     is_id = len(name) >= (MIN_PREFIX if owner else _SHORT_ID) and is_session_id(
         name + _ANY_ID[len(name) :]
     )
-    by_title = [] if is_id else sessions  # An id or its beginning never matches a title.
+    # A session id, or a prefix of one, is never compared with titles.
+    by_title = [] if is_id else sessions
     candidates = (
         [session for session in sessions if session.session_id == words],
         _prefer_own(
@@ -202,7 +204,7 @@ def choose_team_session(locator: str, sessions: list[TeamSession]) -> TeamSessio
     matches = [session for session in matches if session.mine or session.session_id not in own_ids]
     chosen = {
         (session.owner, session.session_id): session for session in reversed(matches)
-    }  # the first of each id is kept
+    }  # keep the first session with each id
     if not chosen:
         raise SessionNotFound(
             f"The team has no session '{collapse_line(plain_line(locator), 80)}' that you may see",
@@ -227,7 +229,7 @@ def choose_team_session(locator: str, sessions: list[TeamSession]) -> TeamSessio
 
 
 def _prefer_own(sessions: list[TeamSession]) -> list[TeamSession]:
-    """Return only your own sessions if there are any, else all of them."""
+    """Return only your own sessions if there are any, or else all sessions."""
     own_sessions = []
     for session in sessions:
         if session.mine and not session.given:

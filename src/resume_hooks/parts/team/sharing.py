@@ -1,6 +1,6 @@
-"""Share, unshare and forget sessions on the server. Only the owner can do that.
+"""Share, unshare and forget sessions on the server. Only a session's owner can do that.
 
-The database enforces it.
+The database enforces this rule.
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ from resume_hooks.storage import removal, state_file
 from resume_hooks.system.claude_settings import managed_retention
 
 _FORGET_FOLDER = "forget"
-"""The folder of sessions to be forgotten at the next connection, one file each."""
+"""The folder with a file for each session that the server must forget at the next connection."""
 
 _ONLY_THIS_MACHINE = b"here"
-"""The content of such a file if only the copy from this machine must be removed.
+"""The content of a session's file if the server must only remove the copy from this machine.
 
-Otherwise the copies of all your machines are removed.
+Otherwise the server removes the copies from all your machines.
 """
 
 
 class ProjectReach(NamedTuple):
-    """A project's owner, and the number of other members who can read sessions shared with it."""
+    """A project's owner, and the number of other members who can read sessions that are shared with the project."""
 
     owner: str
     others: int
 
 
 def read_project_reach(project: str, db: Database) -> ProjectReach | None:
-    """Return the reach of a project that you belong to, or None for any other project. Raise TeamFailed."""
+    """Return the owner and readers of a project, or None if you are not in it. Raise TeamFailed."""
     query = "select login::text, others::text from team.project_reach(%s)"
     return db.row(query, (project,), RowFormat(ProjectReach, (rows.parse_login, rows.parse_count)))
 
@@ -55,7 +55,7 @@ def read_project_reach(project: str, db: Database) -> ProjectReach | None:
 def share_session(
     session: TeamSession, audience: str, until: datetime | None, db: Database
 ) -> None:
-    """Share a session with ``team``, its ``project`` or a member's login, until an optional time. Raise TeamFailed."""
+    """Share a session with ``team``, its ``project`` or a member's login, optionally until a time. Raise TeamFailed."""
     kind, name = {"team": ("t", ""), "project": ("p", session.project)}.get(
         audience, ("g", audience)
     )
@@ -68,7 +68,7 @@ def unshare_session(session: TeamSession, db: Database) -> None:
 
 
 def forget_on_server(session_id: str, db: Database, where: Where) -> int:
-    """Make the server forget a session of all your machines for good, and return the number of removed copies.
+    """Make the server permanently forget a session from all your machines. Return the number of removed copies.
 
     Raise TeamFailed.
     """
@@ -78,9 +78,9 @@ def forget_on_server(session_id: str, db: Database, where: Where) -> int:
 
 
 def queue_forget(session_id: str, where: Where) -> str:
-    """Queue a session that was deleted here to be forgotten at the next push.
+    """Queue a session that was deleted on this machine, so that the next push makes the server forget it.
 
-    Return a note for the user, or ``""`` if nothing was pushed.
+    Return a note for the user, or ``""`` if the session was never pushed.
     """
     if (
         joined_team(where) is None
@@ -96,9 +96,9 @@ def queue_forget(session_id: str, where: Where) -> str:
 
 
 def queue_replacement(session_id: str, where: Where) -> str:
-    """Queue the server's copy of a scrubbed session to be replaced at the next push, and return a note for the user.
+    """Queue a scrubbed session, so that the next push replaces the server's copy. Return a note for the user.
 
-    If only an archived copy was scrubbed and the session's file is gone, the server's copy is
+    If only an archived copy was scrubbed and the session itself is deleted, the server's copy is
     removed.
     """
     cursor = read_cursor(session_id, where)
@@ -120,7 +120,7 @@ def queue_replacement(session_id: str, where: Where) -> str:
 
 
 def has_queued_forgets(where: Where) -> bool:
-    """Check whether deleted sessions wait to be forgotten."""
+    """Check whether there are queued sessions that the server must forget."""
     return os.path.isdir(queue := os.path.join(team_folder(where), _FORGET_FOLDER)) and bool(
         os.listdir(queue)
     )
@@ -158,7 +158,7 @@ def remove_lost_sessions(db: Database, where: Where) -> list[str]:
 
 
 def expired_sessions(where: Where) -> tuple[list[str], int]:
-    """Return the pushed sessions that this machine no longer has, and the employer's retention period in days."""
+    """Return the pushed sessions that are no longer on this machine, and the employer's retention period in days."""
     days = managed_retention()[1]
     if not days:
         return [], 0
@@ -169,9 +169,9 @@ def expired_sessions(where: Where) -> tuple[list[str], int]:
 
 
 def _remove_from_server(sessions: list[str], days: int, db: Database, where: Where) -> list[str]:
-    """Remove this machine's copies of sessions from the server if they are old enough.
+    """Remove the copies of sessions that this machine pushed from the server, if they are old enough.
 
-    Return the ids of the removed sessions.
+    Return the ids of these sessions.
     """
     if not sessions:
         return []

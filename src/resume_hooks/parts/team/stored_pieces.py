@@ -1,7 +1,6 @@
-"""Pieces of session files on the server: fetched in slices, unpacked and verified against their digests.
+"""Fetch pieces of session files from the server in slices, decompress them and verify their digests.
 
-Memory is bounded: at most ``SLICE`` bytes of a piece are held at a time, whatever size the server
-states.
+At most ``SLICE_BYTES`` bytes of a piece are in memory at a time, whatever size the server states.
 """
 
 from __future__ import annotations
@@ -18,14 +17,14 @@ from resume_hooks.parts.team.pieces import MOST_LINE, MOST_RAW
 from resume_hooks.parts.team.rows import Database, RowFormat
 
 SLICE_BYTES = 1024 * 1024
-"""The number of bytes that are fetched or unpacked at a time."""
+"""The maximum number of bytes that are fetched or decompressed at a time."""
 
 MOST_STORED_BYTES = MOST_LINE + MOST_LINE // 1000 + MOST_RAW
-"""The maximum size of a piece on the server; incompressible data grows slightly."""
+"""The maximum size of a piece on the server. Compression slightly enlarges incompressible data."""
 
 
 class StoredPiece(NamedTuple):
-    """Whole lines of a file on the server: ``raw`` bytes, compressed to ``stored`` bytes."""
+    """Complete lines of a file on the server: ``raw`` bytes, compressed to ``stored`` bytes."""
 
     first: int
     records: int
@@ -35,7 +34,7 @@ class StoredPiece(NamedTuple):
 
 
 def parse_part_name(raw: bytes | None) -> str:
-    """Parse the name of a session's file: ``""`` for the transcript, else a path in its folder.
+    """Parse the name of a session's file: ``""`` for the transcript, or a path in the session's folder.
 
     Raise ValueError.
     """
@@ -58,18 +57,18 @@ PIECE_FORMAT = RowFormat(
 
 
 class _Sized(Protocol):
-    """An object with a size on the server."""
+    """An object that is stored on the server."""
 
     @property
     def stored(self) -> int:
-        """Its compressed bytes on the server."""
+        """The object's compressed size in bytes."""
 
 
 SomePacked = TypeVar("SomePacked", bound=_Sized)
 
 
 def batch_pieces(pieces: Iterable[SomePacked]) -> Iterator[list[SomePacked]]:
-    """Yield pieces in order, in batches of at most ``SLICE`` bytes, or one larger piece alone."""
+    """Yield pieces in order, in batches of at most ``SLICE_BYTES`` bytes. A larger piece gets its own batch."""
     batch: list[SomePacked] = []
     size = 0
     for piece in pieces:
@@ -83,7 +82,7 @@ def batch_pieces(pieces: Iterable[SomePacked]) -> Iterator[list[SomePacked]]:
 
 
 def fetch_packed(addresses: list[tuple[int, int]], db: Database) -> dict[tuple[int, int], bytes]:
-    """Return the compressed bytes of pieces up to ``SLICE`` bytes, by part and first record."""
+    """Return the compressed bytes of pieces of up to ``SLICE_BYTES`` bytes, by part and first record."""
     query = (
         "select c.part::text, c.first::text, substring(c.data for %s)"
         " from unnest(%s::bigint[], %s::int[]) q(part, first)"
@@ -107,7 +106,7 @@ class _PackedPiece(NamedTuple):
 
 
 def fetch_slices(part: int, first: int, stored: int, db: Database) -> Iterator[bytes]:
-    """Yield the compressed bytes of a piece of any size, a ``SLICE`` at a time.
+    """Yield the compressed bytes of a piece of any size, ``SLICE_BYTES`` bytes at a time.
 
     Raise ImportFailed if they end early.
     """
@@ -122,11 +121,12 @@ def fetch_slices(part: int, first: int, stored: int, db: Database) -> Iterator[b
 
 
 def unpack_lines(slices: Iterable[bytes], raw: int, sha: bytes) -> Iterator[bytes]:
-    """Yield the lines of a piece of ``raw`` bytes while its compressed bytes arrive.
+    """Yield the lines of a piece of ``raw`` bytes while its compressed bytes are fetched.
 
-    Raise ImportFailed if they do not match the digest.
+    Raise ImportFailed if the lines do not match the digest.
 
-    The error may come only after the last slice was yielded.
+    Consumers must expect this error even after the last line, because the digest is only known
+    then.
     """
     unpacking, digest, size = zlib.decompressobj(), hashlib.sha256(), 0
     for packed in slices:
@@ -147,7 +147,7 @@ def unpack_lines(slices: Iterable[bytes], raw: int, sha: bytes) -> Iterator[byte
 
 
 def damaged_piece_error() -> ImportFailed:
-    """Return the error for a damaged piece or an incomplete chain."""
+    """Return an error that reports a damaged piece or an incomplete chain."""
     return ImportFailed(
         "The server's copy of this session is damaged or incomplete",
         "Push it again, with --rescan.",

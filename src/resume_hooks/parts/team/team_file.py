@@ -1,6 +1,7 @@
 """Read ``team/team.json`` in the state folder, which names the joined team, and record why pushes fail.
 
-Standard library, Python 3.9: the installer and the session-start hook run this without the engine.
+Standard library, Python 3.9: the installer and the session-start hook use this module without the
+engine.
 """
 
 from __future__ import annotations
@@ -18,22 +19,22 @@ from resume_hooks.system.invocation import shell_command
 
 FOLDER, FILE, VERSION = "team", "team.json", 1
 PUSH_MARK = "push"
-"""A file in that folder that exists if turns are pushed. Its time is that of the last attempt.
+"""A file that exists if turns are pushed. Its modification time is the time of the last attempt.
 
-Hooks check only this file.
+Hooks only check this file.
 """
 
 _LAST_PUSH = "last"
-"""An empty file with the time of the last successful push."""
+"""An empty file whose modification time is the time of the last successful push."""
 
 FAILURE_FILE, UNREPORTED_FILE = "failing.json", "untold"
-"""The reason why pushes fail, and a mark that the next start must report it.
+"""The file with the reason why pushes fail, and a mark file for a failure that the next start must report.
 
-The shell checks for the mark.
+The hook's shell script checks for the mark file.
 """
 
 LONG_FAILURE = 24 * 60 * 60
-"""Seconds after which a session start reports an unreachable server."""
+"""The number of seconds after which a session start reports an unreachable server."""
 
 
 class Team(NamedTuple):
@@ -46,7 +47,7 @@ class Team(NamedTuple):
 
 
 class PushFailure(NamedTuple):
-    """A failing push: since when (epoch seconds), the number of waiting sessions, the reason and the remedy."""
+    """A push failure: its start (epoch seconds), the number of waiting sessions, the reason and the remedy."""
 
     since: int
     sessions: int
@@ -71,7 +72,7 @@ def team_folder(where: Where) -> str:
 
 
 def joined_team(where: Where) -> Optional[Team]:
-    """Return the joined team, or None if there is none or a project's own settings chose the state folder."""
+    """Return the joined team, or None if there is none or if a project's own settings chose the state folder."""
     row = read_json_object(os.path.join(team_folder(where), FILE))
     service, login, machine = (row.get(key) for key in ("service", "login", "machine"))
     if row.get("version") != VERSION or not all(
@@ -103,9 +104,10 @@ def read_failure(where: Where) -> Optional[PushFailure]:
 
 
 def record_failure(error: Tuple[str, str], sessions: int, where: Where, *, at_once: bool) -> None:
-    """Record why a push failed and the remedy.
+    """Record the reason for a failed push and its remedy.
 
-    The next start reports it once, either at once or when the failure lasts. Raise OSError.
+    The next session start reports the failure once, immediately or when it has lasted long enough.
+    Raise OSError.
     """
     previous, now = read_failure(where), int(time.time())
     failure = PushFailure(
@@ -125,7 +127,7 @@ def record_failure(error: Tuple[str, str], sessions: int, where: Where, *, at_on
 
 
 def record_push(where: Where) -> None:
-    """Record a successful push, and clear a recorded failure."""
+    """Record a successful push, and remove the record of a failure."""
     with contextlib.suppress(OSError):
         state_file.replace_state_file(os.path.join(team_folder(where), _LAST_PUSH), b"", where)
     for name in (UNREPORTED_FILE, FAILURE_FILE):
@@ -133,7 +135,7 @@ def record_push(where: Where) -> None:
 
 
 def last_push_text(where: Where) -> str:
-    """Return the time of the last push, or ``"never"``."""
+    """Return the time of the last successful push, or ``"never"``."""
     try:
         timestamp = os.stat(os.path.join(team_folder(where), _LAST_PUSH)).st_mtime
     except OSError:
@@ -142,9 +144,9 @@ def last_push_text(where: Where) -> str:
 
 
 def unpushed(where: Where) -> str:
-    """Return the failure that this start must report; later starts do not repeat it.
+    """Return the failure that this session start must report. Later starts do not report it again.
 
-    ``""`` if there is none.
+    Return ``""`` if there is none.
     """
     try:
         removal.remove_file(os.path.join(team_folder(where), UNREPORTED_FILE), where.state)

@@ -1,7 +1,7 @@
-"""Read the turns that the server found; those whose texts confirm the match become hits.
+"""Read the turns that the server found. A turn becomes a hit if its text confirms the match.
 
-Damaged or oversized pieces are left out and counted. The bytes per member are limited, so that
-reading one member's sessions does not prevent hits of others.
+Damaged or oversized pieces are left out and counted. The number of bytes read per member is
+limited, so that one member's sessions cannot prevent hits in those of others.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ from resume_hooks.transcripts.turns import opens_turn
 
 SNIPPET_WIDTH = 260
 HITS_PER_READ = 20
-"""Hits whose texts are read, so that those with the words close together come first."""
+"""The number of turns whose texts are read together, so that turns with the words close together rank first."""
 
 _LARGEST_PIECE = 8 * 1024 * 1024
-"""The maximum unpacked bytes of a piece; a larger piece contains a line that nobody typed."""
+"""The maximum decompressed size of a piece. A larger piece contains a line that nobody typed."""
 
 _MOST_BYTES_PER_MEMBER = 64 * 1024 * 1024
-"""The maximum bytes of one member's pieces per search, so that they cannot use up the time for others."""
+"""The maximum number of bytes read from one member's pieces per search, so that others also get time."""
 
 _LEAST_LINE_BYTES = 200
-"""The minimum bytes that each line counts, because millions of empty lines would take minutes."""
+"""The number of bytes that even a shorter line counts as, because millions of empty lines would take minutes."""
 
 _LOCATION_QUERY = (
     "select q.part::text, q.record::text, p.name, c.first::text, c.records::text, c.raw::text, c.sha,"
@@ -125,14 +125,14 @@ class _OwnedItem(Protocol):
 
     @property
     def mine(self) -> bool:
-        """Whether it is your own."""
+        """Whether you are the owner."""
 
 
 SomeOwned = TypeVar("SomeOwned", bound=_OwnedItem)
 
 
 def share_among_members(ordered: Iterable[SomeOwned], most: int) -> list[SomeOwned]:
-    """Return each member's best items first, your own at the front; one member gets at most half of ``most``."""
+    """Return each member's best items first, starting with yours. These are at most half of ``most`` per member."""
     counts = Counter[str]()
     first, rest = list[SomeOwned](), list[SomeOwned]()
     for item in ordered:
@@ -142,12 +142,12 @@ def share_among_members(ordered: Iterable[SomeOwned], most: int) -> list[SomeOwn
 
 
 def member_share(most: int) -> int:
-    """Return one member's maximum share of ``most`` while others have some."""
+    """Return the maximum number of results from one member, out of ``most``, while others have results."""
     return max(1, most // 2)
 
 
 class TurnReader:
-    """Reads the turns that the server found, and counts the bytes read for each member."""
+    """Reads the turns that the server found, and counts the bytes read from each member's pieces."""
 
     def __init__(self, query: Query, db: Database) -> None:
         self._shown = _HitReader(query)
@@ -155,10 +155,10 @@ class TurnReader:
         self._read = Counter[str]()
 
     def hits(self, rows: Sequence[FoundTurn], most: int, *, is_exact: bool) -> list[TeamHit]:
-        """Return up to ``most`` hits among turns that are ordered by rank.
+        """Return up to ``most`` hits among turns that are sorted by rank.
 
-        With ``is_exact``, a turn without a hit counts as refused, because the server's query was
-        complete.
+        If ``is_exact`` is true, a turn without a hit counts as invalid, because the server's query
+        was complete.
         """
         sessions = {}
         for session in sessions_with_rows(self._db, [row.session for row in rows]):
@@ -175,7 +175,7 @@ class TurnReader:
         return hits
 
     def _of(self, rows: list[FoundTurn], sessions: dict[int, TeamSession]) -> list[TeamHit]:
-        """Return the hits among some turns; turns in the same piece are read together."""
+        """Return the hits among some turns. Turns in the same piece are read together."""
         values = [turn.part for turn in rows], [turn.record for turn in rows]
         turns_by_place = {turn[1:3]: turn for turn in rows}
         pieces: dict[tuple[int, int], list[_TurnLocation]] = {}
@@ -219,7 +219,7 @@ class TurnReader:
         return hits
 
     def _may_read(self, piece: _TurnLocation, session: TeamSession) -> bool:
-        """Check whether a piece is within the limits; otherwise count it as refused."""
+        """Check whether a piece is within the limits. If it is not, count it as refused."""
         self._read[session.owner] += piece.raw
         may = (
             piece.raw <= _LARGEST_PIECE
@@ -238,7 +238,7 @@ class TurnReader:
 def _split_turns(
     body: bytes, turns: list[_TurnLocation]
 ) -> Iterator[tuple[_TurnLocation, list[bytes]]]:
-    """Yield each turn of a piece with its lines, which end where the next turn begins."""
+    """Yield each turn of a piece with its lines. A turn ends at the beginning of the next turn."""
     lines, starts = body.split(b"\n"), sorted({location.record for location in turns})
     ends = dict(itertools.pairwise(starts))
     for location in turns:
@@ -247,7 +247,7 @@ def _split_turns(
 
 
 class _HitReader:
-    """Turns the texts of turns into hits."""
+    """Creates hits from the texts of turns."""
 
     def __init__(self, query: Query) -> None:
         self._query = query
@@ -262,7 +262,7 @@ class _HitReader:
         for mark in marks:
             for word in mark:
                 stems.append(word.removesuffix("i").encode())
-        # Every line must be read if a phrase is excluded, or if a word has several spellings.
+        # Every line must be read if the query excludes a phrase or if a word has several spellings.
         sees_all = any(term.exact for term in query.excluded) or not all(
             term.text.isascii() for term in query.terms
         )
@@ -273,7 +273,7 @@ class _HitReader:
     def hit(
         self, turn: FoundTurn, location: _TurnLocation, lines: list[bytes], session: TeamSession
     ) -> TeamHit | None:
-        """Return a turn as a hit, shown by its best record, or None if its lines do not contain the words."""
+        """Return a hit that shows a turn's best record, or None if the turn's lines do not contain the words."""
         name = location.name
         best: tuple[int, Snippet] | None = None
         missing = set(range(len(self._phrases)))
@@ -312,10 +312,10 @@ class _HitReader:
     def _texts(
         self, lines: list[bytes], number: int, *, subagent: bool
     ) -> list[tuple[int, Snippet, str]]:
-        """Return the records of a turn that have text: number, snippet and lower-case text."""
+        """Return the records of a turn that have text: the line number, the snippet and the lower-case text."""
         extractor, texts = TextExtractor(subagent=subagent), []
         for index, line in enumerate(lines):
-            low = line.lower()  # Only parsing resolves escapes and accents.
+            low = line.lower()  # JSON escapes and accents can only be compared after parsing.
             plain = bool(self._needles) and low.isascii() and b"\\u" not in low
             has_no_match = plain and not any(needle in low for needle in self._needles)
             if has_no_match and b'"user"' not in line:

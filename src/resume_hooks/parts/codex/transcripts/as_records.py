@@ -417,7 +417,7 @@ _CUT_RESULT = re.compile(
 _PRINTED_SESSION = re.compile(r"(?:\A|\n)session_?id[=:] ?(\d{1,9})\s*\Z", re.IGNORECASE)
 _SCRIPT_FAILED = "Script failed"  # the start of the output if a script ended with an error
 _PATCH_FAILED = ("apply_patch verification failed", "failed in sandbox ")
-"""The beginnings of the output if a patch did not apply, or a command did not start."""
+"""The prefixes of an output that reports a patch that did not apply, or a command that did not start."""
 
 _COMMAND_OUTPUT = (
     '{"chunk_id":'  # the beginning of the output if a script printed a command's whole result

@@ -1,4 +1,4 @@
-"""``scrub``: write a child without secrets, remove them from every place, or list the places."""
+"""``scrub``: write a child without secrets, remove secrets from every place, or list them."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import format_count
 from resume_hooks.transcripts.head_tail import HeadTail
 
-MOST_LISTED = 200  # secrets in the text list; ``--json`` lists all
-MOST_SHOWN = 40  # listed places per state
+MOST_LISTED = 200  # the maximum number of secrets in the text output; ``--json`` lists all
+MOST_SHOWN = 40  # the maximum number of places to list per state
 _HEADINGS = {
     UNCHANGED: "Found in:",
     REMOVED: "Removed from:",
@@ -60,7 +60,7 @@ _SHORT_NOTE = (
 
 
 def scrub_session(options: ScrubOptions) -> int:
-    """Remove the secrets in a child or in place, or list them; return 1 if some remain."""
+    """Remove the secrets in a child or in place, or list them. Return 1 if some remain."""
     _refuse_scrub_options(options)
     if options.listed:
         return list_secrets(options)
@@ -91,7 +91,7 @@ def scrub_session(options: ScrubOptions) -> int:
 
 def _scrub_in_child(findings_of_scrub: ScrubFindings, options: ScrubOptions) -> int:
     receipt = None
-    # Otherwise the session itself has no secrets.
+    # If this is false, the session itself has no secrets.
     if any(row.place.relation == OWN_SESSION for row in findings_of_scrub.places_to_change):
         plan = child.plan_scrubbed_child(
             findings_of_scrub.session,
@@ -147,7 +147,7 @@ def _scrub_in_place(findings_of_scrub: ScrubFindings, options: ScrubOptions) -> 
 
 
 def _part_notes(rewritten: list[str], where: Where) -> list[str]:
-    """Return the notes of parts about rewritten files, by the ids of their sessions."""
+    """Return the notes from parts about rewritten files, given the ids of the files' sessions."""
     notes = []
     for notes_after_scrub in seam.answers(questions.notes_after_scrub):
         notes += notes_after_scrub(rewritten, where)
@@ -220,14 +220,14 @@ def _count_by_kind(kinds: dict[str, int] | Counter[str]) -> str:
 
 
 def _read_named_secrets() -> bytes:
-    """Return the secrets from stdin; on a terminal, prompt for one without showing it."""
+    """Return the secrets from stdin. On a terminal, prompt for one secret without showing it."""
     if sys.stdin.isatty():
         return str(click.prompt("Secret", hide_input=True, err=True)).encode()
     return sys.stdin.buffer.read(literals.LONGEST_NAMED + 1)
 
 
 def _refuse_scrub_options(options: ScrubOptions) -> None:
-    """Refuse contradictory options, and a question that nobody could answer."""
+    """Raise UsageError for contradictory options, or if a confirmation is needed but nobody can answer."""
     if not options.listed and (
         list_option := next(filter(options.has, ("all_sessions", "project", "since")), "")
     ):
@@ -257,7 +257,7 @@ def _refuse_scrub_options(options: ScrubOptions) -> None:
 
 
 def list_secrets(options: ScrubOptions) -> int:
-    """Print the places of secrets; return 1 if there are any, or places that cannot be read."""
+    """Print the places of secrets. Return 1 if there are any secrets, or places that cannot be read."""
     if sum([bool(options.locator), options.all_sessions, options.project]) > 1:
         raise UsageError("SESSION, --all and --project exclude each other", "Give one of them.")
     sessions, reach = _sessions_to_list(options)
@@ -309,7 +309,7 @@ def audit_text(audit_result: Audit, reach: str = "") -> str:
 
 
 def _sessions_to_list(options: ScrubOptions) -> tuple[set[str] | None, str]:
-    """Return the ids of the sessions to list, or None for all, and the phrase that describes them."""
+    """Return the ids of the sessions to list, or None for all sessions, and a phrase that describes them."""
     if options.all_sessions:
         return None, " of all sessions"
     if options.project:

@@ -1,4 +1,4 @@
-"""``team``: push, pull, resume, search, share and forget sessions on the team's PostgreSQL."""
+"""``team``: push, pull, resume, search, share and forget sessions in the team's database."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ _MORE_NOTES = [
 
 
 def push(options: PushOptions) -> None:
-    """Send sessions, or show a preview."""
+    """Send sessions, or preview what would be sent."""
     from resume_hooks.parts.team import (
         background,
         pushing,
-    )  # 80 ms to import
+    )  # takes 80 ms to import
 
     team = membership.require_team(options.where)
     if options.everything and options.locators:
@@ -89,7 +89,7 @@ def push(options: PushOptions) -> None:
 
 
 def pull(options: PullOptions) -> None:
-    """Fetch a session, or remove the copies that you may no longer read."""
+    """Fetch a session, or remove copies that you may no longer read."""
     from resume_hooks.parts.team import fetching  # as in push
 
     team = membership.require_team(options.where)
@@ -125,12 +125,12 @@ def sessions(options: SessionsOptions) -> None:
 
 
 def search(options: SearchOptions) -> None:
-    """Print the hits in the team's sessions."""
+    """Print the hits of a search in the team's sessions."""
     answer_search(options, mine=options.mine)
 
 
 def resume(options: ResumeOptions) -> None:
-    """Create a local session from one of the team's, and optionally start the client."""
+    """Create a local session from one of the team's sessions, and optionally start the client."""
     from resume_hooks.cli.child import require_client, require_folder  # as in push
     from resume_hooks.derive.imports.bring_in import BundleOptions  # as in push
     from resume_hooks.parts.team import fetching
@@ -196,7 +196,7 @@ def unshare(options: UnshareOptions) -> None:
 
 
 def forget(options: ForgetOptions) -> None:
-    """Ask for confirmation, and remove a session from the server."""
+    """Ask for confirmation, then remove a session from the server."""
     asks = options.asks("Forgetting")
     team = membership.require_team(options.where)
     with connect_to_team(team.service) as db:

@@ -1,6 +1,6 @@
-"""Print the answers of the ``team`` acts: one JSON format for all, tables for people.
+"""Print the answers of the ``team`` actions: one JSON schema for all, and tables for people.
 
-``team search`` and ``search --team`` share the search.
+``team search`` and ``search --team`` share one search.
 """
 
 from __future__ import annotations
@@ -75,14 +75,14 @@ def answer_search(options: SearchOptions | core.SearchOptions, *, mine: bool = F
 
 @contextlib.contextmanager
 def connect_to_read(options: VerbOptions) -> Iterator[Database]:
-    """Open a time-limited connection for requests that a model may also make.
+    """Open a time-limited connection for a request that a model may also make.
 
-    Raise UsageError if a model asks and the user has not allowed it.
+    Raise UsageError if a model makes the request and the user has not allowed it.
 
-    A shell below a client counts as the model's, whatever its environment says.
+    A shell that was started by a client counts as the model's, whatever its environment contains.
     """
     if is_model_shell() or (not sys.stdout.isatty() and is_below_client(options.where)):
-        from resume_hooks.parts.team import background  # not needed for a user's search
+        from resume_hooks.parts.team import background  # not needed for a search by the user
 
         background.check_model_may_search(options.where)
     with connect_to_team(membership.require_team(options.where).service) as db:
@@ -93,7 +93,7 @@ def connect_to_read(options: VerbOptions) -> Iterator[Database]:
 def team_lineage(
     options: LineageOptions, read_local_lineage: Callable[[LineageOptions], list[Ancestor]]
 ) -> tuple[list[Ancestor], list[str]]:
-    """Return the rows of ``lineage --team`` and notes; the server supplies the ancestors that this machine lacks."""
+    """Return the rows of ``lineage --team`` and notes. Ancestors that this machine lacks come from the server."""
     from resume_hooks.parts.team.ancestry import (
         extend_lineage,
         lineage_on_server,
@@ -110,7 +110,7 @@ def team_lineage(
 
 
 def _hits_text(hits: Sequence[TeamHit]) -> str:
-    """Return hits as text: the session and its owner, then the snippet."""
+    """Return hits as text. Each has its session, its owner and a snippet."""
     lines = [f"{format_count(len(hits), 'hit')} in the team · {EVIDENCE_NOTE}"]
     for hit in hits:
         lines += [
@@ -131,7 +131,7 @@ def print_team_answer(
     text: Callable[[], str],
     warnings: Sequence[str] = (),
 ) -> None:
-    """Print an act's answer; fields of other acts are empty."""
+    """Print the answer of an action. The fields of other actions are empty."""
     team: Team | None = joined_team(options.where)
     facts = {
         "act": options.verb,

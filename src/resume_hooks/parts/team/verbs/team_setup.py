@@ -1,4 +1,4 @@
-"""The ``team`` acts for the team itself: set it up, join it, choose projects, show the status, leave it."""
+"""Manage a team: set it up, join it, choose projects, show its status, leave it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _HELD_QUERY = (
 
 
 def init(options: InitOptions) -> None:
-    """Create or upgrade the database, or print the SQL for that."""
+    """Create or upgrade the database schema, or print the SQL for it."""
     service, version = validate_service(options.service), 0
     if options.upgrade:
         with connect_to_team(service, any_version=True) as db:
@@ -53,7 +53,7 @@ def init(options: InitOptions) -> None:
     if options.upgrade:
         with connect_to_team(
             service, any_version=options.sql
-        ):  # a version that is too new is refused
+        ):  # a schema version that is too new is refused
             if sql:
                 text = f"The database has schema version {SCHEMA_VERSION} now."
             else:
@@ -76,7 +76,7 @@ def join(options: JoinOptions) -> None:
 
 
 def projects(options: ProjectsOptions) -> None:
-    """Print the projects, after an optional change."""
+    """Add or remove a project if requested, and print the pushed projects."""
     team = membership.require_team(options.where)
     key, change, text = (
         membership.project_name(project_folder_of_option(options.project)),
@@ -121,7 +121,7 @@ def projects(options: ProjectsOptions) -> None:
 
 
 def member(options: MemberOptions) -> None:
-    """Ask for confirmation, and record who a member is or that the member left."""
+    """Ask for confirmation, then record who a member is, or that the member left."""
     if (options.change == "give") is not bool(options.to) and options.change != "keep":
         raise UsageError(
             "--to goes with give, which needs it, and with keep",
@@ -159,7 +159,7 @@ def member(options: MemberOptions) -> None:
 
 
 class _HeldSessions(NamedTuple):
-    """The number of a former member's sessions that an open transaction still holds, and the member's new name."""
+    """The number of a former member's sessions that an open transaction still locks, and the member's new name."""
 
     sessions: int
     login: str
@@ -173,8 +173,8 @@ def _open_transaction_text(held_sessions: _HeldSessions) -> str:
 
 
 def status(options: StatusOptions) -> None:
-    """Print the pushed projects and the waiting sessions."""
-    from resume_hooks.parts.team import background  # 80 ms to import
+    """Print the team, the pushed projects and the waiting sessions."""
+    from resume_hooks.parts.team import background  # takes 80 ms to import
 
     team = membership.require_team(options.where)
     waiting = background.sessions_behind(team, options.where)
