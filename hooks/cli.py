@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import sys
 
-HOOKS = os.path.dirname(os.path.abspath(__file__))  # os.path and no runpy save 6 ms of each search
+# using os.path instead of pathlib, and not using runpy, saves 6 ms per search
+HOOKS = os.path.dirname(os.path.abspath(__file__))
 DAMAGED = "resume-hooks: the engine's packages do not load ({}). Start Claude Code, or run: {}"
 
 if __name__ == "__main__":

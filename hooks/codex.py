@@ -1,4 +1,4 @@
-"""Start the handler of events that only Codex sends, on the engine's Python."""
+"""Run the handler of events that only Codex sends, with the engine's Python."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Start the fallback of the prompt hook and of the module on any Python >= 3.9, until the engine is ready."""
+"""Run the fallback of the prompt hook and of the client's module on any Python >= 3.9, until the engine is ready."""
 
 from __future__ import annotations
 

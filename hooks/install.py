@@ -1,7 +1,8 @@
-"""Run the installer: one run at a time on this machine, detached from the client, logged in install.log.
+"""Run the installer once at a time per machine, detached from the client, with the log install.log.
 
-Usage: install.py [--now] [--team] [--tool] DATA_FOLDER. With --tool the Python that runs this lends
-the engine its packages. Exit 0: ready, nothing to do, or another run is active; 1: failed.
+Usage: install.py [--now] [--team] [--tool] DATA_FOLDER. With --tool, the engine uses the packages
+of the Python that runs this script. Exit status 0: ready, nothing to do, or another run is active;
+1: failed.
 """
 
 from __future__ import annotations
@@ -14,14 +15,14 @@ from typing import IO
 
 
 def is_alone(handle: IO[str]) -> bool:
-    """Take the lock. The kernel releases it at this process's end, so a dead run never blocks another."""
+    """Take the lock. The kernel releases it when this process ends, so a killed run never blocks another run."""
     try:
         if sys.platform == "win32":
-            import msvcrt  # only on Windows
+            import msvcrt  # exists only on Windows
 
             msvcrt.locking(handle.fileno(), msvcrt.LK_NBLCK, 1)
         else:
-            import fcntl  # everywhere else
+            import fcntl  # exists on all other systems
 
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
@@ -30,10 +31,10 @@ def is_alone(handle: IO[str]) -> bool:
 
 
 def leave_client(data: Path) -> None:
-    """Start an own process session and log, so that the client neither waits for the installer nor ends it."""
+    """Start a new process session with its own log, so that the client neither waits for the installer nor kills it."""
     if sys.platform != "win32":
         os.setsid()
-    from resume_hooks.system.bug_log import open_log  # only a run that installs writes a log
+    from resume_hooks.system.bug_log import open_log  # write a log only if something is installed
 
     log = open_log(str(data / "install.log"))
     os.dup2(log, 1)
@@ -43,7 +44,7 @@ def leave_client(data: Path) -> None:
 def main(arguments: list[str]) -> int:
     """Install if needed. Return the exit status."""
     sys.path.insert(0, str(Path(__file__).resolve().parent))
-    import install_attempt  # only here, because -I removes the script's own folder from sys.path
+    import install_attempt  # needed here, because -I removes the script's own folder from sys.path
     import install_venv
 
     now, data = "--now" in arguments, Path(arguments[-1])

@@ -1,4 +1,4 @@
-"""Record the last attempt in install.json, so that a failed installation is not repeated within an hour.
+"""Record the last attempt in install.json, so that a failed installation is not retried within an hour.
 
 install.json: {"state": "installing" | "ready" | "failed", "started", "ended", "retry_after" (epoch
 seconds; 0: not yet, or at once), "error" (one line), "pid", "lock" (digest of the locks), "tool"
@@ -27,9 +27,10 @@ def remember(data: Path, state: dict[str, Any]) -> None:
 
 
 def is_due(data: Path, locks: list[Path], now: float, *, asked: bool) -> bool:
-    """Return whether to install: there is no venv for these locks, and the last attempt did not fail within the hour.
+    """Return True if there is no venv for these locks and the last attempt did not fail within the last hour.
 
-    If the user `asked`, ignore an earlier failure, and also replace a venv that does not work.
+    If the user `asked` for it, an earlier failure is ignored, and a venv that does not work is
+    replaced.
     """
     if install_venv.is_ready(data, locks) and not (
         asked and install_venv.is_damaged(data / "venv")

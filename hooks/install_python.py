@@ -1,6 +1,6 @@
-"""Choose the Python that makes the engine's venv.
+"""Choose the Python that creates the engine's venv.
 
-Runs each candidate, because its name proves nothing.
+Each candidate is run, because its name proves nothing.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ class MissingPythonError(Exception):
 
 
 def python_with_venv(name: str) -> str:
-    """Return the path of the Python with this name, or "" if it does not run, is too old or incomplete.
+    """Return the path of the Python with this name, or "" if it does not run, is too old or cannot make a venv.
 
-    A pyenv shim may stand for no Python, or for a different one in each folder; Debian packages
-    venv separately.
+    A pyenv shim may run no Python, or a different one in each folder. Debian has a separate package
+    for venv.
     """
     try:
         asked = programs.run_program(

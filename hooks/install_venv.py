@@ -1,4 +1,4 @@
-"""Build `venv` in the data folder: a link to a complete venv, which is checked before the link changes."""
+"""Build `venv` in the data folder: a link to a complete venv, which is checked before the link is changed."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ ROOT = Path(__file__).resolve().parent.parent
 LOCK = ROOT / "requirements.lock"
 TEAM_LOCK = ROOT / "requirements-team.lock"
 TOOL = "tool"
-"""The file that names the Python of a command installed by pipx or uv.
+"""The file with the path of the Python of a command that pipx or uv installed.
 
-In a venv: the Python that lends it packages.
+If it is in a venv, the venv uses that Python's packages.
 """
 
 
 def wanted_locks(*, team: bool) -> list[Path]:
-    """Return the locks to install: the engine's and, if a team was joined or will be, the database driver's."""
+    """Return the lock files to install: the engine's, and with a team also the database driver's."""
     sys.path.insert(0, str(ROOT / "src"))
     from resume_hooks import questions, seam  # only modules of ours that run on any Python >= 3.9
     from resume_hooks.paths import Where
@@ -49,12 +49,12 @@ def wanted_locks(*, team: bool) -> list[Path]:
 
 
 def digest(locks: list[Path]) -> str:
-    """Return a digest of the locks' content, 12 hex digits."""
+    """Return a digest of the lock files' content, as 12 hex digits."""
     return hashlib.sha256(b"".join(lock.read_bytes() for lock in locks)).hexdigest()[:12]
 
 
 def is_ready(data: Path, locks: list[Path]) -> bool:
-    """Return whether the current venv was built from these locks and its Python still exists."""
+    """Return whether the current venv was built from these lock files and its Python still exists."""
     try:
         same = all((data / "venv" / lock.name).read_bytes() == lock.read_bytes() for lock in locks)
     except OSError:
@@ -99,13 +99,13 @@ def build_venv(data: Path, locks: list[Path]) -> None:
 
 
 def lacks_only_driver(data: Path) -> bool:
-    """Return whether an outdated venv has all of the engine's packages itself."""
+    """Return whether an outdated venv contains all of the engine's packages itself."""
     venv = data / "venv"
     return is_ready(data, [LOCK]) and not lending_python(venv) and not is_damaged(venv)
 
 
 def lending_python(folder: Path) -> str:
-    """Return the Python that lends its packages to a venv, or to the data folder's venvs, or ""."""
+    """Return the Python whose packages a venv, or the data folder's venvs, must use, or ""."""
     try:
         return (folder / TOOL).read_text(encoding="utf-8")
     except OSError:
@@ -113,10 +113,10 @@ def lending_python(folder: Path) -> str:
 
 
 def borrow_packages(fresh: Path, tool: str) -> bool:
-    """Make `fresh` with the packages of `tool` instead of its own. Return False if it would be incomplete."""
+    """Make `fresh` with the packages of `tool` instead of its own packages. Return False if it would be incomplete."""
     try:
         create_borrowing_venv(fresh, tool)
-    except BuildError:  # the tool is gone or broken
+    except BuildError:  # the Python `tool` was removed or is broken
         shutil.rmtree(fresh, ignore_errors=True)
         return False
     (fresh / TOOL).write_text(tool, encoding="utf-8")
@@ -125,7 +125,7 @@ def borrow_packages(fresh: Path, tool: str) -> bool:
 
 
 def add_driver(venv: Path, maker: str) -> None:
-    """Install the driver of a team's database."""
+    """Install the driver for a team's database."""
     try:
         install_lock(venv, maker, TEAM_LOCK, "import psycopg")
     except BuildError as error:
@@ -136,14 +136,14 @@ def add_driver(venv: Path, maker: str) -> None:
 def switch_venv(data: Path, fresh: Path) -> None:
     """Point the link `venv` to `fresh` in one step.
 
-    The previous venv stays until the next switch, because a hook may be running in it.
+    The previous venv is kept until the next switch, because a hook may be running in it.
     """
     venv = data / "venv"
     before = os.path.realpath(venv)
     if venv.is_dir() and not venv.is_symlink():
         before = str(data / f"venv-old-{os.getpid()}")
         os.rename(venv, before)
-    if os.name == "nt":  # symbolic links need a privilege there
+    if os.name == "nt":  # on Windows, symbolic links need a privilege
         os.rename(fresh, venv)
     else:
         link = data / f"venv.{os.getpid()}"

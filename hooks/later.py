@@ -1,7 +1,7 @@
-"""Start the deferred work of a session's start, on the engine's Python.
+"""Run the deferred work of a session start, with the engine's Python.
 
-In a headless run it first leaves the client's process session, so that the client neither waits for
-it nor ends it.
+In a headless run this process first leaves the client's process session, so that the client neither
+waits for it nor kills it.
 """
 
 from __future__ import annotations

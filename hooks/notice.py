@@ -1,4 +1,4 @@
-"""Start the hook of a turn's end, on the engine's Python."""
+"""Run the hook for the end of a turn, with the engine's Python."""
 
 from __future__ import annotations
 

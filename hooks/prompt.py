@@ -1,4 +1,4 @@
-"""Start the prompt hook, on the engine's Python.
+"""Run the prompt hook, with the engine's Python.
 
 If a dependency is missing, the fallback runs.
 """
@@ -13,13 +13,13 @@ import sys
 HOOKS = os.path.dirname(os.path.abspath(__file__))
 
 if __name__ == "__main__":
-    gc.disable()  # a short process makes few cycles
+    gc.disable()  # a short process creates few reference cycles
     sys.path.insert(0, os.path.join(os.path.dirname(HOOKS), "src"))
     from resume_hooks.hooks.ending import end_process
 
     try:
         from resume_hooks.hooks.prompt import main
-    except ImportError:  # a venv from before an update may lack a new dependency
+    except ImportError:  # a venv that was built before an update may lack a new dependency
         from resume_hooks.hooks.fallback import main, mark_venv_broken
 
         mark_venv_broken()

@@ -1,4 +1,4 @@
-"""Start the session hooks on any Python >= 3.9 (they record links)."""
+"""Run the session hooks, which record links, on any Python >= 3.9."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 HOOKS = os.path.dirname(os.path.abspath(__file__))
 
 if __name__ == "__main__":
-    gc.disable()  # a short process makes few cycles
+    gc.disable()  # a short process creates few reference cycles
     sys.path.insert(0, os.path.join(os.path.dirname(HOOKS), "src"))
     from resume_hooks.hooks.ending import end_process
     from resume_hooks.hooks.session import main

@@ -1,4 +1,4 @@
-"""Answer the client's module, on the engine's Python.
+"""Answer the client's module, with the engine's Python.
 
 On any other Python the fallback answers.
 """
@@ -18,7 +18,7 @@ if __name__ == "__main__":
 
     try:
         from resume_hooks.hooks.inside import main
-    except ImportError:  # no venv yet, or one from before an update
+    except ImportError:  # there is no venv yet, or it was built before an update
         from resume_hooks.hooks.fallback import answer_module as main
         from resume_hooks.hooks.fallback import mark_venv_broken
 

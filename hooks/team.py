@@ -1,7 +1,7 @@
-"""Start a push after a turn or at a session's end, on the engine's Python.
+"""Push after a turn or at the end of a session, with the engine's Python.
 
-The hook waits only for the fork: the push leaves the client's process session, so the client does
-not end it.
+The client only waits for the fork. The push then leaves the client's process session, so that the
+client does not kill it.
 """
 
 from __future__ import annotations

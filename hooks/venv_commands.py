@@ -1,6 +1,6 @@
-"""Run the commands that make a venv. Except for ``uv run`` in ``hooks/engine``, only these use a network.
+"""Run the commands that create a venv. Except for ``uv run`` in ``hooks/engine``, only they use a network.
 
-They run like all programs of ``resume_hooks.system.programs``, and read no configuration of their
+They run like all programs of ``resume_hooks.system.programs``, and read no configuration from their
 working folder.
 """
 
@@ -30,7 +30,7 @@ class BuildError(Exception):
 
 
 def run_step(name: str, *command: str) -> None:
-    """Run `command` and wait; its output goes to ours (the log)."""
+    """Run `command` and wait for it. Its output goes to the log, which is our own output."""
     try:
         done = programs.run_program(
             command, os.environ, stdin=subprocess.DEVNULL, timeout=LIMIT_SECONDS
@@ -56,10 +56,10 @@ def create_venv(venv: Path, maker: str, lock: Path) -> None:
 
 
 def install_lock(venv: Path, maker: str, lock: Path, check: str) -> None:
-    """Install a lock's wheels into `venv`: hashes are checked, nothing is resolved, no build script runs.
+    """Install a lock file's wheels into `venv`: hashes are checked, nothing is resolved, and no build script runs.
 
-    If a folder `wheels` beside the lock has all of them, they come from there, otherwise from an
-    index.
+    If a folder `wheels` next to the lock file contains all of them, they are taken from it,
+    otherwise from an index.
     """
     inside = str(venv_python(venv))
     wheels = lock.parent / "wheels"
@@ -86,14 +86,14 @@ def _pip_install(inside: str, maker: str, lock: Path, *source: str) -> None:
 
 
 def create_borrowing_venv(venv: Path, tool: str) -> None:
-    """Make `venv` without its own packages: it loads those of the venv of the Python `tool`."""
+    """Make `venv` without its own packages. It loads the packages of the Python `tool`."""
     run_step("python -m venv", tool, "-I", "-m", "venv", "--without-pip", str(venv))
     run_step("lending packages", tool, "-I", "-c", LEND, str(venv))
     run_step("the import check", str(venv_python(venv)), "-I", "-c", CHECK)
 
 
 def is_damaged(venv: Path) -> bool:
-    """Return whether a venv fails to load its packages. Takes as long as loading them."""
+    """Return whether a venv fails to load its packages. This takes as long as loading them."""
     command = [str(venv_python(venv)), "-I", "-c", CHECK]
     try:
         null = subprocess.DEVNULL

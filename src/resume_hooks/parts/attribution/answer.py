@@ -1,7 +1,8 @@
-"""Answer which session wrote a line, with the record of its edit as a search hit.
+"""Find the session that wrote a line, and return the record of its edit as a search hit.
 
-The line is one of the current file. If its text is not unique, its neighbours decide. The index
-finds the edits that may have written it, and they are read from the transcripts.
+The line must be in the current file. If its text is not unique, the lines around it are also
+compared. The index finds the edits that may have written it, and these edits are read from the
+transcripts.
 """
 
 from __future__ import annotations
@@ -47,21 +48,21 @@ from resume_hooks.transcripts.records import Record, string
 if TYPE_CHECKING:
     from resume_hooks.search.index.update import Progress
 
-CONFIDENCE = 0.99  # the share of right answers, measured by benchmarks/attribution
+CONFIDENCE = 0.99  # the fraction of correct answers, measured by benchmarks/attribution
 MOST_CALLS = 5_000
-"""The maximum number of calls to read, newest first; a file with more is not written by hand."""
+"""The maximum number of calls to read, newest first. A file with more calls is not written by hand."""
 
 LARGEST_FILE = 16 * 1024 * 1024
-"""The maximum bytes of a searched file; nobody edits a larger one by hand."""
+"""The maximum size of the file in bytes. Nobody edits a larger file by hand."""
 
 _PATH_AND_LINE = re.compile(r"(.+):(\d{1,9})", re.DOTALL)
 _WITHOUT_LINE = "To see who read or wrote it, leave the line out."
 
 
 class RequestedLine(NamedTuple):
-    """Line ``number``, from 1, of ``lines`` without their line ends, in the file at ``path``, with links resolved.
+    """Line ``number`` (from 1) in the file at ``path``, with links resolved; ``lines`` have no line ends.
 
-    ``tail`` is the file's path within every checkout of its project, ``folders`` are these
+    ``tail`` is the file's path in every checkout of its project, and ``folders`` are these
     checkouts.
     """
 
@@ -72,7 +73,7 @@ class RequestedLine(NamedTuple):
     number: int
 
     def is_named(self, recorded: str, cwd: str) -> bool:
-        """Check whether a path that a session in ``cwd`` recorded is this file, also in a checkout that has moved."""
+        """Check whether a path that a session in ``cwd`` recorded is this file, even if its checkout has moved."""
         full_path = os.path.normpath(os.path.join(cwd, recorded))
         if not os.path.isabs(full_path) or canonical_path(full_path) == self.path:
             return os.path.isabs(full_path)
@@ -97,7 +98,7 @@ def parse_requested_line(path_and_line: str, cwd: str, where: Where) -> Requeste
     shown_path = plain_line(path)
     if is_model_shell() and not _is_worked_in(
         path, where
-    ):  # a model may search unasked, but not read any file
+    ):  # a model may run a search without permission, but it must not read arbitrary files
         raise UsageError(
             f"No session worked in a folder of {shown_path}",
             f"Name a file of a project. {_WITHOUT_LINE}",
@@ -125,7 +126,7 @@ def parse_requested_line(path_and_line: str, cwd: str, where: Where) -> Requeste
 
 
 def _is_worked_in(path: str, where: Where) -> bool:
-    """Check whether sessions ran in a folder above a file, or in another checkout of its project."""
+    """Check whether sessions ran in a parent folder of a file, or in another checkout of its project."""
     folder = os.path.dirname(canonical_path(path))
     folders = {folder}
     while (parent := os.path.dirname(folder)) != folder:
@@ -212,9 +213,9 @@ def _search_edits_of_line(
 def _make_hits(
     record: Posting, requested: RequestedLine, query: Query, sources: Sources
 ) -> list[Hit]:
-    """Return the record of the edit as a hit, with the line as its snippet.
+    """Return the edit's record as a hit, with the line as its snippet.
 
-    Return [] if the record is gone.
+    Return [] if the record no longer exists.
     """
     turn = TurnHit(turn_key(record.file, record.turn), [record], 0.0)
     hits = HitMaker(sources, [Wording(query, [])]).best([[WordingTurn(0, turn)]], 1).hits
@@ -238,7 +239,7 @@ def file_name_term(requested: RequestedLine) -> Term:
 
 
 class EditFinder:
-    """Finds edits with an open index in the ``entered`` files; ``capped`` if there are more than it reads."""
+    """Finds edits in the ``entered`` files of an open index; ``capped`` is true if there are too many to read."""
 
     def __init__(
         self, index: OpenIndex, scope: Scope, entered: FilesInScope, sources: Sources
@@ -250,7 +251,7 @@ class EditFinder:
         self.capped = False
 
     def edits_of_file(self, requested: RequestedLine) -> Iterator[FileEdit[Posting]]:
-        """Yield every edit of the file, and every read of it as an edit without changes."""
+        """Yield every edit of the file. Also yield every read of the file, as an edit without changes."""
         calls = self._find_calls(self._scope)
         if (name_term := file_name_term(requested)).forms:
             name = Terms(self._index.words).look_up_strictly(name_term)
@@ -301,7 +302,7 @@ def _read_changes(
     with (
         contextlib.suppress(OSError),
         open_regular(path, follow=False) as stream,
-    ):  # the file may be gone
+    ):  # the file may have been deleted
         for line in read_lines(stream, stream.seek(min(postings))):
             posting = postings.get(line.offset)
             if posting or any(call_id.encode() in line.raw for call_id in open_calls):

@@ -1,8 +1,8 @@
-"""Extract the changes that a call made to files: texts before and after, if the records contain them.
+"""Extract the changes that a call made to files: the texts before and after, if the records contain them.
 
-A failed call changed nothing.
+A failed call changes nothing.
 
-The client's ``structuredPatch`` is not used, because it has spaces in place of the file's tabs.
+The client's ``structuredPatch`` is not used, because it replaces the file's tabs by spaces.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ _HEREDOC = re.compile(
     <<[ \t]*(['"]?)(\w{{1,80}})\3[ \t]*(?:(>>?)[ \t]*({_PATH}))?[ \t]*(?=\n)""",
     re.VERBOSE,
 )
-"""The beginning of a command that writes a here-document to a file.
+"""The prefix of a command that writes a here-document to a file.
 
 The text that other commands write is uncertain.
 """
 
 _EXPANDED = re.compile(r"[$`\\]")
 _UPDATE_NOTE = (
-    "has been updated"  # in the client's answer to a Write that replaced an existing file
+    "has been updated"  # a field in the client's result of a Write that replaced an existing file
 )
 
 
 class EditHunk(NamedTuple):
-    """A part of a file before and after an edit, or the ``whole`` file if that is known."""
+    """A part of a file before and after an edit. If ``whole`` is true, the part is the whole file."""
 
     before: str
     after: str
@@ -45,7 +45,7 @@ class EditHunk(NamedTuple):
 class FileChange(NamedTuple):
     """The change of the file at ``path`` by a call.
 
-    ``blind`` is true if it may have overwritten a file with unknown text.
+    ``blind`` is true if the call may have overwritten a file whose text is unknown.
     """
 
     path: str
@@ -54,16 +54,16 @@ class FileChange(NamedTuple):
 
 
 def split_lines(text: str) -> list[str]:
-    """Return the lines of a text without line ends, since tools change these and records only have line feeds."""
+    """Return the lines of a text without line ends, because tools change line ends and records only have line feeds."""
     if text:
         return text.replace("\r\n", "\n").removesuffix("\n").split("\n")
     return []
 
 
 def changes_by_call(call: Record, result: Record, details: Record) -> Iterator[FileChange]:
-    """Yield the files that a call changed, or read (without a hunk).
+    """Yield the files that a call changed or read. A file that was only read has no hunk.
 
-    ``result`` is the result block of the call, ``details`` are the client's notes on it.
+    ``result`` is the call's result block, and ``details`` are the client's notes on the result.
     """
     name, inputs = string(call, "name"), mapping(call, "input")
     if records.is_error(result):
@@ -86,12 +86,12 @@ def _change_by_write(inputs: Record, details: Record, *, updated: bool) -> FileC
     if updated or details.get("type") == "update":
         return FileChange(
             path, (EditHunk(content, content, whole=True),)
-        )  # its new lines are unknown
+        )  # the text of the new lines is unknown
     return FileChange(path, (EditHunk("", content, whole=True),))
 
 
 def _edit_hunks(inputs: Record, details: Record) -> Iterator[EditHunk]:
-    """Yield the whole file if its previous text is known, else each part."""
+    """Yield the whole file if its previous text is known, or else each changed part."""
     if isinstance(details.get("newString"), str):
         source = details
     else:

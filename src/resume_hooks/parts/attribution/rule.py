@@ -1,8 +1,9 @@
-"""Find the edit that left a line by its text, and if that is not enough, by the lines around it.
+"""Find the edit that wrote a line by comparing the line's text and, if that is not enough, the lines around it.
 
-The last edit of a file proves nothing. An edit wrote a line if it left more copies of its text than
-before, and if nothing shows that the text disappeared later. Lines by people, formatters and merges
-are in no edit, so no session is named: a wrong name is worse than none.
+The last edit of a file proves nothing. An edit wrote a line if it increased the number of copies of
+the line's text, and if nothing shows that the text disappeared later. Lines that people, formatters
+and merges wrote are in no edit. For such a line, no session is named, because a wrong name is worse
+than none.
 """
 
 from __future__ import annotations
@@ -16,14 +17,15 @@ from typing import Generic, NamedTuple, TypeVar
 from resume_hooks.parts.attribution.edits import EditHunk, split_lines
 
 NEIGHBOUR_LINES = 4
-"""The number of lines on each side that are compared.
+"""The number of lines to compare on each side of the line.
 
-A place that needs more to be unique is repeated or generated.
+If more lines are needed, the text is repeated or generated.
 """
 
-DISTINCTIVE_LETTERS = 12  # letters and digits of a distinctive line; `return None` has fewer
+# the minimum number of letters and digits in a distinctive line; `return None` has fewer
+DISTINCTIVE_LETTERS = 12
 MOST_COMPARED = 2_000
-"""The maximum lines of a change to compare one by one; in a longer change, neighbours prove nothing."""
+"""The maximum number of lines to compare in a change. In a longer change, neighbours prove nothing."""
 
 NO_EDIT = "no edit of a session wrote a line of this text"
 OTHER_NEIGHBOURS = "sessions wrote lines of this text, but none between these neighbours"
@@ -33,10 +35,10 @@ R = TypeVar("R")
 
 
 class FileEdit(NamedTuple, Generic[R]):
-    """An edit of the file by a ``session``, in its checkout at ``path`` on a ``branch``.
+    """An edit of the file by a ``session``, in the checkout at ``path`` on a ``branch``.
 
-    ``time`` orders edits. ``record`` is the caller's key. ``blind`` is true if the text before it
-    is unknown.
+    ``time`` is the sort key. ``record`` is any value that identifies the edit for the caller.
+    ``blind`` is true if the previous text is unknown.
     """
 
     record: R
@@ -49,7 +51,7 @@ class FileEdit(NamedTuple, Generic[R]):
 
 
 class Verdict(NamedTuple, Generic[R]):
-    """The record of the edit that wrote a line, or None if that is not proved; ``why`` explains it."""
+    """The record of the edit that wrote a line, or None if there is no proof; ``why`` is the explanation."""
 
     record: R | None
     why: str
@@ -58,9 +60,9 @@ class Verdict(NamedTuple, Generic[R]):
 class _EditEffect(NamedTuple, Generic[R]):
     """The effect of an edit on a line's text: ``more`` is the change in the number of copies.
 
-    ``gone`` is true if the file is known to have lacked the text, before or after. ``others`` is
-    true if there were copies before. ``fits`` is true if it wrote a copy between the same
-    neighbours.
+    ``gone`` is true if the file certainly did not contain the text, before or after the edit.
+    ``others`` is true if the text existed before. ``fits`` is true if the edit wrote a copy between
+    the same neighbouring lines.
     """
 
     edit: FileEdit[R]
@@ -71,9 +73,9 @@ class _EditEffect(NamedTuple, Generic[R]):
 
 
 class _LineInContext(NamedTuple):
-    """A line's ``text``, and the unique ``block`` of lines around it, or ``[]``; ``place`` is its index in the block.
+    """A line's ``text``, and a unique ``block`` of lines around it or ``[]``; ``place`` is the line's index in it.
 
-    None in the block stands for the start or the end of the file.
+    In the block, None means the start or the end of the file.
     """
 
     text: str
@@ -101,7 +103,7 @@ def find_writer(lines: Sequence[str], number: int, edits: Iterable[FileEdit[R]])
             why = TEXT_GONE
         elif (
             trace.fits or not lost_branches
-        ):  # a merge also brings the neighbours from another branch
+        ):  # a merge may also copy the neighbouring lines from another branch
             return Verdict(
                 trace.edit.record, "by its text" if is_unique else "by its text and its neighbours"
             )
@@ -112,7 +114,7 @@ def _describe_line(lines: Sequence[str], index: int) -> _LineInContext:
     text, framed = lines[index], [None, *lines, None]
     is_unique = (
         _is_distinctive(text) and sum(line.strip() == text.strip() for line in lines) == 1
-    )  # the same text with another indent is not distinctive
+    )  # the same text with a different indent is not distinctive
     for reach in range(1, NEIGHBOUR_LINES + 1):
         start = max(0, index + 1 - reach)
         block = framed[start : index + 2 + reach]
@@ -190,9 +192,10 @@ def _count_equal_lines(one: list[str], other: list[str]) -> int:
 
 
 def _may_be_older(trace: _EditEffect[R], earlier: Sequence[_EditEffect[R]]) -> bool:
-    """Check whether the text may be older.
+    """Check whether the text may be older than the edit.
 
-    That is so if the session had removed it before, or overwrote the file without reading it.
+    That is possible if the session had removed the text before, or overwrote the file without
+    reading it.
     """
     if trace.edit.blind and earlier:
         return True

@@ -1,6 +1,6 @@
 """Documents that a handoff writes into a project on request.
 
-No session reads them. They are for people and for other programs.
+Sessions do not read these documents. They are for people and for other programs.
 """
 
 from __future__ import annotations

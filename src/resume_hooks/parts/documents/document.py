@@ -1,9 +1,9 @@
 """Write the document of a handoff into a project.
 
-The document is the opening of a fresh session as Markdown. Words from the transcript appear in its
-front matter as JSON strings, which YAML can read, and in the text without Markdown that loads or
-runs anything. A relative setting never leads out of the session's project, and a failure here does
-not prevent the child.
+The document is the opening of a fresh session as Markdown. Text from the transcript is in its front
+matter as JSON strings, which are also valid YAML, and in its body without Markdown that loads or
+runs anything. A relative path in the setting never leads outside the session's project. If the
+document cannot be written, the child is still created.
 """
 
 from __future__ import annotations
@@ -27,25 +27,26 @@ from resume_hooks.sessions.record_references import SHORT
 from resume_hooks.storage import project_files
 from resume_hooks.system.text import plain_line, plain_text
 
-SLUG_LENGTH = 48  # maximum characters of the title in a file name, at most 192 bytes
+# the maximum number of characters from the title in a file name, at most 192 bytes
+SLUG_LENGTH = 48
 
 _ACTIVE_MARKUP = re.compile(r"(\\*)(<(?=[A-Za-z/!?])|\](?=[(\[:]))")
-"""The start of a tag, or the end of a link's text, with preceding backslashes, which would cancel ours."""
+"""The start of a tag or the end of a link's text, including preceding backslashes, which would cancel our escape."""
 
 _BLOCK_START = re.compile(r"(?:#{1,6}|[-+*])(?:\s|$)|>|~~~|```|(?:[-*_=]\s*){3}")
 _INVALID_IN_YAML = re.compile(
     "[\ufffe\uffff]"
-)  # characters that JSON does not escape but YAML parsers reject
+)  # characters that JSON does not escape but that YAML parsers reject
 
 _BACKTICKS = re.compile("`+")
 
 
 def resolve_out_path(out: str, fresh_plan: FreshPlan, *, force: bool) -> str:
-    """Return the file for ``--out``: a named file, or a new name in a named folder.
+    """Return the file for ``--out``: the named file, or a new file in the named folder.
 
     Raise UsageError if it cannot be written.
 
-    A missing folder that ends in a slash is created with the document.
+    If the value ends in a slash and the folder is missing, the folder is created with the document.
     """
     path = os.path.abspath(out)
     is_new_folder = out.endswith(os.sep) and not path.endswith(ENDING) and not os.path.lexists(path)
@@ -135,9 +136,10 @@ def _resolve_setting(value: str, home: str) -> str:
 
 
 def _project_home(fresh_plan: FreshPlan, where: Where) -> str:
-    """Return the project's folder, or ``""`` unless the session is in the client's folder for that project.
+    """Return the project's folder, or ``""`` if the session is not in the client's folder for that project.
 
-    The transcript's own words prove nothing: it may come from anywhere and name any folder.
+    The folder in the transcript proves nothing: a transcript may come from anywhere and name any
+    folder.
     """
     folder = fresh_plan.draft.setting.cwd
     session_folder = os.path.realpath(os.path.dirname(fresh_plan.draft.parent_file))
@@ -150,7 +152,7 @@ def _project_home(fresh_plan: FreshPlan, where: Where) -> str:
 
 
 def _is_inside(path: str, folder: str) -> bool:
-    """Check whether a path is inside a folder, with links and dots resolved."""
+    """Check whether a path is inside a folder after links and ``..`` are resolved."""
     root = os.path.realpath(folder)
     return f"{os.path.realpath(path)}{os.sep}".startswith(f"{root.rstrip(os.sep)}{os.sep}")
 

@@ -1,4 +1,4 @@
-"""The folders in which the setting lets handoffs write documents."""
+"""The folders in which handoffs write documents, according to the setting."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SETTING = "handoff_dir"
 
 
 def note_on_written_files(where: Where) -> str:
-    """Return a sentence for a user who uninstalls, or ``""`` without the setting."""
+    """Return a sentence for a user who uninstalls, or ``""`` if the setting is empty."""
     value = settings.load_settings(where)[SETTING].value
     if value:
         return f"The documents that handoffs wrote into your projects stay: {SETTING} {value}."
@@ -26,7 +26,7 @@ def note_on_written_files(where: Where) -> str:
 
 
 def folder_of_documents(session: SessionFile, where: Where) -> Iterator[tuple[str, str]]:
-    """Yield the folder of a session's documents and their file extension, or nothing if it has none."""
+    """Yield the folder of a session's documents and their file extension, or nothing if it has no such folder."""
     if value := os.path.expanduser(str(settings.load_settings(where)[SETTING].value)):
         if os.path.isabs(value):
             home = os.sep

@@ -1,6 +1,6 @@
 """List or write the files of a handoff, according to its options and the settings.
 
-Without any, little is imported.
+If no files are requested, little is imported.
 """
 
 from __future__ import annotations

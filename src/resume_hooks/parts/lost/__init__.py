@@ -1,6 +1,6 @@
-"""Show the prompts of sessions whose transcripts are gone.
+"""Show the prompts of sessions whose transcripts were deleted.
 
-The client's ``history.jsonl`` still has these prompts.
+The client's ``history.jsonl`` still contains these prompts.
 
 They are copied into our record format in the state folder, and read like sessions of another agent.
 A session with a transcript, an archived copy or an entry in the trash is not lost.

@@ -1,7 +1,7 @@
-"""Read the client's ``history.jsonl``: the prompts of every session, with folder and time.
+"""Read the client's ``history.jsonl``: the prompts of every session, with their folder and time.
 
-The file is only appended to. Reading continues where it ended last time, or at the start if the
-file was rewritten.
+The client only appends to this file. Reading continues at the end of the last reading, or at the
+start if the file was rewritten.
 """
 
 from __future__ import annotations
@@ -19,29 +19,32 @@ from resume_hooks.storage import state_file
 from resume_hooks.transcripts.records import Record, mapping, parse, string
 
 HISTORY_FILE = "history.jsonl"
-# in the config home: long pastes by hash, which the client deletes after its retention period
+# a folder in the config home with long pastes by hash, which the client deletes after its retention
+# period
 PASTE_FOLDER = "paste-cache"
 
 MAX_PASTE = 16 * 1024 * 1024
-"""The maximum bytes of a paste that is inserted; a larger one stays a placeholder."""
+"""The maximum size of a paste in bytes. A larger paste remains a placeholder."""
 
 MIN_NEW_BYTES = 64 * 1024
-"""A smaller number of new bytes is read again next time, so that not every prompt rewrites the note."""
+"""The minimum number of new bytes for which the record of the last reading is rewritten. Fewer bytes are read again."""
 
 _CHECKED_BYTES = (
-    4_096  # bytes before the end of the last reading, which are unchanged if the file only grew
+    # the number of bytes before the end of the last reading that show whether the file was only
+    # appended to
+    4_096
 )
 _VERSION = 2
-_LATEST_TIME = 253_402_300_799_000  # the last millisecond of the calendar
+_LATEST_TIME = 253_402_300_799_000  # the last millisecond that a date can represent
 _COMMAND_ENTRY = re.compile(
     r"/[\w:-]+\s*\Z|>[a-z-]+(?:\s|\Z)|/(?:resume|model|rename|export|plugin|mcp|add-dir|theme|resume-hooks:\S+)\s"
 )
-"""Entries that are not prompts: a slash command alone, the client's own commands with arguments, and our triggers."""
+"""Matches entries that are not prompts: a lone slash command, the client's own commands, and our triggers."""
 
 _PASTE = re.compile(r"\[(?:Pasted text|\.\.\.Truncated text) #(\d{1,6})[^\]\n]{0,40}\]")
 _SESSION = re.compile(
     rb'"sessionId"\s*:\s*"([0-9a-f-]{36})"'
-)  # quotes inside a text follow a backslash
+)  # inside a text, quotes are escaped with a backslash
 _HASH = re.compile(r"[0-9a-f]{16}")
 
 
@@ -60,7 +63,7 @@ class HistoryEntry(NamedTuple):
         return not _COMMAND_ENTRY.match(self.text)
 
     def text_with_pastes(self, where: Where) -> str:
-        """Return the text with the pastes that the client still has."""
+        """Return the text, including the pastes that the client still has."""
         return _PASTE.sub(
             lambda match: _read_paste(mapping(self.pasted, match[1]), where) or match[0],
             self.text,
@@ -68,7 +71,7 @@ class HistoryEntry(NamedTuple):
 
 
 class SessionPrompts(NamedTuple):
-    """A session in the history: the project of its first prompt, the number of prompts, the time of the last one."""
+    """A session in the history: its first prompt's project, its number of prompts, and its last prompt's time."""
 
     project: str
     prompts: int
@@ -76,7 +79,7 @@ class SessionPrompts(NamedTuple):
 
 
 def read_history(note_path: str, where: Where) -> tuple[dict[str, SessionPrompts], bool]:
-    """Return all sessions in the history by id, and whether the file only grew since the last reading.
+    """Return all sessions in the history by id, and whether the file was only appended to since the last reading.
 
     The note of the last reading, at the path ``noted``, is updated. A rewritten file may lack
     earlier sessions. Raise OSError if it cannot be read.
@@ -92,7 +95,7 @@ def read_history(note_path: str, where: Where) -> tuple[dict[str, SessionPrompts
         stream.seek(start)
         for line in stream:
             if not line.endswith(b"\n"):
-                break  # still being written
+                break  # an incomplete line, which is still being written
             end += len(line)
             if (entry := _parse_entry(parse(line) or {})) is not None:
                 earlier = sessions.get(entry.session_id) or SessionPrompts(entry.project, 0, 0)
@@ -119,10 +122,10 @@ def read_history(note_path: str, where: Where) -> tuple[dict[str, SessionPrompts
 
 
 def read_entries(sessions: Container[str], where: Where) -> Iterator[HistoryEntry]:
-    """Yield the entries of these sessions in order. Raise OSError if the history cannot be read."""
+    """Yield the entries of the given sessions in order. Raise OSError if the history cannot be read."""
     with open_regular(os.path.join(where.config, HISTORY_FILE)) as stream:
         for line in stream:
-            match = _SESSION.search(line)  # a tenth of the time that parsing takes
+            match = _SESSION.search(line)  # takes a tenth of the time that parsing takes
             if match and match[1].decode() in sessions and line.endswith(b"\n"):
                 entry = _parse_entry(parse(line) or {})
                 if entry is not None and entry.session_id in sessions:
@@ -150,7 +153,7 @@ def _parse_entry(record: Record) -> HistoryEntry | None:
 
 
 def _read_paste(pasted: Record, where: Where) -> str:
-    """Return the text of a paste, from the entry or the client's paste folder, or ``""`` if it is gone."""
+    """Return the text of a paste, from the entry or from the client's paste folder, or ``""`` if it was deleted."""
     digest = string(pasted, "contentHash")
     if string(pasted, "type") != "text" or string(pasted, "content") or not _HASH.fullmatch(digest):
         if string(pasted, "type") == "text":

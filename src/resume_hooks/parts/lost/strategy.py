@@ -1,6 +1,6 @@
-"""Present sessions with only their prompts left as sessions of an agent.
+"""Present sessions of which only the prompts remain as sessions of an agent.
 
-Each has a copy that is read like a transcript.
+Each session has a copy that is read like a transcript.
 """
 
 from __future__ import annotations
@@ -52,14 +52,15 @@ RESTORABLE_FOLDERS = (
     "vault",
     "trash",
 )  # folders in the state folder with an entry for each session that can be restored
-# milliseconds after its last prompt during which a session may still get its transcript
+# the number of milliseconds after its last prompt during which a session's transcript may still be
+# created
 FRESH_MILLISECONDS = 60_000
-# cached, because each call costs system calls
+# cached, because each call makes system calls
 _cached_project_key = functools.lru_cache(maxsize=4096)(project_key)
 
 
 class PromptsLeft(Claude):
-    """The sessions of a config home with only their prompts left; ``copies`` is a folder of ours.
+    """The sessions of a config home of which only the prompts remain; ``copies`` is the folder for their copies.
 
     The search runs once per process.
 
@@ -83,7 +84,7 @@ class PromptsLeft(Claude):
     def lost_sessions(self) -> list[SessionFile]:
         """The sessions, newest first, each with its up-to-date copy.
 
-        Empty if copies cannot be written.
+        The list is empty if copies cannot be written.
         """
         try:
             make_private_folder(self._copies, self._where)
@@ -99,7 +100,7 @@ class PromptsLeft(Claude):
         return super().session(path)._replace(agent=NAME)
 
     def naming(self, path: str) -> bytes:
-        """Return its title, which is its first prompt."""
+        """Return the session's title, which is its first prompt."""
         return orjson.dumps(HeadTail(path).title).lower()
 
     def files(self) -> list[TranscriptFile]:
@@ -126,7 +127,7 @@ class PromptsLeft(Claude):
         )
 
     def _find_lost_sessions(self) -> tuple[dict[str, SessionPrompts], bool]:
-        """Return the sessions that exist only in the history, and whether it only grew since the last reading.
+        """Return the sessions that only exist in the history, and whether the history was only appended to.
 
         Raise OSError.
         """
@@ -224,13 +225,13 @@ class PromptsLeft(Claude):
 
 
 class LostSessions(SessionStore):
-    """The lost sessions as a session store; nothing is read before the first query."""
+    """The lost sessions as a session store. Nothing is read before the first query."""
 
     def __init__(self, prompts: PromptsLeft) -> None:
         self._prompts = prompts
 
     def projects(self) -> list[str]:
-        """Return the projects of their prompts."""
+        """Return the projects of the sessions' prompts."""
         return sorted({_copy_project(session) for session in self._prompts.lost_sessions})
 
     def sessions(
@@ -266,11 +267,12 @@ def _drop_copies(paths: Iterable[str], root: str) -> None:
     for path in list(paths):
         with contextlib.suppress(OSError):
             removal.remove_file(path, root)
-            removal.remove_empty(os.path.dirname(path), root)  # if it was the last copy there
+            # succeeds if this was the folder's last copy
+            removal.remove_empty(os.path.dirname(path), root)
 
 
 def _copy_lines(entries: list[HistoryEntry], where: Where) -> Iterator[bytes]:
-    """Yield the lines of a copy: a head, then the prompts; the ids are stable between runs."""
+    """Yield the lines of a copy: a first record, then the prompts. Their ids are the same in every run."""
     first = entries[0]
     head = {"type": "agent-session", "agent": NAME, "sessionId": first.session_id}
     yield orjson.dumps({**head, "file": os.path.join(where.config, HISTORY)}) + b"\n"
@@ -295,8 +297,8 @@ def _copy_lines(entries: list[HistoryEntry], where: Where) -> Iterator[bytes]:
 def describe_lost_prompts(where: Where, *, is_user_waiting: bool = False) -> str:
     """Return the beginning of a sentence with the numbers of lost sessions and their prompts, or ``""``.
 
-    While a user waits, a large history is not read for the first time; the sentence then says that
-    some may exist.
+    While a user waits, a large history is not read for the first time. In that case the sentence
+    only says that there may be lost sessions.
     """
     agent = OTHERS.get(NAME)
     if agent is None or not agent.is_there(where):
@@ -313,7 +315,7 @@ def describe_lost_prompts(where: Where, *, is_user_waiting: bool = False) -> str
 
 
 def note_on_earlier_losses(where: Where) -> str:
-    """Return the note that a user sees once at a start, or ``""`` if nothing was lost."""
+    """Return a note that is shown once at a session start, or ``""`` if there are no lost sessions."""
     lost = describe_lost_prompts(where, is_user_waiting=True)
     if lost:
         return f"From before, {lost}: {invocation.shell_command(f'sessions --all --agent {NAME}')}"
@@ -321,8 +323,9 @@ def note_on_earlier_losses(where: Where) -> str:
 
 
 def check_lost_prompts(_: str) -> Finding:
-    """Return doctor's finding on lost sessions whose prompts are left."""
-    from resume_hooks.maintenance.doctor import ok_finding  # only needed by doctor, not at a start
+    """Return doctor's finding on lost sessions whose prompts remain."""
+    # only needed by doctor, not at a session start
+    from resume_hooks.maintenance.doctor import ok_finding
 
     if description := describe_lost_prompts(Where()):
         lists = invocation.shell_command(f"sessions --all --agent {NAME}")

@@ -1,7 +1,7 @@
-"""Mark a place in a session, and go back to it, or out of a fork, in a new session with a report of the rest.
+"""Mark a point in a session. Later go back to it, or out of a fork, in a new session with a report of the rest.
 
-Going back cuts the chain at the mark, never between a call and its result, and appends the lineage
-and the report.
+Going back cuts the conversation at the mark, never between a call and its result, and appends the
+lineage and the report.
 """
 
 from __future__ import annotations

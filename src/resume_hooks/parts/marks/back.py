@@ -1,7 +1,7 @@
 """Plan a child that is cut back to a mark and keeps only a report of the conversation after it.
 
-The records before the cut are sent unchanged, so that the API's cache of them stays valid. Lineage
-and report follow them.
+The records before the cut are sent unchanged, so that the API's cache of them stays valid. The
+lineage and the report follow these records.
 """
 
 from __future__ import annotations
@@ -51,13 +51,13 @@ from resume_hooks.transcripts.records import USER, Record, message
 from resume_hooks.transcripts.transcript import Transcript
 
 SHOWN_LENGTH = 300
-"""The maximum characters of a goal or report on a card."""
+"""The maximum number of characters of a goal or report on a card."""
 
 
 class LeftOutRecords(NamedTuple):
-    """The records that leave the context, ``first`` to ``last``, and the session names in references to them.
+    """The records that leave the context, ``first`` to ``last``, and the session's name in references to them.
 
-    ``prompt`` is the id of the first prompt among them for which the client saved the user's files,
+    ``prompt`` is the id of the first of these prompts for which the client saved the user's files,
     or ``""``.
     """
 
@@ -76,10 +76,10 @@ class LeftOutRecords(NamedTuple):
 
 
 class OpeningFacts(NamedTuple):
-    """The facts in the opening of the child: the user's ``report`` and a fork's digest (``found``), or ``""``.
+    """The facts in the child's opening: the user's ``report``, and a fork's digest (``found``); either may be ``""``.
 
     ``left_out`` are the omitted records. ``lost`` explains why the mark cannot be found, or is
-    ``""``.
+    ``""`` if it was found.
     """
 
     mark: Mark
@@ -168,14 +168,14 @@ def opening_for_screen(facts: OpeningFacts) -> str:
 KIND: Final = "back"
 
 MAX_REPORT = 500_000
-"""The maximum characters of a report."""
+"""The maximum number of characters in a report."""
 
 EMPTY_REPORT = "Report cannot be empty."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _CutPlan(ChildPlan):
-    """The child with the records up to the mark, and the report."""
+    """A child with the records up to the mark, followed by the report."""
 
     report: str
 
@@ -187,7 +187,8 @@ class _CutPlan(ChildPlan):
 class BackPlan(NamedTuple):
     """The plan for going back.
 
-    The ``child`` has the records up to the mark, or is a fresh session if the mark was ``lost``.
+    The ``child`` contains the records up to the mark. If the mark was ``lost``, it is a fresh
+    session.
     """
 
     child: ChildPlan
@@ -218,9 +219,9 @@ def check_report(report: str) -> str:
 def go_back(
     session: SessionFile, mark: Mark, report: str, caller: Caller
 ) -> tuple[BackPlan, Receipt]:
-    """Make a child of ``session`` that is cut back to ``mark``, and use up the mark.
+    """Make a child of ``session`` that is cut back to ``mark``. Its success uses up the mark.
 
-    Raise the errors of ``plan_back``.
+    Raise the same errors as ``plan_back``.
     """
     with caller.time_limit():
         plan = plan_back(session, mark, report, caller.where, caller.output_dir)
@@ -309,7 +310,7 @@ def plan_back(
 
 
 class _SplitSession(NamedTuple):
-    """A session split at a mark: the records before and after it, why the former are ``lost``, remarks for the user."""
+    """A session split at a mark: the records before and after it, why the former are ``lost``, and remarks."""
 
     parent: ParentScan
     kept: Sequence[Node]
@@ -398,7 +399,7 @@ def _why_lost(transcript: Transcript, mark: Mark, count: int) -> str:
 def _find_left_out(
     parent: ParentScan, nodes: Sequence[Node], after: int | None, where: Where
 ) -> LeftOutRecords | None:
-    """Return the records that the child lacks, or None if they contain no conversation.
+    """Return the records that are not in the child, or None if they contain no conversation.
 
     If a compaction removed the records after the mark from ``nodes``, ``after`` is the first of
     them.
@@ -427,5 +428,5 @@ class _EndingWatcher:
             self._text = message(record).get("content")
 
     def checks(self) -> list[Check]:
-        """Return the check of the child's ending."""
+        """Return a check of the child's ending."""
         return [Check("the report is whole", self._text == self._wanted)]

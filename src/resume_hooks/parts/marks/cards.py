@@ -1,4 +1,4 @@
-"""The cards of ``>mark`` and ``>back``. Each ends with its most useful line, at most 40 columns wide."""
+"""The cards of ``>mark`` and ``>back``. The last line of a card is its most useful one, at most 40 columns wide."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from resume_hooks.parts.marks.state import NO_MARK, Mark, PlacedMark
 from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import collapse_line, plain_text
 
-if TYPE_CHECKING:  # setting a mark does not import the planning of a child
+if TYPE_CHECKING:  # so that setting a mark does not import the code that plans a child
     from resume_hooks.parts.marks.back import BackPlan, LeftOutRecords
 
 _CONVERSATION_ONLY = (
@@ -67,9 +67,9 @@ def set_card(
 
 
 def question_card(active: Mark, goal: str, storage_error: str, trigger: Trigger) -> str:
-    """Return the card of a second ``>mark``: the active mark and how to replace it.
+    """Return the card of a second ``>mark``: the active mark, and how to replace it.
 
-    ``unkept`` says why that is impossible.
+    If the mark cannot be replaced, ``unkept`` is the reason.
     """
     yes = f"{trigger.name('mark')} yes"
     if goal:
@@ -93,7 +93,7 @@ def question_card(active: Mark, goal: str, storage_error: str, trigger: Trigger)
 
 
 def cancelled_card(active: Mark | None, trigger: Trigger, *, asked: bool) -> str:
-    """Return the card of ``>mark cancel``, which discards an open question, or else forgets the mark."""
+    """Return the card of ``>mark cancel``, which discards an open question or, if there is none, the mark."""
     if active is None:
         return refusal_card(NO_MARK, last_line=f"To set one: {trigger.name('mark')} [goal]")
     action = "stays" if asked else "forgotten"
@@ -122,7 +122,7 @@ def unasked_card(active: Mark | None, trigger: Trigger, *, expired: bool) -> str
 
 
 def back_facts(receipt: Receipt, back_plan: BackPlan) -> tuple[str, ...]:
-    """Return lines about the child of ``>back``: its content, and the things that stay unchanged."""
+    """Return lines about the child of ``>back``: its content, and what stays unchanged."""
     mark, goal = (
         back_plan.mark,
         f": {collapse_line(plain_text(back_plan.mark.goal), TITLE_COLUMNS)}"
@@ -144,7 +144,7 @@ def back_facts(receipt: Receipt, back_plan: BackPlan) -> tuple[str, ...]:
 def untouched_lines(
     receipt: Receipt, left_out: LeftOutRecords | None, old_session: str = "this one"
 ) -> list[str]:
-    """Return lines about things that going back leaves unchanged, and how to restore files.
+    """Return lines about what stays unchanged when going back, and how to restore files.
 
     ``old`` names the old session.
     """

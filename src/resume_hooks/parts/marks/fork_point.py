@@ -21,16 +21,16 @@ from resume_hooks.transcripts.transcript import scan_transcript
 
 FORK: Final = "fork"
 COPY_KINDS = frozenset({"trim", "untrim"})
-"""The kinds of children with every record of their parent, whose mark also applies to them."""
+"""The kinds of children that contain every record of their parent, so that their parent's mark also applies to them."""
 
 
 def find_fork_point(session: SessionFile, where: Where) -> Mark | None:
     """Return the last message that a fork shares with its parent, or None if the session is not a fork.
 
-    This only reads.
+    This function only reads files.
 
     A trimmed or untrimmed copy gets the mark of its original. If a fork's records do not name the
-    parent's records, the two are compared. Raise NoMark if they share none.
+    parent's records, the records are compared. Raise NoMark if the two sessions share no records.
     """
     family = Family(where)
     parent = ancestor = family.parent_of(session.path)
@@ -62,7 +62,7 @@ def find_fork_point(session: SessionFile, where: Where) -> Mark | None:
 
 
 def parent_remarks(session: SessionFile, left_at: str, where: Where) -> list[str]:
-    """Return remarks for the user if a fork's parent has newer records than ``left_at``, the time of the fork."""
+    """Return remarks for the user if the parent has records that are newer than the fork, made at ``left_at``."""
     family = Family(where)
     parent = family.parent_of(session.path)
     path = family.locate(parent, session.path) if parent else None

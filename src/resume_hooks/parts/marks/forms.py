@@ -1,4 +1,4 @@
-"""The JSON formats of mark and back."""
+"""The JSON schemas of mark and back."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class MarkRow(StrictModel):
 
 
 class MarkForm(StrictModel):
-    """The mark of a session: set, shown, or forgotten."""
+    """The mark of a session after it was set, shown or forgotten."""
 
     session_id: str
     file: str
@@ -37,7 +37,7 @@ class MarkForm(StrictModel):
 
 
 class BackFacts(StrictModel):
-    """The place that ``back`` returns to, and the omitted records."""
+    """The point to which ``back`` returns, and the omitted records."""
 
     mark: str = returned(
         lambda to: f"{to.mark.session_id}:{to.mark.record}", "reference: session and record"

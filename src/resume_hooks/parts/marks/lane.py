@@ -27,11 +27,11 @@ from resume_hooks.system.text import plain_text
 
 YES, CANCEL = "yes", "cancel"
 QUESTION_KIND = "checkpoint"
-"""The kind of our questions, which names their files; ``mark-`` is used by the marks themselves."""
+"""The prefix of our questions' file names; the marks themselves use ``mark-``."""
 
 
 def answer(request: Request) -> Outcome:
-    """Mark the place, or go back to it. Raise ResumeHooksError."""
+    """Mark the current point, or go back to the mark. Raise ResumeHooksError."""
     if request.in_subagent:
         raise InSubagent
     if request.trigger.verb == "back":
@@ -79,7 +79,7 @@ def _set_mark(session: SessionFile, request: Request) -> Report:
 
 
 def _cancel_mark(session: SessionFile, request: Request) -> Report:
-    """Discard an open question about replacing the mark, or else forget the mark."""
+    """Discard an open question about replacing the mark. If there is none, forget the mark."""
     question = confirmations.find_question(session.session_id, QUESTION_KIND)
     had_question = (
         confirmations.consume_question(session.session_id, QUESTION_KIND)
@@ -119,8 +119,7 @@ def _go_back(request: Request) -> AnyOpenedSession | Report:
         existing = _existing_child_answer(request, plain_text(request.text).strip())
         if existing is not None:
             return existing
-        # Setting a mark does not import the search for a fork's point, or the code that writes a
-        # child.
+        # Setting a mark does not import the code that finds a fork's point or writes a child.
         from resume_hooks.parts.marks.fork_point import find_fork_point
 
         with time_limit(request.command):
@@ -142,17 +141,17 @@ def _go_back(request: Request) -> AnyOpenedSession | Report:
     with contextlib.suppress(OSError):
         confirmations.consume_question(
             request.session_id, QUESTION_KIND
-        )  # a yes to an older question would set a new mark
+        )  # otherwise a yes to an older question would set a new mark
         pending_handoff.consume_handoffs_of(
             request.session_id
-        )  # /clear would continue the conversation that was just left
+        )  # otherwise /clear would continue the conversation that the user just left
     return OpenedSession(receipt, plan.child, "back", cards.back_facts(receipt, plan))
 
 
 def _existing_child_answer(request: Request, report: str = "") -> AnyOpenedSession | None:
-    """Return the answer with the child that the last ``>back`` made from this report.
+    """Return the answer with the child that the last ``>back`` made from the same report.
 
-    Return None if it is gone or was continued.
+    Return None if that child was deleted or continued.
     """
     existing = find_existing_child(request.session, "back", request.where, report=report)
     if existing is None:

@@ -1,7 +1,7 @@
-"""A mark is the record that ``back`` returns to; a note stores the active mark of each session.
+"""A mark is the record to which ``back`` returns. A state file stores the active mark of each session.
 
-Invariant: no tool call before a mark lacks its result. Only the child that it makes uses up a mark,
-and only if that succeeds. Of several concurrent ``back`` commands, one gets it.
+Invariant: every tool call before a mark has its result. Only a successful ``back`` uses up a mark.
+If several ``back`` commands run at the same time, only one of them gets the mark.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ KEEP_SECONDS = 60 * 86_400
 """Seconds after which a mark is removed; the client deletes sessions after 30 days."""
 
 MAX_UUID = 200
-"""The maximum characters of a record's id."""
+"""The maximum number of characters in a record's id."""
 
 _PREFIX = "mark-"
 
 MAX_GOAL = 4_000
-"""The maximum characters of a goal."""
+"""The maximum number of characters in a goal."""
 
 
 class Mark(NamedTuple):
-    """A mark: the leaf's ``uuid``, its ``record`` (0-based line) at that time, the goal, and the time.
+    """A mark: the leaf's ``uuid``, the number of its ``record`` (0-based line) at that time, the goal, and the time.
 
-    If it is the point where a fork left its parent, ``left`` is the parent's id.
+    If the mark is the point where a fork left its parent, ``left`` is the parent's id.
     """
 
     session_id: str
@@ -58,28 +58,28 @@ class Mark(NamedTuple):
         return "The mark"
 
     def is_at(self, other: Mark) -> bool:
-        """Check whether another mark has the same place and goal."""
+        """Check whether another mark has the same position and goal."""
         return (self.uuid, self.goal) == (other.uuid, other.goal)
 
 
 def remove_mark_after_delete(session_id: str, _: Where) -> list[str]:
     """Remove the mark of a deleted session, since its goal contains the user's words.
 
-    Return no remarks.
+    Return no remarks, because the user needs none.
     """
     hook_state.consume_note(f"{_PREFIX}{session_id}.json")
     return []
 
 
 class PlacedMark(NamedTuple):
-    """A mark at the current end; ``unfinished`` if the model has begun something after it."""
+    """A mark at the current end of a session; ``unfinished`` is true if the model has started a step after it."""
 
     mark: Mark
     unfinished: bool
 
 
 def place_mark(session: SessionFile, goal: str = "") -> PlacedMark:
-    """Return a mark at the current end of the session. This only reads.
+    """Return a mark at the current end of the session. This function only reads files.
 
     While the model works, the mark follows the last complete step. Raise NothingToMark if there is
     no conversation yet, InSubagent for a sub-agent's transcript, and UsageError for an overlong
@@ -152,7 +152,7 @@ def clear_mark(session_id: str) -> bool:
 
 
 def wait_for_mark(session_id: str) -> Mark | None:
-    """Return the session's mark after any other ``back`` has finished, which uses it up if it succeeds."""
+    """Return the session's mark after any running ``back`` has finished, because that may use up the mark."""
     hook_state.wait_for_note(_note_name(session_id))
     return find_mark(session_id)
 

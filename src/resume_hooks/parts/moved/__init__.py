@@ -1,4 +1,4 @@
-"""Handle moved folders: find the new place, copy sessions there, and resolve sessions in two folders."""
+"""Handle moved folders: find the new path, copy sessions to it, and resolve sessions in two folders."""
 
 from __future__ import annotations
 

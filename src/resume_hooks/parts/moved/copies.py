@@ -1,7 +1,7 @@
-"""Sessions whose file is in several project folders, which clients cannot resume from any other folder.
+"""Sessions that are in several project folders. Clients cannot resume them from any other folder.
 
-The copy with all records of the others is kept. If each copy has records of its own, the user
-decides by naming a path.
+The copy that contains all records of the other copies is kept. If each copy has records that the
+others lack, the user must choose one by its path.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class SessionCopies(NamedTuple):
-    """The copy to keep, and the others; ``missing`` counts the records of the others that it lacks."""
+    """The copy to keep, and the other copies; ``missing`` is the number of their records that it lacks."""
 
     kept: SessionFile
     others: tuple[SessionFile, ...]
@@ -41,7 +41,7 @@ def sessions_in_several_folders(where: Where) -> list[list[SessionFile]]:
 
 
 def copies_note(session_id: str, where: Where) -> str:
-    """Return a note with the remedy for a session in several folders, or ``""`` for any other session."""
+    """Return a note with the remedy if a session is in several folders, or ``""`` otherwise."""
     copies = all_sessions(where, session_id)
     if len(copies) < 2:
         return ""
@@ -55,8 +55,8 @@ def copies_note(session_id: str, where: Where) -> str:
 def choose_copy(named_copy: SessionFile, where: Where, *, by_path: bool) -> SessionCopies:
     """Choose the copy to keep: ``named`` if it was named ``by_path``, else the one with every record.
 
-    Raise UsageError for a session with only one copy, and ResumeHooksError if each has records of
-    its own.
+    Raise UsageError if the session has only one copy, and ResumeHooksError if each copy has records
+    that the others lack.
     """
     copies = all_sessions(where, named_copy.session_id)
     if len(copies) < 2 or named_copy.path not in {copy.path for copy in copies}:
@@ -95,7 +95,7 @@ def check_copies(_: str) -> Finding:
     from resume_hooks.maintenance.doctor import (
         ok_finding,
         problem_finding,
-    )  # only needed by doctor, not for a note
+    )  # only needed by doctor
 
     sessions = sessions_in_several_folders(Where())
     if not sessions:

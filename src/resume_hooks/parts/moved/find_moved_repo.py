@@ -1,7 +1,7 @@
-"""Find the new place of a session's missing folder by the commits and files that the session worked on.
+"""Find the new path of a session's missing folder by the commits and files that the session worked on.
 
-This only reads, within limits on folders, on the transcript, and on the total time for git. A
-transcript only gives evidence for a person to judge.
+This module only reads files. It limits the number of folders, the bytes of the transcript, and the
+total time for git. A transcript only gives evidence that a person must judge.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.lines import open_transcript
 
 TAIL_BYTES = 4 * 1024 * 1024
-"""Bytes at the end of a transcript that are searched for traces."""
+"""The number of bytes at the end of a transcript that are searched for traces."""
 
 GIT_SECONDS = 2.0
-"""Seconds for all queries to git together."""
+"""The maximum total number of seconds for all git commands."""
 
 GIT_QUERY_SECONDS = 0.3
-"""Seconds for one query to git."""
+"""The maximum number of seconds for one git command."""
 
 MOST_SUGGESTED = 5
 """The maximum number of suggested folders."""
@@ -43,18 +43,18 @@ MOST_SIBLINGS = 100
 """The maximum number of siblings of the missing folder to examine."""
 
 MOST_TRACES = 200
-"""The maximum number of commits, and of files, to search for."""
+"""The maximum number of commits to search for. The same maximum applies to files."""
 
 _COMMIT = re.compile(
     rb"\[[^\s\[\]\"]{1,200} (?:\(root-commit\) )?([0-9a-f]{7,40})\]|(?<![0-9a-f])([0-9a-f]{40})(?![0-9a-f])"
 )
-"""A commit as printed by ``git commit``, or a full id."""
+"""A commit in the output of ``git commit``, or a full commit id."""
 
 _FILE = re.compile(rb'"(?:file_path|filePath|notebook_path)":("(?:[^"\\]|\\.){1,4096}")')
 
 
 class Traces(NamedTuple):
-    """The traces of a session's ``folder``: commit ids, newest first, and files relative to it."""
+    """The traces of a session's ``folder``: commit ids, newest first, and paths of files relative to the folder."""
 
     folder: str
     commits: tuple[str, ...]
@@ -64,7 +64,7 @@ class Traces(NamedTuple):
 def homes_of_session(
     path: str, folder: str, current_folder: str, where: Where
 ) -> list[MovedFolder]:
-    """Return the likely new places of the missing ``folder`` of the session at ``path``, best first."""
+    """Return the likely new paths of the missing ``folder`` of the session at ``path``, best first."""
     known_folders = session_folders(session.path for session in all_sessions(where))
     candidates = [
         current_folder,
@@ -90,7 +90,7 @@ def read_traces(path: str, folder: str) -> Traces:
             file_path = str(json.loads(match[1]))
             if file_path.startswith(start) and "\0" not in file_path:
                 relative = os.path.normpath(file_path[len(start) :])
-                if not relative.startswith(".."):  # skip a path that leaves the folder
+                if not relative.startswith(".."):  # skip a path that leads outside the folder
                     files[relative] = None
     return Traces(
         folder, tuple(reversed(commits))[:MOST_TRACES], tuple(reversed(files))[:MOST_TRACES]
@@ -98,7 +98,7 @@ def read_traces(path: str, folder: str) -> Traces:
 
 
 def find_likely_folders(traces: Traces, folders: Iterable[str], where: Where) -> list[MovedFolder]:
-    """Return those of ``folders`` and their worktrees for which there is evidence, best first."""
+    """Return the ``folders``, or their worktrees, for which there is evidence, best first."""
     deadline = time.monotonic() + GIT_SECONDS
     old = canonical_path(traces.folder)
     likely = []
@@ -138,16 +138,16 @@ def first_session_of_projects(paths: Iterable[str], most: int | None = None) -> 
     for path in paths:
         first.setdefault(os.path.dirname(path), path)
     for path in islice(first.values(), most):
-        with contextlib.suppress(SessionNotFound):  # deleted since it was listed
+        with contextlib.suppress(SessionNotFound):  # deleted after it was listed
             yield HeadTail(path)
 
 
 def _candidate_roots(
     folders: Iterable[str], old: str, mains: Sequence[str]
 ) -> Iterator[tuple[str, bool]]:
-    """Yield the folders to examine, for repositories their roots.
+    """Yield the folders to examine. For a repository, yield its root.
 
-    Each comes with whether the old folder is known as its worktree.
+    Each folder has a flag that is true if git knows the old folder as its worktree.
     """
     seen_roots: set[str] = set()
     for folder in folders:
@@ -183,7 +183,7 @@ def sibling_folders(old: str) -> list[str]:
 
 
 def _find_place_in_repository(root: str, old: str, files: tuple[str, ...]) -> str:
-    """Return the old folder's place in a repository: the root, or a folder below it that ends like the old path."""
+    """Return the old folder's path in a repository: the root, or a subfolder that ends like the old path."""
     parts = old.strip(os.sep).split(os.sep)
     ends = (os.path.join(root, *parts[start:]) for start in range(1, len(parts)))
     below = [folder for folder in ends if os.path.isdir(folder)]
@@ -191,7 +191,7 @@ def _find_place_in_repository(root: str, old: str, files: tuple[str, ...]) -> st
         candidates = [root, *below]
     else:
         candidates = [*below, root]
-    # max returns the first of equal folders
+    # if several folders are equal, max returns the first
     return max(candidates, key=lambda folder: _count_files_in(folder, files))
 
 

@@ -1,4 +1,4 @@
-"""The JSON format of rehome."""
+"""The JSON schema of rehome."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Find the former path of a moved folder, and copy its sessions to the current path.
 
-A session start shows one line if the folder has no sessions but its repository had some elsewhere.
+A session start shows one line if the folder has no sessions but its repository had sessions under
+another path.
 """
 
 from __future__ import annotations
@@ -33,14 +34,14 @@ from resume_hooks.transcripts.provenance import read_parent
 HAS_COPY = "has a copy there already"
 
 SESSIONS_TO_SEARCH = 10
-"""The number of newest sessions per folder that are searched for traces of its new place."""
+"""The number of sessions per folder, newest first, that are searched for traces of the folder's new path."""
 
 SEARCH_SECONDS = 5.0
-"""Seconds for reading sessions in the background, if no start has recorded anything."""
+"""The maximum number of seconds for reading sessions in the background, if no session start has recorded anything."""
 
 
 class NotCopied(NamedTuple):
-    """A session that was not copied, with the reason."""
+    """A session that was not copied, and the reason."""
 
     session_id: str
     why: str
@@ -53,7 +54,7 @@ def find_former_folder(new: str, where: Where, limit: float = float("inf")) -> s
     ``limit`` seconds.
     """
     deadline = time.monotonic() + limit
-    # a former worktree of this repository is a different folder
+    # a former worktree of this repository is another folder, not its former path
     other_worktrees = list_removed_worktrees(new, where)
     candidates = recorded_former_folders(new, where)
     if not candidates:
@@ -85,10 +86,10 @@ def find_former_folder(new: str, where: Where, limit: float = float("inf")) -> s
 
 
 def recorded_former_folders(new: str, where: Where) -> list[str]:
-    """Return the former folders, with sessions, of the repository in ``new``, as recorded by earlier session starts.
+    """Return the former folders of the repository in ``new`` that have sessions, as recorded by session starts.
 
-    The best evidence is its own git log, with the most recently used folder. If there is none, its
-    remote counts.
+    The best evidence is the repository's own git log, with the most recently used folder first. If
+    there is none, its remote is compared.
     """
     current = make_folder_note(new)
     missing_starts = []
@@ -123,7 +124,7 @@ def spoken_sessions(folder: str, where: Where) -> list[SessionFile]:
 
 
 def is_still_there(folder: str, where: Where) -> bool:
-    """Check whether a folder still exists with the recorded repository."""
+    """Check whether a folder still exists and contains the recorded repository."""
     has_moved = any(start.path == folder and not start.is_there for start in folder_notes(where))
     return os.path.isdir(folder) and not has_moved
 
@@ -136,10 +137,10 @@ def copy_sessions_to_folder(
     *,
     dry_run: bool,
 ) -> tuple[list[Receipt], list[NotCopied]]:
-    """Copy the sessions that have no copy in ``new`` yet, oldest first, so that their order by date stays.
+    """Copy the sessions that have no copy in ``new`` yet, oldest first, so that they stay sorted by date.
 
-    ``advance`` is called with the finished and the total bytes. Sessions that cannot be copied are
-    returned with the reason.
+    ``advance`` is called with the number of bytes copied so far and the total. Sessions that cannot
+    be copied are returned with the reason.
     """
     receipts, not_copied, done_bytes = list[Receipt](), list[NotCopied](), 0
     total = sum(session.size for session in sessions)
@@ -197,7 +198,7 @@ def _folders_with_sessions(folders: Iterable[str], where: Where) -> list[str]:
 def _may_have_become(old: str, new: str, where: Where) -> bool:
     """Check whether one of the newest sessions of ``old`` has traces of ``new``."""
     for session in sessions_of(old, where)[:SESSIONS_TO_SEARCH]:
-        with contextlib.suppress(SessionNotFound):  # deleted since it was listed
+        with contextlib.suppress(SessionNotFound):  # deleted after it was listed
             folders = find_moved_repo.find_likely_folders(
                 find_moved_repo.read_traces(session.path, old), [new], where
             )
@@ -209,14 +210,14 @@ def _may_have_become(old: str, new: str, where: Where) -> bool:
 def _sessions_with_copy(new: str, where: Where) -> set[str]:
     """Return the ids of sessions with a copy in the folder.
 
-    The copies themselves are read, because a killed rehome recorded no links.
+    The copies themselves are read, because an interrupted rehome did not record their links.
     """
     parents = (read_parent(copy.path) for copy in sessions_of_folder(new, where))
     return {parent.session_id for parent in parents if parent and parent.kind == REHOME}
 
 
 def line_at_start(event: dict[str, Any]) -> str:
-    """Return the line for a session start, from the notes of earlier starts only, or ``""``."""
+    """Return the line for a session start, using only the records of earlier starts, or ``""``."""
     new, where = _event_folder(event), Where()
     folders = recorded_former_folders(new, where)
     if len(folders) == 1:
@@ -225,7 +226,7 @@ def line_at_start(event: dict[str, Any]) -> str:
 
 
 def line_of_new_folder(event: dict[str, Any]) -> str:
-    """Return the same line from a background search, which also uses traces in sessions."""
+    """Return the line for a session start from a background search, which also uses traces in sessions."""
     new, where = _event_folder(event), Where()
     try:
         return _moved_line(find_former_folder(new, where, SEARCH_SECONDS), where)

@@ -1,6 +1,6 @@
 """``rewind-files``: restore a user's files to a state that a session recorded.
 
-Invariant: a file of the project is changed only after it was copied, and only if it has not changed
+Invariant: a file in the project is only changed after it was copied, and only if it has not changed
 since it was read.
 
 The client's snapshots and deltas give the state of the files at each prompt. The target state is

@@ -1,6 +1,6 @@
-"""Find the prompt for ``--to``, and the files at that prompt: the backup and place of each.
+"""Find the prompt for ``--to``, and the files at that prompt, each with its backup and its path.
 
-A target that is not a prompt is refused with the nearest prompts.
+If the target is not a prompt, the error message names the nearest prompts.
 
 As in the client, a file that was first tracked later counts as it was before its first edit, and
 backups only count in the session's own folder. A child gets its own backups when it is created; its
@@ -34,7 +34,7 @@ from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.nodes import walk_up
 
 FIRST_VERSION = 1
-"""The version of the backup from when the client began to track a file."""
+"""The version number of the backup that the client makes when it begins to track a file."""
 
 NO_EARLY_COPY = "the client kept no copy of it from before its first edit"
 
@@ -43,7 +43,7 @@ TARGET_HELP = (
     "<session>:<line>."
 )
 QUOTE_LENGTH = 60
-"""The maximum characters of a prompt that a message quotes."""
+"""The maximum number of characters that a message quotes from a prompt."""
 
 
 class Target(NamedTuple):
@@ -57,9 +57,9 @@ class Target(NamedTuple):
 class PromptState(NamedTuple):
     """A prompt with the state of the files.
 
-    If not ``exact``, files were edited between the state and the prompt.
+    If ``exact`` is false, files were edited between the state and the prompt.
 
-    ``states`` are those of the prompt's own branch and of the branches that continue from it.
+    ``states`` are the states on the prompt's own branch and on branches that continue from it.
     """
 
     prompt: Prompt
@@ -237,7 +237,7 @@ def plan_rewind(history: FileHistory, prompt_state: PromptState, where: Where) -
     Raise CantRestore if the project's folder is uncertain or cannot be opened.
     """
     session = history.session
-    if not is_session_id(session.session_id):  # the id becomes the name of a folder
+    if not is_session_id(session.session_id):  # the id becomes a folder's name
         raise CantRestore(
             f"{session.path} has no session id, so no backup belongs to it", "Name another session."
         )
@@ -249,8 +249,8 @@ def plan_rewind(history: FileHistory, prompt_state: PromptState, where: Where) -
 def _session_home(session: SessionFile, where: Where) -> str:
     """Return the session's own folder: that of its project folder, or the recorded one if it is the current folder.
 
-    Raise CantRestore for any other folder: transcripts get moved, and another project may now be in
-    the same place.
+    Raise CantRestore for any other folder, because a transcript may have been moved, and another
+    project may now have the same path.
     """
     ends = HeadTail(session.path)
     home, project_folder = home_folder(ends, where), os.path.dirname(session.path)
@@ -277,11 +277,12 @@ def _session_home(session: SessionFile, where: Where) -> str:
 def _target_files(
     history: FileHistory, prompt_state: PromptState, root: ProjectRoot, folder: StoredContent
 ) -> Iterator[TargetFile]:
-    """Yield each file that was tracked at the prompt or later, in its state at the prompt.
+    """Yield the state at the prompt of each file that was tracked at the prompt or later.
 
     ``folder`` contains the backups.
 
-    A file is identified by its path below the project's root, whatever path a record has for it.
+    A file is identified by its path relative to the project's root, even if records contain
+    different paths for it.
     """
     recorded_paths = {*history.edits}.union(*(state.backups for state in history.states))
     places_by_recorded = {path: root.place_of_path(path) for path in recorded_paths}
@@ -327,7 +328,7 @@ def _target_files(
 
 
 def _backup_file(backup: Backup, folder: StoredContent) -> StoredContent | None:
-    """Return the backup's file in ``folder``, or None if the backup says that there was no file."""
+    """Return the backup's file in ``folder``, or None if the backup records that there was no file."""
     if backup.name is None:
         return None
     return StoredContent(folder.root, (*folder.parts, backup.name))

@@ -1,4 +1,4 @@
-"""The JSON format of rewind-files."""
+"""The JSON schema of rewind-files."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class RewindTo(StrictModel):
 
 
 class FileRow(StrictModel):
-    """One tracked file."""
+    """A tracked file."""
 
     path: str = changed(
         lambda change: change.place.path,
@@ -62,7 +62,7 @@ class FileRow(StrictModel):
 
 
 class RewindFilesForm(StrictModel):
-    """The changes of files, planned or written."""
+    """The planned or written changes to files."""
 
     session_id: str
     file: str

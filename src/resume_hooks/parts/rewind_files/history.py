@@ -25,13 +25,13 @@ from resume_hooks.transcripts.records import USER, Record, string
 from resume_hooks.transcripts.transcript import scan_transcript
 
 MAX_PATHS = 10_000
-"""The maximum number of tracked files per session; no client tracks more."""
+"""The maximum number of tracked files in a session. Clients never track more."""
 
 _NAME = re.compile(r"[0-9a-f]{16}@v[0-9]{1,9}")
 
 
 class Backup(NamedTuple):
-    """A file's state: the ``name`` of its backup, None if there was no file, ``""`` if the name is invalid.
+    """A file's state: the ``name`` of its backup, None if there was no file, or ``""`` if the name is invalid.
 
     ``folder`` is the file's resolved folder, as recorded by 2.1.329, or ``""`` if unknown.
     """
@@ -42,7 +42,7 @@ class Backup(NamedTuple):
 
 
 class Prompt(NamedTuple):
-    """A user's message that files can be restored to; ``turn`` is its number in ``outline``, or 0."""
+    """The files that were tracked at the prompt ``message``, by the path that the client recorded."""
 
     uuid: str
     line: int
@@ -120,7 +120,7 @@ def read_file_history(session: SessionFile) -> FileHistory:
 
 
 def digest_of_text(text: bytes) -> str:
-    """Return the digest of a text with line feeds, because tools may write other line ends than their records show."""
+    """Return the digest of a text with line feeds as line ends, because tools may write other line ends."""
     return hashlib.sha256(text.replace(b"\r\n", b"\n")).hexdigest()
 
 
@@ -133,7 +133,7 @@ class _FileRecords:
         self._snapshots: dict[str, tuple[int, dict[str, Backup]]] = {}
         self._deltas: list[tuple[int, str, str, Backup]] = []
         self.words: dict[int, str] = {}
-        """The first words of user messages that open no turn, by line."""
+        """The first words of user messages that begin no turn, by line."""
         self._paths: set[str] = set()
 
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:
@@ -208,7 +208,7 @@ class _FileRecords:
 
 
 def _backup_of_record(value: Any) -> Backup | None:
-    """Return the backup in a record's value, or None if it is not a backup."""
+    """Return the backup in a record's value, or None if the value is not a backup."""
     if not isinstance(value, dict) or "backupFileName" not in value:
         return None
     name, version = value["backupFileName"], value.get("version")

@@ -1,7 +1,7 @@
-"""Plan which files to restore: each file as it is, as it will be, and the difference.
+"""Plan which files to restore: each file's current content, its future content, and the difference.
 
-Nothing is written here. A file that cannot be restored safely is listed with the reason, and left
-out.
+This module writes no files. If a file cannot be restored safely, it is listed with the reason and
+left out.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from resume_hooks.storage.state_file import remove_stale_temporaries
 from resume_hooks.system.text import plain_line
 
 LONGEST_COMPARED = 400_000
-"""The maximum bytes per side of a line-by-line comparison."""
+"""The maximum number of bytes per side in a line-by-line comparison."""
 
 MOST_LINES = 5_000
 SHOWN_LINES = 60
-"""The maximum lines that are shown of one file's difference."""
+"""The maximum number of lines shown of a file's difference."""
 
 SHOWN_WIDTH = 240
-"""The maximum characters that are shown of a line."""
+"""The maximum number of characters shown of a line."""
 
 
 class Difference(NamedTuple):
-    """The numbers of added and removed lines, None for binary files.
+    """The numbers of added and removed lines, or None for binary files.
 
-    ``lines`` are shown, ``more`` counts the others.
+    ``lines`` are the lines to show, and ``more`` is the number of other lines.
     """
 
     added: int | None
@@ -49,7 +49,7 @@ class Difference(NamedTuple):
 def compare_texts(before: bytes | None, after: bytes | None) -> Difference:
     """Return the difference between two contents of a file.
 
-    None means that there is no file.
+    A content of None means that there is no file.
     """
     old, new = _text_lines(before), _text_lines(after)
     if old is None or new is None:
@@ -95,14 +95,14 @@ def _size_text(content: bytes | None) -> str:
 
 
 MAX_FILE_BYTES = 64 * 1024 * 1024
-"""The maximum bytes of a file that is restored or replaced."""
+"""The maximum size in bytes of a file that is restored or replaced."""
 
 PERMISSIONS = 0o777
-"""The mode bits that are restored; set-user-id and similar bits never are."""
+"""The mode bits that are restored. Set-user-id and similar bits are never restored."""
 
 
 class StoredContent(NamedTuple):
-    """A stored content: the file ``parts`` below ``root``."""
+    """A stored content: the file at the path ``parts``, relative to ``root``."""
 
     root: str
     parts: tuple[str, ...]
@@ -122,8 +122,8 @@ class ExpectedFile(NamedTuple):
 class TargetFile(NamedTuple):
     """The target state of a file: the content of its ``source``, or no file without a source.
 
-    If ``mode`` is None, the source's mode applies. ``why`` explains a missing source, else ``""``.
-    If ``expected`` is None, the last known state is unknown.
+    If ``mode`` is None, the source's mode is used. ``why`` explains why there is no source, or is
+    ``""``. If ``expected`` is None, the last known state is unknown.
     """
 
     place: ProjectPath
@@ -135,7 +135,7 @@ class TargetFile(NamedTuple):
 
 
 class FileVersion(NamedTuple):
-    """A file's content, as a digest, and mode."""
+    """The digest of a file's content, and its mode."""
 
     digest: str
     size: int
@@ -169,9 +169,9 @@ class FileChange(NamedTuple):
 
 @dataclass(frozen=True)
 class FilesPlan:
-    """Files to restore below ``root``; an undo also removes ``folders`` that are empty afterwards.
+    """The files to restore, relative to ``root``; an undo also removes ``folders`` that become empty.
 
-    ``takes_back`` is the time of the run that an undo reverts, or ``""`` for any other plan.
+    ``takes_back`` is the time of the run that an undo reverts. In any other plan it is ``""``.
     """
 
     session_id: str
@@ -182,7 +182,7 @@ class FilesPlan:
 
     @property
     def changes_to_write(self) -> tuple[FileChange, ...]:
-        """The changes to be written."""
+        """The changes that must be written."""
         return tuple(change for change in self.changes if change.action != "none")
 
     @property
@@ -218,7 +218,7 @@ def read_project_file(
 
     Raise WriteFailed if the file must not be changed.
 
-    A read-only file can be restored: as in git, the folder's permission counts.
+    A read-only file can be restored, because only the folder's permission matters, as in git.
     """
     path = os.path.join(root.real, place.path)
     try:
@@ -227,7 +227,7 @@ def read_project_file(
             if state is not None and state.st_nlink > 1:
                 remove_stale_temporaries(
                     os.path.dirname(path)
-                )  # a killed run may have left the other name
+                )  # the second name may remain from a killed run
                 content, state = project_files.read_file_and_state(path, MAX_FILE_BYTES, folder)
     except FileNotFoundError:
         return None, None
@@ -257,7 +257,7 @@ def read_stored(source: StoredContent) -> tuple[bytes, int]:
 
 
 def version_of(content: bytes, mode: int) -> FileVersion:
-    """Return the version of a content with its mode."""
+    """Return a content's version, which consists of its digest and mode."""
     return FileVersion(
         hashlib.sha256(content).hexdigest(), len(content), stat.S_IMODE(mode) & PERMISSIONS
     )
@@ -315,7 +315,7 @@ def _read_source(source: StoredContent | None) -> tuple[bytes | None, int]:
 
 
 def _has_changed(current: bytes | None, expected: ExpectedFile | None) -> bool | None:
-    """Check whether a file differs from its last state in the session, or return None if that is unknown."""
+    """Check whether a file differs from its last state in the session. Return None if that state is unknown."""
     if expected is None:
         return None
     if expected.text:

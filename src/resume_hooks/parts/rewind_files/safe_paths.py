@@ -1,4 +1,4 @@
-"""Map a tracked path to a place in the project, or to the reason why it is refused.
+"""Map a tracked path to a path in the project, or to the reason why it is refused.
 
 The paths in a transcript are untrusted. A path that could lead outside the project, or to files
 from which git runs programs, is refused before the disk is read.
@@ -20,7 +20,7 @@ _OTHER_SYSTEM = re.compile(r"[A-Za-z]:[\\/]|\\\\")
 
 
 class ProjectPath(NamedTuple):
-    """A tracked path: ``parts`` below the root, or no parts and ``why`` it is refused, as the end of a sentence."""
+    """A tracked path: ``parts`` relative to the root, or ``why`` it is refused, as the end of a sentence."""
 
     path: str
     parts: tuple[str, ...]
@@ -28,7 +28,7 @@ class ProjectPath(NamedTuple):
 
 
 class ProjectRoot(NamedTuple):
-    """A project: ``folder`` as named by sessions, and its ``real`` path.
+    """A project: the ``folder`` that sessions name, and its ``real`` path.
 
     ``closed`` are the client's and our own folders, which are never changed, even if the project is
     a whole home folder.
@@ -40,12 +40,12 @@ class ProjectRoot(NamedTuple):
 
     @classmethod
     def of_folder(cls, folder: str, where: Where) -> ProjectRoot:
-        """Return the project of a folder, which may not exist."""
+        """Return the project in a folder. The folder may not exist."""
         closed = (os.path.realpath(where.config), os.path.realpath(where.state))
         return cls(os.path.normpath(folder), os.path.realpath(folder), closed)
 
     def place_of_path(self, path: str) -> ProjectPath:
-        """Return the place of a tracked path."""
+        """Return the place in the project for a tracked path."""
         if path.startswith("/"):
             roots = [f"{root.rstrip('/')}/" for root in (self.folder, self.real)]
         else:

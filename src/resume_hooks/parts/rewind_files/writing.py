@@ -1,4 +1,4 @@
-"""Restore files by a plan: make copies first, then write each file, unless it has changed since it was read.
+"""Restore files by a plan: copy the current files, then write each file unless it has changed since it was read.
 
 A crash leaves each file in its old or its new state. Copies of overwritten and removed files, with
 a manifest, are on disk before the first file is changed. Ctrl+C takes effect after the current
@@ -39,13 +39,13 @@ from resume_hooks.transcripts.records import Record, string
 MANIFEST = "manifest.json"
 MANIFEST_VERSION = 1
 MAX_MANIFEST = 64 * 1024 * 1024
-"""The maximum bytes of a manifest; one with ten thousand files has a few MB."""
+"""The maximum size of a manifest in bytes. A manifest with ten thousand files has a few MB."""
 
 MOST_RUNS_PER_INSTANT = 1_000
-"""The maximum number of runs at the same instant, each with its own folder."""
+"""The maximum number of runs with the same timestamp. Each run has its own folder."""
 
 _RUN_NAME = re.compile(r"(\d{4}-\d\d-\d\dT[\d.-]+Z)(?:-(\d{3}))?")
-"""The name of a run's folder: its instant, and a number if that instant was taken or the clock went back."""
+"""The name of a run's folder: a timestamp, and a number if the timestamp is taken or the clock went back."""
 
 
 def copies_folder(session_id: str, where: Where) -> str:
@@ -140,7 +140,7 @@ def plan_undo(session_id: str, where: Where) -> FilesPlan:
 
 
 def _find_newest_run(folder: str) -> str:
-    """Return the folder of the last run. A run without a manifest changed no file: it ended while making its copies."""
+    """Return the folder of the last run. Ignore runs without a manifest, because they changed no file."""
     try:
         names = sorted(os.listdir(folder), reverse=True)
     except OSError:
@@ -164,7 +164,7 @@ def _make_run_folder(parent: str, instant: str) -> str:
         else:
             behind = instant
         path = os.path.join(parent, behind)
-        # another run at the same instant created it first
+        # another run with the same timestamp created it first
         with contextlib.suppress(FileExistsError):
             os.mkdir(path, 0o700)
             return path
@@ -246,7 +246,7 @@ def _list_or_empty(value: Any) -> list[Any]:
 def write_files(files_plan: FilesPlan, where: Where) -> str:
     """Restore the files, and return the folder with the copies of the replaced files.
 
-    WriteFailed and Interrupted tell how many files were written; each of them has its copy.
+    WriteFailed and Interrupted report the number of written files. Each of these files has a copy.
     """
     root = files_plan.root.real
     try:
@@ -313,7 +313,7 @@ def _apply_change(root: str, root_descriptor: int, change: FileChange) -> None:
 def _failure_report(
     files_plan: FilesPlan, copies_path: str, written_count: int, why: str
 ) -> tuple[str, str]:
-    """Return the number of written files and the remedy. If there are none, the copies are removed."""
+    """Return the number of written files and the remedy. If no file was written, the copies are removed."""
     if not written_count:
         removal.remove_if_possible(copies_path, os.path.dirname(copies_path))
     undo = (

@@ -1,4 +1,4 @@
-"""The JSON formats of export, share and import."""
+"""The JSON schemas of export, share and import."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class ExportForm(StrictModel):
 
 
 class ShareForm(ExportForm):
-    """The receipt of a share: its page, and the bundle inside."""
+    """The receipt of a share: its page, and the bundle in the page."""
 
     redacted: dict[str, int] = Field(description="secrets removed from the bundle, by kind")
     folders: int = Field(description="places where a home folder was replaced")
@@ -42,7 +42,7 @@ came = CommonFields[ImportedSession]()
 
 
 class ImportFacts(StrictModel):
-    """The imported file, and its imported records."""
+    """The imported file, and the imported records."""
 
     source: str = imported(lambda plan: plan.source.name, "the path, or: the standard input")
     bytes: int = imported(lambda plan: plan.source.size, "unpacked")
@@ -74,9 +74,10 @@ class BundleRow(StrictModel):
 
 
 class ImportForm(ReceiptForm):
-    """The receipt of an import, for a bundle that of its last session.
+    """The receipt of an import. For a bundle, it describes the last session.
 
-    It has no parent; if the same file was imported before, the parent fields name that session.
+    An imported session has no parent. If the same file was imported before, the parent fields name
+    that earlier session.
     """
 
     imported: ImportFacts | None = Field(description="null for a bundle")

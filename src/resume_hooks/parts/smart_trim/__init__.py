@@ -1,4 +1,4 @@
-"""`trim --smart`: rules drop clearly unneeded contents, a model judges the rest, and trim writes the child."""
+"""`trim --smart`: rules drop clearly unneeded contents, a model judges the others, and trim writes the child."""
 
 from __future__ import annotations
 

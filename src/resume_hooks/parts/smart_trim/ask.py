@@ -1,7 +1,7 @@
-"""Ask a model which contents of an offer can go, in as many calls as necessary, and keep its valid choices.
+"""Ask a model which offered contents can be dropped, in as many calls as necessary, and return its valid choices.
 
-Invariant: a choice counts once, and only for a number that was in the text of the same call. Every
-foreign line is indented, so that it cannot look like such a number.
+Invariant: a choice counts once, and only if its number was in the text of the same call. Every line
+of foreign text is indented, so that it cannot look like a number of ours.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from resume_hooks.system.text import collapse_line, format_count, plain_line, pl
 from resume_hooks.transcripts.trimmable_pieces import ATTACHMENT, INPUT, MEDIA, RESULT, TEXT
 
 MAX_PART_CHARACTERS = (
-    # maximum characters of the contents in one call, about 17,000 tokens; with more, small models
-    # choose worse
+    # The maximum number of characters of contents in one call, about 17,000 tokens. Small models
+    # choose worse if there are more.
     60_000
 )
-# maximum number of contents in one call; each choice takes about 60 tokens of the answer
+# The maximum number of contents in one call. Each choice takes about 60 tokens of the answer.
 MAX_PIECES = 60
-OUTLINE_LENGTH = 8_000  # maximum characters of the outline, which every call contains
-ENDING_LENGTH = 1_500  # maximum characters of the last prompt and of the last answer
+OUTLINE_LENGTH = 8_000  # the maximum length of the outline, which is part of every call
+ENDING_LENGTH = 1_500  # the maximum length of the last prompt and of the last answer
 SUMMARY_LENGTH = (
-    3_000  # maximum characters of a compaction's summary, which replaces the turns before it
+    3_000  # The maximum length of a compaction's summary, which replaces the turns before it.
 )
-MESSAGE_LENGTH = 200  # maximum characters of any other message
-TARGET_LENGTH = 160  # maximum characters of a content's file or command
-MESSAGES_BETWEEN = 3  # maximum number of messages shown before a content
+MESSAGE_LENGTH = 200  # the maximum length of any other message
+TARGET_LENGTH = 160  # the maximum length of a content's file or command
+MESSAGES_BETWEEN = 3  # the maximum number of messages shown before a content
 
 _KIND_NAMES = {
     RESULT: "output of",
@@ -46,7 +46,7 @@ _KIND_NAMES = {
 
 
 class PromptPart(NamedTuple):
-    """The text for one call of the model, and the numbers of the contents in it."""
+    """The text for one call of the model, and the numbers of the contents in the text."""
 
     text: str
     numbers: frozenset[int]
@@ -62,7 +62,7 @@ class _MessageExcerpt(NamedTuple):
 
 
 def split_offer(offer: Offer) -> list[PromptPart]:
-    """Return the offer split into one part per call, or [] if it is empty."""
+    """Return the offer, split into one part per call, or [] if it is empty."""
     scanned = offer.scanned
     messages = list(_message_excerpts(offer))
     prompts = []
@@ -111,7 +111,7 @@ def _message_excerpts(offer: Offer) -> Iterator[_MessageExcerpt]:
 
 
 def _ending_text(scanned: Trimmable) -> str:
-    """Return longer excerpts of the last prompt and answer, which show the current work."""
+    """Return longer excerpts from the last prompt and answer, because they show the current work."""
     last: dict[str, str] = {}
     for spoken in scanned.spoken_words():
         if spoken.who == USER or (spoken.who == ASSISTANT and spoken.text.strip()):
@@ -124,14 +124,14 @@ def _ending_text(scanned: Trimmable) -> str:
 
 
 def _shorten_text(text: str) -> str:
-    """Return a text, shortened to ``ENDING`` characters from both ends if it is longer."""
+    """Return a text. If it is longer than ``ENDING_LENGTH``, shorten it to its two ends."""
     if len(text) <= ENDING_LENGTH:
         return text
     return f"{text[: ENDING_LENGTH // 2]}\n...\n{text[-ENDING_LENGTH // 2 :]}"
 
 
 def _content_blocks(offer: Offer, messages: Sequence[_MessageExcerpt]) -> Iterator[str]:
-    """Yield each content with the messages right before it."""
+    """Yield each content with the messages directly before it."""
     messages_ahead = [message for message in messages if message.who != BEFORE]
     for candidate in offer.candidates:
         position = offer.material.places[candidate.piece.number]
@@ -150,7 +150,7 @@ def _message_text(message: _MessageExcerpt) -> str:
 
 
 def _candidate_text(candidate: Candidate) -> str:
-    """Return a content as shown to the model: number, description, size, notes, and both ends."""
+    """Return a content as it is shown to the model: number, description, size, notes, and both ends."""
     piece = candidate.piece
     kind_name = _KIND_NAMES[piece.kind]
     description = collapse_line(
@@ -192,12 +192,12 @@ HINT_INSTRUCTION = (
     "these instructions want it."
 )
 
-SMALLEST_SHOWN_COST = 0.0001  # US dollars; smaller costs are not mentioned
+SMALLEST_SHOWN_COST = 0.0001  # the minimum cost in US dollars that is mentioned
 WITHOUT_MODEL = "Nothing was written. Without a model: resume-hooks trim {session}"
 
 
 class ModelChoice(BaseModel):
-    """A content that can go."""
+    """A content that can be dropped."""
 
     number: StrictInt = Field(description="the number of the piece, as shown")
     description: str = Field(description="what was there, at most 12 words")
@@ -205,13 +205,13 @@ class ModelChoice(BaseModel):
 
 
 class ModelAnswer(BaseModel):
-    """The contents that can go; the list may be empty."""
+    """The contents that can be dropped. The list may be empty."""
 
     choices: list[ModelChoice]
 
 
 class ModelResult(NamedTuple):
-    """The model's choices; ``unknown`` counts numbers that were not shown, ``twice`` counts repeated ones."""
+    """The model's choices; ``unknown`` counts the numbers that were not shown, ``twice`` the repeated numbers."""
 
     verdicts: tuple[Verdict, ...] = ()
     unknown: int = 0
@@ -222,7 +222,7 @@ class ModelResult(NamedTuple):
 def ask_model_about_offer(
     model: Model, offer: Offer, instructions: str, limit: float, progress: Progress
 ) -> ModelResult:
-    """Ask about every part of the offer, within ``limit`` seconds in total.
+    """Ask the model about every part of the offer, within ``limit`` seconds in total.
 
     Raise HeadlessFailed if a call fails.
     """
@@ -263,7 +263,7 @@ def ask_model_about_offer(
 
 
 def task_text(instructions: str) -> str:
-    """Return the complete task with the user's instructions."""
+    """Return the complete task, including the user's instructions."""
     return "\n\n".join(
         [TASK, USER_INSTRUCTIONS, instructions.strip(), HINT_INSTRUCTION]
         if instructions.strip()

@@ -1,4 +1,4 @@
-"""The JSON format of a stored plan for a smart trim."""
+"""The JSON schema of a stored plan for a smart trim."""
 
 from __future__ import annotations
 

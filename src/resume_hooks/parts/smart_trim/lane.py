@@ -1,4 +1,4 @@
-"""The option ``--smart`` of ``/trim``. Other trims load only this module."""
+"""The option ``--smart`` of ``/trim``. A trim without this option imports only this module of the part."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def answer_smart_trim(request: Request) -> Outcome | None:
     option, instructions = _split_option(request.text)
     if option != "--smart":
         return None
-    from resume_hooks.parts.smart_trim import own_model  # not needed for a trim by rules
+    from resume_hooks.parts.smart_trim import own_model  # not needed for a trim without a model
 
     return own_model.answer_by_own_model(request, instructions)
 
@@ -25,7 +25,7 @@ def find_decided_trim(options: str, request: Request) -> TrimPlan | None:
     option, instructions = _split_option(options)
     if option != "--smart":
         return None
-    from resume_hooks.parts.smart_trim import own_model  # not needed for a trim by rules
+    from resume_hooks.parts.smart_trim import own_model  # not needed for a trim without a model
 
     return own_model.plan_decided_trim(request, instructions)
 

@@ -1,7 +1,8 @@
-"""The offer of a smart trim: contents that rules drop without a question, and numbered contents for a model to judge.
+"""The offer of a smart trim: the contents that rules drop, and numbered contents that a model must judge.
 
-Invariant: prompts, recent turns, the last long answer of every turn, the user's answers to
-questions, and contents that an ordinary trim keeps are never offered, so they are never dropped.
+Invariant: some contents are never offered, so they are never dropped: prompts, recent turns, the
+last long answer of every turn, the user's answers to questions, and contents that an ordinary trim
+keeps.
 """
 
 from __future__ import annotations
@@ -25,38 +26,39 @@ from resume_hooks.transcripts.trimmable_pieces import ATTACHMENT, INPUT, MEDIA, 
 CERTAIN_RULES = ("superseded", "repeats", "failures", "thinking")
 """Rules that only drop contents that are repeated elsewhere, were superseded, or are hardly ever sent.
 
-They apply without asking the model.
+The model is not asked about these contents.
 """
 
 UNJUDGED_RULES = ("thinking",)
 """The rules that apply if the user gave instructions.
 
-A model cannot judge thinking, but the user may want anything else.
+A model cannot judge thinking, but the user may want to keep anything else.
 """
 
-MODEL_RULE = "smart"  # the rule name for the model's choices
-# minimum characters of an offered content, since a placeholder with a description takes up to 300
+MODEL_RULE = "smart"  # the name that the model's choices have in place of a rule's name
+# the minimum number of characters in an offered content, because a placeholder with its description
+# takes up to 300
 LEAST_CHARACTERS = 400
-# maximum number of offered contents, largest first: four calls fit into the usual time (up to 110
-# in the corpus)
+# the maximum number of offered contents, largest first; their four calls fit into the usual time
+# (up to 110 in the corpus)
 MOST_CANDIDATES = 240
 HEAD_LENGTH, TAIL_LENGTH = (
     400,
     200,
-)  # characters from a content's beginning and end that the model sees
+)  # the number of characters at each end of a content that the model sees
 
 _KINDS = frozenset({RESULT, INPUT, MEDIA, ATTACHMENT, TEXT})
 
 ContentKey = tuple[
     int, tuple[str | int, ...]
-]  # the key of a content: its record's line, and its address in the record
+]  # a content's key: the line of its record, and its address in the record
 
 
 class Candidate(NamedTuple):
-    """A content for the model to judge, shown under its ``number``; ``excerpt`` is foreign text.
+    """A content that the model must judge, with its ``number``; ``excerpt`` is foreign text.
 
-    ``turn`` counts within the live conversation. ``notes`` describe a failure or a later version.
-    ``digest`` covers its whole value.
+    ``turn`` is the number of its turn in the live conversation. ``notes`` describe a failure or a
+    later version. ``digest`` is the digest of the whole content.
     """
 
     number: int
@@ -72,7 +74,7 @@ class Candidate(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """The contents to decide on; ``taken`` are dropped by rules, ``unshown`` counts those beyond the offer's limit."""
+    """The contents to judge; ``taken`` were chosen by rules, ``unshown`` is the number over the limit."""
 
     scanned: Trimmable
     options: Options
@@ -84,12 +86,12 @@ class Offer:
 
 
 def smart_options(keep_recent: int | None, rules: Iterable[str]) -> Options:
-    """Return the options of a smart trim in which ``rules`` apply before the model."""
+    """Return the options of a smart trim in which ``rules`` choose contents before the model does."""
     return Options(threshold=LEAST_CHARACTERS, keep_recent=keep_recent, only=tuple(rules))
 
 
 def rules_for_instructions(instructions: str) -> tuple[str, ...]:
-    """Return the rules that apply with these instructions of the user."""
+    """Return the rules that apply if the user gave these instructions."""
     if instructions.strip():
         return UNJUDGED_RULES
     return CERTAIN_RULES
@@ -102,10 +104,10 @@ def make_offer(
     wanted_keys: AbstractSet[ContentKey] | None = None,
     most: int = MOST_CANDIDATES,
 ) -> Offer:
-    """Return an offer: contents that the rules drop, and contents to judge.
+    """Return an offer: the contents that the rules drop, and the contents that the model must judge.
 
-    The latter are the ``most`` largest or the ``wanted`` ones. The latter are the ``most`` largest
-    or the ``wanted`` ones. Raise SessionNotFound if the file has changed since it was read.
+    The model must judge the contents with the ``wanted_keys``. If these are None, it judges the
+    ``most`` largest contents. Raise SessionNotFound if the file has changed since it was read.
     """
     material, origins = scanned.material(options), scanned.origins(where)
     rule_choices = choose_pieces(material, options, origins, scanned.scale, scanned.context.tokens)
@@ -136,20 +138,21 @@ def make_offer(
 
 
 def content_key(piece: Piece) -> ContentKey:
-    """Return the key of a content within its session."""
+    """Return a content's key, which is unique in its session."""
     return piece.number, piece.address
 
 
 def content_digest(value: object) -> str:
-    """Return a digest that is equal for equal contents in any process."""
+    """Return a content's digest. It is the same in every process."""
     return hashlib.sha256(encode_record({"content": value})).hexdigest()
 
 
 def _offerable_pieces(
     material: TrimMaterial, options: Options, taken_keys: set[ContentKey]
 ) -> Iterator[Piece]:
-    """Yield the remaining contents that are worth an offer, oldest first."""
-    # The last long answer of each turn is its result. Shorter answers after it are never offered.
+    """Yield the remaining contents that are worth offering, oldest first."""
+    # The last long answer of each turn is the turn's result. Shorter answers after it are never
+    # offered.
     texts = []
     for piece in material.pieces:
         if piece.kind == TEXT:
@@ -177,13 +180,13 @@ def _offerable_pieces(
 def _make_candidates(
     scanned: Trimmable, options: Options, material: TrimMaterial, pieces: Sequence[Piece]
 ) -> Iterator[Candidate]:
-    # Rules that do not apply here become hints for the model.
+    # Rules that do not apply to this trim become hints for the model.
     hints = (RULES[name] for name in CERTAIN_RULES if name not in options.only)
     outcome_notes = {}
     for rule in hints:
         for pick in rule(material, options):
             outcome_notes[content_key(pick.piece)] = pick.why
-    calls: dict[str, list[int]] = {}  # indexes of calls by their file, command or address
+    calls: dict[str, list[int]] = {}  # the indexes of calls by their file, command or address
     for call in material.calls.values():
         calls.setdefault(call.target, []).append(material.places[call.number])
     for number, (piece, value) in enumerate(zip(pieces, scanned.values(pieces), strict=True), 1):
@@ -204,7 +207,8 @@ def _make_candidates(
             later_note and f"{later_note}{material.turn(max(later))}"
         )
         text = value if isinstance(value, str) else block_text(value)
-        if len(text) > HEAD_LENGTH + TAIL_LENGTH:  # shorten first: an output may have 60 MB
+        # shorten the text first, because an output may have 60 MB
+        if len(text) > HEAD_LENGTH + TAIL_LENGTH:
             hidden = f"[{len(text) - HEAD_LENGTH - TAIL_LENGTH:,} characters are not shown]"
             excerpt = (
                 f"{plain_text(text[:HEAD_LENGTH])}\n{hidden}\n{plain_text(text[-TAIL_LENGTH:])}"

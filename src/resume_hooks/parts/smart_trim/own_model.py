@@ -1,9 +1,9 @@
-"""``/trim --smart`` inside the client: the session's own model chooses while its cache is warm.
+"""``/trim --smart`` inside the client: the session's own model chooses while the API still caches the session.
 
-The trim is written after the user confirms it.
+The trim is written after the user confirms the choices.
 
-Invariant: no other model is asked. Its choices count only while the session offers exactly the same
-contents, and only the trim that was shown is written.
+Invariant: no other model is asked. The model's choices only count while the session offers exactly
+the same contents, and only the trim that was shown to the user is written.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from resume_hooks.shared_values import MODEL_SECONDS
 from resume_hooks.system.invocation import shell_command
 
 PLANNING_SECONDS = 10.0
-"""Seconds for reading the session and making the offer."""
+"""The maximum number of seconds for reading the session and making the offer."""
 
 READING_NOTE = "looking for what can go"
 CONVERSATION_NOTE = (
@@ -61,9 +61,9 @@ SESSION_CHANGED = "The session has changed since its model was asked, so nothing
 
 
 def answer_by_own_model(request: Request, instructions: str) -> Outcome:
-    """Ask the session's own model, or ask the user about its choices.
+    """Ask the session's own model for its choices, or ask the user to confirm them.
 
-    Raise ResumeHooksError on failure.
+    Raise ResumeHooksError if this fails.
     """
     if instructions.startswith("-"):
         raise UsageError(NO_OPTIONS, _shell_remedy(request))
@@ -86,13 +86,13 @@ def answer_by_own_model(request: Request, instructions: str) -> Outcome:
             return _show_choices(request, model, offer)
         agents.draft_child(
             session, KIND, request.where, None
-        )  # raises for a session that cannot be a parent
+        )  # raises an error if the session cannot be a parent
         parts = split_offer(offer)
     if not parts:
         raise NothingToTrim(
             "There is nothing for a model to choose", f"By rules alone: {request.typed_name}"
         )
-    # so that a yes in the meantime does not answer an older question
+    # otherwise a yes given before the next question would answer an older question
     confirmations.consume_question(request.session_id)
     _store_question(request, _verdicts_note(offer, ()), KIND)
     prompt = forked.forked_prompt(
@@ -102,7 +102,7 @@ def answer_by_own_model(request: Request, instructions: str) -> Outcome:
 
 
 def plan_decided_trim(request: Request, instructions: str) -> TrimPlan:
-    """Return the trim that was shown. Raise PlanOutdated if the session has changed."""
+    """Return the trim that was shown to the user. Raise PlanOutdated if the session has changed."""
     offer = _make_single_call_offer(request, instructions)
     verdicts = []
     for record, address, *words in _read_stored_verdicts(request, offer):
@@ -111,7 +111,7 @@ def plan_decided_trim(request: Request, instructions: str) -> TrimPlan:
 
 
 def _make_single_call_offer(request: Request, instructions: str) -> Offer:
-    """Return an offer with the rules' choices and the largest contents that fit into one call."""
+    """Return an offer with the contents that rules drop, and the largest contents that fit into one call."""
     scanned = agents.scan_for_trim(request.session, request.where)
     offer = make_offer(
         scanned,
@@ -125,7 +125,7 @@ def _make_single_call_offer(request: Request, instructions: str) -> Offer:
 
 
 def _show_choices(request: Request, model: ForkedModel, offer: Offer) -> Question | Report:
-    """Show the model's choices, and ask whether to write the trim."""
+    """Show the model's choices, and ask the user whether to write the trim."""
     usage_notes = [f"it took {model.words}"] if model.words else []
     _read_stored_verdicts(request, offer)
     try:
@@ -162,7 +162,7 @@ def _show_choices(request: Request, model: ForkedModel, offer: Offer) -> Questio
 
 
 def _store_question(request: Request, words: str, kind: str) -> None:
-    """Store a question to the user. Raise HeadlessFailed if that fails."""
+    """Store a question for the user. Raise HeadlessFailed if that fails."""
     try:
         confirmations.store_question(
             StoredQuestion(request.session_id, words, time.time(), kind=kind)
@@ -173,7 +173,7 @@ def _store_question(request: Request, words: str, kind: str) -> None:
 
 
 def _read_stored_verdicts(request: Request, offer: Offer) -> list[list[Any]]:
-    """Return the stored verdicts on exactly this offer. Raise PlanOutdated if they belong to another one."""
+    """Return the stored verdicts on this offer. Raise PlanOutdated if they belong to a different offer."""
     note = confirmations.find_question(request.session_id, KIND)
     stored = json.loads(note.options) if note else {}
     if stored.get("offer") != _offer_digest(offer):
@@ -183,7 +183,7 @@ def _read_stored_verdicts(request: Request, offer: Offer) -> list[list[Any]]:
 
 
 def _verdicts_note(offer: Offer, verdicts: Sequence[Verdict]) -> str:
-    """Return an offer and its verdicts as a note to store."""
+    """Return an offer and its verdicts in the format in which they are stored."""
     return json.dumps(
         {
             "offer": _offer_digest(offer),
@@ -193,7 +193,7 @@ def _verdicts_note(offer: Offer, verdicts: Sequence[Verdict]) -> str:
 
 
 def _offer_digest(offer: Offer) -> str:
-    """Return a digest that is equal for equal contents under the same numbers."""
+    """Return a digest of the offer's contents and their numbers."""
     judged = []
     for candidate in offer.candidates:
         judged.append(model_verdict(offer, candidate.number, "", ""))

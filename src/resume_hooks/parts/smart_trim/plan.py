@@ -1,10 +1,10 @@
-"""The plan of a smart trim: the contents to drop, who chose them and why.
+"""The plan of a smart trim: which contents to drop, who chose them and why.
 
-It also makes the child with trim's writer.
+This module also creates the child with trim's writer.
 
-Invariant: a verdict counts only for an offered content that is still the same, byte for byte.
-Minutes may pass between reading a session and writing, so the confirmed plan is checked against the
-current file.
+Invariant: a verdict only counts if its content is offered and has not changed by a single byte.
+Minutes may pass between reading a session and writing the child, so a confirmed plan is checked
+against the current file.
 """
 
 from __future__ import annotations
@@ -38,20 +38,20 @@ KIND: Final = "smart-trim"
 NEW_TURNS = "The session has new turns since the plan; the child includes them."
 
 DESCRIPTION_LENGTH = (
-    100  # maximum characters of a description, which the placeholder in the child contains
+    100  # the maximum length of a description, which becomes part of the placeholder in the child
 )
 RATIONALE_LENGTH = (
-    200  # maximum characters of a rationale, which is shown with the plan but not stored
+    200  # the maximum length of a rationale, which is shown with the plan but not stored
 )
 
 _NEUTRAL_CHARACTERS = str.maketrans({"[": "(", "]": ")", "<": "(", ">": ")", '"': "'"})
-"""Characters that could end a placeholder, or open a tag that looks like the client's own."""
+"""Characters that could end a placeholder, or open a tag that looks like a tag of the client."""
 
 
 class Verdict(NamedTuple):
-    """A content to drop: its record's line, its address there and its digest; ``by`` names a rule or the model.
+    """A content to drop: its record's line, its address in the record and its digest; ``by`` is a rule or the model.
 
-    ``description`` and ``rationale`` come from a model or a rule, one line each.
+    ``description`` and ``rationale`` are one line each, from a model or a rule.
     """
 
     record: int
@@ -68,7 +68,7 @@ class Verdict(NamedTuple):
 
 
 def rule_verdicts(offer: Offer) -> list[Verdict]:
-    """Return the verdicts of the rules that apply without asking the model."""
+    """Return the verdicts of the rules that apply before the model is asked."""
     pieces = [choice.piece for choice in offer.taken]
     rules = []
     for choice, value in zip(offer.taken, offer.scanned.values(pieces), strict=True):
@@ -86,7 +86,7 @@ def rule_verdicts(offer: Offer) -> list[Verdict]:
 
 
 def model_verdict(offer: Offer, number: int, description: str, rationale: str) -> Verdict:
-    """Return the model's verdict on the content with this number, with sanitized words."""
+    """Return the model's verdict on the content with this number. The model's words are sanitized."""
     candidate = offer.candidates[number - 1]
     record, address = content_key(candidate.piece)
     return Verdict(
@@ -100,14 +100,14 @@ def model_verdict(offer: Offer, number: int, description: str, rationale: str) -
 
 
 def clean_description(text: str) -> str:
-    """Return a description that is safe in a placeholder."""
+    """Return a description that is safe inside a placeholder."""
     return neutralize_text(text, DESCRIPTION_LENGTH)
 
 
 def neutralize_text(text: str, limit: int) -> str:
-    """Return a model's words as one line of at most ``limit`` characters, without secrets, brackets, tags and quotes.
+    """Return a model's text as one line of at most ``limit`` characters, without secrets, brackets, tags and quotes.
 
-    They are shortened first, because a model may answer with 5 MB.
+    The text is shortened first, because a model may answer with 5 MB.
     """
     return collapse_line(
         plain_line(redact(text[: 10 * limit])[0]).translate(_NEUTRAL_CHARACTERS), limit
@@ -115,7 +115,7 @@ def neutralize_text(text: str, limit: int) -> str:
 
 
 def match_verdicts(offer: Offer, verdicts: Sequence[Verdict]) -> list[tuple[Verdict, Choice]]:
-    """Return the contents to drop, oldest first, without those that would save nothing.
+    """Return the contents to drop, oldest first. Contents whose removal would save nothing are left out.
 
     Raise PlanOutdated if a content is no longer offered, has changed, or has two verdicts.
     """
@@ -161,7 +161,7 @@ def match_verdicts(offer: Offer, verdicts: Sequence[Verdict]) -> list[tuple[Verd
 class SmartPlan:
     """The plan for trim's writer, with the verdict on each content.
 
-    ``useless`` counts verdicts that would save nothing.
+    ``useless`` is the number of verdicts that would save nothing.
     """
 
     offer: Offer
@@ -193,9 +193,9 @@ def plan_smart_trim(
 
 
 def write_smart_trim(smart_plan: SmartPlan, where: Where) -> Receipt:
-    """Apply a plan to the current session, since the user may have confirmed it late.
+    """Apply a plan to the session as it is now, because the user may have confirmed it late.
 
-    Raise PlanOutdated if a content has changed, and WriteFailed or CheckFailed like any trim.
+    Raise PlanOutdated if a content has changed, and WriteFailed or CheckFailed like any other trim.
     """
     session = smart_plan.offer.scanned.session
     current = readable_session(session.path, where)
@@ -217,7 +217,7 @@ def replan_smart_trim(
     where: Where,
     output_dir: str | None = None,
 ) -> SmartPlan:
-    """Plan a trim of the current session from earlier ``verdicts``.
+    """Plan a trim of the session as it is now, using earlier ``verdicts``.
 
     Raise PlanOutdated like ``plan_smart_trim``.
     """

@@ -22,11 +22,11 @@ _KIND_PREFIXES = {
 }
 
 LARGEST_SHOWN = 3
-"""The number of contents that a question lists."""
+"""The maximum number of contents that a question lists."""
 
 
 def preview_table(smart_plan: SmartPlan) -> str:
-    """Return the plan as text: totals, savings by rule, and each content that the model chose, with reasons."""
+    """Return the plan as text: totals, savings by rule, and the model's choices with its reasons."""
     rows = []
     for verdict, choice in smart_plan.rows:
         if verdict.by == MODEL_RULE:
@@ -45,7 +45,7 @@ def preview_table(smart_plan: SmartPlan) -> str:
 
 
 def largest_choices(smart_plan: SmartPlan, model: str) -> list[str]:
-    """Return lines with the number of contents that the model chose, and the largest of them."""
+    """Return lines with the number of contents that the model chose, and the largest of these contents."""
     scale = smart_plan.offer.scanned.scale
     rows = []
     for verdict, choice in smart_plan.rows:
@@ -73,7 +73,7 @@ def spent_text(spent: Spent) -> str:
 
 
 def answer_warnings(smart_plan: SmartPlan, answer: ModelResult) -> list[str]:
-    """Return warnings about invalid choices, and about contents that were not shown to the model."""
+    """Return warnings about invalid choices, and about contents that the model did not see."""
     counts = (
         (answer.unknown, "of its choices were not shown to it"),
         (answer.twice, "were named twice"),
@@ -86,7 +86,7 @@ def answer_warnings(smart_plan: SmartPlan, answer: ModelResult) -> list[str]:
         sentences = []
     if (
         smart_plan.offer.unshown and answer.spent.calls
-    ):  # a stored plan only offers its own contents
+    ):  # a stored plan only offers the contents in the plan
         sentences.append(
             f"{smart_plan.offer.unshown:,} smaller contents were not shown to the model, and stay."
         )
@@ -94,7 +94,7 @@ def answer_warnings(smart_plan: SmartPlan, answer: ModelResult) -> list[str]:
 
 
 def plan_data(smart_plan: SmartPlan) -> dict[str, Any]:
-    """Return the plan in its JSON format, which can be read back."""
+    """Return the plan as JSON that ``--plan`` can read."""
     return {
         "rules": list(smart_plan.offer.options.only),
         "keep_recent": smart_plan.offer.options.keep_recent,

@@ -1,4 +1,4 @@
-"""``trim --smart``: write a child without the contents that a model finds unneeded.
+"""``trim --smart``: write a child without the contents that a model considers unneeded.
 
 The plan is shown before anything is written.
 """
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 RULE_OPTIONS = (
     "tools", "threshold", "assistant", "target_tokens", "only", "skip", "min_savings", "in_place", "force",
 )  # fmt: skip
-LARGEST_PLAN_FILE = 16 * 1024 * 1024  # maximum bytes of the --plan file
+LARGEST_PLAN_FILE = 16 * 1024 * 1024  # the maximum size of the --plan file in bytes
 NO_TERMINAL = (
     "No terminal can answer here: add --yes, or write this plan later (--json > plan.json, --plan "
     "plan.json --yes)."
@@ -56,7 +56,7 @@ NO_TERMINAL = (
 
 
 def require_smart(_: Any) -> NoReturn:
-    """Raise UsageError for a smart-trim option without ``--smart``."""
+    """Raise UsageError if an option of smart trims is used without ``--smart``."""
     raise UsageError(
         "-p, --model, --timeout, --plan and --yes belong to --smart",
         "Add --smart, or leave them out.",
@@ -64,7 +64,7 @@ def require_smart(_: Any) -> NoReturn:
 
 
 def smart_trim(options: Any) -> Receipt:
-    """Show the plan, and write the child if the user wants it."""
+    """Show the plan, and write the child if the user agrees."""
     _refuse_rule_options(options)
     require_client(options)
     stored = _read_stored_plan(options)
@@ -74,7 +74,7 @@ def smart_trim(options: Any) -> Receipt:
         locator = options.locator
     session = locate_session(locator, options.where, foreign=True)
     scanned = agents.scan_for_trim(session, options.where)
-    # Refuse sessions that cannot be parents before paying for a model.
+    # Refuse a session that cannot be a parent before the model costs money.
     require_start(options, agents.draft_child(session, KIND, options.where, options.output_dir))
     if stored:
         smart_plan, result = _restore_plan(scanned, stored, options)
@@ -106,7 +106,7 @@ def smart_trim(options: Any) -> Receipt:
     }
 
     def text() -> str:
-        """Return the plan, unless it was shown already, and the result."""
+        """Return the result, and the plan unless it was already shown."""
         outcome = "Nothing was written."
         if receipt.written:
             outcome = receipt_text(
@@ -120,7 +120,7 @@ def smart_trim(options: Any) -> Receipt:
 
 
 def _confirm_plan(options: Any, plan_text: str, _: TrimPlan) -> bool:
-    """Check whether the user wants the shown plan written, by an option or by an answer in the terminal."""
+    """Check by an option or by asking in the terminal whether the user wants to write the plan."""
     if options.yes:
         return True
     if not options.is_interactive:
@@ -130,7 +130,7 @@ def _confirm_plan(options: Any, plan_text: str, _: TrimPlan) -> bool:
 
 
 def _refuse_rule_options(options: Any) -> None:
-    """Raise UsageError for options of an ordinary trim, and for an invalid ``--timeout``."""
+    """Raise UsageError if an option of ordinary trims is used, or if ``--timeout`` is invalid."""
     sources = click.get_current_context().get_parameter_source
     for name in RULE_OPTIONS:
         if sources(name) is ParameterSource.COMMANDLINE:
@@ -161,7 +161,7 @@ def _ask_model(scanned: Trimmable, options: Any) -> tuple[SmartPlan, ModelResult
 def _restore_plan(
     scanned: Trimmable, stored: PlannedTrim, options: Any
 ) -> tuple[SmartPlan, ModelResult]:
-    """Return the smart plan for a stored one. Raise UsageError if it belongs to another session."""
+    """Return a smart plan from a stored plan. Raise UsageError if the stored plan belongs to another session."""
     if stored.parent_session_id != scanned.session.session_id:
         raise UsageError(
             (
@@ -189,9 +189,10 @@ def _restore_plan(
 
 
 def _read_stored_plan(options: Any) -> PlannedTrim | None:
-    """Return the plan in ``--plan``.
+    """Return the plan that ``--plan`` names.
 
-    Raise UsageError for a file without a plan, and for options that would change it.
+    Raise UsageError if the file contains no plan, or if there are options that would change the
+    plan.
     """
     path: str | None = options.plan
     if path is None:
@@ -200,7 +201,7 @@ def _read_stored_plan(options: Any) -> PlannedTrim | None:
         raise UsageError(
             "--plan is written unchanged", "Leave -p, --model, --timeout and --keep-recent out."
         )
-    # These imports take 0.1 s, only needed with --plan.
+    # These imports take 0.1 s, and are only needed with --plan.
     from pydantic import ValidationError
 
     from resume_hooks.parts.smart_trim.forms import StoredPlan

@@ -1,8 +1,8 @@
 """Statistics of this machine's transcripts: turns, tokens, savings by children, hook durations.
 
-Only lines that may be an answer, a prompt or a hook's record are parsed. Records copied from a
-parent are left out. Counts are cached per session, with path, size and time, so the next run reads
-only changed files, and deleted transcripts still count.
+A line is only parsed if it may be an answer, a prompt or a hook's record. Records copied from a
+parent are not counted. Counts are cached per session, with the file's path, size and time. So the
+next run only reads changed files, and deleted transcripts still count.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Cache the counts of every transcript of a config home in a small file in the state folder.
+"""Cache the counts of every transcript in a config home in a small file in the state folder.
 
-A file is read again only if its size or time has changed. The counts of a deleted transcript are
-kept, since its tokens were used all the same. If the cache is lost, so are those counts; all others
-are computed again.
+A transcript is only read again if its size or time has changed. The counts of a deleted transcript
+are kept, because its tokens were used. If the cache is lost, the counts of deleted transcripts are
+lost, and all others are computed again.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from resume_hooks.transcripts.context_size import size_from_last_records
 from resume_hooks.transcripts.head_tail import HeadTail
 
 CACHE_FILE = "stats.json"
-CACHE_VERSION = 1  # of the cache; another version is discarded
-MAX_CACHE_BYTES = 256 * 1024 * 1024  # maximum bytes of the cache
-MOST_DELETED = 20_000  # maximum number of deleted transcripts whose counts are kept
+CACHE_VERSION = 1  # the version of the cache; other versions are discarded
+MAX_CACHE_BYTES = 256 * 1024 * 1024  # the maximum size of the cache in bytes
+MOST_DELETED = 20_000  # the maximum number of deleted transcripts whose counts are kept
 
 Progress = Callable[[int, int], None]
 
 
 class TranscriptCounts(NamedTuple):
-    """A transcript and its counts; ``there`` is false if the transcript itself is deleted.
+    """A transcript and its counts; ``there`` is false if the transcript was deleted.
 
-    ``folder`` is the name of its project folder, ``program`` its agent, ``path`` its current or
-    last path.
+    ``folder`` is the name of its project folder, ``program`` is its agent, and ``path`` is its
+    current or last path.
     """
 
     session_id: str
@@ -65,7 +65,7 @@ class _CachedCounts(NamedTuple):
 
 
 def gather_counts(where: Where, progress: Progress = lambda _done, _total: None) -> AllCounts:
-    """Return the counts of every transcript; ``progress`` is called with the bytes read so far and the total."""
+    """Return the counts of every transcript; ``progress`` is called with the number of bytes read and the total."""
     cached, files = _read_cache(where), _files_by_key(where)
     family = Family(where)
     # Rows from an older version have no stretches.
@@ -81,7 +81,7 @@ def gather_counts(where: Where, progress: Progress = lambda _done, _total: None)
     for key, file in outdated.items():
         progress(done_bytes, total)
         done_bytes += file.size
-        with contextlib.suppress(SessionNotFound):  # deleted since it was listed
+        with contextlib.suppress(SessionNotFound):  # deleted after it was listed
             with readable_briefly(file.path, where) as path:
                 counts = count_transcript(
                     path,
@@ -98,11 +98,11 @@ def gather_counts(where: Where, progress: Progress = lambda _done, _total: None)
 
 
 def _files_by_key(where: Where) -> dict[str, TranscriptFile]:
-    """Return every transcript by session and agent, the newest of several copies."""
+    """Return every transcript by session and agent. If there are several copies, return the newest."""
     files: dict[str, TranscriptFile] = {}
     for file in sorted(all_files(where), key=lambda file: file.mtime):
         if row_of(name_at(file.path, where)).left:
-            continue  # counted while its transcript existed
+            continue  # it was counted while its transcript existed
         session_id = file.session_id or owning_session(file.path) or ""
         files[f"{session_id}/{file.agent}"] = file
     return files
@@ -113,7 +113,7 @@ def _file_stamp(file: TranscriptFile) -> tuple[str, int, int]:
 
 
 def _add_parent_size(counts: Counts, file: TranscriptFile, family: Family) -> Counts:
-    """Return a child's counts with the size of its parent's context then, if the parent's file ends with it."""
+    """Return a child's counts, with its parent's context size if the parent's file ends with the child's start."""
     child = counts.child
     if child is None or child.before:
         return counts
@@ -154,7 +154,7 @@ def _cache_path(where: Where) -> str:
 
 
 def _read_cache(where: Where) -> dict[str, _CachedCounts]:
-    """Return the cached counts; invalid rows are skipped, and computed again if their transcript exists."""
+    """Return the cached counts. Invalid rows are skipped, and computed again if their transcripts exist."""
     try:
         document: Any = orjson.loads(read_regular(_cache_path(where), MAX_CACHE_BYTES))
         if document["version"] == CACHE_VERSION:
@@ -176,7 +176,7 @@ def _read_cache(where: Where) -> dict[str, _CachedCounts]:
 def _save_cache(
     cached: Mapping[str, _CachedCounts], existing_keys: Iterable[str], where: Where
 ) -> None:
-    """Save the counts atomically; if that fails, the next run only takes longer."""
+    """Save the counts atomically. If that fails, the next run only takes longer."""
     existing = set(existing_keys)
     deleted = sorted(
         (key for key in cached if key not in existing), key=lambda key: cached[key].stamp[2]

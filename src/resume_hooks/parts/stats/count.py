@@ -1,4 +1,4 @@
-"""Count a transcript in one pass without parsing lines that do not matter."""
+"""Count a transcript in one pass, without parsing irrelevant lines."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from resume_hooks.transcripts.tokens import read_stated_size
 from resume_hooks.transcripts.transcript import CopyDetector
 
 MAX_FOLDERS = 8
-MAX_DURATION = 1000 * clock.DAY  # milliseconds; no hook takes longer
-MAX_NAME = 40  # maximum characters of a kind's name, which a file can choose freely
+MAX_DURATION = 1000 * clock.DAY  # the maximum duration of a hook in milliseconds
+MAX_NAME = 40  # the maximum length of a kind's name, because a file may contain any name
 
 _OUR_COMMAND = re.compile(
     r"""\. "\$CLAUDE_PLUGIN_ROOT/hooks/(?:guard|allow|notice|session-start|part|session-end)" """
@@ -27,11 +27,11 @@ _OUR_COMMAND = re.compile(
 
 _INSTANT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}\.[0-9]{3}Z")
 _EVENT = re.compile(r"[A-Za-z]{3,40}")
-EXACT_BELOW = 100  # milliseconds; longer durations are rounded to two digits
+EXACT_BELOW = 100  # in milliseconds; longer durations are rounded to two digits
 OURS, OTHERS = "ours", "others"
 START, COMPACTION = "start", "compaction"  # the beginning of a stretch outside a child
-NO_EDIT = -1  # instead of a number of calls, if a stretch has no edit
-MAX_CALLS = 10_000  # larger counts are capped
+NO_EDIT = -1  # replaces the number of calls if there was no edit
+MAX_CALLS = 10_000  # the maximum of a count; larger counts are capped
 
 Tallies = dict[str, dict[str, dict[int, int]]]
 """The frequency of each number, by name and day."""
@@ -40,8 +40,8 @@ Tallies = dict[str, dict[str, dict[int, int]]]
 class Request(NamedTuple):
     """A request as counted by the API: ``sent`` tokens, ``cached`` ones from the cache and ``written`` ones to it.
 
-    ``lifetime`` is that of the written tokens in seconds. ``turn`` is the number of prompts before
-    it. ``aside`` is true for a sub-agent's request in its session's own file.
+    ``lifetime`` is the cache lifetime of the written tokens in seconds. ``turn`` is the number of
+    previous prompts. ``aside`` is true for a sub-agent's request in its session's own file.
     """
 
     day: str
@@ -55,7 +55,7 @@ class Request(NamedTuple):
 
 
 def count_transcript(path: str, *, agent: bool = False, linked: Parent | None = None) -> Counts:
-    """Return the counts of the transcript at ``path``; that of a sub-agent (``agent``) has no user turns.
+    """Return the counts of the transcript at ``path``. A sub-agent's transcript (``agent``) has no user turns.
 
     Raise SessionNotFound.
 
@@ -70,7 +70,7 @@ def count_transcript(path: str, *, agent: bool = False, linked: Parent | None = 
 
 
 def requests_of_session(path: str) -> list[Request]:
-    """Return the requests of the session at ``path`` in order, without those of sub-agents.
+    """Return the requests of the session at ``path`` in order, without its sub-agents' requests.
 
     Raise SessionNotFound.
     """
@@ -98,7 +98,7 @@ def _scan_for_counts(
 
 
 class _TranscriptCounter:
-    """The counts so far; an answer in several records, which repeat its usage, counts once."""
+    """The counts so far. An answer in several records, each of which repeats its usage, counts once."""
 
     def __init__(self, parent: Parent | None) -> None:
         self.parent = parent
@@ -129,7 +129,7 @@ class _TranscriptCounter:
             or "forkedFrom" in record
             or timestamp <= self._since
         ):
-            return  # undated, or a copy of a parent's record
+            return  # without a time, or a copy of a parent's record
         day = timestamp[:10]
         if len(self._folders) < MAX_FOLDERS and (folder := string(record, "cwd")):
             self._folders[replace_surrogates(folder)] = None
@@ -241,8 +241,8 @@ def _hook_durations(record: Record) -> Iterator[tuple[str, bool, float]]:
 class Day(NamedTuple):
     """The user's turns, answered requests, and their tokens.
 
-    ``sent`` are all tokens of requests, ``cached`` the part of them from the cache, ``answered``
-    the tokens of answers.
+    ``sent`` are all tokens in requests, ``cached`` the part of them that came from the cache, and
+    ``answered`` the tokens in answers.
     """
 
     turns: int = 0
@@ -252,15 +252,15 @@ class Day(NamedTuple):
     answered: int = 0
 
     def add_day(self, other: Day) -> Day:
-        """Return the sums of both days."""
+        """Return the sums of two days."""
         return Day(*(one + two for one, two in zip(self, other, strict=True)))
 
 
 class Child(NamedTuple):
     """A session as the child of another one.
 
-    ``before`` is the size of its parent's context, or 0 if unknown. ``after`` is the size of its
-    own first request, or 0 if it was not continued.
+    ``before`` is the size of its parent's context, or 0 if unknown. ``after`` is the size of the
+    child's first request, or 0 if it was not continued.
     """
 
     kind: str
@@ -285,7 +285,7 @@ class Counts(NamedTuple):
 
 
 def round_duration(duration: float) -> int:
-    """Return milliseconds rounded for the cache, to limit the number of different durations."""
+    """Return milliseconds, rounded so that the cache contains fewer different durations."""
     count = round(duration)
     step: int = 10 ** max(0, len(str(count)) - 2)
     if count < EXACT_BELOW:

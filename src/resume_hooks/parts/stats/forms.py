@@ -1,4 +1,4 @@
-"""The JSON format of stats."""
+"""The JSON schema of stats."""
 
 from __future__ import annotations
 

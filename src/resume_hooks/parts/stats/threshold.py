@@ -1,6 +1,6 @@
-"""Model the cost of sessions if each had been trimmed or handed off at a threshold, as with ``compaction trim@150k``.
+"""Estimate the cost of sessions if each had been trimmed or handed off at a threshold, such as ``trim@150k``.
 
-The functions have no side effects.
+No function in this module has side effects.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from resume_hooks.transcripts.tokens import USUAL_SHARED
 HANDOFF_SIZE = parse_tokens(DEFAULT_HANDOFF_SIZE)
 LINES = (200_000, 150_000, 100_000)
 FREED_SHARE = 0.5
-"""The share of a session's growth that a trim frees: 44,000 of 83,000 tokens according to docs/figures.md."""
+"""The fraction of a session's growth that a trim frees: 44,000 of 83,000 tokens according to docs/figures.md."""
 
 ASSUMPTIONS = (
     "Assumptions: a trim frees half of the growth since the last one; a handoff leaves the first "
@@ -32,9 +32,9 @@ ASSUMPTIONS = (
 
 
 class Price(NamedTuple):
-    """The cost of all requests with a threshold of ``line`` tokens (0 for none), in input tokens, including answers.
+    """The cost of all requests, including answers, in input tokens, with a threshold of ``line`` tokens (0 for none).
 
-    Sessions reached it and were reduced ``times`` times, to ``left`` tokens on average.
+    Sessions reached the threshold and were reduced ``times`` times, to ``left`` tokens on average.
     """
 
     line: int
@@ -47,7 +47,7 @@ class Price(NamedTuple):
 
 
 def price_lines(sessions: Iterable[Sequence[Request]], since: str) -> list[Price]:
-    """Return the costs for every threshold and way, the actual one first, for requests from the day ``since`` on."""
+    """Return the cost for every threshold and way, the actual cost first, for requests since the day ``since``."""
     requests_by_session = [session for session in sessions if session]
     ways = [(0, ""), *((line, way) for line in LINES for way in (TRIM_VALUE, DEFAULT_HANDOFF_SIZE))]
     priced = []
@@ -69,7 +69,7 @@ def price_lines(sessions: Iterable[Sequence[Request]], since: str) -> list[Price
 
 
 class _ReplayedSession:
-    """A session that replays its requests without the ``removed`` tokens."""
+    """A session whose requests are replayed without the ``removed`` tokens."""
 
     def __init__(self, line: int, way: str, since: str, requests: Sequence[Request]) -> None:
         self.line, self.way, self.since = line, way, since
@@ -82,14 +82,14 @@ class _ReplayedSession:
         self._pay_request(requests[0], is_anew=False)
         for before, request in pairwise(requests):
             is_anew = request.turn != before.turn and self._make_smaller(before)
-            if request.sent - self.removed < self.base:  # the client compacted
+            if request.sent - self.removed < self.base:  # the client compacted the session
                 self.removed, self.floor = 0, min(self.floor, request.sent)
             if request.turn != before.turn:
                 self.begun.append(before.sent + before.answered - self.removed)
             self._pay_request(request, is_anew=is_anew)
 
     def _make_smaller(self, last: Request) -> bool:
-        """Reduce the session after its ``last`` request if that is due.
+        """Reduce the session after its ``last`` request if it has reached the threshold.
 
         Return whether it was reduced.
         """

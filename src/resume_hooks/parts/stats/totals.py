@@ -13,12 +13,13 @@ from resume_hooks.parts.stats.cache import TranscriptCounts
 from resume_hooks.parts.stats.count import NO_EDIT, OURS, Day, Tallies
 from resume_hooks.paths import Where
 
-MOST_ENTRIES = 200_000  # maximum number of entries to count; a larger folder is reported too small
+# the maximum number of entries to count; the reported size of a larger folder is too small
+MOST_ENTRIES = 200_000
 HIGH_PERCENTILE = 95  # the percentile of durations that is shown next to the median
 
 
 class Month(NamedTuple):
-    """A month (``2026-01``, UTC): sessions with a turn or an answer in it, turns, requests, tokens."""
+    """A month (``2026-01``, UTC): the number of sessions with a turn or an answer, turns, requests, tokens."""
 
     month: str
     sessions: int
@@ -30,7 +31,7 @@ class Month(NamedTuple):
 
 
 class Saving(NamedTuple):
-    """The children of a kind that were made in a month; ``used`` of them were continued.
+    """The children of a kind that were made in a month; ``used`` is the number of children that were continued.
 
     For ``measured`` children both sizes are known: the parent's context when it was left, and the
     child's own first request. ``saved`` is the difference of their sums.
@@ -46,12 +47,12 @@ class Saving(NamedTuple):
 
     @property
     def saved(self) -> int:
-        """The saved tokens; negative if the children began larger than their parents ended."""
+        """The number of saved tokens. It is negative if the children began larger than their parents ended."""
         return self.before - self.after
 
 
 class Hook(NamedTuple):
-    """The durations of an event's hooks in transcripts, of ours or of all others.
+    """The durations of our hooks, or of all other hooks, for an event in transcripts.
 
     Durations are in milliseconds.
     """
@@ -77,7 +78,7 @@ class Stretch(NamedTuple):
 
 
 class Statistics(NamedTuple):
-    """All statistics: ``sessions`` in range, deleted ones among them (``gone``), and sub-agents' transcripts."""
+    """All statistics: ``sessions`` in range, the deleted ones among them (``gone``), and sub-agents' transcripts."""
 
     sessions: int
     gone: int
@@ -89,7 +90,7 @@ class Statistics(NamedTuple):
 
 
 def make_statistics(transcripts: list[TranscriptCounts], since: str) -> Statistics:
-    """Return the statistics of transcripts from the day ``since`` on, or for all days with ``""``."""
+    """Return the statistics of transcripts since the day ``since``. If it is ``""``, include all days."""
     active = [transcript for transcript in transcripts if _select_days(transcript, since)]
     return Statistics(
         sessions=len({transcript.session_id for transcript in active if not transcript.agent}),

@@ -1,7 +1,7 @@
 """Read a sub-agent's transcript as a session, through a temporary copy that is removed when the verb ends.
 
-Its lines keep their numbers, so that references match the original's records. Clients before 2.0
-wrote a sub-agent's records into the file of its session.
+The copy's lines keep their numbers, so that references match the original's records. Clients before
+2.0 wrote a sub-agent's records into its session's file.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from resume_hooks.transcripts.records import parse, prompt_text, string
 from resume_hooks.transcripts.turns import opens_turn
 
 NAME_PATTERN = re.compile(r"agent-[\w.-]{1,200}")
-"""The names that clients use."""
+"""The names of sub-agents that clients use."""
 
 SUBAGENT_FIELDS = frozenset({"agentId", "agentName", "teamName"})
 """The fields by which a client recognises a record of a sub-agent or team member."""
@@ -47,8 +47,9 @@ _SIDECHAIN_MARK = b'"isSidechain":true'
 _INVALID_IN_ID, _LONGEST_ID = (
     re.compile(r"[^A-Za-z0-9-]"),
     100,
-)  # characters that are invalid in an id, and the maximum length of an id
-_SHORT_ID = 8  # length of the first record's id, which names a sub-agent without its own id
+)  # the characters that are invalid in an id, and the maximum length of an id
+# the length of the first record's id, which replaces the id of a sub-agent that has none
+_SHORT_ID = 8
 
 
 class InlineAgent(NamedTuple):
@@ -76,7 +77,7 @@ def inline_agents(path: str) -> list[InlineAgent]:
             uuid, begins = string(record, "uuid"), opens_turn(record, subagent=True)
             known_name = owners.get(string(record, "parentUuid")) or (
                 "" if begins else name
-            )  # after a gap, the previous sub-agent
+            )  # a sub-agent continues after records of its session
             own_id = (
                 _INVALID_IN_ID.sub("", string(record, "agentId"))[:_LONGEST_ID]
                 or _INVALID_IN_ID.sub("", uuid)[:_SHORT_ID]
@@ -109,7 +110,8 @@ def subagent_as_session(locator: str, cwd: str, where: Where) -> Iterator[Sessio
         yield None
         return
     session, name, lines = match
-    copy_folder = temporary_path(copies_folder(where))  # after a kill, the next copy removes it
+    # if this process is killed, the next copy removes it
+    copy_folder = temporary_path(copies_folder(where))
     try:
         yield session._replace(
             path=_copy_subagent(session, name, lines, copy_folder, where), source=session.original
@@ -121,7 +123,7 @@ def subagent_as_session(locator: str, cwd: str, where: Where) -> Iterator[Sessio
 def _find_named_subagent(
     locator: str, cwd: str, where: Where
 ) -> tuple[SessionFile, str, Container[int] | None] | None:
-    """Return the transcript, the sub-agent's name, and its lines there (None for all).
+    """Return the transcript, the sub-agent's name, and the sub-agent's lines in it (None for all).
 
     Return None if the transcript is not a sub-agent's.
     """
@@ -173,7 +175,7 @@ def _find_inline_subagent(
 def _copy_subagent(
     session: SessionFile, name: str, lines: Container[int] | None, copy_folder: str, where: Where
 ) -> str:
-    """Write the copy into a folder below ``own`` with the name of the session's project, and return its path.
+    """Write the copy into a subfolder of ``own`` that has the name of the session's project, and return its path.
 
     Raise WriteFailed.
     """
@@ -194,9 +196,9 @@ def _copy_subagent(
 
 
 def _lines_as_session(path: str, lines: Container[int] | None) -> Iterator[bytes]:
-    """Yield the ``lines`` of a file (None for all) as a session's lines, with all others blank.
+    """Yield the given ``lines`` of a file (None for all) as a session's lines, with all other lines blank.
 
-    Raise SessionNotFound if the file is gone.
+    Raise SessionNotFound if the file was deleted.
     """
     with open_transcript(path) as stream:
         for line in read_lines(stream):

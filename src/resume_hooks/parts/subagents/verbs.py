@@ -33,7 +33,7 @@ from resume_hooks.system.text import collapse_line, plain_line
 from resume_hooks.transcripts.head_tail import TITLE_LENGTH, HeadTail
 
 HEADS = ("SUB-AGENT", "AGE", "SIZE", "KIND", "ASKED")
-INLINE_VERSIONS = "1."  # the clients of these versions stored sub-agents in the session's own file
+INLINE_VERSIONS = "1."  # the client versions that stored sub-agents in the session's own file
 
 
 class ListedSubagent(NamedTuple):
@@ -68,7 +68,7 @@ def print_subagents(options: SessionsOptions) -> None:
     beside: dict[str, dict[str, list[str]]] = {}
     subagents: list[ListedSubagent] = []
     for session in sessions:
-        with contextlib.suppress(SessionNotFound):  # deleted since it was listed
+        with contextlib.suppress(SessionNotFound):  # deleted after it was listed
             ends, project_folder = HeadTail(session.path), os.path.dirname(session.path)
             if project is None or project.holds(ends.folders, ends.project):
                 if project_folder not in beside:
@@ -94,7 +94,7 @@ def print_subagents(options: SessionsOptions) -> None:
 def _list_subagents(
     session: SessionFile, ends: HeadTail, beside: list[str]
 ) -> Iterator[ListedSubagent]:
-    """Yield the sub-agents that a session started. Raise SessionNotFound if its file is gone."""
+    """Yield the sub-agents that a session started. Raise SessionNotFound if its file was deleted."""
     inside = subagents_in(os.path.splitext(session.path)[0], session.session_id)
     for path in (*(subagent.path for subagent in inside), *beside):
         if name := subagent_name(path):

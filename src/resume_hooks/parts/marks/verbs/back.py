@@ -18,7 +18,7 @@ from resume_hooks.sessions.agents.registry import require_whole
 from resume_hooks.sessions.locate import resolve_transcript
 from resume_hooks.system.text import collapse_line
 
-MAX_INPUT_BYTES = 4 * back.MAX_REPORT  # bytes that are read from standard input
+MAX_INPUT_BYTES = 4 * back.MAX_REPORT  # the maximum number of bytes to read from standard input
 
 
 def go_back(options: BackOptions) -> None:

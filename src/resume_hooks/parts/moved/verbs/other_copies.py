@@ -16,9 +16,9 @@ from resume_hooks.system.text import format_count
 
 
 def delete_other_copies(options: DeleteOptions) -> None:
-    """Move all copies of a session but one to the trash.
+    """Move all but one copy of a session to the trash.
 
-    Raise UsageError together with --empty-trash, and the errors of ``choose_copy``.
+    Raise UsageError if --empty-trash is also given, and the same errors as ``choose_copy``.
     """
     if options.empty_trash:
         raise UsageError("--other-copies is for a SESSION", "Leave --empty-trash out.")

@@ -19,7 +19,7 @@ from resume_hooks.system.text import format_count
 
 
 def rehome_folder(options: RehomeOptions) -> int:
-    """Copy the sessions of the moved folder; return 1 if one could not be copied."""
+    """Copy the sessions of the moved folder. Return 1 if a session could not be copied."""
     new = _absolute_folder(options.home or "")
     if not os.path.isdir(new):
         raise UsageError(f"{new} is not a folder", "Name the folder by its current path.")

@@ -25,8 +25,8 @@ from resume_hooks.sessions.open_sessions import why_session_is_open
 from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import format_count, plain_line, plain_text
 
-MOST_LINES = 400  # total lines of differences that are shown
-MOST_LISTED = 3  # number of files that an error message lists
+MOST_LINES = 400  # the maximum total number of lines of differences to show
+MOST_LISTED = 3  # the maximum number of files in an error message
 _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 
 
@@ -40,7 +40,7 @@ class _RequestedRewind(NamedTuple):
 
 
 def rewind_files(options: RewindFilesOptions) -> int:
-    """Show the changes, ask, and restore the files; return 1 if some cannot be restored."""
+    """Show the changes, ask for confirmation, and restore the files. Return 1 if some cannot be restored."""
     asks = options.asks("Putting files back")
     request = _plan_of_options(options)
     files_plan, notes = request.decided, _plan_warnings(request)

@@ -1,13 +1,13 @@
-"""Export a session as a document for people, an HTML page or Markdown, without secrets and home folders.
+"""Export a session as a document for people, in HTML or Markdown, without secrets and home folders.
 
-Each file is scanned once to choose and order the records. All texts pass through one module that
-removes secrets and home folders. Another module turns all foreign text into HTML, and a content
-policy names the page's one style and one script by their digests. A document is written like a
-session: it is checked as read back, then renamed into place.
+Each file is scanned once to select and order the records. One module removes secrets and home
+folders from all texts. Another module escapes all foreign text in HTML, and a content policy names
+the page's only style and only script by their digests. A document is written like a session: it is
+checked after writing and then renamed.
 """
 
 from __future__ import annotations
 
 HTML, MARKDOWN, JSON = "html", "md", "json"
-FORMATS = (HTML, MARKDOWN, JSON)  # also the file extensions
-TEXT_LIMIT = 100_000  # default maximum characters of one text
+FORMATS = (HTML, MARKDOWN, JSON)  # the formats, which are also the file extensions
+TEXT_LIMIT = 100_000  # the default maximum number of characters in a text

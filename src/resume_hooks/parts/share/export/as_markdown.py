@@ -1,6 +1,6 @@
-"""Render a document as Markdown for GitHub: a heading per turn, folded calls, unbreakable fences.
+"""Render a document as Markdown for GitHub: one heading per turn, folded calls, and fences that no text can close.
 
-The model's own Markdown is kept, but anything that could break the layout or load a resource is
+The model's own Markdown is kept, but everything that could break the layout or load a resource is
 escaped.
 """
 
@@ -92,7 +92,7 @@ def _text_as_markdown(part: parts.TextPart) -> str:
         return f"{head}\n\n{restrict_markdown(part.text)}"
     if part.who == SUMMARY:
         return _fold_markdown(SPEAKERS[part.who], restrict_markdown(part.text))
-    # Inside a quote, tabs are narrower and could create a fence.
+    # In a quote, a tab is narrower and could start a fence.
     quoted = restrict_markdown(plain_text(part.text).expandtabs(4)).split("\n")
     return f"{head}\n\n" + "\n".join(f"> {line}" if line else ">" for line in quoted)
 
@@ -119,7 +119,7 @@ def _call_as_markdown(call: CallPart) -> Iterator[str]:
 
 
 def _input_as_markdown(call: CallPart) -> str:
-    """Return the input of a call; for an edit, the changed lines."""
+    """Return a call's input, or the changed lines if the call is an edit."""
     old, new, command = (call.given.get(key) for key in ("old_string", "new_string", "command"))
     if isinstance(old, str) and isinstance(new, str):
         if old:
@@ -144,7 +144,7 @@ def _fold_markdown(title: str, body: str) -> str:
 
 
 def fence_text(text: str, language: str = "") -> str:
-    """Return a text inside a fence that is longer than any run of backticks in it."""
+    """Return a text in a fence that is longer than any run of backticks in the text."""
     content = plain_text(text)
     longest = max((len(run) for run in _BACKTICKS.findall(content)), default=0)
     fence = "`" * max(3, longest + 1)
@@ -161,11 +161,11 @@ def _escape_html(text: str) -> str:
 
 
 def restrict_markdown(text: str) -> str:
-    """Return Markdown without effects outside its place: no HTML or images, only web links, every fence closed.
+    """Return Markdown that cannot affect the text around it: no HTML or images, only web links, every fence closed.
 
-    Only a fence at the first column, outside lists and quotes, keeps its text unchanged, because a
-    list or quote may end before its fence. The escaped text is parsed to find the fences, so no
-    HTML can move them.
+    The text in a fence is only kept unchanged if the fence begins at the first column, outside
+    lists and quotes, because a list or quote may end before its fence. The text is escaped before
+    it is parsed for fences, so that HTML cannot move them.
     """
     original_lines = plain_text(text).split("\n")
     lines = [_restrict_line(line) for line in original_lines]
@@ -186,7 +186,7 @@ def restrict_markdown(text: str) -> str:
 
 @cache
 def _block_parser() -> MarkdownIt:
-    # markdown-it takes 40 ms to import, only needed for a text with a fence.
+    # markdown-it takes 40 ms to import, and is only needed for a text with a fence.
     from markdown_it import MarkdownIt
 
     return MarkdownIt("commonmark", {"html": False, "maxNesting": 100}).disable(
@@ -197,14 +197,15 @@ def _block_parser() -> MarkdownIt:
 def _restrict_line(line: str) -> str:
     """Return a line outside a fence with live markup escaped.
 
-    A code span whose content needs escapes becomes a ``<code>`` element.
+    If the content of a code span needs escapes, the span becomes a ``<code>`` element.
 
-    The result is safe wherever a reader sees the span begin and end, such as in a table or across
+    The result is safe wherever a parser sees the span begin and end, such as in a table or across
     lines.
     """
-    if _FENCE.fullmatch(line):  # some parsers read a fence line with a bar as a table header
+    # some parsers read a fence line with a vertical bar as a table header
+    if _FENCE.fullmatch(line):
         return _escape_live(line).replace("|", "&#124;")
-    if "```" in line:  # could be a fence in some parsers, so its code spans are escaped too
+    if "```" in line:  # some parsers may read this as a fence, so its code spans are also escaped
         return _escape_live(line)
     pieces, position = [], 0
     for span in _CODE_SPAN.finditer(line):

@@ -1,8 +1,8 @@
-"""Build the parts of a document in the order of its conversation: each record is read, redacted and released.
+"""Build the parts of a document in the order of the conversation. Records are read and redacted one by one.
 
-A call includes its result, which is read from its place in the file. A sub-agent's conversation is
-part of the call that started it. The client's own additions (reminders, listings, hook output) are
-left out.
+A call includes its result, wherever the result is in the file. A sub-agent's conversation is part
+of the call that started it. Text that the client added (reminders, listings, hook output) is left
+out.
 """
 
 from __future__ import annotations
@@ -47,18 +47,19 @@ from resume_hooks.transcripts.records import Record, string
 from resume_hooks.transcripts.transcript import read_record
 from resume_hooks.transcripts.trimmable_pieces import tool_calls_of_record
 
-DESCRIPTION_LENGTH = 300  # maximum characters of a call's description
-NAME_LENGTH = 100  # maximum characters of a name: of a tool, agent, kind of note or branch
-MAX_TOOLS = 100  # maximum number of tools listed per turn
-MAX_DEPTH = 4  # maximum depth of nested sub-agents
-MAX_IMAGE = 8 * 1024 * 1024  # maximum base64 characters of an image in a document
+DESCRIPTION_LENGTH = 300  # the maximum number of characters in a call's description
+# the maximum number of characters in the name of a tool, agent, kind of note or branch
+NAME_LENGTH = 100
+MAX_TOOLS = 100  # the maximum number of tools that are listed per turn
+MAX_DEPTH = 4  # the maximum depth of nested sub-agents
+MAX_IMAGE = 8 * 1024 * 1024  # the maximum number of base64 characters in an image
 
 _CLIENT_TAG = re.compile(r"</?(?:local-command|command|bash)-[a-z]+>")
-"""The client's tags around its own commands and their output."""
+"""The tags that the client writes around its own commands and their output."""
 
 
 class PartBuilder:
-    """Builds the parts of conversations, each sub-agent once; ``thoughts`` includes the model's thinking."""
+    """Builds the parts of conversations. Each sub-agent appears once; ``thoughts`` includes the model's thinking."""
 
     def __init__(self, redactor: ExportRedactor, *, thoughts: bool) -> None:
         self.redactor = redactor
@@ -83,7 +84,7 @@ class PartBuilder:
         )
 
     def shorten_name(self, text: str) -> str:
-        """Return a name without secrets, as one short line."""
+        """Return a name as one short line without secrets."""
         return collapse_line(
             plain_line(self.redactor.export_line(text[: 4 * NAME_LENGTH])), NAME_LENGTH
         )
@@ -108,7 +109,7 @@ class PartBuilder:
                 yield part
 
     def agent_part(self, agent: Subagent, depth: int) -> AgentPart | None:
-        """Return a sub-agent's conversation, or None if the document already contains it."""
+        """Return a sub-agent's conversation, or None if it is already in the document."""
         if agent.path in self._agents:
             return None
         self._agents.add(agent.path)
@@ -129,7 +130,7 @@ class PartBuilder:
 
 
 class _ConversationBuilder:
-    """Builds the parts of one conversation; ``agents`` are the sub-agents without a call so far, by id."""
+    """Builds the parts of one conversation; ``agents`` are the sub-agents whose call has not been found yet, by id."""
 
     def __init__(
         self,
@@ -169,7 +170,7 @@ class _ConversationBuilder:
             yield self._text_part(SUMMARY, record_text(record), record)
         elif kind == records.USER and not record.get("isMeta"):
             yield from self._user_parts(record)
-        elif kind not in records.CHAIN_KINDS:  # from a plain export
+        elif kind not in records.CHAIN_KINDS:  # written by a plain export
             yield from self._note_parts(string(message, "role") or kind, record_text(record))
 
     def _assistant_parts(self, record: Record) -> Iterator[Part]:
@@ -236,7 +237,7 @@ class _ConversationBuilder:
     def _result_of_call(self, call: str) -> tuple[ResultPart | None, AgentPart | None]:
         node = (
             self._answers.pop(call, None) if call in self._called else None
-        )  # each result appears once, even if its call is repeated
+        )  # show each result once, even if its call is repeated
         if node is None:
             return None, None
         record = self._read_record(node)

@@ -1,7 +1,7 @@
-"""Plan a document of one or more sessions with one scan of each file, then write it piece by piece.
+"""Plan a document of one or more sessions with one scan of each file, then write it in chunks.
 
-The records are chosen before the first byte is written. Memory holds their positions, never all
-texts.
+The records are selected before the first byte is written. Only their positions are kept in memory,
+not their texts.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from resume_hooks.system.text import plain_line, replace_surrogates
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.transcript import Observer
 
-BATCH_SIZE = 64 * 1024  # characters per write
-NAME_LENGTH = 60  # maximum characters of the title in a file name
-# maximum characters of a folder, and number of models, that are shown
+BATCH_SIZE = 64 * 1024  # the number of characters per write
+NAME_LENGTH = 60  # the maximum number of characters from the title in a file name
+# the maximum number of characters shown of a folder, and the maximum number of models shown
 MAX_FOLDER, MAX_MODELS = 4_096, 20
 
 _UNSAFE_CHARACTERS = re.compile(r"[^\w]+|_+")
 
 
 class DocumentOptions(NamedTuple):
-    """The options of a document: its format, the range of the conversation, and the maximum characters of one text."""
+    """The options of a document: its format, the selected records, and the maximum number of characters in a text."""
 
     form: str
     redact: bool
@@ -51,10 +51,11 @@ class DocumentOptions(NamedTuple):
 
 
 class Document:
-    """A document that can be written once; ``left_out`` and ``pictures`` are complete after that.
+    """A document that can be written once. ``left_out`` and ``pictures`` are complete after it was written.
 
-    ``folders`` are the home folders of its sessions. Each session is read once. Raise
-    SessionNotFound if a session cannot be read, and NotATranscript for another program's file.
+    ``folders`` are the home folders in its sessions. Each session is read once. Raise
+    SessionNotFound if a session cannot be read, and NotATranscript if a file belongs to another
+    program.
     """
 
     def __init__(
@@ -87,7 +88,7 @@ class Document:
         title = self._clean_title(heads_tails[-1])
         plain_letters = self._redactor.export_line(
             unicodedata.normalize("NFKC", title)
-        )  # in the form that the file name uses
+        )  # also in the form in which it appears in a file name
         self.name = document_file_name(plain_letters, sessions[-1].session_id, choice.form)
 
     def _session_part(
@@ -127,23 +128,23 @@ class Document:
 
     @property
     def left_out(self) -> dict[str, int] | None:
-        """The removed secrets by kind, or None if redaction is off."""
+        """The number of removed secrets by kind, or None if redaction is off."""
         if self._hide:
             return dict(self._redactor.left_out + self._hide.kinds)
         return None
 
     @property
     def pictures(self) -> int:
-        """The number of included images and documents, which are not checked for secrets."""
+        """The number of images and documents in it, which are not checked for secrets."""
         return self._builder.pictures
 
     @property
     def cut_count(self) -> int:
-        """The number of overlong texts that were cut with a notice."""
+        """The number of texts that were too long and were cut with a notice."""
         return self._redactor.cut
 
     def chunks(self, carried: CarriedSession | None = None) -> Iterator[bytes]:
-        """Yield the bytes of the document, which for a page may include a ``carried`` session.
+        """Yield the bytes of the document. A page may include a session as a bundle (``carried``).
 
         Raise SessionNotFound if a file has changed since it was scanned.
         """
@@ -176,7 +177,7 @@ class Document:
 
 
 def document_file_name(title: str, session_id: str, form: str) -> str:
-    """Return the default file name of a document: words of the title and the id, valid on every file system."""
+    """Return a document's default file name: words of the title and the id, valid on every file system."""
     words = (
         _UNSAFE_CHARACTERS.sub("-", unicodedata.normalize("NFKC", title).lower())
         .strip("-")[:NAME_LENGTH]
@@ -199,6 +200,6 @@ def sessions_of_lineage(session: SessionFile, where: Where) -> tuple[list[Sessio
         try:
             sessions += [readable_session(path, where)] if path else []
             deleted_ids += [] if path else [ancestor.session_id]
-        except SessionNotFound:  # deleted since it was listed
+        except SessionNotFound:  # deleted after it was listed
             deleted_ids.append(ancestor.session_id)
     return sessions, deleted_ids

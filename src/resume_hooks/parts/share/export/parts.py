@@ -1,7 +1,7 @@
-"""The parts of a document in reading order; every text in them is already redacted.
+"""The parts of a document in reading order. Every text in them is already redacted.
 
-All formats share these values and descriptions. Nothing is escaped yet; the module for each format
-does that.
+All output formats use these values and descriptions. The texts are not escaped yet. The module for
+each format escapes them.
 """
 
 from __future__ import annotations
@@ -15,18 +15,19 @@ from resume_hooks.system.text import format_count
 from resume_hooks.transcripts.records import Record, objects, string
 
 USER, ASSISTANT, SUMMARY = "user", "assistant", "summary"
-"""The speakers; a summary is the model's text from a compaction or handoff."""
+"""The speakers. A summary is text that the model wrote for a compaction or handoff."""
 
 SPEAKERS = {USER: "User", ASSISTANT: "Assistant", SUMMARY: "Summary"}
 PLACE_NAMES = {COMPACTED: "before a compaction", BRANCH: "on an abandoned branch"}
-TASK_MARKS = {"completed": "x", "in_progress": "~"}  # the checkbox for each state of a task
-MOST_NAMED_TOOLS = 6  # maximum number of tools named per turn
+TASK_MARKS = {"completed": "x", "in_progress": "~"}  # the checkbox for each state of a to-do item
+MOST_NAMED_TOOLS = 6  # the maximum number of tools that are named per turn
 
 
 class TurnPart(NamedTuple):
     """The header of a turn.
 
-    ``tokens`` is the context after it, or 0 if unknown; ``place`` is live, compacted or branch.
+    ``tokens`` is the context size after the turn, or 0 if unknown; ``place`` is live, compacted or
+    branch.
     """
 
     number: int
@@ -39,7 +40,7 @@ class TurnPart(NamedTuple):
 
     @property
     def facts(self) -> list[str]:
-        """The figures of a turn, as short phrases."""
+        """The turn's figures as short phrases."""
         tools = []
         for name, count in list(self.tools.items())[:MOST_NAMED_TOOLS]:
             tools.append(f"{name} {count}" if count > 1 else name)
@@ -57,7 +58,7 @@ class TurnPart(NamedTuple):
 class SessionPart(NamedTuple):
     """The header of a session: its facts, and its turns for the list of turns.
 
-    ``taken_over`` counts the records that an earlier session in the document already has.
+    ``taken_over`` is the number of records that are already in an earlier session of the document.
     """
 
     session_id: str
@@ -77,7 +78,7 @@ class SessionPart(NamedTuple):
 
     @property
     def facts(self) -> list[tuple[str, str]]:
-        """The known facts of a session as names and values."""
+        """The known facts about a session as pairs of name and value."""
         facts = [
             ("Session", self.session_id),
             ("Project", self.project),
@@ -124,7 +125,7 @@ class NotePart(NamedTuple):
 
 
 class MediaPart(NamedTuple):
-    """An image or document; ``data`` is base64, or ``""`` if it was left out or is stored elsewhere."""
+    """An image or document; ``data`` is base64, or ``""`` if the data was left out or is stored elsewhere."""
 
     kind: str
     media_type: str
@@ -140,14 +141,14 @@ class ResultPart(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The result as text, with a description for each image."""
+        """The result as text. Each image is replaced by a description."""
         return "\n".join(
             part if isinstance(part, str) else f"[{part.about}]" for part in self.parts
         )
 
 
 class AgentPart(NamedTuple):
-    """A sub-agent's conversation; ``parts`` can be iterated once."""
+    """A sub-agent's conversation; ``parts`` can only be iterated once."""
 
     name: str
     kind: str
@@ -155,7 +156,7 @@ class AgentPart(NamedTuple):
 
 
 class CallPart(NamedTuple):
-    """A tool call: ``about`` describes it in one line, ``given`` is its input."""
+    """A tool call: ``about`` is a one-line description, and ``given`` is the call's input."""
 
     tool: str
     about: str
@@ -165,12 +166,12 @@ class CallPart(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The tool's name, or a description if only the result is in the session."""
+        """The tool's name, or a description if the session only contains the result."""
         return self.tool or "Result without its call"
 
     @property
     def state(self) -> str:
-        """The outcome of the call if it did not succeed, else ``""``."""
+        """The outcome of the call if it failed, or ``""`` if it succeeded."""
         if self.answer is None:
             return "no answer"
         if self.answer.failed:
@@ -179,7 +180,7 @@ class CallPart(NamedTuple):
 
     @property
     def tasks(self) -> list[tuple[str, str]]:
-        """The state and text of each task that the call records."""
+        """The state and text of each to-do item in the call."""
         tasks = []
         for todo in objects(self.given.get("todos")):
             tasks.append((string(todo, "status"), string(todo, "content")))
@@ -187,11 +188,11 @@ class CallPart(NamedTuple):
 
 
 class EndPart(NamedTuple):
-    """The end of the document, with the removed secrets by kind.
+    """The end of the document, with the number of removed secrets by kind.
 
     ``secrets`` is None if redaction is off.
 
-    ``folders`` counts the replaced home folders, if they were counted.
+    ``folders`` is the number of replaced home folders, if they were counted.
     """
 
     secrets: dict[str, int] | None
@@ -201,7 +202,7 @@ class EndPart(NamedTuple):
 
     @property
     def sentences(self) -> list[str]:
-        """Sentences about the content that was removed."""
+        """Sentences about the removed content."""
         if self.folders:
             folder_count = f", in {format_count(self.folders, 'place')}"
         else:
@@ -224,7 +225,7 @@ class EndPart(NamedTuple):
 
 
 class CarriedSession(NamedTuple):
-    """The session inside a page: markup ``rows`` for its end, and the counts of removed content."""
+    """The session that a page contains: ``rows`` are its markup, with the counts of removed content."""
 
     taken: EndPart
     rows: Iterable[str]

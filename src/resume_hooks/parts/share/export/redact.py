@@ -1,7 +1,7 @@
-"""Redact a document: every text passes through here once, before the layout.
+"""Redact a document. Every text is redacted here once, before it is formatted.
 
-Secrets become placeholders, home folders become ``~``, and an overlong text is cut with a notice.
-The cut follows the redaction, so that no part of a secret remains.
+Secrets become placeholders, home folders become ``~``, and a text that is too long is cut with a
+notice. Texts are cut after they are redacted, so that no part of a secret remains.
 """
 
 from __future__ import annotations
@@ -16,17 +16,19 @@ from resume_hooks.redaction.known_secrets import Redactor
 from resume_hooks.transcripts.records import Record
 
 LOOKAHEAD = 16_384
-"""Characters after a cut that are also searched, for secrets that begin before it; longer than any private key."""
+"""The number of characters after a cut that are also searched for secrets; more than any private key has."""
 
-MAX_DEPTH = 40  # depth up to which a tool's input keeps its structure; deeper values become text
-WORD_LENGTH = 500  # maximum characters of a word that its key may mark as a secret
+# the depth up to which a tool's input keeps its structure; deeper values become text
+MAX_DEPTH = 40
+WORD_LENGTH = 500  # the maximum length of a word that its key may mark as a secret
 
 
 class ExportRedactor:
-    """Redacts texts; ``left_out`` counts secrets by kind, ``cut`` counts overlong texts.
+    """Redacts texts; ``left_out`` counts the removed secrets by kind, and ``cut`` counts the texts that were cut.
 
-    ``known`` contains the secrets found in the sessions, which are removed everywhere. With None,
-    secrets and folders stay, and ``left_out`` is empty. ``limit`` is in characters, 0 for none.
+    ``known`` contains the secrets found in the sessions, which are removed from every text. If it
+    is None, secrets and home folders are kept, and ``left_out`` is empty. ``limit`` is in
+    characters; 0 means no limit.
     """
 
     def __init__(
@@ -39,13 +41,13 @@ class ExportRedactor:
         self._homes = HomeFolders(where, folders) if redactor else None
 
     def export_text(self, text: str) -> str:
-        """Return a redacted text, cut to the limit."""
+        """Return a redacted text, cut to the character limit."""
         length = len(text)
         if not 0 < self._limit < length:
             return self._clean_text(text, self.left_out)
         clean = self._clean_text(text[: self._limit + LOOKAHEAD], self.left_out)
-        # Part of a secret may precede the end of the searched text, so nothing near it is shown,
-        # however much redaction shortened the text before it.
+        # A secret may begin before the end of the searched text and continue after it. So no text
+        # near that end is shown, even if redaction shortened the text before it.
         if length > self._limit + LOOKAHEAD:
             end = min(self._limit, len(clean) - LOOKAHEAD)
         else:
@@ -56,11 +58,11 @@ class ExportRedactor:
         return f"{clean[: max(end, 0)]}\n[cut: {length - max(end, 0):,} characters more]"
 
     def export_line(self, text: str) -> str:
-        """Return a redacted short text, such as a title that also appears elsewhere, without a cut.
+        """Return a short text, such as a title, redacted but not cut. The text also appears elsewhere.
 
-        Its secrets are removed but not counted.
+        The removed secrets are not counted.
 
-        The last word of a text that was shortened before is dropped, because it may be part of a
+        If the text was shortened earlier, its last word is dropped, because it may be part of a
         secret that no rule recognises.
         """
         if self._known and text.endswith("…"):
@@ -101,7 +103,7 @@ class ExportRedactor:
         return value
 
     def _export_field(self, key: str, value: object, depth: int) -> object:
-        """Redact a value together with its key, which alone may reveal a secret, such as ``password``."""
+        """Redact a value together with its key, because a key such as ``password`` may mark the value as a secret."""
         if (
             isinstance(value, str)
             and 0 < len(value) <= WORD_LENGTH

@@ -1,7 +1,7 @@
-"""Choose and order the records of a session for a document, in one scan before the first write.
+"""Select and order the records of a session for a document, in one scan before the first write.
 
-The default is all records that led to the session's end, including compacted ones. Alternatives are
-the records that a resume would send, or all records. Their content stays on disk.
+By default, all records that led to the session's end are selected, including compacted ones. The
+alternatives are the records that a resume would send, or all records. Their content is read later.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from resume_hooks.transcripts.records import Record
 from resume_hooks.transcripts.transcript import Observer, Transcript, scan_transcript
 
 CONVERSATION, LIVE_ONLY, ALL_RECORDS = "whole", "live", "all"
-"""The ranges of a document: with compacted records, only the records that a resume would send, or all branches."""
+"""The records in a document: including compacted ones, only those that a resume would send, or all branches."""
 
 MAX_COMPACTIONS = (
-    # maximum number of compactions to trace back; only a forged file has more, and each costs a
+    # the maximum number of compactions to trace back; only a forged file has more, and each needs a
     # walk
     200
 )
 
 
 class ExportConversation(NamedTuple):
-    """The records of a session in the document's order; unlinked records have no id.
+    """A session's records in the document's order. Unlinked records have no id.
 
-    ``turns`` and ``places`` are keyed by the line of the prompt. ``taken_over`` counts the records
-    that were ``known`` already.
+    ``turns`` and ``places`` are keyed by the prompt's line. ``taken_over`` is the number of records
+    that were already ``known``.
     """
 
     path: str
@@ -51,11 +51,12 @@ class ExportConversation(NamedTuple):
 def select_conversation(
     session: SessionFile, record_range: str, known_ids: set[str], observers: Sequence[Observer] = ()
 ) -> ExportConversation:
-    """Return the conversation of a session, without the records whose uuids are ``known``.
+    """Return a session's conversation without the records whose uuids are ``known``.
 
-    The uuids of its other records are added to ``known``.
+    The uuids of the returned records are added to ``known``.
 
-    Raise SessionNotFound if the file cannot be read, and NotATranscript for another program's file.
+    Raise SessionNotFound if the file cannot be read, and NotATranscript if it belongs to another
+    program.
     """
     observer = OutlineScan(subagent=subagent_name(session.path) is not None)
     record_scan = _RecordScan()
@@ -70,7 +71,8 @@ def select_conversation(
         nodes: Iterable[Node] = live if record_range == LIVE_ONLY else [*earlier, *live]
         if (
             not live or record_range == ALL_RECORDS
-        ):  # a sub-agent's own file is a single chain, all of it marked as a side chain
+            # a sub-agent's own file is a single chain, in which all records are marked as a side chain
+        ):
             nodes = (node for node in transcript.nodes if not live or not node.sidechain)
         nodes_to_show = list(
             {
@@ -84,7 +86,7 @@ def select_conversation(
         path=session.path,
         rows=tuple(fresh),
         turns={turn.line: turn for turn in observer.turns if turn.number},
-        places={  # records without links, or with a chain of their own, are live
+        places={  # records without links, or with a separate chain, are live
             row.number: LIVE
             if row.number in live_lines or not live_lines
             else COMPACTED
@@ -100,7 +102,7 @@ def select_conversation(
 
 
 class _RecordScan:
-    """An observer that collects unlinked records with content, and the ids of every record."""
+    """An observer that collects the unlinked records with content, and the ids of all records."""
 
     def __init__(self) -> None:
         self.loose: list[Node] = []
@@ -121,12 +123,12 @@ class _RecordScan:
         self._ids[line.number] = frozenset(filter(None, (node.uuid, records.copied_from(record))))
 
     def ids_of(self, number: int) -> frozenset[str]:
-        """Return the uuids of the record in a line: its own, and that of the record it copies."""
+        """Return the uuids of the record in a line: its own uuid, and the uuid of the record that it copies."""
         return self._ids.get(number, frozenset())
 
 
 def _before_compactions(transcript: Transcript) -> Iterator[tuple[Node, ...]]:
-    """Yield the records that each compaction dropped, last compaction first.
+    """Yield the records that each compaction dropped, from the last compaction to the first.
 
     Each tuple is in the order of the conversation.
     """

@@ -1,9 +1,9 @@
-"""A page that contains its session: one file for any browser and for ``import``.
+"""Write and read a page that contains its session: one file for any browser and for ``import``.
 
 The bundle is at the end of the page, compressed with gzip and encoded as base64, in a script
 element that browsers neither run nor show. Its digest precedes it. Secrets and home folders are
-removed from both. On import, the bundle is unpacked into a private file and rejected if anything
-changed.
+removed from the page and the bundle. On import, the bundle is unpacked into a private file, and
+rejected if anything was changed.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ PAGE_OPTIONS = DocumentOptions(
 BUNDLE_START = '\n<script type="application/x-resume-hooks-bundle+gzip" data-sha256="'
 """The text before the digest.
 
-The page's text is escaped, so nothing in the conversation can look like this.
+The page's text is escaped, so a conversation cannot contain this text.
 """
 
 DATA_START = '">'
@@ -47,12 +47,12 @@ BUNDLE_END = "</script>"
 REMEDY = "Ask for the file again, sent unchanged."
 
 _DIGEST = re.compile(rb"[0-9a-f]{64}")
-_ROW_BYTES = 3 * 1024  # bytes per row before base64
-_GZIP_FORMAT = 31  # zlib's wbits for the gzip format
+_ROW_BYTES = 3 * 1024  # the number of bytes per row before the base64 encoding
+_GZIP_FORMAT = 31  # zlib's ``wbits`` value for the gzip format
 
 
 class PackedBundle(NamedTuple):
-    """A session's compressed bundle in an unnamed file; ``size`` is in bytes, ``taken`` counts the removed content."""
+    """A session's compressed bundle in an unnamed file; ``size`` is in bytes, and ``taken`` counts removed content."""
 
     stream: BinaryIO
     sha256: str
@@ -60,7 +60,7 @@ class PackedBundle(NamedTuple):
     taken: BundleRedactor
 
     def chunks(self, document: Document) -> Iterator[bytes]:
-        """Yield the page of the same sessions, with the bundle inside.
+        """Yield the page of the same sessions, including the bundle.
 
         Raise the errors of ``Document.chunks``.
         """
@@ -107,7 +107,7 @@ def pack_bundle(document: Document, where: Where) -> Iterator[PackedBundle]:
 
 @contextlib.contextmanager
 def unpack_carried(staged: StagedFile, max_bytes: int, where: Where) -> Iterator[StagedFile]:
-    """Unpack the session inside a page for the duration of the block.
+    """Unpack the session in a page for the duration of the block.
 
     Any other file is returned unchanged.
 
@@ -134,7 +134,7 @@ def unpack_carried(staged: StagedFile, max_bytes: int, where: Where) -> Iterator
 
 
 def _packed_bytes_in(page: mmap.mmap, start: int) -> Iterator[bytes]:
-    """Yield the packed bundle in pieces. Raise ImportFailed if its digest does not match."""
+    """Yield the packed bundle in chunks. Raise ImportFailed if its digest does not match."""
     sha256, position = page[start : start + 64], start + 64 + len(DATA_START)
     end = page.find(BUNDLE_END.encode(), position)
     if (
@@ -151,7 +151,7 @@ def _packed_bytes_in(page: mmap.mmap, start: int) -> Iterator[bytes]:
 def _decode_rows(page: mmap.mmap, start: int, end: int) -> Iterator[bytes]:
     """Yield the decoded bytes of the rows between two offsets.
 
-    A mail program may have changed their line endings.
+    A mail program may have changed the line ends of the rows.
     """
     remainder = b""
     try:

@@ -1,4 +1,4 @@
-"""Write a document to a private file, completely or not at all, or to standard output."""
+"""Write a document to a private file or to standard output. A file is written completely or not at all."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class ChunkCounter:
 
     @property
     def written_file(self) -> WrittenFile:
-        """The size and digest of the chunks so far."""
+        """The size and digest of all chunks so far."""
         return WrittenFile(self.size, self._digest.hexdigest())
 
 
@@ -49,9 +49,10 @@ def measure_chunks(chunks: Iterable[bytes]) -> WrittenFile:
 
 
 def check_replaceable(path: str, *, force: bool) -> os.stat_result | None:
-    """Return the state of the replaceable file at ``path``, or None if there is no file.
+    """Return the state of an existing file at ``path`` that may be replaced, or None if there is no file.
 
-    Raise WriteFailed for a file that must not be replaced, for a link, and for a missing folder.
+    Raise WriteFailed if the file must not be replaced, if it is a link, or if its folder is
+    missing.
     """
     if not os.path.isdir(os.path.dirname(path)):
         raise WriteFailed(
@@ -67,9 +68,9 @@ def check_replaceable(path: str, *, force: bool) -> os.stat_result | None:
 
 
 def write_document(path: str, chunks: Iterable[bytes], over: os.stat_result | None) -> WrittenFile:
-    """Write a document to ``path``: a new file, or a replacement for the file with the state ``over``.
+    """Write a document to ``path``, as a new file, or as a replacement for the file with the state ``over``.
 
-    WriteFailed and CheckFailed leave the existing file unchanged, and no other file.
+    After WriteFailed or CheckFailed, an existing file is unchanged, and no new file remains.
     """
     counter = ChunkCounter()
 

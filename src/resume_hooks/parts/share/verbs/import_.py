@@ -46,7 +46,7 @@ def import_transcript(options: ImportOptions) -> None:
     with _open_source(options.source, options.max_bytes) as import_source:
         if is_bundle(
             import_source.path
-        ):  # the receipt is that of the last session, which was exported
+        ):  # the receipt describes the last session, because that is the exported one
             imported, warnings = _import_bundle(import_source, bundle_options)
             receipt = imported[-1].receipt
             receipt = receipt._replace(warnings=(*receipt.warnings, *warnings))
@@ -78,7 +78,7 @@ def import_transcript(options: ImportOptions) -> None:
 
 
 def bring_in(source: str, home: str) -> tuple[Receipt, str]:
-    """Import a file for ``questions.import_file``; the receipt of a bundle is that of its last session."""
+    """Answer ``questions.import_file``. The receipt for a bundle describes its last session."""
     bundle_options = BundleOptions(canonical_path(home), whole=False, force=False, dry_run=False)
     with _open_source(source, MAX_BYTES) as import_source:
         if is_bundle(import_source.path):
@@ -98,7 +98,7 @@ def _import_staged_transcript(
 
 @contextlib.contextmanager
 def _open_source(source: str, max_bytes: int) -> Iterator[ImportSource]:
-    """Copy the file named by ``source`` to a private file for the duration of the block."""
+    """Copy the source to a private file for the duration of the block."""
     if is_address(source):
         raise UsageError("Web addresses are not supported", IMPORT_ADDRESS)
     if source == STDIN:
@@ -180,7 +180,7 @@ def _import_text(import_plan: ImportPlan, receipt: Receipt, *, is_known: bool) -
 def _import_bundle(
     import_source: ImportSource, bundle_options: BundleOptions
 ) -> tuple[list[ImportedSession], list[str]]:
-    """Import the sessions of a bundle, and return them with notes on the bundle."""
+    """Import all sessions of a bundle, and return them with notes about the bundle."""
     with unpack_bundle(import_source.path, Where()) as packed:
         imported = import_sessions(packed, import_source.name, bundle_options, Where())
         damaged = sum(session.sums.damaged for session in packed)

@@ -34,7 +34,7 @@ REPOSITORY_NOTE = "The file is in the repository {root}: take care not to commit
 
 
 def share_session(options: ShareOptions) -> None:
-    """Show what is removed, ask for confirmation, and write the file."""
+    """Show the counts of removed content, ask for confirmation, and write the file."""
     asks = options.asks("Sharing")
     session = options.locate_session()
     sessions, warnings = lineage_or_alone(session, options)
@@ -79,7 +79,7 @@ def share_session(options: ShareOptions) -> None:
 
 
 def _removed_counts(bundle: PackedBundle) -> list[tuple[str, object]]:
-    """Return the counts of removed content, never the text itself."""
+    """Return the counts of removed content, never the content itself."""
     redactor = bundle.taken
     rows: list[tuple[str, object]] = [
         ("secrets", left_out_text(dict(redactor.kinds))),

@@ -30,7 +30,7 @@ from resume_hooks.system.git_worktrees import project_of_folder
 from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import format_count, plain_line
 
-SHOWN_PARTS = 6  # number of the largest entries of our folder that are shown
+SHOWN_PARTS = 6  # the maximum number of entries of our folder to show, largest first
 
 
 def print_stats(options: StatsOptions) -> None:
@@ -39,7 +39,7 @@ def print_stats(options: StatsOptions) -> None:
     options.refuse_combination("everywhere", "project")
     day = (
         clock.format_timestamp(time_of_option(options.since))[:10] if options.since else ""
-    )  # "" for all days
+    )  # or "" for all days
     if options.month:
         day = f"{datetime.now(UTC):%Y-%m}-01"
     folder = project_folder_of_option(options.project)

@@ -1,10 +1,11 @@
-"""Render a document as one HTML file that works offline and without scripts, with foldable turns, search and printing.
+"""Render a document as one HTML file that works offline and without scripts, with folding, search and printing.
 
-It is written piece by piece: the head with the content policy, the list of turns, the turns, the
+The page is written in chunks: the head with the content policy, the list of turns, the turns, the
 end.
 
-The page loads nothing: images are embedded, and a policy names the one style and the one script by
-their digests. Turns fold without scripts; search, copying and the switches need one.
+The page loads nothing: images are embedded, and the content policy names the only style and the
+only script by their digests. Turns fold without the script. Search, copying and the switches need
+it.
 """
 
 from __future__ import annotations
@@ -47,10 +48,10 @@ from resume_hooks.reading.render import fields_text
 from resume_hooks.transcripts.records import FILE_KEYS, Record, file_from_input, objects, string
 
 SHELLS = frozenset({"Bash", "PowerShell"})
-PROSE_KEYS = ("plan", "prompt")  # inputs that are prose: a plan, or the task of a sub-agent
-OPEN_LINES = 60  # edits with fewer changed lines are unfolded
-SHORT_NOTE = 200  # notes with fewer characters stay on the line of their heading
-UNFOLDED_TURNS = 3  # pages with at most this many turns are unfolded
+PROSE_KEYS = ("plan", "prompt")  # tool inputs that are prose, such as a plan or a sub-agent's task
+OPEN_LINES = 60  # edits with fewer changed lines than this are unfolded
+SHORT_NOTE = 200  # notes with fewer characters than this are on the same line as their heading
+UNFOLDED_TURNS = 3  # if a page has at most this many turns, they are unfolded
 CARRIED_NOTICE = (
     "This file holds the session, too. To go on with it, in the folder of the project: "
     "resume-hooks import FILE."
@@ -62,7 +63,7 @@ _NUMBERED = re.compile(r"^ *\d+(?:→|\t)", re.MULTILINE)
 def document_as_page(
     document: Iterable[Part], sessions: Iterable[SessionPart], carried: CarriedSession | None = None
 ) -> Iterator[str]:
-    """Yield the document as a page; ``sessions`` fill the list of turns, and ``carried`` is appended at the end."""
+    """Yield the document as a page; ``sessions`` fill the list of turns, and ``carried`` is added at the end."""
     heads = list(sessions)
     yield from _page_head(heads)
     if carried:
@@ -162,14 +163,14 @@ def _turn_list(heads: list[SessionPart]) -> Html:
 
 
 def _anchor_of_turn(session_index: int, turn: TurnPart) -> str:
-    """Return the anchor of a turn: its number, preceded by the session's number from the second session on."""
+    """Return a turn's anchor: its number, with the session's number as a prefix from the second session on."""
     if session_index:
         return f"s{session_index + 1}t{turn.number}"
     return f"t{turn.number}"
 
 
 def _markup_of_document(document: Iterable[Part], *, unfolded: bool) -> Iterator[str]:
-    """Yield the markup of parts; an open turn is closed before the next turn, session or end."""
+    """Yield the markup of parts. An open turn is closed before the next turn, the next session and the end."""
     session, in_turn = -1, False
     for part in document:
         if in_turn and isinstance(part, (SessionPart, TurnPart, EndPart)):
@@ -289,7 +290,7 @@ def _call_markup(call: CallPart) -> Iterator[str]:
 def _edits_of_call(call: CallPart) -> list[tuple[str, str]]:
     """Return the pairs of old and new text in an edit.
 
-    For a written file, the old text is empty.
+    If the call wrote a whole file, the old text is empty.
     """
     inputs = call.given
     edits = inputs.get("edits")

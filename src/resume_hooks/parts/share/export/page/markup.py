@@ -1,8 +1,8 @@
-"""Convert foreign text to HTML in one place.
+"""Convert foreign text to HTML. No other module does this.
 
 Every text that is not already ``Html`` is escaped here.
 
-Names of elements and attributes are our own; their values and contents are untrusted.
+The names of elements and attributes are constants; their values and contents are untrusted.
 """
 
 from __future__ import annotations
@@ -17,39 +17,39 @@ _HIDDEN_CHARACTERS = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f"
     "\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e0fff]"
 )
-"""Control characters and characters that reorder or hide text, except the joiners that scripts and emoji need."""
+"""Matches control characters, and characters that reorder or hide text, except joiners that scripts and emoji need."""
 
 _VOID_ELEMENTS = frozenset({"br", "hr", "img", "input", "meta"})
 
 
 class Html(str):
-    """Markup, created only in this package."""
+    """Markup. Only this package creates it."""
 
     __slots__ = ()
 
 
 def show_hidden(text: str) -> str:
-    """Return a text without hidden characters: terminal colours are removed, other control characters spelled out."""
+    """Return a text with visible characters only: colour codes are removed, other control characters spelled out."""
     lines = remove_escape_sequences(text).replace("\r\n", "\n").replace("\r", "\n")
     return _HIDDEN_CHARACTERS.sub(lambda match: f"[U+{ord(match[0]):04X}]", lines)
 
 
 def escape_html(text: str) -> Html:
-    """Return a text as markup that is safe as content and in attributes with double quotes."""
+    """Return a text as markup that is safe as content and in double-quoted attributes."""
     if isinstance(text, Html):
         return text
     return Html(html.escape(show_hidden(text), quote=True))
 
 
 def join_markup(parts: Iterable[str]) -> Html:
-    """Return the concatenated parts, each escaped unless it is already markup."""
+    """Return the concatenated parts. Each part that is not markup is escaped."""
     return Html("".join([escape_html(part) for part in parts]))
 
 
 def start_tag(name: str, /, **attributes: str | bool) -> Html:
-    """Return a start tag. In attribute names, a trailing underscore is dropped and other underscores become hyphens.
+    """Return a start tag. In attribute names, a trailing underscore is removed and other underscores become hyphens.
 
-    True gives an attribute without a value; False omits the attribute.
+    An attribute with the value True has no value in the tag; one with the value False is omitted.
     """
     words = []
     for key, value in attributes.items():

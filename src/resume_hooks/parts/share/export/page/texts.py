@@ -1,8 +1,8 @@
 """Render code and prose on the page.
 
-Pygments colours code if the language is known and the text is short, and each box has a copy
+Pygments colours code if the language is known and the text is short. Each code box has a copy
 button. markdown-it parses the model's prose. Only the elements in a fixed table reach the page:
-HTML stays text, images become text links, and links only lead to the web or a mailbox.
+HTML is shown as text, images become text links, and links only lead to web or mail addresses.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 MOST_CHARACTERS, MOST_LINES, LONGEST_LINE = 8_000, 300, 400
-"""The maximum characters, lines, and characters per line of coloured code.
+"""The maximum number of characters, of lines, and of characters per line in coloured code.
 
-Some lexers are slow on longer texts: a long run of one character can take seconds.
+Some lexers are slow on longer texts. For example, a long run of one character can take seconds.
 """
 
 LANGUAGES = {
@@ -43,7 +43,7 @@ LANGUAGES = {
     "typescript": "typescript", "yaml": "yaml", "yml": "yaml", "zsh": "bash", "h": "c", "hpp": "cpp", "cc": "cpp",
     "cfg": "ini", "mjs": "javascript", "pyi": "python", "xml": "html",
 }  # fmt: skip
-"""The lexer for a fence's language or a file extension."""
+"""The lexer for a fence's language or for a file extension."""
 
 TOKEN_CLASSES = (
     ("Token.Comment", "tc"),
@@ -60,32 +60,34 @@ TOKEN_CLASSES = (
     ("Token.Generic.Deleted", "td"),
     ("Token.Generic.Inserted", "ti"),
 )
-"""The style class for each kind of token."""
+"""The CSS class for each kind of token."""
 
 IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
-"""Image types that contain only pixels and no code."""
+"""The image types that only contain pixels, but no code."""
 
 _BASE64 = re.compile(r"[A-Za-z0-9+/]{16,}={0,2}")
 MOST_COMPARED = (
-    400  # maximum lines per side to compare; in a longer text every line counts as changed
+    # the maximum number of lines per side to compare; in a longer text, every line counts as
+    # changed
+    400
 )
-CONTEXT_LINES = 3  # unchanged lines shown before and after a change
+CONTEXT_LINES = 3  # the number of unchanged lines shown before and after a change
 DIFFERENCE_SIGNS = {"del": "-", "ins": "+", "same": " ", "gap": ""}
 
-MOST_PROSE = 30_000  # a longer text is shown as typed, not as Markdown
+MOST_PROSE = 30_000  # a text with more characters is shown as typed, not as Markdown
 
 ELEMENTS = {
     "p": "p", "blockquote": "blockquote", "ul": "ul", "ol": "ol", "li": "li", "em": "em", "strong": "strong", "s": "s",
     "table": "table", "thead": "thead", "tbody": "tbody", "tr": "tr", "th": "th", "td": "td",
     "h1": "h4", "h2": "h4", "h3": "h5", "h4": "h5", "h5": "h6", "h6": "h6",
 }  # fmt: skip
-"""The page's element for each of the parser's elements; headings rank below those of the page."""
+"""The HTML element for each of the parser's elements. Headings are smaller than those of the page."""
 
 _ALLOWED_LINK = re.compile(r"(?:https?://|mailto:)[^\s\x00-\x1f]+", re.IGNORECASE)
 
 
 def code_markup(text: str, language: str = "", about: str = "") -> Html:
-    """Return a code box; ``language`` is the unchecked language of a fence."""
+    """Return a code box; ``language`` is a fence's language, which may be any text."""
     coloured = _colour_code(text, LANGUAGES.get(language.strip().lower(), ""))
     return element(
         "div",
@@ -96,7 +98,7 @@ def code_markup(text: str, language: str = "", about: str = "") -> Html:
 
 
 def language_of(path: str) -> str:
-    """Return the language of a file by its extension, or ``""`` if it has none."""
+    """Return a file's language by its extension, or ``""`` if it is unknown."""
     return os.path.splitext(path)[1][1:].lower()
 
 
@@ -106,7 +108,7 @@ def _colour_code(text: str, lexer_name: str) -> str:
     lines = text.split("\n")
     if len(lines) > MOST_LINES or max(map(len, lines)) > LONGEST_LINE:
         return text
-    # Pygments takes 30 ms to import, only needed for a page with code.
+    # Pygments takes 30 ms to import, and is only needed for a page with code.
     from pygments.lexers import get_lexer_by_name
 
     lexer = get_lexer_by_name(lexer_name)
@@ -146,12 +148,12 @@ def difference_markup(old: str, new: str) -> Html:
 
 
 def count_changed_lines(old: str, new: str) -> tuple[int, int]:
-    """Return the number of removed and added lines."""
+    """Return the numbers of removed and added lines."""
     kinds = [kind for kind, _ in _compare_lines(old, new)]
     return kinds.count("del"), kinds.count("ins")
 
 
-@lru_cache(maxsize=8)  # a call needs the counts first, then the lines
+@lru_cache(maxsize=8)  # cached, because a call first needs the counts and then the lines
 def _compare_lines(old: str, new: str) -> tuple[tuple[str, str], ...]:
     return tuple(
         _rows_of_difference(
@@ -196,7 +198,7 @@ def verbatim_markup(text: str) -> Html:
 
 @cache
 def _prose_parser() -> MarkdownIt:
-    # markdown-it takes 40 ms to import, only needed for a page.
+    # markdown-it takes 40 ms to import, and is only needed for a page.
     from markdown_it import MarkdownIt
 
     parser = MarkdownIt("commonmark", {"html": False, "linkify": False, "typographer": False})
@@ -213,7 +215,7 @@ def _markup_of_tokens(tokens: Sequence[Token]) -> list[Html]:
             parts.append(code_markup(token.content.removesuffix("\n"), token.info.split(" ")[0]))
         elif token.type == "code_inline":
             parts.append(element("code", token.content))
-        elif token.type == "link_open":  # a link with any other target gets no href
+        elif token.type == "link_open":  # a link to any other target gets no href
             target = str(token.attrGet("href") or "")
             attributes = {
                 "href": target,
