@@ -85,7 +85,7 @@ _EXIT_CODE_REACH = 400
 
 @dataclass(frozen=True, slots=True)
 class CodexThread:
-    """A thread: ``items`` are the items that Codex sends, oldest first, and ``told`` are their lines in a child.
+    """A thread: ``items`` are the items that Codex sends, oldest first, ``child_records`` their lines in a child.
 
     ``meta`` is its first line. ``has_goal`` is true if the thread has an incomplete goal.
     ``numbers`` maps item ids to the line numbers in references.
@@ -94,7 +94,7 @@ class CodexThread:
     session: SessionFile
     meta: Record
     items: tuple[Item, ...]
-    told: tuple[Record, ...]
+    child_records: tuple[Record, ...]
     environment_lines: tuple[RolloutLine, ...]
     context: ContextSize
     has_goal: bool
@@ -112,7 +112,7 @@ class CodexThread:
     def trimmed_origins(self) -> dict[int, Origin]:
         """The origins of items that an earlier trim replaced, by item index."""
         origins = {}
-        for index, record in enumerate(self.told):
+        for index, record in enumerate(self.child_records):
             marks = {key: record[key] for key in TRIM_FIELDS & record.keys()}
             if marks and (origin := read_origin(marks)):
                 origins[index] = origin
@@ -208,7 +208,7 @@ class CodexThread:
             for choice in choices:
                 payload = _replace_piece(payload, choice.piece.address, choice)
             edited[index] = {
-                **self.told[index],
+                **self.child_records[index],
                 "payload": payload,
                 **decision.origins.of(index).marks(0),
             }
@@ -217,7 +217,7 @@ class CodexThread:
     def child_body(self, child: Draft, head: bytes, edited: Mapping[int, Record]) -> RolloutBody:
         """Return a child's items; the records in ``edited`` replace the items at their indexes."""
         item_records = []
-        for index, record in enumerate(self.told):
+        for index, record in enumerate(self.child_records):
             item_records.append(edited.get(index, record))
         return build_body(
             child, head, self.meta, item_records, self.environment_lines, leaves_goal=self.has_goal
@@ -340,7 +340,7 @@ def read_partial_thread(session: SessionFile, find: Finder) -> CodexThread:
     return replace(
         thread,
         items=tuple(thread.items[index] for index in indexes),
-        told=tuple(thread.told[index] for index in indexes),
+        child_records=tuple(thread.child_records[index] for index in indexes),
     )
 
 
@@ -371,7 +371,7 @@ def _build_thread(session: SessionFile, lines: Iterable[RolloutLine]) -> CodexTh
         session=session,
         meta=read_meta(session.original).payload,
         items=tuple(history.items),
-        told=tuple(
+        child_records=tuple(
             item_record(item.payload, item.timestamp, item.uuid, marks.marks_of_item(item))
             for item in history.items
         ),

@@ -175,7 +175,7 @@ class CodexWriter:
             return parse(clean(orjson.dumps(record))) or record
 
         item_records = []
-        for record in parent.told:
+        for record in parent.child_records:
             payload = clean_record(record["payload"])
             if payload == record["payload"] or codex_items.item_kind(payload) not in {
                 *codex_items.ENCRYPTED,
@@ -214,7 +214,7 @@ class CodexWriter:
                     message_item(role, text), child.setting.at, item_id, {OPENING_KEY: True}
                 )
             )
-        items = [*parent.told[: _count_items(parent, kept)], *closing_items]
+        items = [*parent.child_records[: _count_items(parent, kept)], *closing_items]
         body = build_body(child, opening.head, parent.meta, items, leaves_goal=parent.has_goal)
         return ChildPlan(draft=child, body=body, sizes=opening.sizes)
 
@@ -261,7 +261,7 @@ class CodexWriter:
                 missing.append(MissingOriginal(numbers_by_id[item.uuid], why))
                 continue
             unmarked = {}
-            for key, value in parent.told[index].items():
+            for key, value in parent.child_records[index].items():
                 if key not in TRIM_FIELDS:
                     unmarked[key] = value
             edited[index] = {**unmarked, "payload": original}
@@ -337,7 +337,7 @@ def _fork_plan(parent: CodexThread, child: Draft, cut: Cut | None) -> ForkPlan:
         child,
         head,
         parent.meta,
-        parent.told[:count],
+        parent.child_records[:count],
         environment_lines,
         leaves_goal=parent.has_goal,
     )

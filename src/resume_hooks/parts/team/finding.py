@@ -148,7 +148,7 @@ class _Search:
         """
         until, turns = datetime.now(UTC) + _CLOCK_SKEW, Counter[str]()
         for page in range(1, _MOST_PAGES + 1):
-            if _fair_count(hits, self._most) >= self._most or self._db.is_late():
+            if _count_fairly_shared_hits(hits, self._most) >= self._most or self._db.is_late():
                 break
             turns_before, is_page = self._fetch_page(
                 query, until, [login for login in turns if turns[login] >= self._most_per_member]
@@ -199,7 +199,7 @@ def _best_hits(hits: list[TeamHit], most: int) -> list[TeamHit]:
     return sorted(share_among_members(best.values(), most)[:most], key=lambda hit: -hit.score)
 
 
-def _fair_count(hits: list[TeamHit], most: int) -> int:
+def _count_fairly_shared_hits(hits: list[TeamHit], most: int) -> int:
     """Return the number of hits. For each other member, count at most one member's share."""
     own_references = {hit.reference for hit in hits if hit.mine}
     turns = set()

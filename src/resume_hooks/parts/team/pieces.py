@@ -80,7 +80,7 @@ def clean_records(path: str, redactor: Redactor, offset: int = 0) -> Iterator[Cl
     added. If it is incomplete, it is left for a later push. Binary files yield nothing.
     """
     if not path.endswith(".jsonl"):
-        yield from _text_record(path, redactor) if not offset else ()
+        yield from _read_text_record(path, redactor) if not offset else ()
         return
     with open_regular(path, follow=False) as stream:
         is_ended = read_bytes_before(stream, offset)[-1:] in {b"", b"\n"}
@@ -99,7 +99,7 @@ def clean_line(line: bytes, redactor: Redactor) -> tuple[Redacted, list[Secret]]
     body = normalize_json(line) if len(line) <= MOST_LINE else None
     if body is None:
         return Redacted(make_stand_in(DAMAGED_KIND)), []
-    clean, secrets = redactor.redact_line(_without_media(body) if b"base64" in body else body)
+    clean, secrets = redactor.redact_line(_replace_media(body) if b"base64" in body else body)
     return Redacted(clean), secrets
 
 
@@ -118,7 +118,7 @@ def cut_pieces(
         offset,
     )
 
-    def piece() -> LinePiece:
+    def make_piece() -> LinePiece:
         sha, data = hashlib.sha256(body).digest(), zlib.compress(body)
         return LinePiece(
             first, number - first, len(body), sha, data, secrets, words.passages(), end
@@ -130,13 +130,13 @@ def cut_pieces(
         secrets.update(secret.kind for secret in record.secrets)
         number, end = number + 1, record.end
         if len(body) >= MOST_RAW:
-            yield piece()
+            yield make_piece()
             first, body, secrets = number, bytearray(), Counter()
     if body:
-        yield piece()
+        yield make_piece()
 
 
-def _text_record(path: str, redactor: Redactor) -> Iterator[CleanRecord]:
+def _read_text_record(path: str, redactor: Redactor) -> Iterator[CleanRecord]:
     raw = read_regular(path, MAX_FILE)
     try:
         text = raw.decode()
@@ -147,7 +147,7 @@ def _text_record(path: str, redactor: Redactor) -> Iterator[CleanRecord]:
         yield CleanRecord(Redacted(clean.encode()), len(raw), secrets)
 
 
-def _without_media(body: bytes) -> bytes:
+def _replace_media(body: bytes) -> bytes:
     """Replace each image and document in a line by a short placeholder."""
     record = parse(body)
     if record is None:
@@ -158,7 +158,7 @@ def _without_media(body: bytes) -> bytes:
         value = pending.pop()
         entries = list(value.items() if isinstance(value, dict) else enumerate(value))
         for key, inner in entries:
-            if (replacement := _stand_in(key, inner, value)) is not None:
+            if (replacement := _media_replacement(key, inner, value)) is not None:
                 value[key] = replacement
                 is_changed = True
             elif isinstance(inner, (dict, list)):
@@ -168,7 +168,7 @@ def _without_media(body: bytes) -> bytes:
     return body
 
 
-def _stand_in(key: object, inner: object, holder: object) -> object:
+def _media_replacement(key: object, inner: object, holder: object) -> object:
     """Return the replacement for a value that contains the bytes of an image or document.
 
     Return None if no replacement is needed.

@@ -168,13 +168,13 @@ class TurnReader:
         while remaining and len(hits) < most:
             chunk, remaining = remaining[:HITS_PER_READ], remaining[HITS_PER_READ:]
             refused = self._db.refused
-            chunk_hits = self._of(chunk, sessions)
+            chunk_hits = self._read_hits(chunk, sessions)
             if is_exact:
                 self._db.refused = max(self._db.refused, refused + len(chunk) - len(chunk_hits))
             hits += chunk_hits
         return hits
 
-    def _of(self, rows: list[FoundTurn], sessions: dict[int, TeamSession]) -> list[TeamHit]:
+    def _read_hits(self, rows: list[FoundTurn], sessions: dict[int, TeamSession]) -> list[TeamHit]:
         """Return the hits among some turns. Turns in the same piece are read together."""
         values = [turn.part for turn in rows], [turn.record for turn in rows]
         turns_by_place = {turn[1:3]: turn for turn in rows}
@@ -189,7 +189,7 @@ class TurnReader:
         readable = [
             turns[0]
             for turns in pieces.values()
-            if self._may_read(turns[0], sessions[turns_by_place[turns[0][:2]].session])
+            if self._is_within_limits(turns[0], sessions[turns_by_place[turns[0][:2]].session])
         ]
         hits: list[TeamHit] = []
         for batch in batch_pieces(readable):
@@ -209,7 +209,7 @@ class TurnReader:
                 except ImportFailed:
                     self._db.refused += len(turns)
                     continue
-                if not self._may_split(body, sessions[turns_by_place[piece[:2]].session]):
+                if not self._has_plausible_lines(body, sessions[turns_by_place[piece[:2]].session]):
                     self._db.refused += len(turns)
                     continue
                 for location, lines in _split_turns(body, turns):
@@ -218,7 +218,7 @@ class TurnReader:
                     hits += [hit] if hit else []
         return hits
 
-    def _may_read(self, piece: _TurnLocation, session: TeamSession) -> bool:
+    def _is_within_limits(self, piece: _TurnLocation, session: TeamSession) -> bool:
         """Check whether a piece is within the limits. If it is not, count it as refused."""
         self._read[session.owner] += piece.raw
         may = (
@@ -229,7 +229,7 @@ class TurnReader:
         self._db.refused += not may
         return may
 
-    def _may_split(self, body: bytes, session: TeamSession) -> bool:
+    def _has_plausible_lines(self, body: bytes, session: TeamSession) -> bool:
         """Check whether a piece has a plausible number of lines."""
         self._read[session.owner] += max(0, body.count(b"\n") * _LEAST_LINE_BYTES - len(body))
         return self._read[session.owner] <= _MOST_BYTES_PER_MEMBER
