@@ -1,6 +1,6 @@
 """``archive``: copy sessions to the vault before the client deletes them.
 
-It also lists, verifies and forgets the copies.
+It also lists and verifies the copies, and removes copies that the vault should forget.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ def _archive_all(sessions: Sequence[SessionFile], options: ArchiveOptions) -> in
 
 def _archive_and_slim(session: SessionFile, options: ArchiveOptions) -> int:
     """Archive a session, verify its archived copy, and only then create the slim copy that refers to it."""
-    # The modules that create children take 40 ms to load; no other archive needs them.
+    # The modules that create children take 40 ms to load, and only a slim archive needs them.
     from resume_hooks.derive.child.write import write_unless_idle
     from resume_hooks.derive.trim.plan import plan_slim_copy
 

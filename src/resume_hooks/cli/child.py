@@ -1,4 +1,4 @@
-"""The common work of verbs that create a child: their options, the printed receipt, the client's start."""
+"""The common work of verbs that create a child: the options, the printed receipt, and the client's start."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def require_client(options: VerbOptions) -> None:
 
 
 def require_folder(options: VerbOptions, folder: str, agent: str = NAME) -> None:
-    """Refuse ``--start``, before any child is created, if the agent is not installed or the folder does not exist."""
+    """Refuse ``--start`` before a child is created if the agent is not installed or the folder does not exist."""
     if not _asks_to_start(options):
         return
     client = agent_named(agent, options.where).launch("")
@@ -82,7 +82,7 @@ def print_child(
         WithFields(receipt, fields or {}), text or (lambda: receipt_text(receipt)), receipt.warnings
     )
     if receipt.written and _asks_to_start(options):
-        # release the verb's resources, because the client replaces this process
+        # the client replaces this process, so the verb's resources must be released first
         click.get_current_context().close()
         become_client(client_start(receipt.session_id, receipt.file, receipt.folder, options.where))
     return receipt
@@ -116,14 +116,14 @@ def time_limit(seconds: int | None) -> float:
 
 
 def model_progress(name: str, *, quiet: bool) -> Callable[[int, int], None]:
-    """Return a function that reports the number of the current model call, if a user is waiting."""
+    """Return a function that reports the number of the current model call, or None if no user is waiting."""
     if quiet or not sys.stderr.isatty():
         return lambda _number, _count: None
     return lambda number, count: print_text(f"Asking {name}, {number} of {count} ...", err=True)
 
 
 def print_child_note(receipt: Receipt) -> None:
-    """Print a line on stderr about a child that was created on the way, so that stdout has only the command."""
+    """Print a line on stderr about a child that was created first, so that stdout contains only the command."""
     print_text(
         f"{word_of(receipt.kind)}: {receipt.title} · {receipt.session_id} · {receipt.sizes}",
         err=True,
@@ -139,7 +139,7 @@ def print_child_note(receipt: Receipt) -> None:
 
 
 def receipt_text(receipt: Receipt, further_facts: Sequence[tuple[str, object]] = ()) -> str:
-    """Return a receipt as text, with ``further_facts`` before its commands."""
+    """Return a receipt as text, with ``further_facts`` before the receipt's commands."""
     facts = [
         ("parent", f"{receipt.parent_session_id} (unchanged)"),
         ("tokens", receipt.sizes),
@@ -162,7 +162,7 @@ def receipt_text(receipt: Receipt, further_facts: Sequence[tuple[str, object]] =
 
 
 def checks_text(receipt: Receipt) -> str:
-    """Return the result of the written file's checks."""
+    """Return the result of the checks of the written file."""
     if not receipt.written:
         return "not run: nothing was written"
     return f"{sum(check.ok for check in receipt.checks)} of {len(receipt.checks)} checks passed"

@@ -1,6 +1,6 @@
 """Shell completion of sessions: ids with their titles.
 
-Anybody may have written a title, so titles are only shown: the command line gets an id.
+Anybody may have written a title, so titles are only shown, and the command line gets an id.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ from resume_hooks.system.text import plain_line
 from resume_hooks.transcripts.head_tail import HeadTail
 
 MAX_SESSIONS = 40  # the maximum number of sessions to offer, newest first
-TITLE_SECONDS = 0.06  # seconds for reading titles; later sessions are offered without one
-TITLE_CHARACTERS = 60  # characters of a shown title
-MIN_TITLE_PART = 2  # characters; a shorter text is not searched in titles
+# the time limit in seconds for reading titles; later sessions are offered without a title
+TITLE_SECONDS = 0.06
+TITLE_CHARACTERS = 60  # the maximum length of a shown title in characters
+MIN_TITLE_PART = 2  # the minimum length in characters of a text that is searched for in titles
 _SPECIAL_CHARACTERS = re.compile(
     r"[^\w .,;()/#@&+=·-]"
 )  # characters that may be special in a shell
@@ -34,7 +35,7 @@ class Bash(BashComplete):
     """Completion for bash, which shows no descriptions, so an item contains its title."""
 
     def complete(self) -> str:
-        """Return the items, one in each line."""
+        """Return the completion items, one on each line."""
         items = self.get_completions(*self.get_completion_args())
         several = len(items) > 1
         lines = []

@@ -1,4 +1,4 @@
-"""``continue``: start the client on a session without questions, with the code shared with ``resume``.
+"""``continue``: start the client on a session without asking, with code that is shared with ``resume``.
 
 The client continues the session itself, or a child that another verb's code creates first.
 """
@@ -35,7 +35,8 @@ from resume_hooks.system import clipboard
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.transcript import is_live_part_within
 
-CLIENT_READ_BYTES = 50_000_000  # bytes of a file; the client's readers give up above this
+# the size of a file in bytes above which the client's readers give up
+CLIENT_READ_BYTES = 50_000_000
 
 
 def continue_session(options: ContinueOptions) -> None:
@@ -43,7 +44,7 @@ def continue_session(options: ContinueOptions) -> None:
     session: SessionFile = options.locate_whole_session()
     forks_archived = options.forks and is_archived_copy(
         session.path, options.where
-    )  # an archived copy can be forked, too
+    )  # an archived copy can also be forked
     if options.is_interactive and not forks_archived:
         session = prepare_session(session)
     elif (
@@ -81,9 +82,9 @@ def _start_of_child(session: SessionFile, child: Receipt | None) -> ClientStart:
 
 
 class StartMode(NamedTuple):
-    """How to continue a session: print the command, or copy it.
+    """The options for continuing a session: print the command, or copy it.
 
-    Otherwise start the client.
+    Otherwise the client is started.
     """
 
     show: bool = False
@@ -91,7 +92,7 @@ class StartMode(NamedTuple):
 
 
 def prepare_session(session: SessionFile) -> SessionFile:
-    """Return the session, restored if archived, or a child of it if the client cannot start on it."""
+    """Return the session, restored if it was archived, or a child of it if the client cannot start on the session."""
     loss = relocate.find_session_loss(session, Where())
     if loss is not None and loss.kept:
         session = relocate.restore_archived(session, loss, Where())
@@ -111,7 +112,7 @@ def continue_in_way(session: SessionFile, way: str, mode: StartMode) -> bool:
 
 
 def start_or_print(start: ClientStart, mode: StartMode) -> None:
-    """Print the command, copy it, or become the client. Only the command goes to stdout."""
+    """Print the command, copy it, or replace this process by the client. Only the command goes to stdout."""
     if mode.show:
         print_text(start.command)
     elif mode.copy:
@@ -122,7 +123,7 @@ def start_or_print(start: ClientStart, mode: StartMode) -> None:
 
 
 def copy_command(command: str) -> str:
-    """Copy a command; return the result and the command."""
+    """Copy a command. Return the result of the copy and the command."""
     return f"{_copy_outcome(command)}\n{command}"
 
 
@@ -136,13 +137,13 @@ def _copy_outcome(command: str) -> str:
 def make_child_in_way(session: SessionFile, way: str) -> Receipt:
     """Create a child with the verb and the flags of a way.
 
-    Report on stderr what was created, or why nothing was.
+    Report on stderr which child was created, or why none was created.
     """
     if way == FORK:
         receipt = make_fork(session)
         print_child_note(receipt)
         return receipt
-    # Import the verb only now: a verb that asks a model takes 100 ms to load.
+    # The verb is imported late, because a verb that asks a model takes 100 ms to load.
     verb, *flags = way.split()
     options = {flag.removeprefix("--"): True for flag in flags}
     with on_stderr():
@@ -158,7 +159,7 @@ def make_fork(session: SessionFile) -> Receipt:
 
 
 def ask_way(session: SessionFile, comparison: Comparison) -> str:
-    """Ask how to continue; mark the recommended answer, and point at the default."""
+    """Ask how to continue. Mark the recommended answer, and preselect the default answer."""
     why_open = agent_of(session, Where()).why_open(session)
     if why_open:
         print_text(

@@ -26,7 +26,7 @@ _MARKS = {"ok": ("ok", "green"), "note": ("note", "yellow"), "problem": ("PROBLE
 
 
 def doctor(options: DoctorOptions) -> int:
-    """Print the findings, the report, or the index's state; return 1 if a finding is a problem."""
+    """Print the findings, the report, or the index's state. Return 1 if a finding is a problem."""
     if options.output is not None and not options.bundle:
         raise UsageError("-o is for the report", "Add --bundle.")
     options.refuse_combination("bundle", "index")

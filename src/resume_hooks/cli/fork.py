@@ -1,4 +1,4 @@
-"""``fork``: a copy of a session's live conversation, whole or up to a point, here or in another folder."""
+"""``fork``: a copy of a session's live conversation, complete or up to a point, in this or another folder."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def fork(options: ForkOptions) -> None:
 
 
 def _session_and_cut(options: ForkOptions) -> tuple[Session, CutSelector | None]:
-    """Return the session and its cut point, or None for no cut."""
+    """Return the session and the point at which to cut it, or None for no cut."""
     options.refuse_combination(
         "at", "before", "turn", "before_compaction", remedy="A session is cut once."
     )

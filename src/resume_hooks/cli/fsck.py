@@ -20,12 +20,12 @@ from resume_hooks.sessions.session_files import SessionFile, unlistable_folders
 from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import format_count
 
-MAX_SHOWN = 3  # findings of one kind in the text; ``--json`` lists more
+MAX_SHOWN = 3  # the maximum number of findings of one kind in the text; ``--json`` lists more
 _COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
 
 
 def fsck(options: FsckOptions) -> int:
-    """Check sessions, or repair one; return 1 if one has errors or warnings."""
+    """Check sessions, or repair a session. Return 1 if a session has errors or warnings."""
     if options.everywhere and (options.locator or options.repairing):
         raise UsageError(
             "--all reports on every session and repairs none",
@@ -53,9 +53,9 @@ def fsck(options: FsckOptions) -> int:
 
 
 def report_text(report: DefectReport) -> str:
-    """Return a report as text: each kind with its effect on clients, by severity, and then the remedy.
+    """Return a report as text: each kind of defect with its effect on clients, by severity, and then the remedy.
 
-    For a clean session, only count the notes, because clients ignore them.
+    For a session without errors and warnings, only count the notes, because clients ignore them.
     """
     if report.clean:
         notes = report.count("note")
@@ -143,7 +143,7 @@ def _reports_data(reports: list[DefectReport], unlistable: Sequence[str] = ()) -
 def _sessions_with_progress(sessions: list[SessionFile], *, quiet: bool) -> Iterable[SessionFile]:
     if quiet or len(sessions) < 2 or not sys.stderr.isatty():
         return sessions
-    # rich takes 50 ms to load; only a long check needs it.
+    # rich takes 50 ms to load, and only a long check needs it.
     from rich.console import Console
     from rich.progress import track
 

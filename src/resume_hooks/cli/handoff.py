@@ -1,7 +1,7 @@
 """The verbs that create a fresh child: ``handoff``, and ``rollover`` without its summary.
 
-``--edit`` opens the digest in the user's editor, in a private folder. The folder is deleted unless
-the user's text would be lost.
+``--edit`` opens the digest in the user's editor, in a private folder. The folder is deleted
+afterwards, unless this would lose the user's text.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from resume_hooks.system import programs
 
 
 def handoff(options: HandoffOptions) -> Receipt | None:
-    """Create the child, or print its opening."""
+    """Create the child, or print the child's opening."""
     _require_consistent_options(options)
     size = parse_size(options.size) if options.size else ""
     parent = _parent_of_options(options)
@@ -72,7 +72,7 @@ def handoff(options: HandoffOptions) -> Receipt | None:
 def _parent_of_options(options: HandoffOptions) -> Session:
     """Return the named session.
 
-    Words that name no session may be a next step: say so in the error.
+    If the words do not name a session, the error says that they may be a next step.
     """
     try:
         return options.locate_parent()
@@ -88,7 +88,7 @@ def _parent_of_options(options: HandoffOptions) -> Session:
 def _require_consistent_options(options: HandoffOptions) -> None:
     """Raise UsageError for options that contradict each other or have no effect.
 
-    A part's option needs a child.
+    A part's option requires a child.
     """
     if options.new_task is not None and (options.next_step or not options.new_task.strip()):
         raise UsageError(
@@ -121,7 +121,7 @@ def _print_opening(fresh_plan: FreshPlan, options: HandoffOptions) -> None:
     full_text = format_whole_digest(digest)
     reference = digest_reference(fresh_plan.draft.session_id)
     reference_to_child = f"; all of it: {fresh_plan.draft.command('read')} {reference}"
-    # The plan's child is never created, so its own row in the lineage goes, too.
+    # The planned child is never created, so the child's own row in the lineage is also removed.
     own_row = re.compile(
         rf" · {fresh_plan.draft.session_id}|\n +[^\n]*{fresh_plan.draft.session_id}[^\n]*"
     )
@@ -142,15 +142,15 @@ def _print_opening(fresh_plan: FreshPlan, options: HandoffOptions) -> None:
 
 USUAL_EDITORS = ("vi", "nano")
 FILE_NAME = "handoff.md"
-MAX_BYTES = 4 * 1024 * 1024  # the maximum bytes of the edited text
+MAX_BYTES = 4 * 1024 * 1024  # the maximum size of the edited text in bytes
 _REMEDY = "Name your editor: EDITOR=nano resume-hooks handoff --edit"
 
 
 @contextlib.contextmanager
 def edit_text(text: str) -> Iterator[str]:
-    """Yield the user's edited ``text``, and keep its file if the block fails.
+    """Yield the ``text`` as the user edited it, and keep its file if the block fails.
 
-    Raise ResumeHooksError without an editor or free space.
+    Raise ResumeHooksError if there is no editor or no free disk space.
     """
     try:
         folder = tempfile.mkdtemp(prefix="resume-hooks-")
@@ -168,7 +168,7 @@ def edit_text(text: str) -> Iterator[str]:
         try:
             edited = read_regular(path, MAX_BYTES).decode("utf-8-sig", "replace")
         except FileNotFoundError:
-            edited = ""  # deleting the file in the editor also cancels
+            edited = ""  # deleting the file in the editor also cancels the verb
         except OSError as error:
             raise ResumeHooksError(
                 f"The saved text can't be read: {error.strerror}; no session was made"
@@ -181,7 +181,7 @@ def edit_text(text: str) -> Iterator[str]:
             raise
     finally:
         if not is_kept:
-            shutil.rmtree(folder, ignore_errors=True)  # includes the backup copies of editors
+            shutil.rmtree(folder, ignore_errors=True)  # includes backup copies that editors made
 
 
 def _write_error(error: OSError) -> ResumeHooksError:
@@ -193,10 +193,12 @@ def _write_error(error: OSError) -> ResumeHooksError:
 
 def _run_editor(path: str) -> None:
     words = _editor_command()
-    # The editor handles Ctrl+C, as with git. The programs that it starts get the default handler.
+    # The editor handles Ctrl+C, as it does with git. The programs that it starts get the default
+    # handler.
     former_handler = signal.signal(signal.SIGINT, lambda *_: None)
     try:
-        # The user's own program runs in the user's folder, with the user's environment.
+        # The editor is the user's own program, so it runs in the user's folder with the user's
+        # environment.
         status = programs.run_program(
             [*words, path], os.environ, folder=os.getcwd(), environ=os.environ
         ).returncode
@@ -239,9 +241,9 @@ def _editor_command() -> list[str]:
 
 
 def rollover(options: RolloverOptions) -> Receipt:
-    """Create the child, with a summary unless ``--quick``."""
+    """Create the child, with a summary unless ``--quick`` was given."""
     if not options.quick:
-        # The modules that ask a model take 100 ms to load; a quick rollover does not need them.
+        # The modules that ask a model take 100 ms to load, and a quick rollover does not need them.
         from resume_hooks.cli.rollover_summary import rollover_with_summary
 
         return rollover_with_summary(options)

@@ -39,7 +39,7 @@ def info(options: InfoOptions) -> None:
 
 
 def session_facts_data(session: Session, transcript: Transcript, pieces: Pieces) -> dict[str, Any]:
-    """Return a session's facts in their documented JSON form, from one scan and the pieces found in it."""
+    """Return a session's facts in their documented JSON schema, from one scan and the pieces that it found."""
     ends = session.head_tail
     file, agent = original_path(ends.path, session.where), name_at(ends.path, session.where)
     if file == ends.path:
@@ -146,7 +146,7 @@ def _info_rows(data: dict[str, Any]) -> list[tuple[str, object]]:
 
 
 def rename_session(options: RenameOptions) -> None:
-    """Set a session's title or tag, or remove its tag, unless it is a dry run.
+    """Set a session's title or tag, or remove its tag. In a dry run, change nothing.
 
     Print the change.
     """

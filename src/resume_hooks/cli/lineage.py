@@ -1,4 +1,4 @@
-"""A session's lineage: its ancestors, the first of them, or its descendants."""
+"""A session's lineage: its ancestors, its first ancestor, or its descendants."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from resume_hooks.sessions.lineage import LEFT, MISSING, Ancestor, Descendant, F
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.system.invocation import shell_command
 
-LABEL_COLUMNS = 160  # columns for a title of wide letters with its kind
+LABEL_COLUMNS = 160  # the width in columns for a title of wide letters and its kind
 DEFAULT_SESSION_HINT = (
     "No session was named: this is the lineage of the latest one here. {} lists the others."
 )
 
 
 def lineage(options: LineageOptions) -> None:
-    """Print the ancestors and the session itself, or the first of them, or the descendants.
+    """Print the ancestors and the session itself, or the first ancestor, or the descendants.
 
-    If a part's option was given, the part returns the rows and notes. It gets the options and the
-    function for the local rows, which raises SessionNotFound.
+    If a part's option was given, the part returns the rows and notes. It receives the options and
+    the function that returns the local rows, which raises SessionNotFound.
     """
     options.refuse_combination("continued", "original", "derived")
     if options.derived:
@@ -66,7 +66,7 @@ def _local_lineage(options: LineageOptions) -> list[Ancestor]:
 
 
 def ancestors_text(rows: list[Ancestor]) -> str:
-    """Return rows as text, numbered from the oldest."""
+    """Return rows as text, numbered from the oldest session."""
     return "\n".join(
         f"{click.style(f'{number}.', bold=True)} {ancestor_line(row)}"
         for number, row in enumerate(rows, 1)
@@ -74,7 +74,7 @@ def ancestors_text(rows: list[Ancestor]) -> str:
 
 
 def ancestor_line(row: Ancestor) -> str:
-    """Return a row as text: title, how it was derived, then id, dates, size and file."""
+    """Return a row as text: the title and how it was derived, then the id, dates, size and file."""
     if row.status == MISSING:
         file_text = f"\n   {row.session_file}" if row.session_file else ""
         return (
@@ -116,7 +116,7 @@ def _print_derived(options: LineageOptions) -> None:
 
 
 def _descendants_text(root_id: str, descendants: list[Descendant]) -> str:
-    """Return every row below its parent, indented by two columns in each generation."""
+    """Return every row below its parent's row, indented by two columns for each generation."""
 
     def rows_below(parent_id: str, depth: int) -> Iterator[str]:
         for child in descendants:
@@ -128,7 +128,7 @@ def _descendants_text(root_id: str, descendants: list[Descendant]) -> str:
 
 
 def _draw_descendants_tree(root_id: str, descendants: list[Descendant]) -> str:
-    # rich draws the tree; only this view needs it.
+    # rich draws the tree, and only this view needs it.
     from rich.console import Console
     from rich.text import Text
     from rich.tree import Tree
@@ -138,8 +138,8 @@ def _draw_descendants_tree(root_id: str, descendants: list[Descendant]) -> str:
         label = Text(f"{child.row.title_and_origin}\n{child.row.session_id}")
         branches[child.row.session_id] = branches[child.parent_session_id].add(label)
     output = io.StringIO()
-    # Never wrap a line: an id on two lines cannot be copied. A child is four columns deeper than
-    # its parent.
+    # Never wrap a line, because an id on two lines cannot be copied. A child is four columns deeper
+    # than its parent.
     width = LABEL_COLUMNS + 4 * len(descendants)
     Console(file=output, width=width, no_color=True).print(branches[root_id])
     return output.getvalue().rstrip("\n")

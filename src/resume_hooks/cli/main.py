@@ -1,4 +1,4 @@
-"""The entry of the command line: the list of verbs, and each failure as a sentence and an exit code.
+"""The entry point of the command line, with the list of verbs. Each failure becomes a sentence and an exit code.
 
 A verb is imported when it is called, so that ``lineage`` does not load the modules of ``doctor``.
 """
@@ -66,7 +66,7 @@ class VerbGroup(click.Group):
         )
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[str]]:
-        """Return the completions of a verb without importing one."""
+        """Return the completions of a verb without importing any verb."""
         from click.shell_completion import (
             CompletionItem,
         )  # only completion needs this import
@@ -78,7 +78,7 @@ class VerbGroup(click.Group):
         return verbs or click.Command.shell_complete(self, ctx, incomplete)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        """Write the verbs without importing them."""
+        """Write the list of verbs without importing them."""
         with formatter.section("Verbs"):
             formatter.write_dl(list(VERBS.items()))
 
@@ -99,7 +99,8 @@ def main(arguments: list[str] | None = None) -> None:
     arguments_given = sys.argv[1:] if arguments is None else arguments
     replace_unencodable()
     exit_code = run(arguments_given)
-    gc.freeze()  # else the garbage collector scans all objects once more at exit, for 10 ms
+    # otherwise the garbage collector scans all objects once more at exit, which takes 10 ms
+    gc.freeze()
     sys.exit(exit_code)
 
 
@@ -133,12 +134,13 @@ def run(arguments: list[str]) -> int:
             as_json,
         )
     except OutputFailed as error:
-        # The buffered rest must not fail again at exit.
+        # The remaining buffered output must not fail again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _report_failure(verb, error, as_json=False)
     except ResumeHooksError as error:
         return _report_failure(verb, error, as_json)
-    except SystemExit:  # click raises it when the reader has left (| head), which is not a failure
+    # click raises it when the reader of the pipe has ended (| head), which is not a failure
+    except SystemExit:
         return 0
     except KeyboardInterrupt:
         return Interrupted.exit_code
@@ -148,7 +150,7 @@ def run(arguments: list[str]) -> int:
 
 
 def _run_verb(arguments: list[str], wants_colour: bool | None) -> object:
-    """Run a verb; if its locator is ambiguous, let the user choose and run it again."""
+    """Run a verb. If its locator is ambiguous, let the user choose a session and run the verb again."""
     try:
         return cli.main(
             arguments,

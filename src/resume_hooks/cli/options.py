@@ -1,8 +1,8 @@
-"""The declaration of a verb's options, the options that verbs share, and the parsed values.
+"""The declaration of a verb's options, the options that several verbs share, and the parsed values.
 
-A verb is a subclass of ``VerbOptions``: its docstring is the help, and its attributes are the
-options in the order of the help. The verb's code is imported when it is called, so that help and
-completion load only declarations.
+A verb is a subclass of ``VerbOptions``. Its docstring is the help text, and its attributes are the
+options in the order of the help. The verb's code is imported when the verb is called, so that help
+and completion load only declarations.
 """
 
 from __future__ import annotations
@@ -41,21 +41,21 @@ WAYS = tuple(
 
 
 class DeclaredParameter(NamedTuple):
-    """A verb's parameter, named after its attribute."""
+    """A verb's parameter, which has the name of its attribute."""
 
     kind: Callable[..., click.Parameter]
     words: tuple[str, ...]
     attributes: dict[str, Any]
 
     def parameter(self, name: str) -> click.Parameter:
-        """Return click's parameter; an option without a long form gets its name as one."""
+        """Return click's parameter. An option without a long name gets the attribute's name."""
         has_name = self.kind is click.Argument or any(word.startswith("--") for word in self.words)
         long_form = () if has_name else (f"--{name.replace('_', '-')}",)
         return self.kind((name, *self.words, *long_form), **self.attributes)
 
 
 def option(*words: str, **attributes: Any) -> Any:
-    """Declare an option with its forms, if its name is not the form, and the arguments of ``click.Option``."""
+    """Declare an option with the arguments of ``click.Option``, and its names if they differ from the attribute."""
     return DeclaredParameter(click.Option, words, attributes)
 
 
@@ -95,15 +95,15 @@ MAX_CHARS = option(
 )  # fmt: skip
 PART_OPTIONS = DeclaredParameter(
     click.Option, (), {}
-)  # the position of the options that installed parts add to the verb
+)  # the position for the options that installed parts add to the verb
 
 
 class VerbOptions:
     """The values of a verb's options and arguments, by name.
 
     ``body`` is the function to call with the values, as ``module:function``. ``acts`` are the
-    subcommands of a verb without a function. Other keyword arguments go to ``click.Command``.
-    ``where`` has the paths and the environment of this run.
+    subcommands of a verb that has no function. Other keyword arguments are passed to
+    ``click.Command``. ``where`` contains the paths and the environment of this run.
     """
 
     verb: ClassVar[str]
@@ -163,7 +163,7 @@ class VerbOptions:
     def locate_session(self, *, foreign: bool = False) -> Session:
         """Return the session of the locator, resolved from the current folder.
 
-        With ``foreign``, also accept another agent's session.
+        If ``foreign``, also accept another agent's session.
         """
         return locate_session(self.locator, self.where, foreign=foreign)
 
@@ -172,9 +172,9 @@ class VerbOptions:
         return locate_parent(self.locator, self.where)
 
     def locate_whole_session(self) -> Session:
-        """Return the locator's session, of any agent.
+        """Return the locator's session, which may belong to any agent.
 
-        Raise UsageError if only its prompts remain.
+        Raise UsageError if only the session's prompts are left.
         """
         session = self.locate_session(foreign=True)
         require_whole(session)
@@ -198,7 +198,7 @@ class VerbOptions:
         return value is not None and value is not False and value != ()
 
     def functions_for_part_options(self, question: Question[Function]) -> list[Function]:
-        """Return the parts' functions for a question, of parts whose option was given."""
+        """Return the functions for a question from the parts whose option was given."""
         functions = []
         for part, names, _, function, _ in _options_of_parts(self.verb):
             if self.has(_parameter_name(names)):
@@ -213,7 +213,7 @@ class VerbOptions:
     def asks(self, what: str) -> bool:
         """Check whether to ask before writing.
 
-        Raise UsageError if there is no terminal; ``what`` begins the sentence.
+        Raise UsageError if there is no terminal. The error begins with ``what``.
         """
         is_asking = not (self.yes or self.dry_run)
         if is_asking and not self.is_interactive:
@@ -222,12 +222,12 @@ class VerbOptions:
         return is_asking
 
     def confirm_write(self, question: str, *, is_asking: bool) -> bool:
-        """Return whether to write: False in a dry run, or if ``asks`` and the user says no."""
+        """Return whether to write. Return False in a dry run, or if ``asks`` and the user says no."""
         return not self.dry_run and (not is_asking or click.confirm(f"\n{question}", err=True))
 
 
 class SessionOptions(VerbOptions):
-    """The options of a verb with a session, by default the latest one of this folder."""
+    """The options of a verb that takes a session, by default the latest session of this folder."""
 
     locator: str | None = argument(
         metavar="[SESSION]", required=False, shell_complete=complete_locator
@@ -245,7 +245,7 @@ class ChildOptions(SessionOptions):
 
 
 def _options_of_parts(verb: str) -> list[tuple[str, tuple[str, ...], str, str, bool]]:
-    """Return the table's rows of the options that installed parts add to a core verb."""
+    """Return the table rows of the options that installed parts add to a core verb."""
     parts = []
     for row in part_table.OPTIONS.get(verb, ()):
         if is_installed(row[0]):
@@ -266,7 +266,7 @@ def _flag_of_parameter(name: str) -> str:
 
 
 def locate_session(locator: str | None, where: Where, *, foreign: bool = False) -> Session:
-    """Return the session of a locator; with ``foreign``, also another agent's.
+    """Return the session of a locator. If ``foreign``, also accept another agent's session.
 
     Raise UsageError for a sub-agent.
     """
@@ -298,7 +298,7 @@ _TRIM_KINDS = ("trim", "smart-trim")
 
 
 def locate_trim(locator: str | None, where: Where) -> Session:
-    """Return the session to untrim: the locator's session.
+    """Return the session to untrim, which is the locator's session.
 
     Without a locator, prefer a new trim of the default session.
     """
@@ -352,7 +352,7 @@ def _unused_child(default_session: SessionFile, folder: str, where: Where) -> Un
 
 
 def _print_chosen_session(session: Session, child: UnusedChild | None) -> None:
-    """Name the chosen session if it has a child without a new prompt."""
+    """Print a notice with the chosen session if it has a child without a new prompt."""
     if child is not None:
         title = plain_line(session.head_tail.title)
         reason = f"not {child.session.session_id}, its child without a prompt"
@@ -360,7 +360,7 @@ def _print_chosen_session(session: Session, child: UnusedChild | None) -> None:
 
 
 def locate_parent(locator: str | None, where: Where) -> Session:
-    """Return the locator's session, of any agent, or its sub-agent, as the parent of a child.
+    """Return the session or sub-agent of a locator, of any agent, as the parent of a child.
 
     A sub-agent counts as a session until the verb ends.
     """
@@ -382,7 +382,7 @@ def current_folder() -> str:
 
 
 def time_of_option(text: str) -> datetime:
-    """Return the time of an option. Raise UsageError if it is not a time."""
+    """Return the time that an option specifies. Raise UsageError if it is not a time."""
     time = clock.parse_user_time(text)
     if time is None:
         raise UsageError(f"'{text}' is not a date or a time", clock.TIME_EXAMPLES)
@@ -411,12 +411,12 @@ def refuse_unknown(words: tuple[str, ...]) -> None:
 
 
 def project_folder_of_option(folder: str | None) -> str:
-    """Return the folder of ``--project``, by default the current one."""
+    """Return the folder of ``--project``, by default the current folder."""
     return canonical_path(os.path.join(current_folder(), os.path.expanduser(folder or ".")))
 
 
 def notes_of(session_id: str, where: Where) -> list[str]:
-    """Return the parts' notes on a session."""
+    """Return the parts' notes about a session."""
     notes = []
     for note_on in answers(questions.note_on_session):
         notes.append(note_on(session_id, where))

@@ -1,4 +1,4 @@
-"""``outline``: a line for each turn of a session, for a model or a person who looks for a place in it."""
+"""``outline``: a line for each turn of a session, for a model or a person who looks for a point in it."""
 
 from __future__ import annotations
 

@@ -33,20 +33,22 @@ if TYPE_CHECKING:
     from resume_hooks.transcripts.records import Record
     from resume_hooks.transcripts.transcript import Observer
 
-# the variable with which a shell asks for completions; click derives its name from ours
+# the variable with which a shell requests completions; click derives its name from our program's
+# name
 COMPLETION_VARIABLE = "_RESUME_HOOKS_COMPLETE"
-MAX_CHARACTERS = 8_000  # of a text answer: about 2,000 tokens for a model
+# the default maximum number of characters of a text answer: about 2,000 tokens for a model
+MAX_CHARACTERS = 8_000
 SCHEMA = 1
-DUMB_TERMINAL = "dumb"  # the terminal without escape sequences
+DUMB_TERMINAL = "dumb"  # the terminal type without escape sequences
 _UNESCAPED_CONTROLS = re.compile(
     "[\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]"
-)  # JSON does not escape these, but terminals act on them
+)  # JSON does not escape these characters, but terminals act on them
 
 _STYLE = re.compile("(\x1b\\[(?:[0-2]|3[0-7])m)")
 
 
 class CompleteData(NamedTuple):
-    """Data that already has its verb's form; tests compare the two, so that the form need not be loaded."""
+    """Data that already matches its verb's schema. Tests compare the two, so that the schema need not be loaded."""
 
     data: dict[str, Any]
 
@@ -54,7 +56,7 @@ class CompleteData(NamedTuple):
 def emit(
     verb: str, data: object, text: Callable[[], str], *, as_json: bool, warnings: Sequence[str] = ()
 ) -> None:
-    """Print a verb's answer; warnings go into the document, or to stderr."""
+    """Print a verb's answer. Warnings go into the document, or to stderr."""
     if as_json:
         print_document(success_document(verb, data, warnings))
         return
@@ -64,7 +66,7 @@ def emit(
 
 
 def print_text(text: str, *, err: bool = False) -> None:
-    """Print text; the only control characters that reach the terminal are line feeds, tabs and our styles."""
+    """Print text. Line feeds, tabs and our styles are the only control characters that reach the terminal."""
     pieces = enumerate(_STYLE.split(text))  # every second piece is a style
     _print_or_fail(
         "".join(piece if number % 2 else plain_text(piece) for number, piece in pieces), err=err
@@ -78,7 +80,7 @@ def print_document(document: dict[str, Any]) -> None:
 
 
 def replace_unencodable() -> None:
-    """Have characters that the terminal's encoding lacks, such as some of a title, printed as others."""
+    """Print substitutes for characters that the terminal's encoding lacks, such as some characters of a title."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
@@ -95,7 +97,8 @@ def _print_or_fail(text: str, *, err: bool = False) -> None:
     stream = sys.stderr if err else sys.stdout
     try:
         if stream is None or wants_colour(os.environ) or stream.isatty():
-            from click import echo  # 10 ms, which a program that reads the answer need not wait for
+            # the import takes 10 ms, and a program that reads the answer need not wait for it
+            from click import echo
 
             echo(text, err=err)
         else:
@@ -110,11 +113,11 @@ def _print_or_fail(text: str, *, err: bool = False) -> None:
 
 
 def success_document(verb: str, data: object, warnings: Sequence[str] = ()) -> dict[str, Any]:
-    """Return the document of an answer, with data in the form of its verb."""
+    """Return the document of an answer, with data that matches the schema of its verb."""
     if isinstance(data, CompleteData):
         form_data = data.data
     else:
-        # pydantic takes 60 ms to load; only JSON output needs it.
+        # pydantic takes 60 ms to load, and only JSON output needs it.
         from resume_hooks.cli.schema import check_data
 
         form_data = check_data(verb, data)
@@ -142,7 +145,7 @@ def failure_document(
 
 
 def facts_table(pairs: Sequence[tuple[str, object]]) -> str:
-    """Return facts in two columns, one line each."""
+    """Return facts in two columns, one fact on each line."""
     from click import style  # see _put_text
 
     width = max(len(name) for name, _ in pairs)
@@ -157,7 +160,7 @@ def column_table(
     left_aligned: int = 1,
     max_columns: int = 0,
 ) -> str:
-    """Return a table of at most ``max_columns`` columns (0: no limit), the first ``left_aligned`` ones aligned left."""
+    """Return a table of at most ``max_columns`` columns (0: no limit), with the first ``left_aligned`` aligned left."""
     from click import style  # see _put_text
 
     if not rows:
@@ -186,10 +189,10 @@ def pad_columns(text: str, columns: int, *, right: bool = False) -> str:
 
 
 def wants_colour(environ: Mapping[str, str]) -> bool | None:
-    """Return False for no colour, True for colour even in a pipe, None for colour on a terminal alone.
+    """Return False for no colour, True for colour even in a pipe, None for colour only on a terminal.
 
-    ``NO_COLOR`` comes first, then ``FORCE_COLOR`` and ``CLICOLOR_FORCE``, then a dumb terminal and
-    ``CLICOLOR=0``.
+    ``NO_COLOR`` has precedence, then ``FORCE_COLOR`` and ``CLICOLOR_FORCE``, then a dumb terminal
+    and ``CLICOLOR=0``.
     """
     if environ.get("NO_COLOR"):
         return False
@@ -208,15 +211,15 @@ def wants_colour(environ: Mapping[str, str]) -> bool | None:
     return None
 
 
-LONG_WORK = 32 * 1024 * 1024  # bytes; reading more shows a progress bar
-BAR_STEP = 4 * 1024 * 1024  # bytes between two updates of the bar
+LONG_WORK = 32 * 1024 * 1024  # the number of bytes above which reading shows a progress bar
+BAR_STEP = 4 * 1024 * 1024  # the number of bytes between two updates of the bar
 
 
 @contextmanager
 def work_progress(description: str, *, quiet: bool) -> Iterator[Callable[[int, int], None]]:
-    """Yield a function that takes the bytes done and the total.
+    """Yield a function that takes the number of finished bytes and the total.
 
-    It draws nothing without a terminal.
+    Without a terminal, the function draws nothing.
     """
     bar = _Bar(description)
     is_shown = not quiet and sys.stderr.isatty()
@@ -230,7 +233,7 @@ def work_progress(description: str, *, quiet: bool) -> Iterator[Callable[[int, i
 def scan_progress(path: str, *, quiet: bool) -> Iterator[list[Observer]]:
     """Yield observers that show the progress of a large file's scan, if a user is waiting.
 
-    They slow down the scan.
+    The observers slow down the scan.
     """
     size = os.path.getsize(path) if os.path.isfile(path) else 0
     if quiet or size < LONG_WORK or not sys.stderr.isatty():
@@ -257,7 +260,7 @@ class _Bar:
         if self._progress is None:
             if total < LONG_WORK:
                 return
-            # rich takes 50 ms to load; only long work needs it.
+            # rich takes 50 ms to load, and only long work needs it.
             from rich.console import Console
             from rich.progress import (
                 BarColumn,

@@ -1,7 +1,7 @@
-"""``search`` for a program that reads the answer, without click, whose import takes a tenth of a search.
+"""``search`` for a program that reads the answer. It avoids click, whose import takes a tenth of a search.
 
-Only the commonest options are read here. Any other command line, and any failure, goes to click,
-which answers or reports it.
+Only the most common options are parsed here. Any other command line, and any failure, is passed to
+click, which answers or reports it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ VERB = "search"
 
 
 class PlainSearch(NamedTuple):
-    """What was asked: ``words``, ``also`` in further wordings, in all projects if ``everywhere``."""
+    """A parsed command line: the ``words``, ``also`` with further wordings, and whether to search ``everywhere``."""
 
     words: tuple[str, ...]
     also: tuple[str, ...]
@@ -53,7 +53,7 @@ def answer_plain_search(arguments: Sequence[str]) -> bool:
 
 
 def parse_plain_search(arguments: Sequence[str]) -> PlainSearch | None:
-    """Return what a command line asks, or None if it is not a plain search."""
+    """Return the parsed command line, or None if it is not a plain search."""
     if arguments[:1] != [VERB]:
         return None
     words, also, flags, limit = list[str](), list[str](), set[str](), str(DEFAULT_LIMIT)

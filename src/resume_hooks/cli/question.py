@@ -1,6 +1,6 @@
 """Questions with a few numbered answers, on any terminal.
 
-One of them asks which of several sessions a locator names.
+One of the questions asks which of several sessions a locator means.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from resume_hooks.clock import format_minute
 from resume_hooks.errors import AmbiguousLocator
 from resume_hooks.system.text import plain_line, text_width
 
-LOCATOR_CHARACTERS = 60  # characters of a locator that are repeated
-MIN_DESCRIPTION_COLUMNS = 24  # the minimum columns of an answer's description
-_SEPARATORS = (":", "/")  # the characters between a session's name and a record or sub-agent
+LOCATOR_CHARACTERS = 60  # the maximum number of a locator's characters to repeat
+MIN_DESCRIPTION_COLUMNS = 24  # the minimum width of an answer's description in columns
+_SEPARATORS = (":", "/")  # the characters that separate a session's name from a record or sub-agent
 
 
 class BackRequested(click.Abort):
-    """The user pressed Esc, so the previous question is asked again."""
+    """Raised if the user pressed Esc, so that the previous question is asked again."""
 
 
 class AnswerChoice(NamedTuple):
@@ -38,9 +38,9 @@ class AnswerChoice(NamedTuple):
 def ask_question(
     question: str, answers: Sequence[AnswerChoice], default: int = 0, *, err: bool = False
 ) -> int:
-    """Ask, and return the index of the answer; an empty line means ``default``.
+    """Ask a question and return the index of the answer. An empty line means ``default``.
 
-    Raise click.Abort if the user leaves, Back if they press Esc. ``err`` asks on stderr, so that
+    Raise click.Abort if the user leaves, Back if they press Esc. If ``err``, ask on stderr, so that
     stdout contains only the command's output.
     """
     name_columns = max(text_width(plain_line(answer.name)) for answer in answers)
@@ -79,15 +79,16 @@ def is_dumb() -> bool:
 def command_with_choice(arguments: Sequence[str], error: AmbiguousLocator) -> list[str] | None:
     """Return the command with the id of the session that the user chooses. Raise click.Abort if they leave.
 
-    Return None if the user cannot be asked: without a terminal, with ``--json``, or unless exactly
-    one word contains the locator. The question goes to stderr, so that stdout can be captured.
+    Return None if the user cannot be asked, because there is no terminal or ``--json`` was given.
+    Also return None unless exactly one argument contains the locator. The question goes to stderr,
+    so that stdout can be captured.
     """
     positions = [
         position
         for position, word in enumerate(arguments)
         if _contains_locator(word, error.locator)
     ]
-    # If two words could be the locator, one of them is something else, such as a title.
+    # If two arguments could be the locator, one of them is something else, such as a title.
     is_interactive = sys.stdin.isatty() and sys.stderr.isatty()
     if len(positions) != 1 or "--json" in arguments or not error.candidates or not is_interactive:
         return None
@@ -101,7 +102,7 @@ def command_with_choice(arguments: Sequence[str], error: AmbiguousLocator) -> li
 
 
 def ask_candidate(error: AmbiguousLocator) -> Mapping[str, object]:
-    """Ask which candidate is meant. Raise click.Abort if the user leaves, ``error`` without candidates."""
+    """Ask which candidate is meant. Raise click.Abort if the user leaves, ``error`` if there are no candidates."""
     if not error.candidates:
         raise error
     answers = []
@@ -138,7 +139,7 @@ def _read_line(prompt: str, *, err: bool) -> str:
 
 
 def _contains_locator(word: str, locator: str) -> bool:
-    """Check whether a word is the locator, alone, as an option's value, or before a record or sub-agent."""
+    """Check whether an argument is the locator: alone, as an option's value, or before a record or sub-agent."""
     text = word.partition("=")[2] if word.startswith("--") else word
     return text.strip() == locator or text.lstrip().startswith(
         tuple(locator + mark for mark in _SEPARATORS)

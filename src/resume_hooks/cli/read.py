@@ -1,4 +1,4 @@
-"""``read``: records of a session as text: a record with its neighbours, turns, errors, commands, pages."""
+"""``read``: records of a session as text: a record with its neighbours, turns, errors, commands, or pages."""
 
 from __future__ import annotations
 
@@ -245,9 +245,9 @@ def _print_page(session: SessionFile, options: ReadOptions) -> None:
 
 
 def _line_of_page_id(before: str, names: TranscriptNames, entries: RecordLines) -> RecordLine:
-    """Return the record of an id on a page; the part after the session is enough.
+    """Return the record with an id on a page. The part of the id after the session is enough.
 
-    Raise UsageError for another session's id.
+    Raise UsageError for the id of another session.
     """
     session_part, colon, record = before.strip().rpartition(":")
     if (
@@ -264,7 +264,7 @@ def _line_of_page_id(before: str, names: TranscriptNames, entries: RecordLines) 
 
 
 def _print_with_neighbours(looked_up: OriginalRecord, before: int, options: ReadOptions) -> None:
-    """Print a record, or its original if it was trimmed, between its neighbours in its own file."""
+    """Print a record, or its original if it was trimmed, between the neighbouring records of its file."""
     requested, record = looked_up.asked, parse_record(looked_up.original)
     session = SessionFile(
         requested.session_id, requested.file, 0, 0, name_at(requested.file, options.where)
@@ -326,7 +326,7 @@ COMMAND_LENGTHS = (
     200,
     100,
     60,
-)  # characters of a command; the largest width at which all commands fit is used
+)  # the lengths to which a command may be shortened; the largest at which all commands fit is used
 
 
 def passages_text(
@@ -336,10 +336,10 @@ def passages_text(
     max_characters: int,
     gap: DescribeGap,
 ) -> str:
-    """Return passages in at most ``max_characters`` characters with the last line feed; ``heading`` describes them."""
+    """Return passages in at most ``max_characters`` characters, including the last line feed, below a ``heading``."""
     passage_runs: list[
         list[Passage]
-    ] = []  # one passage each, or consecutive ones that the client added
+    ] = []  # a passage is one record, or consecutive records that the client added
     for passage_of_run in passages:
         if (
             passage_of_run.added
@@ -387,7 +387,7 @@ def _text_piece(run: Sequence[Passage], names: TranscriptNames) -> TextPiece:
 
 
 def records_gap(passages: Sequence[Passage], names: TranscriptNames) -> DescribeGap:
-    """Return the text of a gap: whole turns are named by number, records by the first one."""
+    """Return the text that describes a gap: whole turns by their numbers, records by the first record."""
 
     def gap(first: int, last: int) -> str:
         count = last - first + 1
@@ -410,7 +410,7 @@ def records_gap(passages: Sequence[Passage], names: TranscriptNames) -> Describe
 
 
 def errors_gap(passages: Sequence[Passage], names: TranscriptNames) -> DescribeGap:
-    """Return the text of a gap between errors."""
+    """Return the text that describes a gap between errors."""
 
     def gap(first: int, last: int) -> str:
         span = format_span(passages[first].turn, passages[last].turn)
@@ -423,9 +423,9 @@ def errors_gap(passages: Sequence[Passage], names: TranscriptNames) -> DescribeG
 def passage_rows(
     passages: Sequence[Passage], names: TranscriptNames, limit: int
 ) -> list[WithFields]:
-    """Return passages in their documented form.
+    """Return passages in their documented schema.
 
-    Their texts have at most ``limit`` characters together, 0 for no limit.
+    Together, their texts have at most ``limit`` characters (0 for no limit).
     """
     sizes = [len(row_passage.text) for row_passage in passages]
     rooms = divide_room(sizes, [1] * len(sizes), limit) if limit else sizes
@@ -447,7 +447,7 @@ def passage_rows(
 def commands_text(
     heading: str, commands: Sequence[ShellCall], names: TranscriptNames, limit: int
 ) -> str:
-    """Return a line for each command; long ones are shortened first, then the middle ones omitted."""
+    """Return a line for each command. Long commands are shortened first, then commands in the middle are omitted."""
     lines: list[str] = []
     for length in COMMAND_LENGTHS:
         lines = [_command_line(shell_call, names, length) for shell_call in commands]
@@ -468,7 +468,8 @@ def _command_line(command: ShellCall, names: TranscriptNames, length: int) -> st
     else:
         state = command.state
     words = collapse_line(plain_line(command.command), length)
-    # The reference names the answer, which has the output; its call is just above it.
+    # The reference names the answer, which contains the output. The call is directly above the
+    # answer.
     reference = names.reference(command.answer if command.answer >= 0 else command.number)
     return " · ".join(
         [reference, f"turn {command.turn}", format_minute(command.timestamp)[5:], state, words]
@@ -516,7 +517,7 @@ def _print_record(looked_up: OriginalRecord, options: ReadOptions) -> None:
 
 
 def parse_record(entry: RecordLine) -> Record:
-    """Return the record in a line. Raise ResumeHooksError if the line has none."""
+    """Return the record in a line. Raise ResumeHooksError if the line does not contain a record."""
     record = entry.record()
     if record is None:
         raise ResumeHooksError(f"Line {entry.number} of {entry.file} holds no record", "See --raw.")
@@ -557,7 +558,7 @@ def _record_data(
 def _record_text(
     looked_up: OriginalRecord, rendering: Rendering, data: dict[str, Any], notices: list[str]
 ) -> str:
-    """Return the marker, a heading with the record's place, speaker, time and tool, and its text.
+    """Return the marker, a heading with the record's position, speaker, time and tool, and the record's text.
 
     Notices come last.
     """

@@ -1,4 +1,4 @@
-"""A session whose folder or file is missing for the client: fork it into another folder, or restore its file."""
+"""A session whose folder or file the client cannot find: fork it into another folder, or restore its file."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ NEW_HOME_QUESTION = (
 class SessionLoss(NamedTuple):
     """A session on which no client can start: the reason, and the possible home folders, best first.
 
-    ``kept`` means that only the vault has a copy, so the session must be restored.
+    ``kept`` means that only the vault contains a copy, so the session must be restored.
     """
 
     why: str
@@ -45,7 +45,7 @@ class SessionLoss(NamedTuple):
     kept: bool = False
 
     def refusal(self, session: SessionFile) -> ResumeHooksError:
-        """Return the error if the user cannot be asked for a new home."""
+        """Return the error to raise if the user cannot be asked for a new home."""
         if self.kept:
             return only_archived_left(session.session_id)
         return ResumeHooksError(
@@ -53,7 +53,7 @@ class SessionLoss(NamedTuple):
         )
 
     def command(self, session: SessionFile) -> str:
-        """Return the shell command that forks it into the best home, or restores it."""
+        """Return the shell command that forks the session into the best home, or restores it."""
         if self.kept:
             return f"resume-hooks restore {session.session_id}"
         if session.path.endswith(f"{session.session_id}.jsonl"):
@@ -67,9 +67,9 @@ class SessionLoss(NamedTuple):
 
 
 def find_session_loss(session: SessionFile, where: Where) -> SessionLoss | None:
-    """Return why a session cannot be continued in its place, or None if it can; other agents' always can.
+    """Return why a session cannot be continued in its folder, or None if it can. Other agents' sessions always can.
 
-    This only reads.
+    This function only reads.
     """
     if session.agent != NAME:
         return None
@@ -114,7 +114,7 @@ def find_session_loss(session: SessionFile, where: Where) -> SessionLoss | None:
 
 
 def command_to_continue(session: SessionFile, folder: str, where: Where) -> str:
-    """Return the command that continues a session of ``folder``, or that first gives it a new home."""
+    """Return the command that continues a session of ``folder``, or that first moves the session to a new home."""
     loss = find_session_loss(session, where)
     if loss:
         return loss.command(session)
@@ -125,7 +125,7 @@ def restore_archived(session: SessionFile, loss: SessionLoss, where: Where) -> S
     """Ask whether to restore an archived session, and restore it. Raise click.Abort if the user says no."""
     print_text(loss.why)
     click.confirm("Restore it and continue?", default=True, abort=True)
-    # The restore module takes 10 ms to load; only a missing session needs it.
+    # The restore module takes 10 ms to load, and only a missing session needs it.
     from resume_hooks.archive.vault import restore
 
     archived = archived_of_id(session.session_id, where)
@@ -167,7 +167,7 @@ def make_child_in_new_home(session: SessionFile, loss: SessionLoss, where: Where
 
 
 def _possible_homes(session: SessionFile, folder: str, where: Where) -> tuple[MovedFolder, ...]:
-    """Return the folders that the parts suggest, then the current one."""
+    """Return the folders that the installed parts suggest, followed by the current folder."""
     current = _current_home()
     homes = []
     for homes_of_session in answers(questions.homes_of_session):

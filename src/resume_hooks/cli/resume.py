@@ -1,4 +1,4 @@
-"""``resume``: choose a session, compare the ways to continue it, take one, and start the client."""
+"""``resume``: choose a session, compare the ways to continue it, choose a way, and start the client."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from resume_hooks.sessions.session_files import SessionFile, session_file
 from resume_hooks.system.invocation import shell_command
 from resume_hooks.transcripts.transcript import QUICK_LIMIT
 
-BARE_VALUE = "true"  # the value from programs that pass ``--resume`` without a value
+BARE_VALUE = "true"  # the value that programs pass for ``--resume`` without a value
 EXACT_RESOLVERS = tuple(
     resolver for resolver in RESOLVERS if resolver is not by_part_of_title
-)  # other words filter the list
+)  # other arguments filter the list
 
 
 def resume(options: ResumeOptions) -> None:
@@ -65,12 +65,12 @@ def resume(options: ResumeOptions) -> None:
 
 
 def _continue_session(session: SessionFile, way: str | None, options: ResumeOptions) -> None:
-    """Ask how to continue a session unless a way is given, and start the client.
+    """Ask how to continue a session, unless a way is given, and start the client.
 
     Raise Back if the user presses Esc.
     """
     require_whole(session)
-    # An archived copy can have children, too.
+    # An archived copy can also have children.
     if way in {None, GO_ON} or not is_archived_copy(session.path, options.where):
         session = prepare_session(session)
     for note in notes_of(session.session_id, options.where):
@@ -87,9 +87,9 @@ def _continue_session(session: SessionFile, way: str | None, options: ResumeOpti
 
 
 def _session_by_name(locator: str | None) -> SessionFile | None:
-    """Return the session that a locator names exactly; ask if it names several.
+    """Return the session that a locator names exactly. If it names several sessions, ask.
 
-    Return None if the words should be searched for.
+    Return None if the arguments should be searched for.
 
     Raise SessionNotFound for a missing id, path, address or ``tag:x``, which cannot be search
     words.
@@ -115,7 +115,7 @@ def _session_by_name(locator: str | None) -> SessionFile | None:
 
 
 def _import_session_page(options: ResumeOptions) -> SessionFile | None:
-    """Import the session of a page if the user agrees; return None for any other locator.
+    """Import the session of a page if the user agrees. Return None for any other locator.
 
     Raise ImportFailed, NotATranscript or UsageError.
     """
@@ -137,7 +137,7 @@ def _import_session_page(options: ResumeOptions) -> SessionFile | None:
 
 
 def _choose_session(options: ResumeOptions) -> SessionFile:
-    # The screen takes 100 ms to load; a session that was named does not need it.
+    # The screen takes 100 ms to load, and a session that was named does not need it.
     from resume_hooks.cli.picker.choose import choose
 
     return choose(
@@ -147,9 +147,9 @@ def _choose_session(options: ResumeOptions) -> SessionFile:
 
 
 def _print_comparison(way: str | None, options: ResumeOptions) -> None:
-    """Print the comparison of the ways, or continue as requested, without a terminal.
+    """Print the comparison of the ways, or continue in the requested way, without a terminal.
 
-    The command comes last.
+    The command is printed last.
     """
     if options.locator == BARE_VALUE:
         session = _session_by_name(BARE_VALUE) or locate_session(None, Where(), foreign=True)

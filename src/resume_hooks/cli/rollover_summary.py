@@ -1,6 +1,6 @@
 """``rollover`` with a summary: create the child with the digest, ask a model, and report the cost.
 
-A dry run reports the size of the question instead.
+A dry run only reports the size of the question.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN
 
 
 def rollover_with_summary(options: RolloverOptions) -> Receipt:
-    """Create the child, or report what a model would read."""
+    """Create the child. In a dry run, report what a model would read."""
     require_client(options)
     parent = options.locate_session(foreign=True)
     model = model_of(options.model, parent, options.where)

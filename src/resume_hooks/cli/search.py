@@ -1,4 +1,4 @@
-"""``search``: full-text search in this project or in all."""
+"""``search``: full-text search in this project or in all projects."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def search(options: SearchOptions) -> None:
 
 
 def _find_hits(options: SearchOptions, progress: Progress | None) -> SearchResult:
-    """Return the hits: a part's answer for a line in ``--file``, else the index's."""
+    """Return the hits: a part's answer for a line in ``--file``, otherwise the index's hits."""
     scope = _scope_of_options(options)._replace(
         asking=options.where.environ.get("CLAUDE_CODE_SESSION_ID", ""),
         since=_seconds_of_time(options.since),
@@ -86,7 +86,7 @@ def _find_hits(options: SearchOptions, progress: Progress | None) -> SearchResul
 
 
 def _scope_of_options(options: SearchOptions) -> Scope:
-    """Return the sessions to search: one or its lineage, all, a folder's, or the current session's project."""
+    """Return the scope to search: a session or its lineage, all sessions, those of a folder, or the current project."""
     for locator, make_scope in ((options.session, session_scope), (options.lineage, lineage_scope)):
         if locator is not None:
             return make_scope(

@@ -13,8 +13,9 @@ from resume_hooks.search.result import SearchResult
 from resume_hooks.search.result_text import Style, result_text, without_style
 from resume_hooks.system.invocation import is_model_shell, shell_command
 
-LONGEST = 120  # characters; a longer command is not repeated
-UPDATE_SECONDS = 1.5  # for updating the index; the search then uses its current state
+LONGEST = 120  # the maximum length in characters of a command that is repeated
+# the time limit in seconds for updating the index; the search then uses the index's current state
+UPDATE_SECONDS = 1.5
 _IN_JSON = [name for name in Hit._fields if name not in {"short", "resume", "marks"}]
 
 
@@ -28,10 +29,10 @@ def print_answer(
     mark: Style = without_style,
     title: Style = without_style,
 ) -> None:
-    """Print the hits; ``scope`` names where they were searched, ``typed`` is the command's words."""
-    budget = 0  # characters of the text; 0 for no limit
+    """Print the hits; ``scope`` describes where they were searched for, ``typed`` are the command's arguments."""
+    budget = 0  # the maximum number of characters of the text, or 0 for no limit
     if max_chars:
-        budget = max(1, max_chars - 1)  # the last character is the line feed
+        budget = max(1, max_chars - 1)  # the last character is a line feed
     command = _command_without_limits(typed)
 
     def text() -> str:
@@ -43,7 +44,7 @@ def print_answer(
 
 
 def _command_without_limits(typed: Sequence[str]) -> str:
-    """Return the command that was typed, to be repeated with other limits, or ``""`` if it is too long."""
+    """Return the typed command, to be repeated with other limits, or ``""`` if the command is too long."""
     command = re.sub(r" --(limit|max-chars)[ =]\d+", "", shlex.join(typed))
     if 0 < len(command) <= LONGEST:
         return shell_command(command)

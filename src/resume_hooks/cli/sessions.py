@@ -24,8 +24,8 @@ from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.system.git_worktrees import project_of_folder
 from resume_hooks.system.text import fit_columns, format_count, plain_line, text_width
 
-PIPE_COLUMNS = 200  # columns of a row without a terminal
-MIN_TITLE_COLUMNS = 24  # the minimum columns of a title before its marks
+PIPE_COLUMNS = 200  # the width of a row in columns if there is no terminal
+MIN_TITLE_COLUMNS = 24  # the minimum width in columns of a title before its marks
 UNKNOWN = "-"
 _HEADINGS = ("ID", "AGE", "LEFT", "SIZE", "TURNS", "USED", "TITLE")
 _AGE_UNITS = ((DAY, "d"), (HOUR, "h"), (MINUTE, "m"))  # seconds

@@ -37,7 +37,7 @@ from resume_hooks.system.plugin_files import (
 )
 from resume_hooks.system.text import format_count
 
-COMMAND_SECONDS = 120  # seconds for one command of the client
+COMMAND_SECONDS = 120  # the time limit in seconds for one command of the client
 EMPTY_DATA = {"plugin": "", "commands": [], "ran": False, "goes": [], "stays": [], "script": ""}
 LINE_IN_OPEN_SESSIONS = (
     "an open session above 60,000 tokens uses the new line after its next resume"
@@ -46,7 +46,7 @@ SESSIONS_STAY = "Your sessions stay, including those created by handoff."
 
 
 def config(options: ConfigOptions) -> None:
-    """Print settings, after changing one if a value is given."""
+    """Print settings. If a value is given, first change the setting."""
     if options.key in settings.FORMER_SETTINGS:
         raise UsageError(
             f"{options.key} is no longer a setting",
@@ -147,7 +147,7 @@ def install(options: InstallOptions) -> int:
 
 
 def _completion_script(shell: str) -> str:
-    # The module that lists sessions takes 30 ms to load; only this option needs it.
+    # The module that lists sessions takes 30 ms to load, and only this option needs it.
     from click.shell_completion import get_completion_class
 
     from resume_hooks.cli.complete_sessions import register_bash
@@ -174,7 +174,7 @@ def _register_plugin(options: InstallOptions) -> None:
     if any(name.split("@")[0] == NAME for name in claude_cli.enabled_plugins(os.getcwd())):
         commands.append(
             ["claude", "plugin", "update", f"{NAME}@{MARKETPLACE}"]
-        )  # older clients read a copy
+        )  # older clients read a copy of the plugin
     if not options.dry_run:
         assemble_plugin(folder)
         _share_packages(folder, options.where)
@@ -191,10 +191,10 @@ def _register_plugin(options: InstallOptions) -> None:
 
 
 def _share_packages(folder: str, where: Where) -> None:
-    """Let the plugin use this command's packages from pipx or uv, so that it needs none of its own.
+    """Let the plugin use the packages of this command, if pipx or uv installed it, instead of its own packages.
 
-    If that fails, or if this command is removed, the next start of a session installs the plugin's
-    own.
+    If that fails, or if this command is removed, the next start of a session installs packages for
+    the plugin.
     """
     if is_installed_package() and sys.prefix != sys.base_prefix:
         installer = os.path.join(folder, "hooks", "install.py")
@@ -209,7 +209,7 @@ def _share_packages(folder: str, where: Where) -> None:
 def run_client_commands(commands: list[list[str]]) -> bool:
     """Run commands of the client in order.
 
-    Return False if it is not on PATH; raise ResumeHooksError if a command fails.
+    Return False if the client is not on PATH. Raise ResumeHooksError if a command fails.
     """
     where = Where()
     client = claude_cli.client_executable(where)
@@ -218,8 +218,8 @@ def run_client_commands(commands: list[list[str]]) -> bool:
     pipe = subprocess.PIPE
     for words in commands:
         try:
-            # The client needs the environment of its provider. It stores the plugin in the user's
-            # settings, from any folder.
+            # The client needs its provider's environment variables. It stores the plugin in the
+            # user's settings, from any folder.
             completed = programs.run_program(
                 [client, *words[1:]],
                 where.environ,
@@ -241,7 +241,7 @@ def run_client_commands(commands: list[list[str]]) -> bool:
 
 
 def _remove_plugin(options: InstallOptions) -> int:
-    """Remove the plugin and the requested files; return 1 if the client refused."""
+    """Remove the plugin and the requested files. Return 1 if the client refused."""
     where = options.where
     removed_paths = paths_to_purge(where.state) if options.purge else None
     if options.purge and options.asks("--purge"):

@@ -42,9 +42,9 @@ def archived_text(archived: ArchivedSession, where: Where) -> str:
 
 
 def print_archived_page(options: SessionsOptions, project: Project | None, scope: str) -> None:
-    """Print a page of the sessions that only the vault has, of a project or of all.
+    """Print a page of the sessions that only the vault contains, of one project or of all projects.
 
-    The last written comes first.
+    The session that was written last comes first.
     """
     archive_lost_sessions(options.where)
     present_ids = set()

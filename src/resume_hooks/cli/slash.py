@@ -1,6 +1,6 @@
-"""``slash``: the command in our slash commands' bodies, for clients without hooks (Desktop, VS Code).
+"""``slash``: the command in the bodies of our slash commands, for clients without hooks (Desktop, VS Code).
 
-The user's text comes on stdin, never through a shell. The answer is the hook's card.
+The user's text is read from stdin, and never passed through a shell. The answer is the hook's card.
 """
 
 from __future__ import annotations

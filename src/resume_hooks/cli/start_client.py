@@ -1,6 +1,7 @@
-"""The client's start on a session, for all verbs: its folder, its config home, its environment.
+"""Start the client on a session, for all verbs: the client's folder, its config home, its environment.
 
-Invariant: the client starts as if by hand, and inherits no variable of a client around us.
+Invariant: the client starts as if by hand, and inherits no variable from a client that runs this
+process.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ the session. Other variables with this prefix are the user's settings."""
 
 
 class ClientStart(NamedTuple):
-    """A session to start in ``folder``; ``config`` is its config home if not ours, ``agent`` is its agent."""
+    """A session to start in ``folder``; ``config`` is its config home unless it is ours, ``agent`` is its agent."""
 
     session_id: str
     folder: str
@@ -41,7 +42,7 @@ class ClientStart(NamedTuple):
 
     @property
     def command(self) -> str:
-        """The shell command for this start."""
+        """The shell command that starts the client in the same way."""
         command = agent_named(self.agent, Where()).commands(self.session_id, self.folder).shell
         if not self.config:
             return command
@@ -55,7 +56,7 @@ class ClientStart(NamedTuple):
 
 
 def client_start(session_id: str, path: str, folder: str, where: Where) -> ClientStart:
-    """Return the start of the session at ``path``, whose home is ``folder``.
+    """Return the start of the session at ``path``, whose home folder is ``folder``.
 
     Other agents find their sessions from any folder.
     """
@@ -74,8 +75,8 @@ def client_environment(start: ClientStart, where: Where) -> dict[str, str]:
         name: value for name, value in where.environ.items() if name not in _CLIENT_VARIABLES
     } | {"PWD": start.folder or os.getcwd()}
     if start.config:
-        # The usual config home must not be named in the environment: the client would then look for
-        # .claude.json in it.
+        # The default config home must not be named in the environment, because the client would
+        # then look for .claude.json in it.
         environment.pop(CONFIG_VARIABLE, None)
         if start.config != Where(environment).config:
             environment[CONFIG_VARIABLE] = start.config
@@ -83,7 +84,7 @@ def client_environment(start: ClientStart, where: Where) -> dict[str, str]:
 
 
 def become_client(start: ClientStart) -> NoReturn:
-    """Become the client. Raise ResumeHooksError, with the command, if it is missing or cannot start."""
+    """Replace this process by the client. If it is missing or cannot start, raise ResumeHooksError with the command."""
     program, path, words = agent_named(start.agent, Where()).launch(start.session_id)
     if path is None:
         raise ResumeHooksError(
@@ -104,7 +105,7 @@ def become_client(start: ClientStart) -> NoReturn:
 
 @contextlib.contextmanager
 def _default_pipe_signal() -> Iterator[None]:
-    """Restore the default SIGPIPE in the block: Python ignores it, and the new program would inherit that."""
+    """Restore the default SIGPIPE in the block. Python ignores the signal, and the new program would inherit this."""
     if not hasattr(signal, "SIGPIPE"):
         yield
         return

@@ -1,6 +1,6 @@
-"""``delete`` and ``restore``: move a session to the trash, and restore it from there or from the vault.
+"""``delete`` and ``restore``: move a session to the trash, and restore a session from the trash or the vault.
 
-They also list and empty the trash.
+These verbs also list and empty the trash.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from resume_hooks.system.invocation import resume_command, shell_command
 from resume_hooks.system.text import format_count
 
 VAULT_COPY_NOTE = "The vault still has a copy of {title}. To remove that, too: {command}"
-MAX_SHOWN = 10  # derived sessions that are listed
+MAX_SHOWN = 10  # the maximum number of derived sessions to list
 
 NOT_DELETED: dict[str, Any] = {
     "session": None, "open": "", "derived": [], "kept": "", "copies": [], "emptied": [], "strays": [], "written": False,
@@ -219,7 +219,7 @@ def _dependents_text(deletion: Deletion, where: Where) -> str:
 
 
 def restore_session(options: RestoreOptions) -> None:
-    """Restore a session, or list those that can be restored."""
+    """Restore a session, or list the sessions that can be restored."""
     if options.listing and options.locator is not None:
         raise UsageError(
             "--list shows everything that can be restored", "Leave SESSION or --list out."
@@ -270,9 +270,9 @@ def restore_session(options: RestoreOptions) -> None:
 
 
 def _find_deleted_or_archived(locator: str, where: Where) -> ArchivedSession:
-    """Return a session of the trash, else of the vault; a part of a title is tried last.
+    """Return a session in the trash, or else in the vault. A part of a title is tried last.
 
-    Raise SessionNotFound if neither has it.
+    Raise SessionNotFound if neither contains the session.
     """
     deleted = trash.list_deleted(where)
     for by_part in (False, True):
@@ -286,7 +286,7 @@ def _find_deleted_or_archived(locator: str, where: Where) -> ArchivedSession:
 
 
 def stray_lines(strays: Sequence[StrayFolder]) -> list[str]:
-    """Return lines on the trash's other folders: the number of half-removed ones, and a line for each unknown one."""
+    """Return lines on the trash's other folders: the number of partly removed ones, and each unknown one."""
     half_removed = [stray for stray in strays if stray.gone]
     size = size_text(sum(stray.size for stray in half_removed))
     if half_removed:
@@ -306,7 +306,7 @@ def stray_lines(strays: Sequence[StrayFolder]) -> list[str]:
 
 
 def size_of_files_text(entry: ArchivedSession) -> str:
-    """Return the size of a session's files."""
+    """Return the total size of a session's files."""
     return f"{size_text(entry.size)} in {format_count(len(entry.parts), 'file')}"
 
 

@@ -1,4 +1,4 @@
-"""``trim`` and ``untrim``: a child with placeholders for long contents, and one with the originals."""
+"""``trim`` and ``untrim``: a child with placeholders for long contents, and a child with the originals."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from resume_hooks.sessions.project_folder import home_folder
 
 
 def trim_session(options: TrimOptions) -> Receipt:
-    """Create the child, or let a part do so if its option was given, or rewrite the session in place."""
+    """Create the child or rewrite the session in place. If a part's option was given, the part creates the child."""
     for trim_by_option in options.functions_for_part_options(questions.trim_by_option):
         return trim_by_option(options)
     if options.force and not options.in_place:

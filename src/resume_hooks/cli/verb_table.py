@@ -1,4 +1,4 @@
-"""Every verb by name: its line in the help, and the module with its declaration."""
+"""Every verb by name: its line in the help, and the module that declares it."""
 
 from __future__ import annotations
 
@@ -60,21 +60,22 @@ _CORE = {
     ),
     "slash": ("upkeep", ""),
 }
-"""The core's verbs: the family, a module of ``verbs`` and of ``schema``, and the line in the help."""
+"""The core's verbs: the family (a module in ``verbs`` and in ``schema``), and the line in the
+help."""
 
 _ROWS = {
     name: _CORE.get(name) or part_table.VERBS[name][:2]
     for name in insert_part_names(_CORE, part_table.VERBS)
 }
 VERBS = {name: line for name, (_, line) in _ROWS.items() if line}
-"""Every verb that the help lists, in order; ``slash`` is for slash commands and stays hidden."""
+"""Every verb that the help lists, in order. ``slash`` is for slash commands and stays hidden."""
 
 ALIASES = {
     "find-original": ("lineage", "--original"),
     "find-derived": ("lineage", "--derived"),
     "smart-trim": ("trim", "--smart"),
 }
-"""Other names for verbs, each with the words that it stands for."""
+"""Other names for verbs, each with the arguments that it stands for."""
 
 FORMER_VERBS = {
     "resolve": "info",
@@ -93,7 +94,7 @@ def is_verb(name: str) -> bool:
 
 
 def command_of_verb(verb: str) -> click.Command:
-    """Return the command of a verb. Raise UsageError for a former verb, and for one whose part is missing."""
+    """Return the command of a verb. Raise UsageError for a former verb, and for a verb whose part is not installed."""
     if verb in FORMER_VERBS:
         raise UsageError(
             f"`{verb}` is `{FORMER_VERBS[verb]}` now",
@@ -107,10 +108,10 @@ def command_of_verb(verb: str) -> click.Command:
 
 
 def form_module(verb: str) -> str:
-    """Return the module with the form of a verb's ``--json``. Raise UsageError if its part is missing."""
+    """Return the module with the schema of a verb's ``--json``. Raise UsageError if its part is not installed."""
     return seam.form_module(verb) or f"{__package__}.schema.{_CORE[verb][0]}"
 
 
 def class_name(verb: str) -> str:
-    """Return the beginning of the names of a verb's classes."""
+    """Return the prefix of the names of a verb's classes."""
     return "".join(word.capitalize() for word in verb.split("-"))

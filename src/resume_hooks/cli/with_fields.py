@@ -1,4 +1,4 @@
-"""A value with additional fields for a form of ``schema``."""
+"""A value with additional fields for a class in ``schema``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class WithFields(NamedTuple):
-    """One of our values, and documented fields that it does not have itself."""
+    """One of our values, with documented fields that the value itself does not have."""
 
     value: object
     fields: Mapping[str, object]

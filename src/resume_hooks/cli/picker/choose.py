@@ -22,8 +22,8 @@ from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.transcripts.transcript import was_compacted
 
 FORK_HINT = "Ctrl+B again: opens a fork from before the compaction; the session stays as it is"
-MAX_LISTED = 30  # sessions of a numbered list
-# sessions to search for the words, so that the user does not wait for all of them
+MAX_LISTED = 30  # the maximum number of sessions in a numbered list
+# the number of sessions to search for the words, so that the user does not wait for all sessions
 MAX_SEARCHED = 2_000
 
 
@@ -37,7 +37,7 @@ def choose(typed: str = "", *, everywhere: bool = False) -> SessionFile:
     if is_dumb():
         row: ListedSession | None = _choose_by_number(sessions_of(everywhere), typed)
     else:
-        # These imports take 100 ms; a session that was named does not need them.
+        # These imports take 100 ms, and a session that was named does not need them.
         from resume_hooks.cli.picker.screen import Chooser, OfferedSessions
         from resume_hooks.cli.picker.threads import ContentSearch
 
@@ -78,9 +78,9 @@ def _choose_by_number(sessions: Iterator[ListEntry], typed: str) -> ListedSessio
 
 
 def _fork_before_compaction(row: ListedSession, message: str) -> str | ListedSession:
-    """Fork a session before its last compaction at the second request.
+    """At the second request, fork a session before its last compaction.
 
-    Otherwise return the reason why not.
+    Otherwise return a message that asks for confirmation, or that says why it cannot be forked.
     """
     if message != FORK_HINT:
         if was_compacted(row.path):
@@ -109,4 +109,4 @@ def _copy_resume_command(row: ListedSession, _said: str) -> str:
 
 
 KEY_ACTIONS = {"c-y": _copy_resume_command, "c-b": _fork_before_compaction}
-"""The actions of further keys on the marked session."""
+"""The actions of additional keys on the marked session."""

@@ -1,8 +1,8 @@
 """The picker on a terminal: a full screen that restores the terminal, even after a signal.
 
-Only this module draws the screen; ``threads`` creates lists and previews. It fits any size: a head,
-the typed words, the list, a preview if there is room, a line of keys. A small screen omits lines,
-the list last.
+Only this module draws the screen; ``threads`` creates lists and previews. The layout fits any size.
+It has a head, the typed words, the list, a preview if there is space, and a line with the keys. A
+small screen omits lines, those of the list last.
 """
 
 from __future__ import annotations
@@ -59,12 +59,13 @@ from resume_hooks.paths import Where
 from resume_hooks.search.listing import ListedSession
 from resume_hooks.system.text import format_count
 
-ESCAPE_SECONDS = 0.1  # seconds to wait after Esc for the rest of a sequence; enough for a slow line
+# the number of seconds to wait after Esc for the rest of a sequence, enough for a slow line
+ESCAPE_SECONDS = 0.1
 ENDING_SIGNALS = (
     signal.SIGTERM,
     getattr(signal, "SIGHUP", signal.SIGTERM),
-)  # raised again after the terminal is restored
-PAGE_LINES = 10  # lines of a page key
+)  # signals that are raised again after the terminal is restored
+PAGE_LINES = 10  # the number of lines that a page key moves
 LIST_END = 10**9
 MOVES = {
     "up": -1, "c-p": -1, "down": 1, "c-n": 1,
@@ -73,7 +74,8 @@ MOVES = {
 
 Listing = Callable[[bool], Iterator[ListEntry]]
 KeyAction = Callable[[ListedSession, str], str | ListedSession]
-"""A key's action on a session that has the current message: a new message, or the session to return instead of it."""
+"""A key's action on a session, given the current message. It returns a new message, or a session to
+choose instead."""
 
 SHORT_HELP = "Enter opens · Tab preview · Ctrl+A all projects · Esc closes"
 ALL_KEYS_HINT = " · F1 or ? all keys"
@@ -91,12 +93,13 @@ LONG_HELP = (
         "word is typed    these lines"
     ),
 )
-MIN_COLUMNS_BESIDE = 140  # the minimum columns for a preview beside the list: the table takes 78
-MIN_ROWS_BELOW = 18  # the minimum rows for a preview below the list
-MIN_COLUMNS_BELOW = 44  # the minimum columns for a preview below the list
-MIN_ROWS_FOR_HELP = 14  # the minimum rows for showing all keys below a list
+# the minimum width of the terminal for a preview beside the list, whose table takes 78 columns
+MIN_COLUMNS_BESIDE = 140
+MIN_ROWS_BELOW = 18  # the minimum number of rows for a preview below the list
+MIN_COLUMNS_BELOW = 44  # the minimum number of columns for a preview below the list
+MIN_ROWS_FOR_HELP = 14  # the minimum number of rows for showing all keys below a list
 PREVIEW_COLUMNS = 79
-MAX_HIT_LINES = 5  # lines of a hit's text in a preview
+MAX_HIT_LINES = 5  # the number of lines of a hit's text in a preview
 STYLE = Style.from_dict(
     {
         "head": "bold",
@@ -109,9 +112,9 @@ STYLE = Style.from_dict(
 
 
 class OfferedSessions(NamedTuple):
-    """The sessions to choose from: a function that lists one or, with True, all projects.
+    """The sessions to choose from: a function that lists those of one project or, with True, of all projects.
 
-    ``deeds`` are the actions of further keys on the marked session. ``contents`` searches the
+    ``deeds`` are the actions of additional keys on the marked session. ``contents`` searches the
     turns.
     """
 
@@ -164,7 +167,7 @@ class Chooser:
     def run(self) -> ListedSession | None:
         """Return the chosen session, or None if the user left.
 
-        End the process if a signal ended the screen.
+        If a signal closed the screen, end the process.
         """
         former_hook = threading.excepthook
         threading.excepthook = self._handle_thread_failure
@@ -185,11 +188,11 @@ class Chooser:
         if self._ending is not None:
             os.kill(
                 os.getpid(), self._ending
-            )  # after the terminal is restored, as if the signal had not been caught
+            )  # after the terminal is restored, end as if the signal had not been caught
         return chosen
 
     def head(self) -> str:
-        """Return what is listed, and the number of sessions."""
+        """Return a description of the listed sessions, and their number."""
         if self.everywhere:
             scope = "all projects"
         else:
@@ -234,8 +237,8 @@ class Chooser:
         keys = KeyBindings()
         for name, by in MOVES.items():
             keys.add(name)(lambda _event, by=by: self._move(by))
-        # Eager, because a lone Esc would wait for a longer sequence. ``sequences`` removes the
-        # sequences that begin with it.
+        # The binding is eager, because a lone Esc would otherwise wait for a longer sequence.
+        # ``sequences`` removes the sequences that begin with Esc.
         keys.add("escape", eager=True)(lambda _event: self._exit(None))
         nothing_typed = Condition(lambda: not self._typed.text)
         keys.add("c-d", filter=nothing_typed)(lambda _event: self._exit(None))
@@ -255,7 +258,7 @@ class Chooser:
         return keys
 
     def _move(self, by: int) -> None:
-        self.message = ""  # the message belonged to the session marked before
+        self.message = ""  # the message belonged to the previously marked session
         self.choices.move(by)
 
     def _choose(self) -> None:
@@ -270,7 +273,7 @@ class Chooser:
         self._load()
 
     def _run_action(self, action: KeyAction) -> None:
-        """Show an action's message on the chosen session, or leave with the session that it created."""
+        """Show an action's message about the chosen session, or leave with the session that the action created."""
         if self.choices.chosen_session is not None:
             outcome = action(self.choices.chosen_session, self.message)
         else:
@@ -288,7 +291,7 @@ class Chooser:
             self.app.exit(result=chosen)
 
     def _fail(self, error: BaseException | None) -> None:
-        """End with a bug, which ``main`` reports like any other."""
+        """Close the screen because of a bug, which ``main`` reports like any other bug."""
         if not self.app.is_done:
             self.app.exit(exception=error or RuntimeError("the chooser failed"))
 
@@ -343,7 +346,7 @@ class Chooser:
             self._contents.start()
 
     def _handle_thread_failure(self, failure: threading.ExceptHookArgs) -> None:
-        """Handle a bug in a thread: a preview or the search fails alone, a listing ends the picker."""
+        """Handle a bug in a thread. A bug in a listing closes the picker; a bug in a preview or a search does not."""
         if failure.thread is self._previews.thread:
             self._previews.fail(failure.exc_value)
         elif self._contents is not None and failure.thread is self._contents.thread:
@@ -374,14 +377,14 @@ def _is_terminal_open() -> bool:
 
 
 class PreviewPlace(NamedTuple):
-    """The place of a preview in a terminal of some size: beside the list, below it, or neither."""
+    """The position of a preview in a terminal of a given size: beside the list, below it, or neither."""
 
     beside: bool
     below: bool
 
 
 def place_preview(columns: int, rows: int) -> PreviewPlace:
-    """Return the place with room for a preview."""
+    """Return the position that has space for a preview."""
     beside = columns >= MIN_COLUMNS_BESIDE and rows >= 8
     return PreviewPlace(
         beside, not beside and rows >= MIN_ROWS_BELOW and columns >= MIN_COLUMNS_BELOW
@@ -431,7 +434,8 @@ def screen_layout(chooser: Chooser, input_buffer: Buffer) -> Layout:
         height=Dimension(min=1, weight=1),
     )
 
-    def key_line() -> str:  # without room for all keys, the hint to them is omitted, too
+    # if there is no space for all keys, the hint to the keys is also omitted
+    def key_line() -> str:
         if chooser.size()[1] >= MIN_ROWS_FOR_HELP:
             return SHORT_HELP + ALL_KEYS_HINT
         return SHORT_HELP

@@ -1,7 +1,7 @@
-"""Drop a terminal's input that is not a key: replies, focus reports, and keys without a binding.
+"""Drop terminal input that is not a key: replies, focus reports, and keys without a binding.
 
-Invariant: Esc counts only if it was pressed alone, and the bytes that arrive together with it are
-not typed as text.
+Invariant: Esc counts only if it was pressed alone. Bytes that arrive together with it are not typed
+as text.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from prompt_toolkit.input.vt100 import Vt100Input
 from prompt_toolkit.input.vt100_parser import Vt100Parser
 from prompt_toolkit.keys import Keys
 
-MAX_STORED = 4_096  # characters of an unfinished sequence that are stored
+MAX_STORED = 4_096  # the maximum number of characters of an unfinished sequence to store
 PASTE_START = "\x1b[200~"  # the start of a paste; the parser handles the rest
 DOUBLE_ESCAPE = "\x1b\x1b"
 
 _COMPLETE_SEQUENCE = re.compile(
     r"\x1b\[M.{3}"  # an old mouse report
     r"|\x1b\[\[."  # a function key of the Linux console
-    r"|\x1b{1,2}\[(?![M\[])[0-?]*[ -/]*[@-~]"  # CSI; a second Escape means Alt
+    r"|\x1b{1,2}\[(?![M\[])[0-?]*[ -/]*[@-~]"  # CSI, in which a second Escape means Alt
     r"|\x1b{1,2}O."  # SS3
     r"|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)"  # OSC, DCS, SOS, PM, APC
-    r"|\x1b[^\[O\]PX^_]",  # Alt with a character; Escape twice
+    r"|\x1b[^\[O\]PX^_]",  # Alt with a character, or Escape twice
     re.DOTALL,
 )
 """A complete sequence."""
@@ -40,7 +40,7 @@ class KeyParser(Vt100Parser):
     _held = ""
 
     def feed(self, data: str) -> None:
-        """Parse the input; store an unfinished sequence until its rest arrives."""
+        """Parse the input. Store an unfinished sequence until the rest of it arrives."""
         rest, self._held = self._held + data, ""
         while rest:
             if self._in_bracketed_paste:
@@ -67,7 +67,7 @@ class KeyParser(Vt100Parser):
                     super().feed(sequence[0])
 
     def flush(self) -> None:
-        """End the input: one or two stored Escapes are the key Esc, the beginning of another sequence is dropped."""
+        """End the input. One or two stored Escapes are the key Esc; the beginning of another sequence is dropped."""
         stored, self._held = self._held, ""
         if stored in {"\x1b", DOUBLE_ESCAPE}:
             super().feed("\x1b")
@@ -75,6 +75,6 @@ class KeyParser(Vt100Parser):
 
 
 def filter_keys(source: Input) -> None:
-    """Let only keys through the input of a terminal."""
+    """Pass only keys through to the input of a terminal."""
     if isinstance(source, Vt100Input):
         source.vt100_parser = KeyParser(source.vt100_parser.feed_key_callback)

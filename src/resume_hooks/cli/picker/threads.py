@@ -1,7 +1,7 @@
 """The chooser's threads: load the list, create previews, and find the sessions whose turns contain the words.
 
-They block neither the first paint nor a key, and leaving only briefly. No thread draws on the
-screen; each passes its results to a callback.
+They delay neither the first display nor a key, and leaving only briefly. No thread draws on the
+screen. Each thread passes its results to a callback.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from resume_hooks.search.engine import Searcher
     from resume_hooks.search.index.connect import OpenIndex
 
-BATCH_SECONDS = 0.05  # seconds between two batches of a listing
+BATCH_SECONDS = 0.05  # the number of seconds between two batches of a listing
 
 
 class SessionLoader:
-    """A running listing; its thread calls ``take`` with each batch, and with the last one at the end."""
+    """A running listing. Its thread calls ``take`` with each batch, and with the last batch at the end."""
 
     def __init__(
         self, entries: Iterator[ListEntry], take: Callable[[SessionLoader, list[ListEntry]], None]
@@ -34,11 +34,11 @@ class SessionLoader:
         self._found = entries
         self._take = take
         self._stopped = False
-        # A daemon thread lets the chooser end at once.
+        # With a daemon thread, the chooser can end at once.
         threading.Thread(target=self._run, name="resume-hooks-listing", daemon=True).start()
 
     def stop(self) -> None:
-        """Stop passing sessions on."""
+        """Stop passing sessions to the callback."""
         self._stopped = True
 
     def _run(self) -> None:
@@ -55,9 +55,9 @@ class SessionLoader:
         self._take(self, batch)
 
 
-KEY_PAUSE = 0.03  # seconds without a key before a search starts
-UPDATE_SECONDS = 2.0  # seconds for updating the index
-CLOSE_SECONDS = 0.3  # seconds that leaving waits for the index to close
+KEY_PAUSE = 0.03  # the number of seconds without a key before a search starts
+UPDATE_SECONDS = 2.0  # the time limit in seconds for updating the index
+CLOSE_SECONDS = 0.3  # the maximum number of seconds that leaving waits for the index to close
 
 
 class SearchRequest(NamedTuple):
@@ -76,14 +76,14 @@ class SearchAnswer(NamedTuple):
 
 
 class _SearchStopped(Exception):
-    """The user left the chooser during an update of the index."""
+    """Raised if the user leaves the chooser during an update of the index."""
 
 
 class ContentSearch:
-    """A search of the turns; another thread calls ``told`` with each answer, and with None at the end.
+    """A search of the turns. Its thread calls ``told`` with each answer, and with None at the end.
 
-    ``folder`` selects the project if not all are searched. The index is opened once, and stays
-    open.
+    ``folder`` selects the project unless all projects are searched. The index is opened once, and
+    stays open.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class ContentSearch:
         self.thread = threading.Thread(target=self._run, name="resume-hooks-contents", daemon=True)
 
     def start(self) -> None:
-        """Open the index once the screen is drawn."""
+        """Open the index after the screen is drawn."""
         if self.thread.ident is None:
             self.thread.start()
 
@@ -126,14 +126,14 @@ class ContentSearch:
             self._on_answer(None)
 
     def _open_and_serve(self) -> None:
-        # These imports take 60 ms; the first paint must not wait for them.
+        # These imports take 60 ms, and the first display must not wait for them.
         from resume_hooks.search.index.connect import opened_index
 
         for _ in range(2):
             try:
                 with opened_index(self._where, limit=UPDATE_SECONDS, progress=self._go_on) as index:
                     self._answer_requests(index)
-            except IndexDamaged:  # the damaged index was deleted and is rebuilt
+            except IndexDamaged:  # the damaged index was deleted and will be rebuilt
                 continue
             except (ResumeHooksError, _SearchStopped):
                 pass
@@ -178,14 +178,14 @@ class ContentSearch:
 
 
 READING_NOTICE = "reading ..."
-PREVIEW_DELAY = (
-    0.06  # seconds to wait before reading a preview, so that moving through the list reads none
-)
-MAX_CACHED = 200  # the number of cached previews
+# the number of seconds to wait before reading a preview, so that moving through the list reads
+# no previews
+PREVIEW_DELAY = 0.06
+MAX_CACHED = 200  # the maximum number of cached previews
 
 
 class Previews:
-    """Previews by kind and session; another thread calls ``changed`` when the requested one is ready."""
+    """Previews by kind and session. Their thread calls ``changed`` when the requested preview is ready."""
 
     def __init__(self, where: Where, changed: Callable[[], None]) -> None:
         self._where = where

@@ -1,7 +1,7 @@
-"""The documented forms of ``--json``: a verb's form is ``<Verb>Form`` in the module of its family.
+"""The documented schemas of ``--json``. A verb's schema is ``<Verb>Form`` in the module of its family.
 
-An answer that does not fit its verb's form is a bug, which is raised before a program reads it.
-docs/schema/ is generated from the forms.
+An answer that does not match its verb's schema is a bug, which is raised before a program reads the
+answer. docs/schema/ is generated from the schemas.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from resume_hooks.cli.verb_table import class_name, form_module
 
 
 def form_of_verb(verb: str) -> type[BaseModel]:
-    """Return the documented form of a verb's data."""
+    """Return the documented schema of a verb's data."""
     form: type[BaseModel] = getattr(
         importlib.import_module(form_module(verb)), f"{class_name(verb)}Form"
     )
@@ -23,6 +23,6 @@ def form_of_verb(verb: str) -> type[BaseModel]:
 
 
 def check_data(verb: str, data: object) -> dict[str, Any]:
-    """Return ``data`` in its verb's form; it may contain our values and dictionaries."""
+    """Return ``data`` in its verb's schema. The data may contain our own values and dictionaries."""
     plain: dict[str, Any] = form_of_verb(verb).model_validate(data).model_dump(mode="json")
     return plain

@@ -1,4 +1,4 @@
-"""The forms of the verbs that archive, delete and restore sessions."""
+"""The schemas of the verbs that archive, delete and restore sessions."""
 
 from __future__ import annotations
 

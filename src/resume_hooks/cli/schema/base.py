@@ -1,4 +1,4 @@
-"""The base of the documented forms: how to read one from our own values, and the parts that several forms share."""
+"""The base of the documented schemas: how they read our own values, and the parts that several schemas share."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ T = TypeVar("T")
 
 
 class StrictModel(BaseModel):
-    """A form that allows only the documented fields.
+    """A schema that allows only the documented fields.
 
-    It is read from a dictionary, or from a value's attributes and ``CommonFields``.
+    It is filled from a dictionary, or from a value's attributes and ``CommonFields``.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -63,7 +63,7 @@ class CommonFields(Generic[T]):
     """Declare fields that a value of type T has under another name, each with a function that returns it."""
 
     def __call__(self, get: Callable[[T], object], description: str = "") -> Any:
-        """Return a field, with a description unless its type has one."""
+        """Return a field, with a description unless its type already has a description."""
         source = _Source(get)
         if description:
             return Field(description=description, json_schema_extra=source)
@@ -71,7 +71,7 @@ class CommonFields(Generic[T]):
 
 
 class _Source:
-    """The source of a field, stored where pydantic expects additions to the schema; it adds none."""
+    """The source of a field. It is stored where pydantic expects additions to the schema, but adds nothing to it."""
 
     def __init__(self, get: Callable[[Any], object]) -> None:
         self.get = get
@@ -81,10 +81,10 @@ class _Source:
 
 
 class FieldsLike:
-    """Document a field with a domain value: generate a form with that value's fields and types.
+    """Document a field that contains a domain value: generate a schema with the fields and types of the value.
 
-    ``fields`` change the form by name: a text describes a field, a type replaces the value's type
-    or adds a field, a pair does both, None omits a field.
+    ``fields`` changes the schema's fields by name. A text describes a field, a type replaces the
+    field's type or adds a field, a pair does both, and None omits the field.
     """
 
     def __init__(self, **fields: Any) -> None:
@@ -126,7 +126,7 @@ def _field_definition(kind: Any, change: Any) -> tuple[Any, Any] | None:
 def _encodable(value: Any) -> Any:
     """Return a value without lone surrogates, which pydantic rejects.
 
-    Our own values stay unchanged, because their forms read them.
+    Our own values stay unchanged, because their schemas read them.
     """
     if isinstance(value, str):
         return replace_surrogates(value)

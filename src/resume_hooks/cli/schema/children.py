@@ -1,4 +1,4 @@
-"""The forms of the verbs that create a child."""
+"""The schemas of the verbs that create a child."""
 
 from __future__ import annotations
 

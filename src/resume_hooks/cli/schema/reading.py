@@ -1,4 +1,4 @@
-"""The forms of the verbs that read a session: outline, read."""
+"""The schemas of the verbs that read a session: outline, read."""
 
 from __future__ import annotations
 

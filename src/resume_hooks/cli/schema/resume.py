@@ -1,4 +1,4 @@
-"""The forms of resume and continue: the costs of continuing a session, and its commands."""
+"""The schemas of resume and continue: the costs of continuing a session, and its commands."""
 
 from __future__ import annotations
 

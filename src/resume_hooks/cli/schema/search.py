@@ -1,4 +1,4 @@
-"""The form of search."""
+"""The schema of search."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The forms of the verbs that list, name and describe sessions."""
+"""The schemas of the verbs that list, name and describe sessions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The forms of the verbs that check, repair and set up."""
+"""The schemas of the verbs that check, repair and set up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The options and help of the core's verbs; only click is imported for them.
+"""The options and help of the core's verbs. Only click is imported for them.
 
-A part's are in its ``verbs``.
+The options of an installed part are in the part's ``verbs``.
 """

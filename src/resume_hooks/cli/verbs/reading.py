@@ -15,7 +15,7 @@ from resume_hooks.cli.options import (
 )
 from resume_hooks.reading.char_budget import WHOLE_CHARACTERS
 
-PAGE = 100  # records of a page by default
+PAGE = 100  # the default number of records on a page
 
 
 class OutlineOptions(SessionOptions, body="resume_hooks.cli.outline:show_outline"):

@@ -16,7 +16,7 @@ class _Way(click.Choice):  # type: ignore[type-arg]  # generic since click 8.2
     """A way to continue a session."""
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Accept a former name, too."""
+        """Also accept a former name."""
         return super().convert(_FORMER.get(value, value), param, ctx)
 
 
