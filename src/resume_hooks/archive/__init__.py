@@ -1,4 +1,5 @@
-"""What outlives the client's own cleanup: the vault, retention, the trash, backups of the files a session edited.
+"""Copies that outlive the client's own cleanup: the vault, retention, the trash, backups of edited files.
 
-May import reading, sessions and what is below. Must not make children or search.
+This package may import ``reading``, ``sessions`` and the packages that they import. It must not
+make children or search.
 """

@@ -1,8 +1,8 @@
 """The account's data rules, such as ``hipaa`` or ``zdr``, as Claude Code last reported them.
 
-Only the client knows them, and reports them to the module inside it. While there is a rule, no copy
-of a session is made that outlives the client's own, and none leaves the machine. An older client
-reports no rules, so the stored ones stay.
+Only the client knows these rules, and reports them to the module inside it. While there is a rule,
+no copy of a session is made that outlives the client's own copy, and no copy leaves the machine. An
+older client reports no rules, so the stored rules stay.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ import os
 from resume_hooks.paths import Where, read_json_object
 from resume_hooks.storage import removal, state_file
 
-MAX_RULES, MAX_RULE_CHARACTERS = 20, 40  # rules that are stored, and characters of one
+# the maximum number of stored rules, and the maximum characters of a rule
+MAX_RULES, MAX_RULE_CHARACTERS = 20, 40
 RULES_FILE = "data-rules.json"
 
 
 def store_data_rules(reported_rules: object, where: Where) -> None:
-    """Store the rules that a client reports, ``[]`` for none; anything but a list is ignored.
+    """Store the rules that a client reports, or ``[]`` if there are none. Anything but a list is ignored.
 
     Raises OSError.
     """
@@ -49,7 +50,7 @@ def read_data_rules(where: Where) -> tuple[str, ...]:
 
 
 def reason_against_copies(where: Where) -> str:
-    """Return the reason why nothing is copied, as the end of a sentence, or ``""`` without a rule."""
+    """Return the reason why nothing is copied, as the end of a sentence, or ``""`` if there is no rule."""
     rules = ", ".join(read_data_rules(where))
     if rules:
         return f"this account's data rules ({rules}) are in force, as Claude Code reported"

@@ -1,13 +1,13 @@
-"""Held sessions: hard links to each transcript and to the files in its folder, so a deletion does not lose them.
+"""Held sessions: hard links to each transcript and the files in its folder, so that they survive a deletion.
 
-Clients have deleted sessions hours after their last write. A link takes no space. Once it is the
-last one, the vault archives its file. ``held`` in the state folder has the layout of the client's
-``projects``: the shell adds links at a turn's end (``hooks/notice``), and a check after a start
-adds the missing ones and compares names.
+Clients have deleted sessions hours after their last write. A link takes no space. When our link is
+the last one, the vault archives the file. ``held`` in the state folder has the layout of the
+client's ``projects``: the shell adds links at the end of a turn (``hooks/notice``), and a check
+after a start compares names and adds the missing links.
 
 Invariant: a link is removed only if the file has another name, if the vault has the file, or if the
-user deleted it. A write through one name is visible through the other, so a held file equals the
-client's last version. Before our code replaces a transcript's file, it removes the link.
+user deleted the file. A write through one name is visible through the other, so a held file equals
+the client's last version. Before our code replaces a transcript's file, it removes the link.
 """
 
 from __future__ import annotations
@@ -43,17 +43,17 @@ if TYPE_CHECKING:
     from resume_hooks.archive.retention.archive_sessions import BackgroundArchiver
 
 MAX_REFUSED_LINKS = 100
-"""The number of refused links after which we stop.
+"""The number of refused links after which no more are tried.
 
-A file system may refuse a single file for other reasons.
+A file system may refuse a link to a single file for other reasons.
 """
 
 ARCHIVE_SECONDS = 2.0
-"""Seconds after which a verb does not archive another session."""
+"""The number of seconds after which a verb does not start to archive another session."""
 
 
 def reason_against_links(where: Where) -> str:
-    """Return the reason why no session can be held here, as the end of a sentence, or ``""`` if links work."""
+    """Return the reason why sessions cannot be held here, as the end of a sentence, or ``""`` if links work."""
     if os.name == "nt":
         return "no links are made on Windows"
     if own_home(where):
@@ -65,10 +65,11 @@ def reason_against_links(where: Where) -> str:
 
 
 def hold_sessions(where: Where, is_over: Callable[[], bool]) -> None:
-    """Archive the files that exist only as our links, then hold every session, until time is over.
+    """Archive the files that exist only as our links, then hold every session, until the time is over.
 
-    Names are compared, and contents only of replaced files. If archiving is not allowed, all links
-    are removed. Until the user has answered the question about archiving, nothing is archived.
+    Only names are compared, and for replaced files also contents. If archiving is not allowed, all
+    links are removed. Until the user has answered the question about archiving, nothing is
+    archived.
     """
     if _is_holding_allowed(where):
         walk = _ProjectWalk(where, is_over, asked=False)
@@ -76,12 +77,13 @@ def hold_sessions(where: Where, is_over: Callable[[], bool]) -> None:
         for key in sorted(
             {*_list_folder(links_folder(where)), *map(os.path.basename, all_project_folders(where))}
         ):
-            with contextlib.suppress(OSError):  # an unreadable folder stays unchanged
+            # the held files of an unreadable folder stay unchanged
+            with contextlib.suppress(OSError):
                 walk.hold_project(key, linking=True)
 
 
 def archive_lost_sessions(where: Where) -> None:
-    """Archive the files that exist only as our links, within the time that a waiting user accepts."""
+    """Archive the files that exist only as our links, in the time that a waiting user accepts."""
     if os.path.isdir(links_folder(where)) and _is_holding_allowed(where):
         until = time.monotonic() + ARCHIVE_SECONDS
         walk = _ProjectWalk(where, lambda: time.monotonic() > until, asked=True)
@@ -91,7 +93,7 @@ def archive_lost_sessions(where: Where) -> None:
 
 
 def count_sessions_without_link(where: Where) -> int:
-    """Count the sessions without a link that were last written at least a day ago."""
+    """Count the sessions that have no link and were last written at least a day ago."""
     day_ago, count = time.time() - DAY, 0
     for project in all_project_folders(where):
         link_folder = os.path.join(links_folder(where), os.path.basename(project))
@@ -102,12 +104,12 @@ def count_sessions_without_link(where: Where) -> int:
 
 
 def _is_holding_allowed(where: Where) -> bool:
-    """Check whether sessions are held.
+    """Check whether sessions may be held.
 
-    If archiving is not allowed, remove all links, but keep them if links are impossible here.
+    If archiving is not allowed, all links are removed, unless links are impossible here.
 
-    Also keep them if only an environment variable forbids archiving, because it may be set for a
-    single start.
+    The links are also kept if only an environment variable forbids archiving, because it may be set
+    for a single start.
     """
     is_allowed = check_archiving_allowed(where)[0]
     if (
@@ -120,9 +122,9 @@ def _is_holding_allowed(where: Where) -> bool:
 
 
 class _ProjectWalk:
-    """Processes project folders.
+    """Holds and archives the sessions in project folders.
 
-    A session is archived from its links, as if they were the client's files.
+    A session is archived from its links, as if these were the client's files.
     """
 
     def __init__(self, where: Where, is_over: Callable[[], bool], *, asked: bool) -> None:
@@ -133,7 +135,7 @@ class _ProjectWalk:
         self._archiver: BackgroundArchiver | None = None
 
     def hold_project(self, key: str, *, linking: bool) -> None:
-        """Check the held files of a project folder. With ``linking``, hold all of its sessions.
+        """Check the held files of a project folder. If ``linking``, hold all sessions in it.
 
         Raises OSError.
         """
@@ -168,16 +170,16 @@ class _ProjectWalk:
             if is_session_id(name) and not any(map(os.path.lexists, transcript_paths)):
                 removal.remove_for_good(
                     entry.path, self._where.state
-                )  # left over from a completely deleted session
+                )  # left over from a session that was completely deleted
         with contextlib.suppress(OSError):
             removal.remove_empty(link_folder, self._where.state)
 
     def _process_held_transcript(self, link: str, client_file: str) -> None:
-        """Process a held transcript whose name in the client's folder has another file, or none."""
+        """Process a held transcript whose name in the client's folder belongs to another file, or to no file."""
         status = os.lstat(link)
         if is_session_file(client_file):
             if os.path.samestat(os.lstat(client_file), status):
-                return  # some file systems list other inode numbers than ``stat`` returns
+                return  # some file systems list inode numbers that differ from those of ``stat``
             if (
                 status.st_nlink > 1
                 or _begins_with_old_file(client_file, link)
@@ -186,7 +188,7 @@ class _ProjectWalk:
                 removal.remove_file(link, self._where.state)
         elif (
             status.st_nlink > 1
-        ):  # it was moved: to another project, to our trash, or elsewhere by the user
+        ):  # the file was moved: to another project, to our trash, or elsewhere by the user
             session_id = session_id_from_path(link) or ""
             current_path = find_session(session_id, self._where)
             if (current_path and is_same(current_path, link)) or os.path.isdir(
@@ -197,7 +199,7 @@ class _ProjectWalk:
             _drop_links(link, self._where)
 
     def _hold(self, entry: os.DirEntry[str], link: str, *, has_folder: bool) -> None:
-        """Hold a session and the new files in its folder, and archive the files that its folder lost.
+        """Hold a session and the new files in its folder, and archive the files that disappeared from the folder.
 
         Empty files of the client are ignored.
         """
@@ -218,7 +220,7 @@ class _ProjectWalk:
                 removal.remove_file(path, self._where.state)
 
     def _inside(self, link_folder: str, client_folder: str, depth: int) -> Iterator[str]:
-        """Yield the held files of a folder that exist only as our links. New files are linked."""
+        """Yield the held files of a folder that exist only as our links. Link its new files."""
         if os.path.islink(client_folder):
             return
         links, client_files = _list_folder(link_folder), _list_folder(client_folder)
@@ -240,7 +242,7 @@ class _ProjectWalk:
                 removal.remove_empty(link_folder, self._where.state)
 
     def _is_lost(self, link: os.DirEntry[str], client_file: os.DirEntry[str] | None) -> bool:
-        """Check whether a file exists only as our link. An outdated link is replaced."""
+        """Check whether a file exists only as our link. Replace an outdated link."""
         if client_file and (
             _is_same_file(link, client_file) or is_same(link.path, client_file.path)
         ):
@@ -256,10 +258,10 @@ class _ProjectWalk:
         return False
 
     def _archive_held(self, link: str, client_file: str) -> bool:
-        """Archive a session from our links. Return whether the vault has its current state."""
+        """Archive a session from our links. Return whether the vault has the session's current state."""
         from resume_hooks.archive.retention.archive_sessions import (
             BackgroundArchiver,
-        )  # most checks archive nothing
+        )  # imported here because most checks archive nothing
 
         if not self._asked and copies_must_wait(self._where):
             return False
@@ -276,7 +278,7 @@ class _ProjectWalk:
             archived = self._archiver.archive(link)
             new_status = os.lstat(link)
         except (ResumeHooksError, OSError):
-            return False  # the link stays, and the next check tries again
+            return False  # the link stays, so the next check tries again
         return archived and (new_status.st_size, new_status.st_mtime_ns) == (
             old_status.st_size,
             old_status.st_mtime_ns,
@@ -288,7 +290,7 @@ class _ProjectWalk:
             try:
                 os.link(client_file, link, follow_symlinks=False)
             except (FileExistsError, FileNotFoundError):
-                pass  # another check or the client was faster
+                pass  # another check, or the client, already removed the file
             except OSError:
                 self._refused += 1
 
@@ -318,7 +320,7 @@ def _is_same_file(link: os.DirEntry[str], client_file: os.DirEntry[str] | None) 
 
 
 def _begins_with_old_file(replacement: str, link: str) -> bool:
-    """Check whether a replacement file begins with the whole old file, as after a copy or a rewrite."""
+    """Check whether a replacement file begins with all of the old file, as after a copy or a rewrite."""
     with contextlib.suppress(OSError), open_regular(replacement, follow=False) as stream:
         return begins_with_copy(stream.fileno(), link)
     return False
@@ -327,7 +329,8 @@ def _begins_with_old_file(replacement: str, link: str) -> bool:
 def _drop_links(link: str, where: Where) -> None:
     """Remove the links to a session.
 
-    The transcript's link is removed last, so an interrupted removal is found again. Raises OSError.
+    The transcript's link is removed last, so the next check finds an interrupted removal. Raises
+    OSError.
     """
     with contextlib.suppress(FileNotFoundError):
         removal.remove_for_good(_folder_of_transcript(link), where.state)

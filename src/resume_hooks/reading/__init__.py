@@ -1,4 +1,5 @@
-"""Read-only views of a session: outline, passages within a budget of characters, digest, a bundle of whole sessions.
+"""Read-only views of a session: an outline, passages within a character budget, a digest, a bundle of whole sessions.
 
-May import redaction, sessions and what is below. Must not write anything.
+This package may import ``redaction``, ``sessions`` and the packages that they import. It must not
+write anything.
 """

@@ -1,7 +1,7 @@
 """Write a bundle: transcripts, large tool outputs and sub-agents' transcripts, optionally without secrets.
 
-File checkpoints are left out, because they contain whole files of the user. Links are left out,
-because they could lead anywhere. ``~`` replaces home folders in bundles and in documents.
+File checkpoints are left out, because they contain whole files of the user. Symbolic links are left
+out, because they could lead anywhere. ``~`` replaces home folders in bundles and in documents.
 """
 
 from __future__ import annotations
@@ -38,31 +38,33 @@ _OTHER_HOMES = (
     r"(?:(?<![\w.~-])|(?<=\\[nrt]))(?:/(?:home|Users)/|[A-Za-z]:\\{1,2}Users\\{1,2})[\w-]+(?:\.[\w-]+)*",
     r"(?<=/)-(?:home|Users)-[\w-]+",
 )
-"""Patterns of home folders in texts and JSON lines, and of the project folders named after them."""
+"""Patterns for home folders in texts and JSON lines, and for the project folders that are named
+after them."""
 
 Result = TypeVar("Result")
 BUNDLE_KEY = "resume_hooks_bundle"
 VERSION = 2  # the format version that is written and read
 BUNDLE_OPENING = (
     b'{"%s":' % BUNDLE_KEY.encode()
-)  # every bundle starts with this, and no other file does
+)  # every bundle starts with this prefix, and no other file does
 FILES_ROW = b'],"files":['
 SUMS_ROW = b'],"sums":'
 END_ROW = b"]}"
-MAX_FILE = 32 * 1024 * 1024  # bytes of an accompanying file in the bundle
-MAX_FILES = 20_000  # accompanying files in the bundle
-MAX_SESSIONS = 1_000  # sessions in one bundle
+MAX_FILE = 32 * 1024 * 1024  # the maximum bytes of an accompanying file in the bundle
+MAX_FILES = 20_000  # the maximum number of accompanying files in the bundle
+MAX_SESSIONS = 1_000  # the maximum number of sessions in one bundle
 _MEDIA_MARK = b'"type":"base64"'  # marks a block of binary data
 ABOUT_SUFFIX = ".meta.json"  # the suffix of a sub-agent's metadata file
 
 DAMAGED_KIND, OMITTED_KIND = "damaged-line", "file-checkpoint-left-behind"
-"""Kinds of records that replace an omitted line, so that every other record keeps its number."""
+"""The kinds of records that replace an omitted line, so that every other record keeps its line
+number."""
 
 
 class HomeFolders:
-    """Home folders, of any user, also as names of project folders.
+    """The home folders of any user, also in the names of project folders.
 
-    The homes of this user and of the sessions may be anywhere.
+    The home folders of this user and of the sessions may have any path.
     """
 
     def __init__(self, where: Where, folders: Iterable[str]) -> None:
@@ -77,17 +79,17 @@ class HomeFolders:
         self._pattern = re.compile("|".join((*home_patterns, *_OTHER_HOMES)))
 
     def hide_homes(self, text: str) -> tuple[str, int]:
-        """Return a text or JSON line with ``~`` for each home folder, and the number of replacements."""
+        """Return a text or JSON line with ``~`` in place of each home folder, and the number of replacements."""
         return self._pattern.subn(lambda match: "-~" if match[0].startswith("-") else "~", text)
 
 
 class BundleRedactor:
-    """Removes secrets from a bundle, and counts them in ``kinds``.
+    """A filter that removes secrets from a bundle, and counts them in ``kinds``.
 
-    With ``homes`` it also removes home folders, and counts them in ``folders``.
+    If ``homes``, it also removes home folders, and counts them in ``folders``.
 
-    ``known`` has the secrets from an earlier pass over the sessions; they are removed everywhere.
-    ``pictures`` counts images and other binary files, which are not searched.
+    ``known`` has the secrets that an earlier pass over the sessions found. They are removed
+    everywhere. ``pictures`` counts images and other binary files, which are not searched.
     """
 
     def __init__(self, home_patterns: Redactor, homes: HomeFolders | None = None) -> None:
@@ -103,7 +105,7 @@ class BundleRedactor:
         redacted = self._count_secrets(self._known.redact_line(body))
         if self._homes is None:
             return redacted
-        if b"\\/" in redacted:  # a folder may start with this escape
+        if b"\\/" in redacted:  # a folder's path may start with this escape
             redacted = encode_record(parse(redacted) or {})
         text, count = self._homes.hide_homes(redacted.decode("utf-8", "surrogateescape"))
         self.folders += count
@@ -204,9 +206,9 @@ def _make_head(
 
 
 def normalize_json(body: bytes) -> bytes | None:
-    """Return a line as valid JSON, rewritten if only lenient parsers accept it.
+    """Return a line as valid JSON. It is rewritten if only lenient parsers accept it.
 
-    Return None for a line without a JSON object.
+    Return None if the line does not contain a JSON object.
     """
     body = body.strip()
     if not body.startswith(b"{"):
@@ -222,7 +224,7 @@ def normalize_json(body: bytes) -> bytes | None:
 
 
 def list_bundled_files(session: SessionFile) -> list[tuple[str, str]]:
-    """Return the files of a session's own folder for the bundle, as pairs of relative name and path."""
+    """Return the files of a session's own folder that belong in the bundle, as pairs of relative name and path."""
     outputs = os.path.join(session.path.removesuffix(".jsonl"), TOOL_RESULTS)
     files = []
     for name in _list_file_names(outputs):
@@ -246,7 +248,7 @@ def _list_file_names(folder: str) -> list[str]:
 
 
 def _make_file_line(place: str, path: str, hide: BundleRedactor | None) -> bytes | None:
-    """Return a file as a line of the bundle, as text if possible, or None to leave it out."""
+    """Return a file as a line of the bundle, if possible as text, or None to leave the file out."""
     if replace_surrogates(place) != place or (hide and hide.names_secret(place)):
         return None
     try:
@@ -282,11 +284,11 @@ class Head(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """The sums after a session's records in a bundle: the number of lines, and the SHA-256 of the lines in hex.
+    """The sums after a session's records in a bundle: the number of lines, and their SHA-256 as a hex string.
 
-    ``damaged`` counts lines without a record, ``left_out`` accompanying files that were too large
-    or unreadable. ``seal`` is the digest of all rows of the session (``Seal``), or ``""`` in older
-    bundles.
+    ``damaged`` counts the lines without a record, ``left_out`` the accompanying files that were too
+    large or unreadable. ``seal`` is the digest of all rows of the session (``Seal``), or ``""`` in
+    older bundles.
     """
 
     lines: int
@@ -297,17 +299,17 @@ class Sums(NamedTuple):
 
 
 class Seal:
-    """A digest of all rows of a session in a bundle: its head, its records, its files, its sums."""
+    """A digest of all rows of a session in a bundle: its head, its records, its files and its sums."""
 
     def __init__(self) -> None:
         self._digest = hashlib.sha256()
 
     def add_row(self, row: bytes) -> None:
-        """Add a row of the bundle, without its line ending and comma."""
+        """Add a row of the bundle, without its comma and line ending."""
         self._digest.update(row + b"\n")
 
     def seal_sums(self, sums: Sums) -> Sums:
-        """Return the session's sums with the seal, which includes the sums themselves."""
+        """Return the session's sums with the seal, which also covers the sums."""
         self.add_row(orjson.dumps(sums._replace(seal="")._asdict()))
         return sums._replace(seal=self._digest.hexdigest())
 

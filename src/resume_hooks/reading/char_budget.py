@@ -1,7 +1,7 @@
-"""Fit texts into a budget of characters.
+"""Fit texts into a character budget.
 
-No piece crowds out the others, and the budget is never exceeded. A notice replaces each omitted
-text, with the command that prints it.
+No text crowds out the others, and the budget is never exceeded. A notice replaces each omitted
+text. It contains the command that prints the text.
 """
 
 from __future__ import annotations
@@ -12,32 +12,35 @@ from typing import NamedTuple
 
 from resume_hooks.system.text import format_count
 
-INDENT = "  "  # precedes every line of foreign text, so an unindented line is always ours
-MESSAGE_WEIGHT = 4  # how many times more room a message gets than a tool's output
+# the prefix of every line of foreign text, so an unindented line always comes from this program
+INDENT = "  "
+MESSAGE_WEIGHT = 4  # how many times more space a message gets than a tool's output
 MIN_CHARACTERS = (
-    160  # the fewest characters of a cut text with its notice; a shorter text is useless
+    160  # the minimum characters of a shortened text with its notice; a shorter text is useless
 )
-GAP_CHARACTERS = 160  # characters reserved for the line about a gap
-TAIL_DIVISOR = 3  # a third of the room for a tool's output is for its end, where errors are
-WHOLE_CHARACTERS = 20_000  # characters of a record that ``read`` prints without an option
-# the end of a cut line, without and with the option that prints everything
+GAP_CHARACTERS = 160  # the characters reserved for the line that stands for a gap
+# the end of a tool's output gets one third of the output's space, because errors are at the end
+TAIL_DIVISOR = 3
+# the maximum characters of a record that ``read`` prints without an option
+WHOLE_CHARACTERS = 20_000
+# the end of a shortened line, first without and then with the option that prints everything
 CUT_SIGN, CUT_HINT = "…", "… --max-chars 0"
 HINT_CHARACTERS = 3 * len(
     CUT_HINT
-)  # characters from which on the hint fits, so that the marker before it stays whole
-# characters by which the line of a gap may exceed the widest one, because turn numbers grow
+)  # the minimum characters for the hint, so that the marker before it stays whole
+# the characters by which a gap's line may exceed the widest one so far, because turn numbers grow
 GAP_TOLERANCE = 20
 
 _LINE_AT_MARGIN = re.compile(r"(?<=\n)(?=[^\s])")
 
 DescribeGap = Callable[[int, int], str]
-"""Returns the line for the omitted pieces from the first to the last of these indexes."""
+"""A function that returns the line for the omitted pieces, from the first index to the last."""
 
 
 class TextPiece(NamedTuple):
-    """A ``head`` without indentation and the ``body`` below it. ``command`` prints the whole piece.
+    """A ``head`` without indentation and an indented ``body``. ``command`` prints the whole piece.
 
-    A piece with ``voice`` is a message of the user or the model, and is kept before tool output.
+    A piece with ``voice`` is a message of the user or the model, and has priority over tool output.
     ``missing`` is the number of characters that ``cut_middle`` removed from the body.
     """
 
@@ -54,21 +57,21 @@ class TextPiece(NamedTuple):
 
     @property
     def least(self) -> int:
-        """The fewest characters that the piece needs."""
+        """The minimum number of characters that the piece needs."""
         return len(self.head) + 1 + (min(len(self.body), MIN_CHARACTERS) + 1 if self.body else 0)
 
 
 def indent_text(text: str) -> str:
-    """Format foreign text as a body: every line is indented, and blank lines at the ends are removed."""
+    """Format foreign text as a body: indent every line, and remove blank lines at both ends."""
     if text.strip():
         return "\n".join(f"{INDENT}{line}".rstrip() for line in text.strip("\n").split("\n"))
     return ""
 
 
 def cut_middle(text: str, limit: int) -> tuple[str, int]:
-    """Remove the middle of a text that no answer of ``limit`` characters could contain.
+    """Remove the middle of a text that is too long for any output of ``limit`` characters.
 
-    Return the text and the number of removed characters. A ``limit`` of 0 keeps everything.
+    Return the text and the number of removed characters. If ``limit`` is 0, nothing is removed.
     """
     reach = 2 * limit + MIN_CHARACTERS
     if not limit or len(text) <= 2 * reach:
@@ -77,10 +80,10 @@ def cut_middle(text: str, limit: int) -> tuple[str, int]:
 
 
 def find_page_end(text: str, start: int, limit: int) -> int:
-    """Return the end of a page of a text that starts at ``start`` and has at most ``limit`` characters (0: no limit).
+    """Return the end of the page that starts at ``start`` and has at most ``limit`` characters (0: no limit).
 
-    The page ends before an unindented line, so an indented message stays whole. If that leaves half
-    of the page empty, it ends after any line, or else anywhere.
+    The page ends before an unindented line, so an indented message stays whole. If half of the page
+    would then be empty, it ends after any line, or otherwise anywhere.
     """
     end = start + limit
     if not limit or len(text) <= end:
@@ -93,7 +96,7 @@ def find_page_end(text: str, start: int, limit: int) -> int:
 
 
 def fit_pieces(opening: str, pieces: Sequence[TextPiece], limit: int, gap: DescribeGap) -> str:
-    """Return ``opening`` and the pieces in at most ``limit`` characters including the last line feed (0: no limit)."""
+    """Return ``opening`` and the pieces in at most ``limit`` characters (0: no limit), including the last line feed."""
     if not limit or len(opening) + 1 + sum(piece.length for piece in pieces) <= limit:
         texts = [opening]
         for piece in pieces:
@@ -103,7 +106,9 @@ def fit_pieces(opening: str, pieces: Sequence[TextPiece], limit: int, gap: Descr
     room = limit
     for _ in range(
         3
-    ):  # the estimates for gaps and notices are generous; try again if one was too small
+        # the space for gaps and notices is estimated generously; if an estimate was too small, try
+        # again
+    ):
         text = "\n".join([opening, *_lay_out_pieces(pieces, is_kept, room - len(opening) - 1, gap)])
         if len(text) < limit:
             return text
@@ -130,7 +135,7 @@ def fit_both_ends(opening: str, blocks: Sequence[str], limit: int, gap: Describe
 
 
 def cut_lines(text: str, limit: int) -> str:
-    """Cut a text at the end, with a sign, for a budget of only a few characters."""
+    """Shorten a text at its end and mark the omission, for a budget of only a few characters."""
     if len(text) < limit:
         return text
     room = max(0, limit - 1)
@@ -139,9 +144,9 @@ def cut_lines(text: str, limit: int) -> str:
 
 
 def divide_room(sizes: Sequence[int], weights: Sequence[int], room: int) -> list[int]:
-    """Divide ``room`` by weight.
+    """Divide ``room`` between texts in proportion to their weights.
 
-    Room that one text does not need goes to the others, so short texts stay whole.
+    Space that a text does not need is given to the others, so short texts stay whole.
     """
     rooms = [0] * len(sizes)
     open_indexes = []
@@ -164,9 +169,9 @@ def divide_room(sizes: Sequence[int], weights: Sequence[int], room: int) -> list
 
 
 def cut_piece(piece: TextPiece, room: int) -> str:
-    """Return the body of a piece in ``room`` characters, with a notice about the missing ones.
+    """Return the body of a piece in ``room`` characters, with a notice about the missing characters.
 
-    If nothing else fits, return the notice alone.
+    If nothing else fits, only the notice is returned.
     """
     body = piece.body
     if len(body) <= room:
@@ -177,7 +182,7 @@ def cut_piece(piece: TextPiece, room: int) -> str:
     room_for_text = room - len(notice) - 2
     if room_for_text < len(INDENT) + 20:
         return f"{INDENT}… {format_count(len(body) + piece.missing, 'character')}: {piece.command}"
-    # A shortened call already ends with the command of the notice.
+    # A shortened call already ends with the command that the notice would contain.
     if piece.voice or body.endswith(f"{piece.command})"):
         tail = 0
     else:
@@ -193,7 +198,10 @@ def cut_piece(piece: TextPiece, room: int) -> str:
 
 
 def _choose_pieces(pieces: Sequence[TextPiece], room: int) -> list[bool]:
-    """Choose the pieces to keep: all if their minimum fits, else messages from the first on, then the others."""
+    """Choose the pieces to keep: all if their minimum fits, else as many as fit.
+
+    Messages are chosen first, from the first one on, then the other pieces.
+    """
     is_kept = [True] * len(pieces)
     if sum(piece.least for piece in pieces) <= room:
         return is_kept
@@ -209,7 +217,7 @@ def _choose_pieces(pieces: Sequence[TextPiece], room: int) -> list[bool]:
                 and index + 1 < len(is_kept)
                 and not is_kept[index + 1]
             )
-            room -= piece.least + (GAP_CHARACTERS if splits else 0)  # one gap becomes two
+            room -= piece.least + (GAP_CHARACTERS if splits else 0)  # one gap becomes two gaps
             if room < 0:
                 return is_kept
             is_kept[index] = True

@@ -1,10 +1,10 @@
-"""Passages: records as text for a model, each with its reference, speaker, and content.
+"""Passages: records as text for a model, each with its reference, speaker and content.
 
 A call is one line, and the client's own additions are only mentioned. Each record is one passage.
-Records around a record, and pages from the end of a file, are read without turn numbers: the cost
-depends on the output and not on the file, and appended lines do not change the page before a
-record. Turns, errors and commands need one scan: an observer collects the position of each record
-and the calls, and texts are read from disk when needed.
+The records around a record, and pages from the end of a file, are read without turn numbers. Their
+cost depends on the output and not on the file, and appended lines do not change the page before a
+record. Turns, errors and commands need one scan: an observer collects the calls and the position of
+each record, and texts are read from disk when they are needed.
 """
 
 from __future__ import annotations
@@ -50,16 +50,17 @@ from resume_hooks.transcripts.transcript import Observer, scan_transcript
 from resume_hooks.transcripts.trimmable_pieces import ToolCall, tool_calls_of_record
 from resume_hooks.transcripts.turns import Turns, opens_turn
 
-TARGET_CHARACTERS = 200  # characters of a call's subject
-# characters of further input that do not justify a notice, such as a command's description
+TARGET_CHARACTERS = 200  # the maximum characters of a call's subject
+# the maximum characters of further input that is omitted without a notice, such as a command's
+# description
 SLIGHT_CHARACTERS = 60
-# kinds that occur only in plain exports
+# the kinds of records that occur only in plain exports
 EXPORT_KINDS = frozenset({"tool", records.RESULT, records.CALL})
 
 SILENT_ATTACHMENTS = frozenset(
     {"date_change", "prompt_snapshot", "task_reminder", "todo_reminder", "total_tokens_reminder"}
 )
-"""Attachments that come with many calls and say nothing about the work."""
+"""Attachments that come with many calls and contain nothing about the work."""
 
 _REMINDER, _REMINDER_END = "<system-reminder>", "</system-reminder>"
 
@@ -67,10 +68,10 @@ RecordWithLine = tuple[RecordLine, Record]
 
 
 class Passage(NamedTuple):
-    """A record as text. ``turn`` is -1 if turns were not counted, ``speaker`` describes the author.
+    """A record as text. ``turn`` is -1 if turns were not counted. ``speaker`` describes the author.
 
-    ``voice`` means that the user or the model speaks, ``added`` that the client added the record by
-    itself. ``text`` only mentions inputs of calls and the client's additions.
+    ``voice`` means that the user or the model speaks, ``added`` that the client itself added the
+    record. ``text`` only mentions the inputs of calls and the client's additions.
     """
 
     entry: RecordLine
@@ -86,10 +87,10 @@ class Passage(NamedTuple):
 
     @property
     def word(self) -> str:
-        """The record's name within its session: its line, or its uuid and offset if lines were not counted.
+        """The record's name in its session: its line number, or its uuid and offset if lines were not counted.
 
-        The uuid survives a rewrite of the file. The offset finds the record at once, and
-        distinguishes records with the same uuid.
+        The uuid is still valid after the file was rewritten. The offset finds the record quickly,
+        and distinguishes records with the same uuid.
         """
         if self.entry.number >= 0:
             return self.entry.word
@@ -97,13 +98,13 @@ class Passage(NamedTuple):
 
     @property
     def characters(self) -> int:
-        """The number of characters of the whole text, of which ``text`` may be a part."""
+        """The number of characters of the whole text. ``text`` may be only a part of it."""
         return len(self.shown.text)
 
     def piece(
         self, names: TranscriptNames, limit: int = 0, *, with_turn: bool = False
     ) -> TextPiece:
-        """Return the passage for an answer of ``limit`` characters (0: no limit)."""
+        """Return the passage, shortened for an output of ``limit`` characters (0: no limit)."""
         reference = names.reference(self.entry.word)
         if with_turn and self.turn >= 0:
             turn = f"turn {self.turn}"
@@ -119,7 +120,7 @@ class Passage(NamedTuple):
 
 
 def command_for_whole_record(reference: str, characters: int = 0) -> str:
-    """Return the command that prints a record, with the option for long records if ``characters`` requires it."""
+    """Return the command that prints a record. If ``characters`` requires it, add the option for long records."""
     return shell_command(
         f"read {reference}{' --max-chars 0' if characters > WHOLE_CHARACTERS else ''}"
     )
@@ -143,7 +144,7 @@ def has_content(record: Record) -> bool:
 
 
 def is_added(record: Record) -> bool:
-    """Check whether the client added a record by itself: listings, reminders, hook output."""
+    """Check whether the client itself added a record: a listing, a reminder, hook output."""
     return records.kind(record) == records.ATTACHMENT and attachment_kind(record) != QUEUED
 
 
@@ -153,7 +154,7 @@ def _block_has_content(block: Record) -> bool:
 
 
 class PassageFile(NamedTuple):
-    """The file of a passage: its names, and whether it is a sub-agent's."""
+    """The file of a passage: its names, and whether it is a sub-agent's transcript."""
 
     names: TranscriptNames
     subagent: bool = False
@@ -221,7 +222,7 @@ def _describe_speaker(record: Record, shown: Rendering, *, prompt: bool, subagen
 
 
 def failed_call_ids(record: Record) -> list[str]:
-    """Return the ids of calls with an error result in a record.
+    """Return the ids of the calls whose error results are in a record.
 
     The id is ``""`` in a plain export.
     """
@@ -280,7 +281,7 @@ def _format_call(block: Record, own_calls: Mapping[str, ToolCall], reference: st
 
 
 def remove_reminders(text: str, reference: str = "") -> str:
-    """Return ``text`` without reminders. If ``reference`` is given, a note replaces each of them.
+    """Return ``text`` without reminders. If ``reference`` is given, a note replaces each reminder.
 
     The text is searched only once.
     """
@@ -304,7 +305,7 @@ def remove_reminders(text: str, reference: str = "") -> str:
 class PassagePage(NamedTuple):
     """A page of a transcript, oldest record first, without turn numbers.
 
-    ``more`` means that there are earlier records.
+    ``more`` means that the transcript has earlier records.
     """
 
     passages: list[Passage]
@@ -314,7 +315,7 @@ class PassagePage(NamedTuple):
 def read_page(
     entries: RecordLines, names: TranscriptNames, before: RecordLine | None, limit: int
 ) -> PassagePage:
-    """Return the last ``limit`` whole records with content before a line, or before the end if None.
+    """Return the last ``limit`` whole records with content before a line. If the line is None, start at the end.
 
     Raises SessionNotFound.
     """
@@ -360,7 +361,7 @@ def read_around(
 def _read_passages(
     rows: list[RecordWithLine], entries: RecordLines, names: TranscriptNames, stream: BinaryIO
 ) -> list[Passage]:
-    """Return records as passages. Their calls are searched in these records and before them."""
+    """Return records as passages. Their calls are searched for in these records and in the records before them."""
     calls_here: dict[str, ToolCall] = {}
     answered_ids: list[str] = []
     for _, record in rows:
@@ -417,8 +418,8 @@ class RecordRow(NamedTuple):
 class ShellCall(NamedTuple):
     """A shell command. ``state`` is ok, failed, interrupted, rejected, background or unanswered.
 
-    ``code`` is the exit code if the client recorded it. ``answer`` is the line of the result, or
-    -1.
+    ``code`` is the exit code, if the client recorded it. ``answer`` is the line number of the
+    result, or -1.
     """
 
     number: int
@@ -431,7 +432,7 @@ class ShellCall(NamedTuple):
 
 
 class TurnReader:
-    """Scans a transcript for its ``rows``, ``turns`` and ``size`` in bytes.
+    """Scans a transcript for its ``rows``, its ``turns`` and its ``size`` in bytes.
 
     ``watching`` are additional observers.
     """
@@ -471,7 +472,7 @@ class TurnReader:
                     self._commands[call] = done
 
     def commands_of_turns(self, requested: Turns | None = None) -> list[ShellCall]:
-        """Return the shell commands in the order of their calls, optionally only those of the ``requested`` turns."""
+        """Return the shell commands in the order of their calls, either all or those of the ``requested`` turns."""
         turn_range = self._lines_of_turns(requested)
         commands = []
         for command in self._commands.values():
@@ -482,7 +483,7 @@ class TurnReader:
     def rows_of_turns(
         self, requested: Turns | None = None, *, failed: bool = False
     ) -> list[RecordRow]:
-        """Return the records of the ``requested`` turns, or only the failures among them."""
+        """Return the records of the ``requested`` turns, or only those that report failures."""
         turn_range = self._lines_of_turns(requested)
         rows = []
         for row in self.rows:
@@ -510,7 +511,7 @@ class TurnReader:
     def passages_of_rows(self, rows: Iterable[RecordRow], names: TranscriptNames) -> list[Passage]:
         """Read records from disk as passages.
 
-        Raises SessionNotFound if the file changed meanwhile.
+        Raises SessionNotFound if the file changed since the scan.
         """
         rows_with_records = (
             (row, self.entry_of_row(row), self.entry_of_row(row).record()) for row in rows
@@ -535,7 +536,7 @@ class TurnReader:
         return calls
 
     def lines_of_calls(self, record: Record) -> list[int]:
-        """Return the lines of the calls whose results are in a record."""
+        """Return the line numbers of the calls whose results are in a record."""
         lines = (
             self._rows_by_call[call].number
             for call in records.answered_calls(record)

@@ -24,19 +24,20 @@ _ENVELOPE = frozenset(
     {"parentUuid", "isSidechain", "userType", "entrypoint", "cwd", "sessionId", "version", "gitBranch", "slug", "uuid"}
     | {"type", "timestamp", "logicalParentUuid", "subtype"}
 )  # fmt: skip
-"""Fields that every record has, and that are not part of its content."""
+"""Fields that every record has and that do not belong to its content."""
 
 MAX_BACK_BYTES = 16 * 1024 * 1024
-"""Bytes before a result that are searched for its call.
+"""The number of bytes before a result that are searched for its call.
 
-Usually only parallel calls and their results come between.
+Usually only parallel calls and their results are between a call and its result.
 """
 
 
 class Rendering(NamedTuple):
     """A record as text.
 
-    ``tool`` and ``target`` belong to its calls, or to the calls of its results, else ``""``.
+    ``tool`` and ``target`` belong to the record's calls, or to the calls of its results. Without
+    calls they are ``""``.
     """
 
     kind: str
@@ -47,14 +48,14 @@ class Rendering(NamedTuple):
 
 
 def render_at(record: Record, entry: RecordLine) -> Rendering:
-    """Render the record of a line. The calls of its results are searched before it."""
+    """Render the record of a line. The calls of its results are searched for before that line."""
     with open_transcript(entry.file) as stream:
         answered = find_calls_before(stream, entry.offset, records.answered_calls(record))
     return render_record(record, answered | tool_calls_of_record(record))
 
 
 def find_calls_before(stream: BinaryIO, end: int, call_ids: Iterable[str]) -> dict[str, ToolCall]:
-    """Return the calls with these ids in the last LOOKED_BACK bytes before ``end``, by id.
+    """Return the calls with these ids in the LOOKED_BACK bytes before ``end``, by id.
 
     If an id occurs several times, the nearest call counts.
     """
@@ -71,7 +72,7 @@ def find_calls_before(stream: BinaryIO, end: int, call_ids: Iterable[str]) -> di
 
 
 def render_record(record: Record, calls: Mapping[str, ToolCall]) -> Rendering:
-    """Render a record with the known ``calls`` of its results."""
+    """Render a record. ``calls`` are the known calls of its results."""
     named_calls = [calls[call] for call in records.answered_calls(record) if call in calls] or list(
         tool_calls_of_record(record).values()
     )
@@ -88,11 +89,11 @@ def render_record(record: Record, calls: Mapping[str, ToolCall]) -> Rendering:
 def record_text(record: Record, calls: Mapping[str, ToolCall] | None = None) -> str:
     """Return a record's content as text.
 
-    Several results in one record are labelled with their ``calls``.
+    If a record has several results, they are labelled with their ``calls``.
     """
     kind = records.kind(record)
     if kind == records.ATTACHMENT:
-        # Prefer the text that reached the model, if the client kept it, to its source.
+        # If the client kept the text that reached the model, it is preferred to the text's source.
         sent_texts = [
             text
             for part in records.objects(record.get("rendered"))
@@ -165,7 +166,7 @@ def _media_text(kind: str, block: Record) -> str:
 
 
 def fields_text(value: Mapping[str, object]) -> str:
-    """Return fields as ``key: value`` lines, nested ones as ``key.inner: value``.
+    """Return fields as ``key: value`` lines, and nested fields as ``key.inner: value``.
 
     A text of several lines starts on the next line.
     """
@@ -177,7 +178,7 @@ def fields_text(value: Mapping[str, object]) -> str:
 def _walk_fields(value: Mapping[str, object]) -> Iterator[tuple[str, str]]:
     """Yield every plain value with its path.
 
-    The walk is not recursive, because a hostile file may be nested very deep.
+    The function is not recursive, because a hostile file may be nested very deeply.
     """
     stack: list[tuple[str, object]] = list(value.items())[::-1]
     while stack:

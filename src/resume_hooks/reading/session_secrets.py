@@ -1,7 +1,7 @@
 """Find the secrets in sessions by the rules, to remove them from all output about these sessions.
 
-To give a session away, all of it is read (``find_secrets_in_sessions``). While a prompt waits, only its
-two ends are read (``find_secrets_in_ends``).
+Before a session leaves the machine, all of it is read (``find_secrets_in_sessions``). While a
+prompt waits, only the start and the end of the session are read (``find_secrets_in_ends``).
 """
 
 from __future__ import annotations
@@ -28,46 +28,47 @@ from resume_hooks.transcripts.records import (
 )
 
 MAX_FILE_BYTES = 32 * 1024 * 1024
-"""Bytes of an accompanying file that are searched."""
+"""The maximum bytes of an accompanying file that are searched."""
 
 _COMMAND = late(rb'"command":\s?"(?=[^"\n]{3,300})' + PRINTING)
-"""A call in a line whose command may print a secret."""
+"""A call whose command may print a secret, as it appears in a line."""
 
 _ANSWER = b'"tool_use_id"'
 
 _RESULT = late(_ANSWER)
 
 _MAX_COMMAND = 200
-"""Characters of a command. A longer one is a script, whose output is more than one value."""
+"""The maximum characters of a command. A longer command is a script, whose output is more than one
+value."""
 
 _MAX_OUTPUT = 2_000
-"""Characters of an output that are searched."""
+"""The maximum characters of an output that are searched."""
 
 _MAX_COMMANDS = 200
-"""Commands that wait for their outputs at the same time."""
+"""The maximum number of commands that wait for their outputs at the same time."""
 
 
 class PrintedOutputs:
-    """Pairs outputs with commands that may print secrets, from the lines of one transcript in order.
+    """Pairs outputs with the commands that may print secrets, from the lines of one transcript in order.
 
-    The output of ``printenv DB_PASSWORD`` alone is just a word, and a transcript has the command
-    and the output in separate records. The rules recognize the output after a prompt and its
-    command.
+    The output of ``printenv DB_PASSWORD`` on its own is just a word, and a transcript has the
+    command and the output in separate records. The rules recognize the output if a prompt and its
+    command precede it.
     """
 
     def __init__(self) -> None:
         self._commands: dict[str, str] = {}
-        """The commands without an output so far, by call id."""
+        """The commands that have no output yet, by call id."""
 
     def texts_of_line(self, line: bytes) -> Iterator[str]:
-        """Yield the outputs in a line, each after its command, as in a terminal."""
+        """Yield the outputs in a line, each preceded by its command, as in a terminal."""
         if _COMMAND.search(line):
             self._remember_commands(parse(line) or {})
         elif _ANSWER in line and any(call_id.encode() in line for call_id in self._commands):
             yield from self._outputs_behind_commands(parse(line) or {})
 
     def places_in_block(self, block: bytes) -> list[int]:
-        """Return the offsets of such commands in a block of lines, and of the outputs after a command."""
+        """Return the offsets of such commands in a block of lines, and of the outputs that follow them."""
         places = [match.start() for match in _COMMAND.finditer(block)]
         if places or self._commands:
             places += [match.start() for match in _RESULT.finditer(block)]
@@ -90,7 +91,7 @@ class PrintedOutputs:
 
 
 def _remove_quotes(output: str) -> str:
-    """Return a single-value output without its quotes."""
+    """Return an output that is a single value, without its quotes."""
     value = output.strip()
     if len(value) > 2 and value[0] == value[-1] and value[0] in "\"'":
         return value[1:-1]
@@ -98,9 +99,9 @@ def _remove_quotes(output: str) -> str:
 
 
 def find_secrets_in_sessions(sessions: Iterable[SessionFile]) -> Redactor:
-    """Return a redactor with the secrets in sessions, their sub-agents' transcripts and large results.
+    """Return a redactor with the secrets in sessions, in their sub-agents' transcripts and in their large results.
 
-    An unreadable file is skipped, because the caller that gives it away fails on it anyway.
+    An unreadable file is skipped. A caller that exports the file fails on it anyway.
     """
     redactor = Redactor()
     for session in sessions:
@@ -111,7 +112,7 @@ def find_secrets_in_sessions(sessions: Iterable[SessionFile]) -> Redactor:
 
 
 def learn_file(redactor: Redactor, path: str, offset: int = 0) -> None:
-    """Learn the secrets in a file, or in the lines of a transcript from the byte ``offset`` on, a line start."""
+    """Learn the secrets in a file, or in the lines of a transcript from the byte ``offset``, the start of a line."""
     try:
         if not path.endswith(".jsonl"):
             redactor.learn(read_regular(path, MAX_FILE_BYTES).decode("utf-8", "replace"))
@@ -126,16 +127,16 @@ def learn_file(redactor: Redactor, path: str, offset: int = 0) -> None:
 
 
 def _learn_line(redactor: Redactor, outputs: PrintedOutputs, line: bytes) -> None:
-    """Learn the secrets in a line, and those in its outputs by their commands."""
+    """Learn the secrets in a line, and the secrets that commands printed into its outputs."""
     redactor.learn_line(line)
     for text in outputs.texts_of_line(line):
         redactor.learn(text)
 
 
 def find_secrets_in_ends(*sessions: HeadTail, spared: Iterable[str] = ()) -> Redactor:
-    """Return a redactor with the secrets in the first and the last part of sessions.
+    """Return a redactor with the secrets in the first and the last part of each session.
 
-    ``spared`` strings, such as session ids, are never treated as known secrets.
+    ``spared`` strings, such as session ids, are never redacted as known secrets.
     """
     redactor = Redactor()
     redactor.spare(spared)
@@ -148,7 +149,7 @@ def find_secrets_in_ends(*sessions: HeadTail, spared: Iterable[str] = ()) -> Red
 
 
 def _list_accompanying_files(path: str) -> list[str]:
-    """Return the files with the large results and the sub-agents of a session."""
+    """Return the files that contain the large results and the sub-agents of a session."""
     folder = os.path.join(path.removesuffix(".jsonl"), TOOL_RESULTS)
     try:
         names = sorted(os.listdir(folder))

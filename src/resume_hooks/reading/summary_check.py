@@ -1,12 +1,12 @@
 """Check a model's summary against the transcript: each sentence gets a reference to its evidence, or a mark.
 
 The check is deterministic: it searches for the claims of a sentence (files, names in code,
-commands, numbers, quotes, addresses) and does not interpret them. A claim without any record marks
-its sentence. If one record or its neighbours contain all claims of a sentence, the best such record
-is referenced. The text of the summary itself stays.
+commands, numbers, quotes, addresses) and does not interpret them. If a claim is not in any record,
+its sentence is marked. If one record and its neighbours contain all claims of a sentence, the
+sentence refers to the best such record. The text of the summary itself is not changed.
 
 Words are runs of ASCII letters, digits and ``_`` in lower case, so a path, a call or a line break
-around a name makes no difference. Texts that cannot be searched are not claims: small numbers,
+around a name makes no difference. Texts that cannot be searched for are not claims: small numbers,
 approximations, words of prose.
 """
 
@@ -27,14 +27,14 @@ from resume_hooks.transcripts import bookkeeping, records
 from resume_hooks.transcripts.bookkeeping import AFTER_CLEAR, FURTHER_PART
 from resume_hooks.transcripts.lines import SharedFile, open_transcript, read_lines
 
-MIN_WORD = 3  # letters of a word that is searched for
+MIN_WORD = 3  # the minimum letters of a word that is searched for
 MIN_QUOTE_WORDS, MIN_COMMAND_WORDS = (
     3,
     2,
-)  # the fewest words of a quote (a shorter one may only be emphasis), and of a command
-MAX_QUOTE_WORDS = 12  # words at the start of a quote that are searched for
-ANY_WORD = b""  # stands for any word
-CONTEXT_CHARACTERS = 12  # characters before a number that are inspected
+)  # the minimum number of words in a quote (a shorter quote may only be emphasis) and in a command
+MAX_QUOTE_WORDS = 12  # the number of words at the start of a quote that are searched for
+ANY_WORD = b""  # a placeholder that matches any word
+CONTEXT_CHARACTERS = 12  # the number of characters before a number that are inspected
 
 _TO_WORDS = (
     bytes(byte if chr(byte).isalnum() or chr(byte) == "_" else 0x20 for byte in range(128)).lower()
@@ -52,35 +52,37 @@ _NUMBER = re.compile(
     r"[#v$]?((?:[0-9]{1,3}(?:,[0-9]{3}){1,4}|[0-9]{1,15})(?:\.[0-9]{1,9}){0,3})(?:%|([a-zA-Z]{1,3}))?"
 )
 _UNITS = ("", "s", "ms", "k", "kb", "mb", "gb", "x", "px", "st", "nd", "rd", "th")
-"""Units that may directly follow a number, even if the summary puts a space between them."""
+"""Units that may directly follow a number in a record, even if the summary puts a space between
+them."""
 
 _THOUSAND = re.compile(r"(?<=[0-9])(?=(?:[0-9]{3})+\Z)")
-# after a number that is not part of another one, and is not a line number
+# a pattern after a number that is neither a part of another number nor a line number
 _ALONE = rb"(?![0-9\t]|\xe2\x86\x92)"
 _ABOUT = re.compile(
     r"(?:~|\u2248|\babout|\baround|\broughly|\bover|\bnearly|\balmost|\blines?|[-\u2013])\s*\Z",
     re.IGNORECASE,
 )
-"""Text before a number that need not appear literally: a rounded one, a line number, the end of a range."""
+"""Text before a number that need not appear literally: a rounded number, a line number, the end of
+a range."""
 
 _NAMED = re.compile(
     r"[a-z0-9][A-Z]|[A-Za-z]{2}\d|\d[A-Za-z]{2}|\w_\w|\w\.\w|\A[~.]?/\w|/.*/|\A-{1,2}\w"
 )
-"""Signs that do not occur in words of prose."""
+"""Characters that do not occur in words of prose."""
 
 _FILE = re.compile(r"(?:.*[\\/])?([\w@+-][\w.@+-]*\.[A-Za-z]\w{0,7})(?::[\d:,-]+)?")
 _HASH = re.compile(
     r"(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])([0-9a-f]{7})[0-9a-f]{0,57}"
-)  # a hash, possibly abbreviated
+)  # a hash, which may be abbreviated
 _ABBREVIATED = frozenset({"e.g", "i.e", "a.k.a"})
 
 
 class Claim(NamedTuple):
-    """A text to search for.
+    """A text to search for in the records.
 
-    ``shown`` is its form in messages; a text with the claim contains one of ``words``. ``pattern``
-    must match the lower-case text, or is None if the word alone is enough. It starts with plain
-    letters, which makes the search fast.
+    ``shown`` is the claim as messages show it. A text with the claim contains one of ``words``.
+    ``pattern`` must match the text in lower case. It starts with plain letters, which makes the
+    search fast. It is None if a word from ``words`` is enough.
     """
 
     shown: str
@@ -140,7 +142,7 @@ def _find_name_claims(text: str, *, in_code: bool) -> Iterator[Claim]:
 
 
 def _make_number_claim(token: str, digits: str, unit: str) -> Iterator[Claim]:
-    """Yield a claim for a number, with and without separators, with its unit attached or separate.
+    """Yield a claim for a number. It matches with or without separators, and with the unit attached or separate.
 
     A single digit is not a claim, because every text contains it.
     """
@@ -164,9 +166,9 @@ def _make_number_claim(token: str, digits: str, unit: str) -> Iterator[Claim]:
 
 
 def _make_word_pattern(words: bytes, behind: bytes, before: bytes = rb"\w") -> bytes:
-    """Return a pattern for words that do not follow one of the characters ``before``.
+    """Return a pattern that matches words unless one of the characters ``before`` precedes them.
 
-    It starts with plain letters.
+    The pattern starts with plain letters.
     """
     plain = re.escape(words)
     return plain + rb"(?<![" + before + rb"]" + plain + rb")" + behind
@@ -186,12 +188,15 @@ def _make_part_claims(token: str) -> Iterator[Claim]:
 
 
 ABSENT_TEXT = "not in the transcript"
-# records after another that count as the same place: the result of a call, the comment on it
+# the number of records after a record that count as the same location: the result of a call, the
+# comment on it
 NEAR_RECORDS = 2
-COMMON_RECORDS = 500  # a word in this many records is too common to locate a sentence
-MAX_TRIED = 500  # the most records that are weighed for a sentence, the latest first
-USUAL_CHARACTERS = 500  # characters of a record up to which its length does not affect its weight
-MAX_NAMED, MAX_CLAIM_WIDTH = 3, 60  # claims in a mark, and characters of each
+COMMON_RECORDS = 500  # a word that occurs in this many records is too common to locate a sentence
+MAX_TRIED = 500  # the maximum number of records that are compared for a sentence, the latest first
+# up to this number of characters, the length of a record does not affect its score
+USUAL_CHARACTERS = 500
+# the maximum number of claims in a mark, and the maximum characters of each claim
+MAX_NAMED, MAX_CLAIM_WIDTH = 3, 60
 
 _REF = r"[\w/-]*:\d+"
 _MARK = rf"(?:\[{ABSENT_TEXT}[^\]]*\]|\({_REF}(?:, {_REF})*\))"
@@ -201,9 +206,9 @@ _END = re.compile(
 )
 _CLOSED = re.compile(
     r"(`{1,3})[^`]{1,400}\1|\"[^\"]{0,2000}\"|\u201c[^\u201d]{0,2000}\u201d"
-)  # a sentence cannot end in it
+)  # a quoted text, inside which a sentence does not end
 _STOPS = re.compile(r"[.!?]+(?=\s|\Z)|[\]`\"\u201c\u201d。\uff01\uff1f]")
-"""Signs that would end a mark or the surrounding sentences early."""
+"""Characters that would end a mark or the surrounding sentence early."""
 
 _FENCE = re.compile(r"\s*(?:```|~~~)")
 # a heading, a row of a table, an empty line
@@ -212,11 +217,12 @@ _UNSAID = (bookkeeping.SILENT_KINDS | bookkeeping.TITLE_FIELDS.keys()) - {
     bookkeeping.QUEUE_OPERATION,
     bookkeeping.PR_LINK,
 }
-_OWN_TEXT_CHARACTERS = 300  # characters of a text that are searched for our own text to a model
+# the number of characters of a text that are searched for signs that it is our own text for a model
+_OWN_TEXT_CHARACTERS = 300
 
 
 class CheckedSummary(NamedTuple):
-    """A summary with its marks, and the numbers of ``sentences``, of those ``tied`` to a record, of those marked."""
+    """A summary with its marks, and the numbers of ``sentences``, of those ``tied`` to a record, and of marked ones."""
 
     text: str
     sentences: int
@@ -225,7 +231,7 @@ class CheckedSummary(NamedTuple):
 
     @property
     def words(self) -> str:
-        """The counts in words."""
+        """The counts, described in words."""
         return (
             f"of {format_count(self.sentences, 'sentence')} {self.tied} tied to records, "
             f"{self.marked} {ABSENT_TEXT}"
@@ -239,13 +245,13 @@ class _Sentence(NamedTuple):
 
     @property
     def tells(self) -> bool:
-        """Whether its claims identify a record. A single number does not."""
+        """Whether the sentence's claims identify a record. A single number does not."""
         shown = "".join(claim.shown for claim in self.claims)
         return len(self.claims) > 1 or any(map(str.isalpha, shown))
 
 
 class _EvidenceIndex:
-    """The records that contain the claims and words of sentences, collected in one pass over their texts."""
+    """The records with the claims and words of sentences, collected in one pass over the records' texts."""
 
     def __init__(self, sentences: Sequence[_Sentence]) -> None:
         self.of: dict[Claim, set[int]] = {}
@@ -277,7 +283,7 @@ class _EvidenceIndex:
                     self._wanted.discard(word)
 
     def best_record(self, sentence: _Sentence) -> str:
-        """Return the reference of the best evidence for a sentence, or ``""`` if no record has all its claims."""
+        """Return the reference to the best evidence for a sentence, or ``""`` if no record has all its claims."""
         places = [self.of[claim] for claim in sentence.claims]
         candidates = set.intersection(*places)
         if not candidates:  # a call and its result
@@ -309,11 +315,11 @@ class _EvidenceIndex:
 
 
 def read_texts(file: str | SharedFile, session: str) -> Iterator[tuple[str, str]]:
-    """Yield each record with content, as its reference and its text.
+    """Yield the reference and the text of each record with content.
 
-    Summaries are skipped, including ours.
+    Summaries are skipped, including our own.
 
-    The file content before an edit has no reference, because readers cannot see it. Raises
+    A file's content before an edit has no reference, because readers cannot see it. Raises
     SessionNotFound if ``file`` is unreadable.
     """
     with open_transcript(file, BUFFER) as stream:
@@ -340,7 +346,7 @@ def read_texts(file: str | SharedFile, session: str) -> Iterator[tuple[str, str]
 
 
 def check_summary(text: str, record_texts: Iterable[tuple[str, str]]) -> CheckedSummary:
-    """Check a summary against the records in ``record_texts``: their references and texts, in order."""
+    """Check a summary against ``record_texts``, the references and texts of records in order."""
     pieces = []
     for piece, is_sentence in _split_into_pieces(text):
         pieces.append((piece, _make_sentence(piece) if is_sentence else None))
@@ -370,7 +376,7 @@ def check_summary(text: str, record_texts: Iterable[tuple[str, str]]) -> Checked
 
 
 def _split_into_pieces(text: str) -> Iterator[tuple[str, bool]]:
-    """Split a text into pieces, each with whether it is a sentence. Joined, they are the text."""
+    """Split a text into pieces, and return for each piece whether it is a sentence. Joined, the pieces are the text."""
     fenced = False
     for row in text.splitlines(keepends=True):
         fence = _FENCE.match(row) is not None
@@ -393,7 +399,7 @@ def _split_into_pieces(text: str) -> Iterator[tuple[str, bool]]:
 
 
 def _add_near_numbers(places: set[int]) -> set[int]:
-    """Return record numbers with the ``NEAR`` numbers before each of them."""
+    """Return record numbers together with the ``NEAR`` numbers before each of them."""
     numbers: set[int] = set()
     for place in places:
         numbers.update(range(place - NEAR_RECORDS, place + 1))

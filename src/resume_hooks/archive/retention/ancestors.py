@@ -1,7 +1,7 @@
-"""Archive ancestors: once a session has a child, the vault has the session and all of its ancestors.
+"""Archive ancestors: after a session gets a child, the vault has the session and all of its ancestors.
 
-Invariant: writing the child never depends on it. Failures are reported, and a large session is left
-for the next session's start.
+Invariant: writing the child never depends on this step. Failures are reported, and large sessions
+are left for the start of the next session.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from resume_hooks.archive.retention.archive_sessions import BackgroundArchiver
 
 ANCESTOR_SECONDS = 0.05
-"""The most seconds that a verb spends here, apart from the session in progress."""
+"""The maximum number of seconds that a verb spends here, not counting the session in progress."""
 
 PRESENT = "present"
 
@@ -38,11 +38,11 @@ PRESENT = "present"
 def archive_ancestors(
     ancestors: Iterable[Ancestor], where: Where, loaded: Session | None = None
 ) -> list[str]:
-    """Archive the sessions of a lineage that the client may delete, the nearest first.
+    """Archive the sessions of a lineage that the client may delete, nearest ancestor first.
 
     Return a sentence for each failure.
 
-    If they are archived already, this costs only a look at each manifest. If archiving is not
+    For sessions that are already archived, this only reads their manifests. If archiving is not
     allowed, nothing happens. ``loaded`` may be one of the ancestors.
     """
     ancestor_files = []
@@ -80,7 +80,7 @@ def archive_ancestors(
 
 
 def archive_pending(where: Where, is_over: Callable[[], bool]) -> int:
-    """Archive the pending ancestors until time is over. Return the number of those that remain."""
+    """Archive the pending ancestors until the time is over. Return the number of those that remain."""
     archiver, remaining, ids = _make_archiver(where), 0, pending.list_pending(where)
     if ids and copies_must_wait(where):
         return len(ids)
@@ -103,7 +103,7 @@ def archive_pending(where: Where, is_over: Callable[[], bool]) -> int:
 def archive_parents(where: Where, since: float, is_over: Callable[[], bool]) -> bool:
     """Archive the parents of sessions written after ``since``, because clients do not report forks.
 
-    ``since`` is in seconds since the epoch. Return whether all sessions were checked.
+    ``since`` is in seconds since the epoch. Return whether all of these sessions were checked.
     """
     if is_notice_due(where):
         return False
@@ -129,7 +129,7 @@ def unarchived_session(path: str, where: Where) -> SessionFile | None:
     """Return the session at a path if the client may delete it and the vault does not have its current state."""
     try:
         session = session_file(path)
-    except ResumeHooksError:  # deleted meanwhile
+    except ResumeHooksError:  # the file was deleted in the meantime
         return None
     if not is_known(session, where) or os.path.islink(os.path.dirname(session.path)):
         return None
@@ -141,6 +141,6 @@ def unarchived_session(path: str, where: Where) -> SessionFile | None:
 def _make_archiver(where: Where) -> BackgroundArchiver:
     from resume_hooks.archive.retention.archive_sessions import (
         BackgroundArchiver,
-    )  # 15 ms, rarely needed
+    )  # this import takes 15 ms and is rarely needed
 
     return BackgroundArchiver(where)

@@ -1,8 +1,8 @@
-"""Archive sessions: on request, with an outcome for each.
+"""Archive sessions: on request, with an outcome for each session, or in the background.
 
-Or in the background, where a locked or deleted session is skipped.
+In the background, a locked or deleted session is skipped.
 
-Packing and verifying 1 MB takes some 30 ms (benchmarks/vault.py), so a start or a verb leaves
+Packing and verifying 1 MB takes about 30 ms (benchmarks/vault.py), so a start or a verb leaves
 larger sessions to the ``async`` hook.
 """
 
@@ -29,14 +29,15 @@ from resume_hooks.sessions.session_files import SessionFile, session_file
 from resume_hooks.storage.move import file_sizes
 
 MAX_QUICK_FILES = 100
-"""The most files that are read while the user waits."""
+"""The maximum number of files that are read while the user waits."""
 
 LOCK_SECONDS = 0.02
-"""Seconds to wait for another command on the same session, which archives it anyway."""
+"""The number of seconds to wait for another command that works on the same session. That command
+archives it anyway."""
 
 
 class ArchiveOutcome(NamedTuple):
-    """The outcome for one session: archived, renewed, unchanged, or failed with the reason ``why``."""
+    """The outcome for one session: archived, renewed, unchanged or failed. ``why`` is the reason for a failure."""
 
     session: SessionFile
     archived: ArchivedSession | None
@@ -45,7 +46,7 @@ class ArchiveOutcome(NamedTuple):
 
 
 class ArchiveReport(NamedTuple):
-    """The result of an archive run: each session's outcome, and the sessions that the policy then removed."""
+    """The result of an archive run: each session's outcome, and the sessions that the policy removed afterwards."""
 
     outcomes: tuple[ArchiveOutcome, ...]
     dropped: tuple[DroppedSession, ...]
@@ -56,10 +57,10 @@ def archive_sessions(
     where: Where,
     advance: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> ArchiveReport:
-    """Archive these sessions, then remove the sessions that the settings no longer keep.
+    """Archive these sessions, then remove the sessions that the settings no longer allow to keep.
 
-    A failed session does not stop the others. ``advance`` gets the number of bytes done and the
-    total. Raises VaultOff if archiving is not allowed.
+    If a session fails, the others are still archived. ``advance`` is called with the number of
+    bytes done and the total. Raises VaultOff if archiving is not allowed.
     """
     permission.require_allowed(where)
     client_files, outcomes, done = ClientFiles(where), [], 0
@@ -90,7 +91,7 @@ def _archive_one(
     session: SessionFile, where: Where, client_files: ClientFiles, *, dry_run: bool = False
 ) -> ArchiveOutcome:
     old_copy = archived_of_id(session.session_id, where)
-    is_archive_only = is_archived_copy(session.path, where)  # the client no longer has it
+    is_archive_only = is_archived_copy(session.path, where)  # the client no longer has the session
     if old_copy and (
         is_archive_only or (dry_run and is_archive_current(old_copy, session, client_files))
     ):
@@ -113,7 +114,7 @@ def _archive_one(
 class BackgroundArchiver:
     """Archives sessions in the background.
 
-    It lists the files next to transcripts once per folder.
+    It lists the files next to transcripts only once per folder.
     """
 
     def __init__(self, where: Where) -> None:
@@ -124,7 +125,7 @@ class BackgroundArchiver:
     def archive(self, path: str) -> bool:
         """Archive the session at a path.
 
-        Return whether that worked. Raises ResumeHooksError for a failure.
+        Return whether the session was archived. Raises ResumeHooksError for a failure.
         """
         try:
             return self._archive(session_file(path))
@@ -141,7 +142,7 @@ class BackgroundArchiver:
         return True
 
     def archive_quickly(self, session: SessionFile) -> bool:
-        """Archive a session unless that takes too long. Return whether it was quick enough."""
+        """Archive a session unless that takes too long. Return False if it would take too long."""
         quick = is_quick_to_archive(session, self._where)
         if quick:
             self._archive(session)
@@ -149,7 +150,7 @@ class BackgroundArchiver:
 
 
 def is_quick_to_archive(session: DatedSession | SessionFile, where: Where) -> bool:
-    """Check whether a session can be archived while the user waits, from its files and its archived copy."""
+    """Check, from a session's files and its archived copy, whether it can be archived while the user waits."""
     archived = archived_of_id(session.session_id, where)
     total = session.size + (sum(part.size for part in archived.all_parts) if archived else 0)
     own = session.path.removesuffix(".jsonl")

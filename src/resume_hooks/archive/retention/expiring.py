@@ -1,8 +1,8 @@
-"""Report the sessions that the client will soon delete, and archive them in slices, the most urgent first.
+"""Report the sessions that the client will soon delete, and archive them step by step, the most urgent first.
 
-A project's sessions are archived from seven days before their end. A client that starts in a
-project cleans up all projects by that project's settings, so sessions of other projects that it
-would delete within a day are archived too, in the background.
+A project's sessions are archived from seven days before the client deletes them. A client that
+starts in a project cleans up all projects by that project's settings. So sessions of other projects
+are archived too, in the background, if it would delete them within a day.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from resume_hooks.system import claude_settings
 from resume_hooks.system.claude_settings import Retention, client_retention
 
 RETRY_SECONDS = 60 * 60
-"""Seconds after which a failed session is tried again."""
+"""The number of seconds after which a failed session is tried again."""
 
 
 class ExpiryForecast(NamedTuple):
-    """The sessions that the client will delete, as counts.
+    """The numbers of sessions that the client will delete.
 
-    ``sessions`` are deleted whole, in that many ``projects``, and ``younger`` ones lose single files.
-    ``unkept`` is the number of those whose current state is not in the vault. ``first`` is the
-    earliest deletion, in seconds since the epoch, or None. ``retention`` is the setting that
-    decides.
+    ``sessions`` is the number of sessions that are deleted whole, ``projects`` the number of their
+    projects, and ``younger`` the number of sessions that lose single files. ``unkept`` is the
+    number of all these sessions whose current state is not in the vault. ``first`` is the earliest
+    deletion, in seconds since the epoch, or None. ``retention`` is the setting that decides.
     """
 
     retention: Retention
@@ -42,7 +42,7 @@ class ExpiryForecast(NamedTuple):
 
 
 def forecast_expiry(cwd: str, where: Where) -> ExpiryForecast:
-    """Return the deletions within seven days if a client started in ``cwd``."""
+    """Return the deletions in the next seven days if a client starts in ``cwd``."""
     retention, deadline = client_retention(cwd, where), time.time() + SOON
     endings = None if retention.days is None else Endings(retention.days, where)
     session_ends = (
@@ -68,7 +68,7 @@ def forecast_expiry(cwd: str, where: Where) -> ExpiryForecast:
 
 
 class ArchiveSlice(NamedTuple):
-    """The result of a slice: the numbers of newly ``kept``, ``failed`` and ``left`` sessions.
+    """The result of a run: the numbers of newly ``kept``, ``failed`` and remaining (``left``) sessions.
 
     ``look`` is the time of the next check, in seconds since the epoch.
     """
@@ -82,7 +82,7 @@ class ArchiveSlice(NamedTuple):
 def archive_expiring(
     project: str, cwd: str, where: Where, is_over: Callable[[], bool], *, waiting: bool
 ) -> ArchiveSlice:
-    """Archive expiring sessions until time is over, but at least one, so that none is postponed for ever.
+    """Archive expiring sessions until the time is over, but at least one, so that no session is postponed for ever.
 
     ``project`` is the name of a project folder, ``cwd`` the folder where its client started. If the
     user is ``waiting``, large sessions and other projects are skipped.

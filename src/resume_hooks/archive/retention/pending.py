@@ -1,7 +1,8 @@
-"""Ancestors to archive later: an empty file ``keep-<session id>`` for each, in ``pending`` of the state folder.
+"""Ancestors to archive later: an empty file ``keep-<session id>`` for each one, in ``pending`` of the state folder.
 
-If the engine is not installed yet, or a copy would take too long, the next session's start finds
-these files and the ``async`` hook archives the sessions. Standard library, Python 3.9.
+If the engine is not installed yet, or a copy would take too long, the next start of a session finds
+these files, and the ``async`` hook archives the sessions. This module uses only the standard
+library and runs on Python 3.9.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ PENDING_FOLDER = "pending"
 
 
 def add_pending(session_id: str, where: Where) -> None:
-    """Note that a session must be archived. Raises OSError if the state folder is not writable."""
+    """Record that a session must be archived. Raises OSError if the state folder is not writable."""
     create_marker(_note_path(session_id, where), where)
 
 
@@ -33,7 +34,7 @@ def list_pending(where: Where) -> list[str]:
 
 
 def remove_pending(session_id: str, where: Where) -> None:
-    """Remove a session's note, because it is archived or no longer exists."""
+    """Remove a session's file in ``pending``, because the session is archived or no longer exists."""
     path = _note_path(session_id, where)
     removal.remove_if_possible(path, where.state)
 

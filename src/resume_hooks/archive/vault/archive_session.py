@@ -1,8 +1,8 @@
-"""Archive a session: all its files in one pack of the vault, packed again when they change.
+"""Archive a session: put all its files into one pack of the vault, and pack them again when they change.
 
-Invariant: the vault shares no bytes with the client's files, so changes to those do not affect it.
-A file that begins with its archived version replaces that version. Otherwise the archived version
-stays as an earlier state.
+Invariant: the vault shares no bytes with the client's files, so changes to the client's files do
+not affect it. If a file begins with its archived version, it replaces that version. Otherwise the
+archived version is kept as an earlier state.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.provenance import read_parent
 
 MAX_TITLES = 100
-"""Titles, and pull requests, in a manifest. No real session has more."""
+"""The maximum number of titles and of pull requests in a manifest. No real session has more."""
 
 
 class ClientFile(NamedTuple):
@@ -60,9 +60,9 @@ class ClientFile(NamedTuple):
 
 
 class ClientFiles:
-    """Finds the files of sessions.
+    """A finder for the files of sessions.
 
-    The sub-agents next to transcripts are listed once per project folder.
+    It lists the sub-agents next to transcripts only once per project folder.
     """
 
     def __init__(self, where: Where) -> None:
@@ -74,8 +74,8 @@ class ClientFiles:
     ) -> tuple[list[ClientFile], list[str]]:
         """Return all files of a session, the transcript first, and a sentence for each file that can't be archived.
 
-        For a deletion, tasks and links in its folders are included. Raises OSError if the
-        transcript's status is unreadable.
+        For a deletion, tasks and symbolic links in the session's folders are included. Raises
+        OSError if the transcript's status is unreadable.
         """
         self._missed: list[str] = []
         self._deleting = deleting
@@ -101,7 +101,7 @@ class ClientFiles:
     def _in(self, folder: str, place: str, depth: int) -> Iterator[ClientFile]:
         if os.path.islink(folder):
             if self._deleting:
-                return  # a link instead of a folder is not deleted
+                return  # a symbolic link in place of a folder is not deleted
             self._missed.append(f"{folder} is a symbolic link")
             return
         try:
@@ -124,7 +124,7 @@ class ClientFiles:
         try:
             status = os.lstat(path)
         except OSError:
-            return  # deleted since the listing
+            return  # the file was deleted since the listing
         is_kind = stat.S_ISREG(status.st_mode) or (self._deleting and stat.S_ISLNK(status.st_mode))
         if is_kind and place == replace_surrogates(place):
             yield ClientFile(place, path, status)
@@ -133,7 +133,7 @@ class ClientFiles:
 
 
 def describe_transcript(glance: HeadTail, parent: Sequence[str]) -> About:
-    """Return a transcript's metadata. ``parent`` has the fields of the parent that it names."""
+    """Return a transcript's metadata. ``parent`` has the fields that identify its parent."""
     return About(
         created=replace_surrogates(glance.created),
         ended=replace_surrogates(glance.ended),
@@ -146,7 +146,7 @@ def describe_transcript(glance: HeadTail, parent: Sequence[str]) -> About:
 
 
 class _OldPackUnreadableError(Exception):
-    """The archived files can't be copied into a new pack."""
+    """The error if the archived files can't be copied into a new pack."""
 
 
 def archive_session(
@@ -158,11 +158,12 @@ def archive_session(
 ) -> ArchivedSession:
     """Archive a session with all of its files.
 
-    If nothing changed, this costs only the status of each file.
+    If no file changed, this only reads the status of each file.
 
     Raises VaultOff if archiving is not allowed, UsageError if it is not a client's session,
-    SessionNotFound if it is gone, WriteFailed if the vault is not writable, and SessionOpen if
-    another command keeps it locked. After a failure the earlier archived copy stays.
+    SessionNotFound if the session is gone, WriteFailed if the vault is not writable, and
+    SessionOpen if another command keeps the session locked. After a failure the earlier archived
+    copy is unchanged.
     """
     require_allowed(where)
     if not os.path.lexists(session.path):
@@ -205,7 +206,7 @@ def archive_session(
 def is_archive_current(
     archived: ArchivedSession, session: SessionFile, client_files: ClientFiles
 ) -> bool:
-    """Check whether the archived copy of a session is current. Return False if that is unknown."""
+    """Check whether the archived copy of a session is current. Return False if this is unknown."""
     try:
         sources, failures = client_files.of(session)
     except OSError:
@@ -249,7 +250,7 @@ def _split_by_change(
 def _is_earlier_state(archived: ArchivedSession, source: ClientFile) -> bool:
     """Check whether a client's file is archived as an earlier state.
 
-    That happens if two copies of an id are archived in turn.
+    This happens if two copies with the same id are archived alternately.
     """
     name = place_beside(source.place)
     earlier_parts = (
@@ -268,7 +269,7 @@ def _is_unchanged(part: ArchivedFile, source: ClientFile) -> bool:
 def describe_session(session: SessionFile, where: Where) -> ArchivedSession:
     """Return the manifest of a session in its current state, without its files.
 
-    Raises SessionNotFound if it is gone.
+    Raises SessionNotFound if the session is gone.
     """
     glance = HeadTail(session.file)
     return ArchivedSession(
@@ -293,9 +294,9 @@ def _pack_files(
     unchanged: Sequence[ArchivedFile],
     folder: str,
 ) -> tuple[list[ArchivedFile], tuple[EarlierState, ...]]:
-    """Return all archived files and earlier states, packed together if any file is new.
+    """Return all archived files and earlier states. If any file is new, they are packed together.
 
-    An unreadable pack is kept, and the client's files are archived anyway.
+    An unreadable pack is kept, and the client's files are still archived.
     """
     if old and not new:
         return list(unchanged), old.earlier
@@ -313,7 +314,7 @@ def _write_pack(
     *,
     copies: bool = True,
 ) -> tuple[list[ArchivedFile], tuple[EarlierState, ...]]:
-    """Write a pack of the new files and, with ``copies``, of the archived ones."""
+    """Write a pack of the new files and, if ``copies``, of the archived files."""
     if old:
         old_parts = {place_beside(part.place): part for part in old.parts}
     else:
@@ -351,9 +352,9 @@ def _append_file(
 ) -> tuple[ArchivedFile, ArchivedFile | None]:
     """Append a client's file in its current state.
 
-    Also return the archived version ``before`` if the file does not begin with it.
+    If the file does not begin with its archived version ``before``, also return that version.
 
-    Bytes that are appended meanwhile are archived the next time.
+    Bytes that are appended during the copy are archived the next time.
     """
     with open_regular(source.path, follow=False) as stream:
         status = os.fstat(stream.fileno())
@@ -382,7 +383,7 @@ class _PrefixHash:
 
     @property
     def sha256(self) -> str:
-        """The hash in hex, or ``""`` if the stream is shorter."""
+        """The hash as a hex string, or ``""`` if the stream is shorter."""
         if self._left:
             return ""
         return self._whole.hexdigest()

@@ -1,7 +1,7 @@
-"""The only code that changes the vault: under a session's lock, first files, then the manifest, then the cleanup.
+"""The only code that changes the vault. Under a session's lock it writes files, then the manifest, then cleans up.
 
-After a kill at any point, the manifest names only complete files, and the next change removes
-unnamed ones.
+After a kill at any point, the manifest names only complete files, and the next change removes the
+files that no manifest names.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from resume_hooks.storage.locks import lock_folder
 from resume_hooks.storage.state_file import sync_folder
 
 LOCK_SECONDS = 10.0
-"""Seconds to wait for another command on the same session."""
+"""The number of seconds to wait for another command that works on the same session."""
 
 _BUSY_MESSAGE = "Another command is using this session in the vault"
 _FAILED_MESSAGE = "The vault can't be used:"
@@ -50,9 +50,9 @@ def lock_archived(session_id: str, where: Where, patience: float = LOCK_SECONDS)
 
     Leftover packs are removed before and after the block.
 
-    Raises SessionOpen if another command keeps the lock for more than ``patience`` seconds, and
+    Raises SessionOpen if another command keeps the lock for more than ``patience`` seconds. Raises
     WriteFailed if the vault is not writable, is a symbolic link, or contains a manifest of this
-    session that we must not replace.
+    session that must not be replaced.
     """
     if link := is_link(session_id, where):
         raise WriteFailed(
@@ -75,7 +75,8 @@ def lock_trash(where: Where, *, waiting: bool = True) -> Iterator[None]:
 
     Raises SessionOpen and WriteFailed.
 
-    ``waiting`` means to wait up to ``PATIENCE`` seconds, which is enough for a command that packs.
+    If ``waiting``, wait up to ``PATIENCE`` seconds, which is long enough for another command to
+    pack.
     """
     home = os.path.join(where.state, TRASH)
     if os.path.islink(home):
@@ -93,7 +94,7 @@ def lock_trash(where: Where, *, waiting: bool = True) -> Iterator[None]:
 def lock_for_change(
     archived: ArchivedSession, where: Where, participle: str
 ) -> Iterator[ArchivedSession]:
-    """Lock an archived session for a change until the block ends, and yield its current manifest.
+    """Lock an archived session until the block, which changes it, ends. Yield its current manifest.
 
     Afterwards, files that no manifest names are removed. Raises the errors of ``lock_archived``,
     and SessionNotFound if the session is gone. An OSError in the block becomes a WriteFailed with
@@ -120,7 +121,7 @@ def lock_for_change(
 
 
 def describe_cause(error: OSError, known_path: str = "") -> str:
-    """Return the system's message for a failure, with its path unless that is ``known_path`` already."""
+    """Return the system's message for a failure. It includes the path, unless the path is ``known_path``."""
     if error.filename and error.filename != known_path:
         path_prefix = f"{error.filename}: "
     else:
@@ -131,7 +132,7 @@ def describe_cause(error: OSError, known_path: str = "") -> str:
 def reset_future_time(archived: ArchivedSession) -> None:
     """Reset a manifest's time if it is in the future.
 
-    Other commands compare it with file times.
+    The reset is needed because other commands compare the time with file times.
     """
     path = os.path.join(archived.folder, MANIFEST)
     with contextlib.suppress(OSError):
@@ -140,9 +141,9 @@ def reset_future_time(archived: ArchivedSession) -> None:
 
 
 def commit_manifest(archived: ArchivedSession, where: Where) -> ArchivedSession:
-    """Write a manifest and return it as written.
+    """Write a manifest, and return it as it was written.
 
-    Files that it no longer names are removed later. Raises WriteFailed.
+    Files that the manifest no longer names are removed later. Raises WriteFailed.
     """
     stored = sum(part.size for part in archived.parts if not part.where)
     for name in {part.where for part in archived.all_parts if part.where}:
@@ -156,12 +157,11 @@ def commit_manifest(archived: ArchivedSession, where: Where) -> ArchivedSession:
 
 
 def remove_archived(archived: ArchivedSession, where: Where) -> None:
-    """Remove a session's archived copy, and the files unpacked from it.
+    """Remove a session's archived copy, and the files that were unpacked from it.
 
     The client's own files stay.
 
-    Raises WriteFailed if something can't be removed, and SessionOpen if another command has the
-    lock.
+    Raises WriteFailed if a file can't be removed, and SessionOpen if another command has the lock.
     """
     with lock_archived(archived.session_id, where):
         try:
@@ -169,7 +169,8 @@ def remove_archived(archived: ArchivedSession, where: Where) -> None:
                 removal.remove_file(manifest, where.state)
                 sync_folder(archived.folder)
             for name in os.listdir(archived.folder):
-                if name != locks.LOCK_NAME:  # the lock goes with the folder, when it is released
+                # the lock's file is removed with the folder when the lock is released
+                if name != locks.LOCK_NAME:
                     removal.remove_for_good(os.path.join(archived.folder, name), where.state)
         except OSError as error:
             raise WriteFailed(
@@ -185,9 +186,9 @@ def remove_archived(archived: ArchivedSession, where: Where) -> None:
 
 
 def sweep_packs(folder: str, session_id: str, where: Where) -> None:
-    """Remove the packs in a folder that its manifest does not name, and the files of a deletion once they are packed.
+    """Remove the packs that a folder's manifest does not name, and the files of a deletion after they are packed.
 
-    The caller has the lock. If the manifest is unreadable, nothing is removed.
+    The caller must have the lock. If the manifest is unreadable, nothing is removed.
     """
     archived = read_manifest(folder, session_id)
     if archived is None and os.path.lexists(os.path.join(folder, MANIFEST)):
@@ -205,12 +206,12 @@ def sweep_packs(folder: str, session_id: str, where: Where) -> None:
             if part.where:
                 leftovers.add(place_beside(part.place).split("/")[0])
     for name in leftovers:
-        with contextlib.suppress(OSError):  # a failed removal is tried again the next time
+        with contextlib.suppress(OSError):  # if a removal fails, the next change tries it again
             removal.remove_for_good(os.path.join(folder, name), where.state)
 
 
 def sweep_leftovers(where: Where) -> None:
-    """Remove the leftovers of interrupted commands from folders of the vault without a manifest.
+    """Remove the leftovers of interrupted commands from the vault's folders without a manifest.
 
     Locked folders, and folders with an unreadable manifest, are skipped.
     """

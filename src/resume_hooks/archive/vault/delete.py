@@ -1,11 +1,11 @@
-"""Delete a session: archive it with all of its files in the trash, then unlink it.
+"""Delete a session: archive it with all of its files in the trash, then unlink the files.
 
 The module also empties the trash.
 
 Each file first gets a second name in the trash, which costs nothing on the same file system. The
-transcript is the first to be unlinked, so no client sees half a session. A failure puts everything
+transcript is unlinked first, so no client sees half a session. After a failure all files are put
 back. After a kill at any point, every file is still in its place or in the trash, and ``restore``
-puts back the missing ones.
+puts back the missing files.
 """
 
 from __future__ import annotations
@@ -51,7 +51,8 @@ class Deletion(NamedTuple):
     """A planned deletion.
 
     ``entry`` is the future manifest in the trash, without its folder. ``open`` is the reason why
-    the session may be open, or ``""``. ``derived`` are its descendants, which stay.
+    the session may be open, or ``""``. ``derived`` are the session's descendants, which are not
+    deleted.
     """
 
     session: SessionFile
@@ -64,7 +65,7 @@ def plan_delete(session: SessionFile, where: Where) -> Deletion:
     """Plan a deletion. Nothing is changed.
 
     Raises UsageError if it is not a client's session or can't be archived completely, OnlyArchived
-    if only the archived copy is left, and SessionNotFound if it is gone.
+    if only the archived copy exists, and SessionNotFound if the session is gone.
     """
     require_own(session, where)
     if not is_known(session, where) or os.path.islink(os.path.dirname(session.path)):
@@ -91,11 +92,11 @@ def require_closed(session: SessionFile, where: Where) -> None:
 
 
 def move_to_trash(deletion: Deletion, where: Where, *, force: bool = False) -> ArchivedSession:
-    """Move a session to the trash. Return its manifest there.
+    """Move a session to the trash. Return its manifest in the trash.
 
-    Raises SessionOpen if it is open and not ``force``, and WriteFailed or SessionNotFound if a file
-    can't be archived or unlinked. Everything is then back in its place, unless the message says
-    otherwise.
+    Raises SessionOpen if the session is open and ``force`` is false, and WriteFailed or
+    SessionNotFound if a file can't be archived or unlinked. All files are then put back, unless the
+    message says otherwise.
     """
     if not force:
         require_closed(deletion.session, where)
@@ -122,7 +123,7 @@ class _MoveToTrash:
         self._gone: list[ArchivedFile] = []
 
     def carry_out(self) -> ArchivedSession:
-        """Carry out the deletion, or undo it after a failure or an interruption by the user."""
+        """Carry out the deletion. Undo it after a failure, or if the user interrupts it."""
         done = False
         try:
             self._link_into_trash()
@@ -160,9 +161,9 @@ class _MoveToTrash:
         sync_folder(os.path.dirname(folder))
 
     def _unlink(self) -> None:
-        """Unlink the files, except those that a copy in another project needs.
+        """Unlink the files, except files that a copy of the session in another project needs.
 
-        The links that hold them are removed too.
+        The links that hold the files are removed too.
         """
         name, folders = os.path.basename(self._entry.place), set[str]()
         other_projects = (
@@ -203,7 +204,7 @@ class _MoveToTrash:
     def _restore_unlinked(self) -> None:
         """Restore the unlinked files.
 
-        Files that can't be restored stay in the trash, and the error says so.
+        Files that can't be restored stay in the trash, and the error lists them.
         """
         for part in reversed(self._gone):
             trashed_path = stored_path(self._entry.folder, part)
@@ -232,9 +233,9 @@ def empty_trash(
 
     Return the removed sessions.
 
-    The entry of an interrupted deletion stays, because its files may be the only ones. Entries that
-    another command removed meanwhile are skipped. Raises WriteFailed if some can't be removed; the
-    others are removed.
+    The entry of an interrupted deletion is kept, because it may have the only copies of the files.
+    Entries that another command has already removed are skipped. If some entries can't be removed,
+    the others are removed and WriteFailed is raised.
     """
     removed: list[ArchivedSession] = []
     failed: list[tuple[str, OSError | ResumeHooksError]] = []
@@ -274,7 +275,7 @@ def empty_trash(
 def _files_to_delete(session: SessionFile, where: Where) -> tuple[ArchivedFile, ...]:
     """Return the transcript and the other files of a session.
 
-    Raises UsageError if one of them can't be archived, and SessionNotFound.
+    Raises UsageError if a file can't be archived, and SessionNotFound.
     """
     try:
         sources, missed = ClientFiles(where).of(session, deleting=True)
@@ -291,7 +292,7 @@ def _files_to_delete(session: SessionFile, where: Where) -> tuple[ArchivedFile, 
 
 
 def _find_own_folder(part: ArchivedFile, entry: ArchivedSession) -> str:
-    """Return the session's own folder that contains a file, relative to the config home, or ``""``."""
+    """Return the session's own folder that contains a file, relative to the config home, or ``""`` if none does."""
     steps = part.place.split("/")
     number = 2 if steps[0] in BY_ID else 3
     if entry.session_id in steps[:number]:

@@ -1,6 +1,6 @@
-"""The trash format of 0.2.0: its manifests name files and whole folders, stored with the client's layout.
+"""The trash format of 0.2.0, whose manifests name files and whole folders. They are stored in the client's layout.
 
-Reading it rewrites nothing. Packing a deleted session gives it a current manifest.
+Reading this format rewrites nothing. When a deleted session is packed, it gets a current manifest.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from resume_hooks.transcripts.provenance import read_parent
 
 
 class FormerPart(NamedTuple):
-    """A file or folder of a session, by its original place."""
+    """A file or folder of a session, identified by its original path."""
 
     place: str
     files: int
@@ -37,7 +37,7 @@ class FormerPart(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Its name in the trash."""
+        """The name of the file or folder in the trash."""
         first, _, rest = self.place.partition("/")
         if first in BY_ID:
             return first
@@ -58,7 +58,7 @@ class FormerEntry(NamedTuple):
 def read_former_entry(folder: str, where: Where) -> ArchivedSession | None:
     """Return the deleted session in a folder.
 
-    Or None if its manifest has another format, or its transcript is missing.
+    Return None if its manifest has another format, or if its transcript is missing.
     """
     entry = _read_manifest(folder)
     if entry is None:
@@ -113,9 +113,9 @@ def _read_manifest(folder: str) -> FormerEntry | None:
 
 
 def _files_in_trash(part: FormerPart, folder: str) -> Iterator[ArchivedFile]:
-    """Yield a part's files in the trash.
+    """Yield the trashed files of a file or folder.
 
-    An unexpectedly empty file comes from a killed deletion and is skipped.
+    A file that is unexpectedly empty comes from a killed deletion and is skipped.
     """
     top = os.path.join(folder, part.name)
     for name in list_files_below(top) if os.path.lexists(top) else ():
@@ -125,12 +125,12 @@ def _files_in_trash(part: FormerPart, folder: str) -> Iterator[ArchivedFile]:
 
 
 def _finish_moving(entry: FormerEntry, folder: str, where: Where) -> None:
-    """Move the files that a killed deletion left under a hidden name next to their place into the trash."""
+    """Finish a killed deletion: move the files that it left hidden next to their original paths into the trash."""
     for part in entry.parts:
         home, name = os.path.split(path_of_place(part.place, where))
         hidden = os.path.join(home, f".{name}.{os.path.basename(folder)}.moving")
         if os.path.lexists(hidden):
-            # If another command has the trash locked, that deletion may still be running.
+            # If another command has locked the trash, that deletion may still be running.
             with (
                 contextlib.suppress(OSError, ResumeHooksError),
                 commit.lock_trash(where, waiting=False),
@@ -147,5 +147,6 @@ def _finish_moving(entry: FormerEntry, folder: str, where: Where) -> None:
                         make_private_folder(os.path.dirname(trashed_path), where)
                         link_or_copy(path, trashed_path)
                     identical.append(has_same_bytes(path, trashed_path))
-                if all(identical):  # otherwise its client wrote to it during the copy
+                # otherwise the session's client wrote to the file during the copy
+                if all(identical):
                     removal.remove_for_good(hidden, root_of(part.place, where), follow_root=True)

@@ -1,6 +1,6 @@
-"""Find the archived session for a user's locator.
+"""Find the archived session for a locator that the user gives.
 
-``@`` and an instant after it select an earlier state.
+If ``@`` and an instant follow the locator, they select an earlier state.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ def find_archived(
 ) -> ArchivedSession:
     """Return the archived session for a locator, in one of the forms of ``named_by``.
 
-    ``@`` and an instant select an earlier state or, among ``deleted`` sessions, one of several
-    deletions. Raises UsageError, SessionNotFound and AmbiguousLocator.
+    ``@`` and an instant select an earlier state. For ``deleted`` sessions, they select one of
+    several deletions. Raises UsageError, SessionNotFound and AmbiguousLocator.
     """
     words = locator.strip()
     if not words:
@@ -63,7 +63,7 @@ def find_archived(
 
 
 def list_earlier_states(archived: ArchivedSession) -> list[EarlierState]:
-    """Return the earlier states of a session with another transcript, the oldest first."""
+    """Return the earlier states of a session that have another transcript, oldest first."""
     transcript_place = place_beside(archived.place)
     return [
         earlier
@@ -78,13 +78,13 @@ def name_earlier_state(earlier: EarlierState) -> str:
 
 
 def select_earlier_state(archived: ArchivedSession, earlier: EarlierState) -> ArchivedSession:
-    """Return a session with the files of an earlier state.
+    """Return a session with the files of one of its earlier states.
 
-    Files that the state does not have stay current.
+    Files that the earlier state does not have keep their current version.
     """
     places = {
         place_beside(part.place): part.place for part in archived.parts
-    }  # it may have been in another project
+    }  # the session may have been in another project
     earlier_parts = {
         place: part._replace(place=place)
         for part in earlier.parts

@@ -1,9 +1,9 @@
-"""Packs of the vault: write one file by file, and compare it as read back.
+"""Packs of the vault: write a pack file by file, then read it back and compare it.
 
 The module also verifies existing packs.
 
-The codec is xz at preset 1: it leaves 12.7 % of real transcripts at 42 MB/s and needs 20 MB of
-memory. Every engine can read it (zstd comes with Python 3.14 only).
+The codec is xz at preset 1: it compresses real transcripts to 12.7 % at 42 MB/s and needs 20 MB of
+memory. Every engine can read it (zstd needs Python 3.14).
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from resume_hooks.storage.state_file import MODE
 XZ_PRESET = 1
 
 ChangeContent = Callable[[ArchivedFile, Iterator[bytes]], Iterator[bytes]]
-"""Changes a file's content."""
+"""a function that changes a file's content"""
 
 
 class PackWriter:
-    """Writes the pack ``name`` into a session's folder of the vault.
+    """A writer of the pack ``name`` in a session's folder of the vault.
 
     The pack is valid only after ``finish`` has returned.
     """
@@ -52,9 +52,9 @@ class PackWriter:
         self._stream.close()
 
     def add(self, file: ArchivedFile, pieces: Iterable[bytes]) -> ArchivedFile:
-        """Append a file's content. Return the file with its place in this pack.
+        """Append a file's content. Return the file with its position in this pack.
 
-        Raises OSError if it can't be read or written.
+        Raises OSError if the content can't be read or written.
         """
         digest, size = hashlib.sha256(), 0
         for piece in pieces:
@@ -71,9 +71,9 @@ class PackWriter:
     def copy(
         self, files: Sequence[ArchivedFile], change: ChangeContent | None = None
     ) -> dict[ArchivedFile, ArchivedFile]:
-        """Append files of the session's other packs, through a change.
+        """Append files from the session's other packs, with a change applied to their contents.
 
-        Return each with its new place. Raises OSError if one differs from its manifest.
+        Return each file with its new position. Raises OSError if a file differs from its manifest.
         """
         placed_files = {}
         for file, pieces in unpack.pack_contents(self._folder, files):
@@ -85,9 +85,9 @@ class PackWriter:
         return placed_files
 
     def finish(self) -> None:
-        """Sync the pack and read it back.
+        """Sync the pack to disk and read it back.
 
-        Raises OSError if it does not contain exactly these files.
+        Raises OSError if the pack does not contain exactly the appended files.
         """
         self._stream.write(self._packer.flush())
         self._stream.flush()
@@ -122,7 +122,7 @@ def verify_archived(
 
 
 def find_unreadable(where: Where) -> list[ArchiveFinding]:
-    """Return findings on folders in the vault without a readable session."""
+    """Return a defect for each folder in the vault that has no readable session."""
     findings = []
     for path in manifest.unreadable(where):
         is_session_folder = path != vault_folder(where)
@@ -164,7 +164,7 @@ def _report_pieces(pieces: Iterator[bytes], read: Callable[[int], None]) -> Iter
 
 
 def split_lines(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield the lines of a content with their endings, independent of its chunks."""
+    """Yield the lines of a content with their line endings, however the content is divided into chunks."""
     partial_line: list[bytes] = []
     for piece in pieces:
         *lines, rest = piece.split(b"\n")

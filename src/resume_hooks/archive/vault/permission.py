@@ -1,9 +1,9 @@
-"""Permission to archive: by the setting ``vault``, an employer and the account's rules, after the user was informed.
+"""Permission to archive. It depends on the setting ``vault``, an employer and the account's rules.
 
-Copies are made seven days before they are needed, so they can wait for the user's answer while
-links hold the sessions (``archive/hold_sessions``). After ``PATIENCE_DAYS`` they are made, and the
-user is informed. If the client runs no modules, the user is informed after the first copy. The
-module imports little, because creating a child waits for it.
+The user is informed first. Copies are made seven days before they are needed, so they can wait for
+the user's answer while links hold the sessions (``archive/hold_sessions``). After ``PATIENCE_DAYS``
+days the copies are made and the user is informed. If the client runs no modules, the user is
+informed after the first copy. This module imports little, because creating a child waits for it.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ VAULT_OFF_REASON = "the setting 'vault' is off"
 MANAGED_REASON = "{path} has sessions deleted after {days}, and nothing is archived beyond that"
 
 MAX_QUICK_BYTES = 1024 * 1024
-"""Bytes that are packed while the user waits."""
+"""The maximum number of bytes that are packed while the user waits."""
 
 
 def check_archiving_allowed(where: Where) -> tuple[bool, str]:
-    """Return whether sessions may be archived beyond the client's retention, and the reason if not.
+    """Return whether sessions may be archived beyond the client's retention. If not, also return the reason.
 
     The reason is the end of a sentence.
     """
@@ -58,26 +58,26 @@ def require_allowed(where: Where) -> None:
 
 
 PATIENCE_DAYS = 5
-"""Days that copies wait."""
+"""The number of days for which copies wait for the user's answer."""
 
 INFORMED_NOTE = "vault-told"
-"""A file in the state folder: the user was informed that copies were made."""
+"""A file in the state folder. It records that the user was informed that copies were made."""
 
 CAN_ASK_NOTE = os.path.join("pending", "can-ask")
-"""A file that ``hooks/offered`` writes: a client that runs modules was started."""
+"""A file that ``hooks/offered`` writes. It records that a client that runs modules was started."""
 
 ASKED_NOTE = os.path.join("pending", "vault-asked")
 """A file that prevents a second notice about future copies."""
 
 WAITING_NOTE = os.path.join("pending", "vault-waiting")
-"""A file whose time is the start of the wait."""
+"""A file whose modification time is the start of the wait."""
 
 
 def is_notice_due(where: Where) -> bool:
     """Check whether the user must be informed before the first copy.
 
-    That is so if a client can ask, and if the user was not asked and has not chosen.
-    It is not so if an employer has decided, or once the wait is over.
+    The user must be informed if a client can ask, and if the user was not asked and has not chosen.
+    This is not necessary if an employer has decided, or after the wait is over.
     """
     if os.path.lexists(os.path.join(where.state, INFORMED_NOTE)) or not os.path.exists(
         os.path.join(where.state, CAN_ASK_NOTE)
@@ -94,7 +94,7 @@ def is_notice_due(where: Where) -> bool:
 
 
 def copies_must_wait(where: Where) -> bool:
-    """Check whether a copy that is due must wait for the user's answer. If so, record the wait."""
+    """Check whether a copy that is due must wait for the user's answer. If so, record the start of the wait."""
     with contextlib.suppress(OSError):
         if is_notice_due(where):
             _leave_note(WAITING_NOTE, where)
@@ -103,7 +103,7 @@ def copies_must_wait(where: Where) -> bool:
 
 
 def waiting_notice(where: Where) -> str:
-    """Return the notice for the wait, with its end, or ``""`` if copies do not wait."""
+    """Return the notice for the wait, which says when it ends, or ``""`` if copies do not wait."""
     if not is_notice_due(where):
         return ""
     until = f"{PATIENCE_DAYS} days after the first had to wait"
@@ -114,7 +114,7 @@ def waiting_notice(where: Where) -> str:
 
 
 def claim_first_notice(where: Where) -> bool:
-    """Return whether the notice about future copies is due. From now on it is not.
+    """Return whether the notice about future copies is due. After this call it is no longer due.
 
     Raises OSError if the state folder is not writable.
     """
@@ -122,7 +122,7 @@ def claim_first_notice(where: Where) -> bool:
 
 
 def describe_first_archive(where: Where, cwd: str = "/") -> str:
-    """Return the notice for the first archived session, or ``""`` later and while copies wait."""
+    """Return the notice for the first archived session, or ``""`` for later sessions and while copies wait."""
     try:
         if is_notice_due(where) or not _leave_note(INFORMED_NOTE, where):
             return ""

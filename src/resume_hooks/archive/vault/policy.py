@@ -1,12 +1,13 @@
 """The policy that removes sessions from the vault: the setting ``vault``, and an employer's retention.
 
-The oldest sessions are removed first. An ancestor of a session that the client or our trash still
-has is kept, and so is a session from another config home, whose descendants are unknown here,
-unless an employer's retention requires otherwise. A session is removed for its age only if it was
-also due the day before. For lack of room nothing is removed until a day after the user was
-informed, and then a tenth of the vault per day, or one larger session. The limit is the stored
-setting, never an environment variable. The vault records since when sessions are due and which were
-removed, with ids, sizes and reasons only, so no title outlives its session.
+The oldest sessions are removed first. A session is kept if the client or our trash still has one of
+its descendants. A session from another config home is kept too, because its descendants are unknown
+here, unless an employer's retention requires its removal. A session is removed for its age only if
+it was also due the day before. If the vault is too large, nothing is removed until a day after the
+user was informed. After that, a tenth of the vault is removed per day, or one larger session. The
+limit is the stored setting, never an environment variable. The vault records since when sessions
+are due and which sessions were removed. The record has only ids, sizes and reasons, so no title
+outlives its session.
 """
 
 from __future__ import annotations
@@ -38,31 +39,34 @@ from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import format_count
 
 POLICY_FILE = "policy.json"
-"""The record between two runs, in the vault."""
+"""The data in the vault that one run leaves for the next."""
 
 VERSION = 1
 
 MIN_RUN_SECONDS = 20 * 60 * 60
-"""Seconds between two runs that find a session too old, so that one wrong clock does not empty the vault."""
+"""The minimum number of seconds between two runs that both find a session too old, so that one
+wrong clock does not empty the vault."""
 
 DAILY_PARTS = 10
-"""One part of this many may be removed at a time from a vault that is too large."""
+"""One part in this many may be removed at a time if the vault is too large."""
 
 ANNOUNCEMENT_SECONDS = 30 * DAY
-"""Seconds for which an announcement is valid: a full vault removes sessions every few days."""
+"""The number of seconds for which an announcement is valid. A full vault removes sessions every few
+days."""
 
 ANNOUNCEMENT_NOTE = os.path.join("pending", "vault-shrinks")
-"""An empty file in the state folder: the user must be informed of a removal."""
+"""An empty file in the state folder. It records that the user must be informed of a removal."""
 
 MAX_REMOVED = 100
-"""The number of removed sessions in the record, the latest ones."""
+"""The maximum number of removed sessions in the record. The latest are kept."""
 
 MAX_DUE = 5_000
-"""The number of due sessions in the record. The others follow once those are removed."""
+"""The maximum number of due sessions in the record. Further sessions are recorded after these are
+removed."""
 
 
 class DroppedSession(NamedTuple):
-    """An archived session that was removed, or must be. ``why`` is the end of a sentence."""
+    """An archived session that was or must be removed. ``why`` is the reason as the end of a sentence."""
 
     session_id: str
     title: str
@@ -79,7 +83,7 @@ class DroppedSession(NamedTuple):
 
 
 class RemovedSession(NamedTuple):
-    """A session removed from the vault: an instant, its size in bytes, the reason as the end of a sentence."""
+    """A session removed from the vault: the instant, its size in bytes, and the reason as the end of a sentence."""
 
     session_id: str
     at: str
@@ -90,9 +94,9 @@ class RemovedSession(NamedTuple):
 def find_due_sessions(
     where: Where, keeping: Collection[str] = ()
 ) -> list[tuple[ArchivedSession, str, bool]]:
-    """Return the sessions to remove, the oldest first, each with the reason and whether that is its age.
+    """Return the sessions to remove, oldest first. Each has the reason, and whether that reason is its age.
 
-    The sessions in ``keeping`` stay. All manifests are read.
+    The sessions in ``keeping`` are not removed. All manifests are read.
     """
     archived = all_archived(where)[::-1]
     path, managed_period = managed_retention()
@@ -127,7 +131,7 @@ def find_due_sessions(
 
 
 def _size_limit(where: Where) -> int:
-    """Return the size limit of the vault in bytes, or 0 for none: the stored limit, or a larger one in a variable."""
+    """Return the vault's size limit in bytes: the stored limit, or a larger one in a variable, or 0 for no limit."""
     rooms = []
     for each in (where, settings.without_setting_variables(where)):
         rooms.append(settings.vault_limit(each))
@@ -137,10 +141,10 @@ def _size_limit(where: Where) -> int:
 
 
 def apply_policy(where: Where, *, keeping: Collection[str] = ()) -> list[DroppedSession]:
-    """Remove the sessions that the policy requires, and record and return them.
+    """Remove the sessions that the policy requires to be removed. Record and return them.
 
-    A failed removal is tried again the next time. A session that is due for the first time stays
-    for now.
+    If a removal fails, the next run tries it again. A session that is due for the first time is not
+    removed yet.
     """
     dropped: list[DroppedSession] = []
     due, now = find_due_sessions(where, keeping), time.time()
@@ -165,7 +169,7 @@ def apply_policy(where: Where, *, keeping: Collection[str] = ()) -> list[Dropped
 
 
 def _choose_today(oversize: Sequence[ArchivedSession], where: Where, now: float) -> set[str]:
-    """Return the ids of the sessions to remove today for lack of room: none until a day after the announcement."""
+    """Return the ids of the sessions to remove today because the vault is too large."""
     mark = os.path.join(where.state, ANNOUNCEMENT_NOTE)
     if not oversize:
         removal.remove_if_possible(mark, where.state)
@@ -174,7 +178,7 @@ def _choose_today(oversize: Sequence[ArchivedSession], where: Where, now: float)
         _parse_past_instant(_read_policy(where).get(name), now) for name in ("announced", "shrunk")
     )
     if not announced or (now - announced > ANNOUNCEMENT_SECONDS and not os.path.lexists(mark)):
-        # otherwise the announcement comes later, and nothing is removed before it
+        # otherwise the announcement is made later, and nothing is removed before it
         with contextlib.suppress(OSError):
             state_file.create_marker(mark, where)
             _write_instants(where, announced=int(now))
@@ -193,7 +197,7 @@ def _choose_today(oversize: Sequence[ArchivedSession], where: Where, now: float)
 
 
 def take_announcement(where: Where) -> str:
-    """Return the announcement of a removal, once, or ``""``. Nothing is removed before it."""
+    """Return the announcement of a removal the first time, else ``""``. Nothing is removed before it."""
     mark = os.path.join(where.state, ANNOUNCEMENT_NOTE)
     if not os.path.lexists(mark):
         return ""
@@ -213,7 +217,7 @@ def take_announcement(where: Where) -> str:
 
 
 def _parse_past_instant(value: object, now: float) -> float:
-    """Return a recorded time in seconds since the epoch, or 0 for any other value and for a future time."""
+    """Return a recorded time in seconds since the epoch, or 0 if it is in the future or not a time."""
     if isinstance(value, int) and 0 < value <= now:
         return float(value)
     return 0.0
@@ -234,7 +238,7 @@ def _find_needed_ancestors(archived: list[ArchivedSession], where: Where) -> set
     for session in all_sessions(where):
         living[session.session_id] = session.path
     for session_id, path in living.items():
-        with contextlib.suppress(SessionNotFound):  # deleted since the listing
+        with contextlib.suppress(SessionNotFound):  # the session was deleted since the listing
             parent = family.parent_of(path)
             parents |= {session_id: parent.session_id} if parent else {}
     for session_id in (*living, *(entry.session_id for entry in deleted)):
@@ -248,7 +252,8 @@ def _find_needed_ancestors(archived: list[ArchivedSession], where: Where) -> set
 def select_long_due(due: Sequence[str], where: Where, now: float) -> set[str]:
     """Return the ids of the sessions in ``due`` that have been due long enough.
 
-    ``now`` is in seconds since the epoch. The others are recorded, as far as the record has room.
+    ``now`` is in seconds since the epoch. The other sessions are recorded, as far as the record has
+    space.
     """
     row = _read_policy(where)
     since = row.get("since")
@@ -264,7 +269,7 @@ def select_long_due(due: Sequence[str], where: Where, now: float) -> set[str]:
 
 
 def read_removed_sessions(where: Where) -> list[RemovedSession]:
-    """Return the sessions that the policy removed, the latest ones, oldest first."""
+    """Return the latest sessions that the policy removed, oldest first."""
     rows = _read_policy(where).get("went")
     if isinstance(rows, list):
         sessions = [parse_row(RemovedSession, row) for row in rows]
@@ -286,7 +291,7 @@ def _read_policy(where: Where) -> dict[str, object]:
 def _write_policy(
     where: Where, since: Mapping[str, object], gone: Sequence[RemovedSession]
 ) -> None:
-    """Write both lists. If the write fails, they are lost, and nothing is removed for its age."""
+    """Write both lists. If the write fails, the lists are lost, and no session is removed for its age."""
     before = _read_policy(where)
     instants: dict[str, object] = {}
     for name in ("announced", "shrunk"):
@@ -298,7 +303,7 @@ def _write_policy(
 
 
 def _write_instants(where: Where, **instants: int) -> None:
-    """Record the time of the announcement, and of the last removal for lack of room."""
+    """Record the time of the announcement and of the last removal because the vault was too large."""
     _write_row(where, {"since": {}, "went": [], **_read_policy(where), **instants})
 
 

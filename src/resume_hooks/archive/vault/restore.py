@@ -1,9 +1,9 @@
-"""Restore an archived or deleted session for the client: byte for byte if its place is free.
+"""Restore an archived or deleted session for the client, byte for byte if its original path is free.
 
-Existing files are never overwritten. The transcript comes last, so no client sees half a session,
-and an interrupted restore can be repeated. If the place is taken, a session from the vault gets a
-new id, always the same for the same content, and the vault keeps its copy. A session from the trash
-leaves the trash, and fails if its place is taken.
+Existing files are never overwritten. The transcript is restored last, so no client sees half a
+session, and an interrupted restore can be repeated. If the path of a session from the vault is
+taken, the session gets a new id, which is always the same for the same content. The vault keeps its
+copy. A session from the trash is removed from the trash. If its path is taken, the restore fails.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.raw_edit import set_session_id
 
 MIN_DAYS_LEFT = 7
-"""The fewest days that a restored session has before the client deletes it for its age."""
+"""The minimum number of days before the client may delete a restored session for its age."""
 
 AGED_WARNING = (
     "It is older than the {kept} that the client keeps sessions: it counts as newer, and has "
@@ -75,11 +75,11 @@ class RestoredFile(NamedTuple):
 
 
 class Retrieval(NamedTuple):
-    """The plan to restore an archived session. ``session_id`` is its id there.
+    """The plan to restore an archived session. ``session_id`` is its id after the restore.
 
-    Without pieces there is nothing to do.
+    If there are no pieces, there is nothing to do.
 
-    ``left`` are the files that stay untouched, because other files are in their place.
+    ``left`` are the files that are not restored because other files have their paths.
     """
 
     archived: ArchivedSession
@@ -93,9 +93,9 @@ class Retrieval(NamedTuple):
 def plan_restore(archived: ArchivedSession, where: Where) -> Retrieval:
     """Plan how to restore an archived session.
 
-    Nothing is written except files that must be unpacked. Raises SessionNotFound and WriteFailed if
-    the archive is unreadable, and PlaceTaken if the project folder is not a folder, or if the place
-    of a deleted session is taken.
+    Nothing is written, except that files may be unpacked. Raises SessionNotFound and WriteFailed if
+    the archive is unreadable. Raises PlaceTaken if the path of the project folder is not a folder,
+    or if the path of a deleted session is taken.
     """
     if not archived.deleted_at:
         return _plan_from_vault(archived, where)
@@ -105,11 +105,11 @@ def plan_restore(archived: ArchivedSession, where: Where) -> Retrieval:
         current_entry = trash.read_entry(archived.folder, where)
         if current_entry is None or current_entry == archived:
             raise
-        return _plan_from_trash(current_entry, where)  # packed since the lookup
+        return _plan_from_trash(current_entry, where)  # the session was packed since the lookup
 
 
 def _plan_from_vault(archived: ArchivedSession, where: Where) -> Retrieval:
-    """Plan a restore from the vault, with a new id if another session is in its place."""
+    """Plan a restore from the vault, with a new id if another session has the session's path."""
     source = verified_transcript(archived, where)
     # An earlier state may have another title.
     title = replace_surrogates(plain_line(HeadTail(source).title))
@@ -144,7 +144,7 @@ def _plan_from_vault(archived: ArchivedSession, where: Where) -> Retrieval:
 
 
 def _find_existing(place: str) -> str:
-    """Return ``place`` if a file other than a stub is there, else ``""``."""
+    """Return ``place`` if a file other than a stub has this path, else ``""``."""
     if os.path.lexists(place) and not is_empty_file(place):
         return place
     return ""
@@ -157,14 +157,14 @@ def _begins_as_archived(path: str, archived: ArchivedSession) -> bool:
 
 
 def _derive_session_id(archived: ArchivedSession) -> str:
-    """Return a new id for a session, always the same for the same content."""
+    """Return a new id for a session. It is always the same for the same content."""
     content = f"{archived.session_id} {archived.transcript.sha256}"
     digest_of_content = hashlib.sha256(content.encode()).digest()
     return str(uuid.UUID(bytes=digest_of_content[:16], version=4))
 
 
 def _plan_from_trash(entry: ArchivedSession, where: Where) -> Retrieval:
-    """Plan a restore from the trash: the missing files."""
+    """Plan a restore from the trash, for the missing files."""
     place = path_of_place(entry.place, where)
     notes = _warn_of_age(entry, where)
     try:
@@ -188,7 +188,7 @@ def _plan_from_trash(entry: ArchivedSession, where: Where) -> Retrieval:
 def _select_pieces_in_trash(
     pieces: Iterable[RestoredFile], entry: ArchivedSession
 ) -> tuple[list[RestoredFile], list[str]]:
-    """Return the pieces that the trash still has, and warnings about missing or changed ones.
+    """Return the pieces that the trash still has, and warnings about missing or changed pieces.
 
     Raises SessionNotFound if the transcript is missing.
     """
@@ -237,13 +237,13 @@ def _warn_of_age(archived: ArchivedSession, where: Where) -> list[str]:
 
 
 def restore_session(plan: Retrieval, where: Where) -> Retrieval:
-    """Restore an archived session. Return what was done.
+    """Restore an archived session. Return the plan as it was carried out.
 
-    It leaves the trash, unless a file was left untouched.
+    The session is removed from the trash, unless a file was not restored.
 
-    Raises WriteFailed for a disk error and PlaceTaken if a file appeared in its place meanwhile.
-    Restored files then stay, and the command can be repeated. Raises SessionNotFound if another
-    command removed the session from the trash.
+    Raises WriteFailed for a disk error, and PlaceTaken if another file has appeared at a file's
+    path. The files that were already restored are kept, and the command can be repeated. Raises
+    SessionNotFound if another command removed the session from the trash.
     """
     if not plan.archived.deleted_at:
         return _restore_locked(plan, where)
@@ -253,7 +253,7 @@ def restore_session(plan: Retrieval, where: Where) -> Retrieval:
             raise _make_gone_error(plan)
         restored = _restore_locked(plan_restore(entry, where), where)
         if not restored.left:
-            # The session is restored. A leftover in the trash is listed there.
+            # The session is restored. If its entry could not be removed, the trash still lists it.
             with contextlib.suppress(OSError):
                 trash.drop_from_trash(entry.folder, where)
     return restored
@@ -270,10 +270,10 @@ def _make_gone_error(plan: Retrieval) -> SessionNotFound:
 
 
 def restore_companions(entry: ArchivedSession, where: Where) -> None:
-    """Give an existing session of the same id the files that belong to the id, before its entry leaves the trash.
+    """Give an existing session with the same id the trashed files that belong to the id.
 
-    Existing files stay. Raises SessionNotFound if the entry is unreadable, WriteFailed and
-    PlaceTaken.
+    This is done before the entry is removed from the trash. Existing files are kept. Raises
+    SessionNotFound if the entry is unreadable, WriteFailed and PlaceTaken.
     """
     if find_session(entry.session_id, where) is not None:
         path = path_of_place(entry.place, where)
@@ -290,7 +290,7 @@ def restore_companions(entry: ArchivedSession, where: Where) -> None:
 
 
 def _restore_locked(plan: Retrieval, where: Where) -> Retrieval:
-    """Write every piece to its place, while the trash is locked."""
+    """Write every piece to its target path, while the trash is locked."""
     archived, folder = plan.archived, os.path.dirname(plan.path)
     oldest = _oldest_allowed_time(archived.cwd, where)
     targets = []
@@ -311,13 +311,14 @@ def _restore_locked(plan: Retrieval, where: Where) -> Retrieval:
     for piece in plan.pieces:
         piece_folder = os.path.dirname(piece.path)
         changed_folders |= {piece_folder, os.path.dirname(piece_folder)}
-    for changed_folder in changed_folders:  # sync before the entry leaves the trash
+    # sync the files to disk before the entry is removed from the trash
+    for changed_folder in changed_folders:
         sync_folder(changed_folder)
     return plan
 
 
 def _restore_piece(piece: RestoredFile, plan: Retrieval, oldest: float, where: Where) -> None:
-    """Write one file to its place, no older than ``oldest``.
+    """Write one file to its target path, with a time not earlier than ``oldest``.
 
     Raises OSError, CheckFailed and PlaceTaken.
     """
@@ -339,7 +340,7 @@ def _restore_piece(piece: RestoredFile, plan: Retrieval, oldest: float, where: W
 
 
 def _make_restore_error(error: OSError, piece: RestoredFile, plan: Retrieval) -> WriteFailed:
-    """Return the error for a disk failure on ``piece``: either the command can be repeated, or a file is lost."""
+    """Return the error for a disk failure on ``piece``: the command can be repeated, or a file is lost."""
     archived = plan.archived
     message = f"{error.filename or piece.path} could not be restored: {error.strerror or error}"
     for other_piece in plan.pieces:
@@ -352,7 +353,7 @@ def _make_restore_error(error: OSError, piece: RestoredFile, plan: Retrieval) ->
 
 
 def _renew_time(path: str, oldest: float) -> None:
-    """Set the time of a file that is too old to ``oldest``.
+    """If a file is older than ``oldest``, set its time to ``oldest``.
 
     The client deletes each file by its own time.
     """
@@ -363,9 +364,9 @@ def _renew_time(path: str, oldest: float) -> None:
 
 
 def _write_file(piece: RestoredFile, new_id: str, oldest: int) -> None:
-    """Write one file and compare it as read back.
+    """Write one file, read it back, and compare it.
 
-    If there is a new id, the lines of a transcript get it.
+    If there is a new id, it replaces the old id in the lines of a transcript.
 
     The file gets its mode and its time, no earlier than ``oldest`` (nanoseconds), before it gets
     its name.
@@ -404,9 +405,9 @@ def _select_pieces(
     source: str,
     where: Where,
 ) -> tuple[list[RestoredFile], list[str]]:
-    """Return the parts to write, and sentences on existing files that differ.
+    """Return the files to write, and a sentence for each existing file that differs.
 
-    Raises PlaceTaken if one of these is a deleted session's own file.
+    Raises PlaceTaken if one of the existing files has the path of a deleted session's own file.
     """
     pieces, differences = [], []
     for part in parts:
@@ -433,9 +434,9 @@ def _select_pieces(
 
 
 def _require_same(piece: RestoredFile, entry: ArchivedSession) -> None:
-    """Raise PlaceTaken if another file is in a file's place.
+    """Raise PlaceTaken if another file has a file's path.
 
-    After a killed deletion the file may have grown.
+    After a killed deletion the file at that path may have grown.
     """
     if os.path.lexists(piece.source) and not has_same_bytes(piece.source, piece.path):
         if not entry.complete and not piece.part.is_link:
@@ -453,7 +454,7 @@ def _require_same(piece: RestoredFile, entry: ArchivedSession) -> None:
 
 
 def _target_path(part: ArchivedFile, old_id: str, new_id: str, folder: str, where: Where) -> str:
-    """Return the target path of a part, with the new id if there is one.
+    """Return the target path of a file, with the new id if there is one.
 
     Sub-agents next to the old transcript go into the new session's folder.
     """
@@ -472,7 +473,7 @@ def _target_path(part: ArchivedFile, old_id: str, new_id: str, folder: str, wher
 
 
 def _require_real_folder(folder: str, top: str) -> None:
-    """Raise PlaceTaken if a folder, or a parent of it up to ``top``, is a link or not a folder."""
+    """Raise PlaceTaken if a folder, or one of its parents up to ``top``, is a link or not a folder."""
     if os.path.lexists(folder) and (os.path.islink(folder) or not os.path.isdir(folder)):
         raise PlaceTaken(
             f"{folder} is a symbolic link, or not a folder", "Move it away, then try again."
@@ -482,12 +483,12 @@ def _require_real_folder(folder: str, top: str) -> None:
 
 
 def _min_days_left(kept: int) -> int:
-    """Return the fewest days that are left to a restored session, for a retention of ``kept`` days."""
+    """Return how many days a restored session has at least, for a retention of ``kept`` days."""
     return min(MIN_DAYS_LEFT, (kept + 1) // 2)
 
 
 def _oldest_allowed_time(cwd: str, where: Where) -> float:
-    """Return the oldest time that a restored file may have, in seconds since the epoch, or 0 without a limit."""
+    """Return the oldest time that a restored file may have, in seconds since the epoch, or 0 if there is no limit."""
     kept = retention_days(cwd, where)
     if kept is None:
         return 0.0

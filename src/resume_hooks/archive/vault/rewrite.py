@@ -1,4 +1,4 @@
-"""Rewrite an archived session: apply a change to every line, into a new pack, with checks."""
+"""Rewrite an archived session: apply a change to every line, write the result into a new pack, and check it."""
 
 from __future__ import annotations
 
@@ -19,10 +19,12 @@ from resume_hooks.system.text import plain_line, replace_surrogates
 from resume_hooks.transcripts.head_tail import HeadTail
 
 MAX_WHOLE_TEXT = 64 * 1024 * 1024
-"""Bytes of a text that is changed as a whole. A larger one is changed line by line."""
+"""The maximum size in bytes of a text that is changed as a whole. A larger text is changed line by
+line."""
 
 TEXT_CHECK_BYTES = 8 * 1024
-"""Bytes at the start of a file that are searched for a NUL, the sign of a binary file."""
+"""The number of bytes at the start of a file that are searched for a NUL, the sign of a binary
+file."""
 
 
 def rewrite_archived(
@@ -32,15 +34,15 @@ def rewrite_archived(
     *,
     text: Callable[[bytes], bytes] | None = None,
 ) -> int:
-    """Apply ``change`` to every line of a session's archived files, including earlier states.
+    """Apply ``change`` to every line of a session's archived files, including those of earlier states.
 
     Return the number of changed lines.
 
-    A line includes its ending. Binary files stay unchanged. With ``text``, a file that is not a
-    transcript and not too large is passed to it as a whole, and counts as one line. If nothing
-    changes, nothing is written. Otherwise everything is packed again, and unpacked files are
-    removed. Raises WriteFailed, SessionOpen and SessionNotFound; the archived copy then stays as it
-    was.
+    A line includes its line ending. Binary files stay unchanged. If ``text`` is given, it changes
+    each file that is not a transcript and not too large. Such a file is passed to ``text`` as a
+    whole and counts as one line. If nothing changes, nothing is written. Otherwise all files are
+    packed again, and unpacked files are removed. After WriteFailed, SessionOpen and SessionNotFound
+    the archived copy is unchanged.
     """
     trash.upgrade_manifest(archived, where)
     with commit.lock_for_change(archived, where, "rewritten") as archived_now:
@@ -69,7 +71,7 @@ def _update_manifest(archived: ArchivedSession, where: Where) -> ArchivedSession
     """Return the manifest for the rewritten transcript, whose title may have changed."""
     folder = os.path.join(
         archived.folder, f"{commit.next_pack_name(archived.folder, archived)}.part"
-    )  # removed later, because no manifest names it
+    )  # the pack is removed later, because no manifest names it
     os.mkdir(folder, 0o700)
     lay_out(archived, [archived.transcript], folder, where)
     ends = HeadTail(os.path.join(folder, place_beside(archived.place)))
@@ -80,7 +82,7 @@ def _update_manifest(archived: ArchivedSession, where: Where) -> ArchivedSession
 
 
 class _ChangeCounter:
-    """Applies a change and counts the changed lines."""
+    """A change that counts the lines that it changes."""
 
     def __init__(
         self, change: Callable[[bytes], bytes], text: Callable[[bytes], bytes] | None
@@ -108,7 +110,7 @@ class _ChangeCounter:
             yield new
 
     def manifest(self, archived: ArchivedSession) -> ArchivedSession:
-        """Return the manifest with its texts changed. Each changed text counts as a line."""
+        """Return the manifest with the change applied to its texts. Each changed text counts as a line."""
         about = archived.about
         titles = tuple(map(self._change_text, about.titles))
         return archived._replace(

@@ -1,9 +1,9 @@
 """The trash: deleted sessions in our state folder, each with a manifest in the vault's format.
 
 ``trash/<session id>/<instant>/`` contains the session's own files in the client's layout, until
-they are packed as in the vault. The folder gets its name once all files are there with a manifest.
-The manifest is marked complete after the last file left its place, so an interrupted deletion can
-be undone. The format of 0.2.0, whose manifests name folders, is readable.
+they are packed as in the vault. The folder gets this name after it has all files and a manifest.
+The manifest is marked complete after the last original file was unlinked, so an interrupted
+deletion can be undone. The format of 0.2.0, whose manifests name folders, is also readable.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ GONE_SUFFIX = ".gone"
 
 
 class StrayFolder(NamedTuple):
-    """A folder in the trash without a session: ``gone`` if it was being removed, or was still empty.
+    """A folder in the trash without a session. ``gone`` means that it was being removed, or was still empty.
 
-    Otherwise it has no readable manifest.
+    If it is false, the folder has no readable manifest.
     """
 
     folder: str
@@ -42,38 +42,40 @@ class StrayFolder(NamedTuple):
 
 
 def create_trash_folder(session_id: str, instant: str, where: Where) -> str:
-    """Create a private folder for a session deleted ``instant`` an instant.
+    """Create a private folder in the trash for a session that was deleted at ``instant``.
 
     Raises OSError.
 
-    Readers ignore it until ``GONE`` is removed from its name.
+    Readers ignore the folder until ``GONE`` is removed from its name.
     """
     folder = os.path.join(where.state, TRASH, session_id)
     make_private_folder(folder, where)
     new_path = os.path.join(folder, instant.replace(":", "-"))
-    if os.path.lexists(new_path):  # one of two deletions within a millisecond fails
+    # if a session is deleted twice within a millisecond, one deletion fails
+    if os.path.lexists(new_path):
         raise FileExistsError(None, "Another delete was as fast", new_path)
     os.mkdir(new_path + GONE_SUFFIX, 0o700)
     return new_path + GONE_SUFFIX
 
 
 def drop_from_trash(folder: str, where: Where) -> None:
-    """Permanently remove a folder of the trash with its contents. Raises OSError.
+    """Permanently remove a folder of the trash and its contents. Raises OSError.
 
-    After an error it is a stray folder.
+    After an error the folder is a stray folder.
     """
     home, gone_path = (
         os.path.dirname(folder),
         folder if folder.endswith(GONE_SUFFIX) else folder + GONE_SUFFIX,
     )
-    if gone_path != folder:  # readers ignore it from here on
+    if gone_path != folder:  # readers ignore the folder from here on
         os.rename(folder, gone_path)
         sync_folder(home)
     removal.remove_for_good(gone_path, where.state)
     removal.remove_if_possible(
         os.path.join(unpacked_folder(where), os.path.basename(home)), where.state
     )
-    with contextlib.suppress(OSError):  # it may contain another deletion of the same session
+    # the folder may contain another deletion of the same session
+    with contextlib.suppress(OSError):
         removal.remove_empty(home, where.state)
 
 
@@ -84,7 +86,7 @@ def list_deleted(where: Where) -> list[ArchivedSession]:
 
 
 def list_stray_folders(where: Where) -> list[StrayFolder]:
-    """Return every folder in the trash without a session, with its countable size."""
+    """Return every folder in the trash that has no session, with its size as far as it can be counted."""
     return [each for each in _read_trash(where) if isinstance(each, StrayFolder)]
 
 
@@ -116,7 +118,7 @@ def _read_trash(where: Where) -> Iterator[ArchivedSession | StrayFolder]:
 
 
 def settle_deleted(entry: ArchivedSession) -> ArchivedSession:
-    """Return a deleted session with the current status and hash of its files in the trash.
+    """Return a deleted session with the current status and hash of each of its files in the trash.
 
     Raises OSError.
     """
@@ -134,10 +136,10 @@ def _settle_file(entry: ArchivedSession, part: ArchivedFile) -> ArchivedFile:
 
 
 def pack_deleted(where: Where, is_over: Callable[[], bool]) -> None:
-    """Pack deleted sessions until time is over. A deletion does not wait for this."""
+    """Pack deleted sessions until the time is over. A deletion does not wait for this."""
     for entry in list_deleted(where):
         if entry.complete and not is_over():
-            # an unpacked session stays as it is
+            # a session that can't be packed stays unpacked
             with contextlib.suppress(OSError, ResumeHooksError):
                 _pack_entry(entry, where)
 
@@ -178,4 +180,4 @@ def _pack_entry(entry: ArchivedSession, where: Where) -> None:
                     commit.commit_manifest(packed, where)
     finally:
         with commit.lock_for_change(entry, where, "cleared"):
-            pass  # remove the leftovers of this run or of a killed one
+            pass  # remove the leftovers of this run or of a killed run
