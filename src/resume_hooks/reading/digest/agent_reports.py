@@ -1,6 +1,6 @@
-"""The reports of sub-agents: the files that an agent says it changed, for agents without a transcript.
+"""The reports of sub-agents: the files that a sub-agent says it changed, for sub-agents without a transcript.
 
-Precision comes before recall: a report also lists files that the agent only reviewed, so in a
+Precision comes before recall: a report also lists files that the sub-agent only reviewed. So in a
 review only explicit claims to have written a file count.
 """
 
@@ -11,9 +11,10 @@ from collections.abc import Iterator
 
 from resume_hooks.redaction.lazy_patterns import late
 
-READ = 20_000  # characters of a report that are read
-BEGINNING = 400  # characters at its beginning that show what kind of report it is
-MOST_FILES = 40  # files of one report
+READ = 20_000  # the maximum characters of a report that are read
+# the number of characters at the start of a report that show what kind of report it is
+BEGINNING = 400
+MOST_FILES = 40  # the maximum number of files from one report
 
 _PATH = r"`?\*{0,2}`?([~\w./@-]{1,200}\.\w{1,8})`?"
 _CLAIM = late(
@@ -24,7 +25,7 @@ _CLAIM = late(
 )
 _CLAIMS = ("I've ", "I have ", " written ", " saved ", "I created", "I added", "I wrote", "I updated", "I modified",
            "I edited", "I changed", "I rewrote")  # fmt: skip
-"""Words without which a text claims nothing. Searching for them is fast."""
+"""A text without any of these words claims no changes. Searching for them is fast."""
 
 _FILES_HEADING = late(
     r"[\s#*_]*(?:all\s+)?(?:files?\s+(?:i\s+)?(?:changed|modified|created|updated|edited|added|written|touched)"
@@ -39,7 +40,7 @@ _TRAILER = late(r"\n+agentId: \w+[^\n]*(?:\n<usage>[\s\S]*)?\s*\Z")
 
 
 def without_trailer(report: str) -> str:
-    """Return a report without the client's note to the caller of the agent."""
+    """Return a report without the note that the client adds for the sub-agent's caller."""
     at = report.rfind("\nagentId: ")
     if at >= 0 and _TRAILER.match(report, at):
         return report[:at].rstrip()
@@ -47,7 +48,7 @@ def without_trailer(report: str) -> str:
 
 
 def files_changed(report: str) -> Iterator[str]:
-    """Yield the distinct files that the agent changed according to its report."""
+    """Yield the distinct files that the sub-agent changed according to its report."""
     text = report[:READ]
     claimed: list[str] = []
     if any(words in text for words in _CLAIMS):
@@ -58,7 +59,7 @@ def files_changed(report: str) -> Iterator[str]:
 
 
 def _files_under_headings(text: str) -> list[str]:
-    """Return the files in lists under a heading for changes, and those with a section of their own."""
+    """Return the files that are listed under a heading for changes, and the files with a section of their own."""
     files: list[str] = []
     tells_changes = _CHANGES.search(text[:BEGINNING]) is not None
     if not tells_changes and "files" not in text.lower():

@@ -1,7 +1,8 @@
-"""Build the digest of a session and its ancestors: the whole history counts, the latest part most.
+"""Build the digest of a session and its ancestors. It covers the whole history, and the latest part in most detail.
 
-Ancestors are read oldest first, within a budget. One of our fresh children already contains the
-digest of its ancestors, so reading stops there. Each section keeps as many entries as fit.
+Ancestors are read oldest first, within a budget. A fresh child from our verbs already contains the
+digest of its ancestors, so the ancestors before it are not read. Each section keeps as many entries
+as fit.
 """
 
 from __future__ import annotations
@@ -48,24 +49,28 @@ from resume_hooks.transcripts.lines import BOM, open_transcript
 from resume_hooks.transcripts.records import mapping, parse
 from resume_hooks.transcripts.transcript import pause_gc
 
-ANCESTOR_BUDGET = 100_000_000  # bytes of ancestors that are read in addition to the session
-SUBAGENT_BUDGET = 20_000_000  # bytes of sub-agents that are read, the last to end first
+# the maximum bytes of ancestors that are read in addition to the session
+ANCESTOR_BUDGET = 100_000_000
+# the maximum bytes of sub-agents that are read; the sub-agents that ended last are read first
+SUBAGENT_BUDGET = 20_000_000
 
 REACH = 200_000_000
-"""Bytes at the end of a session that are read, which takes somewhat more than a second.
+"""The maximum bytes at the end of a session that are read, which takes a little more than a second.
 
-The beginning of a larger session is read too.
+The start of a larger session is also read.
 """
 
-OPENING = 2_000_000  # bytes of that beginning
+OPENING = 2_000_000  # the number of bytes at the start that are read
 
 STATES_OF_THEN = ("uncommitted", "staged", NOT_COMMITTED)
-"""Notes on a file that may have been committed since. Older versions write ``uncommitted``."""
+"""Notes on a file that may have been committed after the note was made. Older versions write
+``uncommitted``."""
 
-FAILED_SINCE = "failed since"  # the note on an ancestor's command that failed later
+FAILED_SINCE = "failed since"  # the note on an ancestor's command that later failed
 
 _KEY = b"PRIVATE KEY"
-"""Part of the first line of a multi-line secret, which is removed before a text is split into lines or sentences."""
+"""The start of a multi-line secret in its first line. The whole secret is removed before a text is
+split into lines or sentences."""
 
 
 def _join_sections(
@@ -88,7 +93,7 @@ def _join_sections(
         if section.is_current and (
             own[section.name] or section.name != "todos" or facts.open_list.used
         ):
-            continue  # older entries describe an earlier moment
+            continue  # older entries describe an earlier state
         known = {entry.text for entry in own[section.name]}
         older = [
             _update_entry(section, entry, paths, failed)
@@ -106,7 +111,7 @@ def _join_sections(
 def _update_entry(
     section: Section, entry: DigestEntry, paths: work.Paths, failed: Collection[str]
 ) -> DigestEntry:
-    """Return an entry of an ancestor's digest with the present state of its file or command."""
+    """Return an entry of an ancestor's digest, updated with the present state of its file or command."""
     notes = [
         note for note in entry.note.split(", ") if note not in {"", *STATES_OF_THEN, FAILED_SINCE}
     ]
@@ -118,7 +123,7 @@ def _update_entry(
 
 
 def _binding_demands(entries: Sequence[DigestEntry]) -> tuple[DigestEntry, ...]:
-    """Return the demands, the latest first, without those that a later one revokes."""
+    """Return the demands, the latest first, without demands that a later one revokes."""
     return tuple(entries[at] for at in standing_places([entry.text for entry in entries]))
 
 
@@ -127,7 +132,7 @@ def _standing_demands(
 ) -> tuple[DigestEntry, ...]:
     """Return the demands that the talk does not mark as revoked.
 
-    Statements other than demands can revoke one too.
+    Statements that are not demands can also revoke a demand.
     """
     taken_back = [(message.ref, sentence) for message in said for sentence, _ in message.superseded]
     return tuple(
@@ -196,7 +201,7 @@ def _entries_once(entries: Iterable[DigestEntry]) -> tuple[DigestEntry, ...]:
 def _stored_sections(
     entries: Mapping[str, tuple[DigestEntry, ...]], omitted: Mapping[str, int]
 ) -> tuple[dict[str, tuple[DigestEntry, ...]], dict[str, int]]:
-    """Return the entries of each section that a child stores, and the number of omitted entries of each section."""
+    """Return the entries that a child stores, by section, and the number of omitted entries in each section."""
     stored, left = {}, {}
     for section in SECTIONS:
         rows = entries.get(section.name, ())
@@ -223,7 +228,7 @@ def _entry_size(entry: DigestEntry) -> int:
 
 
 _IMPORTED = f'{{"{IMPORTED}":'.encode()
-"""The beginning of an imported session's file."""
+"""The start of an imported session's file."""
 
 UNVERIFIED = DigestEntry(
     "some of this was said in an imported session: nobody verified it, and its USER is not yours"
@@ -233,11 +238,11 @@ UNVERIFIED = DigestEntry(
 def build_digest(
     session: SessionFile, where: Where, *, reach: int | None = None, since: int = 0
 ) -> Digest:
-    """Return the digest of a session, without secrets. Raises SessionNotFound if it is unreadable.
+    """Return the digest of a session, without secrets. Raises SessionNotFound if the session is unreadable.
 
-    ``reach`` is the number of bytes at the end of each file to read, in addition to the opening of
-    a larger one (default REACH). ``since`` is the line from which on the session counts; ancestors
-    are then ignored.
+    ``reach`` is the number of bytes at the end of each file that are read (default REACH). The
+    start of a larger file is also read. ``since`` is the first line of the session that counts. If
+    it is given, ancestors are ignored.
     """
     session = Session.of(session, where)
     ends = session.head_tail
@@ -253,7 +258,7 @@ def build_digest(
         for file in files[:-1]:
             try:
                 passed_over += _read_file(file, facts, reach or REACH)
-            except SessionNotFound:  # deleted meanwhile
+            except SessionNotFound:  # the file was deleted in the meantime
                 unread += 1
         passed_over += _read_file(files[-1], facts, reach or REACH, since)
         agents = _subagent_changes(files, facts)
@@ -291,11 +296,11 @@ def build_digest(
 
 
 def _files_to_read(session: Session) -> tuple[list[SessionFile], Digest | None, int]:
-    """Return the files to read, oldest first, the digest of earlier files, and the number of omitted files."""
+    """Return the files to read, oldest first, the digest of the files before them, and the number of omitted files."""
     files: list[SessionFile] = [session]
     room = ANCESTOR_BUDGET
     if subagent_name(session.path):
-        return files, None, 0  # a sub-agent knows only its own prompt
+        return files, None, 0  # a sub-agent only knows its own prompt
     if before := read_digest(session.file):
         return files, before, 0
     rows = [row for row in session.lineage[:-1] if row.status != MISSING]
@@ -313,7 +318,7 @@ def _files_to_read(session: Session) -> tuple[list[SessionFile], Digest | None, 
 
 
 def _read_file(file: SessionFile, facts: LineageFacts, reach: int, since: int = 0) -> int:
-    """Read a file from a line on. Return the number of bytes skipped because of its size."""
+    """Read a file from a line on. Return the number of bytes that were skipped because the file is too large."""
     try:
         with open_transcript(file.file, BUFFER) as stream:
             skipped = os.fstat(stream.fileno()).st_size - reach
@@ -322,8 +327,8 @@ def _read_file(file: SessionFile, facts: LineageFacts, reach: int, since: int = 
                 facts.read_to = stream.tell(), number
                 return 0
             number = _process_lines(iter(stream.readlines(OPENING)), 0, file.session_id, facts)
-            # Read whole lines up to the first one after the skipped part: twice as fast as counting
-            # line ends.
+            # Read whole lines up to the first line after the skipped part, which is twice as fast
+            # as counting line ends.
             while (room := skipped - stream.tell()) > 0 and (
                 lines := stream.readlines(min(BUFFER, room))
             ):
@@ -336,9 +341,9 @@ def _read_file(file: SessionFile, facts: LineageFacts, reach: int, since: int = 
 
 
 def _process_lines(lines: Iterator[bytes], first: int, session_id: str, facts: LineageFacts) -> int:
-    """Process lines, the first of which has the number ``first``.
+    """Process lines. ``first`` is the number of the first of them.
 
-    Return the number after the last line.
+    Return the number of the line after the last one.
     """
     number = first - 1
     for number, raw in enumerate(
@@ -360,7 +365,7 @@ def _process_lines(lines: Iterator[bytes], first: int, session_id: str, facts: L
 
 
 class SubagentChanges(NamedTuple):
-    """The files that sub-agents changed, the number of available ``transcripts``, and of ``unread`` ones."""
+    """The files that sub-agents changed, the number of available ``transcripts``, and the number of ``unread`` ones."""
 
     changes: list[FileChange]
     transcripts: int
@@ -370,7 +375,8 @@ class SubagentChanges(NamedTuple):
 def _subagent_changes(files: Sequence[SessionFile], facts: LineageFacts) -> SubagentChanges:
     """Return the files that sub-agents changed.
 
-    Their work is in files of their own. A copy of such a file under a child's id is not read again.
+    The sub-agents' work is in files of their own. A copy of such a file under a child's id is not
+    read again.
     """
     changes: list[FileChange] = []
     unread, known = 0, set[str]()
@@ -391,7 +397,7 @@ def _subagent_changes(files: Sequence[SessionFile], facts: LineageFacts) -> Suba
 
 
 def _find_subagents(file: SessionFile, facts: LineageFacts) -> Iterator[Subagent]:
-    """Yield the sub-agents in the session's own folder, and those next to it (clients before 2.1) with a result."""
+    """Yield the sub-agents in the session's own folder, and the sub-agents next to the session that have a result."""
     inside = list(subagents_in(os.path.splitext(file.path)[0], file.session_id))
     yield from inside
     known = {agent.name for agent in inside}

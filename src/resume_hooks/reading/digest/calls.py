@@ -1,7 +1,7 @@
-"""The latest tool calls of a session with their results, for the remaining room of an opening.
+"""The latest tool calls of a session with their results. They fill the remaining space of an opening.
 
-The file is read backwards from its end, so the cost depends on the output and not on the session's
-size.
+The file is read backwards from its end, so the cost depends on the size of the output and not on
+the session's size.
 """
 
 from __future__ import annotations
@@ -26,27 +26,35 @@ from resume_hooks.transcripts.lines import open_transcript, read_lines_backwards
 from resume_hooks.transcripts.placeholders import is_placeholder
 from resume_hooks.transcripts.records import Record, string
 
-RESULT = 1_500  # characters of a result; the middle of a longer one is cut
-PRINTED = 700  # characters of a successful command's output
-BRIEFLY_PRINTED = 160  # characters of an older passed check's output
-# how many times the shown length of an end is redacted: a secret in it is shorter than that
+RESULT = 1_500  # the maximum characters of a result; the middle of a longer result is cut out
+PRINTED = 700  # the maximum characters of a successful command's output
+BRIEFLY_PRINTED = 160  # the maximum characters of the output of an older check that passed
+# an end of this many times its shown length is redacted, because a secret in it is shorter than
+# that
 NEAR = 4
-LOOKED_THROUGH = 2  # how many times the room is collected before the calls to show are chosen
-EDITS = 0.35  # share of the room for the latest edits, before the latest other calls
+# calls that fill this many times the available space are collected before the calls to show are
+# chosen
+LOOKED_THROUGH = 2
+# the fraction of the available space for the latest edits, which come before the latest other calls
+EDITS = 0.35
 OLD_RESULT = (
-    300  # characters of a file that was read before the last request and is not related to it
+    # the maximum characters of a file that was read before the last request and is not related to
+    # that request
+    300
 )
-HUNKS = 4_000  # characters of the parts of a diff that are related to the last request
-DIFF_READ = 40_000  # characters of a diff that are searched for these parts
-FEW_WORDS = 3  # if the request has fewer words, those of the last answer count too
-# the number of searches that count as latest calls, and of passed checks shown with their logs
+HUNKS = 4_000  # the maximum characters of the parts of a diff that are related to the last request
+DIFF_READ = 40_000  # the maximum characters of a diff that are searched for these parts
+FEW_WORDS = 3  # if the request has fewer words, the words of the last answer also count
+# the maximum number of searches that count as latest calls, and of passed checks that are shown
+# with their logs
 LATEST = 2
-ABOUT = 0.35  # share of the room for earlier calls that are related to the last request
-RARE = 0.25  # a word that occurs in a larger share of the calls is not significant
-REQUEST = 2_000  # characters of the last request that are searched for words
-CHANGES = 2  # changes shown for each file, the latest
-TOOL, INPUT = 80, 600  # characters of a tool's name, and of a call's input
-REACH = 24_000_000  # bytes at the end of a file that are searched
+# the fraction of the available space for earlier calls that are related to the last request
+ABOUT = 0.35
+RARE = 0.25  # a word that occurs in a larger fraction of the calls is not significant
+REQUEST = 2_000  # the maximum characters of the last request that are searched for words
+CHANGES = 2  # the maximum number of changes shown for each file; the latest are shown
+TOOL, INPUT = 80, 600  # the maximum characters of a tool's name, and of a call's input
+REACH = 24_000_000  # the maximum bytes at the end of a file that are searched
 _BRIEFLY = ("command", "file_path", "pattern", "query", "url", "prompt", "description")
 _COMMITS = late(r"\bgit\b[^\n;&|]*\scommit\b")
 _IMPORTS = late(r"\s*(?:import\b|from \S+ import\b|use \S+;|#include\b|\"[\w./-]+\"\Z|[)(]\s*\Z)")
@@ -54,13 +62,13 @@ _FAILS = late(
     r"(?i:(?<!\b0 )(?<!\bno )(?<!\bwithout )\b(?:fail(?:ed|ing|s|ures?)?|error(?:ed|s)?)\b(?!\s?[:=]?\s?0\b)|"
     r"\b(?:panic|fatal|cannot|could not))"
 )
-"""The words of a failure, except in "0 failed" and "no errors"."""
+"""Words that report a failure, except in "0 failed" and "no errors"."""
 
 _HUNK = late(r"^@@ [^\n]* @@", re.MULTILINE)
 _PARTS_OF_DIFF = late(r"^(?=@@ |diff --git )", re.MULTILINE)
-DIFF_HEAD = 160  # characters of the first row of an omitted part of a diff
+DIFF_HEAD = 160  # the maximum characters of the first row of an omitted part of a diff
 _FAILED = ("Exit code", "Error")
-_CHANGE = ("new_string", "content", "new_source")  # the inputs that a call writes into a file
+_CHANGE = ("new_string", "content", "new_source")  # the inputs whose text a call writes into a file
 _NEVER = frozenset(
     {
         "TodoWrite",
@@ -88,9 +96,9 @@ class Value(Enum):
     EDIT = "edit"
     OTHER = "other"
     BRIEF = "brief"
-    """An older check that passed: the ends of its log are enough."""
+    """An older check that passed. The start and end of its log are enough."""
     LOW = "low"
-    """An older search: its result is known or outdated."""
+    """An older search. Its result is already used or outdated."""
 
 
 _CallKey = tuple[str, str]
@@ -98,9 +106,9 @@ _CallKey = tuple[str, str]
 
 
 class _FoundCall(NamedTuple):
-    """A call in its shown form, and its usefulness.
+    """A call as it is shown, and its usefulness.
 
-    ``is_old`` means that it read a file before the last request, and the file can be read again.
+    ``is_old`` means that the call read a file before the last request. The file can be read again.
     """
 
     message: TalkMessage
@@ -119,10 +127,10 @@ class _Answer(NamedTuple):
 def latest_calls(session: SessionFile, digest: Digest, room: int) -> list[TalkMessage]:
     """Return the latest calls with results, oldest first, in about ``room`` characters.
 
-    A part of the room is for earlier calls with the words of the last request. The result is empty
-    if the file is gone.
+    A part of the space is used for earlier calls that contain words of the last request. The result
+    is empty if the file is gone.
 
-    The calls end at the same record as ``digest``. For a file that was read and then written, the
+    The calls end at the same record as ``digest``. If a file was read and later written, the
     written text is shown.
     """
     results: dict[str, _Answer] = {}
@@ -171,7 +179,7 @@ def latest_calls(session: SessionFile, digest: Digest, room: int) -> list[TalkMe
 
 
 def _request_words(digest: Digest) -> frozenset[str]:
-    """Return the significant words of the last request in a digest, and of the last answer if these are few."""
+    """Return the significant words of the last request in a digest. If there are few, add those of the last answer."""
     words: frozenset[str] = frozenset()
     for kind in (Kind.REQUEST, Kind.CLOSING):
         latest = next((each for each in reversed(digest.talk) if each.kind is kind), None)
@@ -192,7 +200,7 @@ def _request_number(digest: Digest, session: SessionFile) -> int:
 def _chosen_calls(
     found: Sequence[_FoundCall], room: int, wanted: frozenset[str]
 ) -> list[TalkMessage]:
-    """Return the calls to show, latest first: the latest edits, the latest others, and those related to the request.
+    """Return the calls to show, latest first: latest edits, latest other calls, calls related to the request.
 
     Older searches come last.
     """
@@ -215,9 +223,9 @@ def _chosen_calls(
 
 
 def _fitting_calls(places: Iterable[int], found: Sequence[TalkMessage], room: int) -> list[int]:
-    """Return the first calls that fit into the room.
+    """Return the first calls that fit into the available space.
 
-    The last one may exceed it, because the room is approximate.
+    The last call may exceed the space, because the space is approximate.
     """
     fitting: list[int] = []
     for at in places:
@@ -229,7 +237,7 @@ def _fitting_calls(places: Iterable[int], found: Sequence[TalkMessage], room: in
 
 
 def _weigh_calls(found: Sequence[TalkMessage], wanted: frozenset[str]) -> list[float]:
-    """Return how strongly each call is related to some words. A rarer word weighs more."""
+    """Return for each call how strongly it is related to some words. A rarer word counts more."""
     words = [prose.telling_words(call.text) & wanted for call in found]
     counts = Counter(word for each in words for word in each)
     weights: list[float] = []
@@ -238,15 +246,15 @@ def _weigh_calls(found: Sequence[TalkMessage], wanted: frozenset[str]) -> list[f
         for word in each:
             if counts[word] <= max(2, len(found) * RARE):
                 rare.append(word)
-        # ``fsum`` has the same result in any order
+        # ``fsum`` returns the same result for any order
         weights.append(fsum([1 / counts[word] for word in rare]))
     return weights
 
 
 class _LaterCalls:
-    """The calls processed so far, from the end backwards.
+    """The calls that were processed so far, from the end of the file backwards.
 
-    Calls that they supersede are not shown.
+    Earlier calls that these calls supersede are not shown.
     """
 
     def __init__(self) -> None:
@@ -260,7 +268,7 @@ class _LaterCalls:
     def value_of(self, block: Record, answer: _Answer) -> Value:
         """Return the value of a shown call.
 
-        A search, or the log of a passed check, is useful only among the latest.
+        A search, or the log of a passed check, is useful only if it is one of the latest calls.
         """
         tool = string(block, "name")
         if tool in records.WRITERS:
@@ -278,13 +286,16 @@ class _LaterCalls:
         return Value.OTHER
 
     def note_commit(self, block: Record) -> None:
-        """Note whether a call is a commit: everything written before it is in the repository."""
+        """Record whether a call is a commit. Everything that was written before the commit is in the repository."""
         command = string(records.mapping(block, "input"), "command")
         if _COMMITS.search(command) is not None:
             self._is_committed = True
 
     def is_shown(self, block: Record, answer: _Answer) -> bool:
-        """Check whether to show a call: not if it changed little, or succeeded and was repeated."""
+        """Check whether to show a call.
+
+        A call is not shown if it changed little, or if it succeeded and was later repeated.
+        """
         self.note_commit(block)
         tool, given = string(block, "name"), records.mapping(block, "input")
         path = records.file_from_input(given)
@@ -329,7 +340,7 @@ def _with_count(found: _FoundCall, count: int) -> _FoundCall:
 
 
 def _searches(parts: Sequence[shell.SimpleCommand]) -> bool:
-    """Check whether a command only searches, by its first program other than ``cd``."""
+    """Check whether a command only searches. The first program other than ``cd`` decides."""
     programs = []
     for part in parts:
         if part.words and part.words[0] != "cd":
@@ -338,7 +349,7 @@ def _searches(parts: Sequence[shell.SimpleCommand]) -> bool:
 
 
 def _again_key(tool: str, given: Record) -> str:
-    """Return a key that is equal for two calls if the later one supersedes the earlier, or ``""``."""
+    """Return a key that is equal for two calls if the later call supersedes the earlier one, or ``""``."""
     if tool == "Bash":
         return shell.command_core(string(given, "command"))
     if tool == records.POLL:
@@ -366,7 +377,7 @@ def _results_in_record(record: Record) -> dict[str, _Answer]:
 
 
 def _says_nothing(block: Record, answer: _Answer) -> bool:
-    """Check whether a call is useless: it failed to write, or searched without a hit."""
+    """Check whether a call is useless: a write that failed, or a search without a match."""
     if string(block, "name") in records.WRITERS:
         return answer.is_error
     if answer.text.startswith(_STOPPED):
@@ -375,7 +386,7 @@ def _says_nothing(block: Record, answer: _Answer) -> bool:
 
 
 _STOPPED = ("Operation stopped by hook", "Stop hook feedback")
-"""The beginning of a result after a hook stopped the work. It matters only at that moment."""
+"""The start of the result after a hook stopped the work. The result matters only at that moment."""
 
 _EMPTY = EMPTY_ANSWERS | {
     "",
@@ -383,14 +394,14 @@ _EMPTY = EMPTY_ANSWERS | {
     "No files found",
     "(Bash completed with no output)",
 }
-"""The output of a search without a hit."""
+"""The output of a search without a match."""
 
 
 def _format_call(block: Record, answer: str, printed: int, wanted: frozenset[str]) -> str:
     """Format a call: its input, and the text that it wrote or its result.
 
-    ``printed`` is the number of characters of a successful command's output. Of a diff, the parts
-    with the ``wanted`` words are shown.
+    ``printed`` is the maximum characters of a successful command's output. If the output is a diff,
+    the parts with the ``wanted`` words are shown.
     """
     given = records.mapping(block, "input")
     named = next((value for key in _BRIEFLY if (value := string(given, key))), "")
@@ -400,7 +411,7 @@ def _format_call(block: Record, answer: str, printed: int, wanted: frozenset[str
     removed = "" if written else string(given, "old_string")
     if removed:
         return f"{head}\nremoved:\n{_shorten_output(removed, RESULT)}"
-    got = written or answer  # for a write, the written text says more than the result
+    got = written or answer  # the text that was written says more than the result of the write
     if string(block, "name") == "Bash" and not got.startswith(_FAILED):
         most = printed
     else:
@@ -415,7 +426,7 @@ def _format_call(block: Record, answer: str, printed: int, wanted: frozenset[str
 
 
 def _hunks_about(text: str, most: int, wanted: frozenset[str]) -> str:
-    """Return the whole parts of a long diff that have some words, instead of its ends, or ``""`` for any other text."""
+    """Return the whole parts of a long diff that contain some words, or ``""`` for any other text."""
     if len(text) <= most or _HUNK.search(text[:DIFF_READ]) is None:
         return ""
     rows: list[str] = []
@@ -447,7 +458,7 @@ def _with_short_result(text: str) -> str:
 def _shorten_output(text: str, most: int) -> str:
     """Format a text in about ``most`` characters.
 
-    Only the ends of a long text are used.
+    If the text is long, only its start and end are used.
     """
     near = NEAR * most
     if len(text) <= 2 * near:

@@ -1,12 +1,12 @@
 """Collect the facts of a digest in one pass over the files of a lineage, oldest first.
 
-Every fact has its place: the session and the line. Skipped are placeholders from a trim, records
-that a child copied from its parent (with the same uuids or, in a fork with new uuids, with a
-reference to the source), and records on abandoned branches.
+Every fact has its position: the session and the line. The following records are skipped:
+placeholders from a trim, records on abandoned branches, and records that a child copied from its
+parent (with the same uuids or, in a fork with new uuids, with a reference to the source).
 
-Most bytes of a session are the contents of files that were read, for which the digest only needs to
-know that the read succeeded. A prescan finds that in a line as clients write it, because quotes
-inside a text are always escaped. Any other form of line goes to the parser.
+Most bytes of a session are the contents of files that were read. For these, the digest only needs
+to know that the read succeeded. A prescan finds that in a line as clients write it, because quotes
+inside a text are always escaped. The parser processes lines of any other form.
 """
 
 from __future__ import annotations
@@ -40,8 +40,9 @@ from resume_hooks.transcripts.placeholders import is_placeholder
 from resume_hooks.transcripts.records import REJECTION, Record, copied_from, string
 from resume_hooks.transcripts.transcript import CopyDetector
 
-SHORTEST = 3_000  # bytes of a line from which on a prescan is faster than parsing
-REACH = 2_000  # bytes at the start of a line that contain its envelope and the message's own keys
+SHORTEST = 3_000  # the minimum bytes of a line for which a prescan is faster than parsing
+# the number of bytes at the start of a line that contain its envelope and the message's own keys
+REACH = 2_000
 TELLING = frozenset(
     kind.encode() for kind in (QUEUED, HOOK_CONTEXT)
 )  # the kinds of attachments with relevant text
@@ -60,17 +61,19 @@ _UUID = b'"uuid":"'
 _THOUGHT = b'"content":[{"type":"thinking",'
 _BLOCKS = (b'"type":"text"', b'"type":"tool_use"', b'"type":"tool_result"')
 _NEXT = late(rb'"(?:uuid":"|is_error":true|tool_use_id"|toolUseResult")')
-"""The record's own id after a result, or an earlier key that says more than that the call succeeded."""
+"""The key of the record's own id after a result, or an earlier key that shows more than that the
+call succeeded."""
 
 _REFUSED = REJECTION.encode()
 _BESIDE = b'},{"type":"text","text":"'
-"""The beginning of a text after another block: the user may have typed it together with a result."""
+"""The start of a text after another block. The user may have typed the text together with a
+result."""
 
 
 class Prescan(NamedTuple):
-    """A record's id and its parent's.
+    """A record's id and its parent's id.
 
-    ``call`` is the id of the call whose successful result it contains, or ``""``.
+    ``call`` is the id of the call whose successful result the record contains, or ``""``.
     """
 
     uuid: str
@@ -87,7 +90,7 @@ def prescan_line(raw: bytes) -> Prescan | None:
     if head[3] is None:
         inner = raw.find(
             b"{", 1, REACH
-        )  # deeper levels belong to another record: a sub-agent's progress
+        )  # deeper levels belong to another record, which reports a sub-agent's progress
         call = _CALL.match(raw, inner - len(_USER))
         if call is not None:
             return _prescan_answer(raw, head, call)
@@ -109,7 +112,7 @@ def prescan_line(raw: bytes) -> Prescan | None:
 def _prescan_answer(raw: bytes, head: re.Match[bytes], call: re.Match[bytes]) -> Prescan | None:
     """Return the prescan of a result.
 
-    The client's copy of the result, which is as long, comes after its id.
+    The client's copy of the result, which is equally long, comes after the record's id.
     """
     following = _NEXT.search(raw, call.end())
     if following and following[0] == _UUID:
@@ -127,10 +130,10 @@ def _prescan_call(head: re.Match[bytes], own: re.Match[bytes], call: bytes = b""
     return Prescan(own[1].decode(), (head[1] or b"").decode(), head[2] == b"true", call.decode())
 
 
-ANSWERS = 8_000  # characters of a user's answers to questions
+ANSWERS = 8_000  # the maximum characters of a user's answers to questions
 
 _WRITERS = records.WRITERS | {"Update"}
-_WORKS_IN = "workdir"  # an agent's own input for a command's folder
+_WORKS_IN = "workdir"  # the name of an agent's own input for a command's folder
 _AGENT_TOOLS = frozenset({"Task", "Agent"})
 _TEXT_MATTERS = (
     frozenset({"Bash", records.POLL, "AskUserQuestion", "ExitPlanMode", "TaskCreate"})
@@ -139,7 +142,7 @@ _TEXT_MATTERS = (
 _PLAN_MODE, _PLAN_LEFT = "plan", "plan_mode_exit"
 _PLAN_REMINDERS = frozenset({"plan_mode", "plan_mode_reentry", _PLAN_LEFT})
 _COLLECTORS = frozenset({"TaskOutput", "AgentOutput", "AgentOutputTool", "TaskStop"})
-"""Tools that fetch the report of a background sub-agent, or end it."""
+"""Tools that get the report of a background sub-agent, or stop it."""
 
 _ONLY_READS = late(r"explor|plan|review|research|search|guide|analy|audit", re.IGNORECASE)
 """Words in the types of sub-agents that change no files."""
@@ -148,10 +151,10 @@ _NOTHING_READ = "<system-reminder>Warning: the file exists but"
 """How the answer begins to a read behind the end of a file, or of an empty one."""
 
 _RECAP = "away_summary"
-_SOON = 2  # records after a command within which its text is loaded
-_RULES = 400  # characters of a loaded text from which on it counts as rules
+_SOON = 2  # the maximum number of records between a command and its loaded text
+_RULES = 400  # the minimum characters of a loaded text that counts as rules
 _STARTED = ("Async agent launched", "Spawned successfully")
-"""The beginning of the result of a call that starts a background sub-agent."""
+"""The start of the result of a call that starts a background sub-agent."""
 
 _FOREIGN_WRITER = late(
     r"(?:write|edit|create|move|rename|delete|remove|replace|insert|patch).*file|file.*(?:write|edit)",
@@ -160,7 +163,7 @@ _FOREIGN_WRITER = late(
 
 
 class Branches:
-    """The links between the records of the files read so far, one file after the other."""
+    """The links between the records of all files that were read so far."""
 
     def __init__(self) -> None:
         self._orders: dict[str, int] = {}
@@ -170,7 +173,7 @@ class Branches:
         self._copied_until = 0
 
     def is_copy(self, record: Record, order: int) -> bool:
-        """Check whether a record was processed before, and note its link if not.
+        """Check whether a record was processed before. If not, record its link.
 
         A record without a uuid is not a copy.
         """
@@ -186,10 +189,10 @@ class Branches:
         )
 
     def is_known(self, uuid: str, parent: str, order: int) -> bool:
-        """Check the same for a record by its ids. ``order`` counts the records that were read."""
+        """Do the same check for a record that is given by its ids. ``order`` counts the records that were read."""
         found = self._orders.setdefault(uuid, order)
         if uuid in self._parents:
-            return True  # repeated in one file
+            return True  # the record is repeated in one file
         if found != order:
             self._copied_until = max(self._copied_until, found)
             return True
@@ -198,15 +201,15 @@ class Branches:
         return False
 
     def note_leaf(self, leaf: str) -> None:
-        """Note the client's current leaf record."""
+        """Record which record the client reports as the current leaf."""
         self._hint = leaf
 
     def end_branches_of_file(self, session_id: str) -> Callable[[Quote], bool]:
-        """End a file. Return a function that checks whether a quote still counts.
+        """Finish a file. Return a function that checks whether a quote still counts.
 
-        Quotes do not count on branches of this file that leave the live one, and in a parent after
-        this file was copied from it. A record with another root, or none, is not known to be
-        abandoned.
+        Quotes do not count if they are on a branch of this file that leaves the live branch, or in
+        a parent after the point at which this file was copied from it. If a record has another
+        root, or no root, it is not known to be abandoned.
         """
         live = self._records_upward(self._last)
         if self._hint in self._parents and self._hint not in live:
@@ -243,7 +246,7 @@ def _leaves_live_branch(
     way: list[str] = []
     at = uuid
     while at in parents and at not in live and at not in known:
-        known[at] = False  # provisional; this also ends a cycle
+        known[at] = False  # a provisional value, which also stops at a cycle
         way.append(at)
         at = parents[at]
     found = known.get(at, False) or (at in live and at != uuid)
@@ -254,18 +257,18 @@ def _leaves_live_branch(
 
 
 class LineageFacts:
-    """The facts of a lineage, or of a sub-agent with ``sidechain``."""
+    """The facts of a lineage or, if ``sidechain``, of a sub-agent."""
 
     goal_status = ""
     interruption: Quote | None = None
     """The user's last interruption."""
     holds_imported = False
     is_imported = False
-    """Whether the current file was imported, which means that the model is unknown."""
+    """Whether the current file was imported. If so, its model is unknown."""
     said_at_work: Quote | None = None
     """The last words of the latest turn that a prompt ended in the middle of its calls."""
     has_unseen_agents = False
-    """Whether sub-agents reported whose transcripts are missing."""
+    """Whether there are reports of sub-agents whose transcripts are missing."""
     agents_may_write = False
     """Whether a sub-agent was started that may write files."""
 
@@ -285,33 +288,35 @@ class LineageFacts:
         self.plans: list[Quote] = []
         self.links: dict[str, RecordPlace] = {}
         self.summaries: list[Quote] = []
-        """The client's summaries at compactions, and its recaps."""
+        """The client's summaries from compactions, and its recaps."""
         self.questions: list[Quote] = []
         self.agents: dict[str, int] = {}
-        """The order of each sub-agent's result, by id."""
+        """The order of each sub-agent's result, by the sub-agent's id."""
         self.running: dict[str, Quote] = {}
-        """Sub-agents that were started and have not reported, by id, with their tasks."""
+        """The tasks of sub-agents that were started and have not reported, by the sub-agent's
+        id."""
         self.skills: dict[str, Quote] = {}
-        """The texts of loaded skills by name, the latest last."""
+        """The texts of loaded skills by name. The skill that was loaded last is the last one."""
         self.cut_off: PendingCall | None = None
-        """The last call, if the file ends before its result."""
+        """The last call, if the file ends before the call's result."""
         self.reports: list[Quote] = []
         """The reports of sub-agents."""
         self.reports_of_writers: list[tuple[Quote, str]] = []
-        """The reports of sub-agents that may write, each with the folder that the agent was called in."""
+        """The reports of sub-agents that may write files, each with the folder that the sub-agent
+        was called in."""
         self.tool_errors: dict[str, Quote] = {}
-        """Server tools whose last call failed, with the error."""
+        """The server tools whose last call failed, with the error."""
         self.goal: Quote | None = None
         self.plan_mode = False
         self.plan_file = ""
         self.read_to = (0, 0)
-        """The bytes and lines read of the last file."""
+        """The numbers of bytes and lines of the last file that were read."""
         self.unanswered: Quote | None = None
         """The assistant's last words since the last prompt."""
         self._open: dict[str, PendingCall] = {}
         self._in_background: dict[str, int] = {}
         self.strangers: set[RecordPlace] = set()
-        """The prompts of a stranger, from the imported part of a file."""
+        """The prompts in the imported part of a file, which another user wrote."""
         self._imported_at = ""
         self._sidechain = sidechain
         self._branches = Branches()
@@ -326,14 +331,15 @@ class LineageFacts:
         return self.unanswered or (self.said[-1] if self.said else None)
 
     def begin_imported(self, at: str) -> None:
-        """Mark the current file as imported ``at`` an instant. Until then a stranger spoke."""
+        """Mark the current file as imported ``at`` an instant. The prompts before it are another user's."""
         self.is_imported = self.holds_imported = True
         self._imported_at = at
 
     def end_file(self, session_id: str) -> None:
-        """End a file and remove the facts of abandoned branches.
+        """Finish a file, and remove the facts of abandoned branches.
 
-        Commands that ran there, and files that they changed, stay, because that did happen.
+        The commands of abandoned branches, and the files that they changed, are kept, because the
+        commands did run.
         """
         self.running |= {
             call_id: Quote(call.first_text("description", "prompt"), call.place)
@@ -368,7 +374,7 @@ class LineageFacts:
             self._end_turn()
 
     def take(self, record: Record, session_id: str, number: int) -> None:
-        """Process one record, the 0-based line ``number`` of a session."""
+        """Process one record. ``number`` is its line in the session, counted from 0."""
         if (record.get("isSidechain") is True) != self._sidechain:
             return
         self._order += 1
@@ -439,7 +445,7 @@ class LineageFacts:
                 self._take_result(record, block, place)
             is_alone = isinstance(content, list) and len(content) == len(answers)
             beside = "" if is_alone else records.text(record)
-            if beside:  # text that the user typed meanwhile, as older clients send it
+            if beside:  # text that the user typed during the call, as older clients send it
                 self._take_typed(Quote(beside, place, string(record, "uuid")))
             return
         uuid = string(record, "uuid")
@@ -455,7 +461,7 @@ class LineageFacts:
         self._take_prompt(record, Quote(records.prompt_text(record), place, uuid))
 
     def _take_prompt(self, record: Record, said: Quote) -> None:
-        """Process a prompt, or other words of the user: to a command of the client, or to the user's shell."""
+        """Process a prompt, or other words of the user: a client command's arguments, or a shell command."""
         content = records.message(record).get("content")
         if said.text.startswith(facts.INTERRUPTION):
             self.interruption = said
@@ -465,7 +471,7 @@ class LineageFacts:
             self._take_command(content, said)
 
     def _take_skill(self, text: str, place: RecordPlace) -> None:
-        """Process the text of a skill that was loaded by the client or for the user's preceding command."""
+        """Process the text of a skill. It was loaded by the client or for the user's preceding command."""
         last = self.prompts.said[-1] if self.prompts.said else None
         name = facts.skill_loaded(text)
         if (
@@ -479,7 +485,7 @@ class LineageFacts:
             self.skills[name] = Quote(text, place)
 
     def _take_command(self, content: str, said: Quote) -> None:
-        """Process a client command with words about the work, and commands of the user's own shell."""
+        """Process a client command that has words about the work, and commands in the user's own shell."""
         if words := facts.words_of_command(content) or facts.shell_command_of_user(content):
             self.prompts.take_words(said._replace(text=words))
             self._end_turn()
@@ -487,7 +493,7 @@ class LineageFacts:
             self.prompts.extend_last(output, said.place)
 
     def _take_summary(self, record: Record, place: RecordPlace) -> None:
-        """Process a summary of the client, or our child's opening, in which only the user's words count."""
+        """Process a summary of the client, or our child's opening. In an opening only the user's words count."""
         text = records.text(record)
         if text.startswith(lineage_block.OPENING):
             self._take_typed(Quote(_user_words(text), place, string(record, "uuid")))
@@ -495,7 +501,7 @@ class LineageFacts:
             self.summaries.append(Quote(text, place, string(record, "uuid")))
 
     def _take_recap(self, record: Record, place: RecordPlace) -> None:
-        """Process the client's recap for a user who was away.
+        """Process the recap that the client writes for a user who was away.
 
         Also process the session's goal.
         """
@@ -514,7 +520,7 @@ class LineageFacts:
             self._end_turn()
 
     def _end_turn(self) -> None:
-        """End a turn at the user's words: questions are answered, and the assistant's last words closed the turn."""
+        """End a turn at the user's words: the questions are answered, and the assistant's last words ended the turn."""
         if self.unanswered is not None:
             self.closing.append(self.unanswered)
             self.unanswered = None
@@ -610,7 +616,7 @@ class LineageFacts:
             self.reports_of_writers.append((said, folder))
 
     def take_reported_changes(self) -> None:
-        """Count the files that sub-agents reported as changed, since their transcripts are not there."""
+        """Count the files that sub-agents reported as changed, because their transcripts are missing."""
         for said, folder in self.reports_of_writers:
             for path in agent_reports.files_changed(said.text):
                 self.changes.append(FileChange(path, folder, said.place, is_reported=True))
@@ -671,7 +677,7 @@ class LineageFacts:
 
 
 def _call_folder(given: Record, cwd: str) -> str:
-    """Return the folder of a call: the session's, unless the call names another one."""
+    """Return the folder of a call: the session's folder, unless the call names another folder."""
     named = string(given, _WORKS_IN)
     if not named:
         return cwd

@@ -1,9 +1,10 @@
-"""The commits that a session made and that still exist at its end, from git's own output.
+"""The commits that a session made and that still exist at the session's end, from git's own output.
 
-Commits that were amended, reset or folded into another one are left out. A rebase gives commits new
-hashes: the old ones are dropped, and a log that the session printed later supplies the new ones.
+Commits that were amended, reset or folded into another commit are left out. A rebase gives commits
+new hashes: the old hashes are dropped, and the new ones are read from a log that the session
+printed later.
 
-Invariant: nothing is run. A commit that was rewritten outside the session is still listed.
+Invariant: no command is run. If a commit was rewritten outside the session, it is still listed.
 """
 
 from __future__ import annotations
@@ -26,12 +27,12 @@ _NEW_BRANCH = {
     "switch": (["-c"], ["-C"]),
     "branch": ([], ["-f"]),
 }
-"""The options with which git creates a branch, by its verb."""
+"""The options with which git creates a branch, by git's subcommand."""
 
 _HASH = late(r"[0-9a-f]{7,40}")
 _LOG_ROW = late(r"^[*|\\/ ]*([0-9a-f]{7,40}) (?:\([^)\n]*\) )?(.+)$")
 _FOLDED = ("fixup! ", "squash! ", "amend! ")
-"""The beginning of the subject of a commit that a rebase folds into an earlier one."""
+"""The prefix of a commit's subject if a rebase folds the commit into an earlier one."""
 
 _SUBJECT = late(
     r"\bgit\b[^\n;&|]*\scommit\b[^;&|]*?(?:<<-?\s*['\"]?\w+['\"]?[^\n]*\n([^\n]+)|-a?m\s+\"(?!\$\()([^\"\n]+)|-a?m\s+'([^'\n]+))"
@@ -44,11 +45,11 @@ _LOGGED = late(r"(?:\A|\n)([0-9a-f]{7,40}) ([^\n]{3,})")
 
 @dataclass
 class Commit:
-    """A commit. ``hash`` and ``branch`` are ``""`` if they were not printed.
+    """A commit. ``hash`` and ``branch`` are ``""`` if git did not print them.
 
-    ``is_pushed`` means that a push followed it. ``is_rebased`` means that its hash was replaced in
-    a rebase, and no later log has the new one. ``also_on`` is a branch created at it or later, or
-    ``""``.
+    ``is_pushed`` means that a push followed the commit. ``is_rebased`` means that a rebase replaced
+    its hash, and that no later log has the new hash. ``also_on`` is a branch that was created at
+    the commit or later, or ``""``.
     """
 
     hash: str
@@ -61,7 +62,7 @@ class Commit:
 
 
 class StandingCommits(NamedTuple):
-    """The commits that exist at the end, oldest first, and the hashes of rewritten ones."""
+    """The commits that exist at the end, oldest first, and the hashes of the commits that were rewritten."""
 
     commits: list[Commit]
     former: frozenset[str]
@@ -83,7 +84,7 @@ NO_COMMITS = StandingCommits([], frozenset())
 
 
 def standing_commits(commands: Iterable[ParsedRun]) -> StandingCommits:
-    """Return the commits that exist after some commands, oldest first."""
+    """Return the commits that exist after these commands, oldest first."""
     history = _History()
     for run, parts in commands:
         if "git" in run.command:
@@ -92,7 +93,7 @@ def standing_commits(commands: Iterable[ParsedRun]) -> StandingCommits:
 
 
 def commits_back(target: str) -> int:
-    """Return how many commits before the last one a target like ``HEAD~2`` is, or 0 for any other target."""
+    """Return how many commits a target like ``HEAD~2`` is before the last commit, or 0 for any other target."""
     back = _BACK.fullmatch(target)
     if back is None:
         return 0
@@ -123,7 +124,7 @@ class _History:
             self._name_successors(run)
 
     def _take_call(self, call: Sequence[str], run: ShellRun, made: list[Commit]) -> None:
-        """Process a call of git. A commit takes the first of the commits in ``made``."""
+        """Process a call of git. If it is a commit, the first of the commits in ``made`` belongs to it."""
         verb, rest = (call[0], call[1:]) if call else ("", [])
         if verb == "commit":
             commit = made.pop(0) if made else None
@@ -155,11 +156,11 @@ class _History:
             self._branch = operands[0]
 
     def _commits_on(self, branch: str) -> list[Commit]:
-        """Return the commits on a branch, and those whose branch is unknown."""
+        """Return the commits on a branch, and the commits whose branch is unknown."""
         return [commit for commit in self.commits if commit.branch in {branch, ""}]
 
     def _current(self) -> list[Commit]:
-        """Return the commits on the current branch: the last commit's, or the one that git printed since."""
+        """Return the commits on the current branch: the branch that git printed last, else that of the last commit."""
         if self._branch or not self.commits:
             return self._commits_on(self._branch)
         return self._commits_on(self.commits[-1].branch)
@@ -168,7 +169,7 @@ class _History:
         self.commits = [commit for commit in self.commits if commit not in gone]
 
     def _amend(self, commit: Commit | None) -> None:
-        """Replace the last commit by another, or by an unknown one (None) if git printed nothing."""
+        """Replace the last commit by another commit. None stands for an unknown commit, if git printed nothing."""
         if commit is not None and commit.branch:
             former = self._commits_on(commit.branch)[-1:]
         else:
@@ -183,7 +184,7 @@ class _History:
     def _reset(self, operands: Sequence[str]) -> None:
         """Drop the commits that a reset of the branch removes."""
         if len(operands) != 1:
-            return  # a reset of files
+            return  # the command resets files
         target = operands[0]
         current = self._current()
         if count := commits_back(target):
@@ -199,7 +200,7 @@ class _History:
                 commit.branch = commit.also_on
 
     def _rebase(self, branch: str, *, is_pull: bool) -> None:
-        """Process a rebase of a branch: commits got new hashes, and some were folded into others.
+        """Process a rebase of a branch: its commits get new hashes, and some are folded into others.
 
         A pull does not change pushed commits.
         """
@@ -220,7 +221,7 @@ class _History:
         self._branch = branch
 
     def _name_successors(self, run: ShellRun) -> None:
-        """Take the new hashes of rebased commits from a log with their subjects."""
+        """Read the new hashes of rebased commits from a log, by their subjects."""
         missing = [commit for commit in self.commits if commit.is_rebased]
         if not missing:
             return
@@ -236,7 +237,7 @@ class _History:
 
 
 def _parse_commits(run: ShellRun) -> list[Commit]:
-    """Return the commits of a command: from git's output, from its log, or from the message of a quiet one."""
+    """Return the commits of a command: from git's output, from a log in it, or from the message of a quiet commit."""
     if "[" in run.output:
         rows = _PRINTED.findall(f"\n{run.output}")
         return [Commit(row[1], row[2], row[0], run.answered) for row in rows]
@@ -244,7 +245,7 @@ def _parse_commits(run: ShellRun) -> list[Commit]:
 
 
 def _commits_without_output(run: ShellRun) -> Iterator[Commit]:
-    """Yield the commit if git itself printed nothing about it."""
+    """Yield the commit if git itself printed nothing about the commit."""
     if run.failed or "commit" not in run.command:
         return
     if _COMMITS_AND_LOGS.search(run.command) and (logged := _LOGGED.search(run.output)):

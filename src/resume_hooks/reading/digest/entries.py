@@ -1,9 +1,9 @@
 """The digest as a value: the talk of a session, and entries by section.
 
-A record of a child stores it.
+A child stores the digest in a record.
 
-Invariant: an entry is one line, and a message has no blank line, so a digest never contains a blank
-line.
+Invariant: an entry is one line, and a message has no blank lines, so a digest never contains a
+blank line.
 """
 
 from __future__ import annotations
@@ -28,31 +28,35 @@ from resume_hooks.transcripts.bookkeeping import DIGEST
 from resume_hooks.transcripts.lines import SharedFile, open_transcript
 from resume_hooks.transcripts.records import Record, kind, mapping, parse, positive_count, string
 
-NOTE = 200  # characters of a note on an entry
+NOTE = 200  # the maximum characters of a note on an entry
 VERSION = 2
 WENT_ON = "work on the last request went on after these last words"
-"""The line in ``now`` that tells an opening that the last words do not answer the last request yet."""
+"""The line in the section ``now`` that marks that the last words do not answer the last request
+yet."""
 
 CUT_INTO = "the turn before the last request was under way after these last words"
 """The line in ``now`` if the last request came in the middle of a turn."""
 
-FORMER = 1  # a digest without talk, from 0.2.0: its entries include the prompts and the last answer
-FIRST_LINES = 8  # lines of a child that are searched for its digest
-LONGEST_LINE = 1_000_000  # bytes of such a line
-LONGEST_TEXT = 2_000  # characters of a text in an entry, more than any of ours has
-LONGEST_MESSAGE = 20_000  # characters of a message of the talk, more than any of ours has
+# the format of a digest without talk, from 0.2.0: its entries include the prompts and the last
+# answer
+FORMER = 1
+FIRST_LINES = 8  # the maximum number of a child's lines that are searched for its digest
+LONGEST_LINE = 1_000_000  # the maximum bytes of the line with the digest
+LONGEST_TEXT = 2_000  # the maximum characters of an entry's text, larger than any that we write
+# the maximum characters of a message in the talk, larger than any that we write
+LONGEST_MESSAGE = 20_000
 MOST = 10**12  # the largest valid count
 _REFERENCE = late(r"[^\s:]{1,300}:\d{1,9}")
 _FRESH = frozenset({"handoff", "rollover"})
 
 
 class Kind(StrEnum):
-    """The kinds of messages of the talk."""
+    """The kinds of messages in the talk."""
 
     REQUEST = "request"
-    """The user's words, or their choice."""
+    """The user's words or the user's choice."""
     CLOSING = "closing"
-    """The assistant's last words of a turn."""
+    """The assistant's last words in a turn."""
     NARRATION = "narration"
     """The assistant's words between two calls."""
     REPORT = "report"
@@ -60,11 +64,11 @@ class Kind(StrEnum):
     SUMMARY = "summary"
     """A summary by the client."""
     CALL = "call"
-    """A call with its result: only in large openings, never stored."""
+    """A call with its result. It appears only in large openings and is never stored."""
     PENDING = "pending"
     """The arguments of the last call, if it has no result."""
     REFUSED = "refused"
-    """The arguments of the last call that the user refused."""
+    """The arguments of the last call, if the user refused it."""
 
 
 _KINDS = frozenset(Kind)
@@ -73,8 +77,8 @@ _KINDS = frozenset(Kind)
 class TalkMessage(NamedTuple):
     """A message without blank lines, and its reference (``<session id>:<record>``).
 
-    ``superseded`` are its sentences that the user revoked, each with the reference of the
-    revocation.
+    ``superseded`` are the sentences in it that the user later revoked, each with the reference of
+    the revocation.
     """
 
     kind: Kind
@@ -84,7 +88,7 @@ class TalkMessage(NamedTuple):
 
 
 class DigestEntry(NamedTuple):
-    """One line: words or an action, its reference (``<session id>:<record>`` or ``""``), and a note."""
+    """One line: words or an action, the reference (``<session id>:<record>`` or ``""``), and a note."""
 
     text: str
     ref: str = ""
@@ -93,14 +97,14 @@ class DigestEntry(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Digest:
-    """Entries by section, and the ``talk``, oldest first.
+    """The entries by section, and the messages of the ``talk``, oldest first.
 
-    ``omitted`` counts a section's entries without room. ``git`` is one line on the folder's
-    repository. ``unread`` is the number of ancestors and sub-agents that were too large to read,
-    ``passed_over`` the number of skipped bytes in the middle of the session, ``remarks`` the number
-    of messages that the talk does not hold. ``secrets`` are texts
-    with secrets, which are never stored or shown; later additions must not contain them.
-    ``read_to`` has the bytes and the lines of the session that were read, or zeros.
+    ``omitted`` is the number of a section's entries that did not fit. ``git`` is one line on the
+    folder's repository. ``unread`` is the number of ancestors and sub-agents that were too large to
+    read, ``passed_over`` the number of skipped bytes in the middle of the session, ``remarks`` the
+    number of messages that are not in the talk. ``secrets`` are texts with secrets, which are never
+    stored or shown; text that is added later must not contain them. ``read_to`` has the numbers of
+    bytes and lines of the session that were read, or zeros.
     """
 
     sections: Mapping[str, tuple[DigestEntry, ...]] = field(default_factory=dict)
@@ -119,7 +123,7 @@ class Digest:
 
 
 def select_knowledge(digest: Digest) -> Digest:
-    """Return the part of a digest for a new task on the same code: without talk, goal and loose ends."""
+    """Return the part of a digest that is useful for a new task on the same code: without talk, goal and open ends."""
     names = set()
     for section in SECTIONS:
         if section.is_knowledge:
@@ -138,18 +142,19 @@ def select_knowledge(digest: Digest) -> Digest:
 def make_entry(text: str, place: object, note: str = "", most: int = LONGEST) -> DigestEntry:
     """Make an entry from foreign text: one line of at most ``most`` characters, without secrets and terminal controls.
 
-    Secrets are removed before the text is cut, because the rules do not recognize half a token.
+    Secrets are removed before the text is shortened, because the rules do not recognize half a
+    token.
     """
     words = cut_line(plain_line(redact_and_learn(text[: most * 8])), most)
     return DigestEntry(words, str(place), cut_line(plain_line(redact_and_learn(note)), NOTE))
 
 
 def without_secrets(digest: Digest, texts: Sequence[str]) -> Digest:
-    """Return a digest without secrets: those in ``texts``, wherever they occur, and those that a rule finds.
+    """Return a digest without secrets: without those in ``texts``, wherever they occur, and those that a rule finds.
 
-    Parts of it may come from another version.
+    Parts of the digest may come from another version.
     """
-    if not texts:  # the talk was already redacted when it was made
+    if not texts:  # the talk was already redacted when it was collected
         return replace(digest, sections=_rewrite_sections(digest, redact_and_learn))
     from resume_hooks.redaction.known_secrets import Redactor  # few sessions contain a secret
 
@@ -157,7 +162,7 @@ def without_secrets(digest: Digest, texts: Sequence[str]) -> Digest:
 
 
 def select_parts(digest: Digest, is_wanted: Callable[[DigestEntry | TalkMessage], bool]) -> Digest:
-    """Return a digest with only the wanted entries and messages."""
+    """Return a digest with only the requested entries and messages."""
     rows = {}
     for name, entries in digest.sections.items():
         rows[name] = tuple(filter(is_wanted, entries))
@@ -169,7 +174,7 @@ def select_parts(digest: Digest, is_wanted: Callable[[DigestEntry | TalkMessage]
 
 
 def rewrite_digest(digest: Digest, rewrite: Callable[[str], str]) -> Digest:
-    """Return a digest with every text rewritten by ``rewrite``."""
+    """Return a digest in which ``rewrite`` has rewritten every text."""
     talk = []
     for message in digest.talk:
         marks = tuple((rewrite(sentence), ref) for sentence, ref in message.superseded)
@@ -189,7 +194,7 @@ def _rewrite_sections(
 
 
 def redact_and_learn(text: str) -> str:
-    """Redact a text by the rules. Within ``secrets_found`` the original text is collected."""
+    """Redact a text by the rules. Inside ``secrets_found`` the original text is collected."""
     clean = _without_secrets(text) if text else ""
     found = _FOUND.get()
     if found is not None and clean != text:
@@ -199,8 +204,8 @@ def redact_and_learn(text: str) -> str:
 
 @lru_cache(maxsize=4_096)
 def _without_secrets(text: str) -> str:
-    """Redact a text, with a cache, because several sections contain the same text."""
-    from resume_hooks.redaction.texts import redact  # search and read only show digests
+    """Redact a text. The result is cached, because several sections contain the same text."""
+    from resume_hooks.redaction.texts import redact  # search and read only show digests that exist
 
     return redact(text)[0]
 
@@ -210,7 +215,7 @@ _FOUND: ContextVar[list[str] | None] = ContextVar("_FOUND", default=None)
 
 @contextmanager
 def secrets_found() -> Iterator[list[str]]:
-    """Collect the texts in which ``redact_and_learn`` finds secrets, because the values may occur alone elsewhere."""
+    """Collect the texts in which ``redact_and_learn`` finds secrets, because the secrets may also occur elsewhere."""
     found: list[str] = []
     token = _FOUND.set(found)
     try:
@@ -230,7 +235,7 @@ def digest_texts(digest: Digest) -> Iterator[str]:
 
 
 def digest_references(digest: Digest) -> Iterator[str]:
-    """Yield the reference of each entry and message, ``""`` if it has none."""
+    """Yield the reference of each entry and message, or ``""`` if it has no reference."""
     for rows in digest.sections.values():
         for row in rows:
             yield row.ref
@@ -239,7 +244,7 @@ def digest_references(digest: Digest) -> Iterator[str]:
 
 
 def digest_record_line(digest: Digest) -> bytes:
-    """Return the digest's record as a line without its ending."""
+    """Return the digest's record as a line without its line ending."""
     sections = {}
     for name, entries in digest.sections.items():
         sections[name] = [list(entry) for entry in entries]
@@ -253,7 +258,7 @@ def digest_record_line(digest: Digest) -> bytes:
 
 
 def read_digest(file: str | SharedFile) -> Digest | None:
-    """Return the digest of one of our fresh children.
+    """Return the digest that one of our fresh children stores.
 
     Return None for any other session or an unreadable file.
     """
@@ -263,7 +268,7 @@ def read_digest(file: str | SharedFile) -> Digest | None:
     except SessionNotFound:
         return None
     first = parse(rows[0]) if rows else None
-    # In a copy of another session, the digest belongs to that session.
+    # In a copy of another session, the digest belongs to the other session.
     if (
         first is None
         or string(mapping(first, "continue_metadata"), "continuation_type") not in _FRESH
@@ -278,7 +283,7 @@ def read_digest(file: str | SharedFile) -> Digest | None:
 
 
 def parse_digest(record: Record) -> Digest | None:
-    """Return the digest in a record, or None for another kind of record or a newer version.
+    """Return the digest in a record, or None if the record is of another kind or of a newer version.
 
     Malformed parts are skipped, and every entry is on one line.
     """
@@ -331,7 +336,10 @@ def _parse_marks(rows: object) -> Iterator[tuple[str, str]]:
 
 
 def _parse_former_talk(rows: Record) -> list[TalkMessage]:
-    """Return the talk of a digest in the former format: its prompts, the first one first and the others in reverse."""
+    """Return the talk of a digest in the former format, which has only prompts.
+
+    The first prompt comes first, and the others are in reverse order.
+    """
     goals = list(_parse_entries(rows.get("goal")))
     asked = []
     for row in (*goals[:1], *goals[:0:-1]):
@@ -349,5 +357,5 @@ def _reference_or_empty(text: str) -> str:
 
 
 def _clean_message(text: str) -> str:
-    """A text of another version, or one that somebody edited, in the form of a message."""
+    """Return a text in the form of a message. It may come from another version, or may have been edited."""
     return "\n".join(row for row in plain_text(text[:LONGEST_MESSAGE]).split("\n") if row.strip())

@@ -1,8 +1,8 @@
-"""The facts of a digest, each with its place: words, commands, calls.
+"""The facts of a digest, each with its position: words, commands, calls.
 
-A queue record tells what became of a prompt that was typed while the model was busy: it was sent as
-a prompt of its own (with a record), passed to the model between two calls (clients up to 2.1.112
-write no other record of it), or withdrawn for editing.
+A queue record reports what happened to a prompt that was typed while the model was busy. It was
+sent as a prompt of its own (with a record), passed to the model between two calls (clients up to
+2.1.112 write no other record of it), or withdrawn for editing.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from resume_hooks.transcripts.placeholders import is_placeholder
 from resume_hooks.transcripts.records import FILE_KEYS, Record, objects, string
 
 _PATHS = (*FILE_KEYS, "path", "destination", "relative_path", "target_file", "filename")
-TELLING = 2_000  # characters at each end of an output that are inspected
+TELLING = 2_000  # the number of characters at each end of an output that are inspected
 MIDDLE_LEFT_OUT = "[... the middle of the output is left out ...]"
 """The row that replaces the middle of a long output."""
 _EXIT = late(r"\s*(?:Error: )?Exit code (\d{1,9})\b")
@@ -48,10 +48,10 @@ _REJECTED = (
 )
 
 EMPTY_ANSWERS = frozenset({"[]", "{}", "null"})
-"""The JSON that a program prints for an empty result."""
+"""The JSON that a program prints if its result is empty."""
 
 _CLARIFY = "The user wants to clarify these questions."
-"""The client's text if the user wants to discuss questions instead of answering them."""
+"""The client's text if the user wants to discuss the questions instead of answering them."""
 
 _CLARIFIED = late(r'^[ \t]*- "([^\n]{1,2000})"\n[ \t]*Answer: ([^\n]{1,2000})', re.MULTILINE)
 
@@ -60,17 +60,17 @@ _NOT_RUN = late(
     r"\w{1,40} operation blocked by hook|This command requires approval|"
     r"Permission for this action (?:was|has been) denied"
 )
-"""The beginning of the result if a rule or a hook forbade the call.
+"""The start of the result of a call that a rule or a hook forbade.
 
 Recent clients also mark the record.
 """
 
-_MISFIT = "<tool_use_error>"  # the beginning of the result of a call that no client could execute
+_MISFIT = "<tool_use_error>"  # the start of the result of a call that the client could not execute
 _NUMBER = late(r"#(\w{1,20})")
 _DONE = frozenset({"completed", "deleted", "cancelled"})
 
-RECENT = 4  # the latest prompts that are compared with a queued one
-WAITING = 50  # queued prompts that are compared by their text
+RECENT = 4  # the number of latest prompts that are compared with a queued prompt
+WAITING = 50  # the maximum number of queued prompts that are compared by their text
 
 INTERRUPTION = "[Request interrupted"
 """How the client's note of an interruption by the user begins."""
@@ -91,12 +91,13 @@ _INSERTED = (
     "This session is being continued",
     "Another Claude session sent",
     "Unknown command: /",  # 2.1.112
-    "/resume-hooks:",  # for us, not for the model
+    "/resume-hooks:",  # the prompt is for this program, not for the model
 )
-"""The beginnings of texts in the place of prompts that were not typed for the model."""
+"""The prefixes of texts that are recorded as prompts but were not typed for the model."""
 
 _TRIGGER = late(r">[a-z]+(?:-[a-z]+)*(?!\S)")
-"""The other form of our triggers. With `-p`, clients keep blocked prompts like all others."""
+"""The other form of our triggers. With `-p`, clients record blocked prompts like all other
+prompts."""
 
 _FOR_CLIENT = late(
     r"/(?:clear|compact|model|resume|continue|exit|quit|login|logout|help|cost|usage|status|config|doctor|memory|mcp|hooks|"
@@ -114,7 +115,7 @@ _BASH_OUTPUT = late(r"<bash-(?:stdout|stderr)>(.*?)</bash-(?:stdout|stderr)>", r
 
 
 def words_of_command(text: str) -> str:
-    """Return the words about the work in a client command such as ``/compact <text>``, or ``""`` for any other text."""
+    """Return the words about the work in a client command such as ``/compact <text>``, or ``""`` if there are none."""
     name, given = _COMMAND_NAME.match(text), _COMMAND_ARGS.search(text)
     words = given[1].strip() if given else ""
     if (
@@ -137,7 +138,7 @@ def shell_command_of_user(text: str) -> str:
 
 
 def shell_output_of_user(text: str) -> str:
-    """Return the output of such a command, or ``""`` for any other text."""
+    """Return the output of a command that the user ran with ``!``, or ``""`` for any other text."""
     if not text.lstrip().startswith(("<bash-stdout>", "<bash-stderr>")):
         return ""
     return "\n".join(part.strip() for part in _BASH_OUTPUT.findall(text) if part.strip())
@@ -146,34 +147,34 @@ def shell_output_of_user(text: str) -> str:
 _SETS_CLIENT = late(
     r"/(?:model|rename|resume|continue|add-dir|ide|config|theme|effort|mcp|plugin|agents|hooks|memory)\Z"
 )
-"""Commands that configure the client, so their words are not about the work."""
+"""Commands that configure the client, so their arguments are not about the work."""
 
 _HANDED = frozenset({"", "attached", "delivered_as_tool_result"})
-"""The reasons for which a prompt left the queue and reached the model.
+"""The reasons in queue records of prompts that reached the model.
 
-Older clients give no reason. Other reasons are a cancellation or a hook's block.
+Older clients give no reason. With any other reason, the prompt was cancelled or blocked by a hook.
 """
 
-_FOR_US = ("/", ">")  # the beginnings of queued texts that may be for the client or for us
+_FOR_US = ("/", ">")  # the prefixes of queued texts that may be for the client or for this program
 
 
 class RecordPlace(NamedTuple):
-    """A record's session id, its 0-based line, and its ``order`` among all records that were read."""
+    """A record's session id, its line counted from 0, and its ``order`` among all records that were read."""
 
     session_id: str
     number: int
     order: int
 
     def __str__(self) -> str:
-        """Format the place as a reference."""
+        """Format the position as a reference."""
         return f"{self.session_id}:{self.number}"
 
 
 class Quote(NamedTuple):
-    """A text, its place, and the uuid of its record, or ``""``.
+    """A text, its position, and the uuid of its record, or ``""``.
 
     ``correcting`` means that the user stopped or refused the current work. ``shown`` is a prompt
-    with its pasted texts, or ``""`` without any.
+    with its pasted texts, or ``""`` if there are none.
     """
 
     text: str
@@ -191,9 +192,9 @@ class Quote(NamedTuple):
 class ShellRun(NamedTuple):
     """A shell command that ran.
 
-    ``folder`` is where it ran, or ``""`` if that is unknown. ``status`` is its exit status, or None
-    if that is unknown. ``failed`` is separate, because old clients report no status for a failed
-    command. ``answered`` is the place of its ``output``.
+    ``folder`` is the folder in which the command ran, or ``""`` if it is unknown. ``status`` is its
+    exit status, or None if it is unknown. ``failed`` is a separate field, because old clients
+    report no status for a failed command. ``answered`` is the position of its ``output``.
     """
 
     command: str
@@ -207,7 +208,7 @@ class ShellRun(NamedTuple):
 
 
 class PendingCall(NamedTuple):
-    """A tool call without a result so far, and the folder of the call."""
+    """A tool call that has no result yet, and the call's folder."""
 
     tool: str
     given: Mapping[str, Any]
@@ -215,7 +216,7 @@ class PendingCall(NamedTuple):
     folder: str = ""
 
     def first_text(self, *keys: str) -> str:
-        """Return the first non-empty text among some inputs, or ``""``."""
+        """Return the first of some inputs that is a non-empty text, or ``""``."""
         return next(
             (value for key in keys if isinstance(value := self.given.get(key), str) and value), ""
         )
@@ -227,7 +228,7 @@ class PendingCall(NamedTuple):
 
 
 class Refusal(NamedTuple):
-    """A call that was not executed, with the words of the user or (if not ``by_user``) of a rule."""
+    """A call that was not executed, with the words of the user or, if ``by_user`` is false, of a rule."""
 
     call: PendingCall
     said: Quote
@@ -235,10 +236,10 @@ class Refusal(NamedTuple):
 
 
 class FileChange(NamedTuple):
-    """A file that a tool wrote: its path, the folder of the call, and the place.
+    """A file that a tool wrote: its path, the folder of the call, and the position of the call.
 
-    ``is_new`` means that the file did not exist before, ``is_reported`` that only a sub-agent's
-    report mentions it.
+    ``is_new`` means that the file did not exist before. ``is_reported`` means that only a
+    sub-agent's report mentions it.
     """
 
     path: str
@@ -249,7 +250,7 @@ class FileChange(NamedTuple):
 
 
 class TaskEnding(NamedTuple):
-    """The end of a background command: its ``task``, and its exit status if it is known."""
+    """The end of a background command: its ``task``, and its exit status if that is known."""
 
     task: str
     status: int | None
@@ -259,13 +260,13 @@ class TaskEnding(NamedTuple):
 def refusal_in_answer(
     call: PendingCall, record: Record, block: Record, text: str, place: RecordPlace
 ) -> Refusal | None:
-    """Return the refusal in a result, by the user or by a rule of the client.
+    """Return the refusal by the user, or by a rule of the client, that a result contains.
 
     Return None for any other result.
 
-    The contents of a file or a server's error can begin like a refusal: older clients mark a
-    refusal only as an error, and a server may use the same words. A result for a file change always
-    comes from the client.
+    The contents of a file or a server's error can begin like a refusal. Older clients mark a
+    refusal only as an error, and a server may use the same words. The result of a file change
+    always comes from the client.
     """
     uuid, denied = string(record, "uuid"), string(record, "toolDenialKind")
     is_clients = call.tool in records.WRITERS or (
@@ -282,10 +283,10 @@ def refusal_in_answer(
 
 
 def chosen_answers(call: PendingCall, details: Record, text: str) -> list[tuple[str, str]]:
-    """Return the questions of a call with the chosen answers, or nothing if the user did not answer.
+    """Return the questions of a call with the chosen answers, or an empty list if the user did not answer.
 
-    Clients record them in ``details``. For older ones, ``text`` is searched for the questions' own
-    words, which may contain anything, including quotes.
+    Clients record the answers in ``details``. For older clients, ``text`` is searched for the
+    questions' own words, which may contain anything, including quotes.
     """
     noted = records.mapping(details, "answers")
     pairs = [
@@ -310,7 +311,7 @@ def chosen_answers(call: PendingCall, details: Record, text: str) -> list[tuple[
 
 
 def clarified_answers(text: str) -> list[tuple[str, str]]:
-    """Return the questions with answers from a user who then wanted to discuss the rest."""
+    """Return the questions that a user answered before asking to discuss the others."""
     if _CLARIFY in text:
         return _CLARIFIED.findall(text)
     return []
@@ -371,7 +372,7 @@ def _shorten_output(text: str) -> str:
 
 
 def _keep_output_ends(output: str) -> str:
-    """Return the two ends of a long output, without partial rows."""
+    """Return the start and the end of a long output, without partial rows."""
     head, tail = output[:TELLING], output[-TELLING:]
     last_end, first_end = head.rfind("\n"), tail.find("\n")
     if last_end > 0:
@@ -391,7 +392,7 @@ def find_task_id(record: Record, block: Record, text: str) -> str:
 
 
 def task_ending(text: str) -> TaskEnding | None:
-    """Return the end of a background command from the client's notification."""
+    """Return the end of a background command, as the client's notification reports it."""
     if text.startswith(_NOTIFICATION):
         match = _NOTIFIED.search(text[: 2 * TELLING])
     else:
@@ -419,7 +420,7 @@ def skill_loaded(text: str) -> str:
 
 
 def find_report(text: str) -> str:
-    """Return a background sub-agent's report from the client's notification, or ``""``."""
+    """Return a background sub-agent's report from the client's notification, or ``""`` for any other text."""
     match = _REPORT.search(text)
     if match:
         return match[1].strip()
@@ -427,7 +428,7 @@ def find_report(text: str) -> str:
 
 
 class Todo(NamedTuple):
-    """A task, its status in the client's words, and its place."""
+    """A task, its status in the client's words, and its position."""
 
     text: str
     status: str
@@ -437,17 +438,17 @@ class Todo(NamedTuple):
 
 
 class OpenList:
-    """The todos and tasks of a lineage. Tasks are numbered within their session."""
+    """The todos and tasks of a lineage. Tasks are numbered separately in each session."""
 
     def __init__(self) -> None:
         self.used = False
-        """Whether any list was ever written."""
+        """Whether a todo list or task was ever written."""
         self._todos: list[Todo] = []
         self._tasks: dict[tuple[str, str], Todo] = {}
         self._latest: dict[str, tuple[str, str]] = {}
 
     def write_todos(self, call: PendingCall) -> None:
-        """Replace the todo list by the list in a call."""
+        """Replace the todo list by the list that a call contains."""
         self.used = True
         self._todos = [
             Todo(string(row, "content"), string(row, "status"), call.place, call.place.order)
@@ -465,7 +466,10 @@ class OpenList:
         self._latest[key[1]] = key
 
     def update_task(self, call: PendingCall) -> None:
-        """Change the status or the subject of the session's task with this number, or else of the latest ancestor's."""
+        """Change the status or the subject of the task with this number.
+
+        If the session has no such task, its latest ancestor's task is changed.
+        """
         number = call.given.get("taskId")
         own = call.place.session_id, str(number) if isinstance(number, (str, int)) else ""
         key = own if own in self._tasks else self._latest.get(own[1])
@@ -489,12 +493,12 @@ class OpenList:
 
     @property
     def updated_at(self) -> int:
-        """Return the order of the record that last changed any status, or 0 without a list."""
+        """Return the order of the record that last changed any status, or 0 if there is no list."""
         rows = (*self._tasks.values(), *self._todos)
         return max((row.updated_at for row in rows), default=0)
 
     def is_done_since(self, order: int) -> bool:
-        """Check whether a list was written after a record, and all of it is done."""
+        """Check whether a list was written after a record and everything in it is done."""
         rows = []
         for row in (*self._tasks.values(), *self._todos):
             if row.place.order > order:
@@ -511,7 +515,7 @@ class Prompts:
         self._is_command_running = False
 
     def take_prompt(self, said: Quote) -> bool:
-        """Process a prompt. Return False for another text, and for one known from the queue."""
+        """Process a prompt. Return False if the text is not a prompt, or if it is already known from the queue."""
         text, shown = typed_text(said.text), with_pastes(said.text)
         if text.startswith(_INSERTED) or _FOR_CLIENT.match(text) or _TRIGGER.match(text):
             return False
@@ -523,11 +527,11 @@ class Prompts:
         return True
 
     def take_words(self, said: Quote) -> None:
-        """Process the user's words outside of prompts: of a command, or the output of their shell."""
+        """Process words of the user that are not a prompt: a command's arguments, or the output of the user's shell."""
         self.said.append(said)
 
     def extend_last(self, more: str, place: RecordPlace) -> None:
-        """Add the output of the user's own command to it, if there was no message since."""
+        """Add the output of the user's own command to the command, if there was no message in between."""
         last = self.said[-1] if self.said else None
         if (
             last is not None
@@ -537,7 +541,7 @@ class Prompts:
             self.said[-1] = last._replace(shown=f"{last.full}\n[it printed:]\n{more}")
 
     def take_queue_record(self, record: Record, place: RecordPlace) -> Quote | None:
-        """Process a queue record. Return the prompt that it passed to the model, if any."""
+        """Process a queue record. Return the prompt that it passed to the model, or None."""
         operation, content = string(record, "operation"), string(record, "content")
         self._is_command_running = False
         if operation == "enqueue":
@@ -557,7 +561,7 @@ class Prompts:
         return None
 
     def end_file(self, counts: Callable[[Quote], bool]) -> bool:
-        """Keep the prompts that ``counts`` accepts.
+        """Keep only the prompts that ``counts`` accepts.
 
         Return whether a queued prompt is now the latest. A prompt behind the command that last left
         the queue does not count: the client sends it after the command, or the session that the

@@ -1,10 +1,10 @@
 """The state of each changed file at the end of a session: committed, staged, not committed, moved, reverted.
 
-It comes from the session's own git commands and their output, oldest first.
+The states are derived from the session's own git commands and their output, oldest first.
 
-Invariant: a file counts as committed only if a commit certainly includes it: it was added before,
-the commit included everything, or a later ``git status`` no longer lists it. Changes by users and
-sub-agents outside the session are not seen.
+Invariant: a file counts as committed only if a commit certainly includes it: the file was added
+before, the commit included everything, or a later ``git status`` no longer lists the file. Changes
+by users and sub-agents outside the session are unknown.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ STASHED = "in a git stash"
 TAKEN_BACK = "taken back: no change is left"
 UNCHANGED = "unchanged in the last git status"
 OPEN_STATES = frozenset({NOT_COMMITTED, STAGED})
-"""The states of a file whose changes the next commit may include."""
+"""The states of a file whose changes may be included in the next commit."""
 
 _COMMITTED = late(r"(?:\A|\n)\[(?!detached)([^\]\s]+)(?: \([^)\n]*\))? ([0-9a-f]{7,40})\] ")
 _WORKTREE = late(r".*?/(?:\.?worktrees|\.claude/worktrees)/[^/]+")
@@ -47,35 +47,37 @@ _UPDATES = frozenset({"-u", "--update"})
 _CHANGES_STATUS = frozenset(
     {"checkout", "switch", "stash", "merge", "pull", "rebase", "clean", "reset"}
 )
-"""Git verbs after which a status may list other files."""
+"""Git subcommands after which a status may list other files."""
 
-LISTED_COMMITS = 2  # commits after a status that do not change the state of its other files
+# the number of commits after a status that do not change the state of other files in it
+LISTED_COMMITS = 2
 _ALL = _UPDATES | {"-A", "--all"}
 _EXPANDED = late(r"[$*?`\[]")
-"""Signs of shell expansions, whose result the command does not show."""
+"""Characters of shell expansions, whose result is not visible in the command."""
 
-_NOTHING_ADDED = "fatal: pathspec"  # git's refusal to add a file: it adds no other file either
+# git's refusal to add a file, after which it does not add the other files either
+_NOTHING_ADDED = "fatal: pathspec"
 _TAKES_ALL = late(r"--all\Z|-(?!-)[a-zA-Z]*a[a-zA-Z]*\Z")
 _VALUED = frozenset({"-m", "--message", "-F", "--file", "-C", "-c", "--author", "--date", "-t"})
 _QUIET = frozenset({"add", "rm", "mv", "commit", "status"})
-"""Git verbs whose output never looks like a row of a status."""
+"""Git subcommands whose output never looks like a row of a status."""
 
 
 class CommitSeen(NamedTuple):
-    """A commit of the session: its short ``name``, or ``""`` if git did not print it, and its branch."""
+    """A commit of the session: its branch, and its short ``name``, or ``""`` if git did not print the name."""
 
     name: str
     branch: str
 
 
 class FileState(NamedTuple):
-    """The state of a file, one of the words above. ``commit`` is the commit that includes it."""
+    """The state of a file, one of the constants above. ``commit`` is the commit that includes the file."""
 
     words: str
     commit: CommitSeen | None = None
 
     def note(self, branch: str) -> str:
-        """Return the state as a note for a reader on ``branch``."""
+        """Return the state as a note for a reader whose branch is ``branch``."""
         if self.commit is None:
             return self.words
         named = f"committed in {self.commit.name}" if self.commit.name else "committed"
@@ -85,7 +87,7 @@ class FileState(NamedTuple):
 
 
 class Edit(NamedTuple):
-    """A change of a file: its path in the form of an entry, and its order among all records.
+    """A change of a file: its path as in an entry, and its order among all records.
 
     ``is_new`` means that there was no file of this name before, ``is_removal`` that it was deleted.
     """
@@ -97,15 +99,15 @@ class Edit(NamedTuple):
 
 
 class GitCall(NamedTuple):
-    """A git command in a run: its words from the verb on, and its folder."""
+    """A git command in a run: its arguments from the subcommand on, and its folder."""
 
     words: tuple[str, ...]
     folder: str
     run: ShellRun
     is_alone: bool
-    """Whether nothing else in the run prints anything."""
+    """Whether no other command in the run prints anything."""
     is_last: bool
-    """Whether nothing in the run prints anything after it."""
+    """Whether no later command in the run prints anything."""
 
 
 class _Status(NamedTuple):
@@ -123,7 +125,7 @@ class _Status(NamedTuple):
 class FileStates:
     """The states of files, and the new paths of moved files.
 
-    ``listed`` are the files for which only git's listings prove that the session changed them.
+    ``listed`` are the files that the session changed according to git's listings only.
     """
 
     def __init__(
@@ -135,13 +137,14 @@ class FileStates:
         self.states: dict[str, FileState] = {}
         self.moved_to: dict[str, str] = {}
         self.removed: set[str] = set()
-        """The paths that git named as deleted, and that were not written since."""
+        """The paths that git reported as deleted and that were not written afterwards."""
         self.head = standing.head
         self.only_listed = frozenset(listed)
         self.listed: frozenset[str] = frozenset()
-        """The paths in the last whole ``git status``, including files that this session did not change."""
+        """The paths in the last complete ``git status``, including files that this session did not
+        change."""
         self.listed_at: RecordPlace | None = None
-        """None after a command that may have made that status outdated."""
+        """It is None after a command that may have made that status outdated."""
         self.uses_git = False
         self._home = home
         self._standing = standing
@@ -150,17 +153,18 @@ class FileStates:
         self._untouched = set(listed)
         self._staged: set[str] = set()
         self.untracked: set[str] = set()
-        """The files without any commit: a tool created them, or a status lists them as new."""
+        """The files that are not in any commit: a tool created them, or a status lists them as
+        new."""
         self._made: dict[str, list[CommitSeen]] = {}
-        """The existing commits, by checkout, the latest last."""
+        """The existing commits by checkout, in order, the latest last."""
         self._commit_of: dict[str, int] = {}
         self._commits = 0
         self._listed_after = 0
-        """The number of commits up to which the last status is valid."""
+        """The number of commits until which the last status is valid."""
         self._adds_unknown = False
-        """Whether files that a command did not name were added since the last commit."""
+        """Whether files were added since the last commit by a command that did not name them."""
         self._unknown_at: dict[str, int] = {}
-        """The number of the last commit with such files, by checkout."""
+        """The number of the last commit with files that no command named, by checkout."""
 
     def take_edit(self, edit: Edit) -> None:
         """Process a change of a file."""
@@ -168,7 +172,7 @@ class FileStates:
         if edit.is_removal:
             self.removed.add(path)
             return
-        self.states.pop(path, None)  # the latest change must be last
+        self.states.pop(path, None)  # the latest change must be the last one
         self.states[path] = FileState(NOT_COMMITTED)
         self.removed.discard(path)
         if edit.is_new:
@@ -210,7 +214,7 @@ class FileStates:
     def open_files(self) -> list[str]:
         """Return the files of a known checkout with uncommitted changes, the latest last.
 
-        Files that git named as deleted, and folders with other files, are left out.
+        Files that git reported as deleted, and folders that contain other files, are left out.
         """
         found: list[str] = []
         folders = {posixpath.dirname(path) for path in self.states}
@@ -228,7 +232,7 @@ class FileStates:
         return state is not None and state.words == TAKEN_BACK
 
     def note_on(self, path: str, branch: str) -> str:
-        """Return the state of a file for a reader on ``branch``, or ``""`` if it is unknown."""
+        """Return the state of a file as a note for a reader on ``branch``, or ``""`` if it is unknown."""
         state = self.states.get(path)
         if state is None or not self.uses_git or not self.checkout_of(path):
             return ""
@@ -241,7 +245,7 @@ class FileStates:
         return state.note(branch)
 
     def shown_path(self, path: str, folder: str) -> str:
-        """Return a path from git's output in ``folder`` in the form of an entry."""
+        """Convert a path that git printed in ``folder`` to the path of an entry."""
         whole = posixpath.normpath(posixpath.join(self._home, folder, path))
         if self._home and whole.startswith(f"{self._home}/"):
             return whole[len(self._home) + 1 :]
@@ -264,14 +268,14 @@ class FileStates:
         return ""
 
     def _paths_in(self, folder: str) -> list[str]:
-        """Return the known files in the checkout of a folder."""
+        """Return the known files in the checkout that contains a folder."""
         checkout = self.checkout_of(folder)
         if not checkout:
             return []
         return [path for path in self.states if self.checkout_of(path) == checkout]
 
     def _files_named(self, words: Iterable[str], folder: str) -> list[str]:
-        """Return the known files that a git command names, directly or by their folder."""
+        """Return the known files that a git command names, either directly or by a folder."""
         found: list[str] = []
         for word in words:
             named = self.shown_path(word, folder)
@@ -305,7 +309,7 @@ class FileStates:
     def _take_commit(self, call: GitCall, rest: Sequence[str]) -> None:
         printed = _COMMITTED.findall(call.run.output)
         if not printed and not {"-q", "--quiet"}.intersection(rest) and call.is_alone:
-            return  # other output: a dry run, or nothing to commit
+            return  # the output of a dry run, or of a commit with nothing to commit
         logged = _LOGGED.search(call.run.output) if "git log" in call.run.command else None
         if printed:
             branch, name = printed[-1]
@@ -345,7 +349,7 @@ class FileStates:
         return paths
 
     def _files_created(self, call: GitCall, checkout: str) -> set[str]:
-        """Return the files that git lists as created by a commit, or none if the checkout's root is unknown."""
+        """Return the files that git lists as created by a commit, or none if the root of the checkout is unknown."""
         if not checkout:
             return set()
         return {self.shown_path(path, checkout) for path in _CREATED.findall(call.run.output)}
@@ -385,20 +389,21 @@ class FileStates:
                 self.states[shown] = FileState(STAGED)
 
     def _begin_untouched(self, listed: Iterable[str]) -> None:
-        """Mark files known only from listings as changed from their first listing on."""
+        """Mark files that only listings show as changed from the time of their first listing."""
         for path in sorted(self._untouched.intersection(listed)):
             self._untouched.discard(path)
             self.take_edit(Edit(path, 0))
 
     def _state_of_unlisted(self, path: str) -> FileState:
-        """Return the state of a changed file that ``git status`` does not list: committed since, or without changes."""
+        """Return the state of a changed file that ``git status`` does not list: committed, or without changes."""
         checkout = self.checkout_of(path)
         since = self._commit_of.get(path, 0)
         made = self._made.get(checkout)
         if not made or self._commits <= since:
             return FileState(UNCHANGED)
         if path not in self._staged and self._unknown_at.get(checkout, 0) <= since:
-            return FileState(UNCHANGED)  # the commits since then are known, and none includes it
+            # the commits since then are known, and none of them includes the file
+            return FileState(UNCHANGED)
         if self._commits == since + 1:
             return FileState("committed", made[-1])
         return FileState("committed", CommitSeen("", made[-1].branch))
@@ -451,7 +456,7 @@ class FileStates:
             self._move_state(before, after, by_git=True)
 
     def take_move(self, words: Sequence[str], folder: str, *, by_git: bool) -> None:
-        """Process an ``mv`` of one path to another. With ``by_git`` the next commit includes it."""
+        """Process an ``mv`` of one path to another. If ``by_git``, the next commit includes the move."""
         operands = select_operands(words)
         if len(operands) != 2:
             return
@@ -468,13 +473,13 @@ class FileStates:
             self._move_state(path, f"{after}{path[len(before) :]}", by_git=by_git)
 
     def _move_state(self, before: str, after: str, *, by_git: bool) -> None:
-        """Move the state of a file to its new path. A path in a variable is unknown."""
+        """Move the state of a file to its new path. A path that contains a variable is unknown."""
         state = self.states[before]
         if before in self.only_listed or state.words == STASHED:
             return
         self._staged.discard(before)
         self.removed.add(before)
-        if "$" in after:  # a later listing by git may name it
+        if "$" in after:  # a later listing by git may contain the new path
             return
         del self.states[before]
         self.moved_to[before] = after
@@ -525,7 +530,7 @@ class FileStates:
     def _take_back_commits(self, call: GitCall, rest: Sequence[str]) -> None:
         """Process a reset that removes the last commits.
 
-        Their changes stay, unless it is a hard reset.
+        The changes of these commits are kept, unless the reset is a hard one.
         """
         operands = select_operands(rest)
         made = self._made.get(self.checkout_of(call.folder), [])
@@ -540,7 +545,7 @@ class FileStates:
             self._restate_commits(gone, FileState(NOT_COMMITTED))
 
     def _unstage(self, call: GitCall, rest: Sequence[str]) -> None:
-        """Process a command that unstages files, or all files if it names none."""
+        """Process a command that unstages files, or all files if the command names no files."""
         paths = self._files_named(select_operands(rest), call.folder)
         for path in paths or self._paths_in(call.folder):
             self._staged.discard(path)
@@ -555,10 +560,10 @@ def file_states(
     home: str,
     standing: StandingCommits,
 ) -> FileStates:
-    """Return the states of edited files, and of files that only git ``listed`` as changed.
+    """Return the states of edited files, and of files that only git's listings show as changed (``listed``).
 
     ``runs`` are the session's commands with their parts, oldest first. ``standing`` has the commits
-    that are now on another branch or have a new hash.
+    that are on another branch or have a new hash at the end.
     """
     states = FileStates(home, listed, standing)
     waiting = sorted(edits, key=lambda edit: edit.order)
@@ -623,7 +628,7 @@ def _git_folder(words: Sequence[str], folder: str) -> str:
 
 
 def _options(rest: Sequence[str]) -> Iterator[str]:
-    """Yield the options of a commit, without their values."""
+    """Yield the options of a commit, without the options' values."""
     is_value = False
     for word in rest:
         if word == "--":
@@ -645,7 +650,7 @@ def _commit_operands(rest: Sequence[str]) -> list[str]:
 
 
 def _paths_in_long_status(output: str) -> tuple[list[str], list[str], list[str]]:
-    """Return the paths in a long status: staged ones, all others, and the untracked ones among these."""
+    """Return the paths in a long status: staged paths, all others, and the untracked ones of these others."""
     staged: list[str] = []
     changed: list[str] = []
     untracked: list[str] = []
@@ -680,7 +685,7 @@ def _rows_at_end(output: str) -> list[tuple[str, str, str]]:
 
 
 def _is_listed(path: str, listed: frozenset[str]) -> bool:
-    """Check whether a status lists a file, or the new folder that contains it."""
+    """Check whether a status lists a file, or lists a new folder that contains the file."""
     if path in listed:
         return True
     return any(path.startswith(f"{folder.rstrip('/')}/") for folder in listed)

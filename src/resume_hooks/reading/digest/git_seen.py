@@ -1,7 +1,7 @@
-"""The state of git from the output of a session's own commands, for a folder where git can no longer run.
+"""The state of git from the output of a session's own commands, for a folder in which git can no longer run.
 
 Invariant: only successful commands and their output count. Changes by sub-agents and users outside
-the session are not seen.
+the session are unknown.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _ASKS_BRANCH = late(
 )
 
 
-MOST_CHECKOUTS = 3  # folders whose branches are listed
+MOST_CHECKOUTS = 3  # the maximum number of folders whose branches are listed
 
 
 class CheckoutSeen(NamedTuple):
-    """A folder with a checkout, and its last branch in git's output."""
+    """A folder with a checkout, and the last branch of that checkout in git's output."""
 
     folder: str
     branch: str
@@ -36,9 +36,9 @@ class CheckoutSeen(NamedTuple):
 
 
 class GitSeen(NamedTuple):
-    """The last branch that git or the client named, and the places of the session's last commit and push.
+    """The last branch that git or the client named, and the positions of the session's last commit and last push.
 
-    The branch is ``""`` if it is unknown. ``checkouts`` are the folders with a known branch, the
+    The branch is ``""`` if it is unknown. ``checkouts`` are the folders whose branch is known, the
     latest first. ``switched_at`` is the order of the command that last changed the branch, or 0.
     """
 
@@ -50,14 +50,14 @@ class GitSeen(NamedTuple):
 
 
 ParsedRun = tuple[ShellRun, tuple[shell.SimpleCommand, ...]]
-"""A command that ran, and its simple commands."""
+"""A command that ran, and the simple commands that it consists of."""
 
 
 def git_seen(commands: Sequence[ParsedRun], noted: str, removed_at: Mapping[str, int]) -> GitSeen:
     """Return the state of git after a session's commands, oldest first.
 
-    ``noted`` is the branch from the client. ``removed_at`` has the order of the command that
-    removed each folder.
+    ``noted`` is the branch according to the client. ``removed_at`` has, for each removed folder,
+    the order of the command that removed it.
     """
     checkouts: dict[str, CheckoutSeen] = {}
     for run, parts in reversed(commands):
@@ -99,7 +99,7 @@ def branch_named(run: ShellRun) -> str:
         rows = _BRANCH.findall(f"\n{run.output}")  # faster than a pattern with \A
         found = [
             row for row in rows if "status" in run.command or not row[1]
-        ]  # "## " begins a heading elsewhere
+        ]  # in other output "## " begins a heading
         if found:
             return next(str(name) for name in found[-1] if name)
     if _ASKS_BRANCH.fullmatch(run.command) and not run.failed and len(run.output.split()) == 1:
@@ -116,7 +116,7 @@ def find_run_folder(run: ShellRun, parts: tuple[shell.SimpleCommand, ...]) -> st
 
 
 def removed_folders(commands: Iterable[ParsedRun]) -> Iterator[tuple[str, int]]:
-    """Yield the folders that commands removed (worktrees, and by ``rm -r``), each with the command's order."""
+    """Yield the folders that commands removed (worktrees, and by ``rm -r``), each with the order of its command."""
     for run, parts in commands:
         if run.failed or not ("worktree" in run.command or "rm " in run.command):
             continue

@@ -1,7 +1,7 @@
-"""The present state of a session in a few lines: the first things to know for continuing.
+"""The present state of a session in a few lines: what is needed first to continue it.
 
-Invariant: every line is true for the session's last moment, and for the folder's current git state.
-Open work of earlier sessions in the lineage is not included.
+Invariant: every line is true for the session's last moment, and for the current git state of its
+folder. Open work of the session's ancestors is not included.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ PULL_REQUEST = "pull request of this branch"
 ALL_DONE = "the task list after it is done, but may not cover all of it"
 WAITING = "staged for the next commit"
 NEW = "not tracked by git"
-FILES = 8  # uncommitted files that are named
-NAMES = 270  # characters of these names
-_DETACHED = "HEAD"  # the client's note instead of a branch
-RUNNING = 3  # running sub-agents and commands that are named
-PLAN = 4_000  # characters of a plan that are searched for its title
-CUT_OFF = 460  # characters of an unanswered call, or of a line of files
-DOCUMENTS = 2  # documents to read first that are named
+FILES = 8  # the maximum number of uncommitted files that are named
+NAMES = 270  # the maximum characters of these names
+_DETACHED = "HEAD"  # the text that the client records if there is no branch
+RUNNING = 3  # the maximum number of running sub-agents and commands that are named
+PLAN = 4_000  # the number of characters of a plan that are searched for its title
+CUT_OFF = 460  # the maximum characters of an unanswered call, or of a line of files
+DOCUMENTS = 2  # the maximum number of named documents that should be read first
 _PROMISE = late(
     r"\b(?:let me|i'll|i will|i'm going to|let's)\s+(?:also |now |first |just |quickly )*"
     r"(?:run|check|fix|add|update|read|look|verify|search|find|write|create|implement|start|continue|test|commit|push|"
@@ -66,7 +66,7 @@ def list_present_state(
     """Yield the lines, the most urgent first.
 
     ``session_id`` is the latest session. ``seen``, ``states`` and ``requests`` are the states of
-    git and the forge from its commands.
+    git, of the files and of pull requests, as the session's commands show them.
     """
     yield from _lines_of_repository(facts, paths, git, seen, states)
     yield from _line_of_pull_request(requests, git.branch or seen.branch)
@@ -87,7 +87,7 @@ def list_present_state(
 
 
 def list_pending(facts: LineageFacts, session_id: str) -> Iterator[DigestEntry]:
-    """Yield the work in progress at the session's end: a call, an unfinished request, running agents and commands."""
+    """Yield the work that was in progress at the session's end: a call, an unfinished request, sub-agents, commands."""
     if facts.cut_off is not None:
         call = facts.cut_off
         what = call.first_text("command", "prompt", "file_path", "description")
@@ -103,9 +103,9 @@ def list_pending(facts: LineageFacts, session_id: str) -> Iterator[DigestEntry]:
 def _lines_of_repository(
     facts: LineageFacts, paths: Paths, git: RepositoryState, seen: GitSeen, states: FileStates
 ) -> Iterator[DigestEntry]:
-    """Yield git's present state of the folder.
+    """Yield the present state of git in the folder.
 
-    If git cannot run, yield the state from the session's own commands.
+    If git cannot run, yield the state that the session's own commands show.
     """
     if git.root:
         yield DigestEntry(f"git: {plain_line(git.line)}")
@@ -145,7 +145,7 @@ def _line_of_pull_request(requests: PullRequests, branch: str) -> Iterator[Diges
 def _lines_to_read(
     facts: LineageFacts, paths: Paths, commit: RecordPlace | None
 ) -> Iterator[DigestEntry]:
-    """Yield the documents and the plan to read first, with the number of changes since."""
+    """Yield the documents and the plan that should be read first, with the number of changes after each."""
     for path, place in _documents_on_state(facts, paths):
         changed = [name for name in _files_changed_since(facts, paths, place.order) if name != path]
         since = _changes_since(len(changed), place, commit)
@@ -177,7 +177,7 @@ def _line_of_plan(facts: LineageFacts, paths: Paths, commit: RecordPlace | None)
 
 
 def _changes_since(changed: int, place: RecordPlace, commit: RecordPlace | None) -> str:
-    """Return the number of changed files after a record, and whether a commit followed, or ``""``."""
+    """Return the number of files that were changed after a record, and whether a commit followed, or ``""``."""
     if changed:
         parts = [f"{format_count(changed, 'file')} changed since"]
     else:
@@ -226,7 +226,7 @@ def _lines_at_work(facts: LineageFacts, session_id: str) -> Iterator[DigestEntry
 def _uncommitted_as_seen(
     facts: LineageFacts, paths: Paths, seen: GitSeen, states: FileStates
 ) -> Iterator[DigestEntry]:
-    """Yield the uncommitted changed files from the session's own commands, and others that git lists."""
+    """Yield the changed files that are uncommitted according to the session's commands, and others that git lists."""
     if not states.uses_git:
         changed = _files_changed_since(facts, paths, 0)
         names = [name for name in changed if name not in states.removed]
@@ -256,9 +256,9 @@ def _uncommitted_as_seen(
 
 
 def _is_named(path: str, states: FileStates) -> bool:
-    """Check whether to attribute an open file to the session.
+    """Check whether an uncommitted file counts as changed by the session.
 
-    A file that only git lists counts once it is staged.
+    A file that only git lists counts after it was staged.
     """
     if TEMPORARY.search(path) is not None:
         return False
@@ -268,7 +268,7 @@ def _is_named(path: str, states: FileStates) -> bool:
 def _lines_of_open_files(
     paths: Sequence[str], staged: Collection[str], untracked: Collection[str]
 ) -> Iterator[DigestEntry]:
-    """Yield the uncommitted files: staged ones first, new ones last."""
+    """Yield the uncommitted files: staged files first, new files last."""
     waiting = [path for path in paths if path in staged]
     new = [path for path in paths if path in untracked and path not in staged]
     changed = [path for path in paths if path not in staged and path not in untracked]
@@ -290,7 +290,7 @@ def _collect_folders(names: Sequence[str]) -> frozenset[str]:
 
 
 def _first_names(names: Sequence[str]) -> str:
-    """Return as many names as fit into a line, and the number of others."""
+    """Return as many names as fit into a line, and the number of other names."""
     shown: list[str] = []
     room = NAMES
     for name in names[:FILES]:
@@ -306,7 +306,7 @@ def _first_names(names: Sequence[str]) -> str:
 
 
 def _unfinished_request(facts: LineageFacts) -> Iterator[DigestEntry]:
-    """Yield the progress on an unanswered last request, or an announced step that was not done."""
+    """Yield the progress on an unanswered last request, or an announced step that was not carried out."""
     last = facts.unanswered
     last_prompt = _last_prompt_order(facts)
     if last is None:
@@ -328,10 +328,10 @@ def _unfinished_request(facts: LineageFacts) -> Iterator[DigestEntry]:
 
 
 def _answered_request(facts: LineageFacts, session_id: str) -> Iterator[DigestEntry]:
-    """Yield whether the last request was answered, or the work on it continued after the last words.
+    """Yield whether the last request was answered, or whether the work on it continued after the last words.
 
-    It counts as answered if the last words neither ask nor announce anything, and no call or report
-    follows them. A request in the middle of a turn is reported, too.
+    The request counts as answered if the last words neither ask nor announce anything, and if no
+    call or report follows them. A request in the middle of a turn is also reported.
     """
     last = facts.unanswered
     if last is None and facts.closing and facts.closing[-1] is facts.said_at_work:
@@ -356,7 +356,7 @@ def _interruption_of_last_request(facts: LineageFacts) -> Quote | None:
 
 
 def _report_after(facts: LineageFacts, said: Quote) -> Quote | None:
-    """Return the last report of a sub-agent if it came after these words, else None."""
+    """Return the last report of a sub-agent if the report came after these words, else None."""
     if facts.reports and facts.reports[-1].place.order > said.place.order:
         return facts.reports[-1]
     return None
@@ -369,7 +369,7 @@ def _is_announcement_at_end(said: Quote) -> bool:
 
 
 def _line_of_unanswered(facts: LineageFacts, last_prompt: int) -> str:
-    """Return the line for an unanswered request, with the progress on it."""
+    """Return the line for an unanswered request, with the progress on the request."""
     ran = sum(run.place.order > last_prompt for run in facts.runs)
     changed = len({change.path for change in facts.changes if change.place.order > last_prompt})
     done = [
@@ -396,9 +396,9 @@ def _lines_of_uncommitted(git: RepositoryState, paths: Paths) -> Iterator[Digest
 
 
 def _documents_on_state(facts: LineageFacts, paths: Paths) -> list[tuple[str, RecordPlace]]:
-    """Return the documents that the session wrote about its own state, the latest first.
+    """Return the documents in which the session described its own state, the latest first.
 
-    They include the plan of plan mode.
+    The plan from plan mode is one of them.
     """
     found: dict[str, RecordPlace] = {}
     for change in reversed(facts.changes):

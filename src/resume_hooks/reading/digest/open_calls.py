@@ -1,6 +1,7 @@
-"""The calls that a continuing session must act on: the unanswered one, and the last one that the user refused.
+"""The calls that a continued session must act on: the unanswered call, and the last call that the user refused.
 
-Their arguments become messages, because an edit, a plan or a question does not fit into one line.
+The arguments of these calls become messages, because an edit, a plan or a question does not fit
+into one line.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ from resume_hooks.transcripts.records import WRITERS, Record, objects, string
 
 PLAN_TOOL = "ExitPlanMode"
 _SHOWN = WRITERS | {PLAN_TOOL, "AskUserQuestion", "Bash", "Task", "Agent"}
-"""Tools whose arguments say more than their line among the pending calls."""
+"""Tools whose arguments contain more than the line for a pending call."""
 
-RECENT = 2  # prompts after which a refusal is no longer relevant
+RECENT = 2  # the number of prompts after which a refusal is no longer relevant
 
 
 class OpenCall(NamedTuple):
-    """A call, its place, and its ``text``: the tool, then each argument under its name."""
+    """A call, its position, and its ``text``: the tool, then each argument under its name."""
 
     kind: Kind
     place: RecordPlace
@@ -30,7 +31,7 @@ class OpenCall(NamedTuple):
 
 
 def open_calls(facts: LineageFacts) -> Iterator[OpenCall]:
-    """Yield the unanswered call, and the last edit or plan that the user refused without a replacement since."""
+    """Yield the unanswered call, and the last edit or plan that the user refused and that was not replaced."""
     if facts.cut_off is not None and facts.cut_off.tool in _SHOWN:
         call = facts.cut_off
         yield OpenCall(Kind.PENDING, call.place, _text_of_call(call))

@@ -1,11 +1,11 @@
-"""Format a digest within a number of characters, as the opening of a new session of any kind.
+"""Format a digest in a limited number of characters, as the opening of a new session of any kind.
 
 The order: the state of the work with the last request and the last answer; binding statements; the
 talk, oldest first; the lists of files, commands, failures and commits. References to the main
 session are ``:<record>``, and the first line names that session.
 
-Invariant: no text exceeds its room, no line is blank, every line of the talk is indented so that it
-cannot pass for a line of ours, and omitted parts are counted.
+Invariant: no text exceeds its space, and no line is blank. Every line of the talk is indented so
+that it does not look like a line of this program, and omitted parts are counted.
 """
 
 from __future__ import annotations
@@ -43,25 +43,25 @@ from resume_hooks.sessions.record_references import ShortIds, shorten_reference
 from resume_hooks.system.text import format_count
 from resume_hooks.transcripts.bookkeeping import DIGEST_HEAD
 
-CHARACTERS = 4  # characters of a token, for measuring room
+CHARACTERS = 4  # the characters of a token, for measuring space
 DEFAULT_TOKENS = 12_000
 BULLET = "  - "
 OPEN_HEADING = "open:"
 INDENT = "  "
-UNLIMITED = 1 << 40  # characters, for the whole text
-LISTS = 0.4  # share of the room for the sections if the talk needs the rest
+UNLIMITED = 1 << 40  # the minimum characters of the whole text
+LISTS = 0.4  # the fraction of the space for the sections if the talk needs the rest
 LAST_REQUEST, LAST_ANSWER, LAST_REPORT, LAST_CALL = (
     0.2,
     0.35,
     0.25,
     0.2,
-)  # the largest shares of the room for these
-CALLS = 0.45  # the largest share of the room for the latest calls
-RESERVED = 0.12  # share of the room that is always reserved for the latest calls
-TALK_HEADING = 90  # characters of the longest heading of the talk
-LEAST_CALLS = 400  # with fewer characters of room no call is shown
+)  # the maximum fractions of the available space for each of these parts
+CALLS = 0.45  # the maximum fraction of the space for the latest calls
+RESERVED = 0.12  # the fraction of the space that is always reserved for the latest calls
+TALK_HEADING = 90  # the characters of the longest heading of the talk
+LEAST_CALLS = 400  # if fewer characters are available, no call is shown
 Calls = Callable[[int], Sequence[TalkMessage]]
-"""Returns the latest calls, oldest first, in about this many characters."""
+"""A function that returns the latest calls, oldest first, in about this many characters."""
 
 _SPEAKERS = {
     Kind.REQUEST: "USER",
@@ -79,14 +79,14 @@ _OPEN_CALLS = {
     Kind.PENDING: "proposed, and not answered yet",
     Kind.REFUSED: "proposed, and refused by the user",
 }
-"""The headings of the calls that need a reaction."""
+"""The headings of the calls that the new session must act on."""
 
 
 class Opening(NamedTuple):
     """The ``text`` of an opening.
 
-    ``messages`` is the number of the talk's messages in it, and ``left_out`` the number of omitted
-    ones.
+    ``messages`` is the number of messages of the talk in it, and ``left_out`` the number of omitted
+    messages.
     """
 
     text: str
@@ -95,13 +95,13 @@ class Opening(NamedTuple):
 
 
 class _Names(NamedTuple):
-    """The names of sessions in references: empty for the ``main`` one, ``words`` for others."""
+    """The names of sessions in references: empty for the ``main`` session, ``words`` for the others."""
 
     main: str
     words: Mapping[str, str]
 
     def short_reference(self, ref: str) -> str:
-        """Return a reference in its shown form, or ``""``."""
+        """Return a reference as it is shown, or ``""``."""
         session, colon, record = ref.rpartition(":")
         if session == self.main:
             named = ""
@@ -130,9 +130,9 @@ def format_opening(
     whole: str = "",
     read: str = "resume-hooks read",
 ) -> Opening:
-    """Format a digest in ``room`` characters, or completely if None.
+    """Format a digest in ``room`` characters, or completely if ``room`` is None.
 
-    ``calls`` returns the latest calls if there is room left. ``whole`` is the reference of the
+    ``calls`` returns the latest calls if there is space left. ``whole`` is the reference of the
     record with the digest, ``read`` the command that shows a record.
     """
     digest = _without_repeats(digest)
@@ -197,7 +197,7 @@ def format_opening(
         latest, texts = _latest_calls(
             calls, digest, min(room - _rows_size(rows), round(room * CALLS))
         )
-        if texts:  # secrets found in the calls must not appear elsewhere
+        if texts:  # secrets that were found in the calls must not appear elsewhere
             cleaned = without_secrets(digest, (*digest.secrets, *texts))
             return format_opening(cleaned, room, calls=lambda _: latest, whole=whole, read=read)
         rows += _calls_section(latest, names, min(room - _rows_size(rows), round(room * CALLS)))
@@ -208,7 +208,7 @@ def format_opening(
 def _messages_to_show(
     digest: Digest, shown: Mapping[str, Sequence[str]], quoted: Collection[TalkMessage]
 ) -> list[TalkMessage]:
-    """Return the talk without ``quoted`` messages, and without those that the shown lists fully contain."""
+    """Return the talk without ``quoted`` messages, and without messages that the shown lists contain completely."""
     known = _listed_words(digest, shown)
     rest: list[TalkMessage] = []
     for message in digest.talk:
@@ -277,17 +277,17 @@ def _format_notes(digest: Digest) -> Iterator[str]:
 
 
 def _is_at_work(digest: Digest) -> bool:
-    """Check whether the last words came in the middle of the work."""
+    """Check whether the last words were written in the middle of the work."""
     return any(entry.text in {WENT_ON, CUT_INTO} for entry in digest.entries_of("now"))
 
 
 def _last_messages(
     messages: Sequence[TalkMessage], *, is_at_work: bool
 ) -> list[tuple[TalkMessage, str, float]]:
-    """Return the last answer, the last request, open calls, and later sub-agent reports, each in its share of the room.
+    """Return the last answer, the last request, open calls and later reports, each in its part of the space.
 
-    If the session ``is_at_work``, the last words are not an answer. The answer gets its room first,
-    because it has the state and the open ends. The messages keep their original order.
+    If the session ``is_at_work``, the last words are not an answer. The answer gets its space
+    first, because it contains the state and the open ends. The messages keep their original order.
     """
     found: list[tuple[TalkMessage, str, float]] = []
     last = -1
@@ -319,7 +319,7 @@ def _quote_message(message: TalkMessage, names: _Names, heading: str, room: int)
     """Return a message with its heading, shortened if necessary."""
     head = f"{heading}, {_SPEAKERS[message.kind]} {names.short_reference(message.ref)}".rstrip()
     rows = [head, *_format_body(message, message.text, names)]
-    if _rows_size(rows) > room:  # its code blocks are shortened before its sentences
+    if _rows_size(rows) > room:  # a message's code blocks are shortened before its sentences
         text = talk.with_short_blocks(message.text)
         rows = [head, *_format_body(message, text, names)]
     if _rows_size(rows) > room:
@@ -340,7 +340,7 @@ def _format_body(message: TalkMessage, text: str, names: _Names) -> Iterator[str
 
 
 def _latest_calls(calls: Calls, digest: Digest, room: int) -> tuple[list[TalkMessage], list[str]]:
-    """Return the latest calls in about this much room, without the digest's secrets, and texts with further secrets."""
+    """Return the latest calls in about this many characters, without secrets, and texts with new secrets."""
     if room < LEAST_CALLS:
         return [], []
     with secrets_found() as texts:
@@ -352,7 +352,7 @@ def _latest_calls(calls: Calls, digest: Digest, room: int) -> tuple[list[TalkMes
 
 
 def _calls_section(messages: Sequence[TalkMessage], names: _Names, room: int) -> list[str]:
-    """Return the section of the latest calls, oldest first, or nothing if not even one fits."""
+    """Return the section of the latest calls, oldest first, or an empty list if not even one call fits."""
     heading = "latest calls, with what they wrote or got:"
     left = room - len(heading) - 1
     shown: list[list[str]] = []
@@ -394,9 +394,9 @@ def _talk_rows(
     current: int,
     remarks: int,
 ) -> _TalkRows:
-    """Return the talk, oldest first, with its heading, or nothing if not even one message fits.
+    """Return the talk with its heading, oldest message first, or an empty list if not even one message fits.
 
-    ``remarks`` is the number of messages that the digest does not hold.
+    ``remarks`` is the number of messages that are not in the digest.
     """
     left = room - TALK_HEADING
 
@@ -422,7 +422,7 @@ def _talk_rows(
 
 
 def _heading_of_talk(left_out: int, messages: int, remarks: int) -> str:
-    """Return the heading of the talk with the number of messages and remarks that it leaves out."""
+    """Return the heading of the talk, with the number of messages and remarks that are left out."""
     counts: list[str] = []
     if left_out:
         counts.append(f"{format_count(left_out, 'message')} of {messages:,}")
@@ -436,9 +436,9 @@ def _heading_of_talk(left_out: int, messages: int, remarks: int) -> str:
 def _format_sections(
     wanted: Sequence[Section], digest: Digest, names: _Names, room: int
 ) -> dict[str, list[str]]:
-    """Return the rows of some sections, each within its share.
+    """Return the rows of some sections, each in its fraction of the space.
 
-    If the sections exceed the room, all shares shrink.
+    If the sections exceed the space, all fractions are reduced.
     """
     scale = 1.0
     found: dict[str, list[str]] = {}
@@ -473,14 +473,14 @@ def _format_section(section: Section, digest: Digest, names: _Names, room: int) 
     whole = len(entries) + digest.omitted.get(section.name, 0)
     is_open = section.group is Group.OPEN
     left = room - len(section.heading) - 12
-    if is_open:  # the last row may be the count of omitted entries
+    if is_open:  # the last row may be the number of omitted entries
         left -= len(OPEN_HEADING) + len(BULLET) + 12
     prefix = f"{BULLET}{section.heading}: " if is_open else BULLET
     rows: list[str] = []
     for entry in entries:
         row = f"{prefix}{_format_entry(section, entry, names)}"
         if section is COMMANDS and len(entry.text) > section.row:
-            continue  # part of a command is useless
+            continue  # a part of a command is useless
         if len(row) + 1 > left:
             if section is not COMMANDS:
                 break
@@ -513,9 +513,9 @@ def _rows_size(rows: Sequence[str]) -> int:
 
 
 def _find_names(digest: Digest) -> _Names:
-    """Return the names for a digest's sessions.
+    """Return the names for the sessions in a digest.
 
-    The ids of other sessions are shortened, unless two begin alike.
+    The ids of the other sessions are shortened, unless two of them have the same prefix.
     """
     refs = [
         *digest_references(digest),

@@ -1,6 +1,6 @@
-"""Sentences of prose: those that ask or announce something, and the one that becomes a session's title.
+"""Sentences of prose: sentences that ask or announce something, and the sentence that becomes a session's title.
 
-They are recognized by typical words in the languages of the lists, without any interpretation.
+They are recognized by typical words in several languages, without any interpretation.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator
 from resume_hooks.redaction.lazy_patterns import late
 from resume_hooks.transcripts.client_insertions import replace_insertions
 
-LONGEST = 320  # characters of a sentence; a longer one is cut
+LONGEST = 320  # the maximum characters of a sentence; a longer sentence is shortened
 _FENCE = late(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[^\n]*$|\Z)", re.DOTALL | re.MULTILINE)
 MARKUP = late(r"^[ \t]*(?:[-*+•]|\d+[.)]|#{1,6}|>|\|)[ \t]+")
-"""The mark before a list item, a heading, a quote, or a table row."""
+"""The markup before a list item, a heading, a quote or a table row."""
 
 _END = late(r"(?<=[.!?])[\"')*_`]*\s+(?=[\"'(*_`]*[A-Z0-9À-Þ가-힣])|(?<=[。\uff01\uff1f])")
 PASTE_BEGINS, PASTE_ENDS = "[pasted:", "end of the paste]"
@@ -36,12 +36,13 @@ _OFFERED = late(
     r"ready to (?:commit|push|merge|deploy|start|implement|proceed))\b",
     re.IGNORECASE,
 )
-_ASKED = 1_500  # characters at the end of a text that are searched for a question
-_ROW = late(r"[\s|:-]*")  # the line below a table's head, and rows without words
+_ASKED = 1_500  # the number of characters at the end of a text that are searched for a question
+_ROW = late(r"[\s|:-]*")  # the line under a table's head, and rows without words
 
-_TITLE_SENTENCES = 5  # sentences of a prompt that are considered for a title
-_TITLE_READ = 4_000  # characters of a prompt that are considered for a title
-_TITLE_BYTES = 5  # bytes of a title; "hello" and "go on" say nothing about the work
+_TITLE_SENTENCES = 5  # the maximum number of sentences of a prompt that are considered for a title
+_TITLE_READ = 4_000  # the maximum characters of a prompt that are considered for a title
+# the minimum bytes of a title, because "hello" and "go on" do not describe the work
+_TITLE_BYTES = 5
 
 _COMMAND = late(r"\s*/\S+\s*")
 _HEADING = late(
@@ -57,16 +58,16 @@ _ASKING = late(
     )[\s,.!:;-]*""",
     re.IGNORECASE | re.VERBOSE,
 )
-"""The beginning of a request that says nothing about its subject."""
+"""The start of a request, which does not describe the subject."""
 
 
 def typed_text(text: str) -> str:
-    """Return the typed words of a prompt, without the client's insertions and pasted texts."""
+    """Return the words that the user typed in a prompt, without the client's insertions and pasted texts."""
     return replace_insertions(text, lambda _: "")
 
 
 def with_pastes(text: str) -> str:
-    """Return the user's words in a prompt, with pasted texts marked."""
+    """Return the user's words in a prompt, in which pasted texts are marked."""
     return replace_insertions(
         text, lambda pasted: f"\n{PASTE_BEGINS}\n{pasted.strip()}\n{PASTE_ENDS}\n"
     )
@@ -124,7 +125,7 @@ _FREQUENT = frozenset({
     "them", "from", "into", "run", "add", "get", "set", "new", "also", "file", "files", "code", "make",
     "need", "want", "there",
 })  # fmt: skip
-"""Frequent words that do not identify the work."""
+"""Frequent words that do not help to identify the work."""
 
 
 def telling_words(text: str) -> frozenset[str]:
@@ -142,8 +143,8 @@ def offers_at_end(text: str) -> bool:
 def goal_title(prompts: Iterable[str]) -> str:
     """Return the request of the first prompt that has one, or ``""``.
 
-    For a plan pasted after a colon, it is the plan's heading. The client's insertions and polite
-    beginnings are removed, and a command without words is skipped.
+    If the user pasted a plan after a colon, the request is the plan's heading. The client's
+    insertions and polite beginnings are removed, and a command without other words is skipped.
     """
     for prompt in prompts:
         typed = typed_text(prompt[:_TITLE_READ])

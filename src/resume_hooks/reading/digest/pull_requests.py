@@ -1,6 +1,7 @@
-"""The pull requests in the session's own commands, by their branches.
+"""The pull requests in the session's own commands, with their branches.
 
-Invariant: no server is queried. A merge or close outside the session is not seen.
+Invariant: no server is queried. If a pull request is merged or closed outside the session, this is
+unknown.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from resume_hooks.redaction.lazy_patterns import late
 _OWN_URL = late(
     r"(?:\"url\":\s*\"|(?:\A|\n)(?:url:)?\s*)(https://[^\s\"'<>)\]]{1,300}/pull/(\d{1,9}))(?=[\s\"]|\Z)"
 )
-"""The address of the pull request itself in an output, which may also contain others."""
+"""The address of the pull request in a command's output, which may also contain other addresses."""
 
 _NUMBER = late(r"#?(\d{1,9})|https://\S{1,300}/pull/(\d{1,9})")
 _TOLD = late(r"(?:Merged|Closed) pull request (?:\S{1,200})?#(\d{1,9})")
@@ -32,7 +33,7 @@ _WAITS = late(
 
 
 class PullRequest(NamedTuple):
-    """A pull request. ``branch`` is ``""`` if it was unknown."""
+    """A pull request. ``branch`` is ``""`` if the branch is unknown."""
 
     url: str
     number: str
@@ -41,7 +42,7 @@ class PullRequest(NamedTuple):
 
 
 class PullRequests(NamedTuple):
-    """The pull requests, the latest last, and the ends of those that are ``done``, by number."""
+    """The pull requests, the latest last. ``done`` has, by number, the end of each merged or closed pull request."""
 
     named: list[PullRequest]
     done: Mapping[str, RecordPlace]
@@ -49,7 +50,7 @@ class PullRequests(NamedTuple):
     """Whether a command of the session named a branch."""
 
     def open_one_of(self, branch: str) -> PullRequest | None:
-        """Return the last pull request of a branch if it was not merged or closed."""
+        """Return the last pull request of a branch if that pull request was not merged or closed."""
         for each in reversed(self.named):
             is_sure = each.branch == branch or not (each.branch or self.names_branch)
             if is_sure and each.number not in self.done:
@@ -57,7 +58,7 @@ class PullRequests(NamedTuple):
         return None
 
     def ends_wait(self, text: str, place: RecordPlace) -> bool:
-        """Check whether a text waits for a pull request that was merged or closed later."""
+        """Check whether a text waits for a pull request that was later merged or closed."""
         if _WAITS.search(text) is None:
             return False
         numbers = [found[1] or found[2] for found in _NAMED.finditer(text)]
@@ -91,7 +92,7 @@ def _take_call(
     named: list[PullRequest],
     done: dict[str, RecordPlace],
 ) -> None:
-    """Process a call of ``gh pr``: a pull request that it names, or the end of one."""
+    """Process a call of ``gh pr``: it names a pull request, or merges or closes one."""
     number = _find_number(rest)
     if verb == "create" or (verb == "view" and not number):
         if found := _OWN_URL.search(run.output):
@@ -107,7 +108,7 @@ def _take_call(
 
 
 def _take_end(rest: Sequence[str], run: ShellRun, done: dict[str, RecordPlace]) -> None:
-    """Process a view of a pull request that shows it as merged or closed."""
+    """Process the output of a view that shows a pull request as merged or closed."""
     number = _find_number(rest)
     own = _OWN_URL.search(run.output)
     if not number and own is not None:

@@ -1,7 +1,7 @@
 """Short replies, such as "3", "yes" or "the second", and the words of the previous answer that they refer to.
 
-They are matched with the labels of the answer's lists and with its last question. A reply that is
-clear by itself, or that matches nothing, refers to nothing.
+Replies are matched with the labels in the answer's lists and with its last question. A reply that
+is clear by itself, or that matches nothing, refers to nothing.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from resume_hooks.reading.digest import prose
 from resume_hooks.redaction.lazy_patterns import late
 
-LONGEST = 48  # characters of a short reply
-MOST_WORDS = 7  # words of a short reply
-SHOWN = 200  # characters of the words that it refers to
+LONGEST = 48  # the maximum characters of a short reply
+MOST_WORDS = 7  # the maximum number of words of a short reply
+SHOWN = 200  # the maximum characters of the words that a reply refers to
 MARK = "[in answer to: "
-"""The beginning of the row that quotes those words."""
+"""The start of the row that quotes the words that a reply refers to."""
 
 _WORD = late(r"[^\W_]+(?:['\u2019]\w+)?")
 _ITEM = late(
@@ -34,11 +34,11 @@ _ASSENTS = frozenset({
     "all", "neither", "none", "correct", "right", "exactly", "proceed", "agreed", "approved", "absolutely",
     "definitely", "continue", "ja", "nein", "oui", "non", "si", "sí",
 })  # fmt: skip
-"""First words of replies that answer a question."""
+"""The first words of replies that answer a question."""
 
 
 def with_answered_words(reply: str, before: str) -> str:
-    """Return a short reply with a row that quotes the words of ``before`` that it answers."""
+    """Return a short reply with an added row, which quotes the words of ``before`` that the reply answers."""
     words = answered_words(reply, before)
     if words:
         return f'{reply}\n{MARK}"{prose.cut_line(words, SHOWN)}"]'
@@ -46,7 +46,7 @@ def with_answered_words(reply: str, before: str) -> str:
 
 
 def without_answered_words(text: str) -> str:
-    """Return a message without such a row: the user's own words."""
+    """Return a message without the added row: the user's own words."""
     return text.partition(f"\n{MARK}")[0]
 
 
@@ -72,9 +72,9 @@ def is_assent(reply: str) -> bool:
 
 
 def _options_named(words: Sequence[str], before: str) -> list[str]:
-    """Return the options that a reply names if it says nothing else.
+    """Return the options that a reply names, if the reply contains nothing else.
 
-    Of equal labels the last one counts.
+    If several labels are equal, the last one counts.
     """
     named = [word for word in words if _LABEL.fullmatch(word) or word in _ORDINALS]
     if not named or not {*words} <= {*named, *_FILLERS}:

@@ -2,8 +2,8 @@
 
 The queries are read-only and run while the transcript is read.
 
-Invariant: git gets at most ``PATIENCE``, takes no lock, leaves no process behind, and runs nothing
-from the repository, because it is queried through a ``GitView``.
+Invariant: git gets at most ``PATIENCE`` seconds, takes no lock, and leaves no process behind. It
+runs nothing from the repository, because it is queried through a ``GitView``.
 """
 
 from __future__ import annotations
@@ -21,13 +21,14 @@ from resume_hooks.system.git_view import GitView
 from resume_hooks.system.git_worktrees import repository_root
 from resume_hooks.system.text import format_count, plain_line, quote_name
 
-PATIENCE = 0.1  # seconds for git, from the start of the query
+PATIENCE = 0.1  # the seconds that git gets, from the start of the query
 
 NOT_ASKED = "not asked"
 NO_ANSWER = "no answer"
 REWRITTEN = "rewritten after it was pushed: needs a force-push"
-BRANCH = 80  # characters of a branch's name
-REFLOG = 1 << 20  # bytes at the end of a branch's log that are searched for its earlier tips
+BRANCH = 80  # the maximum characters of a branch's name
+# the number of bytes at the end of a branch's log that are searched for the branch's earlier tips
+REFLOG = 1 << 20
 
 _STATUS = ("status", "--porcelain=v2", "--branch", "--ignore-submodules=all", "-z")
 _COUNT = ("rev-list", "--count", "--since={since}", "HEAD", "--")
@@ -38,21 +39,21 @@ _FIELDS = {
     b"2 ": 9,
     b"u ": 10,
     b"? ": 1,
-}  # the number of spaces before the path in a row of git, by the row's beginning
+}  # the number of spaces before the path in a row of ``git status``, by the prefix of the row
 
 
-# the beginnings of rows whose first letter is the file's state in the index
+# the prefixes of rows whose first letter is the file's state in the index
 _TRACKED = (b"1 ", b"2 ")
 
 
 class RepositoryState(NamedTuple):
     """The present state of a repository: a ``line`` for the user, and its facts.
 
-    ``dirty`` has the paths relative to ``root`` with uncommitted changes, including new files;
-    ``staged`` and ``untracked`` are subsets. ``branch`` is ``""`` if none is checked out. ``ahead``
-    and ``behind`` count commits compared with the upstream's remote-tracking branch, or are 0
-    without one. ``rewritten`` means that the upstream's tip was this branch's tip and is no longer
-    its ancestor, so a push must be forced.
+    ``dirty`` has the paths with uncommitted changes, including new files, relative to ``root``;
+    ``staged`` and ``untracked`` are subsets. ``branch`` is ``""`` if no branch is checked out.
+    ``ahead`` and ``behind`` count commits compared with the upstream's remote-tracking branch, or
+    are 0 if there is no upstream. ``rewritten`` means that the upstream's tip was once this
+    branch's tip and is no longer its ancestor, so a push must be forced.
     """
 
     line: str
@@ -67,7 +68,7 @@ class RepositoryState(NamedTuple):
 
 
 class _Status(NamedTuple):
-    """The parsed ``git status``: the commits that a branch is ahead and behind, and the changed paths."""
+    """The parsed ``git status``: by how many commits a branch is ahead and behind, and the changed paths."""
 
     ahead: int
     behind: int
@@ -79,7 +80,8 @@ class _Status(NamedTuple):
 class GitQuery:
     """Queries to git that run in parallel.
 
-    ``collect_answers`` returns the answers that came in time. It is a context manager.
+    ``collect_answers`` returns the answers that arrive in time. A ``GitQueries`` is a context
+    manager.
     """
 
     def __init__(self, folder: str, since: str, where: Where) -> None:
@@ -92,7 +94,8 @@ class GitQuery:
             self._root = repository_root(os.path.normpath(folder))
         else:
             self._root = ""
-        # The first query is for settings; a thread waits for its answer, so the caller does not.
+        # The first query gets the settings. A thread waits for its answer, so the caller does not
+        # wait.
         self._asking = threading.Thread(
             target=self._start_questions, args=(since, where), daemon=True
         )
@@ -107,7 +110,7 @@ class GitQuery:
             if not view.is_bare:
                 renames = (
                     ["--no-renames"] if view.is_partial else []
-                )  # detecting renames would need the contents
+                )  # detecting renames would require the file contents
                 count = [word.format(since=since) for word in _COUNT]
                 self._runs = [view.start(*_STATUS, *renames), view.start(*count)]
                 if view.has_upstream:
@@ -127,7 +130,7 @@ class GitQuery:
         self._closing.close()
 
     def collect_answers(self) -> RepositoryState:
-        """Return the answers that git gave in time, and end the queries that still run."""
+        """Return the answers that git gave in time, and stop the queries that are still running."""
         if not self._root:
             return RepositoryState("")
         self._asking.join()
@@ -176,7 +179,7 @@ def _parse_status(status: bytes) -> _Status:
             elif row[:2] in _TRACKED and row[2:3] != b".":
                 staged.add(path)
             if row[:2] == b"2 ":
-                next(rows, None)  # its former name
+                next(rows, None)  # the file's former name
     return _Status(ahead, behind, frozenset(dirty), frozenset(staged), frozenset(untracked))
 
 

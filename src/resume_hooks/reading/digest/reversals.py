@@ -1,7 +1,7 @@
-"""Find the statements that a later one revokes: of two contradictory statements, the newer wins.
+"""Find the statements that a later statement revokes: if two statements contradict each other, the newer one wins.
 
-Precision comes before recall: two sentences contradict each other only if they give the same
-subject different values, or if the later one explicitly announces a change.
+Precision comes before recall: two sentences contradict each other only if they give different
+values for the same subject, or if the later one explicitly announces a change.
 """
 
 from __future__ import annotations
@@ -18,12 +18,15 @@ from resume_hooks.redaction.lazy_patterns import late
 _WORD = late(r"[^\W_][\w./%$€-]*")
 _VALUE = late(
     r".*\d.*|[A-Z][A-Z0-9_]+|\S*[._/]\S+|(?:[Mm]on|[Tt]ues|[Ww]ednes|[Tt]hurs|[Ff]ri|[Ss]atur|[Ss]un)days?"
-)  # a number, a constant, a name with a dot or a slash, a day
-_UNIT = late(r"(?<=\d)\s?(?:[kKMGT]i?B|ms)\b")  # in capitals it would look like a constant
-_LOGGED = late(r"\W*(?:\d+[.:]\d|[\u2500-\u27bf$>|])")  # the beginning of a line of program output
-_MEASURE = late(r"(?<![\w.-])(\d[\d.,:]*)\s?(%|[^\W\d_]{2,})")  # a number with its unit or object
+)  # a number, a constant, a name with a dot or a slash, a weekday
+# a word that would look like a constant if written in capitals
+_UNIT = late(r"(?<=\d)\s?(?:[kKMGT]i?B|ms)\b")
+_LOGGED = late(r"\W*(?:\d+[.:]\d|[\u2500-\u27bf$>|])")  # the start of a line of program output
+# a number with its unit or its object
+_MEASURE = late(r"(?<![\w.-])(\d[\d.,:]*)\s?(%|[^\W\d_]{2,})")
 _QUOTED = late(r"`[^`\n]{1,80}`|\"[^\"\n]{1,80}\"")
-# In lower case, like the next two patterns: ignoring case would double the search time.
+# This pattern and the next two match lower-case text, because ignoring case would double the search
+# time.
 _STATES = late(
     r"\b(?:is|are|be|was|equals?|means|cap|limit|budget|deadline|max(?:imum)?|min(?:imum)?|at most|at least|prefers?|"
     r"must|should|uses?|named?|called|set to|runs? on|lives? (?:in|at)|stays?|keep)\b"
@@ -31,7 +34,7 @@ _STATES = late(
 _BINDS = late(
     r"\b(?:never|always|only|do not|don't|want|needs?|goal|preference|like|prefer(?:red)?|let's)\b"
 )
-"""Signs of a sentence, other than a statement, that a later one may revoke."""
+"""Signs of a sentence that is not a statement but can be revoked by a later sentence."""
 
 _CHANGES = late(
     r"\b(?:actually|instead|no longer|not anymore|any more|changed? (?:my|our) mind|scratch that|correction|"
@@ -54,23 +57,23 @@ _EMPTY = frozenset({
     "did", "not", "no", "must", "should", "stay", "stays", "keep", "make", "sure", "most", "least", "actually",
     "instead", "correction", "forget", "what", "said", "told", "about",
 })  # fmt: skip
-"""Words that do not identify the subject of a sentence."""
+"""Words that do not help to identify the subject of a sentence."""
 
-LEAST = 2  # words that two sentences about the same subject must share
-SAME = 0.75  # share of common words if only a value changes
-CLOSE = 0.4  # share of common words if the later sentence announces a change
-LOOKED_AT = 300  # statements that are compared, the latest
+LEAST = 2  # the minimum number of words that two sentences about the same subject share
+SAME = 0.75  # the minimum fraction of common words if only a value changes
+CLOSE = 0.4  # the minimum fraction of common words if the later sentence announces a change
+LOOKED_AT = 300  # the maximum number of statements that are compared; the latest are compared
 
 
 class _Words(NamedTuple):
-    """The words that identify a statement's subject, and its values."""
+    """The words that identify the subject of a statement, and the statement's values."""
 
     telling: frozenset[str]
     values: frozenset[str]
 
 
 def superseded_places(statements: Sequence[str]) -> dict[int, int]:
-    """Return the indexes of revoked statements, each with the index of the statement that revokes it.
+    """Return the index of each revoked statement, with the index of the statement that revokes it.
 
     The statements are in order, oldest first.
     """
@@ -98,7 +101,7 @@ def superseded_places(statements: Sequence[str]) -> dict[int, int]:
 
 
 def standing_places(statements: Sequence[str]) -> list[int]:
-    """Return the indexes of statements that no later one revokes. The latest comes first."""
+    """Return the indexes of the statements that no later statement revokes, the latest first."""
     last = len(statements) - 1
     taken_back = superseded_places(statements[::-1])
     places = []
@@ -116,9 +119,9 @@ def is_change(statement: str) -> bool:
 def corrected_sentences(
     sentences: Iterable[tuple[int, str]], statements: Sequence[tuple[int, str]]
 ) -> Iterator[tuple[int, int]]:
-    """Return the assistant's ``sentences`` that a later one of the user's ``statements`` explicitly revokes.
+    """Return which of the assistant's ``sentences`` a later one of the user's ``statements`` explicitly revokes.
 
-    Both have their times and are ordered, oldest first. The result has their indexes.
+    Both have times and are ordered, oldest first. The result contains indexes of both.
     """
     changes = [
         (at, moment, _statement_words(text))
@@ -147,15 +150,15 @@ def corrected_sentences(
 def _measure_likeness(
     older: frozenset[str], newer: frozenset[str], weights: Mapping[str, float]
 ) -> float:
-    """Return the weighted share of common words of two statements."""
+    """Return the weighted fraction of words that two statements have in common."""
     shared, rest = older & newer, older ^ newer
-    # ``fsum`` has the same result in any order
+    # ``fsum`` returns the same result for any order
     weight = fsum([weights.get(word, 1) for word in shared])
     return weight / max(1e-9, weight + fsum([weights.get(word, 1) for word in rest]))
 
 
 def _weigh_words(words: Iterable[_Words]) -> dict[str, float]:
-    """Return the weight of each word: 1 for at most two statements, less if more statements have it."""
+    """Return the weight of each word: 1 if at most two statements contain it, less if more statements do."""
     counts = Counter(chain.from_iterable(each.telling for each in words))
     return {word: 1 / max(1, count - 1) for word, count in counts.items()}
 
@@ -166,7 +169,7 @@ def _takes_back(
     words: Mapping[int, _Words],
     weights: Mapping[str, float],
 ) -> bool:
-    """Check whether the later of two statements revokes the older one."""
+    """Check whether the later of two statements revokes the earlier one."""
     (older, old_values), (newer, new_values) = (words[place] for place in places)
     likeness = _measure_likeness(older, newer, weights)
     said, again = (statements[place] for place in places)
@@ -201,7 +204,7 @@ def _is_same_choice(said: str, again: str) -> bool:
 
 
 def _statement_words(statement: str) -> _Words:
-    """Return the words of a statement, or none for a log line."""
+    """Return the words of a statement. A log line has no words."""
     if _LOGGED.match(statement):
         return _Words(frozenset(), frozenset())
     values = set(_QUOTED.findall(statement))

@@ -1,6 +1,7 @@
-"""The sections of a digest, one row each: name, heading, room in an opening, and reuse in later digests.
+"""The sections of a digest, one row each: name, heading, space in an opening, and reuse in later digests.
 
-The table has the order of an opening. The talk comes after the first groups and before the lists.
+The table has the same order as an opening. The talk comes after the first groups and before the
+lists.
 """
 
 from __future__ import annotations
@@ -10,27 +11,28 @@ from typing import NamedTuple
 
 
 class Group(Enum):
-    """The place of a section in an opening."""
+    """The position of a section in an opening."""
 
     NOW = "now"
     """Before the last request and the last answer."""
     OPEN = "open"
-    """After those: the open work, as one block with one heading, each row labelled with its section."""
+    """After the last answer: the open work, as one block with one heading, in which each row is
+    labelled with its section."""
     BINDING = "binding"
-    """Between these and the talk."""
+    """Between the open work and the talk."""
     LIST = "list"
     """After the talk."""
     SPARE = "spare"
-    """At the end, if there is room left."""
+    """At the end, if there is space left."""
 
 
 class Section(NamedTuple):
     """One section.
 
-    ``group`` is its place. ``share`` is its largest share of an opening, ``most`` its largest
-    number of characters, and ``row`` that of a row. ``stored`` is the number of bytes that a child
-    stores. ``is_knowledge`` means that it is also useful for another task on the same code,
-    ``is_current`` that only the latest session's entries count.
+    ``group`` is its position. ``share`` is its maximum fraction of an opening, ``most`` its maximum
+    number of characters, and ``row`` the maximum number of characters in a row. ``stored`` is the
+    maximum number of bytes that a child stores. ``is_knowledge`` means that it is also useful for
+    another task on the same code, ``is_current`` that only the latest session's entries count.
     """
 
     name: str

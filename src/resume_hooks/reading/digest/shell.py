@@ -1,7 +1,8 @@
 """Parse shell commands for a digest: their simple commands, their identity, and the files that they change.
 
 This is a lexer and not a shell: it knows quotes and operators, and expands nothing. Only certain
-changes count: globs and variables are skipped, and so is git's output about foreign commits.
+changes count. Globs, variables, and git's output about commits from outside the session are
+skipped.
 """
 
 from __future__ import annotations
@@ -15,10 +16,12 @@ from typing import NamedTuple
 
 from resume_hooks.redaction.lazy_patterns import late
 
-LONGEST = 2_000  # characters of a command that are parsed, without its here-documents
-REMEMBERED = 4_096  # commands whose results are cached, because a session often repeats a command
-DOCUMENTS = 100  # the most here-documents that are searched for in a command
-INDENT = 200  # the most white space around the word that ends a here-document
+# the maximum characters of a command that are parsed, not counting its here-documents
+LONGEST = 2_000
+# the number of commands whose results are cached, because a session often repeats a command
+REMEMBERED = 4_096
+DOCUMENTS = 100  # the maximum number of here-documents that are searched for in a command
+INDENT = 200  # the maximum white space around the word that ends a here-document
 _TOKEN = late(
     r"""'[^']*'|"(?:[^"\\]|\\.)*"|(?:\\.|[^\s'"\\;&|<>()])+|\d?>>?&?|&&|\|\||[;&|<()]|\n""",
     re.DOTALL,
@@ -43,7 +46,7 @@ _BEFORE = frozenset({
 _ASSIGNED = late(r"[A-Za-z_]\w*=")
 _KEYWORDS = frozenset({"!", "{", "do", "then", "else", "if", "elif", "while", "until"})
 _OPERAND = late(r"-.*|[\d.]+[smhd]?|\{\}")
-"""Words between such a word and the command: options, or the seconds of a timeout."""
+"""Arguments between such a word and the command: options, or the seconds of a timeout."""
 
 _LOOKS = frozenset({
     "ls", "cat", "head", "tail", "grep", "egrep", "fgrep", "rg", "ag", "fd", "find", "sed", "awk", "wc", "echo",
@@ -62,7 +65,7 @@ _GIT_LOOKS = frozenset({
 })  # fmt: skip
 
 _GIT_LISTS = frozenset({"branch", "tag", "stash", "worktree"})
-"""Git subcommands that only read if they list something."""
+"""Git subcommands that only read if they are called to list something."""
 
 _LISTING = frozenset({"list", "-a", "-r", "-v", "-vv", "--list", "-l", "--show-current"})
 _SYSTEM = late(r"\A/(?:usr/(?:local/)?|opt/homebrew/)?s?bin/")
@@ -78,7 +81,7 @@ _VALUED = {
     "truncate": "-s",
     "touch": "-d",
     "install": "-m",
-}  # an option with a value, which is not a file
+}  # an option with a value, where the value is not a file
 
 _IN_PLACE = late(r"-[a-zA-Z]*i|--in-place")
 _SED_SCRIPT = late(r"[sy]\W|\d*[,\d]*[dapi]\Z")
@@ -102,11 +105,11 @@ _FOREIGN = frozenset(
         "apply",
     }
 )
-"""Git subcommands that print files of commits that may be foreign to this session."""
+"""Git subcommands that print the files of commits that may come from outside this session."""
 
 
 class SimpleCommand(NamedTuple):
-    """A command without operators: its unquoted words from its name on, and the files that its output goes to."""
+    """A command without operators: its name and unquoted arguments, and the files that its output is written to."""
 
     words: tuple[str, ...]
     targets: tuple[str, ...]
@@ -114,7 +117,7 @@ class SimpleCommand(NamedTuple):
 
 @lru_cache(maxsize=REMEMBERED)
 def command_core(command: str) -> str:
-    """Return the command without a leading ``cd`` and without filters of its output, as an identity of the command."""
+    """Return a key that identifies the command: the command without a leading ``cd`` and without output filters."""
     if len(command) > LONGEST:
         return command  # a command with a here-document has only one form
     found = remove_output_filters(command)
@@ -126,7 +129,7 @@ def command_core(command: str) -> str:
 def command_at_home(command: str, folder: str) -> str:
     """Return the command on one line, without filters of its output and without a leading ``cd`` into ``folder``.
 
-    The result can be run: a command of several lines is passed to ``eval``.
+    The result can be run: if the command has several lines, it is passed to ``eval``.
     """
     moved = _LEADING_CD.match(command)
     home = moved is not None and moved[1].strip("'\"").rstrip("/") == folder.rstrip("/") != ""
@@ -139,7 +142,7 @@ def command_at_home(command: str, folder: str) -> str:
 
 
 def remove_output_filters(command: str) -> str:
-    """Return the command on one line, without a final filter of its output or redirection of its errors."""
+    """Return the command on one line, without an output filter at its end and without a redirection of its errors."""
     found = " ".join(command.split())
     longer = ""
     while longer != found:
@@ -159,12 +162,12 @@ def remove_output_filters(command: str) -> str:
 
 @lru_cache(maxsize=REMEMBERED)
 def simple_commands(command: str) -> tuple[SimpleCommand, ...]:
-    """Return the simple commands in a command."""
+    """Return the simple commands that a command consists of."""
     bare = without_documents(command).replace("2>&1", "").replace("2>/dev/null", "")
     if "#" in bare:
         bare = _COMMENT.sub("", bare)
     bare = bare[:LONGEST]
-    if _QUOTING.search(bare) is None:  # the common case; tokenizing costs ten times as much
+    if _QUOTING.search(bare) is None:  # the common case, because tokenizing costs ten times as much
         return tuple(
             SimpleCommand(_program_words(part.split()), ())
             for part in _SPLIT.split(bare)
@@ -208,7 +211,7 @@ def _simple_command(words: list[str], targets: list[str]) -> SimpleCommand:
 
 
 def _program_words(words: list[str]) -> tuple[str, ...]:
-    """Return the words without assignments, and without words that only start the command."""
+    """Return the words without assignments, and without words that only start the actual command."""
     own = []
     for word in words:
         if "=" not in word or not _ASSIGNED.match(word):
@@ -223,7 +226,7 @@ def _program_words(words: list[str]) -> tuple[str, ...]:
 
 
 def without_documents(command: str) -> str:
-    """Return a command without its here-documents after ``<<WORD``, and without these words."""
+    """Return a command without its here-documents and without the words that end them."""
     if "<<" not in command or "\n" not in command:
         return command
     kept, at = [], 0
@@ -247,9 +250,9 @@ def find_documents(command: str) -> Iterator[str]:
 
 
 def _find_document_end(command: str, at: int, word: str) -> int:
-    """Return the end of a here-document that starts ``at``, after the line with nothing but its word.
+    """Return the end of a here-document that starts ``at``: the end of the line that consists only of its word.
 
-    Without such a line, return the end of the command.
+    If there is no such line, return the end of the command.
     """
     while (found := command.find(word, at)) >= 0:
         at = found + len(word)
@@ -264,7 +267,7 @@ def _find_document_end(command: str, at: int, word: str) -> int:
 
 @lru_cache(maxsize=REMEMBERED)
 def find_program(parts: tuple[SimpleCommand, ...]) -> str:
-    """Return the program of a command's first working part, such as ``go test`` or ``pytest``, or ``""``."""
+    """Return the program of a command's first part that does work, such as ``go test`` or ``pytest``, or ``""``."""
     for words, _ in parts:
         if words and _is_working_command(words):
             return " ".join(
@@ -274,12 +277,12 @@ def find_program(parts: tuple[SimpleCommand, ...]) -> str:
 
 
 def select_operands(words: Iterable[str]) -> list[str]:
-    """Return the words of a command that are not options."""
+    """Return the arguments of a command that are not options."""
     return [word for word in words if not word.startswith("-")]
 
 
 def git_words(words: tuple[str, ...]) -> Iterator[str]:
-    """Yield ``git -C folder mv a b`` as ``mv``, ``a``, ``b``."""
+    """Yield the words of a command, with ``git -C folder mv a b`` as ``mv``, ``a``, ``b``."""
     rest = list(words[1:])
     while rest and rest[0].startswith("-"):
         del rest[: 2 if rest[0] in {"-C", "-c", "--git-dir", "--work-tree"} else 1]
@@ -308,7 +311,7 @@ class GitListing(NamedTuple):
 
 @lru_cache(maxsize=REMEMBERED)
 def changes_by(parts: tuple[SimpleCommand, ...]) -> tuple[tuple[str, bool], ...]:
-    """Return the files that a command names as changed, relative to its start folder, and whether each is removed."""
+    """Return the files that a command names as changed, relative to its start folder, and which are removed."""
     return tuple(_changes_in_order(parts))
 
 
@@ -366,7 +369,7 @@ def ends_with_all(command: str) -> bool:
 
 
 def folder_after_cd(parts: tuple[SimpleCommand, ...]) -> str | None:
-    """Return the folder that a command changes to first, ``""`` for none, or None if it is unknown."""
+    """Return the folder that a command first changes to, ``""`` if it does not, or None if the folder is unknown."""
     base: str | None = ""
     for words, _ in parts:
         if words[:1] != ("cd",):
@@ -420,7 +423,8 @@ def _named_paths(words: tuple[str, ...]) -> tuple[str, ...]:
     if words[:1] == ("git",):  # ``git -C folder mv a b`` as ``git mv``, ``a``, ``b``
         verb, *own = [*git_words(words)] or [""]
         source = next((word for word in own if word in {"-s", "--source"}), None)
-        if verb in {"checkout", "restore"} and "--" in own:  # a checkout of files restores them
+        # a checkout of files restores the files
+        if verb in {"checkout", "restore"} and "--" in own:
             words = ("git restore", *own[own.index("--") + 1 :])
         else:
             words = (
@@ -463,7 +467,9 @@ def _shows_this_work(call: list[str]) -> bool:
             commits.append(word)
     named = (
         len(call) > len(before) + 2
-    )  # compares the folder with one commit; a comparison of two commits may show foreign work
+        # one commit is compared with the folder, but a comparison of two commits may show work from
+        # outside the session
+    )
     return not commits or (named and len(commits) == 1 and ".." not in commits[0])
 
 

@@ -1,7 +1,7 @@
-"""The loaded skills: for the active one the remaining steps, then its rules, quoted.
+"""The loaded skills. For the active skill its remaining steps are quoted, then its rules.
 
 Precision comes before recall: a skill is active until the user asks for something else. Its current
-step is the one whose command ran last, or that the assistant named last.
+step is the step whose command ran last, or which the assistant named last.
 """
 
 from __future__ import annotations
@@ -17,15 +17,16 @@ from resume_hooks.reading.digest.facts import Quote
 from resume_hooks.reading.digest.statements import HEADING, is_aside, turns_ago
 from resume_hooks.redaction.lazy_patterns import late
 
-SKILLS, RULES = 2, 24  # skills that are quoted, and rules of each
-SKILL_TURNS = 3  # prompts for which the rules of a loaded skill are quoted
-SKILL, RULE = 12_000, 400  # characters of a skill's text that are read, and of a rule
-RULE_WORDS = 4  # the fewest words of a rule
-TELLING = 2  # the fewest significant words among them
+SKILLS, RULES = 2, 24  # the maximum number of skills that are quoted, and of rules for each skill
+SKILL_TURNS = 3  # the number of prompts for which the rules of a loaded skill are quoted
+# the maximum characters of a skill's text that are read, and the maximum characters of a rule
+SKILL, RULE = 12_000, 400
+RULE_WORDS = 4  # the minimum number of words in a rule
+TELLING = 2  # the minimum number of significant words in a rule
 _LONG_WORD = late(r"[^\W\d_]{4,}")
 _MODAL = frozenset({"must", "never", "always", "only", "don't", "should", "your", "this", "that"})
 _TAG = late(r"^[ \t]*</?[a-z_-]{1,40}>", re.MULTILINE)
-READ_SKILL = "its text may bind: read it"  # the note on a skill itself
+READ_SKILL = "its text may bind: read it"  # the note on the entry for a skill itself
 _RULES_PART = late(
     r"^#{1,6}[ \t][^\n]*"
     r"\b(?:rules?|guidelines?|requirements?|conventions?|constraints?|guardrails?|never|style)\b[^\n]*\n"
@@ -36,12 +37,12 @@ _RULES_PART = late(
 _RULE = late(
     r"\b(?:MUST(?:\s+NOT)?|NEVER|ALWAYS|DO\s+NOT)\b|\A\W*(?:[Nn]ever|[Aa]lways|[Dd]o\s+not|[Dd]on't|[Oo]nly)\s"
 )
-"""Words of a rule in a text that is written as rules."""
+"""Words that mark a rule in a text that is written as rules."""
 
 AT_WORK = "at work: its steps"
 STEP_REACHED = "at work: it reached the first of these steps"
-STEPS = 12  # steps of a skill that are listed
-STEPS_READ = 40_000  # characters of a skill that are searched for its steps
+STEPS = 12  # the maximum number of a skill's steps that are listed
+STEPS_READ = 40_000  # the maximum characters of a skill that are searched for its steps
 _STEP_HEADING = late(
     r"^#{1,6}[ \t]+((?:(?:step|phase|stage)[ \t]+)?(\d{1,2})"
     r"(?:[.:)][ \t]|[ \t]*[\u2013\u2014-][ \t]|(?=[ \t]*$))[^\n]*)",
@@ -64,10 +65,10 @@ class SkillStep(NamedTuple):
 
 
 def entries_of_skills(facts: LineageFacts) -> Iterator[DigestEntry]:
-    """Yield the skills loaded last: for each the place of its text first, then steps and rules.
+    """Yield the skills that were loaded last: for each skill first the reference of its text, then its steps and rules.
 
-    A skill with steps ends with the request for which it was loaded, and so does one that the user
-    called by a command. Other skills bind for a few more prompts.
+    If a skill has steps, or if the user called it by a command, it ends with the request for which
+    it was loaded. Other skills are binding for a few more prompts.
     """
     since = turns_ago(facts, SKILL_TURNS)
     for name, text in [*facts.skills.items()][-SKILLS:]:
@@ -91,7 +92,7 @@ def entries_of_skills(facts: LineageFacts) -> Iterator[DigestEntry]:
 
 
 def _entries_of_rules(name: str, text: Quote, passed: str) -> Iterator[DigestEntry]:
-    """Yield the rules of a skill, without those of steps that have ``passed``."""
+    """Yield the rules of a skill, without the rules of steps that have ``passed``."""
     body = _TAG.sub("", redact_and_learn(text.text[: 2 * SKILL])[:SKILL])
     rules: set[str] = set()
     for rule in _find_rules(body):
@@ -117,7 +118,7 @@ def _was_left(facts: LineageFacts, text: Quote) -> bool:
 
 
 def _is_at_end(facts: LineageFacts, text: Quote, steps: Sequence[SkillStep]) -> bool:
-    """Check whether the last step of a skill was reached and answered, and nothing is pending."""
+    """Check whether the last step of a skill was reached and answered and nothing is pending."""
     waits = any(run.background and run.status is None and not run.failed for run in facts.runs)
     last = facts.unanswered
     if waits or last is None or facts.called_at > last.place.order:
@@ -174,7 +175,7 @@ def _find_programs(body: str) -> frozenset[str]:
 
 
 def _command_programs(command: str) -> set[str]:
-    """Return the programs that a command runs, those of a forge with their subcommand."""
+    """Return the programs that a command runs. For a forge's program, include the subcommand."""
     programs: set[str] = set()
     for part in shell.simple_commands(command):
         program = shell.find_program((part,))
@@ -186,7 +187,7 @@ def _command_programs(command: str) -> set[str]:
 
 
 def _find_current_step(facts: LineageFacts, text: Quote, steps: Sequence[SkillStep]) -> int | None:
-    """Return the index of the step that a skill reached, or None if it is unknown."""
+    """Return the index of the step that a skill has reached, or None if it is unknown."""
     at, order = None, text.place.order
     commands = [(run.command, run.place.order) for run in facts.runs]
     if facts.cut_off is not None:
@@ -208,7 +209,7 @@ def _find_current_step(facts: LineageFacts, text: Quote, steps: Sequence[SkillSt
 
 
 def _find_rules(body: str) -> Iterator[str]:
-    """Yield the rules in a document: the items of its lists of rules, then sentences with a demand."""
+    """Yield the rules in a document: first the items of its lists of rules, then sentences with a demand."""
     for part in _RULES_PART.findall(body):
         yield from _list_items(part)
     yield from filter(_is_rule, prose.split_sentences(HEADING.sub("", body)))

@@ -1,8 +1,8 @@
 """Entries from the talk: the user's demands and choices, refusals, and open ends.
 
-Demands are recognized by typical words, with precision before recall: a model takes a listed demand
-for a fact, and the talk has the rest. A question, a joke, a doubt, a heading, a line of code or of
-a log is never a demand.
+Demands are recognized by typical words. Precision comes before recall: a model treats a listed
+demand as a fact, and the talk contains the other demands anyway. A question, a joke, a doubt, a
+heading, a line of code or of a log is never a demand.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ _DEMAND = late(
     """,
     re.VERBOSE,
 )
-"""In lower case, like other slow patterns below: ignoring case would double the search time."""
+"""Like other slow patterns in this module, it matches lower-case text, because ignoring case would
+double the search time."""
 
 _NOT_MEANT = late(
     r"""[\U0001F600-\U0001F606\U0001F61C\U0001F61D\U0001F923\U0001F643] | [;:]-?[)DP](?!\w)
@@ -57,7 +58,7 @@ _NOT_MEANT = late(
     """,
     re.IGNORECASE | re.VERBOSE,
 )
-"""Words that turn a demand into a joke, a doubt, or something else."""
+"""Words which show that a demand is a joke, a doubt, or something else."""
 
 _ASKS = late(
     rf"""\W*(?:(?:{_FILLER}|sure|q|question)\b[,:.\s]*)*
@@ -69,7 +70,7 @@ _ASKS = late(
     """,
     re.IGNORECASE | re.VERBOSE,
 )
-"""The beginnings of questions without a question mark."""
+"""The first words of questions without a question mark."""
 
 _MACHINE = late(
     r"""\s*(?://|/\*|(?:agent|assistant|user|human):|[\u00d7✗✓✖➜\u276f$>|│└├]|=>|\d+[.:]\d|\[[+\d]|"[\w-]+":
@@ -79,34 +80,40 @@ _MACHINE = late(
     """,
     re.IGNORECASE | re.VERBOSE,
 )
-"""A line of code or of a log, an incomplete sentence from a paste, a quote of another person."""
+"""A line of code or of a log, an incomplete sentence from a pasted text, a quote of another
+person."""
 
 
 PROSE = 25_000
-"""Characters of the user's messages that are searched for demands, the latest first."""
+"""The maximum characters of the user's messages that are searched for demands, the latest first."""
 
 ASKED, LAST_SENTENCES = (
     1_500,
     3,
-)  # characters and sentences at the end of an answer that are searched for a question
-CHOICE = 160  # characters of an answer that still counts as a choice
-ANSWER = 400  # characters of a question and the user's choice
-BRIEF = 8  # a demand with fewer words is quoted with the sentence before it, which has its subject
-NAMED = 120  # characters of a refused call's subject
+    # the numbers of characters and sentences at the end of an answer that are searched for a question
+)
+CHOICE = 160  # the maximum characters of an answer that counts as a choice
+ANSWER = 400  # the maximum characters of a question with the user's choice
+# a demand with fewer words is quoted with the sentence before it, which names its subject
+BRIEF = 8
+NAMED = 120  # the maximum characters of a refused call's subject
 
-SUMMARY_READ = 60_000  # characters of a client's summary that are searched for the user's messages
-SAME_MESSAGE = 50  # characters at the beginning of a message that identify a summary's quote of it
+# the maximum characters of a client's summary that are searched for the user's messages
+SUMMARY_READ = 60_000
+# the number of characters at the start of a message by which a quote of it in a summary is
+# recognized
+SAME_MESSAGE = 50
 _USER_MESSAGES = late(
     r"^[#*\d. \t]*all user messages[^\n]*\n([\s\S]*?)(?=^(?:\d+\.[ \t]|#|</)|\Z)",
     re.IGNORECASE | re.MULTILINE,
 )
 _QUOTED_MESSAGE = late(r"\"((?:[^\"\\\n]|\\.){8,4000})\"")
 
-REQUEST = 2_000  # characters of the last request that are searched for words
+REQUEST = 2_000  # the maximum characters of the last request that are searched for words
 _PREFERS = late(
     r"\bprefer(?:s|red|ence)?\b|\b(?:cap|limit|budget|deadline)\b.*\d|\bwithout\s+(?:my\s+)?explicit\b"
 )
-"""Statements that bind without the words of a demand."""
+"""Statements that are binding although they do not have the words of a demand."""
 
 _STANDING = late(
     r"\b(?:always|never|must(?:n'?t)?|do\s+not|don'?t|avoid|prefer|no\s+longer|from\s+now\s+on|instead\s+of|rather\s+than|"
@@ -115,7 +122,7 @@ _STANDING = late(
     r"nunca|siempre|jamais|toujours|niemals|immer|muss|sempre|nicht|kein\w*|nie|mai)\b|"
     r"반드시|하지\s?마|말고|항상|절대|해야|不要|必须|总是|只能|務必|必ず|しないで"
 )
-"""Words of a demand that is valid beyond the next step."""
+"""Words which show that a demand is valid beyond the next step."""
 
 _PASSING = late(
     r"""\A\W*(?:wait\b|i\s+mean\s+we\b|hm+\b|oh\b|let'?s\s+(?:discuss|talk|see|try|do\s+(?:it|that|this)|go\b|continue|proceed)
@@ -132,16 +139,16 @@ _PASSING = late(
 """Requests for the next step only, transitions, and sentences without a subject."""
 
 _REPLY = late(r"\W*(?:yes|yeah|yep|ok(?:ay)?|sure|no|nope)\b", re.IGNORECASE)
-DOCUMENT = 800  # a prompt with more characters may be a document by another author
+DOCUMENT = 800  # a prompt with more characters may be a document that another author wrote
 _MARKED_UP = late(r"^[ \t]*(?:[-*+•]|\d+[.)]|#{1,6}|\||```)[ \t]", re.MULTILINE)
 HEADING = late(r"^[ \t]*#{1,6}[ \t][^\n]*$", re.MULTILINE)
 TEMPLATE = 400  # a prompt with more characters may be a template, or a review
-LOADED_AFTER = 2  # records after a command within which its text is loaded
+LOADED_AFTER = 2  # the maximum number of records between a command and its loaded text
 _ROLE = late(
     r"\W*(?:you\s+are|you're|act\s+as|your\s+(?:role|task|job)\s+is)\s+(?:an?|the|now|to)\b",
     re.IGNORECASE,
 )
-"""The beginning of a template."""
+"""The start of a template."""
 _TAGGED_PART = late(r"^[ \t]*<([a-z][\w-]{1,40})>[ \t]*$", re.MULTILINE)
 TAGGED_PARTS = 2  # a prompt with this many tagged parts is a template
 _FINDING = late(
@@ -149,9 +156,10 @@ _FINDING = late(
     r"[^\n:]{0,20}[:\])]|[\w./-]{1,200}\.\w{1,5}:\d+)",
     re.IGNORECASE | re.MULTILINE,
 )
-"""The beginning of a row of a review: its severity, or the place in a file."""
+"""The start of a row in a review: its severity, or the location in a file."""
 FINDINGS = 3  # a prompt with this many such rows is a pasted review
-AROUND = 200  # characters of a paragraph before or after it that may be the user's
+# the maximum characters of a paragraph before or after a pasted review that may be the user's own
+AROUND = 200
 MARKUP_LINES = 5  # a prompt with this many lines of markup is a document
 
 
@@ -161,17 +169,17 @@ def is_demand(sentence: str) -> bool:
 
 
 def is_aside(sentence: str) -> bool:
-    """Check whether a sentence demands nothing despite its words: a question, a joke, a doubt, a log line."""
+    """Check whether a sentence is not a demand despite its words: a question, a joke, a doubt, a log line."""
     asked = is_question(sentence) or _ASKS.match(sentence) is not None
     return asked or _MACHINE.match(sentence) is not None or _NOT_MEANT.search(sentence) is not None
 
 
 def entries_of_constraints(facts: LineageFacts, requests: PullRequests) -> Iterator[DigestEntry]:
-    """Yield the user's demands on the way of working, the latest first, without those on the next step only.
+    """Yield the user's demands on the way of working, the latest first, without demands on the next step only.
 
-    A short demand includes the sentence before it. Revoked demands are left out, and so are those
-    that wait for a pull request that ended. Demands that only a summary quotes, from messages that
-    the file no longer has, come last.
+    A short demand includes the sentence before it. Revoked demands are left out, and so are demands
+    that wait for a pull request that was merged or closed. If a demand is quoted only by a summary
+    because the file no longer has the message, it comes last.
     """
     found: list[tuple[str, RecordPlace]] = []
     templates = _templates(facts.prompts.said)
@@ -210,7 +218,7 @@ def _is_binding(sentence: str) -> bool:
     lowered = sentence.lower()
     is_standing_demand = is_demand(sentence) and _STANDING.search(lowered) is not None
     if not is_standing_demand and _PREFERS.search(lowered) is None:
-        return False  # the common case, in half of the time
+        return False  # the common case, which this test handles in half of the time
     return not is_aside(sentence) and _PASSING.search(sentence) is None
 
 
@@ -225,7 +233,7 @@ def _goes_on_with_reply(sentences: Sequence[str], at: int) -> bool:
 
 
 def _with_subject(sentences: Sequence[str], at: int) -> str:
-    """Return a sentence, with the one before it if it is too short to have a subject."""
+    """Return a sentence. If it is too short to name a subject, the sentence before it is added."""
     sentence = sentences[at]
     if at == 0 or len(sentence.split()) >= BRIEF or prose.is_question(sentences[at - 1]):
         return sentence
@@ -233,10 +241,10 @@ def _with_subject(sentences: Sequence[str], at: int) -> str:
 
 
 def _templates(prompts: Sequence[Quote]) -> frozenset[RecordPlace]:
-    """Return the prompts that were filled in or loaded instead of typed.
+    """Return the prompts that were loaded or filled in from a template instead of typed.
 
-    Their rules are not the user's. They assign a role, have tagged parts, begin like another one,
-    or directly follow a command.
+    The rules in these prompts are not the user's. Such a prompt assigns a role, has tagged parts,
+    begins like another prompt, or directly follows a command.
     """
     beginnings = Counter(said.text[:TEMPLATE] for said in prompts if len(said.text) >= TEMPLATE)
     found: set[RecordPlace] = set()
@@ -263,7 +271,7 @@ def _templates(prompts: Sequence[Quote]) -> frozenset[RecordPlace]:
 def _prompt_words(text: str) -> str:
     """Return the user's own words in a prompt.
 
-    Of a pasted document, only the lines around it count.
+    If a document was pasted, only the lines before and after it count.
     """
     shown = _prompt_ends(text)
     is_document = len(text) >= DOCUMENT and len(_MARKED_UP.findall(shown)) >= MARKUP_LINES
@@ -294,8 +302,8 @@ def last_request_words(facts: LineageFacts) -> frozenset[str]:
     return prose.telling_words(" ".join(texts))
 
 
-OLD_LIST = 3  # prompts after which an unchanged list counts as abandoned
-# characters of an answer that are searched for a statement that everything is done
+OLD_LIST = 3  # the number of prompts after which an unchanged list counts as abandoned
+# the number of characters of an answer that are searched for a statement that everything is done
 OPENING_WORDS = 200
 _ALL_DONE = late(
     r"\b(?:the (?:implementation|work) is|everything is|all (?:tasks|steps|items|changes) are) "
@@ -309,10 +317,10 @@ def entries_of_todos(
 ) -> Iterator[DigestEntry]:
     """Yield the open todos.
 
-    An older list has a note with the number of prompts since its last change. Left out are todos
-    that wait for a pull request that ended, and todos in progress if a later answer says that
-    everything is done. A list is ignored if it was abandoned some prompts ago and before the last
-    commit, whose order is ``committed_at``.
+    An older list has a note with the number of prompts since its last change. Todos that wait for a
+    pull request that was merged or closed are left out, and so are todos in progress if a later
+    answer says that everything is done. A list is ignored if it was abandoned some prompts ago and
+    before the last commit, whose order is ``committed_at``.
     """
     todos = facts.open_list.open_todos()
     if not todos:
@@ -340,7 +348,7 @@ def entries_of_todos(
 def entries_of_answers(facts: LineageFacts) -> Iterator[DigestEntry]:
     """Yield the user's answers to questions, the latest first.
 
-    An older answer to the same question names the newer.
+    An older answer to the same question refers to the newer answer.
     """
     newer: dict[str, RecordPlace] = {}
     for said in sorted(facts.answers, key=lambda said: -said.place.order):
@@ -351,7 +359,7 @@ def entries_of_answers(facts: LineageFacts) -> Iterator[DigestEntry]:
         note = ""
         if place != said.place and place.session_id == said.place.session_id:
             note = f"superseded at :{place.number}"
-        if len(chosen) <= CHOICE and not _asks_back(chosen):  # a longer answer is in the talk
+        if len(chosen) <= CHOICE and not _asks_back(chosen):  # a longer answer appears in the talk
             yield make_entry(said.text, said.place, note, most=ANSWER)
 
 
@@ -364,9 +372,9 @@ def _asks_back(chosen: str) -> bool:
 def entries_of_refusals(facts: LineageFacts, *, with_words: bool) -> Iterator[DigestEntry]:
     """Yield the calls that the user refused with a reason.
 
-    Without ``with_words``, yield the others, refused without words or by a rule.
+    If ``with_words`` is false, yield the calls that were refused without words or by a rule.
 
-    A plan that was returned with words is not a refusal, because the talk has the user's words.
+    A plan that the user returned with words is not a refusal, because the talk has these words.
     """
     for call, said, by_user in reversed(facts.refusals):
         if call.tool == "ExitPlanMode" and said.text:
@@ -385,7 +393,7 @@ def _call_subject(call: PendingCall) -> str:
 
 
 def turns_ago(facts: LineageFacts, count: int) -> int:
-    """Return the order of the prompt that began the turn ``count`` turns ago, or 0 if there were fewer turns."""
+    """Return the order of the prompt that started the turn ``count`` turns ago, or 0 if there were fewer turns."""
     prompts = facts.prompts.said
     if len(prompts) > count:
         return prompts[-count].place.order
@@ -393,7 +401,7 @@ def turns_ago(facts: LineageFacts, count: int) -> int:
 
 
 def entries_of_questions(facts: LineageFacts) -> Iterator[DigestEntry]:
-    """Yield the assistant's unanswered questions: from a tool, and at the end of its last words."""
+    """Yield the assistant's unanswered questions: questions of a tool, and questions at the end of its last words."""
     yield from (make_entry(said.text, said.place) for said in facts.questions)
     if said := facts.unanswered:
         asked = filter(
@@ -405,7 +413,7 @@ def entries_of_questions(facts: LineageFacts) -> Iterator[DigestEntry]:
 
 
 def _latest_first(said: Sequence[Quote]) -> Iterator[Quote]:
-    """Yield as many quotes as are searched, the latest first."""
+    """Yield quotes, the latest first, up to the maximum number of characters that are searched."""
     room = PROSE
     for one in reversed(said):
         if room <= 0:

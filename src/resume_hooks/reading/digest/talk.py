@@ -1,7 +1,7 @@
 """The talk of a lineage: messages of the user and the assistant, without calls, results and thinking.
 
-Every message has its speaker and its record. It is quoted unchanged, except that the middle of a
-long paste, code block or table is cut, with a mark. Secrets are removed before anything is cut.
+Every message has its speaker and its record. It is quoted unchanged, except that a mark replaces
+the middle of a long paste, code block or table. Secrets are removed before a message is shortened.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from resume_hooks.redaction.lazy_patterns import late
 from resume_hooks.system.text import plain_text
 
 STORED = 120_000
-"""Characters of talk that a child stores for its own children: some 30,000 tokens, all talk of 99 sessions of 100."""
+"""The maximum characters of talk that a child stores for its own children: about 30,000 tokens,
+which is all talk in 99 of 100 sessions."""
 
 TYPED = 4_000  # a prompt with more characters does not count as typed by hand
 TEMPLATE_SHOWN = 300  # characters of a command's template that identify the command
@@ -32,27 +33,31 @@ _FILLED_IN = late(
 )
 """The template of a command into which the client filled the user's words, as in spec-kit."""
 
-PASTE_SHOWN = (900, 500)  # characters of a paste that are shown at its two ends
-MESSAGE = 12_000  # characters of one message
-NARRATION = 1_500  # characters of the assistant's words between two calls
-SHORTEST_NARRATION = 60  # shorter words are useless for continuing: "All tests pass."
+# the number of characters that are shown at the start and at the end of a paste
+PASTE_SHOWN = (900, 500)
+MESSAGE = 12_000  # the maximum characters of one message
+NARRATION = 1_500  # the maximum characters of the assistant's words between two calls
+# the minimum characters of such words; shorter ones are useless for continuing: "All tests pass."
+SHORTEST_NARRATION = 60
 ANNOUNCED = "[...]"  # stands for sentences that only announce the next step
-REPORT = 4_000  # characters of a sub-agent's report that was answered
-SUMMARY = 16_000  # characters of a client's summary
+REPORT = 4_000  # the maximum characters of a sub-agent's report that was answered
+SUMMARY = 16_000  # the maximum characters of a client's summary
 _FENCED = late(r"^([ \t]*)(```|~~~)[^\n]*\n(.*?)(?:^[ \t]*\2[^\n]*$|\Z)", re.DOTALL | re.MULTILINE)
-FENCE_LINES = (8, 4)  # lines of a code block that are shown at its two ends
-TABLE_LINES = (8, 2)  # lines of a table that are shown at its two ends
+# the number of lines that are shown at the start and at the end of a code block
+FENCE_LINES = (8, 4)
+TABLE_LINES = (8, 2)  # the number of lines that are shown at the start and at the end of a table
 _TABLE_ROW = late(r"\s*\|.*\|\s*")
 _PASTED = late(
     re.escape(prose.PASTE_BEGINS) + r"\n(.*?)\n" + re.escape(prose.PASTE_ENDS), re.DOTALL
 )
-_DIRECTIVE = late(r"\s*::[a-z][a-z-]*\{.*\}\s*")  # a directive of Codex to its own screen
+_DIRECTIVE = late(r"\s*::[a-z][a-z-]*\{.*\}\s*")  # a directive that Codex writes for its own screen
 _SENTENCE = late(r"(?<=[.!?])\s+(?=[A-Z`*(\"'])")
-LIKE = 160  # characters at the beginning of two messages that are equal if one repeats the other
+# two messages that are equal in this number of characters at the start count as repeated
+LIKE = 160
 
 
 class _Said(NamedTuple):
-    """A message with its original text, and in its shown form."""
+    """A message with its original text, as it is shown."""
 
     quote: Quote
     kind: Kind
@@ -60,22 +65,22 @@ class _Said(NamedTuple):
 
 
 def collect_talk(facts: LineageFacts) -> tuple[TalkMessage, ...]:
-    """Return the messages of a lineage, oldest first, as many as fit into ``STORED``, chosen as in ``fit_talk``."""
+    """Return as many messages of a lineage as fit into ``STORED``, oldest first, chosen as in ``fit_talk``."""
     found = sorted(_messages_said(facts), key=lambda said: said.quote.place.order)
     messages = [TalkMessage(said.kind, str(said.quote.place), said.text) for said in found]
     return tuple(_with_former_plans(_with_reversals(messages), facts.plans))
 
 
 def count_remarks(facts: LineageFacts, messages: Sequence[TalkMessage]) -> int:
-    """Return the number of records with words of the user, assistant or client that no message quotes."""
+    """Return the number of records that have words of the user, the assistant or the client but are not quoted."""
     spoken = {str(quote.place) for quote in chain(facts.prompts.said, facts.said, facts.summaries)}
     return len(spoken.difference(message.ref for message in messages))
 
 
 def fit_talk(messages: Sequence[TalkMessage], most: int) -> tuple[TalkMessage, ...]:
-    """Return as many messages as fit: the user's first, then the last words of turns, then the rest.
+    """Return as many messages as fit: first the user's, then the last words of turns, then the other messages.
 
-    Of each kind the latest come first.
+    For each kind of message the latest come first.
     """
     fitting: set[int] = set()
     room = most
@@ -102,9 +107,9 @@ _BY_WEIGHT = (
 def join_talk(
     older: Sequence[TalkMessage], newer: Sequence[TalkMessage]
 ) -> tuple[TalkMessage, ...]:
-    """Return the talk of the ancestors and of the session, with marks on statements that were revoked since.
+    """Return the talk of the ancestors and of the session. Statements that were later revoked are marked.
 
-    An ancestor's call is open until the next message.
+    An ancestor's call is open only until the next message.
     """
     former = list(older)
     if newer:
@@ -116,7 +121,7 @@ def join_talk(
 
 
 def _messages_said(facts: LineageFacts) -> list[_Said]:
-    """Return the messages, as many as a child stores, because redaction takes most of the time."""
+    """Return as many messages as a child stores. No more are redacted, because redaction takes most of the time."""
     chosen: dict[RecordPlace, list[str]] = {}
     for quote in facts.answers:
         chosen.setdefault(quote.place, []).append(quote.text)
@@ -196,7 +201,7 @@ def _without_announcements(text: str) -> str:
 
 
 class _Choice:
-    """Chooses messages kind by kind, the latest first, up to the size that a child stores."""
+    """Chooses messages of one kind after another, the latest first, up to the size that a child stores."""
 
     def __init__(self) -> None:
         self.said: list[_Said] = []
@@ -206,7 +211,7 @@ class _Choice:
     def add_messages(
         self, quotes: Iterable[Quote], kind: Kind, worded: Callable[[Quote], str]
     ) -> None:
-        """Add messages of a kind, without those that a later one repeats."""
+        """Add the messages of a kind, without messages that a later one repeats."""
         looked_at = 0
         for quote in quotes:
             if self._room < LIKE or looked_at > STORED:
@@ -221,21 +226,21 @@ class _Choice:
 
 
 def _likeness_key(text: str, kind: Kind) -> str:
-    """Return a key that is equal for repeated messages: all words of a request, the beginning of others."""
-    # A form that is filled in again begins like the last one.
+    """Return a key that is equal for repeated messages: all words of a request, or the start of another message."""
+    # If a form is filled in again, it begins like the last one.
     if kind is Kind.REQUEST:
         return text
     return " ".join(text[: 2 * LIKE].lower().split())[:LIKE]
 
 
 def _with_reversals(messages: Sequence[TalkMessage]) -> list[TalkMessage]:
-    """Return messages with marks on sentences that the user revoked later: their own, and the assistant's."""
+    """Return the messages with a mark on each sentence of the user or the assistant that the user later revoked."""
     own = _collect_sentences(messages, Kind.REQUEST)
     marks: dict[int, list[tuple[str, str]]] = {}
     for old, new in superseded_places([sentence for _, sentence in own]).items():
         if own[old][0] != own[new][0]:
             marks.setdefault(own[old][0], []).append((own[old][1], messages[own[new][0]].ref))
-    # Most talk has no correction, and most of it is the assistant's.
+    # Most talk contains no corrections, and most of it is the assistant's.
     if any(is_change(sentence) for _, sentence in own):
         answers = _collect_sentences(messages, Kind.CLOSING)
     else:
@@ -253,7 +258,7 @@ def _with_reversals(messages: Sequence[TalkMessage]) -> list[TalkMessage]:
 def _with_former_plans(
     messages: Sequence[TalkMessage], plans: Sequence[Quote]
 ) -> Iterator[TalkMessage]:
-    """Return messages with a mark on each plan that a newer approved plan replaced."""
+    """Return the messages with a mark on each plan that a newer approved plan replaced."""
     newer: dict[str, str] = {}
     for old, new in pairwise(plans):
         if old.text.strip() != new.text.strip():
@@ -270,7 +275,7 @@ def _with_former_plans(
 
 
 def _collect_sentences(messages: Sequence[TalkMessage], kind: Kind) -> list[tuple[int, str]]:
-    """Return the sentences of a kind's messages, each with its message's index, without those of documents."""
+    """Return the sentences of messages of a kind, each with its message's index, without those of documents."""
     typed = []
     for at, message in enumerate(messages):
         if message.kind is kind and len(message.text) <= TYPED:
@@ -284,7 +289,7 @@ def _collect_sentences(messages: Sequence[TalkMessage], kind: Kind) -> list[tupl
 
 
 def shown_prompt(text: str) -> str:
-    """Return a user's message in its stored form: every typed word, and pasted texts, marked as such."""
+    """Return a user's message as it is stored: every typed word, and pasted texts, which are marked."""
     cleaned = redact_and_learn(text)
     filled_in = _FILLED_IN.fullmatch(cleaned)
     if filled_in is None:
@@ -306,7 +311,7 @@ def _with_paste_marks(text: str) -> str:
 
 
 def with_short_pastes(text: str) -> str:
-    """Return a user's message with only the two ends of long pasted texts."""
+    """Return a user's message in which only the start and the end of each long pasted text are kept."""
     if prose.PASTE_BEGINS in text:
         return _PASTED.sub(lambda paste: _paste_ends(paste[1]), text)
     return text
@@ -325,15 +330,15 @@ def _paste_ends(text: str) -> str:
 
 
 def shown_text(text: str, most: int) -> str:
-    """Return a text in its shown form: without secrets, control characters and blank lines.
+    """Return a text as it is shown: without secrets, control characters and blank lines.
 
-    Code blocks and tables are cut.
+    Code blocks and tables are shortened.
     """
     return _shortened_rows(with_short_blocks(_clean_text(text)), most)
 
 
 def whole_text(text: str, most: int) -> str:
-    """Return the same with whole code blocks and tables, for text that needs a reaction."""
+    """Return a text as it is shown, but with whole code blocks and tables, because the reader must act on it."""
     return _shortened_rows(_clean_text(text), most)
 
 
@@ -346,7 +351,7 @@ def _clean_text(text: str) -> str:
 
 
 def with_short_blocks(text: str) -> str:
-    """Return a text with only the two ends of long code blocks and long tables."""
+    """Return a text in which only the start and the end of each long code block or table are kept."""
     if "```" in text or "~~~" in text:
         text = _FENCED.sub(_cut_fence, text)
     if "|" in text:
@@ -394,7 +399,7 @@ def _with_short_tables(rows: Sequence[str]) -> Iterator[str]:
 
 
 def shorten_text(text: str, most: int) -> str:
-    """Return the two ends of a text in about ``most`` characters, as whole sentences, with a mark between them."""
+    """Return both ends of a text in about ``most`` characters, as whole sentences, with a mark between."""
     head, tail = keep_beginning(text, most * 2 // 3), keep_ending(text, most // 3)
     left = len(text) - len(head) - len(tail)
     mark = f"[... {left:,} characters ...]"
@@ -409,7 +414,7 @@ _STOP = late(r"(?<=[.!?:;。\uff01\uff1f])[\"')*_`\]]*(?:\s+|\Z)|\n+")
 def keep_beginning(text: str, most: int) -> str:
     """Return the first sentences of a text that fit into ``most`` characters.
 
-    Return at least a part of the first sentence.
+    If not even the first sentence fits, return a part of it.
     """
     if len(text) <= most:
         return text
@@ -422,7 +427,7 @@ def keep_beginning(text: str, most: int) -> str:
 def keep_ending(text: str, most: int) -> str:
     """Return the last sentences of a text that fit into ``most`` characters.
 
-    Return at least a part of the last sentence.
+    If not even the last sentence fits, return a part of it.
     """
     if len(text) <= most:
         return text
@@ -436,11 +441,11 @@ def keep_ending(text: str, most: int) -> str:
 CONCLUSION = (
     800,
     1_600,
-)  # the fewest characters of a message's conclusion (if it has that many), and the most
+)  # the minimum characters of a message's conclusion (if the message is that long), and the maximum
 
 
 def find_conclusion(text: str) -> str:
-    """Return the last paragraph of a message, with earlier ones while it is short."""
+    """Return the last paragraph of a message. While the result is short, add the paragraph before it."""
     least, most = CONCLUSION
     rows = text.split("\n")
     first = len(rows)

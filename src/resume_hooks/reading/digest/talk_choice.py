@@ -1,10 +1,10 @@
-"""Choose the messages of a talk for an opening, and the part of each, within the opening's room.
+"""Choose the messages of a talk for an opening, and the part of each message that fits the opening's space.
 
-The order: messages since the last request; the user's messages, the latest first; the assistant's
-last words before each prompt, the last third whole and the conclusions of the rest; then,
-shortened, its words between calls and sub-agents' reports; then the whole of these reports and of
-that rest. The client's summary replaces omitted messages. A large opening contains everything
-whole.
+The order is as follows. First come the messages since the last request, then the user's messages,
+the latest first. Then come the assistant's last words before each prompt: the latest third whole,
+and the conclusions of the others. Then come the assistant's words between calls and the sub-agents'
+reports, both shortened. If there is still space, these reports and the other last words are shown
+whole. The client's summary replaces omitted messages. A large opening contains everything whole.
 """
 
 from __future__ import annotations
@@ -14,29 +14,30 @@ from collections.abc import Callable, Iterable, Sequence
 from resume_hooks.reading.digest import talk
 from resume_hooks.reading.digest.entries import Kind, TalkMessage
 
-RECENT = 3  # the latest answers that come whole before any older ones
+RECENT = 3  # the number of latest answers that are shown whole before any older ones
 LAST_PART = (
-    # one in this many of the last words of turns, the latest, come whole; of the rest the
-    # conclusions
+    # one part in this many of the last words of turns, the latest, is shown whole; of the others
+    # only the conclusions
     3
 )
-BRIEF = 600  # characters of words between two calls
-LARGE = 56_000  # with this many characters of room, the whole talk is shown
-BEGINNING = 400  # characters of a request that does not fit whole
-CURRENT_PART = 0.25  # share of the room for messages since the last request
-SUMMARY_PART = 0.15  # share of the room for a summary if messages are omitted
-LEAST = 60  # with fewer characters of room no further message is tried
+BRIEF = 600  # the maximum characters of words between two calls
+LARGE = 56_000  # if this many characters are available, the whole talk is shown
+BEGINNING = 400  # the maximum characters of a request that does not fit whole
+CURRENT_PART = 0.25  # the fraction of the space for messages since the last request
+SUMMARY_PART = 0.15  # the fraction of the space for a summary if messages are omitted
+LEAST = 60  # if fewer characters are available, no further message is tried
 
-Size = Callable[[TalkMessage, str], int]  # returns the characters of a message with its heading
+# a function that returns the number of characters of a message with its heading
+Size = Callable[[TalkMessage, str], int]
 
 
 def chosen_talk(
     messages: Sequence[TalkMessage], room: int, size: Size, current: int, *, is_whole: bool = False
 ) -> dict[int, str]:
-    """Return the indexes of the shown messages, each with its text.
+    """Return the indexes of the messages to show, each with its text.
 
-    With ``is_whole`` all texts are whole. Messages from the index ``current`` on came after the
-    last request.
+    If ``is_whole``, all texts are whole. Messages from the index ``current`` on came after the last
+    request.
     """
     if is_whole:
         return {at: message.text for at, message in enumerate(messages)}
@@ -72,7 +73,7 @@ def chosen_talk(
 
 
 class _Choice:
-    """The messages chosen so far, and the remaining room."""
+    """The messages that were chosen so far, and the remaining space."""
 
     def __init__(self, messages: Sequence[TalkMessage], room: int, size: Size) -> None:
         self.texts: dict[int, str] = {}
@@ -86,7 +87,7 @@ class _Choice:
         return [at for at in found if self._messages[at].kind is kind]
 
     def add_summary(self, needed: int) -> None:
-        """Show the client's last summary if the talk of ``needed`` characters exceeds the room."""
+        """Show the client's last summary if the talk, which has ``needed`` characters, exceeds the space."""
         summaries = self.places_of_kind(Kind.SUMMARY)
         if needed > self._room and summaries:
             text = self._messages[summaries[0]].text
@@ -95,14 +96,14 @@ class _Choice:
             )
 
     def add_current(self, current: int) -> None:
-        """Show the messages since the last request, the latest first, in a share of the room."""
+        """Show the messages since the last request, the latest first, in a fraction of the space."""
         least = self._room - round(self._room * CURRENT_PART)
         for at in range(len(self._messages) - 1, current - 1, -1):
             if self._room > least:
                 self.show_message(at, self._messages[at].text)
 
     def show_message(self, at: int, text: str) -> bool:
-        """Show this text of a message, replacing an earlier choice. Return whether it fits."""
+        """Show this text of a message in place of an earlier choice. Return whether the text fits."""
         if self._room < LEAST:
             return False
         message = self._messages[at]

@@ -1,7 +1,7 @@
 """The work as entries: successful and failed shell commands, remaining errors, files, artefacts.
 
-A command succeeded if its exit status says so and its output has no complaint: after a pipe, the
-status may be that of an output filter.
+A command succeeded if its exit status reports success and its output contains no error message. In a pipe,
+the status may be that of an output filter.
 """
 
 from __future__ import annotations
@@ -29,19 +29,21 @@ from resume_hooks.reading.digest.shell import SimpleCommand
 from resume_hooks.redaction.lazy_patterns import late
 from resume_hooks.system.text import format_count, plain_line
 
-LONGEST = 320  # characters of a command that is worth running again
-OFTEN = 5  # a command with this many runs counts as frequent
-WANTED, MOST_WANTED = 4, 3  # weight of a word of the last request, and the most words that count
-ALIKE = 3  # commands of one program that are listed
-SOON = 12  # commands after a failed one that are searched for its replacement
-TURNS = 3  # prompts for which an error may still be relevant
-LINE = 160  # characters of a quoted line of output
-NAMED = 120  # characters of a failed command, before its output
-TELLING_ERROR = 1_000  # characters of a tool's error that are read
-TELLING_ROWS = 3  # lines of a failed command's output that are quoted
-WORDS = 320  # characters of these lines
+LONGEST = 320  # the maximum characters of a command that is worth running again
+OFTEN = 5  # the minimum number of runs of a command that counts as frequent
+# the weight of a word from the last request, and the maximum number of words that count
+WANTED, MOST_WANTED = 4, 3
+ALIKE = 3  # the maximum number of commands of one program that are listed first
+SOON = 12  # the number of commands after a failed command that are searched for its replacement
+TURNS = 3  # the number of prompts for which an error may still be relevant
+LINE = 160  # the maximum characters of a quoted line of output
+NAMED = 120  # the maximum characters of a failed command, which precedes its output
+TELLING_ERROR = 1_000  # the maximum characters of a tool's error that are read
+TELLING_ROWS = 3  # the maximum number of lines of a failed command's output that are quoted
+WORDS = 320  # the maximum characters of these lines
 INTERRUPTED = 130  # the exit status of a command that was ended by Ctrl-C
-ENDS = 800  # characters at each end of an output that are searched for a complaint
+# the number of characters at each end of an output that are searched for an error message
+ENDS = 800
 
 _TELLING = late(
     r"error|fail|fatal|panic|denied|not found|cannot|can't|exception|refused|unknown|invalid",
@@ -55,7 +57,8 @@ _COMPLAINT = late(
     r"found [1-9]\d{0,5} errors?\b|aborting\b|none of the git remotes|gh: |http [45]\d\d\b|"
     r"={0,80} ?no tests (?:ran|found)\b|collected 0 items\b)[^\n]*"
 )
-"""In lower case and after a line end: ignoring case, or anchoring at a line start, would double the search time."""
+"""The pattern matches lower-case text after a line end, because ignoring case or anchoring at a
+line start would double the search time."""
 
 
 _FAILURE = late(
@@ -69,7 +72,8 @@ _FAILURE = late(
 class ShellCommand(NamedTuple):
     """A run with its simple commands, its ``core`` and ``program``.
 
-    ``complaint`` is an error message in its output. ``worked`` means that it certainly succeeded.
+    ``complaint`` is an error message in the run's output. ``worked`` means that the run certainly
+    succeeded.
     """
 
     run: ShellRun
@@ -101,7 +105,7 @@ def list_commands(facts: LineageFacts) -> list[ShellCommand]:
 
 
 def _has_succeeded(run: ShellRun) -> bool:
-    """Check whether a run succeeded, and a search found something."""
+    """Check whether a run succeeded and, if it is a search, found something."""
     if run.status != 0 or run.failed:
         return False
     output = run.output.strip()
@@ -111,7 +115,7 @@ def _has_succeeded(run: ShellRun) -> bool:
 
 
 def _folder_elsewhere(command: ShellCommand, home: str) -> str:
-    """Return the folder of a command relative to ``home``, or ``""`` for ``home`` or a command with its own ``cd``."""
+    """Return a command's folder relative to ``home``, or ``""`` if it is ``home`` or the command has its own ``cd``."""
     folder = command.run.folder
     if not folder or not home or folder == home or _LEADING_CD.match(command.run.command):
         return ""
@@ -127,7 +131,7 @@ _COMMAND_WORD = late(r"[a-z][a-z\d_]{2,}|pr\b")
 
 
 class CommandList(NamedTuple):
-    """Successful commands: those that check, build or start something, and the ``others``."""
+    """Successful commands: commands that check, build or start something, and the ``others``."""
 
     checks: tuple[DigestEntry, ...]
     others: tuple[DigestEntry, ...]
@@ -139,12 +143,12 @@ def working_commands(
     removed: Sequence[tuple[str, int]],
     wanted: Collection[str] = (),
 ) -> CommandList:
-    """Return commands that are worth running again, as they were typed, in the last successful form.
+    """Return commands that are worth running again, as they were typed in the last successful run.
 
-    Commands with ``wanted`` words of the last request come first. The others are ordered by how
-    often and how recently they ran, with only a few of one program before the rest. Left out are
-    commands that only inspect, show help, contain a document or a message, or failed. ``removed``
-    are removed folders, each with the order of the command.
+    Commands that contain ``wanted`` words of the last request come first. The others are ordered by
+    how often and how recently they ran, and only a few commands of one program come before the
+    rest. Commands are left out if they only inspect or show help, contain a document or a message,
+    or failed. ``removed`` are removed folders, each with the order of the command that removed it.
     """
     groups: dict[str, list[ShellCommand]] = {}
     for command in commands:
@@ -179,12 +183,12 @@ def working_commands(
     for command, note in (*first, *rest):
         parts = {part.words for part in command.parts if shell.find_program((part,))}
         if parts <= known:
-            continue  # a combination of listed commands
+            continue  # a combination of commands that are already listed
         known |= parts
         typed = command.run.command
         shown = (
             redact_and_learn(typed) if "\n" in typed else typed
-        )  # an escape before a secret hides it
+        )  # an escape sequence before a secret would hide the secret
         row = make_entry(shell.command_at_home(shown, folder), command.run.place, note, LONGEST)
         if _is_check(command) and not _pushes(command):
             checks.append(row)
@@ -194,7 +198,7 @@ def working_commands(
 
 
 def _count_wanted(command: ShellCommand, wanted: Collection[str]) -> int:
-    """Return how many words of a command, up to a few, are in the last request."""
+    """Return how many of a command's words are in the last request. At most a few count."""
     words: set[str] = set()
     for part in command.parts:
         if shell.find_program((part,)):
@@ -203,7 +207,7 @@ def _count_wanted(command: ShellCommand, wanted: Collection[str]) -> int:
 
 
 def _lost_its_folder(command: ShellCommand, removed: Sequence[tuple[str, int]]) -> bool:
-    """Check whether the folder of a command is temporary, or was removed later."""
+    """Check whether the folder of a command is temporary or was later removed."""
     folder = find_run_folder(command.run, command.parts)
     if folder != command.run.folder and TEMPORARY.search(f"{folder}/"):
         return True
@@ -248,7 +252,7 @@ def _names(command: ShellCommand, folder: str) -> bool:
 
 
 def _is_check(command: ShellCommand) -> bool:
-    """Check whether a command checks, builds, starts or publishes something, by its program words."""
+    """Check whether a command checks, builds, starts or publishes something, by the words of its program."""
     for part in command.parts:
         program = shell.find_program((part,))
         if program and not program.startswith(_FORGE) and has_check_word(part.words):
@@ -257,13 +261,13 @@ def _is_check(command: ShellCommand) -> bool:
 
 
 def _pushes(command: ShellCommand) -> bool:
-    """Check whether a command pushes, which makes it obsolete, whatever else it checked."""
+    """Check whether a command pushes. A push makes the command obsolete, whatever else the command checked."""
     git_calls = [part.words for part in command.parts if part.words[:1] == ("git",)]
     return any("push" in shell.git_words(words) for words in git_calls)
 
 
 def has_check_word(words: Sequence[str]) -> bool:
-    """Check whether a simple command checks or builds something, beyond showing a version or a list."""
+    """Check whether a simple command checks or builds something, and does not only show a version or a list."""
     if _LOOKS_UP.intersection(words[1:LOOK_WORDS]) or words[-1] in _VERSION_OPTIONS:
         return False
     for word in words[:CHECK_WORDS]:
@@ -276,8 +280,10 @@ def has_check_word(words: Sequence[str]) -> bool:
 _FORGE = ("gh ", "glab ", "curl", "wget", "git ")
 """Programs that query runs on a server, or whose branches have names of checks."""
 
-CHECK_WORDS = 4  # words at the beginning of a simple command that show its purpose
-LOOK_WORDS = 3  # words at its beginning that are searched for a sign of a mere query
+CHECK_WORDS = 4  # the number of words at the start of a simple command that show its purpose
+# the number of words at the start that are searched for a sign that the command only queries
+# something
+LOOK_WORDS = 3
 _LOOKS_UP = frozenset(
     {"which", "where", "info", "list", "ls", "search", "version", "outdated", "why"}
 )
@@ -298,14 +304,16 @@ _ONCE_ONLY = late(
     r"api\b[^|;&]*(?:\s-X\s*P|--method\s+P|\smutation\b|=mutation\b|'mutation\b))|"
     r"\A\s*(?:read\s|\w+=\$\()|\b(?:brew|apt(?:-get)?|cargo|gem|go)\s+install\s+(?![-.])\S",
 )
-"""Commands that are not worth repeating: documents, messages, help, file moves, probes, finished actions."""
+"""Commands that are not worth repeating: documents, messages, help, file moves, trials, finished
+actions."""
 
 
 _PROBE = late(
     r"\A\s*(?:which|type|command\s+-v)\s|\necho\b|\becho\s+[\"'](?:[-=*#]{2,}|\w+[_ ]OK\b)|\A\s*(?:for|while|until)\s|"
     r"\|\s*(?:python3?|perl|ruby|node)\b|\n.*\n"
 )
-"""Commands that inspect several things at once: with headings between, in a loop, on several lines."""
+"""Commands that inspect several things at once: with headings between them, in a loop, or on
+several lines."""
 
 
 _LOOK_UP = late(
@@ -352,9 +360,9 @@ def _runs_note(found: Sequence[ShellCommand], good: ShellCommand, folder: str) -
 
 
 def replaced_commands(commands: Sequence[ShellCommand]) -> Iterator[DigestEntry]:
-    """Yield commands that never succeeded, with the next successful one of the same program.
+    """Yield commands that never succeeded, each with the next successful command of the same program.
 
-    The latest come first, each once.
+    The latest come first, and each command is listed once.
     """
     known = {command.core for command in commands if command.may_have_worked}
     for index in range(len(commands) - 1, -1, -1):
@@ -386,13 +394,13 @@ def replaced_commands(commands: Sequence[ShellCommand]) -> Iterator[DigestEntry]
 
 
 TELLING_NAME = 8  # characters of a folder's name that is not a common word
-LIKE = 0.6  # share of common words of two commands if one was tried instead of the other
+LIKE = 0.6  # the minimum fraction of common words if one command was tried instead of the other
 _CHANGING = ("git ", "gh ", "docker", "kubectl", "terraform", "psql", "ssh", "scp")
 """Programs whose failure is relevant, although they check nothing."""
 
 
 def _is_like(failed: ShellCommand, other: ShellCommand) -> bool:
-    """Check whether a command tried the same in another way: the same program, and half of the words."""
+    """Check whether a command tried the same in another way, with the same program and half of the words."""
     if not failed.program or other.program != failed.program:
         return False
     words, others = set(failed.core.split()), set(other.core.split())
@@ -402,11 +410,11 @@ def _is_like(failed: ShellCommand, other: ShellCommand) -> bool:
 def open_errors(
     facts: LineageFacts, commands: Sequence[ShellCommand], since: int
 ) -> Iterator[DigestEntry]:
-    """Yield failures that may remain: the last ones after ``since`` without a later success of their kind.
+    """Yield failures that may remain: the last failures after ``since`` that no later success of their kind followed.
 
-    A later command of the same program closes a failure, and so does one that starts with the same
-    word and checks, builds or runs something. A server tool's failure is closed by its own next
-    success.
+    A failure is resolved by a later command of the same program, or by a later command that starts
+    with the same word and checks, builds or runs something. A server tool's failure is resolved by
+    the tool's next success.
     """
     last = {command.core: command for command in commands if command.program}
     good = [command for command in commands if command.may_have_worked]
@@ -451,7 +459,7 @@ _SHARED_TOOLS = frozenset({
     "git", "gh", "docker", "kubectl", "terraform", "cp", "mv", "rm", "mkdir", "timeout", "go", "cargo", "npm", "npx",
     "yarn", "pnpm", "bun", "deno", "uv", "poetry", "mise", "make", "just", "mvn", "gradle", "gradlew", "dotnet",
 })  # fmt: skip
-"""Programs whose subcommands have nothing in common, or that only precede a command's real program."""
+"""Programs whose subcommands have nothing in common, or that only start another program."""
 
 _MOVERS = frozenset({"cp", "mv", "rm", "mkdir"})
 """Programs that only move files."""
@@ -459,14 +467,14 @@ _MOVERS = frozenset({"cp", "mv", "rm", "mkdir"})
 
 @lru_cache(maxsize=shell.REMEMBERED)
 def _list_programs(parts: tuple[SimpleCommand, ...]) -> frozenset[str]:
-    """Return the programs of simple commands, without those that only move files."""
+    """Return the programs of simple commands, without programs that only move files."""
     found = {shell.find_program((part,)) for part in parts} - {""}
     telling = {program for program in found if program.split()[0] not in _MOVERS}
     return frozenset(telling or found)
 
 
 def _what_failed(command: ShellCommand) -> str:
-    """Return how a command failed, in the words of its output, or ``""`` if no failure is known."""
+    """Return how a command failed, in the words of its output, or ``""`` if it is not known to have failed."""
     if command.run.status == INTERRUPTED:
         return ""
     if not command.run.failed:
@@ -486,7 +494,7 @@ def _what_failed(command: ShellCommand) -> str:
 
 
 def _find_complaint(run: ShellRun) -> str:
-    """Return the line of a failure in the output of a successful command, because a pipe may hide the exit status."""
+    """Return the line that reports a failure in the output of a successful command. A pipe may hide the exit status."""
     if run.failed:
         return ""
     for part in (run.output[:ENDS], run.output[max(ENDS, len(run.output) - ENDS) :]):
@@ -497,24 +505,25 @@ def _find_complaint(run: ShellRun) -> str:
     return ""
 
 
-PATH = 300  # characters of a path; only the end of a longer one is shown
+PATH = 300  # the maximum characters of a path; for a longer path only the end is shown
 LISTED = "listed by git"  # the note on a file that only git lists as changed
 # the note on a file that only a sub-agent's report names as changed
 REPORTED = "as a sub-agent reported"
-UNSURE = "its command failed"  # the note on a file whose writing command failed at an unknown point
+# the note on a file if the command that wrote it failed at an unknown point
+UNSURE = "its command failed"
 
 REMOVED = "removed"
 MOVED = "moved, to where a variable says"
 
-WRITES = 60  # the most files that one command may name as changed
-MOST_LISTED = 8  # the most files in the list that only git names
-LISTINGS = 300  # the most files that git may list after one command
+WRITES = 60  # the maximum number of files that one command may name as changed
+MOST_LISTED = 8  # the maximum number of listed files that only git names
+LISTINGS = 300  # the maximum number of files that git may list after one command
 
 TEMPORARY = late(
     r"(?:\A|/)(?:__pycache__|node_modules|\.pytest_cache|scratchpad|\.codex)/|\A/(?:private/)?(?:tmp|var/tmp|var/folders)/|"
     r"\.(?:pyc|tmp|swp)\Z|\A/dev/|\A['\"`(]|[=<>|*?]"
 )
-"""Files that are gone or useless by the time the work continues."""
+"""Files that no longer exist or are useless when the work continues."""
 
 _WINDOWS = late(r"[A-Za-z]:[\\/]|\\\\")
 _URL = late(r"https://[^\s\"'<>)\]]{1,500}")
@@ -535,9 +544,10 @@ _ASKS_FORGE = late(r"\b(?:gh|glab)\s+[a-z]+\s+(?:view|list|status)\b[^;&|>]*\Z")
 
 
 class Touch(NamedTuple):
-    """A change of a file: its place, and a note on its certainty, or ``""``.
+    """A change of a file: its position, and a note on how certain the change is, or ``""``.
 
-    ``removed``: it is gone, as a command proves that worked. ``is_new``: it was not there before.
+    ``removed`` means that the file is gone, as a successful command proves. ``is_new`` means that
+    the file did not exist before.
     """
 
     place: RecordPlace
@@ -547,7 +557,7 @@ class Touch(NamedTuple):
 
 
 class Paths:
-    """Paths relative to the home ``folder`` of a session, with git's present state of them."""
+    """Paths relative to the home ``folder`` of a session, with git's present state of these paths."""
 
     def __init__(self, folder: str, git: RepositoryState) -> None:
         self.folder = folder
@@ -555,12 +565,12 @@ class Paths:
         self._relative: dict[tuple[str, str], str] = {}
 
     def relative_path(self, path: str, folder: str = "") -> str:
-        """Return a path relative to the home folder if it is inside.
+        """Return a path relative to the home folder if it is in the home folder.
 
-        A relative path starts at ``folder`` or at home.
+        A relative path is relative to ``folder`` or to the home folder.
         """
         relative = self._relative.get((path, folder))
-        if relative is None:  # a session names the same files many times
+        if relative is None:  # cached because a session names the same files many times
             relative = self._relative[path, folder] = self._find_relative(path, folder)
         return relative
 
@@ -572,7 +582,7 @@ class Paths:
         return str(whole[len(kind.join(home, "")) :] if inside else whole)
 
     def git_root_of(self, folder: str) -> str:
-        """Return the root of git's paths in ``folder``: the home folder if no other is known."""
+        """Return the root of the paths that git prints in ``folder``: the home folder if no other root is known."""
         known = self._git.root or self.folder
         if f"{folder}/".startswith(f"{known}/"):
             return known
@@ -592,7 +602,7 @@ class Paths:
 def touched_files(
     changes: Sequence[FileChange], commands: Sequence[ShellCommand], paths: Paths
 ) -> dict[str, list[Touch]]:
-    """Return the changed files: by tools, by commands that name them, and from git's output."""
+    """Return the changed files: files that tools changed, that commands name, and that git's output lists."""
     found: dict[str, list[Touch]] = {}
     for change in changes:
         doubt = REPORTED if change.is_reported else ""
@@ -630,13 +640,13 @@ def _proves_removal(command: ShellCommand) -> bool:
     """Check whether a command certainly removed the paths that it names."""
     if not command.worked:
         return False
-    # it does not fail for a missing folder
+    # the command does not fail if the folder is missing
     is_forced = _REMOVES_FOLDER.search(command.run.command) is not None
     return is_forced or shell.ends_with_all(command.run.command)
 
 
 def _mark_contents_removed(found: dict[str, list[Touch]], folder: str, order: int) -> None:
-    """Note that the files in a removed folder are gone, because the command names only the folder."""
+    """Mark the files in a removed folder as gone, because the command names only the folder."""
     inside = f"{folder.rstrip('/')}/"
     for path, touches in found.items():
         if path.startswith(inside):
@@ -652,9 +662,9 @@ def _add_listed_files(
     commands: Sequence[ShellCommand],
     paths: Paths,
 ) -> None:
-    """Add the files that git printed as changed, without those that it listed before the session's first change."""
-    # The first command that may have changed a file. Files that git listed earlier were changed
-    # before.
+    """Add the files that git printed as changed, without files that it listed before the session's first change."""
+    # The first command that may have changed a file. Files that git listed before it were changed
+    # earlier.
     works = (
         c.run.place.order
         for c in commands
@@ -663,7 +673,7 @@ def _add_listed_files(
     began = min((*(change.place.order for change in changes[:1]), *works), default=0)
     before: set[str] = set()
     for command in commands:
-        # Each once, in git's order: the order of a set differs between processes.
+        # Each file once, in git's order, because the order of a set differs between processes.
         listed = dict.fromkeys(islice(_files_listed(command, paths), LISTINGS))
         if command.run.place.order < began:
             before.update(listed)
@@ -709,7 +719,7 @@ _MISSING = late(
 
 
 def list_edits(found: Mapping[str, Sequence[Touch]]) -> list[Edit]:
-    """Return the changes by tools and commands, without those known only from git's listings."""
+    """Return the changes by tools and commands, without changes that only git's listings show."""
     edits: list[Edit] = []
     for path, touches in found.items():
         for touch in touches:
@@ -719,7 +729,7 @@ def list_edits(found: Mapping[str, Sequence[Touch]]) -> list[Edit]:
 
 
 def only_listed(found: Mapping[str, Sequence[Touch]]) -> list[str]:
-    """Return the files known as changed only from git's listings."""
+    """Return the files that only git's listings show as changed."""
     paths: list[str] = []
     for path, touches in found.items():
         if all(touch.doubt == LISTED for touch in touches):
@@ -734,11 +744,12 @@ def changed_files(
     branch: str,
     gone: Sequence[tuple[str, int]],
 ) -> Iterator[DigestEntry]:
-    """Yield the changed files, each with its state at the end.
+    """Yield the changed files, each with its state at the session's end.
 
-    Files of the home folder, certain, uncommitted and recent ones come first. ``gone`` are removed
-    folders, each with the order of the command. Files that only git names may be foreign: if there
-    are many, those that the session did not commit are left out.
+    Files come first if they are in the home folder, certain, uncommitted or recent. ``gone`` are
+    removed folders, each with the order of the command that removed it. Files that only git names
+    may have been changed by others: if there are many, those that the session did not commit are
+    left out.
     """
 
     def rank(path: str) -> tuple[bool, bool, bool, int, str]:
@@ -759,7 +770,7 @@ def changed_files(
     for path in sorted(found, key=rank):
         if TEMPORARY.search(path) or path in folded or path in strangers:
             continue
-        if path in contents:  # a folder from a command, in addition to its files
+        if path in contents:  # a folder that a command changed in addition to its files
             if path in removed:
                 files = format_count(sum(inner in folded for inner in contents[path]), "file")
                 fate = _removal_note(path, states)
@@ -772,7 +783,7 @@ def changed_files(
             continue
         listed += path in alone
         if listed > MOST_LISTED:
-            continue  # there may be hundreds
+            continue  # there may be hundreds of files
         if is_removed:
             state = _removal_note(path, states)
         else:
@@ -787,7 +798,7 @@ def changed_files(
 def _make_file_entry(
     path: str, last: Touch, state: str, gone: Sequence[tuple[str, int]]
 ) -> DigestEntry:
-    """Return the row of a file, with its path in its folder if that was removed."""
+    """Return the row of a file. If the file's folder was removed, the path is relative to that folder."""
     notes = [last.doubt, state]
     folder = _find_removed_folder(path, last, gone)
     if folder:
@@ -799,7 +810,7 @@ def _make_file_entry(
 def _find_foreign_files(
     found: Mapping[str, list[Touch]], paths: Paths, states: FileStates, branch: str
 ) -> frozenset[str]:
-    """Return the files that only git names as changed and the session did not commit, or none if they are few."""
+    """Return the files that only git names as changed and the session did not commit, or none if there are few."""
     alone: list[str] = []
     for path in only_listed(found):
         if _state_note(path, paths, states, branch) in {"", *OPEN_STATES}:
@@ -810,7 +821,7 @@ def _find_foreign_files(
 
 
 def _find_removed_folder(path: str, last: Touch, gone: Sequence[tuple[str, int]]) -> str:
-    """Return the removed folder outside of home that contained a file, or ``""``."""
+    """Return the removed folder outside the home folder that contained a file, or ``""``."""
     for folder, order in gone:
         if path.startswith(f"{folder}/") and last.place.order < order:
             return folder
@@ -818,7 +829,7 @@ def _find_removed_folder(path: str, last: Touch, gone: Sequence[tuple[str, int]]
 
 
 def _removal_note(path: str, states: FileStates) -> str:
-    """Return the note on a missing path: removed, or moved by a command."""
+    """Return the note on a path that no longer exists: a command removed or moved it."""
     after = states.moved_to.get(path)
     if after is None:
         return REMOVED
@@ -828,7 +839,7 @@ def _removal_note(path: str, states: FileStates) -> str:
 
 
 def _state_note(path: str, paths: Paths, states: FileStates, branch: str) -> str:
-    """Return the state of a file: from git if it can run, else from the session's own commands."""
+    """Return the state of a file according to git or, if git cannot run, to the session's own commands."""
     if paths.is_dirty(path):
         return NOT_COMMITTED
     note = states.note_on(path, branch)
@@ -838,7 +849,7 @@ def _state_note(path: str, paths: Paths, states: FileStates, branch: str) -> str
 
 
 def _last_touch(touches: Sequence[Touch]) -> Touch:
-    """Return the last certain change of a file, or else the last one."""
+    """Return the last certain change of a file or, if there is none, the last change."""
     return max(reversed(_sure_touches(touches) or touches), key=lambda touch: touch.place.order)
 
 
@@ -847,7 +858,7 @@ def _sure_touches(touches: Sequence[Touch]) -> list[Touch]:
 
 
 def _contents_of_folders(found: Mapping[str, list[Touch]]) -> dict[str, list[str]]:
-    """Return the paths that are folders of other paths, each with its contents."""
+    """Return the paths that are folders of other paths, each with the paths in the folder."""
     contents: dict[str, list[str]] = {}
     for path in found:
         folder = posixpath.dirname(path)
@@ -861,7 +872,7 @@ def _contents_of_folders(found: Mapping[str, list[Touch]]) -> dict[str, list[str
 def entries_of_marks(
     facts: LineageFacts, found: Mapping[str, list[Touch]], paths: Paths
 ) -> Iterator[DigestEntry]:
-    """Yield the TODO comments that the session wrote into files and that are still there, the latest first."""
+    """Yield the TODO comments that the session wrote into files and that still exist, the latest first."""
     for mark in facts.marks.comments():
         path = paths.relative_path(mark.path, mark.folder)
         if TEMPORARY.search(path) or _last_touch(found[path]).removed:
@@ -870,7 +881,7 @@ def entries_of_marks(
 
 
 def entries_of_steps(facts: LineageFacts, paths: Paths) -> Iterator[DigestEntry]:
-    """Yield the open boxes of the plan that the session wrote last."""
+    """Yield the unchecked boxes of the plan that the session wrote last."""
     for step in facts.marks.open_steps():
         path = _shown_path(paths.relative_path(step.path, step.folder))
         if TEMPORARY.search(path) is None:
@@ -880,7 +891,7 @@ def entries_of_steps(facts: LineageFacts, paths: Paths) -> Iterator[DigestEntry]
 def read_files(
     facts: LineageFacts, paths: Paths, found: dict[str, list[Touch]]
 ) -> Iterator[DigestEntry]:
-    """Yield the files that were read and not changed, the latest first."""
+    """Yield the files that were read but not changed, the latest first."""
     changed = {_end_of_path(name) for name in found}
     for (path, folder), place in reversed(facts.looked_at.items()):
         name = paths.relative_path(path, folder)
@@ -889,12 +900,12 @@ def read_files(
 
 
 def _end_of_path(path: str) -> str:
-    """Return the last two steps of a path, which are equal in another worktree."""
+    """Return the last two components of a path, which are equal in another worktree."""
     return "/".join(path.split("/")[-2:])
 
 
 def entries_of_artefacts(facts: LineageFacts, standing: Sequence[Commit]) -> Iterator[DigestEntry]:
-    """Yield existing commits, pull requests and the like, the latest first, then the client's own links."""
+    """Yield existing commits, pull requests and the like, the latest first, then the links that the client recorded."""
     rows: list[tuple[int, DigestEntry]] = []
     for commit in reversed(standing):
         rows.append((commit.place.order, _entry_of_commit(commit)))
@@ -909,7 +920,7 @@ def entries_of_artefacts(facts: LineageFacts, standing: Sequence[Commit]) -> Ite
 
 
 def _entry_of_commit(commit: Commit) -> DigestEntry:
-    """Return the row of a commit: its hash, subject and branch, as far as they are known."""
+    """Return the row of a commit: its hash, subject and branch, if they are known."""
     named = f"commit {commit.hash}" if commit.hash else "commit:"
     notes = [f"on {commit.branch}"] if commit.branch else []
     if commit.is_rebased:

@@ -1,7 +1,6 @@
-"""Open work that a session itself recorded: TODO comments in code, and open boxes in its plans.
+"""Open work that a session itself recorded: TODO comments in code, and unchecked boxes in its plans.
 
-Invariant: only texts that the session's own tools wrote, and that no later call removed, are
-listed.
+Invariant: a text is listed only if the session's own tools wrote it and no later call removed it.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from typing import NamedTuple
 from resume_hooks.reading.digest.facts import PendingCall, RecordPlace
 from resume_hooks.redaction.lazy_patterns import late
 
-LONGEST_PLAN = 200_000  # characters of a plan that are searched
+LONGEST_PLAN = 200_000  # the maximum characters of a plan that are searched
 PLAN_ENDINGS = (".md", ".markdown")
 
 _COMMENT = late(r"(?:#|//|/\*|--|<!--|;|\*)\s*((?:TODO|FIXME|XXX)\b.{4,})")
@@ -21,7 +20,7 @@ _WORDS = ("TODO", "FIXME", "XXX")
 
 
 class Mark(NamedTuple):
-    """A text about open work, in the file ``path`` of a call in ``folder``, and its place."""
+    """A text about open work, its position, and the file ``path`` that a call in ``folder`` wrote."""
 
     text: str
     path: str
@@ -75,7 +74,7 @@ class WrittenMarks:
     def _take_plan(
         self, call: PendingCall, path: str, written: str, removed: str, added: str
     ) -> None:
-        """Process a plan that was written as a whole, or a change of one."""
+        """Process a plan that was written as a whole, or a change of a plan."""
         known = self._plans.pop(path, None)
         text = written
         if not written and known is not None and removed in known.text:
@@ -84,11 +83,11 @@ class WrittenMarks:
             self._plans[path] = Mark(text, path, call.folder, call.place)
 
     def comments(self) -> list[Mark]:
-        """Return the remaining TODO comments, the latest first."""
+        """Return the TODO comments that still exist, the latest first."""
         return sorted(self._comments.values(), key=lambda mark: -mark.place.order)
 
     def open_steps(self) -> list[Mark]:
-        """Return the unchecked steps of the last plan that has any."""
+        """Return the unchecked steps of the last plan that has unchecked steps."""
         for plan in reversed(self._plans.values()):
             steps = [plan._replace(text=step.strip()) for step in _OPEN_BOX.findall(plan.text)]
             if steps:
