@@ -183,7 +183,7 @@ def _start_after_compaction(session_id: str, path: str) -> bytes:
         # Other events do not need this import.
         from resume_hooks.hooks.after_compaction import text_after_compaction
     except ImportError:  # the engine is not installed yet, or its venv is older than this version
-        _mark_venv()
+        _mark_venv_broken()
         return b""
     return start_parts.deliver_start(text_after_compaction(session_id, path), "", session_id)
 
@@ -315,7 +315,7 @@ def _engine_line(line: Callable[[Dict[str, Any]], str], event: Dict[str, Any]) -
     try:
         return line(event)
     except ImportError:
-        _mark_venv()
+        _mark_venv_broken()
     except OSError:  # the other lines are still shown
         pass
     return ""
@@ -332,7 +332,7 @@ def _engine_context(path: str) -> Optional[ContextSize]:
 
         return Session.of(session_file(path), Where()).context
     except ImportError:
-        _mark_venv()
+        _mark_venv_broken()
     except (OSError, ResumeHooksError):  # the client's figure remains
         pass
     return None
@@ -348,7 +348,7 @@ def _part_lines() -> List[str]:
     return parts
 
 
-def _mark_venv() -> None:
+def _mark_venv_broken() -> None:
     """Mark the venv as broken, so that the installer rebuilds it."""
     from resume_hooks.hooks.fallback import mark_venv_broken  # most starts do not need this import
 

@@ -127,7 +127,7 @@ def split_time_hint(text: str, now: float) -> tuple[str, Period | None]:
 
     Quoted words, and dates in names, are not words about time.
     """
-    if not _may_have_hint(text):
+    if not _may_mention_time(text):
         return text, None
     hints = re.compile(_TIME_HINT, re.IGNORECASE | re.VERBOSE)
     found = next((match for match in hints.finditer(text) if match.lastgroup), None)
@@ -147,7 +147,7 @@ def split_time_hint(text: str, now: float) -> tuple[str, Period | None]:
     return (text, span)
 
 
-def _may_have_hint(text: str) -> bool:
+def _may_mention_time(text: str) -> bool:
     """Check whether a question contains a word about time, or a number.
 
     If not, the pattern, which takes 3 ms to compile, is not needed.

@@ -37,7 +37,7 @@ class AppendCarryover:
         self._source = source
         self.position = position
 
-    def carry(self, target: int) -> int:
+    def append_new_lines(self, target: int) -> int:
         """Append all complete lines so far to ``target``, and return the number of bytes.
 
         Raise OSError on failure.
@@ -53,9 +53,9 @@ class AppendCarryover:
 
     def settle(self, target: int) -> None:
         """Carry over all lines, and wait for the rest of an unfinished line unless it seems abandoned."""
-        self.carry(target)
+        self.append_new_lines(target)
         await_line_end(self._source)
-        self.carry(target)
+        self.append_new_lines(target)
 
     def follow(self, target: int) -> bool:
         """Carry over later writes to the old file until no more are expected.
@@ -100,7 +100,7 @@ class AppendCarryover:
                 os.write(target, b"\n")
                 break
             time.sleep(PAUSE)
-        return self.carry(target)
+        return self.append_new_lines(target)
 
     def _lines(self) -> bytes:
         length = CHUNK

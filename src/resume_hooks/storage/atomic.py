@@ -86,7 +86,7 @@ def replace_session(
                     f"{path} was rewritten by another program meanwhile",
                     "Nothing was changed. Run the command again.",
                 )
-            carryover.carry(target.fileno())
+            carryover.append_new_lines(target.fileno())
             # Keep the times, because a rewritten old session must not become the latest session or
             # count as open. Lines that are carried over later update the time again.
             old_status = os.fstat(original)
