@@ -24,23 +24,30 @@ def test_a_command_that_worked_is_told_by_its_last_good_run(config_home: ConfigH
 
 
 @pytest.mark.parametrize(
-    ("command", "output"),
+    "command",
     [
-        ("gh issue view 506 --repo o/r --comments 2>/dev/null | head -100", "title: Scout"),
-        ("rtk proxy gh issue view 506 --json number,title | jq .title", '"Scout"'),
-        ("gh pr view 531 --json number,title", '{"number":531}'),
-        ("gh pr checks 12", "ci pass"),
-        ("gh pr view 12 --json url && git status", "clean"),
-        ("gh run list --limit 5", "completed success CI"),
-        ("gh api repos/o/r/branches/main/protection --jq .enforce_admins", "true"),
-        ("defuddle parse 'https://x.example/Checker.kt' --md 2>/dev/null | grep -n Java", ""),
-        ("curl -s https://x.example/api/v1 | head -20", "{}"),
+        "gh issue view 506 --repo o/r --comments 2>/dev/null | head -100",
+        "rtk proxy gh issue view 506 --json number,title | jq .title",
+        "gh issue view 12 --json body",
+        "defuddle parse 'https://x.example/Checker.kt' --md 2>/dev/null | grep -n Java",
+        "curl -s https://x.example/api/v1 | head -20",
     ],
 )
-def test_a_look_up_is_not_run_again(config_home: ConfigHome, command: str, output: str) -> None:
-    """It told the session something; whoever continues has other questions."""
-    digest = Talk().prompt("go").runs(command, output).digest(config_home)
-    assert (texts(digest, "commands"), texts(digest, "others")) == ([], [])
+def test_a_look_up_that_found_nothing_did_not_work(config_home: ConfigHome, command: str) -> None:
+    """With output it counts: whoever continues may want to see it again."""
+    empty = Talk().prompt("go").runs(command, "").digest(config_home)
+    assert texts(empty, "others") == []
+    answered = Talk().prompt("go").runs(command, "title: Scout").digest(config_home)
+    (row,) = texts(answered, "others")
+    assert command.startswith(row)
+
+
+def test_an_empty_list_of_a_forge_did_not_work(config_home: ConfigHome) -> None:
+    """The forge has nothing to show."""
+    talk = Talk().prompt("go").runs("gh pr list --json number", "[]")
+    assert texts(talk.runs("gh pr view 7", "Fix it").digest(config_home), "others") == [
+        "gh pr view 7"
+    ]
 
 
 def test_a_question_to_a_server_of_ones_own_is_run_again(config_home: ConfigHome) -> None:

@@ -110,7 +110,7 @@ def _has_succeeded(run: ShellRun) -> bool:
         return False
     output = run.output.strip()
     if output in _NO_OUTPUT:
-        return _ASKS_FORGE.search(run.command) is None
+        return _LOOK_UP.match(run.command) is None
     return output not in EMPTY_ANSWERS and _FOUND_NOTHING.match(output) is None
 
 
@@ -316,29 +316,12 @@ _PROBE = late(
 several lines."""
 
 
-_LOOK_UP = late(
-    r"(?:rtk (?:proxy )?)?(?:(?:gh|glab) (?:(?:issue|pr|mr|run|release|repo|workflow|ci|label|cache) "
-    r"(?:view|list|diff|status|checks)|search|api|auth|browse)\b|"
-    r"(?:curl|wget|defuddle|https?|lynx|w3m)\b(?=.*https?://)"
-    r"(?!.*https?://(?:localhost|127\.|0\.0\.0\.0|\[::1\]|[\w-]+\.local\b|\$)))"
-)
-"""Commands that only ask a forge, or fetch a page that this machine does not serve."""
-
-
 def _is_run_again(command: ShellCommand) -> bool:
     typed = command.run.command
     if len(typed) > LONGEST or _ONCE_ONLY.search(typed) or _PROBE.search(typed):
         return False
-    if _only_looks_up(command.parts):
-        return False
     written = [path for path, _ in shell.changes_by(command.parts)]
     return not any(TEMPORARY.search(path) for path in written)
-
-
-def _only_looks_up(parts: Sequence[SimpleCommand]) -> bool:
-    """Check whether a command only asks a forge or fetches a page of another host."""
-    working = [" ".join(part.words) for part in parts if shell.find_program((part,))]
-    return bool(working) and all(_LOOK_UP.match(words) for words in working)
 
 
 def _runs_note(found: Sequence[ShellCommand], good: ShellCommand, folder: str) -> str:
@@ -540,7 +523,13 @@ _NO_OUTPUT = frozenset({"", "(Bash completed with no output)"})
 """An empty output, and the client's words for one."""
 
 _FOUND_NOTHING = late(r"no [\w ]{1,60}\b(?:found|match)\b[^\n]*\Z", re.IGNORECASE)
-_ASKS_FORGE = late(r"\b(?:gh|glab)\s+[a-z]+\s+(?:view|list|status)\b[^;&|>]*\Z")
+_LOOK_UP = late(
+    r"(?:rtk (?:proxy )?)?(?:(?:gh|glab) (?:(?:issue|pr|mr|run|release|repo|workflow|ci|label|cache) "
+    r"(?:view|list|diff|status|checks)|search|api|auth|browse)\b|"
+    r"(?:curl|wget|defuddle|https?|lynx|w3m)\b(?=.*https?://)"
+    r"(?!.*https?://(?:localhost|127\.|0\.0\.0\.0|\[::1\]|[\w-]+\.local\b|\$)))"
+)
+"""Commands that only query a forge or fetch a page from another host: without output they found nothing."""
 
 
 class Touch(NamedTuple):
