@@ -303,7 +303,7 @@ def test_a_failed_check_changes_nothing(
     path = laid(config_home, bulky(6))
     before = path.read_bytes()
     monkeypatch.setattr(TrimEdit, "__call__", lambda _self, record: {**record, "uuid": "another"})
-    with pytest.raises(CheckFailed, match="ids, links, instants"):
+    with pytest.raises(CheckFailed, match="ids, links, timestamps"):
         trim(config_home, path)
     assert path.read_bytes() == before
     assert kept(config_home) == []
