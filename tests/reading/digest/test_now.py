@@ -131,6 +131,7 @@ def test_an_unanswered_request_says_how_far_the_work_went(config_home: ConfigHom
         ("Done. All of it works.", True),
         ("Done. Now let me run the tests.", False),
         ("I'll start with the parser:", False),
+        ("I see! It is encoded twice.\n\nThe fix is to send the string directly:", False),
         ("The fix is complete. You will see:\n```\nok\n```", True),
         ("Done. I'll run it again once CI is free.", True),
         ("Done. Want me to push it?", False),

@@ -363,9 +363,9 @@ def _report_after(facts: LineageFacts, said: Quote) -> Quote | None:
 
 
 def _is_announcement_at_end(said: Quote) -> bool:
-    """Check whether the last line of a text announces the assistant's next step."""
+    """Check whether the last line of a text announces the assistant's next step, or ends in a colon."""
     last = said.text.rstrip().rpartition("\n")[2]
-    return _PROMISE.search(last) is not None
+    return last.endswith((":", "：")) or _PROMISE.search(last) is not None  # noqa: RUF001
 
 
 def _line_of_unanswered(facts: LineageFacts, last_prompt: int) -> str:
