@@ -247,7 +247,7 @@ def test_trimmed_again_and_again_between_compactions(tui: Tui, plugin: Path) -> 
     ]
     tui.submit("/untrim")
     tui.wait_for("This is the new session")
-    tui.wait_for(r"where the old one has\s+1\d\d,\d{3}")
+    tui.wait_for(r"tokens\s+instead\s+of\s+1\d\d,\d{3}")
     tui.wait_idle()
     tui.api.clear()
     tui.submit(GO_ON)

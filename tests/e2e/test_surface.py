@@ -649,7 +649,7 @@ def test_the_model_may_ask_where_that_was_switched_on(tui: Tui, plugin: Path, pa
         tui.api.clear()
         tui.api.script = [{"name": TOOL, "input": {"next_step": STEP}}, "Then I end my turn."]
         tui.submit(f"go on {key}")
-        tui.wait_for(f"would wait in the box: {STEP}")
+        tui.wait_for(rf"for\s+the\s+input\s+box:\s+{STEP}")
         tui.wait_idle(2)
         assert children(tui.home, parent) == []
         tui.key(key)

@@ -163,7 +163,7 @@ def test_tmux_gets_the_id(tmux_tui: TmuxTui, plugin: Path) -> None:
     """Inside tmux its buffer holds the id, by tmux itself and by OSC 52 through it."""
     parent = begin(tmux_tui, plugin, {})
     tmux_tui.submit("/resume-hooks:session")
-    tmux_tui.wait_for(r"copied \(in tmux")
+    tmux_tui.wait_for(r"copied \(only in tmux")
     assert tmux_tui.buffer() == parent.stem
     tmux_tui.delete_buffer()
     data_of(tmux_tui.home, "config", "clipboard", "osc52")

@@ -22,7 +22,7 @@ MODULES = sorted(
 )
 CODES = {path.name: re.sub(r"(^|\s)//.*", "", path.read_text(encoding="utf-8")) for path in MODULES}
 CODE = CODES["register.mjs"]
-MOST_LINES = 800
+MOST_LINES = 820
 
 
 def test_there_is_no_other_word_for_people() -> None:

@@ -109,7 +109,7 @@ def test_the_child_stands_at_the_mark(config_home: ConfigHome) -> None:
     for part in (
         SESSION,
         "2026-01-31 09:31",
-        "tried from there: try the other parser",
+        "The goal from there: try the other parser",
         "records 11111111:4 to ",
     ):
         assert part in content.replace("11111111:5 to", "11111111:4 to")

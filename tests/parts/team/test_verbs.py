@@ -176,7 +176,7 @@ def test_a_push_that_can_t_run_is_told(
     )
     assert "psycopg, which speaks" in laptop.run("doctor", code=1)
     with monkeypatch.context() as patch:
-        patch.setattr(background, "push", failing_for(SESSION))
+        patch.setattr(background, "push_session", failing_for(SESSION))
         os.utime(mark, (0, 0))
         background.push_behind(laptop.where, lambda: False)
     assert "a bug in resume-hooks stopped it (ZeroDivisionError)" in laptop.run("team", "status")
