@@ -91,7 +91,7 @@ def insert_part_names(
 ) -> List[str]:
     """Return the names of the core with those of the installed parts inserted at their places.
 
-    In the table ``brought`` each row starts with the part and ends with the name that follows in
+    In ``part_rows`` each row starts with the part and ends with the name that follows in
     the order.
     """
     names = list(core_names)

@@ -257,7 +257,7 @@ def compare_strategies(
 ) -> Comparison:
     """Compare the strategies at the instant ``at``. Estimate a trim only if the live part has at most ``limit`` bytes.
 
-    Raises the same errors as ``scan``.
+    Raises the same errors as ``scan_session``.
     """
     now_ms = clock.to_milliseconds(at) or 0
     session = Session.of(session, where)

@@ -218,7 +218,7 @@ def fit_digest(contents: Contents, child: Draft, parent: SessionFile) -> DigestO
 
 
 def digest_reference(session_id: str) -> str:
-    """Return the reference to the record with a child's whole digest, in the form that ``shown`` writes."""
+    """Return the reference to the record with a child's whole digest, in the form that the opening shows."""
     return f"{session_id[:SHORT]}:{DIGEST_LINE}"
 
 

@@ -26,7 +26,7 @@ _HEAD_BYTES = 4096  # the number of bytes of a plan that are searched for its fi
 def find_plan_note(ends: HeadTail, ancestors: Sequence[Ancestor], where: Where) -> str:
     """Return the line for the plan of a session, or for the plan of its latest ancestor that has one.
 
-    ``walk_up`` start with the oldest.
+    ``ancestors`` start with the oldest.
     """
     if note := plan_note(ends, where):
         return note

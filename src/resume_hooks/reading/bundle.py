@@ -88,21 +88,21 @@ class BundleRedactor:
 
     If ``homes``, it also removes home folders, and counts them in ``folders``.
 
-    ``known`` has the secrets that an earlier pass over the sessions found. They are removed
+    ``redactor`` knows the secrets that an earlier pass over the sessions found. They are removed
     everywhere. ``pictures`` counts images and other binary files, which are not searched.
     """
 
-    def __init__(self, home_patterns: Redactor, homes: HomeFolders | None = None) -> None:
+    def __init__(self, redactor: Redactor, homes: HomeFolders | None = None) -> None:
         self.kinds: Counter[str] = Counter()
         self.folders = 0
         self.pictures = 0
-        self._known = home_patterns
+        self._redactor = redactor
         self._homes = homes
 
     def redact_record(self, body: bytes) -> bytes:
         """Return a record's line without secrets."""
         self.pictures += body.count(_MEDIA_MARK)
-        redacted = self._count_secrets(self._known.redact_line(body))
+        redacted = self._count_secrets(self._redactor.redact_line(body))
         if self._homes is None:
             return redacted
         if b"\\/" in redacted:  # a folder's path may start with this escape
@@ -115,7 +115,7 @@ class BundleRedactor:
 
     def redact_text(self, text: str) -> str:
         """Return a text without secrets."""
-        redacted, count = self._count_secrets(self._known.redact_and_tell(text)), 0
+        redacted, count = self._count_secrets(self._redactor.redact_and_tell(text)), 0
         if self._homes is not None:
             redacted, count = self._homes.hide_homes(redacted)
         self.folders += count
@@ -123,7 +123,7 @@ class BundleRedactor:
 
     def names_secret(self, place: str) -> bool:
         """Check whether a file name contains a secret."""
-        return self._known.redact(place) != place
+        return self._redactor.redact(place) != place
 
     def _count_secrets(self, found: tuple[Result, Sequence[Secret]]) -> Result:
         self.kinds.update(secret.kind for secret in found[1])

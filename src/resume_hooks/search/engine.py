@@ -153,7 +153,7 @@ class Searcher:
     ) -> tuple[BestHits, str]:
         """Return the best hits in some files, and how the queries were interpreted.
 
-        ``later`` are the terms that occur in files that are not indexed yet.
+        ``unindexed_terms`` are the terms that occur in files that are not indexed yet.
         """
         if files not in self._groups:
             limits_of_files = limits_of_scope(

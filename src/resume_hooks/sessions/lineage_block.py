@@ -47,7 +47,7 @@ def render_block(
     created: str,
     searcher: bool = True,
 ) -> str:
-    """Render the block for a child; ``walk_up`` are in order, oldest first.
+    """Render the block for a child; ``ancestors`` are in order, oldest first.
 
     The child itself comes last.
 

@@ -37,7 +37,7 @@ def log_file(where: Optional[Where] = None) -> str:
 
 
 def log_bug(command: str, version: str, error: BaseException, where: Optional[Where] = None) -> str:
-    """Log the origin of an error in ``who``, a verb or trigger of ours.
+    """Log the origin of an error in ``command``, a verb or trigger of ours.
 
     Return the log's path, or ``""`` if writing failed.
     """

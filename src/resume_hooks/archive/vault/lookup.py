@@ -26,7 +26,7 @@ def find_archived(
     *,
     by_part: bool = True,
 ) -> ArchivedSession:
-    """Return the archived session for a locator, in one of the forms of ``named_by``.
+    """Return the archived session for a locator, in one of the forms of ``archived_by_words``.
 
     ``@`` and an instant select an earlier state. For ``deleted`` sessions, they select one of
     several deletions. Raises UsageError, SessionNotFound and AmbiguousLocator.

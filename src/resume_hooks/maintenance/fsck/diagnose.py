@@ -96,7 +96,7 @@ def examine_session(session: SessionFile, where: Where) -> DefectReport:
 def diagnose_session(
     session: SessionFile, where: Where, observers: Sequence[Observer] = ()
 ) -> tuple[Transcript, DefectReport]:
-    """Return a session's transcript and its defects. Raise SessionNotFound or NotATranscript as ``scan`` does."""
+    """Return a session's transcript and its defects. Raise SessionNotFound or NotATranscript."""
     collector = DefectCollector()
     transcript = scan_transcript(session.path, observers=(collector, *observers))
     defects = _defects_of_transcript(transcript, collector, session.session_id, where)

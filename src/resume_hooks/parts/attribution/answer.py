@@ -296,7 +296,7 @@ class EditFinder:
 def _read_changes(
     path: str, postings: Mapping[int, Posting]
 ) -> Iterator[tuple[Posting, Record, FileChange]]:
-    """Yield the changes by answered calls in a transcript, with posting and record; ``rows`` are keyed by offset."""
+    """Yield a transcript's changes by answered calls, with posting and record; ``postings`` are keyed by offset."""
     open_calls: dict[str, tuple[Posting, Record, Record]] = {}
     last = max(postings)
     with (

@@ -166,7 +166,7 @@ def document_name(fresh_plan: FreshPlan) -> str:
 
 
 def document_of_child(fresh_plan: FreshPlan, receipt: Receipt) -> str:
-    """Return the complete document of a child; ``planned_receipt`` belongs to its plan."""
+    """Return the complete document of a child; ``receipt`` belongs to its plan."""
     return (
         "\n\n".join(
             ["\n".join(_front_matter(fresh_plan, receipt)), *_document_body(fresh_plan, receipt)]

@@ -81,7 +81,7 @@ class SessionPrompts(NamedTuple):
 def read_history(note_path: str, where: Where) -> tuple[dict[str, SessionPrompts], bool]:
     """Return all sessions in the history by id, and whether the file was only appended to since the last reading.
 
-    The note of the last reading, at the path ``noted``, is updated. A rewritten file may lack
+    The note of the last reading, at ``note_path``, is updated. A rewritten file may lack
     earlier sessions. Raise OSError if it cannot be read.
     """
     with open_regular(os.path.join(where.config, HISTORY_FILE)) as stream:

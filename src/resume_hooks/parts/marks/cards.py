@@ -69,7 +69,7 @@ def set_card(
 def question_card(active: Mark, goal: str, storage_error: str, trigger: Trigger) -> str:
     """Return the card of a second ``>mark``: the active mark, and how to replace it.
 
-    If the mark cannot be replaced, ``unkept`` is the reason.
+    If the mark cannot be replaced, ``storage_error`` is the reason.
     """
     yes = f"{trigger.name('mark')} yes"
     if goal:
@@ -146,7 +146,7 @@ def untouched_lines(
 ) -> list[str]:
     """Return lines about what stays unchanged when going back, and how to restore files.
 
-    ``old`` names the old session.
+    ``old_session`` names the old session.
     """
     facts = ["files, git and processes stay as they are"]
     if left_out is None:

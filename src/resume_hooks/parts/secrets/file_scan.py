@@ -63,9 +63,9 @@ def scan_file(
 ) -> FileScan:
     """Scan a file for secrets.
 
-    :param known: The last scan of the file, if there was one.
+    :param last_scan: The last scan of the file, if there was one.
     :param lines: Whether it is a transcript, which grows by lines; any other file is one text.
-    :param told: Called with the number of bytes after each read.
+    :param count_read: Called with the number of bytes after each read.
     :raises OSError: The file can't be read.
     """
     with open_regular(path, follow=False) as stream:

@@ -207,7 +207,7 @@ def search_everywhere(
     named_secrets: Mapping[str, str] | None = None,
     reach: ScrubReach = ScrubReach(),  # noqa: B008 - a value that nobody can change
 ) -> ScrubFindings:
-    """Search every place. ``named`` contains the secrets that the user supplied, with their kinds.
+    """Search every place. ``named_secrets`` contains the secrets that the user supplied, with their kinds.
 
     If ``kinds`` is empty, all kinds are selected.
     """

@@ -175,7 +175,7 @@ def _find_inline_subagent(
 def _copy_subagent(
     session: SessionFile, name: str, lines: Container[int] | None, copy_folder: str, where: Where
 ) -> str:
-    """Write the copy into a subfolder of ``own`` that has the name of the session's project, and return its path.
+    """Write the copy into a subfolder of ``copy_folder`` with the project's name, and return its path.
 
     Raise WriteFailed.
     """

@@ -175,7 +175,7 @@ def files_to_push(session: SessionFile) -> list[tuple[str, str]]:
 def session_metadata(
     session: SessionFile, family: Family, where: Where, redactor: Redactor | None = None
 ) -> dict[str, str]:
-    """Return a session's metadata, without the ``known`` secrets and any others.
+    """Return a session's metadata, without the secrets that ``redactor`` knows or finds.
 
     Raise SessionNotFound.
     """

@@ -125,7 +125,7 @@ class RawWords:
 
         Return the needles that occur only in other letters.
 
-        Needles are the bits of a number. The needles in ``known`` were already found in other
+        Needles are the bits of a number. The needles in ``known_needles`` were already found in other
         letters, and are not searched for there again.
         """
         if b"\\u001b" in text:

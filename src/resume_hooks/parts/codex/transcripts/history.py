@@ -53,7 +53,7 @@ class Ids:
             self._state = parse_meta(meta.payload).thread_id.encode()
 
     def next_id(self, payload: Record, line_id: object = None) -> str:
-        """Return the next item's id; ``given`` is the id that its line contains, if any."""
+        """Return the next item's id; ``line_id`` is the id that its line contains, if any."""
         self._begun = True
         self._state = hashlib.blake2b(
             self._state + codex_items.dump_json(payload), digest_size=16
@@ -63,7 +63,7 @@ class Ids:
         return _format_uuid(self._state)
 
     def derived_id(self, kind: str) -> str:
-        """Return an id for a record that is not an item; ``what`` names the kind of record."""
+        """Return an id for a record that is not an item; ``kind`` names the kind of record."""
         return _format_uuid(hashlib.blake2b(self._state + kind.encode(), digest_size=16).digest())
 
 
@@ -71,7 +71,7 @@ class History:
     """The effective history, built line by line.
 
     ``items`` are the items that Codex would send, and ``tokens`` is the current context size.
-    ``measured`` is true if the client has reported its token count since the last compaction.
+    ``is_measured`` is true if the client has reported its token count since the last compaction.
     ``window`` is the model's context window, or 0 if unknown. ``own`` is the newest file. Only its
     token counts are used, because counts in other files precede a fork or a rewind. If ``own`` is
     ``""``, all counts are used.

@@ -77,7 +77,7 @@ def _print_mark(
     *,
     written: bool,
 ) -> None:
-    """Print the ``mark``, the ``replaced`` one, and the action that was ``done``."""
+    """Print the ``mark``, the ``replaced`` one, and the action's ``outcome``."""
     data = {
         "session_id": session.session_id,
         "file": session.original,

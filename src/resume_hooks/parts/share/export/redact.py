@@ -26,7 +26,7 @@ WORD_LENGTH = 500  # the maximum length of a word that its key may mark as a sec
 class ExportRedactor:
     """Redacts texts; ``left_out`` counts the removed secrets by kind, and ``cut`` counts the texts that were cut.
 
-    ``known`` contains the secrets found in the sessions, which are removed from every text. If it
+    ``redactor`` knows the secrets found in the sessions, which are removed from every text. If it
     is None, secrets and home folders are kept, and ``left_out`` is empty. ``limit`` is in
     characters; 0 means no limit.
     """
@@ -36,7 +36,7 @@ class ExportRedactor:
     ) -> None:
         self.left_out: Counter[str] = Counter()
         self.cut = 0
-        self._known = redactor
+        self._redactor = redactor
         self._limit = limit
         self._homes = HomeFolders(where, folders) if redactor else None
 
@@ -65,15 +65,15 @@ class ExportRedactor:
         If the text was shortened earlier, its last word is dropped, because it may be part of a
         secret that no rule recognises.
         """
-        if self._known and text.endswith("…"):
+        if self._redactor and text.endswith("…"):
             last = text.rsplit(None, 1)[-1]
             text = f"{text.removesuffix(last)}…"
         return self._clean_text(text, Counter())
 
     def _clean_text(self, text: str, left_out: Counter[str]) -> str:
-        if self._known is None or not text:
+        if self._redactor is None or not text:
             return text
-        clean, secrets = self._known.redact_and_tell(text)
+        clean, secrets = self._redactor.redact_and_tell(text)
         left_out.update(secret.kind for secret in secrets)
         if self._homes:
             return self._homes.hide_homes(clean)[0]

@@ -111,8 +111,8 @@ def unpack_carried(staged: StagedFile, max_bytes: int, where: Where) -> Iterator
 
     Any other file is returned unchanged.
 
-    Raise ImportFailed if the bundle was truncated or changed, or unpacks to more than ``most``
-    bytes.
+    Raise ImportFailed if the bundle was truncated or changed, or unpacks to more than
+    ``max_bytes`` bytes.
     """
     if not is_web_page(staged.path):
         yield staged
