@@ -25,13 +25,13 @@ from resume_hooks.paths import Where
 from resume_hooks.search.engine import search_index
 from resume_hooks.search.hits import Hit
 from resume_hooks.search.result import SearchResult
-from resume_hooks.search.result_text import advice_without_close_hit
+from resume_hooks.search.result_text import advice_without_close_hit, count_sentence
 from resume_hooks.search.roles import MOST_LIMIT
 from resume_hooks.search.scope import Scope, project_at, project_of
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.registry import agent_named
 from resume_hooks.system.invocation import shell_command
-from resume_hooks.system.text import collapse_line, format_count, plain_line, text_width
+from resume_hooks.system.text import collapse_line, plain_line, text_width
 
 MAX_HITS, CARD_ROWS, HIT_TITLE_COLUMNS = (
     4,
@@ -104,13 +104,11 @@ def search_card(result: SearchResult, typed_name: str, *, everywhere: bool = Fal
 
 
 def _hit_count(result: SearchResult, *, everywhere: bool) -> str:
-    nothing_text = f"nothing found in {'any' if everywhere else 'this'} project{'' if result.whole else ' yet'}"
-    at_least = "at least " if result.more else ""
-    if result.hits:
-        count_text = f"{at_least}{format_count(result.total, 'turn')}"
-    else:
-        count_text = nothing_text
-    return f"{count_text}{f' · {collapse_line(plain_line(result.how), 2 * TITLE_COLUMNS)}' if result.how else ''}"
+    projects = "any project" if everywhere else "this project"
+    nothing = f"nothing found in {projects}"
+    if not result.whole:
+        nothing += " yet"
+    return count_sentence(result, nothing, 2 * TITLE_COLUMNS)
 
 
 def _hit_lines(hit: Hit) -> Sequence[str]:
