@@ -258,8 +258,8 @@ def test_tools(tmp_path: Path) -> None:
     ]
     answers = {block["tool_use_id"]: block for record in found for block in records.results(record)}
     assert answers.keys() == {"1", "2", "2.2", "3", "3.2", "8"}
-    assert (answers["1"]["content"], answers["1"]["is_error"]) == ("gone", True)
-    assert answers["8"]["is_error"]
+    assert (answers["1"]["content"], answers["1"]["is_error"]) == ("Exit code 2\ngone", True)
+    assert (answers["8"]["content"], answers["8"]["is_error"]) == ("Exit code 1\nno", True)
     assert "is_error" not in answers["2"]
     assert [block["type"] for block in answers["3"]["content"]] == ["text", "image"]
     assert answers["3"]["content"][1]["source"]["media_type"] == "image/png"
@@ -283,8 +283,34 @@ def test_a_command_of_a_script_has_its_folder_and_its_exit_status(tmp_path: Path
     assert calls[0] == {"command": "make", "workdir": "/p/lib"}
     first, second = (block for record in found for block in records.results(record))
     assert first["is_error"] is True
-    assert records.result_text(first).endswith("Output:\n\none\ntwo\n")
+    assert records.result_text(first) == "Exit code 2\none\ntwo\n"
     assert second["is_error"] is True
+
+
+HEAD = "Chunk ID: ba3684\nWall time: 0.9855 seconds\nProcess exited with code 0\nOriginal token count: 36\nOutput:\n"
+
+
+@pytest.mark.parametrize(
+    ("parts", "text", "status"),
+    [
+        ([f"{HEAD}done"], "done", 0),
+        (["Exit code: 2\nWall time: 0 seconds\nTotal output lines: 1\nOutput:\nno"], "Exit code 2\nno", 2),
+        (["Script completed\nWall time 1.0 seconds\nOutput:\n", "all of it"], "all of it", None),
+        (["Script completed\nWall time 1.0 seconds\nOutput:\n", "no\n", "exit:1"], "Exit code 1\nno\n\nexit:1", 1),
+        (["Script completed\nOutput:\n", "yes", "EXIT_CODE=0"], "yes\nEXIT_CODE=0", 0),
+        (["Script completed\nOutput:\n"], "", None),
+        (["Wall clock: 3\nOutput:\nof the command"], "Wall clock: 3\nOutput:\nof the command", None),
+    ],
+)  # fmt: skip
+def test_an_output_is_without_the_clients_rows(
+    tmp_path: Path, parts: list[str], text: str, status: int | None
+) -> None:
+    """The exit status remains, also if only the script prints it."""
+    content = [{"type": "input_text", "text": part} for part in parts]
+    found = made(tmp_path, [meta(), call("1", "make"), output("1", content)])
+    (answer,) = (block for record in found for block in records.results(record))
+    assert records.result_text(answer) == text
+    assert answer.get("exitStatus") == status
 
 
 def test_a_script_that_runs_several_commands_is_these(tmp_path: Path) -> None:

@@ -415,6 +415,18 @@ _CUT_RESULT = re.compile(
 """The beginning of a command's result that a script printed, if the client cut its middle out."""
 
 _PRINTED_SESSION = re.compile(r"(?:\A|\n)session_?id[=:] ?(\d{1,9})\s*\Z", re.IGNORECASE)
+_PRINTED_EXIT_CODE = re.compile(
+    r"(?:\A|\n)\[?exit(?:[_ ]?(?:code|status))?[=:] ?(-?\d{1,9})\]?\s*\Z", re.IGNORECASE
+)
+"""The last line of an output in which a script printed a running command's session or an exit code."""
+
+_OUTPUT_HEAD = re.compile(
+    r"(?:(?:Chunk ID|Wall time|Process exited with code|Exit code|Original token count|"
+    r"Total output lines|Script completed)\b[^\n]{0,80}\n){1,8}(?:Output:(?:\n|\Z))?"
+)
+"""The rows that the client writes before a finished command's output."""
+
+_SCRIPT = "Script "  # the start of the output of a script
 _SCRIPT_FAILED = "Script failed"  # the start of the output if a script ended with an error
 _PATCH_FAILED = ("apply_patch verification failed", "failed in sandbox ")
 """The prefixes of an output that reports a patch that did not apply, or a command that did not start."""
@@ -476,24 +488,50 @@ def output_of_uses(item: Record, uses: int) -> list[Output]:
 
 
 def output_blocks(item: Record) -> Output:
-    """Return the output in an item."""
+    """Return the output in an item.
+
+    The client's rows before the output are left out. As in Claude Code, a failed command's output
+    begins with its exit code.
+    """
     blocks = [block for part in codex_items.content_parts(item) if (block := _block(part))]
     text = string(blocks[0], "text") if blocks else ""
     failed = mapping(item, "output").get("success") is False
+    marks: Record = {}
     # the format in which old clients report a command's exit code
-    if text.startswith('{"output":'):
-        inner = records.parse(text.encode()) or {}
-        failed = failed or bool(positive_count(mapping(inner, "metadata").get("exit_code")))
-        text = string(inner, "output") if inner else text
+    if text.startswith('{"output":') and (inner := records.parse(text.encode())):
+        text = string(inner, "output")
         blocks[0] = {"type": records.TEXT, "text": text}
+        if status := positive_count(mapping(inner, "metadata").get("exit_code")):
+            marks[records.EXIT_STATUS] = status
     failed = failed or text.startswith((_SCRIPT_FAILED, *_PATCH_FAILED))
-    marks = _marks_of_output(text, string(blocks[-1], "text") if blocks else "")
+    marks |= _marks_of_output(text, string(blocks[-1], "text") if blocks else "")
     if len(blocks) == 2 and "text" in blocks[1]:
         printed, printed_marks = _unwrap_command(string(blocks[1], "text"))
         marks |= printed_marks
         blocks[1] = {**blocks[1], "text": printed}
+    if text:
+        blocks = _without_head(blocks, marks.get(records.EXIT_STATUS, 0))
     failed = failed or marks.get(records.EXIT_STATUS, 0) != 0
-    return Output(text if len(blocks) == 1 and "text" in blocks[0] else blocks or "", failed, marks)
+    if len(blocks) == 1 and "text" in blocks[0]:
+        return Output(string(blocks[0], "text"), failed, marks)
+    return Output(blocks or "", failed, marks)
+
+
+def _without_head(blocks: list[Record], status: int) -> list[Record]:
+    """Return an output without the client's rows before it; one with a nonzero status begins with that."""
+    text = string(blocks[0], "text")
+    head = _OUTPUT_HEAD.match(text)
+    if head is not None:
+        text = text[head.end() :]
+    rest = blocks[1:]
+    if head is not None and rest and not text.strip():
+        if "text" not in rest[0] and not status:
+            return rest
+        text = string(rest[0], "text")
+        rest = rest[1:] if "text" in rest[0] else rest
+    if status:
+        text = f"Exit code {status}\n{text}"
+    return [{"type": records.TEXT, "text": text}, *rest]
 
 
 def _marks_of_output(head: str, last: str) -> Record:
@@ -504,8 +542,11 @@ def _marks_of_output(head: str, last: str) -> Record:
         return {records.EXIT_STATUS: int(match[1])}
     if match := _RUNNING.search(head[:EXIT_CODE_REACH]):
         return {records.TASK: match[1].replace("cell ID ", "cell ").removeprefix("session ID ")}
-    if match := _PRINTED_SESSION.search(last[-EXIT_CODE_REACH:]):
+    ending = last[-EXIT_CODE_REACH:]
+    if match := _PRINTED_SESSION.search(ending):
         return {records.TASK: match[1]}
+    if head.startswith(_SCRIPT) and (match := _PRINTED_EXIT_CODE.search(ending)):
+        return {records.EXIT_STATUS: int(match[1])}
     return {}
 
 
