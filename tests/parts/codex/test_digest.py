@@ -145,7 +145,20 @@ def test_of_a_run_of_polls_the_last_is_shown(where: Where) -> None:
     polls = [call.text for call in calls if call.text.startswith("write_stdin")]
     assert len(polls) == 1
     assert "[the latest of 9 such calls]" in polls[0]
+    assert polls[0].startswith("write_stdin: gh run watch 1\n")
     assert polls[0].endswith("job 8 failed")
+
+
+def test_the_plan_that_a_script_writes_is_the_task_list(where: Where) -> None:
+    """Beside a command, whose output it is that the script prints."""
+    code = (
+        'await tools.update_plan({plan:[{step:"Write it",status:"completed"},\n'
+        '  {"step":"Test it","status":"pending"}]});\n'
+        'const r = await tools.exec_command({cmd:"make test"}); text(r.output);'
+    )
+    made = digest(where, script("1", code, "all passed"))
+    assert texts(made, "todos") == ["Test it"]
+    assert texts(made, "commands") == ["make test"]
 
 
 def test_a_note_before_a_request_in_the_middle_of_a_turn_is_not_an_answer(where: Where) -> None:

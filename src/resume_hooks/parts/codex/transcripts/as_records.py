@@ -90,6 +90,10 @@ class RecordConverter:
         self._uses: dict[
             str, int
         ] = {}  # the number of tool uses in each unanswered call with more than one, by call id
+        self._commands: dict[
+            str, str
+        ] = {}  # the command of each tool use that waits for its output
+        self._tasks: dict[str, str] = {}  # the running commands, by their task ids
         self._around: Record = {"cwd": "", "gitBranch": "", "version": "", "entrypoint": ""}
         self._model = ""
         self._goal = GoalState()
@@ -225,14 +229,15 @@ class RecordConverter:
             self._uses[call_id] = len(uses)
         blocks = []
         for index, use in enumerate(uses):
-            blocks.append(
-                {
-                    "type": records.CALL,
-                    "id": _id_of_use(call_id, index),
-                    "name": use.name,
-                    "input": use.given,
-                }
-            )
+            use_id = _id_of_use(call_id, index)
+            given = use.given
+            if use.name == records.POLL and (
+                command := self._tasks.get(string(given, records.POLLED))
+            ):
+                given = {**given, "command": command}
+            if command := string(given, "command"):
+                self._commands[use_id] = command
+            blocks.append({"type": records.CALL, "id": use_id, "name": use.name, "input": given})
         return blocks
 
     def _result_records(self, item: Record) -> list[Record]:
@@ -245,9 +250,13 @@ class RecordConverter:
         answers = output_of_uses(item, uses)
         results: list[Record] = []
         for index, answer in enumerate(answers):
+            use_id = _id_of_use(call_id, index)
+            command = self._commands.pop(use_id, "")
+            if task := string(answer.marks, records.TASK):
+                self._tasks[task] = command
             results.append(
                 {
-                    "tool_use_id": _id_of_use(call_id, index),
+                    "tool_use_id": use_id,
                     "type": records.RESULT,
                     "content": answer.content,
                     **answer.marks,

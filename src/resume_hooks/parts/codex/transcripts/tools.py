@@ -2,14 +2,15 @@
 
 A command becomes ``Bash``, a patch becomes one ``Edit`` or ``Write`` per file, and a plan becomes
 ``TodoWrite``. A poll of a running command names its task. Other tools keep their names. In code
-mode, a script that only calls one tool becomes that call, and a script that runs several commands
-becomes one ``Bash`` call per command. Any other script becomes ``exec`` with its ``code``.
+mode, a script whose commands, polls, patches and plans are literals becomes these calls. Any other
+script becomes ``exec`` with its ``code``.
 """
 
 from __future__ import annotations
 
 import re
 import shlex
+from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -20,12 +21,16 @@ from resume_hooks.transcripts.records import POLL, POLLED, Record, objects, stri
 
 SHELL_TOOLS = frozenset({"exec_command", "shell", "shell_command", "local_shell", "container.exec"})
 CODE_TOOL = "exec"  # the tool that runs a script which calls other tools
+PLAN_TOOL = "update_plan"
 PATCH_START = "*** Begin Patch"
 MAX_FILES = 200  # the maximum number of files per patch
 
 _TOOL_CALL = re.compile(r"\btools\.(\w{1,80})")
 _COMMAND_CALL = re.compile(r'\(\s*\{\s*"?cmd"?\s*:\s*("(?:[^"\\]|\\.)*+")')
 _POLL_CALL = re.compile(r'\(\s*\{\s*"?session_id"?\s*:\s*(\d{1,9})\b')
+_PLAN_STEP = re.compile(
+    r'\{\s*"?step"?\s*:\s*("(?:[^"\\]|\\.)*+")\s*,\s*"?status"?\s*:\s*("\w{1,20}")'
+)
 _WORKDIR = re.compile(r'\bworkdir"?\s*:\s*("(?:[^"\\]|\\.)*+")')
 _PATCH_TEXT = re.compile(r'"\*\*\* Begin Patch(?:[^"\\]|\\.)*+"')
 _FILE_HEADER = re.compile(r"^\*\*\* (Add|Update|Delete) File: (.+)$", re.MULTILINE)
@@ -52,13 +57,7 @@ def uses_of_call(item: Record) -> list[ToolUse]:
             name = string(item, "name")
     given = call_arguments(item)
     if name == CODE_TOOL and "input" in given:
-        code = string(given, "input")
-        commands = _commands_of_code(code)
-        if len(commands) > 1:
-            return [_use_of_shell(command) for command in commands]
-        if polls := _polls_of_code(code):
-            return [ToolUse(POLL, {POLLED: session}) for session in polls]
-        name, given = _use_of_code(code, commands)
+        return _uses_of_code(string(given, "input"))
     return _uses_of_tool(name, given)
 
 
@@ -69,7 +68,7 @@ def _uses_of_tool(name: str, given: Record) -> list[ToolUse]:
     if name == "apply_patch":
         patch = string(given, "input") or string(given, "patch")
         return list(_uses_of_patch(patch)) or [ToolUse(name, given)]
-    if name == "update_plan":
+    if name == PLAN_TOOL:
         rows = []
         for row in objects(given.get("plan")):
             rows.append({"content": string(row, "step"), "status": string(row, "status")})
@@ -85,11 +84,37 @@ def _uses_of_tool(name: str, given: Record) -> list[ToolUse]:
     return [ToolUse(name, given)]
 
 
+def _uses_of_code(code: str) -> list[ToolUse]:
+    """Return the tool uses of a script, with a plan at the end, because a script seldom prints its answer.
+
+    If an input of a tool is not a literal, or the tool is another one, the script stays whole.
+    """
+    commands, polls, plan = _commands_of_code(code), _polls_of_code(code), _plan_of_code(code)
+    patches = [_parse_literal(text) for text in _PATCH_TEXT.findall(code)]
+    known = Counter(
+        {
+            "exec_command": len(commands),
+            POLL: len(polls),
+            "apply_patch": len(patches),
+            PLAN_TOOL: 1 if plan else 0,
+        }
+    )
+    called = Counter(_TOOL_CALL.findall(code))
+    if not called or called != known or "" in patches:
+        return [ToolUse(CODE_TOOL, {"code": code})]
+    uses: list[ToolUse] = []
+    for command in commands:
+        uses += _uses_of_tool("exec_command", command)
+    for patch in patches:
+        uses += _uses_of_tool("apply_patch", {"input": patch})
+    uses += [ToolUse(POLL, {POLLED: session}) for session in polls]
+    if plan:
+        uses += _uses_of_tool(PLAN_TOOL, {"plan": plan})
+    return uses
+
+
 def _commands_of_code(code: str) -> list[Record]:
-    """Return the commands of a script that only calls the shell, or [] if a command is not a string literal."""
-    called = _TOOL_CALL.findall(code)
-    if not called or {*called} != {"exec_command"}:
-        return []
+    """Return the commands that a script runs, or [] if one is not a string literal."""
     commands: list[Record] = []
     for call in code.split("tools.exec_command")[1:]:
         typed = _COMMAND_CALL.match(call)
@@ -105,10 +130,7 @@ def _commands_of_code(code: str) -> list[Record]:
 
 
 def _polls_of_code(code: str) -> list[str]:
-    """Return the sessions of a script that only polls running commands, or [] if one is not a literal."""
-    called = _TOOL_CALL.findall(code)
-    if not called or {*called} != {POLL}:
-        return []
+    """Return the sessions of running commands that a script polls, or [] if one is not a literal."""
     matches = [_POLL_CALL.match(call) for call in code.split(f"tools.{POLL}")[1:]]
     sessions = [match[1] for match in matches if match is not None]
     if len(sessions) < len(matches):
@@ -116,16 +138,13 @@ def _polls_of_code(code: str) -> list[str]:
     return sessions
 
 
-def _use_of_code(code: str, commands: list[Record]) -> ToolUse:
-    if commands:
-        return ToolUse("exec_command", commands[0])
-    if (
-        _TOOL_CALL.findall(code) == ["apply_patch"]
-        and (match := _PATCH_TEXT.search(code))
-        and (patch := _parse_literal(match[0]))
-    ):
-        return ToolUse("apply_patch", {"input": patch})
-    return ToolUse(CODE_TOOL, {"code": code})
+def _plan_of_code(code: str) -> list[Record]:
+    """Return the steps of the plan that a script writes, with their status."""
+    called = code.partition(f"tools.{PLAN_TOOL}")[2]
+    steps = []
+    for step, status in _PLAN_STEP.findall(called):
+        steps.append({"step": _parse_literal(step), "status": _parse_literal(status)})
+    return steps
 
 
 def _parse_literal(text: str) -> str:
