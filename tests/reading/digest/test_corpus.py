@@ -34,7 +34,9 @@ def _claimed(section: str, entry: DigestEntry, said: str) -> list[str]:
         return [text.rstrip("…").rpartition(": ")[2][-30:]] if "the user said:" in said else []
     if section == "answers":
         return [part.rstrip("…") for part in text.split(" -> ")]
-    if section == "constraints":  # it may come with the sentence before it
+    if section == "next":  # sentences, after a label of ours
+        text = text.partition(': "')[2].rstrip('"…')
+    if section in {"constraints", "next"}:  # with the sentence before or after it
         return [sentence.rstrip("…") for sentence in re.split(r"(?<=[.!?:])\s", text)]
     if section == "marks":  # the file's name is a name from the session's folder
         text = text.rpartition(" (")[0]

@@ -366,21 +366,6 @@ def test_a_document_about_finished_work_says_what_was_done_since(config_home: Co
     assert row.note == "1 file changed since, a commit since"
 
 
-@pytest.mark.parametrize(
-    ("words", "is_offer"),
-    [
-        ("Done. Ready to commit if you'd like to have it in.", True),
-        ("Done. Say the word and I push it.", True),
-        ("Done. Ready for your next instructions.", False),
-        ("Done. Shall I push it?", False),  # a question, which has a row of its own
-    ],
-)
-def test_an_offer_at_the_end_is_open(config_home: ConfigHome, words: str, is_offer: bool) -> None:
-    """Nobody took it up."""
-    shown = now(Talk().prompt("fix it").says(words).digest(config_home))
-    assert ("ends with an offer" in shown) is is_offer
-
-
 @pytest.mark.parametrize(("kind", "is_told"), [("general-purpose", True), ("Explore", False)])
 def test_agents_that_only_read_leave_nothing_untold(
     config_home: ConfigHome, kind: str, is_told: bool

@@ -31,6 +31,7 @@ from resume_hooks.reading.digest.entries import (
 from resume_hooks.reading.digest.facts import FileChange
 from resume_hooks.reading.digest.file_states import NOT_COMMITTED, file_states
 from resume_hooks.reading.digest.git_seen import git_seen, removed_folders
+from resume_hooks.reading.digest.next_steps import list_next_steps
 from resume_hooks.reading.digest.now import list_pending, list_present_state
 from resume_hooks.reading.digest.pull_requests import pull_requests
 from resume_hooks.reading.digest.repository import GitQuery, RepositoryState
@@ -164,6 +165,7 @@ def _make_sections(
     commands = work.working_commands(runs, paths.folder, removed, wanted)
     makers: Mapping[str, Iterable[DigestEntry]] = {
         "now": list_present_state(facts, paths, git, seen, states, session_id, requests),
+        "next": list_next_steps(facts),
         "pending": list_pending(facts, session_id),
         "marks": work.entries_of_marks(facts, found, paths),
         "todos": chain(

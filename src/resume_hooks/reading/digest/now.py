@@ -22,6 +22,7 @@ from resume_hooks.reading.digest.entries import (
 from resume_hooks.reading.digest.facts import Quote, RecordPlace
 from resume_hooks.reading.digest.file_states import NOT_COMMITTED, STAGED, FileStates
 from resume_hooks.reading.digest.git_seen import GitSeen
+from resume_hooks.reading.digest.next_steps import is_announcement_at_end
 from resume_hooks.reading.digest.open_calls import newest_proposal
 from resume_hooks.reading.digest.pull_requests import PullRequests
 from resume_hooks.reading.digest.repository import RepositoryState
@@ -40,12 +41,6 @@ RUNNING = 3  # the maximum number of running sub-agents and commands that are na
 PLAN = 4_000  # the number of characters of a plan that are searched for its title
 CUT_OFF = 460  # the maximum characters of an unanswered call, or of a line of files
 DOCUMENTS = 2  # the maximum number of named documents that should be read first
-_PROMISE = late(
-    r"\b(?:let me|i'll|i will|i'm going to|let's)\s+(?:also |now |first |just |quickly )*"
-    r"(?:run|check|fix|add|update|read|look|verify|search|find|write|create|implement|start|continue|test|commit|push|"
-    r"make|see|explore|examine|investigate|review)\b(?![^?]*\b(?:if|once|when|after)\b)[^?]{0,200}\Z",
-    re.IGNORECASE,
-)
 _DOCUMENT = late(
     r"(?:\A|/)(?:[\w.-]*(?:hand-?off|handover|next[-_]steps|progress|status)[\w.-]*|plan|plans?/[\w./-]+|[\w.-]+[-_]plan|"
     r"plan[-_][\w.-]+|todo)\.md\Z",
@@ -306,7 +301,7 @@ def _first_names(names: Sequence[str]) -> str:
 
 
 def _unfinished_request(facts: LineageFacts) -> Iterator[DigestEntry]:
-    """Yield the progress on an unanswered last request, or an announced step that was not carried out."""
+    """Yield the progress on an unanswered last request, or a report that nobody answered."""
     last = facts.unanswered
     last_prompt = _last_prompt_order(facts)
     if last is None:
@@ -319,12 +314,6 @@ def _unfinished_request(facts: LineageFacts) -> Iterator[DigestEntry]:
             "the last report of a sub-agent came after the last words, and nobody answered it",
             report.place,
         )
-    elif facts.called_at > last.place.order:
-        return
-    elif _is_announcement_at_end(last):
-        yield make_entry("the last words announce a next step, which was not taken", last.place)
-    elif prose.offers_at_end(last.text):
-        yield make_entry("the last answer ends with an offer, which nobody took up", last.place)
 
 
 def _answered_request(facts: LineageFacts, session_id: str) -> Iterator[DigestEntry]:
@@ -343,7 +332,7 @@ def _answered_request(facts: LineageFacts, session_id: str) -> Iterator[DigestEn
         yield make_entry(WENT_ON, last.place)
         return
     is_at_work = interruption is not None or bool(list(_lines_at_work(facts, session_id)))
-    if not is_at_work and not _is_announcement_at_end(last) and not prose.asks_at_end(last.text):
+    if not is_at_work and not is_announcement_at_end(last) and not prose.asks_at_end(last.text):
         yield make_entry("the last request was answered, and the answer asks nothing", last.place)
 
 
@@ -360,12 +349,6 @@ def _report_after(facts: LineageFacts, said: Quote) -> Quote | None:
     if facts.reports and facts.reports[-1].place.order > said.place.order:
         return facts.reports[-1]
     return None
-
-
-def _is_announcement_at_end(said: Quote) -> bool:
-    """Check whether the last line of a text announces the assistant's next step, or ends in a colon."""
-    last = said.text.rstrip().rpartition("\n")[2]
-    return last.endswith((":", "：")) or _PROMISE.search(last) is not None  # noqa: RUF001
 
 
 def _line_of_unanswered(facts: LineageFacts, last_prompt: int) -> str:

@@ -236,7 +236,7 @@ def _is_listed_whole(message: TalkMessage, known: Mapping[str, set[str]]) -> boo
 
 
 def _without_repeats(digest: Digest) -> Digest:
-    """Return a digest without repeated messages, failures, and demands that are in the last request."""
+    """Return a digest without repeated messages, failures, questions, and demands that are in the last request."""
     standing = {entry.ref for entry in digest.entries_of("errors")}
     failures = tuple(entry for entry in digest.entries_of("failures") if entry.ref not in standing)
     last = set()
@@ -245,7 +245,16 @@ def _without_repeats(digest: Digest) -> Digest:
     constraints = tuple(
         entry for entry in digest.entries_of("constraints") if entry.ref not in last
     )
-    sections = {**digest.sections, "failures": failures, "constraints": constraints}
+    questions = []
+    for entry in digest.entries_of("questions"):
+        if not any(entry.text in step.text for step in digest.entries_of("next")):
+            questions.append(entry)
+    sections = {
+        **digest.sections,
+        "failures": failures,
+        "constraints": constraints,
+        "questions": tuple(questions),
+    }
     return replace(digest, sections=sections, talk=tuple(dict.fromkeys(digest.talk)))
 
 

@@ -36,6 +36,7 @@ _OFFERED = late(
     r"ready to (?:commit|push|merge|deploy|start|implement|proceed))\b",
     re.IGNORECASE,
 )
+LAST_SENTENCES = 3  # the number of a text's last sentences that may ask something
 _ASKED = 1_500  # the number of characters at the end of a text that are searched for a question
 _ROW = late(r"[\s|:-]*")  # the line under a table's head, and rows without words
 
@@ -73,12 +74,17 @@ def with_pastes(text: str) -> str:
     )
 
 
+def without_code(text: str) -> str:
+    """Return a text without its code blocks."""
+    return _FENCE.sub("", text)
+
+
 def split_sentences(text: str) -> Iterator[str]:
     """Yield the sentences and list items of a text, each on one line, without their markup.
 
     Code is skipped.
     """
-    for row in _FENCE.sub("", text).split("\n"):
+    for row in without_code(text).split("\n"):
         bare = MARKUP.sub("", row).strip()
         if _ROW.fullmatch(bare) is None:
             for part in _END.split(bare):
@@ -104,17 +110,34 @@ def is_question(sentence: str) -> bool:
     return sentence.rstrip("*_)\"'").endswith(("?", "\uff1f"))
 
 
+def sentences_at_end(text: str) -> list[str]:
+    """Return the sentences at the end of a text.
+
+    Code is skipped first, because half a code block would hide the rest.
+    """
+    return list(split_sentences(without_code(text)[-_ASKED:]))
+
+
 def asks_at_end(text: str) -> bool:
     """Check whether the last sentences of a text ask or offer something."""
-    last = list(split_sentences(text[-_ASKED:]))[-3:]
+    last = sentences_at_end(text)[-LAST_SENTENCES:]
     return any(is_question(sentence) or _OFFER.search(sentence) for sentence in last)
 
 
 def question_at_end(text: str) -> str:
     """Return the last of a text's final sentences that asks or offers something, or ``""``."""
-    for sentence in list(split_sentences(text[-_ASKED:]))[:-4:-1]:
+    for sentence in reversed(sentences_at_end(text)[-LAST_SENTENCES:]):
         if is_question(sentence) or _OFFERED.search(sentence):
             return sentence
+    return ""
+
+
+def request_at_end(text: str) -> str:
+    """Return a text's end from the first of its last three sentences that asks or offers something, or ``""``."""
+    last = sentences_at_end(text)[-LAST_SENTENCES:]
+    for at, sentence in enumerate(last):
+        if is_question(sentence) or _OFFERED.search(sentence):
+            return cut_line(" ".join(last[at:]))
     return ""
 
 
@@ -131,13 +154,6 @@ _FREQUENT = frozenset({
 def telling_words(text: str) -> frozenset[str]:
     """Return the significant words of a request, in lower case."""
     return frozenset(_WORD.findall(text.lower())) - _FREQUENT
-
-
-def offers_at_end(text: str) -> bool:
-    """Check whether a text ends with an offer instead of a question."""
-    last = list(split_sentences(text[-_ASKED:]))[-3:]
-    is_asked = any(is_question(sentence) for sentence in last)
-    return not is_asked and any(_OFFERED.search(sentence) for sentence in last)
 
 
 def goal_title(prompts: Iterable[str]) -> str:

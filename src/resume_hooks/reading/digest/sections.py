@@ -48,6 +48,7 @@ class Section(NamedTuple):
 
 _NOW, _OPEN, _BINDING, _LIST, _SPARE = Group
 NOW = Section("now", "now", _NOW, 0.15, 2_400, 500, 3_000, is_current=True)
+NEXT = Section("next", "next step by the talk", _OPEN, 0.05, 1_600, 400, 2_500, is_current=True)
 PENDING = Section("pending", "pending", _OPEN, 0.06, 1_500, 480, 2_500, is_current=True)
 QUESTIONS = Section(
     "questions", "asked and not answered", _OPEN, 0.06, 900, 400, 1_500, is_current=True
@@ -97,7 +98,7 @@ OTHERS = Section(
 READ = Section("read", "files read, not changed", _SPARE, 0.1, 1_600, 160, 2_000, is_knowledge=True)
 
 SECTIONS = (
-    NOW, PENDING, QUESTIONS, TODOS, MARKS, ERRORS, CONSTRAINTS, ANSWERS, SKILLS,
+    NOW, NEXT, PENDING, QUESTIONS, TODOS, MARKS, ERRORS, CONSTRAINTS, ANSWERS, SKILLS,
     CHANGED, COMMANDS, FAILURES, REFUSALS, ARTEFACTS, OTHERS, READ,
 )  # fmt: skip
 """Every section, in the order of an opening."""

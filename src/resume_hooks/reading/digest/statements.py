@@ -87,11 +87,6 @@ person."""
 PROSE = 25_000
 """The maximum characters of the user's messages that are searched for demands, the latest first."""
 
-ASKED, LAST_SENTENCES = (
-    1_500,
-    3,
-    # the numbers of characters and sentences at the end of an answer that are searched for a question
-)
 CHOICE = 160  # the maximum characters of an answer that counts as a choice
 ANSWER = 400  # the maximum characters of a question with the user's choice
 # a demand with fewer words is quoted with the sentence before it, which names its subject
@@ -404,12 +399,10 @@ def entries_of_questions(facts: LineageFacts) -> Iterator[DigestEntry]:
     """Yield the assistant's unanswered questions: questions of a tool, and questions at the end of its last words."""
     yield from (make_entry(said.text, said.place) for said in facts.questions)
     if said := facts.unanswered:
-        asked = filter(
-            is_question,
-            list(prose.split_sentences(redact_and_learn(said.text[-ASKED:])))[-LAST_SENTENCES:],
-        )
-        for sentence in asked:
-            yield make_entry(sentence, said.place)
+        sentences = prose.sentences_at_end(redact_and_learn(said.text))
+        for sentence in sentences[-prose.LAST_SENTENCES :]:
+            if is_question(sentence):
+                yield make_entry(sentence, said.place)
 
 
 def _latest_first(said: Sequence[Quote]) -> Iterator[Quote]:

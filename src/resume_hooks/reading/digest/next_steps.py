@@ -1,0 +1,165 @@
+"""The next step as the talk names it: an open question or offer, an announced step, and work that was put off.
+
+Invariant: every row quotes words of a record. If the talk names no next step, there is no row.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from resume_hooks.reading.digest import prose
+from resume_hooks.reading.digest.collector import LineageFacts
+from resume_hooks.reading.digest.entries import DigestEntry, make_entry, redact_and_learn
+from resume_hooks.reading.digest.facts import Quote
+from resume_hooks.reading.digest.talk import TYPED
+from resume_hooks.redaction.lazy_patterns import late
+
+ROW = 420  # the maximum characters of a row
+READ = 6_000  # the maximum characters at the end of an answer that are searched for next steps
+STEPS = 3  # the maximum number of steps that are quoted from one answer
+LONGEST_HEAD = 80  # the maximum characters of a line that introduces steps
+EARLIER = 3  # the number of answers before the last one that are searched for steps
+PUT_OFF = 12  # the number of latest prompts that are searched for work that the user put off
+LISTED = 2  # the maximum number of sentences that put work off
+
+_PROMISE = late(
+    r"\b(?:let me|i'll|i will|i'm going to|let's)\s+(?:also |now |first |just |quickly )*"
+    r"(?:run|check|fix|add|update|read|look|verify|search|find|write|create|implement|start|continue|test|commit|push|"
+    r"make|see|explore|examine|investigate|review)\b"
+    r"(?![^?]*(?<!\bsee )(?<!\bcheck )\b(?:if|once|when|after)\b)[^?]{0,200}\Z",
+    re.IGNORECASE,
+)
+_HEAD = late(
+    r"(?:recommended |suggested |possible |the )?(?:next steps?|follow[- ]?ups?|"
+    r"open (?:items|points|questions)|loose ends)\b"
+    r"|(?:remaining|outstanding)(?: (?:work|steps?|tasks?|items|todos?))?(?:\W|\Z)"
+    r"|(?:two|three|four|some) (?:loose ends|things (?:left|remain))\b"
+    r"|(?:what(?:'s| is) (?:left|still (?:open|missing))|"
+    r"still (?:to do|open|left|missing)|left to do|not (?:yet )?done)\b",
+    re.IGNORECASE,
+)
+"""The first words of a line that introduces the steps that are left."""
+
+_NAMED = late(
+    r"\b(?:(?:the|your) next (?:step|task|phase)\b|next up\b|still (?:needs?|has|have) to\b|remains? to be\b|"
+    r"left to do\b|"
+    r"(?:once|after|when) (?:you|that|this|it|the \w+)(?:'re|'s)? (?:\w+ )?(?:satisfied|happy|merged?|merges|green|"
+    r"done|passes|approved?)\b|(?:is|are)(?:n't| not) (?:yet )?(?:pushed|committed|merged|deployed)\b|"
+    r"you (?:may|might|should|can|could)(?: also)?(?: want to| need to) \w+|you'll (?:still )?(?:need|have) to\b|"
+    r"waiting (?:for|on) (?:the )?(?:ci|review|build|checks?|pr|pipeline)\b|대기 중|통과하면)",
+    re.IGNORECASE,
+)
+"""Words of a sentence that names a step that is left."""
+
+_LATER = late(
+    r"\b(?:later on|for later|(?:do|worry|look|handle|fix|tackle|address|discuss)\b[^.?!]{1,60}\blater\b|"
+    r"(?:in|as|for) (?:a|an|another|the) (?:separate|follow-?up|later|next|new) (?:pr|issue|change|commit|session)\b)",
+    re.IGNORECASE,
+)
+"""Words with which the user puts work off."""
+
+_SETTLES = late(
+    r"\W*(?:(?:ok(?:ay)?|yes|great|thanks|now|please|and|then|can you|let's)\b\W*)*"
+    r"(?:commit|push|merge|rebase|"
+    r"create (?:a |the )?(?:draft )?(?:pr|pull request)|open (?:a |the )?(?:pr|pull request))\b",
+    re.IGNORECASE,
+)
+"""The first words of a short request that only commits or publishes what was done."""
+
+SETTLES = 60  # the maximum characters of such a request
+
+
+def list_next_steps(facts: LineageFacts) -> Iterator[DigestEntry]:
+    """Yield what the talk names as the next step, the most certain first."""
+    last = facts.unanswered
+    if last is not None:
+        yield from _steps_of_last_answer(last, is_at_work=facts.called_at > last.place.order)
+    if last is None or facts.called_at <= last.place.order:
+        yield from _steps_of_earlier_answers(facts)
+    yield from _work_put_off(facts)
+
+
+def is_announcement_at_end(said: Quote) -> bool:
+    """Check whether the last line of a text announces the assistant's next step, or ends in a colon."""
+    last = said.text.rstrip().rpartition("\n")[2]
+    return last.endswith((":", "：")) or _PROMISE.search(last) is not None  # noqa: RUF001
+
+
+def _steps_of_last_answer(said: Quote, *, is_at_work: bool) -> Iterator[DigestEntry]:
+    """Yield the announcement, the question or the offer at the end of the last words, and the steps that they name."""
+    text = redact_and_learn(said.text)
+    sentences = prose.sentences_at_end(text)
+    if is_announcement_at_end(said) and sentences:
+        if is_at_work:
+            label = "announced before the last calls"
+        else:
+            label = "announced, and not done"
+        yield make_entry(f'{label}: "{sentences[-1]}"', said.place, most=ROW)
+    if is_announcement_at_end(said) or is_at_work:
+        return
+    asked = prose.request_at_end(text)
+    if any(prose.is_question(sentence) for sentence in prose.split_sentences(asked)):
+        yield make_entry(f'the answer to: "{asked}"', said.place, most=ROW)
+    elif asked:
+        yield make_entry(f'offered, and not taken up: "{asked}"', said.place, most=ROW)
+    steps = _steps_under_heading(text)
+    if not steps:
+        for sentence in sentences[-2 * STEPS :]:
+            if _NAMED.search(sentence) and sentence not in asked:
+                steps.append(sentence)
+    for step in steps[:STEPS]:
+        yield make_entry(f'named in the last answer: "{step}"', said.place, most=ROW)
+
+
+def _steps_of_earlier_answers(facts: LineageFacts) -> Iterator[DigestEntry]:
+    """Yield the steps that an answer lists under a heading, if the user has only had the work committed since."""
+    for said in reversed(facts.closing[-EARLIER:]):
+        later = [prompt for prompt in facts.prompts.said if prompt.place.order > said.place.order]
+        if not all(_only_settles(prompt) for prompt in later):
+            return
+        steps = _steps_under_heading(redact_and_learn(said.text))
+        for step in steps[:STEPS]:
+            yield make_entry(f'named before the last commit: "{step}"', said.place, most=ROW)
+        if steps:
+            return
+
+
+def _only_settles(prompt: Quote) -> bool:
+    """Check whether a request only commits or publishes what was done."""
+    return len(prompt.text) <= SETTLES and _SETTLES.match(prompt.text) is not None
+
+
+def _work_put_off(facts: LineageFacts) -> Iterator[DigestEntry]:
+    """Yield the user's sentences that put work off, the latest first."""
+    count = 0
+    for said in reversed(facts.prompts.said[-PUT_OFF:]):
+        if len(said.text) > TYPED or said.place in facts.strangers:
+            continue
+        for sentence in prose.split_sentences(redact_and_learn(prose.typed_text(said.text))):
+            if _LATER.search(sentence) and not prose.is_question(sentence) and count < LISTED:
+                count += 1
+                yield make_entry(f'put off by the user: "{sentence}"', said.place, most=ROW)
+
+
+def _steps_under_heading(text: str) -> list[str]:
+    """Return the items of the last list in a text whose heading says that they are left to do."""
+    steps: list[str] = []
+    is_inside = False
+    for row in prose.without_code(text)[-READ:].split("\n"):
+        bare = prose.MARKUP.sub("", row).strip()
+        if _introduces_steps(row, bare):
+            steps = []
+            is_inside = True
+        elif is_inside and prose.MARKUP.match(row) and not row.lstrip().startswith(("#", "|")):
+            if not row.startswith((" ", "\t")):  # a row below an item explains it
+                steps.append(prose.cut_line(bare))
+        elif bare and (steps or row.startswith("#")):
+            is_inside = False
+    return steps
+
+
+def _introduces_steps(row: str, bare: str) -> bool:
+    """Check whether a row is a heading of steps that are left."""
+    is_heading = row.startswith(("#", "**")) or bare.rstrip("*_").endswith(":")
+    return is_heading and len(bare) <= LONGEST_HEAD and _HEAD.match(bare.lstrip("*_ ")) is not None

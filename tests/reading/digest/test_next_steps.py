@@ -1,0 +1,111 @@
+"""The next step that the talk names, each in the words of a record."""
+
+from __future__ import annotations
+
+import pytest
+
+from resume_hooks.reading.digest.opening import format_opening
+from tests.builders import ConfigHome
+from tests.reading.digest.talk import Talk, lines, texts
+
+
+@pytest.mark.parametrize(
+    ("words", "row"),
+    [
+        (
+            "Fixed. Want me to push it? If so, to which branch?",
+            'the answer to: "Want me to push it? If so, to which branch?"',
+        ),
+        (
+            "Done. Ready to commit if you'd like to have it in.",
+            'offered, and not taken up: "Ready to commit if you\'d like to have it in."',
+        ),
+        (
+            "Fixed. Now let me run the tests.",
+            'announced, and not done: "Now let me run the tests."',
+        ),
+        (
+            "Fixed it.\n\nYou may want to run `mise install` after that.",
+            'named in the last answer: "You may want to run `mise install` after that."',
+        ),
+        (
+            "Conflicts fixed. The backup branch is there: delete it once you're satisfied.",
+            'named in the last answer: "The backup branch is there: delete it once you\'re satisfied."',
+        ),
+    ],
+)
+def test_the_end_of_the_last_answer_names_the_next_step(
+    config_home: ConfigHome, words: str, row: str
+) -> None:
+    """A question, an offer, an announcement, or a sentence about what is left."""
+    talk = Talk().prompt("fix it").says(words)
+    assert lines(talk.digest(config_home), "next") == {row: talk.at}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Committed as `7d69a31` on `naming`.",
+        "Done. Ready for your next instructions.",
+        "It reads the file once. If it is missing, it is created.",
+    ],
+)
+def test_an_answer_that_names_no_step_has_no_row(config_home: ConfigHome, words: str) -> None:
+    """No step is invented."""
+    assert texts(Talk().prompt("fix it").says(words).digest(config_home), "next") == []
+
+
+def test_steps_under_a_heading(config_home: ConfigHome) -> None:
+    """The items of the list are quoted, without the rows that explain them, and not those of another list."""
+    steps = "1. Wire up the oracle\n   - in the box\n2. Test it end to end"
+    said = f"Built it.\n\n## Next steps\n\n{steps}\n\n## Files\n- a.py"
+    assert texts(Talk().prompt("go").says(said).digest(config_home), "next") == [
+        'named in the last answer: "Wire up the oracle"',
+        'named in the last answer: "Test it end to end"',
+    ]
+
+
+@pytest.mark.parametrize(
+    ("later", "is_named"), [("commit and push it", True), ("now the other one", False)]
+)
+def test_steps_stay_open_while_the_work_is_only_committed(
+    config_home: ConfigHome, later: str, is_named: bool
+) -> None:
+    """After another request they may be done."""
+    talk = Talk().prompt("go").says("Built it.\n\nRemaining:\n- Test it end to end")
+    shown = texts(talk.prompt(later).says("Done.").digest(config_home), "next")
+    assert shown == (['named before the last commit: "Test it end to end"'] if is_named else [])
+
+
+def test_work_that_the_user_put_off(config_home: ConfigHome) -> None:
+    """It is a later step, in the user's words; a question is not."""
+    talk = Talk().prompt("Let's worry about 21 later on. Do 17.").says("Done.")
+    at = talk.at - 1
+    talk.prompt("should we fix that in a separate PR?").says("No.")
+    row = 'put off by the user: "Let\'s worry about 21 later on."'
+    assert lines(talk.digest(config_home), "next") == {row: at}
+
+
+def test_a_step_that_was_begun_is_not_called_undone(config_home: ConfigHome) -> None:
+    """Calls followed the announcement."""
+    talk = Talk().prompt("go").says("Let me write the table tests.").edits("/home/user/proj/a.py")
+    assert texts(talk.digest(config_home), "next") == [
+        'announced before the last calls: "Let me write the table tests."'
+    ]
+
+
+def test_a_question_is_shown_once(config_home: ConfigHome) -> None:
+    """The open work has it as the next step."""
+    digest = Talk().prompt("fix it").says("Which one do you prefer?").digest(config_home)
+    rows = format_opening(digest, 8_000).text.split("\n")
+    row = next(each for each in rows if "next step" in each)
+    assert 'the answer to: "Which one do you prefer?"' in row
+    assert not any("asked and not answered" in each for each in rows)
+
+
+def test_a_code_block_cut_at_its_start_hides_no_question(config_home: ConfigHome) -> None:
+    """The end of an answer is searched after its code is skipped."""
+    said = "```\n" + "x = 1\n" * 400 + "```\nShall I push it?"
+    assert texts(Talk().prompt("go").says(said).digest(config_home), "questions") == [
+        "Shall I push it?"
+    ]
