@@ -178,13 +178,12 @@ def _save_cache(
 ) -> None:
     """Save the counts atomically. If that fails, the next run only takes longer."""
     existing = set(existing_keys)
-    deleted = sorted(
-        (key for key in cached if key not in existing), key=lambda key: cached[key].stamp[2]
-    )[-MOST_DELETED:]
-    rows = {
-        replace_surrogates(key): [*cached[key].stamp, *counts_to_row(cached[key].counts)]
-        for key in [*deleted, *existing & cached.keys()]
-    }
+    deleted = [key for key in cached if key not in existing]
+    deleted.sort(key=lambda key: cached[key].stamp[2])
+    rows = {}
+    for key in [*deleted[-MOST_DELETED:], *existing & cached.keys()]:
+        counts = counts_to_row(cached[key].counts)
+        rows[replace_surrogates(key)] = [*cached[key].stamp, *counts]
     with contextlib.suppress(OSError):
         state_file.replace_state_file(
             _cache_path(where),

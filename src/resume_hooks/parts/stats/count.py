@@ -331,10 +331,9 @@ def _tallies_to_rows(found: Tallies) -> dict[str, dict[str, list[tuple[int, int]
 
 
 def _tallies_from_rows(rows: Any) -> Tallies:
-    return {
-        str(name): {
-            str(day): {int(number): int(count) for number, count in pairs}
-            for day, pairs in by_day.items()
-        }
-        for name, by_day in rows.items()
-    }
+    tallies: Tallies = {}
+    for name, by_day in rows.items():
+        days = tallies[str(name)] = {}
+        for day, pairs in by_day.items():
+            days[str(day)] = {int(number): int(count) for number, count in pairs}
+    return tallies

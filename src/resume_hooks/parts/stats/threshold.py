@@ -49,20 +49,24 @@ class Price(NamedTuple):
 def price_lines(sessions: Iterable[Sequence[Request]], since: str) -> list[Price]:
     """Return the cost for every threshold and way, the actual cost first, for requests since the day ``since``."""
     requests_by_session = [session for session in sessions if session]
-    ways = [(0, ""), *((line, way) for line in LINES for way in (TRIM_VALUE, DEFAULT_HANDOFF_SIZE))]
+    ways = [(0, "")]
+    for line in LINES:
+        ways += [(line, TRIM_VALUE), (line, DEFAULT_HANDOFF_SIZE)]
     priced = []
     for line, way in ways:
         replayed = [_ReplayedSession(line, way, since, session) for session in requests_by_session]
         sizes_left = []
         for replayed_session in replayed:
             sizes_left.extend(replayed_session.lefts)
-        sums = (
-            round(sum(getattr(replayed_session, name) for replayed_session in replayed))
-            for name in ("read", "written", "cost")
-        )
         priced.append(
             Price(
-                line, way, len(sizes_left), round(sum(sizes_left) / max(1, len(sizes_left))), *sums
+                line,
+                way,
+                times=len(sizes_left),
+                left=round(sum(sizes_left) / max(1, len(sizes_left))),
+                read=round(sum(each.read for each in replayed)),
+                written=round(sum(each.written for each in replayed)),
+                cost=round(sum(each.cost for each in replayed)),
             )
         )
     return priced

@@ -6,7 +6,7 @@ alternatives are the records that a resume would send, or all records. Their con
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from resume_hooks.reading.outline import BRANCH, COMPACTED, LIVE, OutlineScan, TurnScan
@@ -65,40 +65,60 @@ def select_conversation(
     earlier: list[Node] = []
     for part in reversed(list(_before_compactions(transcript))):
         earlier.extend(part)
-    if not transcript.nodes:
-        nodes_to_show = record_scan.loose
+    if transcript.nodes:
+        nodes_to_show = _nodes_in_range(transcript, live, earlier, record_range)
     else:
-        nodes: Iterable[Node] = live if record_range == LIVE_ONLY else [*earlier, *live]
-        if (
-            not live or record_range == ALL_RECORDS
-            # a sub-agent's own file is a single chain, in which all records are marked as a side chain
-        ):
-            nodes = (node for node in transcript.nodes if not live or not node.sidechain)
-        nodes_to_show = list(
-            {
-                node.number: node for node in nodes if not node.copied or record_range == LIVE_ONLY
-            }.values()
-        )
-    live_lines, earlier_lines = {node.number for node in live}, {node.number for node in earlier}
-    fresh = [row for row in nodes_to_show if not known_ids & record_scan.ids_of(row.number)]
-    known_ids.update(*(record_scan.ids_of(row.number) for row in fresh))
+        nodes_to_show = record_scan.loose
+    live_lines = {node.number for node in live}
+    earlier_lines = {node.number for node in earlier}
+    fresh: list[Node] = []
+    places: dict[int, str] = {}
+    for node in nodes_to_show:
+        if known_ids & record_scan.ids_of(node.number):
+            continue
+        fresh.append(node)
+        # records without links, or with a separate chain, are live
+        if node.number in live_lines or not live_lines:
+            places[node.number] = LIVE
+        elif node.number in earlier_lines:
+            places[node.number] = COMPACTED
+        else:
+            places[node.number] = BRANCH
+    for node in fresh:
+        known_ids |= record_scan.ids_of(node.number)
     return ExportConversation(
         path=session.path,
         rows=tuple(fresh),
         turns={turn.line: turn for turn in observer.turns if turn.number},
-        places={  # records without links, or with a separate chain, are live
-            row.number: LIVE
-            if row.number in live_lines or not live_lines
-            else COMPACTED
-            if row.number in earlier_lines
-            else BRANCH
-            for row in fresh
-        },
+        places=places,
         tokens=next((turn.tokens for turn in reversed(observer.turns) if turn.tokens), 0),
         models=tuple(transcript.models),
         damaged=len(transcript.bad_lines),
         taken_over=len(nodes_to_show) - len(fresh),
     )
+
+
+def _nodes_in_range(
+    transcript: Transcript, live: Sequence[Node], earlier: Sequence[Node], record_range: str
+) -> list[Node]:
+    """Return the linked records in a range, each line once.
+
+    ``earlier`` are the records before the compactions.
+    """
+    if not live:
+        # a sub-agent's own file is a single chain, in which all records are marked as a side chain
+        nodes = transcript.nodes
+    elif record_range == ALL_RECORDS:
+        nodes = [node for node in transcript.nodes if not node.sidechain]
+    elif record_range == LIVE_ONLY:
+        nodes = list(live)
+    else:
+        nodes = [*earlier, *live]
+    shown: dict[int, Node] = {}
+    for node in nodes:
+        if not node.copied or record_range == LIVE_ONLY:
+            shown[node.number] = node
+    return list(shown.values())
 
 
 class _RecordScan:
@@ -114,9 +134,7 @@ class _RecordScan:
                 loose = Node(
                     "", None, records.kind(record), line.number, line.offset, len(line.raw)
                 )
-                loose.calls = tuple(
-                    call for block in records.calls(record) if (call := records.call_id(block))
-                )
+                loose.calls = tuple(filter(None, map(records.call_id, records.calls(record))))
                 loose.results = tuple(records.answered_calls(record))
                 self.loose.append(loose)
             return

@@ -94,14 +94,11 @@ def print_stats(options: StatsOptions) -> None:
 def _threshold_text(rows: Sequence[Price], heading: str) -> str:
     paid, best = rows[0].cost, min(rows, key=lambda row: row.cost)
     heads = ("LINE", "TIMES", "LEFT", "READ", "WRITTEN", "COST", "OF NONE")
-    cells = [
-        (
-            _price_setting(row),
-            *(f"{number:,}" for number in (row.times, row.left, row.read, row.written, row.cost)),
-            f"{100 * row.cost / paid:.0f} %" if paid else "-",
-        )
-        for row in rows
-    ]
+    cells = []
+    for row in rows:
+        numbers = _grouped(row.times, row.left, row.read, row.written, row.cost)
+        share = f"{100 * row.cost / paid:.0f} %" if paid else "-"
+        cells.append((_price_setting(row), *numbers, share))
     if best.line:
         advice = shell_command(f"config compaction {_price_setting(best)}")
     else:
@@ -137,63 +134,71 @@ def _stats_heading(data: dict[str, Any]) -> str:
     )
 
 
+def _grouped(*numbers: int) -> list[str]:
+    """Return numbers with a comma between the thousands."""
+    return [f"{number:,}" for number in numbers]
+
+
 def _stats_text(statistics: Statistics, state: Sequence[FolderSize], heading: str) -> str:
+    blocks = (
+        heading,
+        _months_table(statistics),
+        _savings_table(statistics),
+        _stretches_table(statistics),
+        _hooks_table(statistics),
+        _own_folder_line(state),
+    )
+    return "\n\n".join(filter(None, blocks))
+
+
+def _months_table(statistics: Statistics) -> str:
+    cells = []
+    for row in statistics.months:
+        numbers = _grouped(row.sessions, row.turns, row.requests, row.sent)
+        cached = f"{round(100 * row.cached / row.sent)} %" if row.sent else "-"
+        cells.append((row.month, *numbers, cached, f"{row.answered:,}"))
     heads = ("MONTH", "SESSIONS", "TURNS", "REQUESTS", "SENT", "CACHED", "ANSWERED")
-    months = [
-        (
-            row.month,
-            *(f"{number:,}" for number in (row.sessions, row.turns, row.requests, row.sent)),
-            f"{round(100 * row.cached / row.sent)} %" if row.sent else "-",
-            f"{row.answered:,}",
-        )
-        for row in statistics.months
-    ]
-    tables = [column_table(heads, months)]
-    made_heads = ("MADE IN", "KIND", "MADE", "USED", "MEASURED", "BEFORE", "AFTER", "SAVED")
-    savings = [
-        (
-            row.month,
-            plain_line(row.kind),
-            *(f"{number:,}" for number in (row.made, row.used, row.measured)),
-            *(
-                f"{number:,}" if row.measured else "-"
-                for number in (row.before, row.after, row.saved)
-            ),
-        )
-        for row in statistics.savings
-    ]
-    tables.append(column_table(made_heads, savings, left_aligned=2))
-    stretches = [
-        (
-            plain_line(row.kind),
-            *(f"{number:,}" for number in (row.times, row.edited, row.median, row.p75)),
-        )
-        for row in statistics.stretches
-    ]
-    tables.append(
-        column_table(("FIRST EDIT AFTER A", "TIMES", "EDITED", "CALLS BEFORE", "75 %"), stretches)
-    )
-    hooks = [
-        (
-            row.event,
-            "ours" if row.ours else "others",
-            f"{row.times:,}",
-            f"{row.median:,} ms",
-            f"{row.high:,} ms",
-        )
-        for row in statistics.hooks
-    ]
-    tables.append(
-        column_table(
-            ("HOOK", "WHOSE", "TIMES", "MEDIAN", f"{HIGH_PERCENTILE} %"), hooks, left_aligned=2
-        )
-    )
-    sizes = ", ".join(
-        f"{plain_line(part.name)} {size_text(part.size)}"
-        for part in state[:SHOWN_PARTS]
-        if part.size
-    )
-    ours = (
-        f"Our folder: {size_text(sum(part.size for part in state))}{f' ({sizes})' if sizes else ''}"
-    )
-    return "\n\n".join(part for part in (heading, *tables, ours if state else "") if part)
+    return column_table(heads, cells)
+
+
+def _savings_table(statistics: Statistics) -> str:
+    cells = []
+    for row in statistics.savings:
+        counts = _grouped(row.made, row.used, row.measured)
+        if row.measured:
+            sizes = _grouped(row.before, row.after, row.saved)
+        else:
+            sizes = ["-", "-", "-"]
+        cells.append((row.month, plain_line(row.kind), *counts, *sizes))
+    heads = ("MADE IN", "KIND", "MADE", "USED", "MEASURED", "BEFORE", "AFTER", "SAVED")
+    return column_table(heads, cells, left_aligned=2)
+
+
+def _stretches_table(statistics: Statistics) -> str:
+    cells = []
+    for row in statistics.stretches:
+        cells.append((plain_line(row.kind), *_grouped(row.times, row.edited, row.median, row.p75)))
+    return column_table(("FIRST EDIT AFTER A", "TIMES", "EDITED", "CALLS BEFORE", "75 %"), cells)
+
+
+def _hooks_table(statistics: Statistics) -> str:
+    cells = []
+    for row in statistics.hooks:
+        owner = "ours" if row.ours else "others"
+        cells.append((row.event, owner, f"{row.times:,}", f"{row.median:,} ms", f"{row.high:,} ms"))
+    heads = ("HOOK", "WHOSE", "TIMES", "MEDIAN", f"{HIGH_PERCENTILE} %")
+    return column_table(heads, cells, left_aligned=2)
+
+
+def _own_folder_line(state: Sequence[FolderSize]) -> str:
+    """Return the size of our own folder, and of its largest parts, or ``""`` if it is empty."""
+    if not state:
+        return ""
+    total = size_text(sum(part.size for part in state))
+    sizes = []
+    for part in state[:SHOWN_PARTS]:
+        if part.size:
+            sizes.append(f"{plain_line(part.name)} {size_text(part.size)}")
+    if sizes:
+        return f"Our folder: {total} ({', '.join(sizes)})"
+    return f"Our folder: {total}"
