@@ -126,7 +126,7 @@ def figures_of(session: SessionFile, where: Where) -> Figures | None:
             "context"
         ]
         full = compare_strategies(session, where, clock.now()).context
-        row = SessionLister("/", where).at(session, None)
+        row = SessionLister("/", where).row_of_session(session, None)
     except ResumeHooksError:
         return None
     said = [transcript.read(node) for node in transcript.chain if node.kind in MESSAGES]

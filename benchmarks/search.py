@@ -149,7 +149,9 @@ def print_searches(library: Library) -> None:
         for ms in timed(partial(search_index, [query], Scope(), Where(library.env)), 5)
     ]
     spread(f"search in process, {len(QUERIES)} queries", inside, "")
-    several = partial(search_index, WORDINGS[:1], Scope(), Where(library.env), also=WORDINGS[1:])
+    several = partial(
+        search_index, WORDINGS[:1], Scope(), Where(library.env), other_wordings=WORDINGS[1:]
+    )
     spread("search in process, one question in 3 wordings", timed(several, 21), "")
     with opened_index(Where(library.env)) as index:
         searcher = Searcher(index, Scope(), Where(library.env))

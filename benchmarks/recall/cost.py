@@ -67,7 +67,9 @@ def print_costs(home: Home, asked: Sequence[Question]) -> None:
 
 def cost(home: Home, question: Question) -> Cost | None:
     """The cost of one answer; None where it is not among the first hits."""
-    found = search_index([question.text], Scope(helpers=True), Where(home.where), most=HITS)
+    found = search_index(
+        [question.text], Scope(include_helpers=True), Where(home.where), max_hits=HITS
+    )
     right = right_places(question)
     hits = found.hits[:GIVEN_UP]
     correct = [

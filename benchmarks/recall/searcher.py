@@ -62,8 +62,8 @@ class Ours:
 
     def _search_index(self, wordings: Sequence[str], most: int) -> SearchResult:
         where = Where(self._home.where)
-        scope = Scope(helpers=True)
-        return search_index(wordings[:1], scope, where, also=wordings[1:], most=most)
+        scope = Scope(include_helpers=True)
+        return search_index(wordings[:1], scope, where, other_wordings=wordings[1:], max_hits=most)
 
 
 class AskedAgain(Ours):

@@ -24,7 +24,7 @@ from resume_hooks.derive.verbs.trim import trim as make_trim
 from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where
 from resume_hooks.search.engine import search_index
-from resume_hooks.search.scope import Scope, lineage_scope, project_at, session_scope
+from resume_hooks.search.scope import Scope, lineage_scope, project_scope_of_folder, session_scope
 from resume_hooks.sessions.lineage import Ancestor, Family, without_trims
 from resume_hooks.sessions.session import Session
 
@@ -206,9 +206,9 @@ def search_sessions(
     elif session is not None:
         scope = session_scope(os.fspath(session), here, Where())
     else:
-        scope = project_at(os.path.join(here, project or "."), Where())
+        scope = project_scope_of_folder(os.path.join(here, project or "."), Where())
     rows = []
-    for hit in search_index(words, scope, Where(), also=wordings, most=limit).hits:
+    for hit in search_index(words, scope, Where(), other_wordings=wordings, max_hits=limit).hits:
         values = {field.name: getattr(hit, field.name) for field in fields(SearchHit)}
         rows.append(
             SearchHit(

@@ -159,10 +159,10 @@ def test_nothing_found(cli: Cli, document: Document, home: ConfigHome) -> None:
     found = document("search", "redis", "--project", "/nowhere")
     assert (found["data"]["hits"], found["warnings"]) == (
         [],
-        ["No session is there to be searched"],
+        ["There are no sessions to search"],
     )
     assert (
-        b"searched: --all looks in every project."
+        b"to search: --all looks in every project."
         in cli("search", "redis", "--project", "/nowhere").stdout
     )
 

@@ -238,7 +238,7 @@ def test_each_turn_counts_once(begun: Path | None, steps: list[str]) -> None:
         ]
         assert all(max(each[text] for text in client.typed) <= 1 for each in outlines)
         assert all(any(text in each for each in outlines) for text in client.typed)
-        hits = search_index(['"take step"'], Scope(role="user"), client.where, most=50).hits
+        hits = search_index(['"take step"'], Scope(role="user"), client.where, max_hits=50).hits
         assert len(hits) == len(client.typed)
         for entries in build_digest(session_file(str(client.path)), client.where).sections.values():
             assert max(Counter(entry.text for entry in entries).values(), default=0) <= 1

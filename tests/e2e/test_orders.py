@@ -162,7 +162,7 @@ def test_each_turn_counts_once(home: ClientHome, api: MockApi, tmp_path: Path, s
     assert all(max((each[text] for text in typed), default=0) <= 1 for each in outlines), steps
     assert all(any(text in each for each in outlines) for text in typed), steps
     for text in typed:
-        hits = search_index([f'"{text}"'], Scope(role="user"), where, most=50).hits
+        hits = search_index([f'"{text}"'], Scope(role="user"), where, max_hits=50).hits
         assert len(hits) == 1, (steps, text)
     for name, entries in build_digest(session_file(str(session)), where).sections.items():
         said_there = Counter(entry.text for entry in entries)

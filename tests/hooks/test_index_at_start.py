@@ -31,7 +31,7 @@ def nobody(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def searched(home: ConfigHome) -> SearchResult:
     """What a search comes to that reads nothing more into the index."""
-    return search_index(["linter"], Scope(), home.where, limit=-1)
+    return search_index(["linter"], Scope(), home.where, max_seconds=-1)
 
 
 def stamp() -> dict[str, object]:

@@ -202,7 +202,7 @@ def test_a_bug(home: ConfigHome, card: Card, monkeypatch: pytest.MonkeyPatch) ->
 
 def test_the_text_of_a_card_is_one_line_a_fact(home: ConfigHome) -> None:
     """Notes and rests come after the hits; a card is text alone, with nothing to copy."""
-    found = search(home, "redis", most=1)
+    found = search(home, "redis", max_hits=1)
     assert "  2 more, in a shell: resume-hooks search --limit=3 redis" in search_card(
         found, ">search"
     ).split("\n")

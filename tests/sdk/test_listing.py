@@ -79,7 +79,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
     with pytest.MonkeyPatch.context() as patch:
         for name, value in environ.items():
             patch.setenv(name, value)
-        ours = list_project("/", Where(environ), everywhere=True, helpers=True)
+        ours = list_project("/", Where(environ), all_projects=True, include_helpers=True)
         yield Both(
             {info.session_id: info for info in list_sessions()},
             {row.session_id: row for row in ours},
@@ -121,7 +121,7 @@ def test_each_session_by_its_id(both: Both) -> None:
 def test_the_same_pages(both: Both, limit: int, offset: int) -> None:
     """Limit and offset cut the same places out of what both list."""
     look = SessionLister("/", both.where)
-    found = listing_page(look, None, limit=limit, offset=offset, helpers=True).rows
+    found = listing_page(look, None, max_rows=limit, first_row=offset, include_helpers=True).rows
     assert [row.session_id for row in found] == list(both.ours)[offset : offset + limit]
     assert [info.session_id for info in list_sessions(limit=limit, offset=offset)] == list(
         both.sdk
@@ -135,7 +135,7 @@ def test_a_project_at_a_time(both: Both) -> None:
     for folder in folders:
         theirs = {info.session_id for info in list_sessions(folder)} & both.ours.keys()
         ours = {
-            row.session_id for row in list_project(folder, both.where, helpers=True)
+            row.session_id for row in list_project(folder, both.where, include_helpers=True)
         } & both.sdk.keys()
         assert ours == theirs
 
@@ -259,7 +259,7 @@ def test_difference_helpers(config_home: ConfigHome) -> None:
     write_session(config_home.project(), session_id(1), once)
     assert len(list_sessions(CWD)) == 1
     assert list(list_project(CWD, config_home.where)) == []
-    assert len(list(list_project(CWD, config_home.where, helpers=True))) == 1
+    assert len(list(list_project(CWD, config_home.where, include_helpers=True))) == 1
 
 
 def test_difference_a_tag_far_from_the_end(config_home: ConfigHome) -> None:

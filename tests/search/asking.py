@@ -35,13 +35,13 @@ def talk(home: ConfigHome, number: int, *said: str | Record, cwd: str = CWD, **f
 
 
 def search(
-    home: ConfigHome, *words: str, also: Sequence[str] = (), most: int = 10, **scope: Any
+    home: ConfigHome, *words: str, also: Sequence[str] = (), max_hits: int = 10, **scope: Any
 ) -> SearchResult:
     """What a search comes to; everywhere, unless the scope says otherwise.
 
     ``also`` are further wordings.
     """
-    return search_index(words, Scope(**scope), home.where, also=also, most=most)
+    return search_index(words, Scope(**scope), home.where, other_wordings=also, max_hits=max_hits)
 
 
 def sessions(found: SearchResult) -> list[int]:

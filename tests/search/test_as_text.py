@@ -9,13 +9,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resume_hooks.search.hits import SNIPPET_WIDTH, Hit
+from resume_hooks.search.hits import SNIPPET_CHARACTERS, Hit
 from resume_hooks.search.query import parse_query
 from resume_hooks.search.ranking import Lookup
-from resume_hooks.search.record_text import MAX_SENTENCES, Marker, snippet_of
+from resume_hooks.search.record_text import MAX_SENTENCES_CHARACTERS, Marker, make_snippet
 from resume_hooks.search.record_text import display_text as bare_text
 from resume_hooks.search.result import SearchResult
-from resume_hooks.search.result_text import EVIDENCE, MAX_NAMED_WORDS, NOTHING_CLOSE, result_text
+from resume_hooks.search.result_text import (
+    EVIDENCE,
+    MAX_NAMED_WORDS,
+    NOTHING_CLOSE_ADVICE,
+    result_text,
+)
 from tests.builders import SESSION, ConfigHome, custom_title, session_id, tool_result
 from tests.search.asking import search, talk
 from tests.search.index.probe import uid
@@ -119,10 +124,12 @@ def test_nothing_close() -> None:
     """
     weak, fair = (HIT._replace(strength=strength) for strength in ("weak", "fair"))
     assert result_text(found(weak)).startswith(
-        f"resume-hooks search: {NOTHING_CLOSE} · linter · 1 turn · "
+        f"resume-hooks search: {NOTHING_CLOSE_ADVICE} · linter · 1 turn · "
     )
     answer = found(weak)._replace(suggestions=("parser", "lexer"))
-    begins = f"resume-hooks search: {NOTHING_CLOSE}, perhaps with 'parser' or 'lexer' · linter · "
+    begins = (
+        f"resume-hooks search: {NOTHING_CLOSE_ADVICE}, perhaps with 'parser' or 'lexer' · linter · "
+    )
     assert result_text(answer).startswith(begins)
     assert "nothing close" not in result_text(found(weak, fair))
     assert "nothing close" not in result_text(found(weak, query=""))
@@ -134,7 +141,7 @@ def test_nothing_found() -> None:
     """Said plainly, with what was nowhere and what may help."""
     text = result_text(found(how="no match for linter", helpers=1))
     assert text.split("\n") == [
-        f"resume-hooks search: {NOTHING_CLOSE} · linter · nothing found · no match for linter · {EVIDENCE}",
+        f"resume-hooks search: {NOTHING_CLOSE_ADVICE} · linter · nothing found · no match for linter · {EVIDENCE}",
         "",
         "Nothing found (no match for linter).",
         "1 headless run of one question left out: --helpers",
@@ -160,7 +167,10 @@ def test_styles_are_not_counted() -> None:
     """
     plain = result_text(found(HIT))
     styled = result_text(
-        found(HIT), len(plain), mark=lambda word: f"<{word}>", title=lambda line: f"[{line}]"
+        found(HIT),
+        len(plain),
+        mark_style=lambda word: f"<{word}>",
+        title_style=lambda line: f"[{line}]",
     )
     assert "the <linter> is tuned" in styled
     assert f"[Tune it · {SESSION}]" in styled
@@ -171,9 +181,9 @@ ODD = st.text(st.characters(codec=None), max_size=300)
 HITS = st.lists(
     st.builds(
         lambda number, title, words, many: HIT._replace(
-            session_id=session_id(number), title=title, snippet=bare_text(words).shown, marks=(), tool=title,
+            session_id=session_id(number), title=title, snippet=bare_text(words).displayed, marks=(), tool=title,
             same=many, found_by=tuple(range(1, many)),
-            sessions=tuple(map(session_id, range(many))), missing=(bare_text(words).shown[:60],),
+            sessions=tuple(map(session_id, range(many))), missing=(bare_text(words).displayed[:60],),
         ),
         st.integers(1, 3), ODD, ODD, st.integers(0, 9),
     ),
@@ -248,14 +258,14 @@ def test_snippets_of_any_script(words: list[str], width: int) -> None:
     """As wide as asked for, or as a few sentences are, with marks that lie within it on what was found."""
     lookup = Lookup(parse_query(["linter"]).terms[0], "word", (), ("linter",), 1, 1.0)
     text = bare_text(" ".join(words))
-    assert len(text.shown) == len(text.low)
-    snippet = snippet_of(text, Marker([lookup]), width)
-    assert len(snippet.text) <= max(width, MAX_SENTENCES) + 4
+    assert len(text.displayed) == len(text.folded)
+    snippet = make_snippet(text, Marker([lookup]), width)
+    assert len(snippet.text) <= max(width, MAX_SENTENCES_CHARACTERS) + 4
     for start, end in snippet.marks:
         assert "linter" in snippet.text[start:end].lower()
     assert (
         bool(snippet.marks)
-        or "linter" not in text.shown.lower()
+        or "linter" not in text.displayed.lower()
         or "getLinterName" in words
         or width < 20
     )
@@ -291,7 +301,7 @@ def test_what_is_no_sentence_is_cut(config_home: ConfigHome) -> None:
     """An output without an end; a sentence that fits stands alone where its neighbours are too long."""
     talk(config_home, 1, f"{'word ' * 300}needle {'word ' * 300}")
     talk(config_home, 2, f"{'word ' * 300}end. The thread is here. {'word ' * 300}")
-    assert len(search(config_home, "needle").hits[0].snippet) < SNIPPET_WIDTH + 5
+    assert len(search(config_home, "needle").hits[0].snippet) < SNIPPET_CHARACTERS + 5
     assert search(config_home, "thread").hits[0].snippet == "… The thread is here. …"
 
 

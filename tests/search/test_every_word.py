@@ -19,7 +19,7 @@ from resume_hooks.search.engine import search_index
 from resume_hooks.search.index.connect import opened_index
 from resume_hooks.search.index.tokenize import forms_of
 from resume_hooks.search.query import COMMON_WORDS
-from resume_hooks.search.record_text import MAX_SEARCHED_TEXT
+from resume_hooks.search.record_text import MAX_SEARCHED_CHARACTERS
 from resume_hooks.search.result import SearchResult
 from resume_hooks.search.scope import Scope
 from resume_hooks.search.sources import Sources
@@ -41,7 +41,9 @@ class Said:
 
     def asked(self, *words: str, also: Sequence[str] = ()) -> SearchResult:
         """What a search of all that was said comes to."""
-        return search_index([" ".join(words)], Scope(helpers=True), self.where, also=also)
+        return search_index(
+            [" ".join(words)], Scope(include_helpers=True), self.where, other_wordings=also
+        )
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +61,7 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> Said:
         records = index.words.search(Query.all_query(), 100_000)
         sources = Sources(index, (), where)
         drawn = [sources.text(record) for record in random.Random(3).sample(records, RECORDS)]
-    words = [text.shown[: MAX_SEARCHED_TEXT // 2].split() for text in drawn if text]
+    words = [text.displayed[: MAX_SEARCHED_CHARACTERS // 2].split() for text in drawn if text]
     assert len(words) > RECORDS // 2
     return Said(where, [found for found in words if found])
 

@@ -18,7 +18,7 @@ from resume_hooks.search.index.connect import OpenIndex, opened_index
 from resume_hooks.search.index.database import index_file, words_folder
 from resume_hooks.search.index.postings import Postings
 from resume_hooks.search.query import parse_query
-from resume_hooks.search.ranking import Terms
+from resume_hooks.search.ranking import TermLookups
 from resume_hooks.search.scope import FilesInScope, Scope, find_files_in_scope
 from tests.builders import ConfigHome, Record, session_bytes, session_id, user, write_session
 from tests.search.asking import ids, places, search, talk
@@ -132,7 +132,7 @@ class Stale:
         db = sqlite3.connect(index_file(self.home.where))
         try:
             index = OpenIndex(db, Postings(words_folder(self.home.where)), UpdateOutcome(), [])
-            assert Terms(index.words).look_up(parse_query([query]).terms[0]).known
+            assert TermLookups(index.words).look_up(parse_query([query]).terms[0]).is_in_index
             found = engine.Searcher(index, Scope(), self.home.where).search(
                 [parse_query([query])], 10
             )

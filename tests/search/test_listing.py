@@ -155,7 +155,7 @@ def test_what_is_left_out(config_home: ConfigHome) -> None:
         config_home.project() / f"{session_id(1)}.jsonl"
     )
     assert sorted(numbers(config_home)) == [1, 6, 7]
-    assert sorted(numbers(config_home, helpers=True)) == [1, 5, 6, 7]
+    assert sorted(numbers(config_home, include_helpers=True)) == [1, 5, 6, 7]
 
 
 def test_a_child_that_gave_way_is_left_out(config_home: ConfigHome) -> None:
@@ -348,7 +348,7 @@ def test_worktrees_and_folders_below(config_home: ConfigHome, git: Any, tmp_path
     for cwd in (main, linked, main / "deep"):
         assert numbers(config_home, str(cwd)) == [1, 2, 3]
     assert numbers(config_home, str(tmp_path / "main-two")) == [4]
-    assert numbers(config_home, str(tmp_path / "other"), everywhere=True) == [1, 2, 3, 4, 5]
+    assert numbers(config_home, str(tmp_path / "other"), all_projects=True) == [1, 2, 3, 4, 5]
 
 
 def test_colliding_keys(config_home: ConfigHome) -> None:
@@ -362,7 +362,7 @@ def test_copies_count_once(config_home: ConfigHome) -> None:
     """The newest of one id."""
     put(config_home, 1, cwd="/copy", age=1)
     newest = put(config_home, 1)
-    assert [row.path for row in rows(config_home, everywhere=True)] == [newest]
+    assert [row.path for row in rows(config_home, all_projects=True)] == [newest]
 
 
 @pytest.mark.parametrize(
@@ -383,9 +383,11 @@ def test_pages(
         put(config_home, number, age=number)
     put(config_home, 9, [custom_title("nothing said")], age=2.5)
     look = SessionLister(CWD, config_home.where)
-    part = listing_page(look, project_of_folder(CWD, config_home.where), limit=limit, offset=offset)
+    part = listing_page(
+        look, project_of_folder(CWD, config_home.where), max_rows=limit, first_row=offset
+    )
     assert [int(row.session_id[:8], 16) for row in part.rows] == found
-    assert (part.more, part.files) == (more, 5)
+    assert (part.has_more, part.file_count) == (more, 5)
 
 
 def test_a_session_that_vanishes_meanwhile(

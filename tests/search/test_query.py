@@ -16,7 +16,7 @@ from resume_hooks.paths import Where
 from resume_hooks.search import engine
 from resume_hooks.search.engine import search_index
 from resume_hooks.search.index.connect import OpenIndex, opened_index
-from resume_hooks.search.query import MAX_TERMS, MAX_TOKENS, parse_query
+from resume_hooks.search.query import MAX_TERM_TOKENS, MAX_TERMS, parse_query
 from resume_hooks.search.scope import Scope
 from tests.builders import ConfigHome
 from tests.search.asking import search, talk
@@ -85,7 +85,7 @@ def test_pasted_pages() -> None:
     """
     assert len(parse_query(["word%d " * 10_000 % tuple(range(10_000))]).terms) == MAX_TERMS
     (phrase,) = parse_query(['"' + "to be or not " * 8_000 + '"']).terms
-    assert (len(phrase.forms), len(phrase.text), len(phrase.name)) == (MAX_TOKENS, 103_999, 62)
+    assert (len(phrase.forms), len(phrase.text), len(phrase.name)) == (MAX_TERM_TOKENS, 103_999, 62)
 
 
 PIECES = [
@@ -148,7 +148,7 @@ def test_a_hundred_kilobytes(config_home: ConfigHome, query: str) -> None:
     talk(config_home, 1, "the linter is tuned")
     for found in (
         search_index([query], Scope(), config_home.where),
-        search_index(["linter"], Scope(), config_home.where, also=[query, query]),
+        search_index(["linter"], Scope(), config_home.where, other_wordings=[query, query]),
     ):
         assert found.notes == []
         assert len(found.how) < 6_000

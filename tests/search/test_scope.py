@@ -11,7 +11,7 @@ from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where, project_key
 from resume_hooks.search.engine import search_index
 from resume_hooks.search.result_text import result_text
-from resume_hooks.search.scope import needed_folders, project_at
+from resume_hooks.search.scope import needed_folder_names, project_scope_of_folder
 from resume_hooks.system.git_worktrees import list_worktrees
 from tests.builders import CWD, ConfigHome, session_id, tool_result, tool_use, user, write_session
 from tests.search.asking import ids, places, search, talk
@@ -31,14 +31,14 @@ def test_what_was_started_below_a_repository(
         ("repo", "repo/sub", "repo/.claude/worktrees/gone", "repo-two", "other"), 1
     ):
         talk(config_home, number, "tune the linter", cwd=str(tmp_path / folder))
-    scope = project_at(str(root), Where())
+    scope = project_scope_of_folder(str(root), Where())
     found = {hit.session_id for hit in search_index(["linter"], scope, config_home.where).hits}
     assert found == {session_id(1), session_id(2), session_id(3)}
     assert {project_key(str(root / "sub")), project_key(str(root))} <= set(
-        needed_folders(scope, config_home.where) or ()
+        needed_folder_names(scope, config_home.where) or ()
     )
     monkeypatch.setenv("HOME", str(root))
-    assert project_at(str(root), Where()).within == ()
+    assert project_scope_of_folder(str(root), Where()).root_folders == ()
 
 
 def test_a_worktree_is_searched_from_the_other(
@@ -141,7 +141,7 @@ def test_many_helper_runs_hide_nothing(config_home: ConfigHome) -> None:
     assert session_id(400) in {hit.session_id for hit in found.hits}
     assert found.helpers > 3
     assert "headless runs of one question left out: --helpers" in result_text(found)
-    assert len(search(config_home, "review linter", helpers=True).hits) == 10
+    assert len(search(config_home, "review linter", include_helpers=True).hits) == 10
 
 
 def test_a_helper_run_that_was_gone_on_with_elsewhere_is_no_helper(config_home: ConfigHome) -> None:
@@ -219,10 +219,10 @@ FILTERS: list[tuple[dict[str, Any], set[int]]] = [
     ({"file": "/parser.py"}, {1}),
     ({"file": "/"}, set()),
     ({"file": "\udcff"}, set()),
-    ({"until": 0}, set()),
-    ({"since": 1_772_539_200}, {2, 3, 4, 5}),
-    ({"until": 1_772_539_200}, {0, 1}),
-    ({"since": 1_772_366_400, "until": 1_772_366_401}, {0}),
+    ({"end_time": 0}, set()),
+    ({"start_time": 1_772_539_200}, {2, 3, 4, 5}),
+    ({"end_time": 1_772_539_200}, {0, 1}),
+    ({"start_time": 1_772_366_400, "end_time": 1_772_366_401}, {0}),
     ({"branch": "main", "role": "result", "tool": "Edit"}, {2}),
 ]
 
@@ -241,7 +241,7 @@ def test_filters_alone(home: ConfigHome, scope: dict[str, Any], lines: set[int])
 
     All of them are counted.
     """
-    found = search(home, most=1, **scope)
+    found = search(home, max_hits=1, **scope)
     assert found.total == len({line // 3 for line in lines})
     every = search(home, **scope).hits
     assert [hit.turn for hit in every] == sorted((hit.turn for hit in every), reverse=True)
@@ -268,7 +268,7 @@ def test_many_files(config_home: ConfigHome) -> None:
 def test_nothing_to_search(home: ConfigHome) -> None:
     """A place without a session is said to be one, so that nobody takes it for an answer."""
     found = search(home, "linter", folders=("/nowhere",))
-    assert (found.hits, found.notes) == ([], ["No session is there to be searched"])
+    assert (found.hits, found.notes) == ([], ["There are no sessions to search"])
 
 
 def test_what_nothing_has_is_named(config_home: ConfigHome) -> None:

@@ -111,7 +111,7 @@ def test_any_words(words: list[str]) -> None:
 
 def test_a_span() -> None:
     """From its start to before its end."""
-    assert [Period(10, 20).holds(time) for time in (9, 10, 19, 20)] == [False, True, True, False]
+    assert [Period(10, 20).contains(time) for time in (9, 10, 19, 20)] == [False, True, True, False]
 
 
 def test_a_hint_is_never_required(config_home: ConfigHome) -> None:

@@ -138,7 +138,7 @@ def test_marked(home: ConfigHome, query: str, marks: set[str]) -> None:
         ("drop -redis", "without redis"),
         ("quux", "no match for quux"),
         ('"quux"', 'no match for "quux"'),
-        ("drop in June 2025", "said 2025-06-01 to 2025-06-30 first"),
+        ("drop in June 2025", "turns of 2025-06-01 to 2025-06-30 first"),
     ],
 )
 def test_the_answer_says_how(home: ConfigHome, query: str, how: str) -> None:

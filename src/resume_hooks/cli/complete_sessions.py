@@ -74,7 +74,7 @@ def _completions(beginning: str) -> Iterator[CompletionItem[str]]:
     folder = canonical_path(os.getcwd())
     project = project_of_folder(folder, Where())
     deadline, count = time.monotonic() + TITLE_SECONDS, 0
-    for session in listing.candidates(project, Where()):
+    for session in listing.candidate_files(project, Where()):
         is_named = session.session_id.startswith(beginning)
         title = ""
         with contextlib.suppress(ResumeHooksError):

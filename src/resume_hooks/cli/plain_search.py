@@ -21,8 +21,8 @@ from resume_hooks.cli.output import (
 from resume_hooks.cli.search_answer import UPDATE_SECONDS, print_answer
 from resume_hooks.paths import Where, canonical_path
 from resume_hooks.search.engine import search_index
-from resume_hooks.search.roles import DEFAULT_LIMIT, MOST_LIMIT
-from resume_hooks.search.scope import Scope, current_scope
+from resume_hooks.search.roles import DEFAULT_SEARCH_HITS, MAX_SEARCH_HITS
+from resume_hooks.search.scope import Scope, current_project_scope
 
 VERB = "search"
 
@@ -56,7 +56,7 @@ def parse_plain_search(arguments: Sequence[str]) -> PlainSearch | None:
     """Return the parsed command line, or None if it is not a plain search."""
     if arguments[:1] != [VERB]:
         return None
-    words, also, flags, limit = list[str](), list[str](), set[str](), str(DEFAULT_LIMIT)
+    words, also, flags, limit = list[str](), list[str](), set[str](), str(DEFAULT_SEARCH_HITS)
     unread = iter(arguments[1:])
     for word in unread:
         if word == "--":
@@ -72,7 +72,7 @@ def parse_plain_search(arguments: Sequence[str]) -> PlainSearch | None:
         else:
             words.append(word)
     is_option = any(word.startswith("--") for word in words)
-    is_number = limit.isascii() and limit.isdigit() and 1 <= int(limit) <= MOST_LIMIT
+    is_number = limit.isascii() and limit.isdigit() and 1 <= int(limit) <= MAX_SEARCH_HITS
     if is_option or not is_number or not all(also):
         return None
     return PlainSearch(tuple(words), tuple(also), "--all" in flags, "--json" in flags, int(limit))
@@ -84,16 +84,16 @@ def _print_hits(asked: PlainSearch, arguments: Sequence[str]) -> None:
         scope, named = Scope(), "all"
     else:
         named = canonical_path(os.getcwd())
-        scope = current_scope(named, where)
-    scope = scope._replace(asking=where.environ.get("CLAUDE_CODE_SESSION_ID", ""))
+        scope = current_project_scope(named, where)
+    scope = scope._replace(asking_session=where.environ.get("CLAUDE_CODE_SESSION_ID", ""))
     with work_progress("Indexing", quiet=asked.as_json) as progress:
         result = search_index(
             asked.words,
             scope,
             where,
-            also=asked.also,
-            most=asked.limit,
-            limit=UPDATE_SECONDS,
+            other_wordings=asked.also,
+            max_hits=asked.limit,
+            max_seconds=UPDATE_SECONDS,
             progress=progress,
         )
     print_answer(result, named, arguments, as_json=asked.as_json, max_chars=MAX_CHARACTERS)

@@ -20,7 +20,13 @@ from resume_hooks.cli.verbs.search import SearchOptions
 from resume_hooks.seam import answers
 from resume_hooks.search.engine import search_index
 from resume_hooks.search.result import SearchResult
-from resume_hooks.search.scope import Scope, current_scope, lineage_scope, project_at, session_scope
+from resume_hooks.search.scope import (
+    Scope,
+    current_project_scope,
+    lineage_scope,
+    project_scope_of_folder,
+    session_scope,
+)
 from resume_hooks.sessions.agents.registry import ALL
 
 if TYPE_CHECKING:
@@ -57,15 +63,15 @@ def search(options: SearchOptions) -> None:
 def _find_hits(options: SearchOptions, progress: Progress | None) -> SearchResult:
     """Return the hits: a part's answer for a line in ``--file``, otherwise the index's hits."""
     scope = _scope_of_options(options)._replace(
-        asking=options.where.environ.get("CLAUDE_CODE_SESSION_ID", ""),
-        since=_seconds_of_time(options.since),
-        until=_seconds_of_time(options.until),
+        asking_session=options.where.environ.get("CLAUDE_CODE_SESSION_ID", ""),
+        start_time=_seconds_of_time(options.since),
+        end_time=_seconds_of_time(options.until),
         branch=options.branch,
         tool=options.tool,
         file=options.file,
         role=options.role or "",
-        helpers=options.helpers,
-        programs=frozenset({options.agent} - {ALL}),
+        include_helpers=options.helpers,
+        agent_names=frozenset({options.agent} - {ALL}),
     )
     if options.file:
         for answer_line_search in answers(questions.answer_line_search):
@@ -78,9 +84,9 @@ def _find_hits(options: SearchOptions, progress: Progress | None) -> SearchResul
         options.words,
         scope,
         options.where,
-        also=options.also,
-        most=options.limit,
-        limit=UPDATE_SECONDS,
+        other_wordings=options.also,
+        max_hits=options.limit,
+        max_seconds=UPDATE_SECONDS,
         progress=progress,
     )
 
@@ -96,8 +102,8 @@ def _scope_of_options(options: SearchOptions) -> Scope:
         return Scope()
     folder = project_folder_of_option(options.project)
     if options.project is None:
-        return current_scope(folder, options.where)
-    return project_at(folder, options.where)
+        return current_project_scope(folder, options.where)
+    return project_scope_of_folder(folder, options.where)
 
 
 def _seconds_of_time(time_text: str | None) -> int | None:

@@ -37,7 +37,12 @@ def print_answer(
 
     def text() -> str:
         return result_text(
-            result, budget, mark=mark, title=title, command=command, model=is_model_shell()
+            result,
+            budget,
+            mark_style=mark,
+            title_style=title,
+            command=command,
+            for_model=is_model_shell(),
         )
 
     emit("search", _hits_data(result, scope), text, as_json=as_json, warnings=result.notes)

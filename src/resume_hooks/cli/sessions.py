@@ -53,10 +53,10 @@ def list_sessions(options: SessionsOptions) -> None:
     page = listing.listing_page(
         lister,
         project,
-        limit=options.limit,
-        offset=options.offset,
-        helpers=options.helpers,
-        expiring=options.expiring,
+        max_rows=options.limit,
+        first_row=options.offset,
+        include_helpers=options.helpers,
+        only_expiring=options.expiring,
     )
     data = WithFields(
         page, {"scope": scope, "offset": options.offset, "sessions": page.rows, "archived": []}
@@ -97,7 +97,7 @@ def _sessions_text(page: ListingPage, folder: str, options: SessionsOptions) -> 
     for row in page.rows:
         marks.append(_marks_of_row(row, folder, with_end=options.expiring))
     lines = _sessions_table(cells, marks, shutil.get_terminal_size((PIPE_COLUMNS, 0)).columns)
-    if page.more:
+    if page.has_more:
         next_page_lines = [f"More: --offset {offset + len(page.rows)}, or --limit 0 for all."]
     else:
         next_page_lines = []
@@ -105,8 +105,8 @@ def _sessions_text(page: ListingPage, folder: str, options: SessionsOptions) -> 
 
 
 def _omitted_runs_lines(page: ListingPage) -> list[str]:
-    runs = format_count(page.helpers, "headless run")
-    if page.helpers:
+    runs = format_count(page.omitted_helpers, "headless run")
+    if page.omitted_helpers:
         return [f"Not listed: {runs} of a single question; --helpers lists them."]
     return []
 

@@ -26,8 +26,8 @@ from resume_hooks.search.engine import search_index
 from resume_hooks.search.hits import Hit
 from resume_hooks.search.result import SearchResult
 from resume_hooks.search.result_text import advice_without_close_hit, count_sentence
-from resume_hooks.search.roles import MOST_LIMIT
-from resume_hooks.search.scope import Scope, project_at, project_of
+from resume_hooks.search.roles import MAX_SEARCH_HITS
+from resume_hooks.search.scope import Scope, project_scope_of_folder, project_scope_of_session
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.registry import agent_named
 from resume_hooks.system.invocation import shell_command
@@ -50,18 +50,18 @@ def answer(request: Request) -> Report:
     scope, where = Scope(), request.where
     if not everywhere:
         if request.path:
-            scope = project_of(request.path, where)
+            scope = project_scope_of_session(request.path, where)
         else:
-            scope = project_at(current_folder(), where)
+            scope = project_scope_of_folder(current_folder(), where)
     with time_limit(_search_command(words, everywhere=everywhere)):
-        result = search_index([words], scope, where, most=MAX_HITS, limit=UPDATE_SECONDS)
+        result = search_index([words], scope, where, max_hits=MAX_HITS, max_seconds=UPDATE_SECONDS)
     return report_on_text(search_card(result, request.typed_name, everywhere=everywhere))
 
 
 def _search_command(words: str, *, everywhere: bool, limit: int = 0) -> str:
     options = [
         *([ALL_WORD] if everywhere else []),
-        *([f"--limit={min(limit, MOST_LIMIT)}"] if limit else []),
+        *([f"--limit={min(limit, MAX_SEARCH_HITS)}"] if limit else []),
     ]
     return shell_command(shlex.join(["search", *options, words]))
 
@@ -106,7 +106,7 @@ def search_card(result: SearchResult, typed_name: str, *, everywhere: bool = Fal
 def _hit_count(result: SearchResult, *, everywhere: bool) -> str:
     projects = "any project" if everywhere else "this project"
     nothing = f"nothing found in {projects}"
-    if not result.whole:
+    if not result.is_complete:
         nothing += " yet"
     return count_sentence(result, nothing, 2 * TITLE_COLUMNS)
 

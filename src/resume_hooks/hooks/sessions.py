@@ -44,7 +44,9 @@ def answer(request: Request) -> Report:
         else:
             folder = current_folder()
         rows = list(
-            islice(listing.list_project(folder, request.where, everywhere=everywhere), MAX_ROWS + 1)
+            islice(
+                listing.list_project(folder, request.where, all_projects=everywhere), MAX_ROWS + 1
+            )
         )
     return report_on_text(sessions_card(rows, request.session_id, everywhere=everywhere))
 

@@ -13,17 +13,17 @@ from resume_hooks.search.hits import MAX_READ_RECORDS, BestHits, HitMaker, Wordi
 from resume_hooks.search.index.changes import Sought, UnreadFile
 from resume_hooks.search.index.connect import OpenIndex, opened_index
 from resume_hooks.search.query import Query, Term, parse_query
-from resume_hooks.search.ranking import Ranking, Terms, combine_rankings
-from resume_hooks.search.result import Provisional, SearchResult, unsearched
+from resume_hooks.search.ranking import Ranking, TermLookups, combine_rankings
+from resume_hooks.search.result import ProvisionalSession, SearchResult, notes_on_unsearched_folders
 from resume_hooks.search.scope import (
-    Limits,
     Scope,
+    ScopeConditions,
+    conditions_of_scope,
     file_filter,
     find_files_in_scope,
-    limits_of_scope,
-    needed_folders,
-    unknown_values,
-    unlistable_in_scope,
+    needed_folder_names,
+    notes_on_unknown_values,
+    unlistable_folders_in_scope,
 )
 from resume_hooks.search.sources import Sources
 from resume_hooks.sessions.transcript_files import owning_session
@@ -32,9 +32,10 @@ from resume_hooks.transcripts.head_tail import HeadTail
 if TYPE_CHECKING:
     from resume_hooks.search.index.update import Progress
 
-MAX_LATEST = 5_000  # the number of records to check if the query only requests a kind of record
-MAX_PROVISIONAL = 5  # the maximum number of unindexed sessions that a result lists
-MAX_NAMED_WORDS = 4  # the maximum number of words in a list
+# the number of records to check if the query only requests a kind of record
+MAX_LATEST_RECORDS = 5_000
+MAX_PROVISIONAL_SESSIONS = 5  # the maximum number of unindexed sessions that a result lists
+MAX_LISTED_WORDS = 4  # the maximum number of words in a list
 
 
 class Searcher:
@@ -48,33 +49,33 @@ class Searcher:
         self._scope = scope
         self._where = where
         self._files_in_scope = find_files_in_scope(index.db, scope, where)
-        self._terms = Terms(index.words)
-        self._groups: dict[frozenset[int], tuple[Limits, Sources]] = {}
-        self._unlistable_folders = unlistable_in_scope(scope, where)
+        self._terms = TermLookups(index.words)
+        self._conditions_and_sources: dict[frozenset[int], tuple[ScopeConditions, Sources]] = {}
+        self._unlistable_folders = unlistable_folders_in_scope(scope, where)
 
     def search(
-        self, queries: Sequence[Query], most: int, *, reads: int = MAX_READ_RECORDS
+        self, queries: Sequence[Query], max_hits: int, *, max_reads: int = MAX_READ_RECORDS
     ) -> SearchResult:
-        """Return the ``most`` best hits for a question with one or more wordings.
+        """Return the ``max_hits`` best hits for a question with one or more wordings.
 
-        To verify phrases, at most ``reads`` records are read.
+        To verify phrases, at most ``max_reads`` records are read.
         """
         # The files that are not indexed yet, except those of the asking session, which contain the
         # question.
         unread_files = []
         for file in self._index.unread:
-            if _session_of(file) != self._scope.asking:
+            if _session_id_of_file(file) != self._scope.asking_session:
                 unread_files.append(file)
         terms: list[Term] = []
         for query in queries:
             terms.extend(query.terms)
         unindexed_terms = _terms_in_files(unread_files, terms)
-        best, interpretation = self._best_in_all_files(queries, most, reads, unindexed_terms)
+        best, interpretation = self._search_all_files(queries, max_hits, max_reads, unindexed_terms)
         notes = [*self._index.notes]
         if not best.hits:
-            notes += unknown_values(self._index.words, self._scope)
+            notes += notes_on_unknown_values(self._index.words, self._scope)
         files = len(self._files_in_scope.files) + len(self._index.unread)
-        notes += unsearched(files, self._unlistable_folders)
+        notes += notes_on_unsearched_folders(files, self._unlistable_folders)
         result = SearchResult(
             queries=tuple(queries),
             hits=best.hits,
@@ -82,33 +83,45 @@ class Searcher:
             more=best.more,
             how=interpretation,
             notes=notes,
-            helpers=len(best.passed_over),
-            provisional=list(islice(_provisional(unread_files, terms), MAX_PROVISIONAL)),
-            unread=self._count_unread(unread_files, terms, unindexed_terms),
+            helpers=len(best.omitted_runs),
+            provisional=list(
+                islice(_provisional_sessions(unread_files, terms), MAX_PROVISIONAL_SESSIONS)
+            ),
+            unread=self._count_unchecked_files(unread_files, terms, unindexed_terms),
         )
         if result.nothing_close:
-            return result._replace(suggestions=self._suggestions(result))
+            return result._replace(suggestions=self._suggest_words(result))
         return result
 
-    def _best_in_all_files(
-        self, queries: Sequence[Query], most: int, reads: int, unindexed_terms: Collection[Term]
+    def _search_all_files(
+        self,
+        queries: Sequence[Query],
+        max_hits: int,
+        max_reads: int,
+        unindexed_terms: Collection[Term],
     ) -> tuple[BestHits, str]:
         """Return the best hits in all files, and how the queries were interpreted.
 
         If headless runs hide other hits, the search is repeated without the headless runs.
         """
         ordinary_files = self._files_in_scope.files
-        best, interpretation = self._best_in_files(
-            queries, most, reads, ordinary_files | self._files_in_scope.headless, unindexed_terms
+        best, interpretation = self._search_files(
+            queries,
+            max_hits,
+            max_reads,
+            ordinary_files | self._files_in_scope.headless,
+            unindexed_terms,
         )
-        if best.passed_over and len(best.hits) < most:
-            ordinary, _ = self._best_in_files(queries, most, reads, ordinary_files, unindexed_terms)
+        if best.omitted_runs and len(best.hits) < max_hits:
+            ordinary, _ = self._search_files(
+                queries, max_hits, max_reads, ordinary_files, unindexed_terms
+            )
             hits = ordinary.hits + [hit for hit in best.hits if hit.headless]
             hits.sort(key=lambda hit: -hit.score)
-            best = ordinary._replace(hits=hits[:most], passed_over=best.passed_over)
+            best = ordinary._replace(hits=hits[:max_hits], omitted_runs=best.omitted_runs)
         return best, interpretation
 
-    def _count_unread(
+    def _count_unchecked_files(
         self,
         unread_files: Sequence[UnreadFile],
         terms: Sequence[Term],
@@ -120,7 +133,9 @@ class Searcher:
         """
         checked_files = [file for file in unread_files if file.held is not None]
         if checked_files and not all(
-            term.exact or term in unindexed_terms or self._terms.look_up_strictly(term).known
+            term.is_phrase
+            or term in unindexed_terms
+            or self._terms.look_up_strictly(term).is_in_index
             for term in terms
         ):
             # A file without any of the terms may still contain the correct form of a misspelled
@@ -128,7 +143,7 @@ class Searcher:
             checked_files = [file for file in checked_files if file.held]
         return len(self._index.unread) - len(checked_files)
 
-    def _suggestions(self, result: SearchResult) -> tuple[str, ...]:
+    def _suggest_words(self, result: SearchResult) -> tuple[str, ...]:
         """Return words that the user can add to a question without close hits."""
         # imported late: only questions without close hits need it
         from resume_hooks.search.suggestions import suggest_words
@@ -143,11 +158,11 @@ class Searcher:
                 known_stems.add(name)
         return suggest_words(result.hits, known_stems, self._index.words)
 
-    def _best_in_files(
+    def _search_files(
         self,
         queries: Sequence[Query],
-        most: int,
-        reads: int,
+        max_hits: int,
+        max_reads: int,
         files: frozenset[int],
         unindexed_terms: Collection[Term],
     ) -> tuple[BestHits, str]:
@@ -155,35 +170,42 @@ class Searcher:
 
         ``unindexed_terms`` are the terms that occur in files that are not indexed yet.
         """
-        if files not in self._groups:
-            limits_of_files = limits_of_scope(
-                self._index.db, self._index.words, self._scope, files, self._files_in_scope.known
+        if files not in self._conditions_and_sources:
+            conditions = conditions_of_scope(
+                self._index.db,
+                self._index.words,
+                self._scope,
+                files,
+                self._files_in_scope.file_count,
             )
-            self._groups[files] = limits_of_files, Sources(self._index, files, self._where)
-        limits_of_files, sources = self._groups[files]
+            self._conditions_and_sources[files] = (
+                conditions,
+                Sources(self._index, files, self._where),
+            )
+        conditions, sources = self._conditions_and_sources[files]
         wordings, rankings, is_capped = [], [], False
         for query in queries:
             lookups = [self._terms.look_up(term) for term in query.terms]
             exclusions = []
             for term in query.excluded:
-                if not term.exact:
+                if not term.is_phrase:
                     exclusions.append(self._terms.look_up_strictly(term))
-            ranking = Ranking(self._index.words, limits_of_files, exclusions, query.when)
+            ranking = Ranking(self._index.words, conditions, exclusions, query.period)
             if lookups:
-                turns = ranking.turns(lookups)
+                turns = ranking.rank_turns(lookups)
             else:
-                turns = ranking.latest(MAX_LATEST)
+                turns = ranking.latest_turns(MAX_LATEST_RECORDS)
             if turns:
                 wider_lookups = lookups
             else:
-                wider_lookups = [self._terms.look_up_in_others(lookup) for lookup in lookups]
+                wider_lookups = [self._terms.look_up_as_part(lookup) for lookup in lookups]
             if wider_lookups != lookups:
-                lookups, turns = wider_lookups, ranking.turns(wider_lookups)
+                lookups, turns = wider_lookups, ranking.rank_turns(wider_lookups)
             wordings.append(Wording(query, lookups))
             rankings.append(turns)
-            is_capped = is_capped or ranking.capped
-        best = HitMaker(sources, wordings, reads, self._files_in_scope.headless).best(
-            combine_rankings(rankings), most
+            is_capped = is_capped or ranking.has_unread_records
+        best = HitMaker(sources, wordings, max_reads, self._files_in_scope.headless).best_hits(
+            combine_rankings(rankings), max_hits
         )
         notes: dict[str, None] = {}
         for wording in wordings:
@@ -196,20 +218,20 @@ def search_index(
     scope: Scope,
     where: Where,
     *,
-    also: Sequence[str] = (),
-    most: int = 10,
-    limit: float = float("inf"),
+    other_wordings: Sequence[str] = (),
+    max_hits: int = 10,
+    max_seconds: float = float("inf"),
     progress: Progress | None = None,
 ) -> SearchResult:
-    """Return the ``most`` best hits for ``words`` in ``scope``, after updating the index for up to ``limit`` seconds.
+    """Update the index for up to ``max_seconds`` seconds, and return the ``max_hits`` best hits for ``words``.
 
-    ``also`` are other wordings of the same question. A turn that ranks high for several wordings
-    comes first.
+    ``other_wordings`` are other wordings of the same question. A turn that ranks high for several
+    wordings comes first.
 
     Raise UsageError if no word can be looked up, or if there are no words and the scope is not
     narrow.
     """
-    queries = [parse_query(words), *(parse_query([text]) for text in also)]
+    queries = [parse_query(words), *(parse_query([text]) for text in other_wordings)]
     if not all(query.terms for query in queries) and not scope.selects_records:
         raise UsageError(
             "No words to search for",
@@ -217,42 +239,44 @@ def search_index(
         )
 
     def search(index: OpenIndex) -> SearchResult:
-        return Searcher(index, scope, where).search(queries, most)
+        return Searcher(index, scope, where).search(queries, max_hits)
 
-    return in_index(
-        search, scope, where, sought_words(queries, scope, where), limit=limit, progress=progress
+    return search_updated_index(
+        search,
+        scope,
+        where,
+        file_search_for_queries(queries, scope, where),
+        max_seconds=max_seconds,
+        progress=progress,
     )
 
 
-def in_index(
+def search_updated_index(
     search: Callable[[OpenIndex], SearchResult],
     scope: Scope,
     where: Where,
-    sought: Sought | None,
+    file_search: Sought | None,
     *,
-    limit: float,
+    max_seconds: float,
     progress: Progress | None,
 ) -> SearchResult:
-    """Return the result of a search. Update the index for up to ``limit`` seconds, ``sought`` files first."""
+    """Update the index for up to ``max_seconds`` seconds, files in ``file_search`` first, then run ``search`` in it."""
 
-    def search_opened() -> SearchResult:
-        needed = needed_folders(scope, where)
+    def open_and_search() -> SearchResult:
+        folder_names = needed_folder_names(scope, where)
         with opened_index(
-            where, limit=limit, progress=progress, needed=needed, sought=sought
+            where, limit=max_seconds, progress=progress, needed=folder_names, sought=file_search
         ) as index:
             return search(index)
 
     try:
-        return search_opened()
+        return open_and_search()
     except IndexDamaged:  # the damaged index was deleted and will be rebuilt
-        return search_opened()
+        return open_and_search()
 
 
-def sought_words(queries: Sequence[Query], scope: Scope, where: Where) -> Sought | None:
-    """Return the words to look for in files that are not indexed yet.
-
-    Return None if the query only requests a kind of record.
-    """
+def file_search_for_queries(queries: Sequence[Query], scope: Scope, where: Where) -> Sought | None:
+    """Return the words to look for in unindexed files, or None if the queries have no words."""
     terms = []
     for query in queries:
         for term in query.terms:
@@ -262,8 +286,8 @@ def sought_words(queries: Sequence[Query], scope: Scope, where: Where) -> Sought
     return None
 
 
-def _session_of(unread: UnreadFile) -> str:
-    return unread.file.session_id or owning_session(unread.file.path)
+def _session_id_of_file(unread_file: UnreadFile) -> str:
+    return unread_file.file.session_id or owning_session(unread_file.file.path)
 
 
 def _terms_in_files(files: Sequence[UnreadFile], terms: Sequence[Term]) -> set[Term]:
@@ -274,12 +298,14 @@ def _terms_in_files(files: Sequence[UnreadFile], terms: Sequence[Term]) -> set[T
     return {term for number, term in enumerate(terms) if number in term_numbers}
 
 
-def _provisional(files: Sequence[UnreadFile], terms: Sequence[Term]) -> Iterator[Provisional]:
+def _provisional_sessions(
+    files: Sequence[UnreadFile], terms: Sequence[Term]
+) -> Iterator[ProvisionalSession]:
     """Yield the sessions that are not indexed yet and contain some of the words, those with the most words first."""
     names = [term.name for term in terms]
     listed_ids = set[str]()
-    for unread in files:
-        session_id, file, term_numbers = _session_of(unread), *unread
+    for unread_file in files:
+        session_id, file, term_numbers = _session_id_of_file(unread_file), *unread_file
         if term_numbers and session_id not in listed_ids:
             listed_ids.add(session_id)
             words = dict.fromkeys(
@@ -287,7 +313,7 @@ def _provisional(files: Sequence[UnreadFile], terms: Sequence[Term]) -> Iterator
             )
             missing = tuple(name for name in dict.fromkeys(names) if name not in words)
             with contextlib.suppress(SessionNotFound):  # the file was deleted in the meantime
-                yield Provisional(
+                yield ProvisionalSession(
                     session_id, file.path, HeadTail(file.path).title, tuple(words), missing
                 )
 
@@ -297,22 +323,21 @@ def _interpretation_notes(
 ) -> Iterator[str]:
     """Yield notes on how a query was interpreted: replacements for missing words, and omitted words."""
     for lookup in wording.lookups:
-        if lookup.how == "nowhere" or (
-            not best.hits and lookup.how != "word"
-        ):  # words that occur only in other projects do not help
+        # words that occur only in other projects do not help
+        if lookup.kind == "nowhere" or (not best.hits and lookup.kind != "word"):
             if lookup.term not in unindexed_terms:
                 yield f"no match for {lookup.term.name}"
-        elif lookup.how != "word":
-            yield f"'{lookup.term.name}' as {_KIND_TEXTS[lookup.how]} {_quote_words(lookup.names)}"
-    if wording.query.when:
-        yield f"said {wording.query.when.text} first"
+        elif lookup.kind != "word":
+            yield f"'{lookup.term.name}' as {_LOOKUP_KIND_TEXTS[lookup.kind]} {_quote_words(lookup.names)}"
+    if wording.query.period:
+        yield f"turns of {wording.query.period.text} first"
     if wording.query.excluded:
         yield f"without {_quote_words([term.name for term in wording.query.excluded])}"
     if best.more and not best.hits:
-        yield "not all could be read, it may be there"
+        yield "not all records could be read, so there may be matches"
 
 
-_KIND_TEXTS = {
+_LOOKUP_KIND_TEXTS = {
     "beginning": "a beginning of",
     "part": "a part of",
     "parts": "its parts",
@@ -321,4 +346,4 @@ _KIND_TEXTS = {
 
 
 def _quote_words(words: Sequence[str]) -> str:
-    return f"{', '.join(words[:MAX_NAMED_WORDS])}{', …' if len(words) > MAX_NAMED_WORDS else ''}"
+    return f"{', '.join(words[:MAX_LISTED_WORDS])}{', …' if len(words) > MAX_LISTED_WORDS else ''}"

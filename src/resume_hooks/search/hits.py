@@ -17,40 +17,38 @@ from resume_hooks.search.index.postings import Posting
 from resume_hooks.search.query import Query
 from resume_hooks.search.ranking import (
     MAX_PHRASE_RECORDS,
-    TITLE,
+    TITLE_ROLE,
     Lookup,
     WordingTurn,
     combined_score,
 )
 from resume_hooks.search.record_text import (
-    MAX_SEARCHED_TEXT,
+    MAX_SEARCHED_CHARACTERS,
     Marker,
     Phrase,
     Snippet,
     Text,
     display_text,
-    snippet_of,
+    make_snippet,
 )
 from resume_hooks.search.roles import ROLES
 from resume_hooks.search.sources import Sources
 
-SNIPPET_WIDTH = 260  # the length of a snippet in characters
+SNIPPET_CHARACTERS = 260  # the length of a snippet in characters
 # the number of turns whose texts are read to rank turns with nearby words first
 MAX_READ_TURNS = 20
 MAX_TRIED_RECORDS = 4  # the number of a turn's records to try until one can be read
 # the maximum number of hits in headless runs of one question; a program may ask it a thousand times
-MAX_HEADLESS = 3
+MAX_HEADLESS_HITS = 3
 MAX_READ_RECORDS = 2_000  # the maximum number of records to read for an exact phrase
 MAX_READ_BYTES = 128 * 1024 * 1024  # the maximum size of these records in bytes
-STRONG_CONFIDENCE, FAIR_CONFIDENCE = (
-    0.6,
-    0.25,
-)  # the minimum confidence of a strong hit and of a fair hit
+# the minimum confidence of a strong hit and of a fair hit
+STRONG_CONFIDENCE, FAIR_CONFIDENCE = 0.6, 0.25
 # the score of the first rank among turns and records; a turn that contains the phrase gets the same
 # score
-FIRST_SCORE = 2.0
+FIRST_RANK_SCORE = 2.0
 # the number of terms in a question affects the confidence only between these limits
-SHORT_QUERY, LONG_QUERY = 5, 12
+SHORT_QUERY_TERMS, LONG_QUERY_TERMS = 5, 12
 NEARNESS_BONUS = 0.5  # the maximum bonus for nearby words, as a fraction of a turn's score
 TYPED_FORM_BONUS = 0.5  # the bonus if every word occurs as typed, as a fraction of the score
 
@@ -99,10 +97,10 @@ class Hit(NamedTuple):
 class _HitText(NamedTuple):
     """The text of a turn's best readable record; ``copies`` are all records with this text, oldest first.
 
-    ``found`` are the wordings that found the turn, the displayed one first.
+    ``wording_turns`` are the wordings that found the turn, the displayed one first.
     """
 
-    found: list[WordingTurn]
+    wording_turns: list[WordingTurn]
     record: Posting
     snippet: Snippet
     score: float
@@ -112,13 +110,13 @@ class _HitText(NamedTuple):
 class BestHits(NamedTuple):
     """The best hits of ``total`` matching turns; ``more`` is true if some records could not be read.
 
-    ``passed_over`` are the headless runs whose matching turns are omitted.
+    ``omitted_runs`` are the headless runs whose matching turns are omitted.
     """
 
     hits: list[Hit]
     total: int
     more: bool
-    passed_over: frozenset[str] = frozenset()
+    omitted_runs: frozenset[str] = frozenset()
 
 
 class Wording:
@@ -129,37 +127,40 @@ class Wording:
         self.lookups = lookups
         self.marker = Marker(lookups)
         self.phrases = {
-            place: Phrase(term.text) for place, term in enumerate(query.terms) if term.exact
+            position: Phrase(term.text)
+            for position, term in enumerate(query.terms)
+            if term.is_phrase
         }
-        self.without = [Phrase(term.text) for term in query.excluded if term.exact]
-        self._typed = [Phrase(term.forms[0][0]) for term in query.terms]
+        self.excluded_phrases = [Phrase(term.text) for term in query.excluded if term.is_phrase]
+        self._typed_phrases = [Phrase(term.forms[0][0]) for term in query.terms]
 
     @property
     def needs_texts(self) -> bool:
         """Whether a match must be verified in the record's text."""
-        return bool(self.phrases or self.without)
+        return bool(self.phrases or self.excluded_phrases)
 
     @property
-    def is_capped(self) -> bool:
+    def may_have_unread_records(self) -> bool:
         """Whether a phrase may occur in more records than a search reads."""
         return any(
-            lookup.term.exact and lookup.rows > MAX_PHRASE_RECORDS for lookup in self.lookups
+            lookup.term.is_phrase and lookup.record_count > MAX_PHRASE_RECORDS
+            for lookup in self.lookups
         )
 
-    def weight_share(self, terms: Collection[int]) -> float:
+    def weight_fraction(self, terms: Collection[int]) -> float:
         """Return the weight of some of the terms as a fraction of the query's total weight, 0 to 1."""
         total_weight = sum(lookup.weight for lookup in self.lookups)
         if total_weight:
             return sum(self.lookups[position].weight for position in terms) / total_weight
         return 1.0
 
-    def typed_share(self, text: Text) -> float:
+    def typed_fraction(self, text: Text) -> float:
         """Return the fraction of the query that a text contains exactly as typed."""
-        folded_text = text.low[:MAX_SEARCHED_TEXT]
-        return self.weight_share(
+        folded_text = text.folded[:MAX_SEARCHED_CHARACTERS]
+        return self.weight_fraction(
             [
                 position
-                for position, word in enumerate(self._typed)
+                for position, word in enumerate(self._typed_phrases)
                 if word.find_in(folded_text) >= 0
             ]
         )
@@ -168,7 +169,7 @@ class Wording:
 class HitMaker:
     """The conversion of ranked turns into hits.
 
-    It reads at most ``most_read`` records to verify phrases.
+    It reads at most ``max_reads`` records to verify phrases.
 
     It returns only a few turns from the files of ``headless`` runs.
     """
@@ -177,83 +178,83 @@ class HitMaker:
         self,
         sources: Sources,
         wordings: Sequence[Wording],
-        most_read: int = MAX_READ_RECORDS,
+        max_reads: int = MAX_READ_RECORDS,
         headless: Collection[int] = (),
     ) -> None:
         self._sources = sources
         self._headless = headless
         self._wordings = wordings
-        self._reads_left = most_read
-        self._last_byte = sources.size + MAX_READ_BYTES
+        self._remaining_reads = max_reads
+        self._max_total_bytes = sources.read_bytes + MAX_READ_BYTES
 
-    def best(self, turns: Sequence[Sequence[WordingTurn]], limit: int) -> BestHits:
-        """Return the ``limit`` best of the ranked turns, turns with nearby words first."""
+    def best_hits(self, turns: Sequence[Sequence[WordingTurn]], max_hits: int) -> BestHits:
+        """Return the ``max_hits`` best of the ranked turns, turns with nearby words first."""
         texts: dict[tuple[str, str], _HitText] = {}  # the key is the session and the snippet
         copies = Counter[tuple[str, str]]()
         first_records: set[tuple[int, int]] = set()
         needs_texts = any(wording.needs_texts for wording in self._wordings)
-        seen_turns = of_headless = 0
-        passed_over = set[str]()
-        max_texts = max(MAX_READ_TURNS, limit)
+        seen_turns = headless_count = 0
+        omitted_runs = set[str]()
+        max_texts = max(MAX_READ_TURNS, max_hits)
         self._sources.fetch_copies(turn[0].turn.records[0] for turn in turns[:max_texts])
         for turn in turns:
             if (
                 len(texts) >= max_texts
-                or self._reads_left <= 0
-                or self._sources.size > self._last_byte
+                or self._remaining_reads <= 0
+                or self._sources.read_bytes > self._max_total_bytes
             ):
                 break
             if seen_turns >= 2 * max_texts and not needs_texts:
                 break  # many turns have the same text
             seen_turns += 1
             record = turn[0].turn.records[0]
-            headless = record.file in self._headless
-            if headless and of_headless >= MAX_HEADLESS:
-                passed_over.add(self._sources.session_of(record))
+            is_headless = record.file in self._headless
+            if is_headless and headless_count >= MAX_HEADLESS_HITS:
+                omitted_runs.add(self._sources.session_id_of_record(record))
             elif (text := self._turn_text(turn)) is not None:
-                of_headless += headless
-                first = text.copies[0]
-                if (
-                    first.file,
-                    first.line,
-                ) not in first_records:  # otherwise a copy of the text was already a hit
-                    first_records.add((first.file, first.line))
-                    text_key = (self._sources.session_of(first), text.snippet.text)
+                headless_count += is_headless
+                original = text.copies[0]
+                # otherwise a copy of the text was already a hit
+                if (original.file, original.line) not in first_records:
+                    first_records.add((original.file, original.line))
+                    text_key = (self._sources.session_id_of_record(original), text.snippet.text)
                     texts.setdefault(text_key, text)
                     copies[text_key] += 1
         best = sorted(texts, key=lambda text_key: -texts[text_key].score)
-        unread = len(turns) - seen_turns
-        total = len(texts) + (0 if needs_texts else unread)
-        is_capped = any(wording.is_capped for wording in self._wordings)
-        hits = [self._hit(texts[text_key], copies[text_key] - 1) for text_key in best[:limit]]
+        unread_turns = len(turns) - seen_turns
+        total = len(texts) + (0 if needs_texts else unread_turns)
+        is_capped = any(wording.may_have_unread_records for wording in self._wordings)
+        hits = [
+            self._make_hit(texts[text_key], copies[text_key] - 1) for text_key in best[:max_hits]
+        ]
         return BestHits(
-            hits, total, is_capped or (needs_texts and unread > 0), frozenset(passed_over)
+            hits, total, is_capped or (needs_texts and unread_turns > 0), frozenset(omitted_runs)
         )
 
     def _turn_text(self, turn: Sequence[WordingTurn]) -> _HitText | None:
         """Return a turn's text for the best wording that the text confirms, or None if it confirms no wording."""
         displayed: tuple[Posting, Text, int] | None = None
-        found = []
+        wording_turns = []
         for wording_turn in turn:
             if displayed is None or self._wordings[wording_turn.wording].needs_texts:
-                readable = self._first_readable(wording_turn)
-                if readable is None:
+                candidate = self._first_readable_record(wording_turn)
+                if candidate is None:
                     continue
-                displayed = displayed or readable
-            found.append(wording_turn)
+                displayed = displayed or candidate
+            wording_turns.append(wording_turn)
         if displayed is None:
             return None
         record, text, position = displayed
-        wording = self._wordings[found[0].wording]
-        snippet = snippet_of(text, wording.marker, SNIPPET_WIDTH, position)
+        wording = self._wordings[wording_turns[0].wording]
+        snippet = make_snippet(text, wording.marker, SNIPPET_CHARACTERS, position)
         score = (
-            combined_score(found)
-            * (1 + NEARNESS_BONUS * snippet.near)
-            * (1 + TYPED_FORM_BONUS * wording.typed_share(text))
+            combined_score(wording_turns)
+            * (1 + NEARNESS_BONUS * snippet.nearness)
+            * (1 + TYPED_FORM_BONUS * wording.typed_fraction(text))
         )
-        return _HitText(found, record, snippet, score, self._sources.copies(record))
+        return _HitText(wording_turns, record, snippet, score, self._sources.copies(record))
 
-    def _first_readable(self, wording_turn: WordingTurn) -> tuple[Posting, Text, int] | None:
+    def _first_readable_record(self, wording_turn: WordingTurn) -> tuple[Posting, Text, int] | None:
         """Return a turn's first readable record, the record's text, and the position of a phrase in the text.
 
         The record contains at least one of the phrases, and the turn contains all of them.
@@ -264,10 +265,12 @@ class HitMaker:
         for record in (
             wording_turn.turn.records if missing else wording_turn.turn.records[:MAX_TRIED_RECORDS]
         ):
-            self._reads_left -= 1
+            self._remaining_reads -= 1
             text = self._sources.text(record)
-            folded_text = text.low if text else ""
-            if text is None or any(phrase.find_in(folded_text) >= 0 for phrase in wording.without):
+            folded_text = text.folded if text else ""
+            if text is None or any(
+                phrase.find_in(folded_text) >= 0 for phrase in wording.excluded_phrases
+            ):
                 continue
             positions = {}
             for term in missing:
@@ -283,53 +286,53 @@ class HitMaker:
             return None
         return best
 
-    def _without_secrets(self, record: Posting, snippet: Snippet, wording: Wording) -> Snippet:
+    def _redact_snippet(self, record: Posting, snippet: Snippet, wording: Wording) -> Snippet:
         """Return a record's snippet without secrets. Secrets are removed before the text is cut.
 
         If a record is too large to check, only secrets in the snippet itself are removed.
         """
         record_words = self._sources.words(record) or ""
-        redactor = Redactor([record_words] if len(record_words) <= MAX_SEARCHED_TEXT else [])
+        redactor = Redactor([record_words] if len(record_words) <= MAX_SEARCHED_CHARACTERS else [])
         if redactor.redact(snippet.text) is snippet.text:
             return snippet
-        if len(record_words) <= MAX_SEARCHED_TEXT:
+        if len(record_words) <= MAX_SEARCHED_CHARACTERS:
             clean_text = redactor.redact(record_words)
         else:
             clean_text = redactor.redact(snippet.text)
-        return snippet_of(display_text(clean_text), wording.marker, SNIPPET_WIDTH)
+        return make_snippet(display_text(clean_text), wording.marker, SNIPPET_CHARACTERS)
 
-    def _hit(self, text: _HitText, same: int) -> Hit:
-        """Return the hit for a text; ``same`` is the number of the session's other turns with this text."""
-        first = self._sources.nearest(text.copies)
+    def _make_hit(self, text: _HitText, repetition_count: int) -> Hit:
+        """Return the hit for a text; ``repetition_count`` is the number of the session's other turns with this text."""
+        first = self._sources.preferred_original(text.copies)
         file = self._sources.file(first)
         if file is None:
             raise IndexDamaged("The index names a file that it does not know")
         path = self._sources.path(file)
         session = self._sources.session(file.session_id, path)
-        displayed = text.found[0]
+        displayed = text.wording_turns[0]
         wording = self._wordings[displayed.wording]
         terms = displayed.turn.terms | text.snippet.terms
         names = [lookup.term.name for lookup in wording.lookups]
-        has_title = any(record.role == TITLE for record in displayed.turn.records)
+        has_title = any(record.role == TITLE_ROLE for record in displayed.turn.records)
         if has_title:
-            title_terms = snippet_of(
-                display_text(session.title), wording.marker, SNIPPET_WIDTH
+            title_terms = make_snippet(
+                display_text(session.title), wording.marker, SNIPPET_CHARACTERS
             ).terms
         else:
             title_terms = frozenset()
-        record_share = max(
-            wording.weight_share(text.snippet.terms), wording.weight_share(title_terms)
+        record_fraction = max(
+            wording.weight_fraction(text.snippet.terms), wording.weight_fraction(title_terms)
         )
-        shown_snippet = self._without_secrets(text.record, text.snippet, wording)
+        clean_snippet = self._redact_snippet(text.record, text.snippet, wording)
         confidence = answer_probability(
-            wording.weight_share(terms),
-            record_share,
-            text.snippet.near,
+            wording.weight_fraction(terms),
+            record_fraction,
+            text.snippet.nearness,
             len(wording.lookups),
             *(
-                (FIRST_SCORE, 1)
+                (FIRST_RANK_SCORE, 1)
                 if wording.phrases
-                else (combined_score(text.found), len(text.found))
+                else (combined_score(text.wording_turns), len(text.wording_turns))
             ),
         )
         reference_end = f"{f'/{file.agent}' if file.agent else ''}:{first.line}"
@@ -350,16 +353,16 @@ class HitMaker:
             role=ROLES[first.role],
             tool=self._sources.tools(text.record),
             time=clock.from_epoch(first.time) if first.time else "",
-            snippet=shown_snippet.text,
-            marks=tuple(shown_snippet.marks),
+            snippet=clean_snippet.text,
+            marks=tuple(clean_snippet.marks),
             words=tuple(name for position, name in enumerate(names) if position in terms),
             missing=tuple(name for position, name in enumerate(names) if position not in terms),
-            same=same,
-            sessions=tuple(dict.fromkeys(map(self._sources.session_of, text.copies))),
+            same=repetition_count,
+            sessions=tuple(dict.fromkeys(map(self._sources.session_id_of_record, text.copies))),
             score=round(text.score, 3),
             confidence=round(confidence, 2),
             strength=strength_of_confidence(confidence),
-            found_by=tuple(sorted(wording_turn.wording + 1 for wording_turn in text.found))
+            found_by=tuple(sorted(wording_turn.wording + 1 for wording_turn in text.wording_turns))
             if len(self._wordings) > 1
             else (),
             headless=first.file in self._headless,
@@ -367,25 +370,30 @@ class HitMaker:
 
 
 def answer_probability(
-    turn: float, record: float, nearness: float, terms: int, score: float, wordings: int
+    turn_fraction: float,
+    record_fraction: float,
+    nearness: float,
+    term_count: int,
+    score: float,
+    wording_count: int,
 ) -> float:
     """Return the probability, 0 to 1, that a hit answers the question.
 
     The probability depends on the fraction of the query in the turn and in its best record or
-    title, on the distance between the words, on the number of ``terms``, and on the turn's
-    ``score``, which grows with the ``wordings`` that found it. The coefficients come from a
+    title, on the distance between the words, on the number of ``term_count``, and on the turn's
+    ``score``, which grows with the ``wording_count`` that found it. The coefficients come from a
     logistic regression on half of the questions in benchmarks/recall, and were tested on the other
     half.
     """
-    length_share = min(max(terms, SHORT_QUERY), LONG_QUERY) / LONG_QUERY
+    length_fraction = min(max(term_count, SHORT_QUERY_TERMS), LONG_QUERY_TERMS) / LONG_QUERY_TERMS
     exponent = (
         11.1
-        - 1.8 * turn
-        - 2 * record
+        - 1.8 * turn_fraction
+        - 2 * record_fraction
         - 1.1 * nearness
-        - 2.9 * length_share
+        - 2.9 * length_fraction
         - 3 * score
-        + 0.9 * (wordings - 1)
+        + 0.9 * (wording_count - 1)
     )
     return 1 / (1 + math.exp(exponent))
 

@@ -102,60 +102,61 @@ def list_project(
     cwd: str,
     where: Where,
     *,
-    everywhere: bool = False,
-    helpers: bool = False,
-    everyone: bool = False,
+    all_projects: bool = False,
+    include_helpers: bool = False,
+    all_agents: bool = False,
 ) -> Iterator[ListedSession]:
     """Yield the sessions of the project of ``cwd``, with its repository's worktrees, or of all projects.
 
     The newest come first.
 
-    With ``everyone``, include other agents' sessions. Sessions that contain only prompts come last.
-    Files are read lazily. ``helpers`` are headless runs of one question.
+    With ``all_agents``, include other agents' sessions. Sessions that contain only prompts come
+    last. Files are read lazily. ``include_helpers`` are headless runs of one question.
     """
-    project = None if everywhere else project_of_folder(cwd, where)
-    stores = opened_stores(where, everyone=everyone)
-    files = chain.from_iterable(candidates(project, where, store) for store in stores)
-    return SessionLister(cwd, where).rows_of_files(files, project, helpers=helpers)
+    project = None if all_projects else project_of_folder(cwd, where)
+    stores = opened_stores(where, everyone=all_agents)
+    files = chain.from_iterable(candidate_files(project, where, store) for store in stores)
+    return SessionLister(cwd, where).rows_of_files(files, project, include_helpers=include_helpers)
 
 
 class ListingPage(NamedTuple):
-    """A page of a listing; ``more`` is true if other rows follow, and ``files`` is the number of candidate files.
+    """A page of a listing. ``has_more`` is true if other rows follow.
 
-    ``helpers`` is the number of headless runs omitted before the page's last row.
+    ``file_count`` is the number of candidate files. ``omitted_helpers`` is the number of headless
+    runs omitted before the page's last row.
     """
 
     rows: list[ListedSession]
-    more: bool
-    files: int
-    helpers: int
+    has_more: bool
+    file_count: int
+    omitted_helpers: int
 
 
 def listing_page(
     lister: SessionLister,
     project: Project | None,
     *,
-    limit: int,
-    offset: int = 0,
-    helpers: bool = False,
-    expiring: bool = False,
+    max_rows: int,
+    first_row: int = 0,
+    include_helpers: bool = False,
+    only_expiring: bool = False,
 ) -> ListingPage:
-    """Return up to ``limit`` rows (0 for all) after the first ``offset`` rows, of one project or of all projects.
+    """Return up to ``max_rows`` rows (0 for all) after the first ``first_row`` rows, of one project or of all projects.
 
     The newest come first.
 
-    With ``expiring``, return the sessions that the client may delete within seven days, the
+    With ``only_expiring``, return the sessions that the client may delete within seven days, the
     earliest first.
     """
-    files = candidates(project, lister.where, lister.store)
-    if expiring:
+    files = candidate_files(project, lister.where, lister.store)
+    if only_expiring:
         files = [session for session in reversed(files) if lister.expires_soon(session)]
-    rows = lister.rows_of_files(files, project, helpers=helpers, skip=offset)
-    shown = list(islice(rows, limit or None))
-    return ListingPage(shown, next(rows, None) is not None, len(files), lister.helpers)
+    rows = lister.rows_of_files(files, project, include_helpers=include_helpers, skip=first_row)
+    page_rows = list(islice(rows, max_rows or None))
+    return ListingPage(page_rows, next(rows, None) is not None, len(files), lister.omitted_helpers)
 
 
-def candidates(
+def candidate_files(
     project: Project | None, where: Where, store: SessionStore | None = None
 ) -> list[SessionFile]:
     """Return the files that may be sessions of a project, or of all projects if it is None, newest first."""
@@ -168,28 +169,28 @@ def candidates(
 class SessionLister:
     """The data for rows that is not in their files: links, running clients, settings, the index. It is read once.
 
-    ``helpers`` is the number of headless runs omitted so far.
+    ``omitted_helpers`` is the number of headless runs omitted so far.
     """
 
     def __init__(self, cwd: str, where: Where, store: SessionStore | None = None) -> None:
         self.where = where
         self.store = store or LocalStore(where)
-        self.helpers = 0
+        self.omitted_helpers = 0
         self._now = time.time()
         self._family = Family(where)
         self._clients = Clients(where)
-        self._kept_days = retention_days(cwd, where)
+        self._retention_days = retention_days(cwd, where)
         self._window = settings.read_number("context_window", where)
-        self._windows_set: dict[tuple[str, str, int], int] = {}
+        self._configured_windows: dict[tuple[str, str, int], int] = {}
 
     @functools.cached_property
-    def _known_turns(self) -> dict[tuple[str, int, int], int]:
+    def _indexed_turns(self) -> dict[tuple[str, int, int], int]:
         # SQLite takes 10 ms to load, and only a session that is longer than the two ends needs it.
         from resume_hooks.search.index.database import known_turns
 
         return known_turns(self.where)
 
-    def _turns(self, path: str, ends: HeadTail) -> int | None:
+    def _count_turns(self, path: str, ends: HeadTail) -> int | None:
         """Return the number of a session's turns, from the ends of its file if they contain all of it.
 
         Otherwise ask the index. Return None if the index does not have the file's current state.
@@ -200,14 +201,14 @@ class SessionLister:
             status = os.stat(path)
         except OSError:
             return None  # the file was deleted after it was listed
-        return self._known_turns.get((path, status.st_size, status.st_mtime_ns))
+        return self._indexed_turns.get((path, status.st_size, status.st_mtime_ns))
 
     def rows_of_files(
         self,
         files: Iterable[SessionFile],
         project: Project | None,
         *,
-        helpers: bool = False,
+        include_helpers: bool = False,
         skip: int = 0,
     ) -> Iterator[ListedSession]:
         """Yield the rows of these files in order. If files are copies of each other, yield only the first.
@@ -222,7 +223,9 @@ class SessionLister:
                 continue
             with contextlib.suppress(SessionNotFound):
                 if (
-                    ends_and_agent := self._listed_ends(session, project, helpers=helpers)
+                    ends_and_agent := self._read_listed_ends(
+                        session, project, include_helpers=include_helpers
+                    )
                 ) is not None:
                     if len(listed_ids) >= skip:
                         row = self._listed_row(session, *ends_and_agent)
@@ -232,18 +235,18 @@ class SessionLister:
                     if row is not None:
                         yield row
 
-    def at(self, session: SessionFile, project: Project | None) -> ListedSession | None:
+    def row_of_session(self, session: SessionFile, project: Project | None) -> ListedSession | None:
         """Return the row of a session, or None if lists omit it.
 
         Raise SessionNotFound if it cannot be read.
         """
-        ends_and_agent = self._listed_ends(session, project, helpers=False)
+        ends_and_agent = self._read_listed_ends(session, project, include_helpers=False)
         if ends_and_agent is None:
             return None
         return self._listed_row(session, *ends_and_agent)
 
-    def _listed_ends(
-        self, session: SessionFile, project: Project | None, *, helpers: bool
+    def _read_listed_ends(
+        self, session: SessionFile, project: Project | None, *, include_helpers: bool
     ) -> tuple[HeadTail, Agent] | None:
         """Return the two ends of a session's file, and the session's agent."""
         agent = agent_of(session, self.where)
@@ -253,8 +256,8 @@ class SessionLister:
             project is None or project.holds(ends.folders, ends.project)
         ):
             return None
-        if is_helper and not (helpers or ends.is_listed):
-            self.helpers += 1
+        if is_helper and not (include_helpers or ends.is_listed):
+            self.omitted_helpers += 1
             return None
         if self._family.is_superseded(session.path):
             return None
@@ -262,10 +265,12 @@ class SessionLister:
 
     def _listed_row(self, session: SessionFile, ends: HeadTail, agent: Agent) -> ListedSession:
         parent = self._family.parent_of(session.path)
-        is_own, folder = agent.name == NAME, home_folder(ends, self.where)
+        is_claude_session, folder = agent.name == NAME, home_folder(ends, self.where)
         context = self._context(session, ends)
         expiry = (
-            ends.mtime + self._kept_days * DAY if is_own and self._kept_days is not None else None
+            ends.mtime + self._retention_days * DAY
+            if is_claude_session and self._retention_days is not None
+            else None
         )
         return ListedSession(
             agent=agent.name,
@@ -280,7 +285,7 @@ class SessionLister:
             ended=ends.ended,
             mtime=ends.mtime,
             size=ends.size,
-            turns=self._turns(session.path, ends),
+            turns=self._count_turns(session.path, ends),
             turns_at_least=ends.prompts,
             context=context,
             kind=parent.kind if parent else ORIGINAL,
@@ -289,7 +294,9 @@ class SessionLister:
             expires_days=None if expiry is None else max(0, int((expiry - self._now) // DAY)),
             expires_at=None if expiry is None else clock.from_epoch(expiry),
             kept=is_archived(session.session_id, 0.0, self.where),
-            open=self._clients.has_open(session) if is_own else bool(agent.why_open(session)),
+            open=self._clients.has_open(session)
+            if is_claude_session
+            else bool(agent.why_open(session)),
             commands=agent.commands(session.session_id, folder),
         )
 
@@ -311,26 +318,26 @@ class SessionLister:
             context = ContextSize.of(0, window, UNKNOWN)
         # The settings that define a window are read once for each folder and model.
         key = ends.cwd, ends.model, known_window
-        if key not in self._windows_set:
-            self._windows_set[key] = window_set(ends, known_window, self.where)
-        return in_window(context, ends, self._windows_set[key])
+        if key not in self._configured_windows:
+            self._configured_windows[key] = window_set(ends, known_window, self.where)
+        return in_window(context, ends, self._configured_windows[key])
 
     def expires_soon(self, session: SessionFile) -> bool:
         """Check whether the client may delete a session within seven days."""
-        kept_days = self._kept_days if session.agent == NAME else None
-        return kept_days is not None and session.mtime + kept_days * DAY < self._now + SOON
+        retention = self._retention_days if session.agent == NAME else None
+        return retention is not None and session.mtime + retention * DAY < self._now + SOON
 
 
 def short_ids(rows: Sequence[ListedSession], where: Where) -> list[str]:
     """Return the shortest unique id of each row on this machine."""
-    others = set()
+    other_ids = set()
     for row in rows:
         if row.agent != NAME:
-            others.add(row.session_id)
-    if others:
-        others = set()
+            other_ids.add(row.session_id)
+    if other_ids:
+        other_ids = set()
         for session in store_of(where).sessions():
-            others.add(session.session_id)
-    own = {row.session_id for row in rows}
-    ids = ShortIds(known_ids(where) | others | own)
+            other_ids.add(session.session_id)
+    own_ids = {row.session_id for row in rows}
+    ids = ShortIds(known_ids(where) | other_ids | own_ids)
     return [ids.shorten(row.session_id) for row in rows]

@@ -32,7 +32,7 @@ _MONTHS = (
     ("december", "dec", "dezember", "dez"),
 )
 _MONTH_NUMBERS = {name: number for number, names in enumerate(_MONTHS, 1) for name in names}
-_UNITS = {
+_UNIT_DAYS = {
     "day": 1,
     "tag": 1,
     "week": 7,
@@ -42,24 +42,33 @@ _UNITS = {
     "year": 365,
     "jahr": 365,
 }
-_COUNTS = {"a": 1, "one": 1, "two": 2, "three": 3, "einem": 1, "einer": 1, "zwei": 2, "drei": 3}
-_NAMED_TIMES = (*_UNITS, "heute", "gestern")
-_NAMES = "|".join(sorted(_MONTH_NUMBERS, key=lambda name: -len(name)))
+_NUMBER_WORDS = {
+    "a": 1,
+    "one": 1,
+    "two": 2,
+    "three": 3,
+    "einem": 1,
+    "einer": 1,
+    "zwei": 2,
+    "drei": 3,
+}
+_TIME_WORDS = (*_UNIT_DAYS, "heute", "gestern")
+_MONTH_NAMES = "|".join(sorted(_MONTH_NUMBERS, key=lambda name: -len(name)))
 _TIME_PREPOSITIONS = (
     "in|since|during|of|from|on|late|early|mid|end of|beginning of|start of|before|until|after"
     "|im|im jahr|seit|nach|ende|anfang|mitte|vor|bis"
 ).replace(" ", "[ ]")
-_TIME_HINT = rf"""
+_TIME_HINT_PATTERN = rf"""
     "[^"]*"?  # what is quoted stays as it is
     |(?<![\w./:-])(?:
         (?:(?P<way>{_TIME_PREPOSITIONS})[ ]+)?(?:
             (?P<day>\d{{4}}-\d\d-\d\d)
             |(?P<month>\d{{4}}-\d\d)
-            |(?P<name>{_NAMES})[ ,]+(?P<year>20\d\d)
+            |(?P<name>{_MONTH_NAMES})[ ,]+(?P<year>20\d\d)
             |(?P<last>last|past|this|(?:letzt|vergangen|dies)e[nrs]?)[ ]+(?P<span>week|month|year|woche|monat|jahr)
             |(?P<near>today|heute|yesterday|gestern)
         )
-        |(?P<way2>{_TIME_PREPOSITIONS})[ ]+(?:(?P<alone>{_NAMES})|(?P<only>20\d\d))
+        |(?P<way2>{_TIME_PREPOSITIONS})[ ]+(?:(?P<alone>{_MONTH_NAMES})|(?P<only>20\d\d))
         |(?P<count>\d+|a|one|two|three)[ ]+(?P<unit>day|week|month|year)s?[ ]+ago
         |vor[ ]+(?P<count2>\d+|einem|einer|zwei|drei)[ ]+(?P<unit2>tag|woche|monat|jahr)(?:e?n|e)?
     )(?![\w/:-]|\.\w)
@@ -72,9 +81,9 @@ A pasted page has thousands of terms, and its first words show its topic.
 """
 
 # the maximum number of tokens of a term to look up; a longer phrase is verified in the texts
-MAX_TOKENS = 24
-MAX_LETTERS = 1_000  # the maximum number of characters of a term to split into tokens
-MAX_NAME = 60  # the maximum number of characters of a term in an answer
+MAX_TERM_TOKENS = 24
+MAX_TERM_CHARACTERS = 1_000  # the maximum number of characters of a term to split into tokens
+MAX_NAME_CHARACTERS = 60  # the maximum number of characters of a term in an answer
 COMMON_WORDS = frozenset(
     """a about again all also am an and any are as at be because been before but by can conversation could day did
     discussed do does doing earlier find for from get got had has have he how i if in into is it its just last me month
@@ -87,13 +96,13 @@ COMMON_WORDS = frozenset(
 They count only if the question has no other words.
 """
 
-_PIECE = re.compile(r'(?P<minus>-(?!-))?(?:"(?P<phrase>[^"]*)"?|(?P<word>[^\s"]+))')
+_TOKEN = re.compile(r'(?P<minus>-(?!-))?(?:"(?P<phrase>[^"]*)"?|(?P<word>[^\s"]+))')
 """A token of the typed question.
 
 Two dashes begin a program's option, which is an ordinary word.
 """
 
-_QUOTES = str.maketrans("\u201c\u201d\u201e\u201f\u00ab\u00bb", '""""""')
+_PLAIN_QUOTES = str.maketrans("\u201c\u201d\u201e\u201f\u00ab\u00bb", '""""""')
 """Quotation marks of keyboards and editors, mapped to their plain form."""
 
 
@@ -103,7 +112,7 @@ class Period(NamedTuple):
     start: float
     end: float
 
-    def holds(self, time: int) -> bool:
+    def contains(self, time: int) -> bool:
         """Check whether a time is in the period."""
         return self.start <= time < self.end
 
@@ -129,22 +138,22 @@ def split_time_hint(text: str, now: float) -> tuple[str, Period | None]:
     """
     if not _may_mention_time(text):
         return text, None
-    hints = re.compile(_TIME_HINT, re.IGNORECASE | re.VERBOSE)
-    found = next((match for match in hints.finditer(text) if match.lastgroup), None)
-    if found is None:
+    hint_pattern = re.compile(_TIME_HINT_PATTERN, re.IGNORECASE | re.VERBOSE)
+    hint = next((match for match in hint_pattern.finditer(text) if match.lastgroup), None)
+    if hint is None:
         return text, None
     try:
-        span = _named_span(
-            {name: words.lower() for name, words in found.groupdict().items() if words}, now
+        period = _parse_period(
+            {name: words.lower() for name, words in hint.groupdict().items() if words}, now
         )
     except (ValueError, OverflowError):  # an impossible date, such as the 31st of February
         return text, None
-    if span.end <= 0:
+    if period.end <= 0:
         return text, None
-    other_words = f"{text[: found.start()]} {text[found.end() :]}"
+    other_words = f"{text[: hint.start()]} {text[hint.end() :]}"
     if other_words.strip():
-        return (other_words, span)
-    return (text, span)
+        return (other_words, period)
+    return (text, period)
 
 
 def _may_mention_time(text: str) -> bool:
@@ -153,57 +162,60 @@ def _may_mention_time(text: str) -> bool:
     If not, the pattern, which takes 3 ms to compile, is not needed.
     """
     folded_text = text.casefold()
-    is_dated = any(letter.isdigit() for letter in folded_text) or any(
-        name in folded_text for name in _NAMED_TIMES
+    has_number_or_time_word = any(letter.isdigit() for letter in folded_text) or any(
+        name in folded_text for name in _TIME_WORDS
     )
-    return is_dated or not _MONTH_NUMBERS.keys().isdisjoint(re.findall(r"[^\W\d_]+", folded_text))
+    return has_number_or_time_word or not _MONTH_NUMBERS.keys().isdisjoint(
+        re.findall(r"[^\W\d_]+", folded_text)
+    )
 
 
-def _named_span(groups: dict[str, str], now: float) -> Period:
+def _parse_period(groups: dict[str, str], now: float) -> Period:
     today = datetime.fromtimestamp(now, UTC).replace(hour=0, minute=0, second=0, microsecond=0)
-    span = _named_period(groups, today) or _counted_period(groups, today)
+    period = _parse_named_period(groups, today) or _parse_counted_period(groups, today)
     preposition = groups.get("way") or groups.get("way2")
     if preposition in {"since", "after", "seit", "nach"}:
-        return Period(span.start, now + DAY)
+        return Period(period.start, now + DAY)
     if preposition in {"before", "until", "vor", "bis"}:
-        return Period(0.0, span.start)
-    return span
+        return Period(0.0, period.start)
+    return period
 
 
-def _named_period(groups: dict[str, str], today: datetime) -> Period | None:
+def _parse_named_period(groups: dict[str, str], today: datetime) -> Period | None:
     if day := groups.get("day"):
-        return _days(datetime.fromisoformat(day).replace(tzinfo=UTC), 1)
+        return _period_of_days(datetime.fromisoformat(day).replace(tzinfo=UTC), 1)
     if month := groups.get("month"):
-        return _month(int(month[:4]), int(month[5:]))
+        return _period_of_month(int(month[:4]), int(month[5:]))
     if name := groups.get("name"):
-        return _month(int(groups["year"]), _MONTH_NUMBERS[name])
+        return _period_of_month(int(groups["year"]), _MONTH_NUMBERS[name])
     if name := groups.get("alone"):
-        return _month(
+        return _period_of_month(
             today.year - (_MONTH_NUMBERS[name] > today.month), _MONTH_NUMBERS[name]
         )  # the most recent such day or month
     if year := groups.get("only"):
-        return Period(_month(int(year), 1).start, _month(int(year), 12).end)
+        return Period(_period_of_month(int(year), 1).start, _period_of_month(int(year), 12).end)
     return None
 
 
-def _counted_period(groups: dict[str, str], today: datetime) -> Period:
+def _parse_counted_period(groups: dict[str, str], today: datetime) -> Period:
     """Return the days around a number of days or weeks ago."""
     if count := groups.get("count") or groups.get("count2"):
-        days = _UNITS[groups.get("unit") or groups["unit2"]]
-        return _days(
-            today - timedelta(days=(_COUNTS.get(count) or int(count)) * days + days / 2), days + 1
+        days = _UNIT_DAYS[groups.get("unit") or groups["unit2"]]
+        return _period_of_days(
+            today - timedelta(days=(_NUMBER_WORDS.get(count) or int(count)) * days + days / 2),
+            days + 1,
         )
     if last := groups.get("last"):
-        days = _UNITS[groups["span"]] * (1 if last.startswith(("this", "dies")) else 2)
-        return _days(today - timedelta(days=days), days + 1)
-    return _days(today - timedelta(days=groups["near"] in {"yesterday", "gestern"}), 1)
+        days = _UNIT_DAYS[groups["span"]] * (1 if last.startswith(("this", "dies")) else 2)
+        return _period_of_days(today - timedelta(days=days), days + 1)
+    return _period_of_days(today - timedelta(days=groups["near"] in {"yesterday", "gestern"}), 1)
 
 
-def _days(start: datetime, count: float) -> Period:
+def _period_of_days(start: datetime, count: float) -> Period:
     return Period(start.timestamp(), (start + timedelta(days=count)).timestamp())
 
 
-def _month(year: int, month: int) -> Period:
+def _period_of_month(year: int, month: int) -> Period:
     start = datetime(year, month, 1, tzinfo=UTC)
     return Period(start.timestamp(), (start + timedelta(days=32)).replace(day=1).timestamp())
 
@@ -213,13 +225,13 @@ class Term(NamedTuple):
 
     text: str
     forms: tuple[tuple[str, ...], ...]
-    exact: bool = False
+    is_phrase: bool = False
 
     @property
     def name(self) -> str:
         """The term as shown in an answer, in quotes if it is a phrase."""
-        short = collapse_line(plain_line(self.text), MAX_NAME)
-        if self.exact:
+        short = collapse_line(plain_line(self.text), MAX_NAME_CHARACTERS)
+        if self.is_phrase:
             return f'"{short}"'
         return short
 
@@ -230,7 +242,7 @@ class Query(NamedTuple):
     text: str
     terms: tuple[Term, ...]
     excluded: tuple[Term, ...]
-    when: Period | None = None
+    period: Period | None = None
 
 
 def parse_query(words: Sequence[str], now: float | None = None) -> Query:
@@ -241,26 +253,26 @@ def parse_query(words: Sequence[str], now: float | None = None) -> Query:
     A single word with spaces is a whole question. Raise UsageError if no word can be looked up.
     """
     text = " ".join(
-        _quote_shell_word(word.translate(_QUOTES), alone=len(words) == 1) for word in words
+        _quote_shell_word(word.translate(_PLAIN_QUOTES), alone=len(words) == 1) for word in words
     ).strip()
     question, period = split_time_hint(text, time.time() if now is None else now)
-    wanted_terms, excluded = _terms(question)
-    if period and not wanted_terms:  # in that case the time itself is the question, not a hint
-        wanted_terms, excluded = _terms(text)
-    telling_terms = []
-    for term in wanted_terms:
-        if term.exact or term.text.casefold().strip("?!.,;:'") not in COMMON_WORDS:
-            telling_terms.append(term)
-    telling_terms = (telling_terms or wanted_terms)[:MAX_TERMS]
-    if text and not telling_terms:
-        if excluded:
-            problem = "Only what must not be there was given"
+    included_terms, excluded_terms = _parse_terms(question)
+    if period and not included_terms:  # in that case the time itself is the question, not a hint
+        included_terms, excluded_terms = _parse_terms(text)
+    topic_terms = []
+    for term in included_terms:
+        if term.is_phrase or term.text.casefold().strip("?!.,;:'") not in COMMON_WORDS:
+            topic_terms.append(term)
+    topic_terms = (topic_terms or included_terms)[:MAX_TERMS]
+    if text and not topic_terms:
+        if excluded_terms:
+            problem = "The query has only excluded words"
         else:
-            problem = f"'{collapse_line(plain_line(text), 80)}' holds no word"
+            problem = f"'{collapse_line(plain_line(text), 80)}' contains no word"
         raise UsageError(
             problem, 'Give some words, such as: resume-hooks search "connection pool" -redis'
         )
-    return Query(text, tuple(telling_terms), tuple(excluded[:MAX_TERMS]), period)
+    return Query(text, tuple(topic_terms), tuple(excluded_terms[:MAX_TERMS]), period)
 
 
 def _quote_shell_word(word: str, *, alone: bool) -> str:
@@ -276,22 +288,24 @@ def _quote_shell_word(word: str, *, alone: bool) -> str:
     return f'"{word}"'
 
 
-def _terms(text: str) -> tuple[list[Term], list[Term]]:
+def _parse_terms(text: str) -> tuple[list[Term], list[Term]]:
     """Return the terms to look for and the excluded terms, each without repetitions."""
     terms_by_kind: dict[bool, dict[tuple[bool, str], Term]] = {False: {}, True: {}}
-    for piece in _PIECE.finditer(text):
-        phrase, word = piece["phrase"], piece["word"]
-        term = _term(phrase if phrase is not None else word, exact=phrase is not None)
+    for token in _TOKEN.finditer(text):
+        phrase, word = token["phrase"], token["word"]
+        term = _parse_term(phrase if phrase is not None else word, is_phrase=phrase is not None)
         if term is not None:
-            terms_by_kind[bool(piece["minus"])].setdefault((term.exact, term.text.casefold()), term)
+            terms_by_kind[bool(token["minus"])].setdefault(
+                (term.is_phrase, term.text.casefold()), term
+            )
     return list(terms_by_kind[False].values()), list(terms_by_kind[True].values())
 
 
-def _term(text: str, *, exact: bool) -> Term | None:
+def _parse_term(text: str, *, is_phrase: bool) -> Term | None:
     words = re.sub(r"\A\W+", "", text)
-    forms = [tuple(forms) for forms in forms_of(words[:MAX_LETTERS])]
-    if len(words) > MAX_LETTERS:
+    forms = [tuple(forms) for forms in forms_of(words[:MAX_TERM_CHARACTERS])]
+    if len(words) > MAX_TERM_CHARACTERS:
         forms = forms[:-1] or forms  # the last token may be cut
     if forms:
-        return Term(text.strip(), tuple(forms[:MAX_TOKENS]), exact)
+        return Term(text.strip(), tuple(forms[:MAX_TERM_TOKENS]), is_phrase)
     return None

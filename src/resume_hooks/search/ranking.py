@@ -25,15 +25,16 @@ from resume_hooks.search.index.postings import SCHEMA, WORDS, Posting, Postings,
 from resume_hooks.search.index.tokenize import stem
 from resume_hooks.search.query import Period, Term
 from resume_hooks.search.roles import ROLES
-from resume_hooks.search.scope import Limits
+from resume_hooks.search.scope import ScopeConditions
 
 # the maximum number of words that a prefix or a part may stand for, the most common first
-MAX_WORDS = 24
-MAX_ALIKE = 6  # the maximum number of words that a misspelled word may stand for
-MIN_PART = 3  # the minimum length of a part of a word; shorter parts are in too many words
-# the minimum length of a typed word's prefix that replaces the word if no indexed word begins with it
-MIN_BEGINNING = 5
-MIN_MISSPELLED = 4  # the minimum length of a word that may be misspelled
+MAX_EXPANDED_WORDS = 24
+MAX_CORRECTIONS = 6  # the maximum number of words that a misspelled word may stand for
+MIN_PART_LETTERS = 3  # the minimum length of a part of a word; shorter parts are in too many words
+# the minimum length of a typed word's prefix that replaces the word if no indexed word begins with
+# it
+MIN_PREFIX_LETTERS = 5
+MIN_MISSPELLED_LETTERS = 4  # the minimum length of a word that may be misspelled
 MIN_SIMILARITY = 0.75  # the minimum similarity of a misspelled word to an indexed word, 0 to 1
 PART_WEIGHT = 0.5  # the weight of a part of an identifier, relative to the whole identifier
 
@@ -48,65 +49,65 @@ class Token(NamedTuple):
 class Lookup(NamedTuple):
     """A term's lookup in the index.
 
-    ``how`` is word, beginning, part, parts, alike or nowhere. ``tokens`` are the words to search
+    ``kind`` is word, beginning, part, parts, alike or nowhere. ``tokens`` are the words to search
     for, ``marks`` are the stems to mark in a text, and ``names`` are the words that the term may
-    stand for. ``rows`` is the number of records that contain the term; ``weight`` is higher for
-    rarer terms.
+    stand for. ``record_count`` is the number of records that contain the term; ``weight`` is higher
+    for rarer terms.
     """
 
     term: Term
-    how: str
+    kind: str
     tokens: tuple[Token, ...]
     marks: tuple[str, ...]
-    rows: int
+    record_count: int
     weight: float
     names: tuple[str, ...] = ()
 
     @property
-    def known(self) -> bool:
+    def is_in_index(self) -> bool:
         """Whether the index contains the term in any form."""
-        return self.how != "nowhere"
+        return self.kind != "nowhere"
 
 
-class Terms:
+class TermLookups:
     """Lookups of terms in one index."""
 
     def __init__(self, words: Postings) -> None:
         self._words = words
-        self._all = words.records
-        self._known: dict[Term, Lookup] = {}
+        self._total_records = words.records
+        self._lookups: dict[Term, Lookup] = {}
 
     def look_up(self, term: Term) -> Lookup:
         """Look a term up as typed. If that fails and the term is not a phrase, look up words that it may stand for."""
-        if term not in self._known:
-            self._known[term] = self._look_up_uncached(term)
-        return self._known[term]
+        if term not in self._lookups:
+            self._lookups[term] = self._look_up_uncached(term)
+        return self._lookups[term]
 
     def _look_up_uncached(self, term: Term) -> Lookup:
         lookup = self.look_up_strictly(term)
-        if lookup.known or term.exact:
+        if lookup.is_in_index or term.is_phrase:
             return lookup
         if len(term.forms) == 1 and len(term.forms[0]) == 1:
             whole_stem = stem(term.forms[0][0])
-            searches = (("beginning", self._words_with_beginning), ("alike", self._similar_words))
+            searches = (("beginning", self._words_with_prefix), ("alike", self._similar_words))
             return next(
                 (
-                    self._with_words(lookup, how, words)
+                    self._add_words(lookup, how, words)
                     for how, find in searches
                     if (words := find(whole_stem))
                 ),
                 lookup,
             )
-        tokens = [token for forms in term.forms if (token := self._token(forms))]
+        tokens = [token for forms in term.forms if (token := self._look_up_token(forms))]
         names: list[str] = []
         marks: list[str] = []
         for token in tokens:
             names += [*token.parts, token.stems[0]]
             marks += token.parts or token.stems[:1]
-        rows = max(map(self._count_rows, names), default=0)
+        rows = max(map(self._count_records, names), default=0)
         if not rows:
             return lookup
-        weight = self._weight(rows)
+        weight = self._inverse_frequency(rows)
         return Lookup(term, "parts", tuple(tokens), tuple(marks), rows, weight, tuple(marks))
 
     def look_up_strictly(self, term: Term) -> Lookup:
@@ -114,67 +115,71 @@ class Terms:
 
         This is used for excluded terms, because a wrong guess would hide hits.
         """
-        wholes = tuple(stem(forms[0]) for forms in term.forms)
-        rows = min(map(self._count_rows, wholes))
+        whole_stems = tuple(stem(forms[0]) for forms in term.forms)
+        rows = min(map(self._count_records, whole_stems))
         if not rows:
-            return Lookup(term, "nowhere", (), wholes, 0, self._weight(0))
+            return Lookup(term, "nowhere", (), whole_stems, 0, self._inverse_frequency(0))
         parts = []
         for forms in term.forms:
-            parts.append(() if term.exact else tuple(map(stem, forms[1:])))
+            parts.append(() if term.is_phrase else tuple(map(stem, forms[1:])))
         tokens = tuple(
             Token((whole_stem,), part_stems)
-            for whole_stem, part_stems in zip(wholes, parts, strict=True)
+            for whole_stem, part_stems in zip(whole_stems, parts, strict=True)
         )
-        return Lookup(term, "word", tokens, wholes, rows, self._weight(rows), wholes)
+        return Lookup(
+            term, "word", tokens, whole_stems, rows, self._inverse_frequency(rows), whole_stems
+        )
 
-    def look_up_in_others(self, lookup: Lookup) -> Lookup:
+    def look_up_as_part(self, lookup: Lookup) -> Lookup:
         """Return a lookup with all words that contain the lookup's word.
 
         Return the same lookup if no other word contains it.
 
         This reads every word of the index, which takes longer than many whole searches.
         """
-        if lookup.term.exact or [len(forms) for forms in lookup.term.forms] != [1]:
+        if lookup.term.is_phrase or [len(forms) for forms in lookup.term.forms] != [1]:
             return lookup
-        others = []
+        other_words = []
         for row in self._words_containing(stem(lookup.term.forms[0][0])):
             if row[0] not in lookup.names:
-                others.append(row)
-        if others:
-            return self._with_words(lookup, "part", others)
+                other_words.append(row)
+        if other_words:
+            return self._add_words(lookup, "part", other_words)
         return lookup
 
-    def _token(self, forms: Sequence[str]) -> Token | None:
+    def _look_up_token(self, forms: Sequence[str]) -> Token | None:
         """Return the indexed forms of one word of a longer term: the whole word, or its parts."""
         whole_stem, *parts = map(stem, forms)
-        known_parts = tuple(part for part in parts if self._count_rows(part))
-        if known_parts or self._count_rows(whole_stem):
+        known_parts = tuple(part for part in parts if self._count_records(part))
+        if known_parts or self._count_records(whole_stem):
             return Token((whole_stem,), known_parts)
         return None
 
-    def _with_words(self, lookup: Lookup, how: str, words: Sequence[tuple[str, int]]) -> Lookup:
+    def _add_words(self, lookup: Lookup, how: str, words: Sequence[tuple[str, int]]) -> Lookup:
         """Return a lookup of a word, if the index contains it, together with the ``words`` that it may stand for."""
         names = tuple(name for name, _ in words)
         known_stems: list[str] = []
         for token in lookup.tokens:
             known_stems.extend(token.stems)
-        rows = lookup.rows + sum(rows for _, rows in words)
+        rows = lookup.record_count + sum(rows for _, rows in words)
         stems = (*known_stems, *names)
-        return Lookup(lookup.term, how, (Token(stems),), stems, rows, self._weight(rows), names)
+        return Lookup(
+            lookup.term, how, (Token(stems),), stems, rows, self._inverse_frequency(rows), names
+        )
 
-    def _weight(self, rows: int) -> float:
+    def _inverse_frequency(self, rows: int) -> float:
         """Return the inverse document frequency. A missing word has the weight of a word in a single record."""
-        count = min(max(1, rows), self._all or 1)
-        return math.log(1 + ((self._all or 1) - count + 0.5) / (count + 0.5))
+        count = min(max(1, rows), self._total_records or 1)
+        return math.log(1 + ((self._total_records or 1) - count + 0.5) / (count + 0.5))
 
-    def _count_rows(self, name: str) -> int:
+    def _count_records(self, name: str) -> int:
         return self._words.count_records_with(WORDS, name)
 
-    def _words_with_beginning(self, start: str) -> list[tuple[str, int]]:
+    def _words_with_prefix(self, start: str) -> list[tuple[str, int]]:
         """Return the words that begin with a prefix, or else the longest word that the prefix begins with."""
-        words = _commonest(self._words.words_with_prefix(WORDS, start, 500))
-        for length in range(len(start) - 1, MIN_BEGINNING - 1, -1):
-            if not words and (rows := self._count_rows(start[:length])):
+        words = _most_common_words(self._words.words_with_prefix(WORDS, start, 500))
+        for length in range(len(start) - 1, MIN_PREFIX_LETTERS - 1, -1):
+            if not words and (rows := self._count_records(start[:length])):
                 words = [(start[:length], rows)]
         return words
 
@@ -184,10 +189,10 @@ class Terms:
         return self._words.words_with_prefix(WORDS, "")
 
     def _words_containing(self, part: str) -> list[tuple[str, int]]:
-        if len(part) < MIN_PART and part.isascii():
+        if len(part) < MIN_PART_LETTERS and part.isascii():
             return []
         # The part may include letters that stemming removed, such as a doubled letter or an e.
-        return _commonest(
+        return _most_common_words(
             (word, rows) for word, rows in self._all_words if part in f"{word}{word[-1:]} {word}e"
         )
 
@@ -196,7 +201,7 @@ class Terms:
 
         The words begin with the same letter.
         """
-        if len(word) < MIN_MISSPELLED:
+        if len(word) < MIN_MISSPELLED_LETTERS:
             return []
         import difflib  # the import takes 1 ms, and a word in the index does not need it
 
@@ -207,16 +212,18 @@ class Terms:
         }
         return [
             (other, candidates[other])
-            for other in difflib.get_close_matches(word, candidates, MAX_ALIKE, MIN_SIMILARITY)
+            for other in difflib.get_close_matches(
+                word, candidates, MAX_CORRECTIONS, MIN_SIMILARITY
+            )
         ]
 
 
-def _commonest(rows: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
-    return sorted(rows, key=lambda row: -row[1])[:MAX_WORDS]
+def _most_common_words(rows: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
+    return sorted(rows, key=lambda row: -row[1])[:MAX_EXPANDED_WORDS]
 
 
-MAX_RANKED = 300  # the maximum number of records, and of windows, in a ranking
-MAX_CANDIDATES = 60  # the number of turns whose terms are checked
+MAX_RANKED_RECORDS = 300  # the maximum number of records, and of windows, in a ranking
+MAX_CHECKED_TURNS = 60  # the number of turns whose terms are checked
 MAX_WINDOWS = 2_000  # the number of these turns' windows to check
 MAX_PHRASE_RECORDS = 2_000
 """The maximum number of records with the words of a phrase.
@@ -224,13 +231,13 @@ MAX_PHRASE_RECORDS = 2_000
 Only the records' texts show whether they contain the phrase.
 """
 
-DAMPING = 5
+RANK_DAMPING = 5
 """The number added to a rank before taking its reciprocal. A larger number makes the first ranks
 matter less."""
 
 # the bonus for a turn at the time that the question hints at, as a fraction of the turn's score
-HINT_BONUS = 0.3
-TITLE = ROLES.index("title")
+TIME_HINT_BONUS = 0.3
+TITLE_ROLE = ROLES.index("title")
 
 
 class TurnHit(NamedTuple):
@@ -256,58 +263,71 @@ class Ranking:
     """
 
     def __init__(
-        self, words: Postings, limits: Limits, excluded: Sequence[Lookup], when: Period | None
+        self,
+        words: Postings,
+        limits: ScopeConditions,
+        excluded: Sequence[Lookup],
+        when: Period | None,
     ) -> None:
         self._words = words
         self._limits = limits
-        self._not = [(Occur.MustNot, _query_for_all(lookup)) for lookup in excluded if lookup.known]
-        self._when = when
-        self.capped = False
+        self._exclusions = [
+            (Occur.MustNot, _query_for_all_words(lookup))
+            for lookup in excluded
+            if lookup.is_in_index
+        ]
+        self._period = when
+        self.has_unread_records = False
         """Whether more records contain the words than were read."""
 
-    def turns(self, lookups: Sequence[Lookup]) -> list[TurnHit]:
+    def rank_turns(self, lookups: Sequence[Lookup]) -> list[TurnHit]:
         """Return the turns that contain some of the terms and every phrase, best first."""
-        known_lookups = [lookup for lookup in lookups if lookup.known]
+        known_lookups = [lookup for lookup in lookups if lookup.is_in_index]
         phrases = []
         for lookup in lookups:
-            if lookup.term.exact:
+            if lookup.term.is_phrase:
                 phrases.append(lookup)
-        if not known_lookups or not all(lookup.known for lookup in phrases):
+        if not known_lookups or not all(lookup.is_in_index for lookup in phrases):
             return []
         if phrases:
             postings = self._phrase_candidates(phrases)
         else:
-            postings = self._search_records(Occur.Must, _query_for_any(known_lookups), MAX_RANKED)
+            postings = self._search_records(
+                Occur.Must, _query_for_any_term(known_lookups), MAX_RANKED_RECORDS
+            )
         by_turn = _group_by_turn(postings)
-        limited = Query.boolean_query(
-            [(Occur.Must, _query_for_any(known_lookups)), *self._limits.turns]
+        turn_query = Query.boolean_query(
+            [(Occur.Must, _query_for_any_term(known_lookups)), *self._limits.turns]
         )
-        windows = self._words.turns(limited, MAX_RANKED)
+        windows = self._words.turns(turn_query, MAX_RANKED_RECORDS)
         scores = self._combined_scores(by_turn, windows)
         hits = []
         for key, score in scores.items():
-            hits.append(TurnHit(key, _titles_last(by_turn[key]), score))
+            hits.append(TurnHit(key, _sort_titles_last(by_turn[key]), score))
         hits.sort(key=lambda hit: -hit.score)
-        return [*self._add_terms(hits[:MAX_CANDIDATES], lookups), *hits[MAX_CANDIDATES:]]
+        return [*self._add_terms(hits[:MAX_CHECKED_TURNS], lookups), *hits[MAX_CHECKED_TURNS:]]
 
-    def latest(self, most: int) -> list[TurnHit]:
+    def latest_turns(self, max_turns: int) -> list[TurnHit]:
         """Return the turns that fulfil the conditions, newest first, for a question without words.
 
         The record of each is its first message.
         """
         return [
             TurnHit(key, [min(records, key=lambda record: (record.role, record.line))], 0.0)
-            for key, records in _group_by_turn(self.records(most)).items()
+            for key, records in _group_by_turn(self.matching_records(max_turns)).items()
         ]
 
-    def records(self, most: int, having: Sequence[Lookup] = ()) -> list[Posting]:
+    def matching_records(self, max_records: int, lookups: Sequence[Lookup] = ()) -> list[Posting]:
         """Return the records that fulfil the conditions and contain every word of some terms.
 
         The newest come first.
         """
-        words = [(Occur.Must, _query_for_all(lookup)) for lookup in having]
+        words = [(Occur.Must, _query_for_all_words(lookup)) for lookup in lookups]
         return self._search_records(
-            Occur.Must, Query.boolean_query(words) if words else Query.all_query(), most, "time"
+            Occur.Must,
+            Query.boolean_query(words) if words else Query.all_query(),
+            max_records,
+            "time",
         )
 
     def _phrase_candidates(self, phrases: Sequence[Lookup]) -> list[Posting]:
@@ -315,37 +335,39 @@ class Ranking:
         groups = []
         for phrase in phrases:
             groups.append(
-                self._search_records(Occur.Must, _query_for_all(phrase), MAX_PHRASE_RECORDS)
+                self._search_records(Occur.Must, _query_for_all_words(phrase), MAX_PHRASE_RECORDS)
             )
-        self.capped = any(len(group) == MAX_PHRASE_RECORDS for group in groups)
+        self.has_unread_records = any(len(group) == MAX_PHRASE_RECORDS for group in groups)
         turns = []
         for group in groups:
             turns.append({turn_key(row.file, row.turn) for row in group})
-        shared = set.intersection(*turns)
+        shared_turns = set.intersection(*turns)
         rows = chain.from_iterable(groups)
-        return [row for row in rows if turn_key(row.file, row.turn) in shared]
+        return [row for row in rows if turn_key(row.file, row.turn) in shared_turns]
 
     def _search_records(
-        self, occur: Occur, query: Query, most: int, order_by: str | None = None
+        self, occur: Occur, query: Query, max_records: int, order_by: str | None = None
     ) -> list[Posting]:
         postings = self._words.search(
-            Query.boolean_query([(occur, query), *self._limits.records, *self._not]), most, order_by
+            Query.boolean_query([(occur, query), *self._limits.records, *self._exclusions]),
+            max_records,
+            order_by,
         )
-        self.capped = self.capped or len(postings) == most
+        self.has_unread_records = self.has_unread_records or len(postings) == max_records
         return postings
 
     def _combined_scores(
         self, by_turn: Mapping[int, Sequence[Posting]], windows: Mapping[int, float]
     ) -> dict[int, float]:
         """Return each turn's score, from the ranks of its best record and of its best window."""
-        records = _rank_shares({key: rows[0].score for key, rows in by_turn.items()})
-        windows = _rank_shares(windows)
+        records = _reciprocal_ranks({key: rows[0].score for key, rows in by_turn.items()})
+        windows = _reciprocal_ranks(windows)
         scores = {}
         for key, rows in by_turn.items():
-            hinted = 1 + HINT_BONUS * bool(
-                self._when and any(self._when.holds(row.time) for row in rows)
+            time_factor = 1 + TIME_HINT_BONUS * bool(
+                self._period and any(self._period.contains(row.time) for row in rows)
             )
-            scores[key] = (records[key] + windows.get(key, 0.0)) * hinted
+            scores[key] = (records[key] + windows.get(key, 0.0)) * time_factor
         return scores
 
     def _add_terms(self, hits: Sequence[TurnHit], lookups: Sequence[Lookup]) -> list[TurnHit]:
@@ -354,11 +376,11 @@ class Ranking:
         keys = list(terms)
         if not keys:
             return []
-        own = Query.term_set_query(SCHEMA, "turn_key", keys)
+        turn_condition = Query.term_set_query(SCHEMA, "turn_key", keys)
         for number, lookup in enumerate(lookups):
-            if lookup.known:
+            if lookup.is_in_index:
                 query = Query.boolean_query(
-                    [(Occur.Must, own), (Occur.Must, _query_for_all(lookup))]
+                    [(Occur.Must, turn_condition), (Occur.Must, _query_for_all_words(lookup))]
                 )
                 for key in self._words.turns(query, MAX_WINDOWS):
                     terms[key].add(number)
@@ -371,13 +393,10 @@ def combine_rankings(rankings: Sequence[Sequence[TurnHit]]) -> list[list[Wording
     for number, ranking in enumerate(rankings):
         for turn in ranking:
             turns[turn.key].append(WordingTurn(number, turn))
-    wording_turns = [
-        sorted(wording_turns_of_turn, key=lambda wording_turn: -wording_turn.turn.score)
-        for wording_turns_of_turn in turns.values()
+    groups = [
+        sorted(group, key=lambda wording_turn: -wording_turn.turn.score) for group in turns.values()
     ]
-    return sorted(
-        wording_turns, key=lambda wording_turns_of_turn: -combined_score(wording_turns_of_turn)
-    )
+    return sorted(groups, key=lambda group: -combined_score(group))
 
 
 def combined_score(wording_turns: Iterable[WordingTurn]) -> float:
@@ -388,7 +407,7 @@ def combined_score(wording_turns: Iterable[WordingTurn]) -> float:
     return math.hypot(*(wording_turn.turn.score for wording_turn in wording_turns))
 
 
-def _rank_shares(scores: Mapping[int, float]) -> dict[int, float]:
+def _reciprocal_ranks(scores: Mapping[int, float]) -> dict[int, float]:
     """Return the scaled reciprocal rank of each key, 1 for the first rank.
 
     Equal scores have the same rank.
@@ -396,15 +415,15 @@ def _rank_shares(scores: Mapping[int, float]) -> dict[int, float]:
     ranks: dict[float, int] = {}
     for rank, score in enumerate(sorted(scores.values(), reverse=True), 1):
         ranks.setdefault(score, rank)
-    shares = {}
+    reciprocal_ranks = {}
     for key, score in scores.items():
-        shares[key] = (1 + DAMPING) / (ranks[score] + DAMPING)
-    return shares
+        reciprocal_ranks[key] = (1 + RANK_DAMPING) / (ranks[score] + RANK_DAMPING)
+    return reciprocal_ranks
 
 
-def _titles_last(records: list[Posting]) -> list[Posting]:
+def _sort_titles_last(records: list[Posting]) -> list[Posting]:
     """Return the records, best first but titles last, because a title names the topic without the answer."""
-    return sorted(records, key=lambda record: (record.role == TITLE, -record.score))
+    return sorted(records, key=lambda record: (record.role == TITLE_ROLE, -record.score))
 
 
 def _group_by_turn(records: Iterable[Posting]) -> dict[int, list[Posting]]:
@@ -414,7 +433,7 @@ def _group_by_turn(records: Iterable[Posting]) -> dict[int, list[Posting]]:
     return groups
 
 
-def _query_for_any(lookups: Iterable[Lookup]) -> Query:
+def _query_for_any_term(lookups: Iterable[Lookup]) -> Query:
     """Return a query that scores documents by their terms: each term by its best stem or by its identifier's parts."""
     clauses: list[Query] = []
     for token in (token for lookup in lookups for token in lookup.tokens):
@@ -427,7 +446,7 @@ def _query_for_any(lookups: Iterable[Lookup]) -> Query:
     return Query.boolean_query([(Occur.Should, clause) for clause in clauses])
 
 
-def _query_for_all(lookup: Lookup) -> Query:
+def _query_for_all_words(lookup: Lookup) -> Query:
     """Return a query for documents that contain every word of a term, with an identifier whole or by its parts."""
     words = []
     for token in lookup.tokens:

@@ -30,13 +30,13 @@ The record's text takes ten times as much memory.
 """
 
 # in most texts, only these letters need to be converted one by one
-_FOREIGN = re.compile(r"[^\x00-\x7f]+")
+_NON_ASCII = re.compile(r"[^\x00-\x7f]+")
 
 # the number of a text's characters to search; for a later match, the beginning of the text is shown
-MAX_SEARCHED_TEXT = 400_000
-TEXT_BEFORE_PHRASE = 1_000  # the number of characters before a phrase to search as well
+MAX_SEARCHED_CHARACTERS = 400_000
+CHARACTERS_BEFORE_PHRASE = 1_000  # the number of characters before a phrase to search as well
 MAX_MARKS = 2_000
-MAX_SENTENCES = 480
+MAX_SENTENCES_CHARACTERS = 480
 """The maximum length of three sentences in a snippet: ten such hits fit a model's output limit."""
 
 _SENTENCE_END = re.compile(
@@ -49,18 +49,18 @@ sentence."""
 # the beginning of a part
 MIN_STEM_INSIDE_WORD = 5
 
-_REST = re.compile("[0-9a-z]*")  # the rest of a word after its stem
+_WORD_REST = re.compile("[0-9a-z]*")  # the rest of a word after its stem
 _LETTERS = frozenset("0123456789abcdefghijklmnopqrstuvwxyz")
-_IN_WORDS = _LETTERS | {"_"}
+_WORD_CHARACTERS = _LETTERS | {"_"}
 
 Mark = tuple[int, int, int]  # the start and end in a text, and the number of the term
 
 
 class Text(NamedTuple):
-    """A text on one line without control characters; ``low`` is the text without capitals and accents."""
+    """A text on one line without control characters; ``folded`` is the text without capitals and accents."""
 
-    shown: str
-    low: str
+    displayed: str
+    folded: str
 
 
 class _FoldedLetters(dict[int, str]):
@@ -78,11 +78,13 @@ _folded_letters = _FoldedLetters()
 
 def display_text(words: str) -> Text:
     """Return words as they are displayed, and as they are compared."""
-    shown = " ".join(plain_text(words).split())
-    if shown.isascii():
-        return Text(shown, shown.lower())
-    shown = unicodedata.normalize("NFC", shown)
-    return Text(shown, _FOREIGN.sub(lambda run: run[0].translate(_folded_letters), shown).lower())
+    display = " ".join(plain_text(words).split())
+    if display.isascii():
+        return Text(display, display.lower())
+    display = unicodedata.normalize("NFC", display)
+    return Text(
+        display, _NON_ASCII.sub(lambda run: run[0].translate(_folded_letters), display).lower()
+    )
 
 
 def read_record_words(
@@ -100,7 +102,7 @@ def read_record_words(
         texts = TextExtractor(subagent=subagent, sifting=False).texts_of(parsed)
     else:
         texts = None
-    return None if texts is None else text_of_record(texts), len(raw)
+    return None if texts is None else join_record_texts(texts), len(raw)
 
 
 def _read_line(path: str, inode: int, offset: int, length: int) -> bytes:
@@ -121,18 +123,18 @@ def _read_line(path: str, inode: int, offset: int, length: int) -> bytes:
         return b""
 
 
-def text_of_record(texts: RecordTexts) -> str:
+def join_record_texts(texts: RecordTexts) -> str:
     """Return the text of a record. Files in it have no line numbers, as in the index."""
-    outer = (text for text in (texts.prompt, texts.reply) if text)
-    inner = (without_line_numbers(text) for text in (texts.input, texts.result) if text)
-    return "\n".join([*outer, *inner])
+    spoken_texts = (text for text in (texts.prompt, texts.reply) if text)
+    tool_texts = (without_line_numbers(text) for text in (texts.input, texts.result) if text)
+    return "\n".join([*spoken_texts, *tool_texts])
 
 
 class Phrase:
     """A phrase: its whole words, ignoring case."""
 
     def __init__(self, words: str) -> None:
-        self.low = display_text(words).low
+        self.folded = display_text(words).folded
 
     def find_in(self, folded_text: str) -> int:
         """Return its first position in a text, or -1."""
@@ -140,10 +142,10 @@ class Phrase:
 
     def find_all_in(self, folded_text: str) -> Iterator[int]:
         """Yield its positions in a text."""
-        for position in _positions(self.low, folded_text):
+        for position in _find_all_positions(self.folded, folded_text):
             if not (
                 _is_inside_word(folded_text, position)
-                or _is_inside_word(folded_text, position + len(self.low))
+                or _is_inside_word(folded_text, position + len(self.folded))
             ):
                 yield position
 
@@ -154,23 +156,23 @@ class Marker:
     def __init__(self, lookups: Sequence[Lookup]) -> None:
         self._phrases: list[tuple[int, Phrase]] = []
         self._stems: dict[str, int] = {}
-        self.single = len(lookups) == 1
+        self.has_single_term = len(lookups) == 1
         for number, lookup in enumerate(lookups):
-            if lookup.term.exact:
+            if lookup.term.is_phrase:
                 self._phrases.append((number, Phrase(lookup.term.text)))
-            for stem in () if lookup.term.exact else _spellings_of_term(lookup):
+            for stem in () if lookup.term.is_phrase else _word_beginnings(lookup):
                 self._stems.setdefault(stem, number)
 
-    def marks(self, text: Text, start: int = 0) -> list[Mark]:
+    def find_marks(self, text: Text, start: int = 0) -> list[Mark]:
         """Return the matching words in a text from ``start`` on, in order and without overlaps."""
         display, folded_text = (
-            text.shown[start : start + MAX_SEARCHED_TEXT],
-            text.low[start : start + MAX_SEARCHED_TEXT],
+            text.displayed[start : start + MAX_SEARCHED_CHARACTERS],
+            text.folded[start : start + MAX_SEARCHED_CHARACTERS],
         )
         all_marks = []
         for number, phrase in self._phrases:
             for position in islice(phrase.find_all_in(folded_text), MAX_MARKS):
-                all_marks.append((position, position + len(phrase.low), number))
+                all_marks.append((position, position + len(phrase.folded), number))
         for stem, number in self._stems.items():
             all_marks += islice(_words_with_stem(stem, number, display, folded_text), MAX_MARKS)
         marks: list[Mark] = []
@@ -183,17 +185,17 @@ class Marker:
 class Snippet(NamedTuple):
     """A snippet of a text on one line, with the spans of the matching words.
 
-    ``near`` is the nearness of the words, from 0 if only one of several words matches to 1 for a
-    query's only word. ``terms`` are the numbers of the terms that occur anywhere in the text.
+    ``nearness`` is the nearness of the words, from 0 if only one of several words matches to 1 for
+    a query's only word. ``terms`` are the numbers of the terms that occur anywhere in the text.
     """
 
     text: str
     marks: list[tuple[int, int]]
-    near: float
+    nearness: float
     terms: frozenset[int]
 
 
-def snippet_of(text: Text, marker: Marker, width: int, start_position: int = 0) -> Snippet:
+def make_snippet(text: Text, marker: Marker, width: int, start_position: int = 0) -> Snippet:
     """Return the sentences around the part of ``text`` with the most terms.
 
     The search for words begins at ``start_position``.
@@ -201,13 +203,13 @@ def snippet_of(text: Text, marker: Marker, width: int, start_position: int = 0) 
     If there are no sentences, or they are too long, return about ``width`` characters.
     """
     excerpt_start = (
-        max(0, start_position - TEXT_BEFORE_PHRASE)
-        if start_position > MAX_SEARCHED_TEXT // 2
+        max(0, start_position - CHARACTERS_BEFORE_PHRASE)
+        if start_position > MAX_SEARCHED_CHARACTERS // 2
         else 0
     )
-    excerpt = text.shown[excerpt_start : excerpt_start + MAX_SEARCHED_TEXT]
-    marks = marker.marks(text, excerpt_start)
-    first_mark, last_mark, kinds = _densest_span(marks, width)
+    excerpt = text.displayed[excerpt_start : excerpt_start + MAX_SEARCHED_CHARACTERS]
+    marks = marker.find_marks(text, excerpt_start)
+    first_mark, last_mark, term_count = _densest_span(marks, width)
     start, end = _sentences_around(excerpt, first_mark, last_mark) or _cut_around(
         excerpt, first_mark, last_mark, width
     )
@@ -216,62 +218,66 @@ def snippet_of(text: Text, marker: Marker, width: int, start_position: int = 0) 
     snippet = f"{before}{excerpt[start:end].rstrip()}{after}"
     shift = start - (2 if start or excerpt_start else 0)
     spans = []
-    for a, b, _ in marks:
-        if a >= start and b <= end:
-            spans.append((a - shift, b - shift))
-    has_several = kinds > 1 or (kinds == 1 and marker.single)
+    for mark_start, mark_end, _ in marks:
+        if mark_start >= start and mark_end <= end:
+            spans.append((mark_start - shift, mark_end - shift))
+    has_several = term_count > 1 or (term_count == 1 and marker.has_single_term)
     if has_several:
-        spread = 1 - min(1.0, (last_mark - first_mark) / (4 * width))
+        nearness = 1 - min(1.0, (last_mark - first_mark) / (4 * width))
     else:
-        spread = 0.0
+        nearness = 0.0
     terms = frozenset(number for *_, number in marks)
-    return Snippet(snippet, spans, spread * kinds / max(1, len(terms)), terms)
+    return Snippet(snippet, spans, nearness * term_count / max(1, len(terms)), terms)
 
 
-def _sentences_around(flat: str, first_mark: int, last_mark: int) -> tuple[int, int] | None:
+def _sentences_around(text: str, first_mark: int, last_mark: int) -> tuple[int, int] | None:
     """Return the start and end of the sentence around a position, with the sentences before and after it if they fit.
 
     Return None if the sentence is too long.
     """
-    region_start = max(0, first_mark - MAX_SENTENCES)
-    region = flat[region_start : last_mark + MAX_SENTENCES]
+    region_start = max(0, first_mark - MAX_SENTENCES_CHARACTERS)
+    region = text[region_start : last_mark + MAX_SENTENCES_CHARACTERS]
     ends = []
     for match in _SENTENCE_END.finditer(region):
         ends.append(region_start + match.end())
     starts = [0] * (region_start == 0) + [end for end in ends if end <= first_mark]
-    following_ends = [end for end in ends if end >= last_mark] + [len(flat)] * (
-        region_start + len(region) == len(flat)
+    following_ends = [end for end in ends if end >= last_mark] + [len(text)] * (
+        region_start + len(region) == len(text)
     )
-    if not starts or not following_ends or following_ends[0] - starts[-1] > MAX_SENTENCES:
+    if (
+        not starts
+        or not following_ends
+        or following_ends[0] - starts[-1] > MAX_SENTENCES_CHARACTERS
+    ):
         return None
     start, end = starts[-1], following_ends[0]
-    if len(starts) > 1 and end - starts[-2] <= MAX_SENTENCES:
+    if len(starts) > 1 and end - starts[-2] <= MAX_SENTENCES_CHARACTERS:
         start = starts[-2]
-    if len(following_ends) > 1 and following_ends[1] - start <= MAX_SENTENCES:
+    if len(following_ends) > 1 and following_ends[1] - start <= MAX_SENTENCES_CHARACTERS:
         end = following_ends[1]
     return start, end
 
 
-def _cut_around(flat: str, first_mark: int, last_mark: int, width: int) -> tuple[int, int]:
+def _cut_around(text: str, first_mark: int, last_mark: int, width: int) -> tuple[int, int]:
     """Return the start and end of ``width`` characters around a position, beginning at the start of a word."""
     start = max(
-        0, min(first_mark - max(0, width - (last_mark - first_mark)) // 3, len(flat) - width)
+        0, min(first_mark - max(0, width - (last_mark - first_mark)) // 3, len(text) - width)
     )
-    space = flat.find(" ", start, start + 20) if start else -1
+    space = text.find(" ", start, start + 20) if start else -1
     start = space + 1 if space >= 0 else start
-    return start, min(len(flat), start + width)
+    return start, min(len(text), start + width)
 
 
 def _densest_span(marks: Sequence[Mark], width: int) -> tuple[int, int, int]:
     """Return the start and end of the ``width`` characters with the most different terms, and their number."""
     best = (0, 0, 0)
     first_index = 0
-    for right in range(len(marks)):
-        while marks[right][1] - marks[first_index][0] > width and first_index < right:
+    for last_index in range(len(marks)):
+        while marks[last_index][1] - marks[first_index][0] > width and first_index < last_index:
             first_index += 1
-        kinds = len({kind for *_, kind in marks[first_index : right + 1]})
-        if kinds > best[2]:
-            best = (marks[first_index][0], marks[right][1], kinds)
+        term_count = len({kind for *_, kind in marks[first_index : last_index + 1]})
+        if term_count > best[2]:
+            best = (marks[first_index][0], marks[last_index][1], term_count)
     return best
 
 
@@ -280,41 +286,41 @@ def _words_with_stem(stem: str, number: int, display: str, folded_text: str) -> 
 
     A short stem counts only at the beginning of a word or part.
     """
-    for position in _positions(stem, folded_text):
-        begins = not position or folded_text[position - 1] not in _LETTERS
+    for position in _find_all_positions(stem, folded_text):
+        begins_word = not position or folded_text[position - 1] not in _LETTERS
         if not stem.isascii():
             yield position, position + len(stem), number
         elif (
             len(stem) >= MIN_STEM_INSIDE_WORD
-            or begins
+            or begins_word
             or (display[position].isupper() and not display[position - 1].isupper())
         ):
-            ending = _REST.match(folded_text, position + len(stem))
-            yield position, ending.end() if ending else position + len(stem), number
+            word_rest = _WORD_REST.match(folded_text, position + len(stem))
+            yield position, word_rest.end() if word_rest else position + len(stem), number
 
 
 def _is_inside_word(folded_text: str, position: int) -> bool:
     """Check whether a position in a text is inside a word."""
     return (
         0 < position < len(folded_text)
-        and {folded_text[position - 1], folded_text[position]} <= _IN_WORDS
+        and {folded_text[position - 1], folded_text[position]} <= _WORD_CHARACTERS
     )
 
 
-def _positions(words: str, folded_text: str) -> Iterator[int]:
+def _find_all_positions(words: str, folded_text: str) -> Iterator[int]:
     position = folded_text.find(words)
     while position >= 0:
         yield position
         position = folded_text.find(words, position + 1)
 
 
-def _spellings_of_term(lookup: Lookup) -> Iterator[str]:
+def _word_beginnings(lookup: Lookup) -> Iterator[str]:
     """Yield the occurrences of a term in a text, which begin with any of its stems.
 
     The final letters y and i are equivalent.
     """
     whole_word = [] if lookup.term.text.isascii() else [lookup.term.text]
     for stem in map(display_text, [*lookup.marks, *whole_word]):
-        yield stem.low
-        if stem.low.endswith("i") and len(stem.low) > 2:
-            yield f"{stem.low[:-1]}y"
+        yield stem.folded
+        if stem.folded.endswith("i") and len(stem.folded) > 2:
+            yield f"{stem.folded[:-1]}y"

@@ -9,10 +9,10 @@ from resume_hooks.search.hits import Hit
 from resume_hooks.search.query import Query
 from resume_hooks.sessions.session_files import where_hidden
 
-NO_SESSION = "No session is there to be searched"
+NO_SESSION = "There are no sessions to search"
 
 
-class Provisional(NamedTuple):
+class ProvisionalSession(NamedTuple):
     """A session that is not indexed yet, and the words in its file or in one of its sub-agents' files."""
 
     session_id: str
@@ -40,12 +40,12 @@ class SearchResult(NamedTuple):
     how: str
     notes: list[str]
     helpers: int
-    provisional: list[Provisional]
+    provisional: list[ProvisionalSession]
     unread: int
     suggestions: tuple[str, ...] = ()
 
     @property
-    def whole(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether every file that may contain the words was searched."""
         return not self.provisional and not self.unread
 
@@ -57,14 +57,16 @@ class SearchResult(NamedTuple):
     @property
     def nothing_close(self) -> bool:
         """Whether every hit is weak. The answer may be missing, or may use other words."""
-        asked = any(query.terms for query in self.queries)
-        return asked and all(hit.strength == "weak" for hit in self.hits)
+        has_terms = any(query.terms for query in self.queries)
+        return has_terms and all(hit.strength == "weak" for hit in self.hits)
 
 
-def unsearched(files: int, hidden: Sequence[str]) -> list[str]:
-    """Return notes if there are no ``files`` to search, or if ``hidden`` folders cannot be listed."""
-    if hidden:
-        return [f"{'Not all' if files else 'Nothing'} could be searched.{where_hidden(hidden)}"]
-    if files:
+def notes_on_unsearched_folders(file_count: int, unlistable_folders: Sequence[str]) -> list[str]:
+    """Return notes if there are no ``file_count`` to search, or if ``unlistable_folders`` folders cannot be listed."""
+    if unlistable_folders:
+        return [
+            f"{'Not all' if file_count else 'Nothing'} could be searched.{where_hidden(unlistable_folders)}"
+        ]
+    if file_count:
         return []
     return [NO_SESSION]

@@ -5,7 +5,7 @@ from __future__ import annotations
 ROLES = ("prompt", "reply", "title", "call", "result", "thinking", "summary", "task", "note")
 """The roles of records; the index stores their positions in this tuple."""
 
-ALIASES = {
+ROLE_ALIASES = {
     "user": ("prompt",),
     "assistant": ("reply", "thinking", "call"),
     "tool": ("call", "result"),
@@ -13,5 +13,5 @@ ALIASES = {
 }
 """The values of ``--role``: the index's roles, and more familiar words for the same roles."""
 
-DEFAULT_LIMIT = 10  # the default number of hits in an answer
-MOST_LIMIT = 1_000  # the maximum number of hits
+DEFAULT_SEARCH_HITS = 10  # the default number of hits in an answer
+MAX_SEARCH_HITS = 1_000  # the maximum number of hits

@@ -11,7 +11,7 @@ from tantivy import FieldType, Occur, Query
 
 from resume_hooks.paths import Where, find_session, project_key
 from resume_hooks.search.index.postings import SCHEMA, Postings
-from resume_hooks.search.roles import ALIASES, ROLES
+from resume_hooks.search.roles import ROLE_ALIASES, ROLES
 from resume_hooks.sessions.agents.registry import name_at
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.sessions.session_files import unlistable_folders
@@ -28,31 +28,31 @@ class Scope(NamedTuple):
     An empty set of ``sessions`` matches nothing.
 
     ``sessions`` are ids, and ``agent`` is the name of one of their sub-agents. ``folders`` are
-    working directories; ``within`` adds sessions that started below a folder, and ``projects`` adds
-    project folders by name. ``since`` and ``until`` are in seconds since the epoch. ``asking`` is a
-    session whose last turn is omitted, because it contains the question. ``programs`` are the
-    agents whose sessions are searched.
+    working directories; ``root_folders`` adds sessions that started below a folder, and
+    ``projects`` adds project folders by name. ``start_time`` and ``end_time`` are in seconds since
+    the epoch. ``asking_session`` is a session whose last turn is omitted, because it contains the
+    question. ``agent_names`` are the agents whose sessions are searched.
     """
 
     sessions: frozenset[str] | None = None
     agent: str = ""
     folders: tuple[str, ...] | None = None
-    within: tuple[str, ...] = ()
+    root_folders: tuple[str, ...] = ()
     projects: frozenset[str] = frozenset()
-    since: int | None = None
-    until: int | None = None
+    start_time: int | None = None
+    end_time: int | None = None
     branch: str = ""
     tool: str = ""
     file: str = ""
     role: str = ""
-    helpers: bool = False
-    asking: str = ""
-    programs: frozenset[str] = frozenset()
+    include_helpers: bool = False
+    asking_session: str = ""
+    agent_names: frozenset[str] = frozenset()
 
     @property
     def selects_records(self) -> bool:
         """Whether the scope selects a kind of record, so that no words are needed."""
-        timed = self.since is not None or self.until is not None
+        timed = self.start_time is not None or self.end_time is not None
         return timed or bool(self.branch or self.tool or self.file or self.role)
 
 
@@ -78,17 +78,17 @@ def lineage_scope(locator: str | None, cwd: str, where: Where) -> Scope:
     return Scope(sessions=frozenset(row.session_id for row in rows))
 
 
-def current_scope(cwd: str, where: Where) -> Scope:
+def current_project_scope(cwd: str, where: Where) -> Scope:
     """Return the project of the asking session, or else of a folder, because a model's shell may be in any folder."""
     session = find_session(where.environ.get("CLAUDE_CODE_SESSION_ID", ""), where)
     if session is not None:
-        return project_of(session, where)
-    return project_at(cwd, where)
+        return project_scope_of_session(session, where)
+    return project_scope_of_folder(cwd, where)
 
 
-def project_of(path: str, where: Where) -> Scope:
+def project_scope_of_session(path: str, where: Where) -> Scope:
     """Return the scope of the project of the session at ``path``, including the file's own folder."""
-    scope = project_at(home_folder(HeadTail(path), where), where)
+    scope = project_scope_of_folder(home_folder(HeadTail(path), where), where)
     # A moved session is in a folder with another name. A folder with the project's own key may also
     # contain other projects with the same key.
     other_names = {os.path.basename(os.path.dirname(path))} - {
@@ -97,24 +97,26 @@ def project_of(path: str, where: Where) -> Scope:
     return scope._replace(projects=scope.projects | other_names)
 
 
-def project_at(cwd: str, where: Where) -> Scope:
+def project_scope_of_folder(cwd: str, where: Where) -> Scope:
     """Return the scope of a folder's project: its repository with everything below it, and the other worktrees."""
     project = git_worktrees.project_of_folder(cwd, where)
-    return Scope(folders=project.folders, within=project.within, projects=frozenset(project.names))
+    return Scope(
+        folders=project.folders, root_folders=project.within, projects=frozenset(project.names)
+    )
 
 
 class FilesInScope(NamedTuple):
-    """The ids of the ``files`` in scope; ``known`` is the number of all files.
+    """The ids of the ``files`` in scope; ``file_count`` is the number of all files.
 
     ``headless`` are the headless runs of one question, which are not in ``files``.
     """
 
     files: frozenset[int]
-    known: int
+    file_count: int
     headless: frozenset[int]
 
 
-class Limits(NamedTuple):
+class ScopeConditions(NamedTuple):
     """A scope's conditions on records, and on turns or parts of files, as parts of a query."""
 
     records: list[tuple[Occur, Query]]
@@ -123,8 +125,8 @@ class Limits(NamedTuple):
 
 def find_files_in_scope(db: sqlite3.Connection, scope: Scope, where: Where) -> FilesInScope:
     """Return the files in scope."""
-    holds = Project(scope.folders or (), scope.within).holds
-    if scope.helpers or scope.sessions is not None:
+    is_in_project = Project(scope.folders or (), scope.root_folders).holds
+    if scope.include_helpers or scope.sessions is not None:
         helpers = set()
     else:
         helpers = _helper_sessions(db)
@@ -133,13 +135,17 @@ def find_files_in_scope(db: sqlite3.Connection, scope: Scope, where: Where) -> F
         "SELECT id, session, agent, folder, cwd, path FROM files WHERE hidden=0"
     ).fetchall()
     for file_id, session, agent, folder, cwd, path in rows:
-        if scope.programs and name_at(path, where) not in scope.programs:
+        if scope.agent_names and name_at(path, where) not in scope.agent_names:
             continue
         if scope.sessions is not None and (
             session not in scope.sessions or scope.agent not in ("", agent)
         ):
             continue
-        if scope.folders is not None and folder not in scope.projects and not holds([cwd], folder):
+        if (
+            scope.folders is not None
+            and folder not in scope.projects
+            and not is_in_project([cwd], folder)
+        ):
             continue
         if session in helpers:
             headless.add(file_id)
@@ -160,16 +166,16 @@ def _helper_sessions(db: sqlite3.Connection) -> set[str]:
     return {session for (session,) in db.execute(query)}
 
 
-def limits_of_scope(
+def conditions_of_scope(
     db: sqlite3.Connection, words: Postings, scope: Scope, files: frozenset[int], file_count: int
-) -> Limits:
+) -> ScopeConditions:
     """Return a scope's conditions as parts of a query for its ``files``; ``file_count`` is the number of all files."""
     clauses = []
     if len(files) < file_count:
         clauses.append((Occur.Must, _query_for_values("file", files)))
-    if scope.asking:
+    if scope.asking_session:
         query = "SELECT id, turns FROM files WHERE session=? AND agent=''"
-        for file_id, turns in db.execute(query, (scope.asking,)):
+        for file_id, turns in db.execute(query, (scope.asking_session,)):
             last_turn = Query.range_query(
                 SCHEMA, "turn_number", FieldType.Unsigned, lower_bound=turns
             )
@@ -177,17 +183,17 @@ def limits_of_scope(
                 (Occur.MustNot, _query_for_values("file", [file_id]).and_must_match(last_turn))
             )
     record_clauses = list(clauses)
-    if scope.since is not None or scope.until is not None:
-        record_clauses.append((Occur.Must, _query_for_period(scope.since, scope.until)))
+    if scope.start_time is not None or scope.end_time is not None:
+        record_clauses.append((Occur.Must, _query_for_period(scope.start_time, scope.end_time)))
     for name, values in (
-        ("branch", _branches(words, scope.branch)),
-        ("tool", _tool_names(words, scope.tool)),
-        ("path", _touched_files(words, scope.file)),
-        ("role", [ROLES.index(role) for role in ALIASES[scope.role]] if scope.role else None),
+        ("branch", _matching_branches(words, scope.branch)),
+        ("tool", _matching_tools(words, scope.tool)),
+        ("path", _matching_files(words, scope.file)),
+        ("role", [ROLES.index(role) for role in ROLE_ALIASES[scope.role]] if scope.role else None),
     ):
         if values is not None:
             record_clauses.append((Occur.Must, _query_for_values(name, values)))
-    return Limits(record_clauses, clauses)
+    return ScopeConditions(record_clauses, clauses)
 
 
 def _query_for_values(field: str, values: Collection[int] | Collection[str]) -> Query:
@@ -195,64 +201,65 @@ def _query_for_values(field: str, values: Collection[int] | Collection[str]) -> 
     return Query.const_score_query(Query.term_set_query(SCHEMA, field, list(values)), 0.0)
 
 
-def _query_for_period(since: int | None, until: int | None) -> Query:
-    """Return a query for records from ``since`` to just before ``until``."""
-    if until is not None and until <= 0:
+def _query_for_period(start_time: int | None, end_time: int | None) -> Query:
+    """Return a query for records from ``start_time`` to just before ``end_time``."""
+    if end_time is not None and end_time <= 0:
         return Query.empty_query()
-    last_second = None if until is None else until - 1
+    last_second = None if end_time is None else end_time - 1
     return Query.const_score_query(
-        Query.range_query(SCHEMA, "time", FieldType.Unsigned, max(0, since or 0), last_second), 0.0
+        Query.range_query(SCHEMA, "time", FieldType.Unsigned, max(0, start_time or 0), last_second),
+        0.0,
     )
 
 
-def unknown_values(words: Postings, scope: Scope) -> list[str]:
+def notes_on_unknown_values(words: Postings, scope: Scope) -> list[str]:
     """Return a sentence about each value of a scope that the index does not contain."""
     rows = (
-        (_branches(words, scope.branch), f"Nothing was said on a branch '{scope.branch}'"),
-        (_tool_names(words, scope.tool), f"No tool '{scope.tool}' was ever called"),
-        (_touched_files(words, scope.file), f"No tool read or wrote a file '{scope.file}'"),
+        (_matching_branches(words, scope.branch), f"Nothing was said on a branch '{scope.branch}'"),
+        (_matching_tools(words, scope.tool), f"No tool '{scope.tool}' was ever called"),
+        (_matching_files(words, scope.file), f"No tool read or wrote a file '{scope.file}'"),
     )
     return [note for names, note in rows if names == []]
 
 
-def needed_folders(scope: Scope, where: Where) -> list[str] | None:
+def needed_folder_names(scope: Scope, where: Where) -> list[str] | None:
     """Return the names of the project folders that a scope may include, or None for all project folders."""
     if scope.folders is None:
         return None
-    return [*Project(scope.folders, scope.within).folder_names(where), *scope.projects]
+    return [*Project(scope.folders, scope.root_folders).folder_names(where), *scope.projects]
 
 
 def file_filter(scope: Scope, where: Where) -> Callable[[TranscriptFile], bool]:
     """Return a function that checks whether an unread file, whose working folder is unknown, may be in a scope."""
-    names = needed_folders(scope, where)
+    names = needed_folder_names(scope, where)
     folders = None if names is None else frozenset(names)
 
     def is_in_scope(file: TranscriptFile) -> bool:
         if scope.sessions is not None:
             return file.session_id in {*scope.sessions, ""}
-        if scope.programs and name_at(file.path, where) not in scope.programs:
+        if scope.agent_names and name_at(file.path, where) not in scope.agent_names:
             return False
         return folders is None or file.folder in folders
 
     return is_in_scope
 
 
-def unlistable_in_scope(scope: Scope, where: Where) -> list[str]:
+def unlistable_folders_in_scope(scope: Scope, where: Where) -> list[str]:
     """Return the project folders that a scope may include but that cannot be listed.
 
     Return an empty result for a scope of specified sessions.
     """
     if scope.sessions is not None:
-        unlistable = []
+        folders = []
     else:
-        unlistable = unlistable_folders(where)
-    needed = needed_folders(scope, where) if unlistable else None
-    if needed is None or unlistable == [where.projects]:
-        return unlistable
-    return [folder for folder in unlistable if os.path.basename(folder) in needed]
+        folders = unlistable_folders(where)
+    needed_names = needed_folder_names(scope, where) if folders else None
+    if needed_names is None or folders == [where.projects]:
+        return folders
+    return [folder for folder in folders if os.path.basename(folder) in needed_names]
 
 
-def _branches(words: Postings, name: str) -> list[str] | None:
+def _matching_branches(words: Postings, name: str) -> list[str] | None:
     if name and words.count_records_with("branch", replace_surrogates(name)):
         return [replace_surrogates(name)]
     if name:
@@ -260,7 +267,7 @@ def _branches(words: Postings, name: str) -> list[str] | None:
     return None
 
 
-def _tool_names(words: Postings, tool: str) -> list[str] | None:
+def _matching_tools(words: Postings, tool: str) -> list[str] | None:
     """Return the indexed names of a tool, ignoring case."""
     if not tool:
         return None
@@ -271,15 +278,17 @@ def _tool_names(words: Postings, tool: str) -> list[str] | None:
     return names
 
 
-def _touched_files(words: Postings, path: str) -> list[str] | None:
+def _matching_files(words: Postings, path: str) -> list[str] | None:
     """Return the files that a path specifies: by the whole path, by the end of a longer path, or by their folder."""
     if not path:
         return None
     tail = replace_surrogates(path).replace("\\", "/").removeprefix("./").rstrip("/")
-    ends = f"/{tail.lstrip('/')}"
-    inside = f"{tail}/" if tail.startswith("/") else f"{ends}/"
+    path_end = f"/{tail.lstrip('/')}"
+    folder_part = f"{tail}/" if tail.startswith("/") else f"{path_end}/"
     names = []
     for name, _ in words.words_with_prefix("path", ""):
         if tail in name:
             names.append(name)
-    return [name for name in names if name == tail or name.endswith(ends) or inside in name]
+    return [
+        name for name in names if name == tail or name.endswith(path_end) or folder_part in name
+    ]

@@ -24,7 +24,7 @@ from resume_hooks.sessions.agents.registry import agent_at, original_path
 from resume_hooks.sessions.record_references import SHORT, ShortIds
 from resume_hooks.transcripts.head_tail import HeadTail
 
-NO_GENERATION = 1_000_000  # the generation of a file that no longer exists
+MISSING_FILE_GENERATION = 1_000_000  # the generation of a file that no longer exists
 
 
 class IndexedFile(NamedTuple):
@@ -52,18 +52,18 @@ class HitSession(NamedTuple):
 class Sources:
     """Looks up the sources of records in an open index and in the transcripts.
 
-    If files are equal, a file in ``scoped`` comes first. ``size`` is the number of bytes read for
-    texts so far.
+    If files are equal, a file in ``files_in_scope`` comes first. ``read_bytes`` is the number of
+    bytes read for texts so far.
     """
 
-    def __init__(self, index: OpenIndex, scoped: Collection[int], where: Where) -> None:
+    def __init__(self, index: OpenIndex, files_in_scope: Collection[int], where: Where) -> None:
         self._db = index.db
         self._words = index.words
-        self._scoped = scoped
+        self._files_in_scope = files_in_scope
         self._where = where
-        self._opening = TranscriptPaths(where)
+        self._transcript_paths = TranscriptPaths(where)
         self._files: dict[int, IndexedFile | None] = {}
-        self.size = 0
+        self.read_bytes = 0
         self._sessions: dict[str, HitSession] = {}
         self._copies: dict[int, list[Posting]] = {}
 
@@ -79,9 +79,9 @@ class Sources:
         if (file := self.file(record)) is None:
             return None
         words, size = read_record_words(
-            self.readable(file), file.inode, record, subagent=bool(file.agent)
+            self.readable_path(file), file.inode, record, subagent=bool(file.agent)
         )
-        self.size += size
+        self.read_bytes += size
         return words
 
     def file(self, record: Posting) -> IndexedFile | None:
@@ -92,13 +92,13 @@ class Sources:
             self._files[record.file] = IndexedFile(*row) if row else None
         return self._files[record.file]
 
-    def readable(self, file: IndexedFile) -> str:
+    def readable_path(self, file: IndexedFile) -> str:
         """Return the path at which a file's records can be read in Claude Code's format."""
-        return self._opening.path_of(file.path, file.session_id)
+        return self._transcript_paths.path_of(file.path, file.session_id)
 
     def path(self, file: IndexedFile) -> str:
         """Return the path of a file. For another agent's file, this is the original path."""
-        return original_path(self.readable(file), self._where)
+        return original_path(self.readable_path(file), self._where)
 
     def tools(self, record: Posting) -> str:
         """Return the tools that a record calls or answers, as text."""
@@ -120,21 +120,21 @@ class Sources:
         if not record.key:
             return [record]
         self.fetch_copies([record])
-        alike = (record.digest, 0)
+        digests = (record.digest, 0)
         copies = [
             posting
             for posting in self._copies[record.key]
-            if not record.digest or posting.digest in alike
+            if not record.digest or posting.digest in digests
         ]
         files = {posting.file: self.file(posting) for posting in copies}
         parents = {file.session_id: file.parent for file in files.values() if file}
 
-        def age(posting: Posting) -> tuple[bool, bool, int, int, int]:
+        def age_key(posting: Posting) -> tuple[bool, bool, int, int, int]:
             file = files[posting.file]
             if file:
                 depth = _generation(file.session_id, parents)
             else:
-                depth = NO_GENERATION
+                depth = MISSING_FILE_GENERATION
             return (
                 not posting.digest,
                 bool(posting.own),
@@ -143,17 +143,17 @@ class Sources:
                 posting.line,
             )
 
-        sorted_copies = sorted((posting for posting in copies if files[posting.file]), key=age)
+        sorted_copies = sorted((posting for posting in copies if files[posting.file]), key=age_key)
         return sorted_copies or [record]
 
-    def session_of(self, record: Posting) -> str:
+    def session_id_of_record(self, record: Posting) -> str:
         """Return the id of a record's session."""
         file = self.file(record)
         if file:
             return file.session_id
         return ""
 
-    def nearest(self, copies: Sequence[Posting]) -> Posting:
+    def preferred_original(self, copies: Sequence[Posting]) -> Posting:
         """Return the original among some copies.
 
         If its session has several files, prefer a file in scope, then the newest.
@@ -165,14 +165,14 @@ class Sources:
                 return (file.session_id, file.agent)
             return ("", "")
 
-        def nearness(posting: Posting) -> tuple[bool, int]:
+        def preference(posting: Posting) -> tuple[bool, int]:
             file = self.file(posting)
-            return posting.file in self._scoped, file.mtime if file else 0
+            return posting.file in self._files_in_scope, file.mtime if file else 0
 
         same_source = (
             other for other in copies if other.digest and source(other) == source(copies[0])
         )
-        return max(same_source, key=nearness, default=copies[0])
+        return max(same_source, key=preference, default=copies[0])
 
     def session(self, session_id: str, path: str) -> HitSession:
         """Return a session, given the path of one of its files."""
@@ -180,7 +180,9 @@ class Sources:
             rows = self._db.execute(
                 "SELECT path, id, mtime FROM files WHERE session=? AND agent=''", (session_id,)
             )
-            session_row = max(rows, key=lambda row: (row[1] in self._scoped, row[2]), default=None)
+            session_row = max(
+                rows, key=lambda row: (row[1] in self._files_in_scope, row[2]), default=None
+            )
             start = session_id[:SHORT]
             similar_ids = self._db.execute(
                 "SELECT DISTINCT session FROM files WHERE session>=? AND session<?",
@@ -188,7 +190,7 @@ class Sources:
             )
             short = ShortIds(other_id for (other_id,) in similar_ids).shorten(session_id)
             if session_row:
-                file = self._opening.path_of(str(session_row[0]), session_id)
+                file = self._transcript_paths.path_of(str(session_row[0]), session_id)
             else:
                 file = path
             agent = agent_at(file, self._where)

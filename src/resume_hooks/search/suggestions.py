@@ -12,12 +12,12 @@ from resume_hooks.search.index.postings import WORDS, Postings
 from resume_hooks.search.index.tokenize import fold_letters, stem
 from resume_hooks.search.query import COMMON_WORDS
 
-MAX_SUGGESTED = 2  # the maximum number of suggested words
+MAX_SUGGESTED_WORDS = 2  # the maximum number of suggested words
 MAX_TYPO_RECORDS, MIN_FILLER_RECORDS = 2, 10
 """Limits for a word's number of records. A rarer word may be a typo, and a more frequent word is a
 filler, unless only a small fraction of all records contains it."""
 
-SMALL_PART = 0.05
+SMALL_RECORD_FRACTION = 0.05
 
 _WORD = re.compile(r"(?<![\w./-])[^\W\d_]{4,20}(?![\w/-])")
 """A word in a sentence, not a part of a path or a name."""
@@ -40,13 +40,13 @@ def suggest_words(
     best_stems = sorted(
         (root for root in weights if weights[root]), key=lambda root: (-weights[root], root)
     )
-    return tuple(word_by_stem[root].lower() for root in best_stems[:MAX_SUGGESTED])
+    return tuple(word_by_stem[root].lower() for root in best_stems[:MAX_SUGGESTED_WORDS])
 
 
 def _word_weight(root: str, words: Postings) -> float:
     """Return a word's weight, which is higher for rarer words, or 0 for a typo or a filler."""
     record_count = words.count_records_with(WORDS, root)
-    max_records = max(MIN_FILLER_RECORDS, SMALL_PART * words.records)
+    max_records = max(MIN_FILLER_RECORDS, SMALL_RECORD_FRACTION * words.records)
     if MAX_TYPO_RECORDS <= record_count <= max_records:
         return math.log(words.records / record_count)
     return 0.0

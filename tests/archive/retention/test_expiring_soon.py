@@ -73,7 +73,9 @@ def test_rows_tell_when_and_whether_kept(config_home: ConfigHome) -> None:
     late, soon = aged(config_home, 1, 25), aged(config_home, 2, 28)
     aged(config_home, 3, 1)
     archive_session(soon, config_home.where)
-    found = listing_page(SessionLister(CWD, config_home.where), None, limit=0, expiring=True)
+    found = listing_page(
+        SessionLister(CWD, config_home.where), None, max_rows=0, only_expiring=True
+    )
     assert [(row.session_id, row.kept) for row in found.rows] == [
         (soon.session_id, True),
         (late.session_id, False),
@@ -81,6 +83,6 @@ def test_rows_tell_when_and_whether_kept(config_home: ConfigHome) -> None:
     assert [row.expires_days for row in found.rows] == [1, 4]
     assert all(row.expires_at and row.expires_at.endswith("Z") for row in found.rows)
     assert (
-        listing_page(SessionLister(CWD, config_home.where), None, limit=0).rows[0].expires_days
+        listing_page(SessionLister(CWD, config_home.where), None, max_rows=0).rows[0].expires_days
         == 28
     )

@@ -192,5 +192,5 @@ def test_a_phrase_costs_little(said: ConfigHome) -> None:
         searcher = Searcher(index, Scope(), said.where)
         query = parse_query(['"exit code"'])
         assert FEWER < MAX_READ_RECORDS
-        assert searcher.search([query], 20, reads=FEWER).more
+        assert searcher.search([query], 20, max_reads=FEWER).more
         assert not searcher.search([query], 20).more

@@ -142,7 +142,7 @@ def readings(home: ConfigHome) -> Try:
         assert isinstance(
             glance.title + glance.tag + glance.cwd + glance.branch + glance.version, str
         )
-        for row in list_project(CWD, home.where, everywhere=True, helpers=True):
+        for row in list_project(CWD, home.where, all_projects=True, include_helpers=True):
             assert "\n" not in row.title
         try:
             found = make_outline(session)

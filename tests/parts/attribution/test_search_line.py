@@ -349,7 +349,7 @@ def test_files_that_are_not_indexed_yet(repo: Repository, monkeypatch: pytest.Mo
         patch.setattr(connect, "lock_descriptor", lambda *_: False)  # another command is at it
         patch.setattr(connect, "index_in_background", lambda *_: None)
         early = asked(repo, "sums.py:2", limit=0)
-    assert (early.hits, early.unread, early.whole) == ([], 1, False)
+    assert (early.hits, early.unread, early.is_complete) == ([], 1, False)
     assert "Nothing found in what is indexed" in result_text(early)
     assert "1 file not indexed yet may hold more: search again in a minute." in result_text(early)
     assert [hit.session_id for hit in asked(repo, "sums.py:2").hits] == [session_id(1)]
@@ -360,7 +360,7 @@ def test_a_file_that_no_session_knows(repo: Repository) -> None:
     repo.session(1, repo.write("sums.py", ONE))
     repo.put("other.py", ONE)
     found = asked(repo, "other.py:2")
-    assert (found.hits, found.whole) == ([], True)
+    assert (found.hits, found.is_complete) == ([], True)
     assert "No tool read or wrote a file 'other.py'" in found.notes
 
 

@@ -94,7 +94,7 @@ def test_over_the_corpus() -> None:
                 terms = [
                     term
                     for term in parse_query([text[:400].replace('"', " ").replace("-", " ")]).terms
-                    if not term.exact
+                    if not term.is_phrase
                 ]
                 got = RawWords([term.forms for term in terms]).words_of_file(str(path))
                 missed += [
@@ -168,7 +168,7 @@ def searched(home: ConfigHome, *words: str, monkeypatch: pytest.MonkeyPatch) -> 
     """A search for which there is no time to index anything."""
     monkeypatch.setattr(connect, "LARGE_UPDATE", 0)
     monkeypatch.setattr(connect, "MIN_INDEX_SECONDS", 0.0)
-    return search_index(words, Scope(), home.where, limit=0)
+    return search_index(words, Scope(), home.where, max_seconds=0)
 
 
 def sessions(home: ConfigHome) -> None:
@@ -194,9 +194,9 @@ def test_what_holds_most_is_read_first(
     assert [(row.session_id, row.words, row.missing) for row in result.provisional] == [
         (session_id(2), ("redis",), ("queue",))
     ]
-    assert (result.unread, result.whole) == (0, False)
+    assert (result.unread, result.is_complete) == (0, False)
     again = search_index(["redis", "queue"], Scope(), config_home.where)
-    assert ({hit.session_id for hit in again.hits}, again.whole) == (
+    assert ({hit.session_id for hit in again.hits}, again.is_complete) == (
         {session_id(2), session_id(3)},
         True,
     )
@@ -211,11 +211,11 @@ def test_never_said_is_not_said_too_early(
     """
     sessions(config_home)
     result = searched(config_home, '"zebra crossing"', monkeypatch=monkeypatch)
-    assert (result.hits, result.provisional, result.whole) == ([], [], True)
+    assert (result.hits, result.provisional, result.is_complete) == ([], [], True)
     assert alone == [True]
     monkeypatch.setattr(RawWords, "words_of_file", lambda *_: None)
     result = searched(config_home, '"zebra crossing"', monkeypatch=monkeypatch)
-    assert (result.unread > 0, result.whole) == (True, False)
+    assert (result.unread > 0, result.is_complete) == (True, False)
 
 
 def test_a_misspelled_word(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -223,8 +223,8 @@ def test_a_misspelled_word(config_home: ConfigHome, monkeypatch: pytest.MonkeyPa
     sessions(config_home)
     with monkeypatch.context() as patch:
         patch.setattr(connect, "lock_descriptor", lambda *_: False)
-        result = search_index(["quaue"], Scope(), config_home.where, limit=0)
-    assert (result.provisional, result.unread, result.whole) == ([], 4, False)
+        result = search_index(["quaue"], Scope(), config_home.where, max_seconds=0)
+    assert (result.provisional, result.unread, result.is_complete) == ([], 4, False)
     assert "nothing found yet" in result_text(result)
     assert "4 files not indexed yet may hold more: search again in a minute." in result_text(result)
     assert [hit.session_id for hit in search_index(["quaue"], Scope(), config_home.where).hits] == [
@@ -239,7 +239,7 @@ def test_nothing_is_indexed_yet(config_home: ConfigHome, monkeypatch: pytest.Mon
     """
     sessions(config_home)
     monkeypatch.setattr(connect, "lock_descriptor", lambda *_: False)
-    result = search_index(["queue"], Scope(), config_home.where, limit=0)
+    result = search_index(["queue"], Scope(), config_home.where, max_seconds=0)
     assert [row.session_id for row in result.provisional] == [session_id(3)]
     assert NO_SESSION not in result.notes
     text = result_text(result)
@@ -252,8 +252,10 @@ def test_the_session_that_asks(config_home: ConfigHome, monkeypatch: pytest.Monk
     """Its last turn holds the question, so what it holds is counted, not told."""
     sessions(config_home)
     monkeypatch.setattr(connect, "lock_descriptor", lambda *_: False)
-    result = search_index(["queue"], Scope(asking=session_id(3)), config_home.where, limit=0)
-    assert (result.provisional, result.unread > 0, result.whole) == ([], True, False)
+    result = search_index(
+        ["queue"], Scope(asking_session=session_id(3)), config_home.where, max_seconds=0
+    )
+    assert (result.provisional, result.unread > 0, result.is_complete) == ([], True, False)
 
 
 def test_another_project_is_not_meant(
@@ -262,8 +264,8 @@ def test_another_project_is_not_meant(
     """Only files that the scope may lead to are looked through."""
     sessions(config_home)
     monkeypatch.setattr(connect, "MIN_INDEX_SECONDS", 0.0)
-    scope = Scope(folders=("/another/place",), within=("/another/place",))
-    result = search_index(["redis"], scope, config_home.where, limit=0)
+    scope = Scope(folders=("/another/place",), root_folders=("/another/place",))
+    result = search_index(["redis"], scope, config_home.where, max_seconds=0)
     assert (result.hits, result.provisional, result.unread) == ([], [], 0)
 
 
@@ -273,5 +275,5 @@ def test_another_process_goes_on(config_home: ConfigHome, monkeypatch: pytest.Mo
     sessions(config_home)
     monkeypatch.setattr(connect, "LARGE_UPDATE", 0)
     monkeypatch.setattr(connect, "MIN_INDEX_SECONDS", 0.0)
-    assert search_index(["redis"], Scope(), config_home.where, limit=0).provisional
+    assert search_index(["redis"], Scope(), config_home.where, max_seconds=0).provisional
     assert wait_until(lambda: not index_status(config_home.where).behind)

@@ -17,7 +17,7 @@ from resume_hooks.search.index import read_transcript
 from resume_hooks.search.index.archived import ArchivedSessions
 from resume_hooks.search.index.changes import ReadJob, find_changes
 from resume_hooks.search.index.connect import index_status, opened_index
-from resume_hooks.search.scope import Scope, project_at
+from resume_hooks.search.scope import Scope, project_scope_of_folder
 from resume_hooks.sessions.archived import unpack
 from resume_hooks.sessions.archived.layout import unpacked_folder
 from resume_hooks.sessions.archived.manifest import archived_of_id as note_of
@@ -65,7 +65,7 @@ def test_what_was_known_is_not_read_again(config_home: ConfigHome) -> None:
     told = (
         hits(config_home, "zebra"),
         hits(config_home, "giraffe"),
-        hits(config_home, "zebra", project_at(CWD, config_home.where)),
+        hits(config_home, "zebra", project_scope_of_folder(CWD, config_home.where)),
     )
     assert all(told)
     away(path, config_home.environ)
@@ -74,7 +74,7 @@ def test_what_was_known_is_not_read_again(config_home: ConfigHome) -> None:
     assert (
         hits(config_home, "zebra"),
         hits(config_home, "giraffe"),
-        hits(config_home, "zebra", project_at(CWD, config_home.where)),
+        hits(config_home, "zebra", project_scope_of_folder(CWD, config_home.where)),
     ) == told
     kept = note_of(SESSION, config_home.where)
     assert kept is not None
@@ -183,9 +183,13 @@ def test_an_index_for_once_reads_what_is_needed(config_home: ConfigHome) -> None
     """Of the vault, too, where the state folder can't take one."""
     away(a_session(config_home), config_home.environ)
     os.mkdir(os.path.join(config_home.config, "resume-hooks", "index.db"))
-    found = search_index(["zebra"], project_at(CWD, config_home.where), config_home.where)
+    found = search_index(
+        ["zebra"], project_scope_of_folder(CWD, config_home.where), config_home.where
+    )
     assert [hit.session_id for hit in found.hits] == [SESSION]
     assert (
-        search_index(["zebra"], project_at("/elsewhere", config_home.where), config_home.where).hits
+        search_index(
+            ["zebra"], project_scope_of_folder("/elsewhere", config_home.where), config_home.where
+        ).hits
         == []
     )

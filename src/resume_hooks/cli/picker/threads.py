@@ -145,7 +145,7 @@ class ContentSearch:
 
     def _answer_requests(self, index: OpenIndex) -> None:
         from resume_hooks.search.engine import Searcher
-        from resume_hooks.search.scope import Scope, project_at
+        from resume_hooks.search.scope import Scope, project_scope_of_folder
 
         searchers: dict[bool, Searcher] = {}
         while (request := self._next_request()) is not None:
@@ -153,7 +153,7 @@ class ContentSearch:
                 if request.everywhere:
                     scope = Scope()
                 else:
-                    scope = project_at(self._folder, self._where)
+                    scope = project_scope_of_folder(self._folder, self._where)
                 searchers[request.everywhere] = Searcher(index, scope, self._where)
             self._on_answer(
                 SearchAnswer(

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from resume_hooks.cli.schema.base import FieldsLike, StrictModel
 from resume_hooks.search.hits import Hit
-from resume_hooks.search.result import Provisional
+from resume_hooks.search.result import ProvisionalSession
 from resume_hooks.sessions.agents.registry import RUNNING
 
 
@@ -59,7 +59,7 @@ class SearchForm(StrictModel):
         ]
     ]
     helpers_left_out: int
-    provisional: list[Annotated[Provisional, FieldsLike()]] = Field(
+    provisional: list[Annotated[ProvisionalSession, FieldsLike()]] = Field(
         description=(
             "sessions that are not indexed yet but contain some of the words, most words first"
         )

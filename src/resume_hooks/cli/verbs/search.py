@@ -15,7 +15,7 @@ from resume_hooks.cli.options import (
     flag,
     option,
 )
-from resume_hooks.search.roles import ALIASES, DEFAULT_LIMIT, MOST_LIMIT
+from resume_hooks.search.roles import DEFAULT_SEARCH_HITS, MAX_SEARCH_HITS, ROLE_ALIASES
 
 
 class SearchOptions(
@@ -75,7 +75,7 @@ class SearchOptions(
         ),
     )
     role: str | None = option(
-        type=click.Choice(sorted(ALIASES)), help="Only this speaker's messages."
+        type=click.Choice(sorted(ROLE_ALIASES)), help="Only this speaker's messages."
     )
     helpers: bool = flag(
         help="All headless runs of a single question, not only the three that fit best."
@@ -83,6 +83,9 @@ class SearchOptions(
     agent: str = AGENT
     of_parts: Any = PART_OPTIONS
     limit: int = option(
-        type=click.IntRange(1, MOST_LIMIT), default=DEFAULT_LIMIT, show_default=True, help="Hits."
+        type=click.IntRange(1, MAX_SEARCH_HITS),
+        default=DEFAULT_SEARCH_HITS,
+        show_default=True,
+        help="Hits.",
     )
     max_chars: int = MAX_CHARS

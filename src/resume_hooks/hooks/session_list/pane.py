@@ -341,21 +341,21 @@ def _turns_with_words(pane: PaneEvent, folder: str, where: Where) -> tuple[list[
     If there is no index, no turns are returned.
     """
     # These imports take 60 ms; the titles must not wait for them.
-    from resume_hooks.search.engine import Searcher, sought_words
+    from resume_hooks.search.engine import Searcher, file_search_for_queries
     from resume_hooks.search.index.connect import opened_index
     from resume_hooks.search.query import parse_query
-    from resume_hooks.search.scope import Scope, project_at
+    from resume_hooks.search.scope import Scope, project_scope_of_folder
 
     try:
         if pane.everywhere:
             scope = Scope()
         else:
-            scope = project_at(folder, where)
-        scope = scope._replace(programs=frozenset(OPENED))
+            scope = project_scope_of_folder(folder, where)
+        scope = scope._replace(agent_names=frozenset(OPENED))
         with opened_index(
             where,
             limit=UPDATE_SECONDS,
-            sought=sought_words([parse_query([pane.words])], scope, where),
+            sought=file_search_for_queries([parse_query([pane.words])], scope, where),
         ) as index:
             partial_matches = sum(bool(file.held) for file in index.unread)
             if index.outcome.behind:
@@ -468,7 +468,11 @@ def _marked_session(session_id: str, where: Where) -> ListedSession:
     session = (
         locate.session_file(path) if path else registry.find_other_agents_session(session_id, where)
     )
-    row = SessionLister(os.path.dirname(session.path), where).at(session, None) if session else None
+    row = (
+        SessionLister(os.path.dirname(session.path), where).row_of_session(session, None)
+        if session
+        else None
+    )
     if row is None:
         raise SessionNotFound("This session no longer exists", "Type to list the sessions again.")
     return row

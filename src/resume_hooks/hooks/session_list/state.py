@@ -63,7 +63,9 @@ def turns_with_words(searcher: Searcher, text: str) -> list[TurnHit]:
     except UsageError:  # the query has no word yet
         return []
     if query.terms:
-        return [_turn_hit(hit) for hit in searcher.search([query], MAX_HITS, reads=MAX_READ).hits]
+        return [
+            _turn_hit(hit) for hit in searcher.search([query], MAX_HITS, max_reads=MAX_READ).hits
+        ]
     return []
 
 
@@ -283,7 +285,7 @@ def list_entries(
 
     With ``everyone``, include other agents' sessions.
     """
-    for row in listing.list_project(cwd, where, everywhere=everywhere, everyone=everyone):
+    for row in listing.list_project(cwd, where, all_projects=everywhere, all_agents=everyone):
         try:
             prompt = agent_at(row.path, where).ends(row.path).first_prompt
         except SessionNotFound:

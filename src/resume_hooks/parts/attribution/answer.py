@@ -19,23 +19,29 @@ from resume_hooks.errors import UsageError
 from resume_hooks.parts.attribution.edits import FileChange, changes_by_call, split_lines
 from resume_hooks.parts.attribution.rule import FileEdit, find_writer
 from resume_hooks.paths import Where, canonical_path, open_regular, project_folders, read_regular
-from resume_hooks.search.engine import in_index
-from resume_hooks.search.hits import SNIPPET_WIDTH, Hit, HitMaker, Wording, strength_of_confidence
+from resume_hooks.search.engine import search_updated_index
+from resume_hooks.search.hits import (
+    SNIPPET_CHARACTERS,
+    Hit,
+    HitMaker,
+    Wording,
+    strength_of_confidence,
+)
 from resume_hooks.search.index.changes import Sought
 from resume_hooks.search.index.connect import OpenIndex
 from resume_hooks.search.index.postings import Posting, turn_key
 from resume_hooks.search.index.tokenize import forms_of
 from resume_hooks.search.query import Query, Term
-from resume_hooks.search.ranking import Lookup, Ranking, Terms, TurnHit, WordingTurn
-from resume_hooks.search.result import SearchResult, unsearched
+from resume_hooks.search.ranking import Lookup, Ranking, TermLookups, TurnHit, WordingTurn
+from resume_hooks.search.result import SearchResult, notes_on_unsearched_folders
 from resume_hooks.search.scope import (
     FilesInScope,
     Scope,
+    conditions_of_scope,
     file_filter,
     find_files_in_scope,
-    limits_of_scope,
-    unknown_values,
-    unlistable_in_scope,
+    notes_on_unknown_values,
+    unlistable_folders_in_scope,
 )
 from resume_hooks.search.sources import Sources
 from resume_hooks.system.git_worktrees import project_of_folder, repository_root
@@ -171,13 +177,15 @@ def answer_line_search(
             "Leave them out, or the line.",
         )
     # Headless runs and the current turn also write files.
-    scope = scope._replace(file=requested.tail, helpers=True, asking="")
+    scope = scope._replace(file=requested.tail, include_helpers=True, asking_session="")
     words = Sought((file_name_term(requested).forms,), file_filter(scope, where))
 
     def search_line(index: OpenIndex) -> SearchResult:
         return _search_edits_of_line(index, requested, scope, Query(options.file, (), ()), where)
 
-    return in_index(search_line, scope, where, words, limit=limit, progress=progress)
+    return search_updated_index(
+        search_line, scope, where, words, max_seconds=limit, progress=progress
+    )
 
 
 def _search_edits_of_line(
@@ -197,8 +205,10 @@ def _search_edits_of_line(
             unread_files.append(file)
     notes = [
         *index.notes,
-        *([] if hits else unknown_values(index.words, scope)),
-        *unsearched(len(entered.files) + len(index.unread), unlistable_in_scope(scope, where)),
+        *([] if hits else notes_on_unknown_values(index.words, scope)),
+        *notes_on_unsearched_folders(
+            len(entered.files) + len(index.unread), unlistable_folders_in_scope(scope, where)
+        ),
     ]
     is_capped = candidates.capped
     if is_capped and not hits:
@@ -218,8 +228,8 @@ def _make_hits(
     Return [] if the record no longer exists.
     """
     turn = TurnHit(turn_key(record.file, record.turn), [record], 0.0)
-    hits = HitMaker(sources, [Wording(query, [])]).best([[WordingTurn(0, turn)]], 1).hits
-    text = collapse_line(plain_line(requested.lines[requested.number - 1]), SNIPPET_WIDTH)
+    hits = HitMaker(sources, [Wording(query, [])]).best_hits([[WordingTurn(0, turn)]], 1).hits
+    text = collapse_line(plain_line(requested.lines[requested.number - 1]), SNIPPET_CHARACTERS)
     marks = ((0, len(text)),)
     return [
         hit._replace(
@@ -235,7 +245,7 @@ def _make_hits(
 def file_name_term(requested: RequestedLine) -> Term:
     """Return the file's name as a search term; a command that writes the file contains it."""
     name = os.path.basename(requested.path)
-    return Term(name, tuple(map(tuple, forms_of(name))), exact=True)
+    return Term(name, tuple(map(tuple, forms_of(name))), is_phrase=True)
 
 
 class EditFinder:
@@ -254,10 +264,10 @@ class EditFinder:
         """Yield every edit of the file. Also yield every read of the file, as an edit without changes."""
         calls = self._find_calls(self._scope)
         if (name_term := file_name_term(requested)).forms:
-            name = Terms(self._index.words).look_up_strictly(name_term)
+            name = TermLookups(self._index.words).look_up_strictly(name_term)
         else:
             name = None
-        if name and name.known:
+        if name and name.is_in_index:
             calls += self._find_calls(
                 self._scope._replace(file="", tool="Bash", role="call"), [name]
             )
@@ -268,7 +278,9 @@ class EditFinder:
             file = self._sources.file(next(iter(postings.values())))
             if file is None:
                 continue
-            for posting, record, change in _read_changes(self._sources.readable(file), postings):
+            for posting, record, change in _read_changes(
+                self._sources.readable_path(file), postings
+            ):
                 folder = string(record, "cwd")
                 if change.path and requested.is_named(change.path, folder):
                     path = os.path.normpath(os.path.join(folder, change.path))
@@ -284,12 +296,12 @@ class EditFinder:
                     )
 
     def _find_calls(self, scope: Scope, lookups: Sequence[Lookup] = ()) -> list[Posting]:
-        search_limits = limits_of_scope(
-            self._index.db, self._index.words, scope, self._entered.files, self._entered.known
+        search_limits = conditions_of_scope(
+            self._index.db, self._index.words, scope, self._entered.files, self._entered.file_count
         )
         ranking = Ranking(self._index.words, search_limits, (), None)
-        postings = ranking.records(MOST_CALLS, lookups)
-        self.capped = self.capped or ranking.capped
+        postings = ranking.matching_records(MOST_CALLS, lookups)
+        self.capped = self.capped or ranking.has_unread_records
         return postings
 
 

@@ -64,7 +64,7 @@ def print_subagents(options: SessionsOptions) -> None:
         project, scope = (None, "all")
     else:
         project, scope = (project_of_folder(folder, options.where), folder)
-    sessions = listing.candidates(project, options.where)
+    sessions = listing.candidate_files(project, options.where)
     beside: dict[str, dict[str, list[str]]] = {}
     subagents: list[ListedSubagent] = []
     for session in sessions:

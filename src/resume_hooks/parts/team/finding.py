@@ -106,7 +106,7 @@ class _Search:
 
     def __init__(self, query: Query, db: Database, among: Scope, most: int) -> None:
         self._db, self._among, self._most = db, among, most
-        self._has_phrases = any(term.exact for term in (*query.terms, *query.excluded))
+        self._has_phrases = any(term.is_phrase for term in (*query.terms, *query.excluded))
         if self._has_phrases:
             self._most_per_member = _READ_TURNS // 2
         else:
@@ -218,12 +218,12 @@ def build_queries(query: Query) -> list[str]:
     Every variant requires all words of a phrase.
     """
     exclusions = "".join(
-        f" & !({_term_query(term, quoted_stem)})" for term in query.excluded if not term.exact
+        f" & !({_term_query(term, quoted_stem)})" for term in query.excluded if not term.is_phrase
     )
     all_terms = [_term_query(term, quoted_stem) for term in query.terms]
     exact_terms = []
     for term in query.terms:
-        if term.exact:
+        if term.is_phrase:
             exact_terms.append(_term_query(term, quoted_stem))
     prefix_terms = [
         _term_query(term, lambda form: f"{quoted_stem(form)}:*") for term in query.terms
@@ -248,7 +248,7 @@ def _term_query(term: Term, word: Callable[[str], str]) -> str:
     """Return a query for a term. It requires all words of the term, each either whole or as its parts."""
     tokens = []
     for word_text, *parts in term.forms:
-        if parts and not term.exact:
+        if parts and not term.is_phrase:
             in_parts = f" | ({' & '.join(map(word, parts))})"
         else:
             in_parts = ""

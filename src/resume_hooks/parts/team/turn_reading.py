@@ -33,8 +33,8 @@ from resume_hooks.search.record_text import (
     Phrase,
     Snippet,
     display_text,
-    snippet_of,
-    text_of_record,
+    join_record_texts,
+    make_snippet,
 )
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.turns import opens_turn
@@ -263,12 +263,12 @@ class _HitReader:
             for word in mark:
                 stems.append(word.removesuffix("i").encode())
         # Every line must be read if the query excludes a phrase or if a word has several spellings.
-        sees_all = any(term.exact for term in query.excluded) or not all(
+        sees_all = any(term.is_phrase for term in query.excluded) or not all(
             term.text.isascii() for term in query.terms
         )
         self._needles = [] if sees_all else stems
-        self._phrases = [Phrase(term.text) for term in query.terms if term.exact]
-        self._without = [Phrase(term.text) for term in query.excluded if term.exact]
+        self._phrases = [Phrase(term.text) for term in query.terms if term.is_phrase]
+        self._without = [Phrase(term.text) for term in query.excluded if term.is_phrase]
 
     def hit(
         self, turn: FoundTurn, location: _TurnLocation, lines: list[bytes], session: TeamSession
@@ -289,7 +289,7 @@ class _HitReader:
             terms |= snippet.terms
             if (
                 best is None
-                or len(snippet.terms) + snippet.near > len(best[1].terms) + best[1].near
+                or len(snippet.terms) + snippet.nearness > len(best[1].terms) + best[1].nearness
             ):
                 best = (number, snippet)
         if best is None or missing:
@@ -305,7 +305,7 @@ class _HitReader:
             session.title, session.project, turn.at.isoformat(), snippet.text,
             tuple(term for location, term in enumerate(names) if location in terms),
             tuple(term for location, term in enumerate(names) if location not in terms),
-            round(len(terms) + snippet.near + min(max(turn.rank, 0.0), 1.0) / 2, 3),
+            round(len(terms) + snippet.nearness + min(max(turn.rank, 0.0), 1.0) / 2, 3),
             session.mine and not session.given,
         )  # fmt: skip
 
@@ -327,8 +327,8 @@ class _HitReader:
                 break
             record_texts = None if has_no_match else extractor.texts_of(record)
             if record_texts is not None:
-                text = display_text(text_of_record(record_texts))
+                text = display_text(join_record_texts(record_texts))
                 texts.append(
-                    (number + index, snippet_of(text, self._marker, SNIPPET_WIDTH), text.low)
+                    (number + index, make_snippet(text, self._marker, SNIPPET_WIDTH), text.folded)
                 )
         return texts

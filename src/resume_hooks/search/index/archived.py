@@ -81,7 +81,7 @@ class TranscriptPaths:
         self._folders: dict[str, str | None] = {}
 
     def path_of(self, path: str, session_id: str) -> str:
-        """Return a readable path of a file, or None if it has none."""
+        """Return a readable path of a file: its own path, or that of a copy."""
         if is_foreign(path, self._where):
             return self._copy(path)
         if os.path.lexists(path):
@@ -114,9 +114,8 @@ def opened_briefly(archived: ArchivedSession, where: Where) -> Iterator[str | No
     try:
         yield folder
     finally:
-        if (
-            not was_unpacked and _opened_at(folder) == opened_at
-        ):  # unless another process has opened the folder since
+        # unless another process has opened the folder since
+        if not was_unpacked and _opened_at(folder) == opened_at:
             removal.remove_if_possible(home, where.state)
 
 

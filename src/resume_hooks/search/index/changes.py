@@ -195,4 +195,4 @@ def _read_position(text: str) -> ReadPosition:
         until, latest = map(str, copied)
         return ReadPosition(max(0, offset), lines, turns, part, seconds, left_open, (until, latest))
     except (TypeError, ValueError) as error:
-        raise IndexDamaged(f"The index holds what nobody wrote: {error}") from error
+        raise IndexDamaged(f"The index contains an invalid position: {error}") from error

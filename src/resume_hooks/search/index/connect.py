@@ -225,10 +225,9 @@ class _Task:
 
         If the index is not ``ours`` to write, it stays unchanged.
         """
-        from resume_hooks.search.index.unread import (
-            rank_files,  # without changes, a search does not need
-        )
-        from resume_hooks.search.index.update import update  # these two imports
+        # a search without changes does not need these modules
+        from resume_hooks.search.index.unread import rank_files
+        from resume_hooks.search.index.update import update
 
         work, gone = find_changes(index.db, self.files, self.shelf)
         if sum(item.size for item in work) > LARGE_UPDATE:
@@ -453,9 +452,8 @@ def _exclusive_lock(path: str, patience: float) -> Iterator[bool]:
         yield True  # without a lock file, the index cannot be written either
         return
     try:
-        yield (
-            lock_descriptor(descriptor, patience) is not False
-        )  # a volume without locks: SQLite's own locks must be enough
+        # a volume without locks: SQLite's own locks must be enough
+        yield (lock_descriptor(descriptor, patience) is not False)
     finally:
         os.close(descriptor)
 

@@ -22,11 +22,8 @@ from resume_hooks.storage.state_file import MODE
 VERSION = 9  # the version of the table and of the words; an index with another version is rebuilt
 FILE_NAME = "index.db"
 FOLDER = "index"  # the subfolder with the words
-SQLITE_ENDINGS = (
-    "-wal",
-    "-shm",
-    "-journal",
-)  # the suffixes of SQLite's own files in the same folder
+# the suffixes of SQLite's own files in the same folder
+SQLITE_ENDINGS = "-wal", "-shm", "-journal"
 BUSY_SECONDS = 5.0  # the number of seconds that SQLite waits for another writer
 _TABLES = f"""
 CREATE TABLE about(version INTEGER NOT NULL);
@@ -70,9 +67,8 @@ def open_index(where: Where) -> sqlite3.Connection:
             if os.path.isdir(path):  # we never create a folder here; only an empty one is removed
                 removal.remove_empty(path, where.state)
             flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
-            os.close(
-                os.open(path, flags, MODE)
-            )  # private from the first byte; SQLite's own files copy its mode
+            # private from the first byte; SQLite's own files copy its mode
+            os.close(os.open(path, flags, MODE))
             _require_own(path)
         except OSError as error:
             raise IndexUnusable(
@@ -113,7 +109,7 @@ def sqlite_errors() -> Iterator[None]:
         yield
     except sqlite3.OperationalError as error:
         if any(words in str(error) for words in _FORMAT_ERRORS):
-            raise IndexDamaged(f"The index is not as it should be: {error}") from error
+            raise IndexDamaged(f"The index has another format: {error}") from error
         raise IndexUnusable(
             f"The index can't be used: {error}", "Check free space and the state folder."
         ) from error
@@ -140,20 +136,18 @@ def _prepare(db: sqlite3.Connection) -> sqlite3.Connection:
     with contextlib.ExitStack() as failing:
         failing.callback(db.close)
         db.execute("PRAGMA journal_mode=WAL")
-        db.execute(
-            "PRAGMA synchronous=FULL"
-            # the doubtful marks must be durable before the words change, because words become durable
-            # at once
-        )
+        # the doubtful marks must be durable before the words change, because words become durable
+        # at once
+        db.execute("PRAGMA synchronous=FULL")
         if not db.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
             _create(db)
         (version,) = db.execute("SELECT version FROM about").fetchone() or (0,)
         if not isinstance(version, int):
-            raise IndexDamaged("The index doesn't say of which version it is")
+            raise IndexDamaged("The index has no version")
         if version > VERSION:
             raise IndexUnusable("The index was written by a newer resume-hooks", "Update this one.")
         if version < VERSION:
-            raise IndexDamaged(f"The index is of version {version}")
+            raise IndexDamaged(f"The index has version {version}")
         failing.pop_all()
     return db
 
@@ -161,9 +155,8 @@ def _prepare(db: sqlite3.Connection) -> sqlite3.Connection:
 def _create(db: sqlite3.Connection) -> None:
     with db:
         db.execute("BEGIN IMMEDIATE")
-        if not db.execute("SELECT count(*) FROM sqlite_schema").fetchone()[
-            0
-        ]:  # another command may have been faster
+        # another command may have been faster
+        if not db.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
             for statement in _TABLES.split(";"):
                 db.execute(statement)
     # a later full disk then has no log to move into the table

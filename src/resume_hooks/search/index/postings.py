@@ -30,9 +30,8 @@ from resume_hooks.storage.state_file import MODE
 
 META = "meta.json"
 _PARTS = ("fast", "fieldnorm", "idx", "pos", "store", "term")
-_FOOTER = struct.Struct(
-    "<II"
-)  # the length of the JSON that precedes it, and a number that is the same in every file
+# the length of the JSON that precedes it, and a number that is the same in every file
+_FOOTER = struct.Struct("<II")
 _MAGIC = 1337
 _BLOCK_BYTES = 1024 * 1024  # bytes
 
@@ -191,11 +190,8 @@ class _SilentStandardError:
         self._saved = -1
 
     def __enter__(self) -> None:
-        with (
-            self._lock,
-            contextlib.suppress(OSError),
-            open(os.devnull, "wb") as null,
-        ):  # the stream may already be closed
+        # the stream may already be closed
+        with self._lock, contextlib.suppress(OSError), open(os.devnull, "wb") as null:
             if not self._depth:
                 self._saved = os.dup(2)
                 os.dup2(null.fileno(), 2)
@@ -258,7 +254,7 @@ class Postings:
             indexes: dict[str, tantivy.Index] = {}
             for level, folder in self._folders.items() if not self._indexes else ():
                 if folder and not self._fresh and not tantivy.Index.exists(folder):
-                    raise IndexDamaged(f"{folder} holds no words")
+                    raise IndexDamaged(f"{folder} contains no index")
                 index = tantivy.Index(SCHEMA, path=folder)
                 # otherwise one of tantivy's threads reloads the index at any time
                 index.config_reader("manual")
@@ -319,10 +315,8 @@ class Postings:
         """
         writers, self._writers, self._latest = self._writers, {}, {}
         for writer in writers.values():
-            with (
-                contextlib.suppress(IndexDamaged, IndexUnusable),
-                tantivy_errors(),
-            ):  # tantivy keeps files that it cannot delete
+            # tantivy keeps files that it cannot delete
+            with contextlib.suppress(IndexDamaged, IndexUnusable), tantivy_errors():
                 if self._pending:
                     writer.rollback()
                     writer.garbage_collect_files()

@@ -117,9 +117,8 @@ def _read_part(stream: BinaryIO, job: ReadJob, start: ReadPosition) -> Part:
     for line in read_lines(stream, start.offset, start.lines):
         if is_full:
             break
-        if (
-            line.torn and records.parse(line.body) is None
-        ):  # complete JSON cannot be the beginning of a longer line
+        # complete JSON cannot be the beginning of a longer line
+        if line.torn and records.parse(line.body) is None:
             is_torn = not is_settled
             break
         reader.take(line)
@@ -176,9 +175,8 @@ class _RowReader:
         self.turn = start.turns
         self.cwd = self.entrypoint = ""
         self.extractor = TextExtractor(dict(start.calls), subagent=job.subagent)
-        from resume_hooks.transcripts.transcript import (
-            CopyDetector,
-        )  # the import takes 4 ms, and a search without changes does not need it
+        # the import takes 4 ms, and a search without changes does not need it
+        from resume_hooks.transcripts.transcript import CopyDetector
 
         self.copies = CopyDetector(*start.copied)
         self.time = start.time
@@ -186,9 +184,8 @@ class _RowReader:
         self._name = os.path.basename(job.path)
 
     def take(self, line: Line) -> None:
-        record = records.parse(
-            line.raw if line.offset else line.body
-        )  # copying each line would be slow
+        # copying each line would be slow
+        record = records.parse(line.raw if line.offset else line.body)
         if record is None or self.copies.holds(record):
             return
         self.turn += opens_turn(record, subagent=self._subagent)
@@ -261,11 +258,9 @@ def _uuid_number(uuid: str) -> int:
 # the number of bytes above which starting worker processes saves time
 MIN_PARALLEL_BYTES = 24 * 1024 * 1024
 MAX_PROCESSES = 8
-PIPE_BYTES = (
-    1024 * 1024
-    # the capacity of a pipe in bytes, the largest that a user may set, so that a worker can read on
-    # while we write
-)
+# the capacity of a pipe in bytes, the largest that a user may set, so that a worker can read on
+# while we write
+PIPE_BYTES = 1024 * 1024
 MAX_WAITING_PARTS, MAX_WAITING_BYTES = 64, 64 * 1024 * 1024
 """The maximum number of parts that may wait for earlier parts of a file, and their approximate
 bytes of transcripts."""
@@ -385,9 +380,8 @@ class _Worker:
 
 
 def _enlarge_pipe(pipe: Connection) -> None:
-    with contextlib.suppress(
-        OSError, AttributeError, ImportError
-    ):  # only Linux can enlarge a pipe; elsewhere the worker waits more often
+    # only Linux can enlarge a pipe; elsewhere the worker waits more often
+    with contextlib.suppress(OSError, AttributeError, ImportError):
         import fcntl  # not available on every platform
 
         fcntl.fcntl(pipe.fileno(), fcntl.F_SETPIPE_SZ, PIPE_BYTES)

@@ -57,11 +57,8 @@ _NOT_WORDS = bytes(
     byte if byte >= 0x80 or chr(byte).isalnum() or byte in b"_\\" else 0x20 for byte in range(256)
 )
 _ESCAPES = re.compile(r"\\u([0-9a-f]{4})")
-_IRREGULAR = {
-    "die": "dying",
-    "lie": "lying",
-    "tie": "tying",
-}  # stems with an inflected form that does not begin with the stem
+# stems with an inflected form that does not begin with the stem
+_IRREGULAR = {"die": "dying", "lie": "lying", "tie": "tying"}
 
 
 PLAIN_BYTES = 1024

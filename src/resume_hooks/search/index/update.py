@@ -119,7 +119,7 @@ class _Update:
         After an update that was killed, also verify the words.
         """
         if self._postings.is_mostly_deleted:
-            raise IndexDamaged("Most of what the index holds is of files that are gone")
+            raise IndexDamaged("Most of the index describes deleted files")
         self._db.execute("BEGIN IMMEDIATE")
         doubtful = set()
         for (number,) in self._db.execute("SELECT id FROM files WHERE doubt"):
@@ -251,9 +251,8 @@ class _Update:
             self._db.execute("UPDATE files SET parent=?, cwd='', entrypoint='' WHERE id=?", values)
         self._postings.replace(item.file_id, part.number, part.documents)
         size, mtime = file.size, file.mtime
-        if (
-            part.more or part.torn
-        ):  # to be checked again; for packed files, the inode says that they are unchanged
+        # to be checked again; for packed files, the inode says that they are unchanged
+        if part.more or part.torn:
             size, mtime = min(file.size - 1, part.end), 0 if part.more and file.inode < 0 else mtime
         self._db.execute(
             "UPDATE files SET doubt=?, inode=?, size=?, mtime=?, end=?, checked=?, place=?, turns=?,"
