@@ -26,9 +26,9 @@ from resume_hooks import redaction
 from resume_hooks.parts.secrets import cleaner, literals
 from resume_hooks.parts.secrets.cleaner import Cleaner
 from resume_hooks.parts.secrets.file_scan import BLOCK_SIZE
-from resume_hooks.redaction.json_lines import find_in_line, redact_bytes, redact_line
+from resume_hooks.redaction.json_lines import find_secrets_in_line, redact_bytes, redact_line
 from resume_hooks.redaction.load_rules import token_rules
-from resume_hooks.redaction.texts import suspect_places
+from resume_hooks.redaction.texts import suspect_positions
 from tests.needs import corpus_folder
 from tests.redaction.hostile import hostile
 from tests.redaction.planted import Planted, planted
@@ -109,7 +109,7 @@ def shares(files: dict[Path, list[bytes]]) -> None:
 
 
 def _kinds(lines: list[bytes]) -> Iterator[str]:
-    return (secret.kind for line in lines for secret in find_in_line(line))
+    return (secret.kind for line in lines for secret in find_secrets_in_line(line))
 
 
 def times(files: dict[Path, list[bytes]]) -> None:
@@ -125,7 +125,7 @@ def times(files: dict[Path, list[bytes]]) -> None:
 def _seconds(blocks: list[bytes]) -> float:
     started = time.process_time()
     for block in blocks:
-        for _ in suspect_places(block):
+        for _ in suspect_positions(block):
             pass
     return time.process_time() - started
 

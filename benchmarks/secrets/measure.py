@@ -16,7 +16,7 @@ from tempfile import NamedTemporaryFile
 from typing import Any
 
 from resume_hooks.redaction.false_positives import entropy
-from resume_hooks.redaction.load_rules import FILE
+from resume_hooks.redaction.load_rules import RULES_FILE
 from resume_hooks.redaction.texts import redact
 
 PART = 3
@@ -57,7 +57,7 @@ def by_lines() -> Callable[[str], str] | None:
 
 def by_gitleaks() -> Callable[[str], str]:
     """The same of gitleaks' default rules, its generic one among them, as expressions over the whole text."""
-    data = json.loads(Path(FILE).read_text(encoding="utf-8"))
+    data = json.loads(Path(RULES_FILE).read_text(encoding="utf-8"))
     between = r"(?:[ \t\w.-]{0,20})[\s'\"]{0,3}(?:=|>|:{1,3}=|\|\||:|=>|\?=|,)[`'\"\s=]{0,5}"
     generic = (
         r"(?i:access|auth|api|credential|creds|key|passw(?:or)?d|secret|token)"

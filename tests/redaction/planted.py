@@ -14,7 +14,7 @@ import string
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from resume_hooks.redaction.load_rules import FILE
+from resume_hooks.redaction.load_rules import RULES_FILE
 
 ALNUM = string.ascii_letters + string.digits
 HEX = "0123456789abcdef"
@@ -244,7 +244,7 @@ class Planted(NamedTuple):
 
 def assigned_forms() -> list[Form]:
     """A form for each rule that wants a vendor's name before a value of so many letters."""
-    with open(FILE, encoding="utf-8") as stream:
+    with open(RULES_FILE, encoding="utf-8") as stream:
         rules = json.load(stream)["assigned"]
     forms = []
     for rule in rules:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resume_hooks.redaction.json_lines import find_in_line, redact_bytes, redact_line
+from resume_hooks.redaction.json_lines import find_secrets_in_line, redact_bytes, redact_line
 from resume_hooks.redaction.passwords import NONE, meaning_of_name
 from tests.needs import corpus_sessions
 from tests.redaction.planted import FORMS, planted, private_key, some
@@ -148,7 +148,7 @@ def test_planted_secrets_are_gone_and_lines_still_parse(seed: int) -> None:
         clean, found = redact_line(one.raw)
         assert found, one.form.name
         assert json.loads(clean)["uuid"] == json.loads(one.raw)["uuid"]
-        assert find_in_line(clean) == []
+        assert find_secrets_in_line(clean) == []
 
 
 NAMES = st.text(max_size=12).filter(
@@ -186,4 +186,4 @@ def test_any_record_around_a_secret(record: dict[str, Any], ascii_only: bool, fo
 def test_real_sessions_hold_none(path: Any) -> None:
     """Nothing in real, published transcripts is taken for a secret."""
     with path.open("rb") as stream:
-        assert [secret for raw in stream for secret in find_in_line(raw)] == []
+        assert [secret for raw in stream for secret in find_secrets_in_line(raw)] == []

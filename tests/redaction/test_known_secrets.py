@@ -95,8 +95,8 @@ def test_an_id_that_is_spared_stays() -> None:
     """A lineage names sessions by their ids, even where a rule takes one for a token."""
     session = "3f2504e0-4f89-11d3-9a0c-0305e82c3301"
     redactor = Redactor()
-    redactor.spare([session])
-    redactor.learn(f"API_TOKEN={session}")
+    redactor.exclude_names([session])
+    redactor.learn_text(f"API_TOKEN={session}")
     assert redactor.redact(f"1. a · {session}") == f"1. a · {session}"
     assert session not in Redactor([f"API_TOKEN={session}"]).redact(f"1. a · {session}")
 
@@ -140,7 +140,7 @@ def test_a_torn_line_is_text() -> None:
 def test_places_count_characters() -> None:
     """As those of ``find_secrets`` do."""
     text = f"é {VALUE} ü"
-    secrets = Redactor([RAW]).redact_and_tell(text)[1]
+    secrets = Redactor([RAW]).redact_and_list_secrets(text)[1]
     assert [text[secret.start : secret.end] for secret in secrets] == [VALUE]
 
 

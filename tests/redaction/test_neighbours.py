@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resume_hooks.redaction import fixed_places, program_options, telling_words
+from resume_hooks.redaction import indicator_words, positional_secrets, program_options
 from resume_hooks.redaction.json_lines import redact_bytes, redact_line
+from resume_hooks.redaction.notations import NOTATIONS
 from resume_hooks.redaction.texts import redact
-from resume_hooks.redaction.ways import WAYS
 from tests.redaction.examples import Example, examples
 
 PARTS = 8
@@ -77,21 +77,23 @@ def test_any_neighbours(ways: list[Clean], one: Example, before: str, after: str
 def test_every_word_has_an_example() -> None:
     """A word that is added without a form in ``planted`` is told."""
     texts = [one.text.encode() for one in examples() if one.worded]
-    assert all(any(word in text.lower() for text in texts) for word in telling_words.WORDS)
+    assert all(
+        any(word in text.lower() for text in texts) for word in indicator_words.HANDLERS_BY_WORD
+    )
     patterns = [
         *(row.argument for row in program_options.OPTIONS),
-        *fixed_places.COMMANDS.values(),
-        *fixed_places.PHRASES.values(),
-        *program_options.NAMED,
-        *(way.joint for way in WAYS),
+        *positional_secrets.COMMAND_PATTERNS.values(),
+        *positional_secrets.PHRASE_PATTERNS.values(),
+        *program_options.SECRET_WORD_COMMANDS,
+        *(way.text_between for way in NOTATIONS),
     ]
     assert not [pattern for pattern in patterns if not any(pattern.search(text) for text in texts)]
 
 
 @given(
-    st.lists(st.sampled_from([*telling_words.WORDS, b"=", b" ", b"s", b"1234"]), max_size=12).map(
-        b"".join
-    )
+    st.lists(
+        st.sampled_from([*indicator_words.HANDLERS_BY_WORD, b"=", b" ", b"s", b"1234"]), max_size=12
+    ).map(b"".join)
 )
 def test_words_are_found_within_and_over_one_another(lower: bytes) -> None:
     """One look over a text finds what a look for each word by itself does, in the same order.
@@ -100,9 +102,9 @@ def test_words_are_found_within_and_over_one_another(lower: bytes) -> None:
     """
     alone = [
         place
-        for text, word in telling_words.WORDS.items()
-        for place in word.may_tell(
+        for text, word in indicator_words.HANDLERS_BY_WORD.items()
+        for place in word.candidate_positions(
             lower, [match.start() for match in re.finditer(b"(?=%b)" % re.escape(text), lower)]
         )
     ]
-    assert list(telling_words.word_suspects(lower)) == alone
+    assert list(indicator_words.indicated_positions(lower)) == alone

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.redaction.load_rules import FARTHEST, FILE, REVISION, token_rules
-from resume_hooks.redaction.own_rules import TOKENS
+from resume_hooks.redaction.load_rules import MAX_MATCH_BYTES, REVISION, RULES_FILE, token_rules
+from resume_hooks.redaction.own_rules import TOKEN_RULES
 
 EVERY = list(
     {
@@ -26,19 +26,19 @@ EVERY = list(
     }.values()
 )
 HOSTILE = [
-    b"a" * FARTHEST,
+    b"a" * MAX_MATCH_BYTES,
     b"a." * 6_000,
     b"A1-" * 4_000,
-    b"1" * FARTHEST,
+    b"1" * MAX_MATCH_BYTES,
     b"-1" * 6_000,
     b"_a1" * 4_000,
-    b" " * FARTHEST,
+    b" " * MAX_MATCH_BYTES,
 ]
 
 
 def test_the_data_names_its_origin_and_licence() -> None:
     """Rules of others are told as theirs, with the version that they are of."""
-    with open(FILE, encoding="utf-8") as stream:
+    with open(RULES_FILE, encoding="utf-8") as stream:
         data = json.load(stream)
     assert data["origin"]["licence"].startswith("MIT License")
     assert data["origin"]["version"] == "8.30.1"
@@ -60,13 +60,13 @@ def test_no_rule_blows_up(part: int) -> None:
                 keyword.upper() + tail,
                 keyword * (6_000 // max(1, len(keyword))),
             ):
-                for _ in rule.regex.finditer(raw, 0, FARTHEST):
+                for _ in rule.regex.finditer(raw, 0, MAX_MATCH_BYTES):
                     pass
 
 
 def test_keywords_are_lower_case() -> None:
     """They are looked for in a lower-case copy."""
-    assert not [word for data in TOKENS for word in data["keywords"] if word != word.lower()]
+    assert not [word for data in TOKEN_RULES for word in data["keywords"] if word != word.lower()]
 
 
 def test_kinds_fit_into_a_placeholder() -> None:
@@ -92,8 +92,8 @@ def code(text: str) -> str:
 
 def digest() -> str:
     """A digest of all that says what a secret is."""
-    sources = sorted(Path(FILE).parent.glob("*.py"))
-    found = hashlib.sha256(Path(FILE).read_bytes())
+    sources = sorted(Path(RULES_FILE).parent.glob("*.py"))
+    found = hashlib.sha256(Path(RULES_FILE).read_bytes())
     for source in sources:
         text = source.read_text(encoding="utf-8").replace(f"REVISION = {REVISION}", "")
         found.update(f"{source.name} {code(text)}".encode())

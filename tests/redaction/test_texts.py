@@ -10,10 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from resume_hooks.redaction.indicator_words import (
+    HANDLERS_BY_WORD,
+    _word_finder,
+    make_regex_word_finder,
+)
 from resume_hooks.redaction.json_lines import redact_bytes, redact_line
-from resume_hooks.redaction.telling_words import WORDS, _word_finder, word_finder_by_expression
 from resume_hooks.redaction.texts import count_placeholders, find_secrets, redact
-from resume_hooks.redaction.unescape import places_of_hidden_signs
+from resume_hooks.redaction.unescape import positions_of_invisible_characters
 from tests.redaction.placed_forms import PLACED_FORMS
 from tests.redaction.planted import FORMS, WAYS, Form, private_key, some
 
@@ -201,7 +205,7 @@ def test_an_emoji_hides_nothing_and_costs_nothing() -> None:
     """Its own selector stands behind it, in no word."""
     assert (
         list(
-            places_of_hidden_signs(
+            positions_of_invisible_characters(
                 "Done \u26a0\ufe0f all of it \U0001f3f4\U000e0067\U000e007f".encode()
             )
         )
@@ -314,17 +318,17 @@ def test_whatever_stands_around_it(before: str, after: str, form: Form, seed: in
     assert redact(clean) == (clean, [])
 
 
-@given(st.lists(st.sampled_from([*WORDS, b"x", b" "]), max_size=12))
+@given(st.lists(st.sampled_from([*HANDLERS_BY_WORD, b"x", b" "]), max_size=12))
 def test_both_ways_to_find_words_find_the_same(parts: list[bytes]) -> None:
     """With the library and without it; a word within another counts, too."""
     text = b"".join(parts)
     every = {
         (n, at)
-        for n, word in enumerate(WORDS)
+        for n, word in enumerate(HANDLERS_BY_WORD)
         for at in range(len(text))
         if text.startswith(word, at)
     }
-    assert set(_word_finder()(text)) == set(word_finder_by_expression()(text)) == every
+    assert set(_word_finder()(text)) == set(make_regex_word_finder()(text)) == every
 
 
 @pytest.mark.parametrize(

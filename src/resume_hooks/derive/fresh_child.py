@@ -193,7 +193,7 @@ def plan_fresh_opening(opening: FreshOpening, body: Body) -> FreshPlan:
 
 def _redact_digest(contents: Contents, child: Draft) -> Contents:
     """Redact the digest, which a later child reads. Use the secrets found at the start and end of the parent."""
-    if contents.digest is None or child.secrets is None or not child.secrets.knows_any:
+    if contents.digest is None or child.secrets is None or not child.secrets.has_known_values:
         return contents
     return contents._replace(digest=entries.rewrite_digest(contents.digest, child.secrets.redact))
 

@@ -17,7 +17,7 @@ from resume_hooks.reading.digest.entries import Digest, DigestEntry, Kind, TalkM
 from resume_hooks.reading.digest.opening import Opening, format_opening
 from resume_hooks.reading.digest.sections import NOW
 from resume_hooks.reading.session_secrets import find_secrets_in_ends
-from resume_hooks.redaction.lazy_patterns import late
+from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.sessions import lineage_block, session_files
 from resume_hooks.sessions.lineage import Ancestor, Family
 from resume_hooks.transcripts.head_tail import HeadTail
@@ -35,7 +35,7 @@ They usually fill the available space.
 """
 
 _FACTS_HEADING = "Facts about this session from before it was compacted:"
-_WORD = late(r"[^\W_][\w./-]{2,}")
+_WORD = compile_lazily(r"[^\W_][\w./-]{2,}")
 REPEATED_SHARE = 0.8  # a message is not repeated if the summary contains this fraction of its words
 
 

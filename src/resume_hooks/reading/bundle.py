@@ -115,7 +115,7 @@ class BundleRedactor:
 
     def redact_text(self, text: str) -> str:
         """Return a text without secrets."""
-        redacted, count = self._count_secrets(self._redactor.redact_and_tell(text)), 0
+        redacted, count = self._count_secrets(self._redactor.redact_and_list_secrets(text)), 0
         if self._homes is not None:
             redacted, count = self._homes.hide_homes(redacted)
         self.folders += count

@@ -10,9 +10,9 @@ import os
 from collections.abc import Iterable, Iterator
 
 from resume_hooks.paths import TOOL_RESULTS, open_regular, read_regular
-from resume_hooks.redaction.fixed_places import PRINTING
 from resume_hooks.redaction.known_secrets import Redactor
-from resume_hooks.redaction.lazy_patterns import late
+from resume_hooks.redaction.lazy_patterns import compile_lazily
+from resume_hooks.redaction.positional_secrets import PRINT_COMMAND
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.sessions.transcript_files import subagents_of
 from resume_hooks.transcripts.head_tail import REACH, HeadTail
@@ -30,12 +30,12 @@ from resume_hooks.transcripts.records import (
 MAX_FILE_BYTES = 32 * 1024 * 1024
 """The maximum bytes of an accompanying file that are searched."""
 
-_COMMAND = late(rb'"command":\s?"(?=[^"\n]{3,300})' + PRINTING)
+_COMMAND = compile_lazily(rb'"command":\s?"(?=[^"\n]{3,300})' + PRINT_COMMAND)
 """A call whose command may print a secret, as it appears in a line."""
 
 _ANSWER = b'"tool_use_id"'
 
-_RESULT = late(_ANSWER)
+_RESULT = compile_lazily(_ANSWER)
 
 _MAX_COMMAND = 200
 """The maximum characters of a command. A longer command is a script, whose output is more than one
@@ -115,7 +115,7 @@ def learn_file(redactor: Redactor, path: str, offset: int = 0) -> None:
     """Learn the secrets in a file, or in the lines of a transcript from the byte ``offset``, the start of a line."""
     try:
         if not path.endswith(".jsonl"):
-            redactor.learn(read_regular(path, MAX_FILE_BYTES).decode("utf-8", "replace"))
+            redactor.learn_text(read_regular(path, MAX_FILE_BYTES).decode("utf-8", "replace"))
             return
         outputs = PrintedOutputs()
         with open_regular(path) as stream:
@@ -130,7 +130,7 @@ def _learn_line(redactor: Redactor, outputs: PrintedOutputs, line: bytes) -> Non
     """Learn the secrets in a line, and the secrets that commands printed into its outputs."""
     redactor.learn_line(line)
     for text in outputs.texts_of_line(line):
-        redactor.learn(text)
+        redactor.learn_text(text)
 
 
 def find_secrets_in_ends(*sessions: HeadTail, spared: Iterable[str] = ()) -> Redactor:
@@ -139,7 +139,7 @@ def find_secrets_in_ends(*sessions: HeadTail, spared: Iterable[str] = ()) -> Red
     ``spared`` strings, such as session ids, are never redacted as known secrets.
     """
     redactor = Redactor()
-    redactor.spare(spared)
+    redactor.exclude_names(spared)
     for ends in {ends.path: ends for ends in sessions}.values():
         outputs = PrintedOutputs()
         for part in dict.fromkeys((ends.head[:REACH], ends.tail[-REACH:])):

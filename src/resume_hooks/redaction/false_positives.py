@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from itertools import pairwise
 
-from resume_hooks.redaction.lazy_patterns import late
+from resume_hooks.redaction.lazy_patterns import compile_lazily
 
-_STANDS_FOR = late(
+_PLACEHOLDER_WORDS = compile_lazily(
     rb"example|placeholder|your|my(?:secret|token|key|pass)|change(?:me|it|this|pw)|replace|redacted|removed|dummy"
     rb"|sample|"
     rb"xxxx|\*\*\*|\.\.\.|00000000|1234567|12341234|abcdefg|deadbeef|fake|insert|todo|lorem|suppressed|masked|hidden|"
@@ -19,13 +19,13 @@ _STANDS_FOR = late(
 The last item is the beginning of the public key that every emulator of Azure's storage uses.
 """
 
-_SEALED = late(rb"Ag[A-D][\w+/]{60}")
+_SEALED_SECRET = compile_lazily(rb"Ag[A-D][\w+/]{60}")
 """The prefix of a sealed secret, which only a cluster can decrypt."""
 
-_SHOWN = 200
+_PLACEHOLDER_SEARCH_BYTES = 200
 """The number of bytes of a value to search for such words; longer values contain them by chance."""
 
-_REFERENCE = late(
+_CODE_REFERENCE = compile_lazily(
     rb"^(?:\$|%[\w-]+%|@[\w-]+@|\{|-?\[|[A-Za-z-]+\]$|<|\(|&|\*|!|#)|\(\)|\$\{|\{\{|\$\("
     rb"|^[A-Za-z_$][\w$]*(?:\??\.[A-Za-z_$][\w$]*)+(?::[A-Za-z_]\w*)?$|^[\w$.]+[\[(]|^0[xX][0-9A-Fa-f]{1,8}$|^arn:|=>"
     rb"|::|^\.{0,2}/|^\\|^--|&[a-z]{2,8}$|^:[\w:]+$|^@[\w-]+/[\w.-]+$|^@?[a-z][\w./-]*@\d+\.\d|^,.*\($|^[a-z][a-z+]{1,9}://[^@?]*$|aws4_request$"
@@ -36,36 +36,36 @@ _REFERENCE = late(
 )
 """Code of a program or a shell that refers to a secret instead of containing it."""
 
-_NO_PATH = late(
+_KEY_WITH_SLASH = compile_lazily(
     rb"/(?=[^/]*[0-9])(?=.*[A-Z])(?=.*[a-z])(?:[A-Za-z0-9/+]{39}|[A-Za-z0-9/+]{30,90}={1,2})"
 )
 """An AWS key that begins with a slash, which is true of one key in 64."""
 
-_UUID = late(rb"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
-_PIECE = late(rb"[A-Z]?[a-z]+|[A-Z]+")
-_VOWEL = late(rb"[aeiouyAEIOUY]")
-_NUMBER = late(rb"[0-9]+")
-_NO_LETTERS = bytes(sign for sign in range(256) if not bytes([sign]).isalpha())
-_COMMON = late(
+_UUID = compile_lazily(rb"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_WORD = compile_lazily(rb"[A-Z]?[a-z]+|[A-Z]+")
+_VOWEL = compile_lazily(rb"[aeiouyAEIOUY]")
+_NUMBER = compile_lazily(rb"[0-9]+")
+_NON_LETTERS = bytes(sign for sign in range(256) if not bytes([sign]).isalpha())
+_COMMON_WORDS = compile_lazily(
     rb"pass(?:word|wd|phrase|code)?|plain(?:text)?|cleartext|secret|token|test(?:ing|er)?|admin|root|user(?:name)?|guest|anonymous"
     rb"|default|demo|hello|"
     rb"world|foo(?!t)|bar|baz|qux|string|value|none|null|true|false|undefined|required|optional|\Ahunter2?\Z|"
     rb"login|postgres|mysql|redis|mongo|database|local|host|invalid|wrong|correct|valid|right|new|old|"
     rb"key|api|auth|credential|access|private|public|bearer|basic|some|any|123(?:4(?:56*)?)?|abc|[^a-z0-9]"
 )
-_TELLING = 64
+_COMMON_WORD_SEARCH_BYTES = 64
 """The number of bytes of a value to compare with such words."""
 
-_DIGIT = late(rb"[0-9]")
-_LETTER = late(rb"[A-Za-z]")
-_WORDS = late(rb"(?=.{8,80}\Z)[A-Za-z]+(?:[._-][A-Za-z]+){0,5}")
+_DIGIT = compile_lazily(rb"[0-9]")
+_LETTER = compile_lazily(rb"[A-Za-z]")
+_WORD_PASSWORD = compile_lazily(rb"(?=.{8,80}\Z)[A-Za-z]+(?:[._-][A-Za-z]+){0,5}")
 """A password that consists only of words."""
 
-_CASES = late(rb"[A-Za-z]{10,80}")
-_NO_NAME = late(rb"[^A-Za-z_.\s\x80-\xff-]")
+_LETTERS_ONLY = compile_lazily(rb"[A-Za-z]{10,80}")
+_NON_NAME_CHARACTER = compile_lazily(rb"[^A-Za-z_.\s\x80-\xff-]")
 """A character that names in programs do not contain."""
 
-_FOLLOWERS = {
+_USUAL_NEXT_LETTERS = {
     "a": "bcdfgiklmnprstuvwy", "b": "aeilorsu", "c": "acehiklorstu", "d": "acdeilorstu", "e": "abcdefgilmnopqrstvwxy",
     "f": "aefiloru", "g": "aehilnrsu", "h": "aeiot", "i": "abcdefglmnoprstvxz", "k": "eis", "l": "adeilostuy",
     "m": "abeimopsu", "n": "acdefgiklnopstuv", "o": "abcdfgiklmnoprstuvw", "p": "aeiloprstuy", "q": "u",
@@ -74,12 +74,12 @@ _FOLLOWERS = {
 }  # fmt: skip
 """The usual successors of each letter: 93 of 100 pairs in English and in programs, 38 of 100 random pairs."""
 
-_LEAST_LETTERS = 8
+_MIN_RANDOM_LETTERS = 8
 """The minimum number of letters needed to distinguish random letters from words. ``already`` is
 shorter and has rare pairs."""
 
-_NAME = late(rb"[A-Za-z]+(?:[._-][A-Za-z]+)*[0-9]{0,2}")
-_LETTERS = late(rb"[A-Za-z]+")
+_NAME = compile_lazily(rb"[A-Za-z]+(?:[._-][A-Za-z]+)*[0-9]{0,2}")
+_LETTER_RUN = compile_lazily(rb"[A-Za-z]+")
 
 
 def entropy(value: bytes) -> float:
@@ -93,52 +93,61 @@ def entropy(value: bytes) -> float:
     return 0.0
 
 
-def stands_for(value: bytes) -> bool:
+def is_placeholder(value: bytes) -> bool:
     """Check whether a value with a token's shape is a placeholder or an example from documentation."""
     if (
         len(set(value)) < (6 if len(value) > 8 else 5)
-        or _SEALED.match(value)
+        or _SEALED_SECRET.match(value)
         or b">" in value.partition(b"<")[2]
     ):
         return True
-    return _STANDS_FOR.search(value[:_SHOWN].lower().translate(None, b"-_")) is not None
+    return (
+        _PLACEHOLDER_WORDS.search(value[:_PLACEHOLDER_SEARCH_BYTES].lower().translate(None, b"-_"))
+        is not None
+    )
 
 
-def is_id(value: bytes) -> bool:
+def is_uuid(value: bytes) -> bool:
     """Check whether a value is a UUID, which is usually an identifier in transcripts."""
     return _UUID.fullmatch(value) is not None
 
 
-def is_wordy(value: bytes) -> bool:
+def consists_of_words(value: bytes) -> bool:
     """Check whether a value consists of words, as names in programs do, rather than of random characters.
 
     Words have at least four letters. Words with three letters count if the value has at most one
     number: ``getOAuth2Scope``.
     """
-    numbers = len(_NUMBER.findall(value))
-    if numbers > 2:
+    number_count = len(_NUMBER.findall(value))
+    if number_count > 2:
         return False
-    words = [len(word) for word in _PIECE.findall(value) if len(word) >= 3 and _VOWEL.search(word)]
-    letters = len(value.translate(None, _NO_LETTERS))
-    if sum(size for size in words if size >= 4) * 10 >= letters * 7:
+    word_lengths = [
+        len(word) for word in _WORD.findall(value) if len(word) >= 3 and _VOWEL.search(word)
+    ]
+    letter_count = len(value.translate(None, _NON_LETTERS))
+    if sum(length for length in word_lengths if length >= 4) * 10 >= letter_count * 7:
         return True
-    return numbers <= 1 and sum(words) * 4 >= letters * 3
+    return number_count <= 1 and sum(word_lengths) * 4 >= letter_count * 3
 
 
 def _is_reference(value: bytes) -> bool:
-    return _REFERENCE.search(value) is not None and not _NO_PATH.fullmatch(value)
+    return _CODE_REFERENCE.search(value) is not None and not _KEY_WITH_SLASH.fullmatch(value)
 
 
-def is_key(value: bytes) -> bool:
+def is_random_key(value: bytes) -> bool:
     """Check whether the value of a key or token is a secret: long, mixed and random."""
-    if not (_DIGIT.search(value) and _LETTER.search(value)) or is_id(value) or stands_for(value):
+    if (
+        not (_DIGIT.search(value) and _LETTER.search(value))
+        or is_uuid(value)
+        or is_placeholder(value)
+    ):
         return False
-    return not _is_reference(value) and entropy(value) >= 3.2 and not is_wordy(value)
+    return not _is_reference(value) and entropy(value) >= 3.2 and not consists_of_words(value)
 
 
-def is_mixed(value: bytes) -> bool:
+def has_random_case(value: bytes) -> bool:
     """Check whether letters change case at random, unlike names in programs."""
-    if not _CASES.fullmatch(value) or stands_for(value):
+    if not _LETTERS_ONLY.fullmatch(value) or is_placeholder(value):
         return False
     if value.islower() or value.isupper():
         return (
@@ -146,59 +155,65 @@ def is_mixed(value: bytes) -> bool:
             and len(_VOWEL.findall(value)) * 5 <= len(value)
             and len(set(value)) >= 8
         )
-    return len(_PIECE.findall(value)) * 5 >= len(value) * 2
+    return len(_WORD.findall(value)) * 5 >= len(value) * 2
 
 
-def is_password(value: bytes) -> bool:
+def is_likely_password(value: bytes) -> bool:
     """Check whether a password's value is real: neither only common words, nor code of a program."""
-    if is_mixed(value):
+    if has_random_case(value):
         return True
     if (
-        not (_LETTER.search(value) and _NO_NAME.search(value))
+        not (_LETTER.search(value) and _NON_NAME_CHARACTER.search(value))
         or _is_reference(value)
-        or is_id(value)
+        or is_uuid(value)
     ):
         return False
-    if b"/" in value and is_wordy(value):
+    if b"/" in value and consists_of_words(value):
         return False
-    return not stands_for(value) and len(_COMMON.sub(b"", value[:_TELLING].lower())) >= 4
-
-
-def is_phrase(value: bytes) -> bool:
-    """Check whether a value may be a password made of words, at a position that only contains passwords."""
     return (
-        _WORDS.fullmatch(value) is not None
-        and not stands_for(value)
-        and len(_COMMON.sub(b"", value.lower())) >= 6
+        not is_placeholder(value)
+        and len(_COMMON_WORDS.sub(b"", value[:_COMMON_WORD_SEARCH_BYTES].lower())) >= 4
     )
 
 
-def is_unlike_words(value: bytes) -> bool:
+def is_word_password(value: bytes) -> bool:
+    """Check whether a value may be a password made of words, at a position that only contains passwords."""
+    return (
+        _WORD_PASSWORD.fullmatch(value) is not None
+        and not is_placeholder(value)
+        and len(_COMMON_WORDS.sub(b"", value.lower())) >= 6
+    )
+
+
+def has_unusual_letter_pairs(value: bytes) -> bool:
     """Check whether letter pairs are unlikely in words: 87 % of 8 random letters, 1 % of 8 letters in a word."""
-    words = [word.decode().lower() for word in _LETTERS.findall(value)]
+    words = [word.decode().lower() for word in _LETTER_RUN.findall(value)]
     pairs = [pair for word in words for pair in pairwise(word)]
-    usual = sum(second in _FOLLOWERS.get(first, "") for first, second in pairs)
-    return len(pairs) >= 4 and usual * 10 < len(pairs) * 7
+    usual_count = sum(second in _USUAL_NEXT_LETTERS.get(first, "") for first, second in pairs)
+    return len(pairs) >= 4 and usual_count * 10 < len(pairs) * 7
 
 
 def is_random_letters(value: bytes) -> bool:
     """Check whether a value has letters of one case whose pairs never occur in words or in names of programs."""
     if (
-        len(value) < _LEAST_LETTERS
+        len(value) < _MIN_RANDOM_LETTERS
         or not value.isalpha()
         or not (value.islower() or value.isupper())
     ):
         return False
-    if stands_for(value):
+    if is_placeholder(value):
         return False
-    return is_unlike_words(value) and len(_COMMON.sub(b"", value.lower())) >= 6
+    return has_unusual_letter_pairs(value) and len(_COMMON_WORDS.sub(b"", value.lower())) >= 6
 
 
-def is_common(value: bytes) -> bool:
+def is_common_value(value: bytes) -> bool:
     """Check whether a value is so common, or a placeholder, that it need not be secret elsewhere."""
-    return stands_for(value) or len(_COMMON.sub(b"", value[:_TELLING].lower())) < 4
+    return (
+        is_placeholder(value)
+        or len(_COMMON_WORDS.sub(b"", value[:_COMMON_WORD_SEARCH_BYTES].lower())) < 4
+    )
 
 
-def is_made_by_chance(value: bytes) -> bool:
+def is_random_value(value: bytes) -> bool:
     """Check whether a value is neither a word nor a name, so that it is the same secret everywhere."""
-    return not _NAME.fullmatch(value) or is_mixed(value) or is_unlike_words(value)
+    return not _NAME.fullmatch(value) or has_random_case(value) or has_unusual_letter_pairs(value)

@@ -1,7 +1,7 @@
 """Find and remove secrets in transcript lines. Only strings that contain a secret are rewritten.
 
 This module also finds the positions of strings in a line, and the fields that redaction must not
-change (``is_kept``).
+change (``is_exempt``).
 """
 
 from __future__ import annotations
@@ -13,40 +13,40 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from resume_hooks.redaction.assignments import field_spans
-from resume_hooks.redaction.lazy_patterns import late
+from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.redaction.spans import Span, merge_spans
 from resume_hooks.redaction.texts import (
     Secret,
     placeholder_of_secret,
     remove_until_clean,
     spans_in_bytes,
-    suspect_places,
+    suspect_positions,
 )
-from resume_hooks.redaction.unescape import resolve_layer
+from resume_hooks.redaction.unescape import decode_layer
 
-_TOKEN = late(rb'"([^"\\]*+(?:\\.[^"\\]*+)*+)(?:"(\s*:)?|\\?\Z)|[{}\[\]]', re.DOTALL)
+_TOKEN = compile_lazily(rb'"([^"\\]*+(?:\\.[^"\\]*+)*+)(?:"(\s*:)?|\\?\Z)|[{}\[\]]', re.DOTALL)
 """A string, a key with its colon, or a bracket.
 
 An unterminated string extends to the end of the line. A new search at each quote in the string
 would take quadratic time.
 """
 
-DEEPEST = 200
+MAX_PATH_KEYS = 200
 """The maximum number of keys in a path. The path of a deeper value contains only the first keys."""
 
-_TOP = frozenset(
+_EXEMPT_TOP_FIELDS = frozenset(
     b"type subtype uuid parentUuid logicalParentUuid sessionId session_id requestId timestamp version cwd "
     b"promptId messageId leafUuid toolUseID parentToolUseID sourceToolUseID sourceToolAssistantUUID agentId "
     b"snapshotMessageId isoTimestamp entrypoint userType permissionMode bridgeSessionId interruptedMessageId".split()
 )
 """Top-level fields by which the client links, sorts and lists records."""
 
-_SUBTREES = frozenset(
+_EXEMPT_SUBTREES = frozenset(
     [b"snapshot", b"continue_metadata", b"trim_metadata", b"compactMetadata", b"usage"]
 )
 """Top-level fields that contain only ids, file names and numbers."""
 
-_MESSAGE = frozenset(
+_EXEMPT_MESSAGE_FIELDS = frozenset(
     [
         *((key,) for key in b"id type role stop_reason container".split()),
         *((b"content", key) for key in b"id type name tool_use_id signature data".split()),
@@ -56,12 +56,12 @@ _MESSAGE = frozenset(
 """Fields of a message that the API requires; ``signature`` and ``data`` contain the model's own
 thinking."""
 
-_MEDIA = frozenset([(b"source", b"data"), (b"file", b"base64")])
-_BASE64 = late(rb"(?:[A-Za-z0-9+/=_-]|\\[nr/]){64,}+")
+_MEDIA_FIELDS = frozenset([(b"source", b"data"), (b"file", b"base64")])
+_BASE64 = compile_lazily(rb"(?:[A-Za-z0-9+/=_-]|\\[nr/]){64,}+")
 
-_FOLDER = late(rb'"cwd":\s?"([^"]{1,4096})"')
+_FOLDER_FIELD = compile_lazily(rb'"cwd":\s?"([^"]{1,4096})"')
 
-_REACH = 100
+_KEY_SEARCH_BYTES = 100
 """The number of bytes before a string to search for its key."""
 
 
@@ -104,42 +104,46 @@ def strings_with_paths(line: bytes) -> Iterator[tuple[Leaf, bool]]:
 
     A key has the path of its object.
     """
-    open_: list[bytes | None] = []
-    above: tuple[bytes, ...] = ()
+    open_keys: list[bytes | None] = []
+    parent_path: tuple[bytes, ...] = ()
     key: bytes | None = None
-    for found in _TOKEN.finditer(line):
-        sign = found[0][:1]
-        if sign == b'"':
-            if found[2]:
-                key = found[1]
-                yield Leaf(found.start(1), found.end(1), above), True
+    for token in _TOKEN.finditer(line):
+        first_byte = token[0][:1]
+        if first_byte == b'"':
+            if token[2]:
+                key = token[1]
+                yield Leaf(token.start(1), token.end(1), parent_path), True
             else:
                 yield (
-                    Leaf(found.start(1), found.end(1), above if key is None else (*above, key)),
+                    Leaf(
+                        token.start(1),
+                        token.end(1),
+                        parent_path if key is None else (*parent_path, key),
+                    ),
                     False,
                 )
             continue
-        if sign in b"{[":
-            open_.append(key)
-        elif open_:
-            open_.pop()
-        above = tuple(name for name in open_[:DEEPEST] if name is not None)
+        if first_byte in b"{[":
+            open_keys.append(key)
+        elif open_keys:
+            open_keys.pop()
+        parent_path = tuple(name for name in open_keys[:MAX_PATH_KEYS] if name is not None)
         key = None
 
 
-def is_kept(line: bytes, leaf: Leaf) -> bool:
+def is_exempt(line: bytes, leaf: Leaf) -> bool:
     """Check whether redaction must keep a string unchanged: ids, links, signatures, image data."""
     path = leaf.path
     if not path:
         return False
-    if path[0] in _SUBTREES or (len(path) == 1 and path[0] in _TOP):
+    if path[0] in _EXEMPT_SUBTREES or (len(path) == 1 and path[0] in _EXEMPT_TOP_FIELDS):
         return True
-    if path[-2:] in _MEDIA:
+    if path[-2:] in _MEDIA_FIELDS:
         return _BASE64.fullmatch(line, leaf.start, leaf.end) is not None
     if b"message" not in path or b"input" in path or path[0] == b"toolUseResult":
         return False
-    inside = len(path) - path[::-1].index(b"message")
-    return path[inside:] in _MESSAGE
+    message_start = len(path) - path[::-1].index(b"message")
+    return path[message_start:] in _EXEMPT_MESSAGE_FIELDS
 
 
 def redact_line(line: bytes) -> tuple[bytes, list[Secret]]:
@@ -149,33 +153,33 @@ def redact_line(line: bytes) -> tuple[bytes, list[Secret]]:
     never change, and a line that is not a JSON object is treated as text. The result contains no
     further secret.
     """
-    return remove_until_clean(line, find_in_line, without_secrets)
+    return remove_until_clean(line, find_secrets_in_line, replace_secrets_in_bytes)
 
 
-def find_in_line(line: bytes) -> list[Secret]:
+def find_secrets_in_line(line: bytes) -> list[Secret]:
     """Return every secret in a transcript line, in order, with byte positions."""
-    places = sorted(suspect_places(line))
-    if not places:
+    positions = sorted(suspect_positions(line))
+    if not positions:
         return []
-    spans = _spans_in_leaves(line, places) if is_record(line) else spans_in_bytes(line)
+    spans = _spans_in_leaves(line, positions) if is_record(line) else spans_in_bytes(line)
     return [Secret(*span[:3]) for span in spans]
 
 
-def folder_of(line: bytes) -> bytes:
+def folder_of_record(line: bytes) -> bytes:
     """Return the record's folder in a line, or ``b""``. Redaction does not change the folder."""
-    found = _FOLDER.search(line)
-    if found:
-        return found[1]
+    match = _FOLDER_FIELD.search(line)
+    if match:
+        return match[1]
     return b""
 
 
-def without_secrets(raw: bytes, secrets: list[Secret]) -> bytes:
+def replace_secrets_in_bytes(raw: bytes, secrets: list[Secret]) -> bytes:
     """Replace the secrets in ``raw`` by placeholders."""
-    parts, place = [], 0
+    parts, position = [], 0
     for secret in secrets:
-        parts += [raw[place : secret.start], placeholder_of_secret(secret.kind).encode()]
-        place = secret.end
-    return b"".join([*parts, raw[place:]])
+        parts += [raw[position : secret.start], placeholder_of_secret(secret.kind).encode()]
+        position = secret.end
+    return b"".join([*parts, raw[position:]])
 
 
 def is_record(line: bytes) -> bool:
@@ -189,13 +193,13 @@ def is_record(line: bytes) -> bool:
         return False
 
 
-def _spans_in_leaves(line: bytes, places: list[int]) -> list[Span]:
-    found: list[Span] = []
+def _spans_in_leaves(line: bytes, positions: list[int]) -> list[Span]:
+    spans: list[Span] = []
     for leaf in string_leaves(line):
-        reach = bisect_left(places, leaf.start - _REACH)
-        if reach < len(places) and places[reach] < leaf.end and not is_kept(line, leaf):
-            found += _spans_in_leaf(line, leaf)
-    return merge_spans(found)
+        nearest = bisect_left(positions, leaf.start - _KEY_SEARCH_BYTES)
+        if nearest < len(positions) and positions[nearest] < leaf.end and not is_exempt(line, leaf):
+            spans += _spans_in_leaf(line, leaf)
+    return merge_spans(spans)
 
 
 def _spans_in_leaf(line: bytes, leaf: Leaf) -> list[Span]:
@@ -210,10 +214,10 @@ def _spans_in_leaf(line: bytes, leaf: Leaf) -> list[Span]:
 
 def _spans_by_key(key: bytes, raw: bytes) -> list[Span]:
     """Return the secret in the JSON string ``raw`` that its key identifies: the whole string if it has escapes."""
-    plain = resolve_layer(raw)
-    if plain is None:
+    decoded = decode_layer(raw)
+    if decoded is None:
         return field_spans(key, raw)
-    return [Span(span.kind, 0, len(raw), span.rank) for span in field_spans(key, plain)]
+    return [Span(span.kind, 0, len(raw), span.rank) for span in field_spans(key, decoded)]
 
 
 def redact_bytes(raw: bytes) -> tuple[bytes, list[Secret]]:
@@ -221,9 +225,9 @@ def redact_bytes(raw: bytes) -> tuple[bytes, list[Secret]]:
 
     Otherwise this function works like ``redact_line``.
     """
-    return remove_until_clean(raw, find_in_bytes, without_secrets)
+    return remove_until_clean(raw, find_secrets_in_bytes, replace_secrets_in_bytes)
 
 
-def find_in_bytes(raw: bytes) -> list[Secret]:
+def find_secrets_in_bytes(raw: bytes) -> list[Secret]:
     """Return every secret in a whole text, in order."""
     return [Secret(*span[:3]) for span in spans_in_bytes(raw)]

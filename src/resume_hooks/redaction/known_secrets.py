@@ -12,78 +12,83 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from resume_hooks.redaction.false_positives import is_common, is_made_by_chance
+from resume_hooks.redaction.false_positives import is_common_value, is_random_value
 from resume_hooks.redaction.json_lines import (
-    find_in_line,
-    folder_of,
-    is_kept,
+    find_secrets_in_line,
+    folder_of_record,
+    is_exempt,
     is_record,
+    replace_secrets_in_bytes,
     strings_with_paths,
-    without_secrets,
 )
-from resume_hooks.redaction.lazy_patterns import late
+from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.redaction.spans import Span, merge_spans
 from resume_hooks.redaction.texts import (
     Secret,
+    convert_spans_to_secrets,
     find_secrets,
     remove_until_clean,
-    secrets_in_characters,
-    text_without,
+    replace_secrets,
 )
 from resume_hooks.redaction.unescape import (
-    DEEPEST,
-    ESCAPED,
+    ESCAPED_CHARACTER,
+    MAX_LAYERS,
     Views,
-    places_of_hidden_signs,
-    resolve_layer,
-    view_as_shown,
+    decode_layer,
+    positions_of_invisible_characters,
+    view_without_invisible_text,
 )
 
-SHORTEST = 6
+MIN_VALUE_BYTES = 6
 """The minimum size in bytes of a value to search for. A shorter value is removed only if a rule
 matches it."""
 
-_ALONE = 8
+_MIN_RANDOM_BYTES = 8
 """The minimum size in bytes of a random value that is also found inside a longer word."""
 
-_LINE = 16
+_MIN_LINE_BYTES = 16
 """The minimum size in bytes of a line of a longer secret, such as a private key, that is found
 without the rest."""
 
-_CUT_LENGTH = 3
+_CUT_PART_BYTES = 3
 """The number of bytes at a value's beginning or end that identify it beside an ellipsis."""
 
-_FOLDS = b" \t\r\n\\\"'`"
+_FOLD_CHARACTERS = b" \t\r\n\\\"'`"
 """Characters that quoting, escaping and line wrapping insert into a value."""
 
-_BETWEEN = rb"[\s\\\"'`]*"
+_FOLDED_GAP = rb"[\s\\\"'`]*"
 
-_DIGIT = late(rb"\d")
-_NAMED = late(rb"[\w.-]{1,60}=([^=\s]{8,4000})")
-_ELLIPSIS = late(rb"\s{0,4}(?:\xe2\x80\xa6|\.\.\.|\[cut)\s{0,4}")
-_MOST_ELLIPSES = 1_000
+_DIGIT = compile_lazily(rb"\d")
+_NAMED_VALUE = compile_lazily(rb"[\w.-]{1,60}=([^=\s]{8,4000})")
+_ELLIPSIS = compile_lazily(rb"\s{0,4}(?:\xe2\x80\xa6|\.\.\.|\[cut)\s{0,4}")
+_MAX_ELLIPSES = 1_000
 """The maximum number of ellipses in a text beside which parts of values are searched for."""
 
-_TELLING = late(rb"(?i)pass|pwd|secret|token|credential|\bkey|_key|://|\bpw\b|\blogin\b|\bauth")
-_BEFORE, _BEHIND = 100, 40
+_INDICATOR_WORD = compile_lazily(
+    rb"(?i)pass|pwd|secret|token|credential|\bkey|_key|://|\bpw\b|\blogin\b|\bauth"
+)
+_CONTEXT_BYTES_BEFORE, _CONTEXT_BYTES_AFTER = 100, 40
 """The number of bytes before and after a plain word to search for another word that indicates a
 password."""
 
-KNOWN = 4
+KNOWN_VALUE_RANK = 4
 """The rank of a known value. If a rule matches at the same position, the rule determines the
 kind."""
 
 
-class _Value(NamedTuple):
-    """A learned value, also without wrapping and quoting characters (``squeezed``), and its pattern in a text."""
+class _KnownValue(NamedTuple):
+    """A learned value, also without wrapping and quoting characters (``compact_value``), and its pattern in a text."""
 
     kind: str
-    squeezed: bytes
+    compact_value: bytes
     pattern: re.Pattern[bytes]
 
     def spans(self, text: bytes) -> Iterator[Span]:
         """Return the value's occurrences in a text."""
-        return (Span(self.kind, *match.span(), KNOWN) for match in self.pattern.finditer(text))
+        return (
+            Span(self.kind, *match.span(), KNOWN_VALUE_RANK)
+            for match in self.pattern.finditer(text)
+        )
 
 
 class Redactor:
@@ -102,53 +107,53 @@ class Redactor:
     """
 
     def __init__(self, texts: Iterable[str] = ()) -> None:
-        self._anywhere: dict[bytes, _Value] = {}
-        self._as_words: dict[bytes, _Value] = {}
-        self._near_telling_words: dict[bytes, _Value] = {}
-        self._by_beginning: dict[bytes, list[_Value]] = {}
-        self._by_end: dict[bytes, list[_Value]] = {}
-        self._longest = 0
-        self._spared: set[bytes] = set()
+        self._values_anywhere: dict[bytes, _KnownValue] = {}
+        self._word_values: dict[bytes, _KnownValue] = {}
+        self._context_values: dict[bytes, _KnownValue] = {}
+        self._values_by_beginning: dict[bytes, list[_KnownValue]] = {}
+        self._values_by_end: dict[bytes, list[_KnownValue]] = {}
+        self._max_value_bytes = 0
+        self._excluded_names: set[bytes] = set()
         self._folder = b""
         """The folder of the last record that was learned."""
-        self._parts: tuple[bytes, ...] | None = None
+        self._value_edges: tuple[bytes, ...] | None = None
         for text in texts:
-            self.learn(text)
+            self.learn_text(text)
 
     @property
-    def knows_any(self) -> bool:
+    def has_known_values(self) -> bool:
         """Whether any value was learned. If so, more than the rules' matches is removed."""
-        return bool(self._anywhere or self._as_words or self._near_telling_words)
+        return bool(self._values_anywhere or self._word_values or self._context_values)
 
-    def spare(self, names: Iterable[str]) -> None:
+    def exclude_names(self, names: Iterable[str]) -> None:
         """Never learn these names, such as the ids of sessions, because users find sessions by them."""
-        self._spared.update(name.encode("utf-8", "surrogatepass") for name in names)
+        self._excluded_names.update(name.encode("utf-8", "surrogatepass") for name in names)
 
-    def learn(self, text: str) -> None:
+    def learn_text(self, text: str) -> None:
         """Learn each secret that the rules find in an original text."""
         for secret in find_secrets(text):
             value = text[secret.start : secret.end]
-            self._remember(secret.kind, value.encode("utf-8", "surrogatepass"))
+            self._remember_secret(secret.kind, value.encode("utf-8", "surrogatepass"))
 
     def learn_line(self, line: bytes) -> None:
         """Learn each secret in a transcript line, and in the name of its folder."""
-        for secret in find_in_line(line):
-            self._remember(secret.kind, line[secret.start : secret.end])
-        folder = folder_of(line)
+        for secret in find_secrets_in_line(line):
+            self._remember_secret(secret.kind, line[secret.start : secret.end])
+        folder = folder_of_record(line)
         if folder and folder != self._folder:
             self._folder = folder
-            self.learn(folder.decode("utf-8", "replace"))
+            self.learn_text(folder.decode("utf-8", "replace"))
 
     def redact(self, text: str) -> str:
         """Replace each secret in ``text`` by ``[secret removed: <kind>]``.
 
         Return the same object if it contains no secret.
         """
-        return self.redact_and_tell(text)[0]
+        return self.redact_and_list_secrets(text)[0]
 
-    def redact_and_tell(self, text: str) -> tuple[str, list[Secret]]:
+    def redact_and_list_secrets(self, text: str) -> tuple[str, list[Secret]]:
         """Return the result of ``redact``, and the secrets with character positions in ``text``."""
-        return remove_until_clean(text, self._find, text_without)
+        return remove_until_clean(text, self._find_in_text, replace_secrets)
 
     def redact_line(self, line: bytes) -> tuple[bytes, list[Secret]]:
         """Return a transcript line without secrets, and the secrets with their byte positions in the line.
@@ -157,158 +162,181 @@ class Redactor:
         names: known values are also removed from keys, from ``cwd`` and from lists of files. The
         result is still a JSON object with the same structure.
         """
-        return remove_until_clean(line, self._find_in_line, without_secrets)
+        return remove_until_clean(line, self._find_in_line, replace_secrets_in_bytes)
 
-    def _remember(self, kind: str, found: bytes) -> None:
-        value = _resolve_all_layers(found)
-        if view := view_as_shown(value):
+    def _remember_secret(self, kind: str, match: bytes) -> None:
+        value = _decode_all_layers(match)
+        if view := view_without_invisible_text(value):
             value = view.text
-        for part in (value, *_long_lines_of(value), *_telling_parts(value)):
+        for part in (value, *_long_lines(value), *_secret_parts(value)):
             self._remember_value(kind, part)
 
     def _remember_value(self, kind: str, value: bytes) -> None:
-        squeezed = value.translate(None, _FOLDS)
-        if len(squeezed) < SHORTEST or is_common(squeezed) or squeezed in self._spared:
+        compact_value = value.translate(None, _FOLD_CHARACTERS)
+        if (
+            len(compact_value) < MIN_VALUE_BYTES
+            or is_common_value(compact_value)
+            or compact_value in self._excluded_names
+        ):
             return
-        self._parts = None
-        if squeezed.isdigit() or (len(squeezed) < _ALONE and is_made_by_chance(squeezed)):
-            self._as_words.setdefault(squeezed, _Value(kind, squeezed, _whole_word_pattern(value)))
-        elif is_made_by_chance(squeezed):
+        self._value_edges = None
+        if compact_value.isdigit() or (
+            len(compact_value) < _MIN_RANDOM_BYTES and is_random_value(compact_value)
+        ):
+            self._word_values.setdefault(
+                compact_value, _KnownValue(kind, compact_value, _whole_word_pattern(value))
+            )
+        elif is_random_value(compact_value):
             # the check takes 3 ms, and few texts contain a secret
             from urllib.parse import quote_from_bytes
 
-            for form in {squeezed, quote_from_bytes(squeezed, safe="").encode()}:
-                self._remember_anywhere(_Value(kind, form, _folded_pattern(form)))
+            for form in {compact_value, quote_from_bytes(compact_value, safe="").encode()}:
+                self._remember_anywhere(_KnownValue(kind, form, _folded_pattern(form)))
         else:
-            self._near_telling_words.setdefault(
-                squeezed, _Value(kind, squeezed, _whole_word_pattern(value))
+            self._context_values.setdefault(
+                compact_value, _KnownValue(kind, compact_value, _whole_word_pattern(value))
             )
 
-    def _remember_anywhere(self, value: _Value) -> None:
-        if value.squeezed in self._anywhere:
+    def _remember_anywhere(self, value: _KnownValue) -> None:
+        if value.compact_value in self._values_anywhere:
             return
-        self._anywhere[value.squeezed] = value
-        self._by_beginning.setdefault(value.squeezed[:_CUT_LENGTH], []).append(value)
-        self._by_end.setdefault(value.squeezed[-_CUT_LENGTH:], []).append(value)
-        self._longest = max(self._longest, len(value.squeezed))
+        self._values_anywhere[value.compact_value] = value
+        self._values_by_beginning.setdefault(value.compact_value[:_CUT_PART_BYTES], []).append(
+            value
+        )
+        self._values_by_end.setdefault(value.compact_value[-_CUT_PART_BYTES:], []).append(value)
+        self._max_value_bytes = max(self._max_value_bytes, len(value.compact_value))
 
-    def _find(self, text: str) -> list[Secret]:
-        found = find_secrets(text)
-        if not self.knows_any:
-            return found
+    def _find_in_text(self, text: str) -> list[Secret]:
+        secrets = find_secrets(text)
+        if not self.has_known_values:
+            return secrets
         raw = text.encode("utf-8", "surrogatepass")
-        known = secrets_in_characters(raw, text, merge_spans(self._in_text(raw)))
-        spans = (Span(secret.kind, secret.start, secret.end, 0) for secret in found)
-        again = (Span(secret.kind, secret.start, secret.end, KNOWN) for secret in known)
-        return [Secret(*span[:3]) for span in merge_spans([*spans, *again])]
+        known_secrets = convert_spans_to_secrets(
+            raw, text, merge_spans(self._known_value_spans(raw))
+        )
+        spans = (Span(secret.kind, secret.start, secret.end, 0) for secret in secrets)
+        known_spans = (
+            Span(secret.kind, secret.start, secret.end, KNOWN_VALUE_RANK)
+            for secret in known_secrets
+        )
+        return [Secret(*span[:3]) for span in merge_spans([*spans, *known_spans])]
 
     def _find_in_line(self, line: bytes) -> list[Secret]:
-        found = find_in_line(line)
-        if not self._may_hold_known(line):
-            return found
-        spans = [Span(secret.kind, secret.start, secret.end, 0) for secret in found]
+        secrets = find_secrets_in_line(line)
+        if not self._may_contain_known_value(line):
+            return secrets
+        spans = [Span(secret.kind, secret.start, secret.end, 0) for secret in secrets]
         if not is_record(line):
-            return [Secret(*span[:3]) for span in merge_spans([*spans, *self._in_text(line)])]
+            return [
+                Secret(*span[:3]) for span in merge_spans([*spans, *self._known_value_spans(line)])
+            ]
         for leaf, _ in strings_with_paths(line):
-            if leaf.path != (b"cwd",) and leaf.path[:1] != (b"snapshot",) and is_kept(line, leaf):
+            if leaf.path != (b"cwd",) and leaf.path[:1] != (b"snapshot",) and is_exempt(line, leaf):
                 continue
-            known = self._in_text(line[leaf.start : leaf.end], in_json=True)
+            known_spans = self._known_value_spans(line[leaf.start : leaf.end], in_json=True)
             spans += [
                 span._replace(start=span.start + leaf.start, end=span.end + leaf.start)
-                for span in known
+                for span in known_spans
             ]
         return [Secret(*span[:3]) for span in merge_spans(spans)]
 
-    def _may_hold_known(self, line: bytes) -> bool:
+    def _may_contain_known_value(self, line: bytes) -> bool:
         """Check whether a line contains the beginning or end of a known value. This test alone skips most lines."""
-        if self._parts is None:
-            values = [*self._anywhere, *self._as_words, *self._near_telling_words]
-            parts = [
-                part for value in values for part in (value[:_CUT_LENGTH], value[-_CUT_LENGTH:])
+        if self._value_edges is None:
+            values = [*self._values_anywhere, *self._word_values, *self._context_values]
+            edges = [
+                edge
+                for value in values
+                for edge in (value[:_CUT_PART_BYTES], value[-_CUT_PART_BYTES:])
             ]
-            self._parts = tuple(dict.fromkeys(parts))
-        if not self._parts:
+            self._value_edges = tuple(dict.fromkeys(edges))
+        if not self._value_edges:
             return False
-        squeezed = line.translate(None, _FOLDS)
-        if any(part in squeezed for part in self._parts):
+        compact_line = line.translate(None, _FOLD_CHARACTERS)
+        if any(edge in compact_line for edge in self._value_edges):
             return True
         return (
-            ESCAPED.search(line.lower()) is not None
-            or next(places_of_hidden_signs(line), None) is not None
+            ESCAPED_CHARACTER.search(line.lower()) is not None
+            or next(positions_of_invisible_characters(line), None) is not None
         )
 
-    def _in_text(self, raw: bytes, *, in_json: bool = False) -> list[Span]:
+    def _known_value_spans(self, raw: bytes, *, in_json: bool = False) -> list[Span]:
         """Return every known value in UTF-8 text, in each layer of its escapes, with positions in ``raw``."""
         views = Views(raw, in_json=in_json)
-        found = []
+        spans = []
         for depth, text in views:
-            for span in self._in_view_and_as_shown(text):
-                start, end = views.places_in_bytes(depth, span.start, span.end)
-                found.append(span._replace(start=start, end=end))
-        return found
+            for span in self._spans_in_all_views(text):
+                start, end = views.map_to_bytes(depth, span.start, span.end)
+                spans.append(span._replace(start=start, end=end))
+        return spans
 
-    def _in_view_and_as_shown(self, text: bytes) -> Iterator[Span]:
-        yield from self._in_view(text)
-        if view := view_as_shown(text):
-            for span in self._in_view(view.text):
-                start, end = view.origin(span.start, span.end)
+    def _spans_in_all_views(self, text: bytes) -> Iterator[Span]:
+        yield from self._spans_in_view(text)
+        if view := view_without_invisible_text(text):
+            for span in self._spans_in_view(view.text):
+                start, end = view.map_to_original(span.start, span.end)
                 yield span._replace(start=start, end=end)
 
-    def _in_view(self, text: bytes) -> Iterator[Span]:
-        squeezed = text.translate(None, _FOLDS)
-        for value in (*self._anywhere.values(), *self._as_words.values()):
-            if value.squeezed in squeezed:
+    def _spans_in_view(self, text: bytes) -> Iterator[Span]:
+        compact_value = text.translate(None, _FOLD_CHARACTERS)
+        for value in (*self._values_anywhere.values(), *self._word_values.values()):
+            if value.compact_value in compact_value:
                 yield from value.spans(text)
-        for value in self._near_telling_words.values():
-            if value.squeezed in squeezed:
-                yield from (span for span in value.spans(text) if _is_near_telling_word(text, span))
-        yield from self._cut_values(text)
+        for value in self._context_values.values():
+            if value.compact_value in compact_value:
+                yield from (
+                    span for span in value.spans(text) if _is_near_indicator_word(text, span)
+                )
+        yield from self._cut_value_spans(text)
 
-    def _cut_values(self, text: bytes) -> Iterator[Span]:
+    def _cut_value_spans(self, text: bytes) -> Iterator[Span]:
         """Return the parts of known values beside ellipses and at the end of the text."""
-        yield from self._cut_before(text, len(text))
+        yield from self._spans_cut_before(text, len(text))
         for number, ellipsis in enumerate(_ELLIPSIS.finditer(text)):
-            if number == _MOST_ELLIPSES:
+            if number == _MAX_ELLIPSES:
                 break
-            yield from self._cut_before(text, ellipsis.start())
-            yield from self._cut_behind(text, ellipsis.end())
+            yield from self._spans_cut_before(text, ellipsis.start())
+            yield from self._spans_cut_after(text, ellipsis.end())
 
-    def _cut_before(self, text: bytes, end: int) -> Iterator[Span]:
-        for start in range(max(0, end - self._longest), end - _CUT_LENGTH + 1):
-            values = self._by_beginning.get(text[start : start + _CUT_LENGTH])
+    def _spans_cut_before(self, text: bytes, end: int) -> Iterator[Span]:
+        for start in range(max(0, end - self._max_value_bytes), end - _CUT_PART_BYTES + 1):
+            values = self._values_by_beginning.get(text[start : start + _CUT_PART_BYTES])
             if values and not text[start - 1 : start].isalnum():
                 part = text[start:end]
-                cut = (
+                cut_values = (
                     value
                     for value in values
-                    if value.squeezed.startswith(part) and value.squeezed != part
+                    if value.compact_value.startswith(part) and value.compact_value != part
                 )
-                yield from (Span(value.kind, start, end, KNOWN) for value in cut)
+                yield from (Span(value.kind, start, end, KNOWN_VALUE_RANK) for value in cut_values)
 
-    def _cut_behind(self, text: bytes, start: int) -> Iterator[Span]:
-        for end in range(start + _CUT_LENGTH, min(len(text), start + self._longest) + 1):
-            values = self._by_end.get(text[end - _CUT_LENGTH : end])
+    def _spans_cut_after(self, text: bytes, start: int) -> Iterator[Span]:
+        for end in range(
+            start + _CUT_PART_BYTES, min(len(text), start + self._max_value_bytes) + 1
+        ):
+            values = self._values_by_end.get(text[end - _CUT_PART_BYTES : end])
             if values and not text[end : end + 1].isalnum():
                 part = text[start:end]
-                cut = (
+                cut_values = (
                     value
                     for value in values
-                    if value.squeezed.endswith(part) and value.squeezed != part
+                    if value.compact_value.endswith(part) and value.compact_value != part
                 )
-                yield from (Span(value.kind, start, end, KNOWN) for value in cut)
+                yield from (Span(value.kind, start, end, KNOWN_VALUE_RANK) for value in cut_values)
 
 
-def _resolve_all_layers(value: bytes) -> bytes:
+def _decode_all_layers(value: bytes) -> bytes:
     """Remove the escapes of the surrounding text from a value."""
-    for _ in range(DEEPEST):
-        plain = resolve_layer(value)
-        if plain is None:
+    for _ in range(MAX_LAYERS):
+        decoded = decode_layer(value)
+        if decoded is None:
             break
-        value = plain
+        value = decoded
     return value
 
 
-def _long_lines_of(value: bytes) -> list[bytes]:
+def _long_lines(value: bytes) -> list[bytes]:
     """Return the lines of a multi-line secret that would each reveal a part of it.
 
     The first and last line of a key are omitted.
@@ -316,31 +344,38 @@ def _long_lines_of(value: bytes) -> list[bytes]:
     lines = [line.strip() for line in value.splitlines()]
     if len(lines) < 2:
         return []
-    return [line for line in lines if len(line) >= _LINE and not line.startswith(b"-----")]
+    return [
+        line for line in lines if len(line) >= _MIN_LINE_BYTES and not line.startswith(b"-----")
+    ]
 
 
-def _telling_parts(value: bytes) -> list[bytes]:
+def _secret_parts(value: bytes) -> list[bytes]:
     """Return the secret parts of a longer match, such as a cookie with its name, or a web hook's address."""
-    if named := _NAMED.fullmatch(value):
-        return [named[1]]
+    if named_value := _NAMED_VALUE.fullmatch(value):
+        return [named_value[1]]
     if not value.startswith((b"http://", b"https://")):
         return []
     segments = value.split(b"/")[3:]
     return [
         part
         for part in segments
-        if len(part) >= _ALONE and _DIGIT.search(part) and is_made_by_chance(part)
+        if len(part) >= _MIN_RANDOM_BYTES and _DIGIT.search(part) and is_random_value(part)
     ]
 
 
 def _folded_pattern(value: bytes) -> re.Pattern[bytes]:
-    return late(_BETWEEN.join(re.escape(bytes([sign])) for sign in value))
+    return compile_lazily(_FOLDED_GAP.join(re.escape(bytes([sign])) for sign in value))
 
 
 def _whole_word_pattern(value: bytes) -> re.Pattern[bytes]:
-    return late(rb"(?<![A-Za-z0-9])" + re.escape(value) + rb"(?![A-Za-z0-9])")
+    return compile_lazily(rb"(?<![A-Za-z0-9])" + re.escape(value) + rb"(?![A-Za-z0-9])")
 
 
-def _is_near_telling_word(text: bytes, span: Span) -> bool:
-    before = _TELLING.search(text, max(0, span.start - _BEFORE), span.start)
-    return before is not None or _TELLING.search(text, span.end, span.end + _BEHIND) is not None
+def _is_near_indicator_word(text: bytes, span: Span) -> bool:
+    word_before = _INDICATOR_WORD.search(
+        text, max(0, span.start - _CONTEXT_BYTES_BEFORE), span.start
+    )
+    return (
+        word_before is not None
+        or _INDICATOR_WORD.search(text, span.end, span.end + _CONTEXT_BYTES_AFTER) is not None
+    )

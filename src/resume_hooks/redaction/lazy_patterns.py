@@ -6,7 +6,7 @@ import re
 from typing import Any, AnyStr, cast
 
 
-class _Late:
+class _LazyPattern:
     """A substitute for a pattern that compiles it when a method is used."""
 
     def __init__(self, text: str | bytes, flags: int) -> None:
@@ -19,6 +19,6 @@ class _Late:
         return method
 
 
-def late(text: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
+def compile_lazily(text: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
     """Return a pattern that is compiled on first use."""
-    return cast("re.Pattern[AnyStr]", _Late(text, flags))
+    return cast("re.Pattern[AnyStr]", _LazyPattern(text, flags))

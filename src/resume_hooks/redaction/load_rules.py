@@ -11,8 +11,8 @@ import re
 from functools import cache, cached_property
 from typing import Any
 
-from resume_hooks.redaction.lazy_patterns import late
-from resume_hooks.redaction.own_rules import TOKENS
+from resume_hooks.redaction.lazy_patterns import compile_lazily
+from resume_hooks.redaction.own_rules import TOKEN_RULES
 
 REVISION = 30
 """The revision of our own rules.
@@ -20,10 +20,10 @@ REVISION = 30
 Every change to the rules increases it, so that earlier scans are repeated.
 """
 
-FILE = os.path.join(os.path.dirname(__file__), "rules.json")
+RULES_FILE = os.path.join(os.path.dirname(__file__), "rules.json")
 
 
-_FOLLOWED = {
+_TEXT_AFTER_KEYWORD = {
     b"sk": rb"(?=[0-9a-f]{32})",
     b"sk-": rb"(?=[a-z0-9]{32})",
     b"pat": rb"(?=[a-z0-9]{14}\.)",
@@ -50,8 +50,8 @@ _FOLLOWED = {
 """The text that must follow keywords that are common in names and in base64."""
 
 
-_COUNT = re.compile(r"[{,](\d+)\}")
-FARTHEST = 13_000
+_REPEAT_COUNT = re.compile(r"[{,](\d+)\}")
+MAX_MATCH_BYTES = 13_000
 
 
 class Rule:
@@ -61,19 +61,21 @@ class Rule:
         self.kind: str = data["kind"]
         self.entropy: float = data["entropy"]
         self.text = regex
-        self.regex = late(regex.encode())
+        self.regex = compile_lazily(regex.encode())
         """The expression for secrets of this kind.
 
         If it has a group, the first group is the secret itself.
         """
         known = "|".join(f"(?:{text})" for text in data.get("allowed", []))
-        self.allowed = late(known.encode()) if known else None
+        self.allowed = compile_lazily(known.encode()) if known else None
         """The exceptions that the rule's original authors defined."""
 
     @cached_property
-    def reach(self) -> int:
+    def max_match_bytes(self) -> int:
         """The approximate maximum size in bytes of a match from a keyword on, computed from the expression's counts."""
-        return min(FARTHEST, 300 + 3 * max(map(int, _COUNT.findall(self.text)), default=0))
+        return min(
+            MAX_MATCH_BYTES, 300 + 3 * max(map(int, _REPEAT_COUNT.findall(self.text)), default=0)
+        )
 
 
 class Rules:
@@ -82,7 +84,7 @@ class Rules:
     def __init__(self, data: dict[str, Any]) -> None:
         self.version = f"{REVISION}/{data['origin']['version']}"
         self.by_keyword: dict[bytes, list[Rule]] = {}
-        for entry in [*data["tokens"], *TOKENS]:
+        for entry in [*data["tokens"], *TOKEN_RULES]:
             rule = Rule(entry, entry["regex"])
             for keyword in entry["keywords"]:
                 self.by_keyword.setdefault(keyword.encode(), []).append(rule)
@@ -91,42 +93,43 @@ class Rules:
             self.by_name.setdefault(entry["words"], []).append(Rule(entry, entry["value"]))
 
     @cached_property
-    def vendors(self) -> list[list[Rule]]:
+    def vendor_rules(self) -> list[list[Rule]]:
         """The rules for each name, in the order of ``by_name``."""
         return list(self.by_name.values())
 
     @cached_property
-    def keywords(self) -> re.Pattern[bytes]:
+    def keyword_pattern(self) -> re.Pattern[bytes]:
         """An expression for all keywords, grouped by their first letters so that most bytes are skipped at once."""
-        words = {word: _FOLLOWED.get(word, b"") for word in self.by_keyword}
-        return re.compile(branching_expression(words))
+        words = {word: _TEXT_AFTER_KEYWORD.get(word, b"") for word in self.by_keyword}
+        return re.compile(build_branching_expression(words))
 
     @cached_property
-    def names(self) -> re.Pattern[bytes]:
+    def name_pattern(self) -> re.Pattern[bytes]:
         """An expression for all vendor names, each in its own group, in the order of ``by_name``."""
         return re.compile("|".join(f"({words})" for words in self.by_name).encode())
 
 
-def branching_expression(words: dict[bytes, bytes], depth: int = 0) -> bytes:
+def build_branching_expression(words: dict[bytes, bytes], depth: int = 0) -> bytes:
     """Return an expression for words, grouped by their first ``depth`` letters, and the text that must follow."""
-    ends: list[bytes] = []
-    longer: dict[bytes, dict[bytes, bytes]] = {}
-    for word, follow in words.items():
+    followers: list[bytes] = []
+    words_by_letter: dict[bytes, dict[bytes, bytes]] = {}
+    for word, follower in words.items():
         if len(word) == depth:
-            ends.append(follow)
+            followers.append(follower)
         else:
-            longer.setdefault(word[depth : depth + 1], {})[word] = follow
-    longest = [
-        re.escape(sign) + branching_expression(group, depth + 1) for sign, group in longer.items()
+            words_by_letter.setdefault(word[depth : depth + 1], {})[word] = follower
+    branches = [
+        re.escape(letter) + build_branching_expression(group, depth + 1)
+        for letter, group in words_by_letter.items()
     ]
-    every = [*longest, *ends]
-    if len(every) == 1:
-        return every[0]
-    return b"(?:" + b"|".join(every) + b")"
+    alternatives = [*branches, *followers]
+    if len(alternatives) == 1:
+        return alternatives[0]
+    return b"(?:" + b"|".join(alternatives) + b")"
 
 
 @cache
 def token_rules() -> Rules:
     """Return the rules that this version contains."""
-    with open(FILE, encoding="utf-8") as stream:
+    with open(RULES_FILE, encoding="utf-8") as stream:
         return Rules(json.load(stream))

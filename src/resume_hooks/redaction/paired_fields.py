@@ -8,61 +8,67 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 
-from resume_hooks.redaction.lazy_patterns import late
+from resume_hooks.redaction.lazy_patterns import compile_lazily
+from resume_hooks.redaction.notations import LINE_GAP, VALUE, VALUE_FIELD, any_character_except
 from resume_hooks.redaction.passwords import is_secret_field, value_of_match
 from resume_hooks.redaction.spans import GENERIC, Span
-from resume_hooks.redaction.ways import GAP, PAIRED, VALUE, any_except
 
-_REACH = 400
+_VALUE_SEARCH_BYTES = 400
 """The number of bytes before a name to search for its value."""
 
-_NAMES = rb"(?:parameter_?)?(?:name|key|variable|setting)"
-NAME_FIELD = late(rb"(?i)(?<![a-z])" + _NAMES + rb"[\\\"']{0,12}\s{0,4}:[ \t]{0,4}[\\\"']{0,12}\Z")
+_NAME_FIELD_NAMES = rb"(?:parameter_?)?(?:name|key|variable|setting)"
+NAME_FIELD = compile_lazily(
+    rb"(?i)(?<![a-z])" + _NAME_FIELD_NAMES + rb"[\\\"']{0,12}\s{0,4}:[ \t]{0,4}[\\\"']{0,12}\Z"
+)
 """The text before a name that is itself a field's value, with escapes of any depth."""
 
-_NEXT = rb"[\"']?(?:," + GAP + rb"{0,60}|\n" + GAP + rb"{1,40})"
-_OTHER = (
-    _NEXT
+_FIELD_SEPARATOR = rb"[\"']?(?:," + LINE_GAP + rb"{0,60}|\n" + LINE_GAP + rb"{1,40})"
+_OTHER_FIELD = (
+    _FIELD_SEPARATOR
     + rb"[\"']?\w{1,30}[\"']?[ \t]{0,4}:[ \t]{0,4}(?:[\w.-]{1,40}|[\"'][^\"'\n]{0,60}(?=[\"']))"
 )
 """A field other than the name and the value."""
 
-_HELD = rb"[\"']?(?i:" + PAIRED + rb")[\"']?[ \t]{0,4}:[ \t]{0,4}" + VALUE
-_BEHIND = late(rb"(?:" + _OTHER + rb"){1,4}?" + _NEXT + _HELD)
-_BEFORE = late(
+_VALUE_FIELD = rb"[\"']?(?i:" + VALUE_FIELD + rb")[\"']?[ \t]{0,4}:[ \t]{0,4}" + VALUE
+_VALUE_AFTER_NAME = compile_lazily(
+    rb"(?:" + _OTHER_FIELD + rb"){1,4}?" + _FIELD_SEPARATOR + _VALUE_FIELD
+)
+_VALUE_BEFORE_NAME = compile_lazily(
     rb"(?<![\w.-])"
-    + _HELD
+    + _VALUE_FIELD
     + rb"(?:"
-    + _OTHER
+    + _OTHER_FIELD
     + rb"){0,4}?"
-    + _NEXT
+    + _FIELD_SEPARATOR
     + rb"[\"']?(?i:"
-    + _NAMES
+    + _NAME_FIELD_NAMES
     + rb")[^:\n]{0,8}:\s?\S?\Z"
 )
 
-KIND = rb"kind[\\\"']{0,20}[ \t]{0,4}:[ \t]{0,4}[\\\"']{0,20}secret(?![\w-])"
+SECRET_KIND = rb"kind[\\\"']{0,20}[ \t]{0,4}:[ \t]{0,4}[\\\"']{0,20}secret(?![\w-])"
 """The kind field of a Kubernetes Secret, in lower case and with escapes of any depth."""
 
-_OBJECT = 20_000
+_DATA_SEARCH_BYTES = 20_000
 """The number of bytes on either side of the kind to search for the object's data."""
 
-_LINE = rb"(?:\s{0,6}\d{1,6}\xe2\x86\x92)?"
-_BLOCK = late(
-    _LINE
+_LINE_NUMBER = rb"(?:\s{0,6}\d{1,6}\xe2\x86\x92)?"
+_YAML_DATA = compile_lazily(
+    _LINE_NUMBER
     + rb"([ \t]{0,40})(?:string)?[dD]ata:[ \t]{0,8}\r?\n"
     + rb"((?:"
-    + _LINE
+    + _LINE_NUMBER
     + rb"\1[ \t]{1,8}[\w.-]{1,250}:[ \t]{1,8}[^\n]{1,8000}(?:\n|\Z)){1,60})"
 )
-_BRACES = late(rb"\"(?:string)?[dD]ata\"\s{0,4}:\s{0,4}(\{[^{}]{1,16000}\})")
-_TRIES = 6
+_JSON_DATA = compile_lazily(rb"\"(?:string)?[dD]ata\"\s{0,4}:\s{0,4}(\{[^{}]{1,16000}\})")
+_MAX_DATA_POSITIONS = 6
 """The number of positions on either side of a kind to try as its data; ``metadata`` and annotations
 also match."""
 
-_ENTRY = late(
-    rb"(?m)(?:^" + _LINE + rb"[ \t]*|[{,]\s*)\"?[\w.-]{1,250}\"?:[ \t]{0,8}"
-    rb"[\"']?(?![\[{<$*&!\"'])(" + any_except(b"\"',") + rb"{6,8000})(?=[\"'\s,\x80-\xff]|\Z)"
+_DATA_ENTRY = compile_lazily(
+    rb"(?m)(?:^" + _LINE_NUMBER + rb"[ \t]*|[{,]\s*)\"?[\w.-]{1,250}\"?:[ \t]{0,8}"
+    rb"[\"']?(?![\[{<$*&!\"'])("
+    + any_character_except(b"\"',")
+    + rb"{6,8000})(?=[\"'\s,\x80-\xff]|\Z)"
 )
 """A literal value: not a placeholder, a template or a reference."""
 
@@ -71,46 +77,57 @@ def paired_field_spans(raw: bytes, start: int, end: int) -> Iterator[Span]:
     """Yield the secret, if any, whose name is the field value from ``start`` to ``end``."""
     if NAME_FIELD.search(raw, max(0, start - 40), start) is None:
         return
-    found = _BEHIND.match(raw, end) or _BEFORE.search(raw, max(0, start - _REACH), start)
-    if found is None:
+    match = _VALUE_AFTER_NAME.match(raw, end) or _VALUE_BEFORE_NAME.search(
+        raw, max(0, start - _VALUE_SEARCH_BYTES), start
+    )
+    if match is None:
         return
-    at, value = value_of_match(found)
+    value_start, value = value_of_match(match)
     if is_secret_field(raw[start:end], value):
-        yield Span("password", at, at + len(value), GENERIC)
+        yield Span("password", value_start, value_start + len(value), GENERIC)
 
 
-def kubernetes_spans(raw: bytes, place: int) -> Generator[Span, None, None]:
+def kubernetes_secret_spans(raw: bytes, position: int) -> Generator[Span, None, None]:
     """Yield the values, base64 or plain, in the data of the Secret whose kind is at ``place``."""
-    for pattern, word, before in ((_BLOCK, b"ata:", b"\n"), (_BRACES, b'ata"', b'"')):
-        for at in _places_of_data(raw, place, word):
-            start = max(0, raw.rfind(before, max(0, at - 60), at) + (before == b"\n"))
+    for pattern, word, start_mark in ((_YAML_DATA, b"ata:", b"\n"), (_JSON_DATA, b'ata"', b'"')):
+        for word_start in _positions_of_data(raw, position, word):
+            start = max(
+                0,
+                raw.rfind(start_mark, max(0, word_start - 60), word_start) + (start_mark == b"\n"),
+            )
             block = pattern.match(raw, start)
             if block is not None:
-                inner = block.lastindex or 0
-                for entry in _ENTRY.finditer(raw, block.start(inner), block.end(inner)):
+                data_group = block.lastindex or 0
+                for entry in _DATA_ENTRY.finditer(
+                    raw, block.start(data_group), block.end(data_group)
+                ):
                     yield Span("kubernetes-secret", *entry.span(1), GENERIC)
 
 
-def _places_of_data(raw: bytes, place: int, word: bytes) -> Iterator[int]:
+def _positions_of_data(raw: bytes, position: int, word: bytes) -> Iterator[int]:
     """Yield the positions of a word around the kind at ``place``, up to the kinds of neighbouring objects."""
-    behind = place + len(b"kind")
-    first = max(0, place - _OBJECT, raw.rfind(b"kind", max(0, place - _OBJECT), place))
-    first = max(first, raw.rfind(b"\n---", first, place))
-    ends = (
-        place + _OBJECT,
-        raw.find(b"kind", behind, place + _OBJECT),
-        raw.find(b"\n---", behind, place + _OBJECT),
+    after_kind = position + len(b"kind")
+    search_start = max(
+        0,
+        position - _DATA_SEARCH_BYTES,
+        raw.rfind(b"kind", max(0, position - _DATA_SEARCH_BYTES), position),
     )
-    last = min(end for end in ends if end >= 0)
-    at = place
-    for _ in range(_TRIES):
-        at = raw.rfind(word, first, at)
-        if at < 0:
+    search_start = max(search_start, raw.rfind(b"\n---", search_start, position))
+    search_ends = (
+        position + _DATA_SEARCH_BYTES,
+        raw.find(b"kind", after_kind, position + _DATA_SEARCH_BYTES),
+        raw.find(b"\n---", after_kind, position + _DATA_SEARCH_BYTES),
+    )
+    search_end = min(end for end in search_ends if end >= 0)
+    word_start = position
+    for _ in range(_MAX_DATA_POSITIONS):
+        word_start = raw.rfind(word, search_start, word_start)
+        if word_start < 0:
             break
-        yield at
-    at = behind
-    for _ in range(_TRIES):
-        at = raw.find(word, at + 1, last)
-        if at < 0:
+        yield word_start
+    word_start = after_kind
+    for _ in range(_MAX_DATA_POSITIONS):
+        word_start = raw.find(word, word_start + 1, search_end)
+        if word_start < 0:
             break
-        yield at
+        yield word_start

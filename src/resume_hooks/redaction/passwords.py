@@ -10,39 +10,39 @@ import re
 from collections.abc import Generator, Iterator
 from functools import lru_cache
 
-from resume_hooks.redaction.credentials import is_basic
+from resume_hooks.redaction.credentials import is_basic_auth
 from resume_hooks.redaction.false_positives import (
-    is_id,
-    is_key,
-    is_mixed,
-    is_password,
-    is_phrase,
+    consists_of_words,
+    has_random_case,
+    is_likely_password,
+    is_placeholder,
+    is_random_key,
     is_random_letters,
-    is_wordy,
-    stands_for,
+    is_uuid,
+    is_word_password,
 )
-from resume_hooks.redaction.lazy_patterns import late
-from resume_hooks.redaction.program_text import NAMED, is_kind_of_many, is_variable
-from resume_hooks.redaction.spans import GENERIC, Span
-from resume_hooks.redaction.ways import (
-    ANY,
-    BY_SIGN,
-    CHANCE,
-    CHANGED,
-    CHANGED_TO,
-    HEAD,
-    IN_BRACKETS,
-    LIKELY,
-    LINE,
+from resume_hooks.redaction.lazy_patterns import compile_lazily
+from resume_hooks.redaction.notations import (
+    ANY_WORDS,
+    ASSIGNED_VALUE,
+    CHANGED_TO_VALUE,
+    LIKELY_PASSWORD,
+    LINE_START,
+    LOGIN_NOTATIONS,
+    LOWER_CASE_WORDS,
+    NEW_VALUE,
     NOT_A_GRAMMAR_WORD,
-    PAIRS,
-    PLAIN,
-    QUOTED,
-    SET,
-    TOLD,
-    WORDS,
-    Way,
+    NOTATIONS_BY_CHARACTER,
+    PROSE_PASSWORD,
+    QUOTED_VALUE,
+    RANDOM_CHARACTERS,
+    THREE_WORDS,
+    VALUE_IN_PARENTHESES,
+    WORDS_BEFORE_NAME,
+    Notation,
 )
+from resume_hooks.redaction.program_text import PROGRAM_NAME, is_value_of_many_names, is_variable
+from resume_hooks.redaction.spans import GENERIC, Span
 
 NONE, KEY, LOGIN, PASSWORD = range(4)
 """The meanings of a name: no secret, a random secret, a user's name and a password in one value, or
@@ -51,10 +51,10 @@ a password.
 A person may have chosen the password.
 """
 
-_HUMP = late(rb"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-_PARTS = late(rb"[^A-Za-z0-9]+|(?<=[A-Za-z])(?=\d)")
+_CAMEL_CASE_BOUNDARY = compile_lazily(rb"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_WORD_SEPARATOR = compile_lazily(rb"[^A-Za-z0-9]+|(?<=[A-Za-z])(?=\d)")
 
-_SUFFIXES = frozenset(
+_NEUTRAL_SUFFIXES = frozenset(
     b"value prod production dev development staging stage test testing live default primary secondary main old "
     b"new current "
     b"plain plaintext text raw base base64 b64 hex str string env var cleartext clear confirm confirmation again "
@@ -62,11 +62,11 @@ _SUFFIXES = frozenset(
 )
 """Words after the significant word that do not change its meaning."""
 
-_PASSWORDS = frozenset(
+_PASSWORD_WORDS = frozenset(
     b"pass password passwd passphrase passcode pwd pw psk secret authtok passw passin passout sshpass pasword psswd "
     b"kennwort passwort contrasena community".split()
 )
-_PASSWORD_ENDS = (
+_PASSWORD_SUFFIXES = (
     b"pass",
     b"password",
     b"passwd",
@@ -81,38 +81,38 @@ _PASSWORD_ENDS = (
     b"dbpw",
     b"pwd",
 )
-_STRONG = late(
+_CHOSEN_KEY_WORDS = compile_lazily(
     rb"(?:encrypt(?:ion)?|signing|master|secret|shared|auth|authentication|authorization|crypt|crypto|cipher|aes"
     rb"|hmac|jwt|session|cookie|wpa|"
     rb"wep|network|encryption|decryption|security|account|machine|validation)$"
 )
 """Words before ``key`` in the name of a key that a person may have chosen."""
 
-_OPEN = tuple(
+_PUBLIC_KEY_WORDS = tuple(
     b"pub public recv site s3 fips property pair bucket config setting field column item state route attr param meta "
     b"flag data dict cert bind".split()
 )
 """Words before ``key`` in the name of a public key or an identifier."""
 
-_COMMUNITIES = frozenset(
+_SNMP_WORDS = frozenset(
     b"snmp ro rw read write only trap string get set agent auth v1 v2 v2c snmpv2 snmpv2c".split()
 )
 """Words before ``community`` in the name of an SNMP password, as opposed to an edition of a
 program."""
 
-_TOKENS = frozenset(
+_TOKEN_WORDS = frozenset(
     b"token pat salt pepper jwt apikey authkey accesskey secretkey privatekey appkey licensekey seed otp totp "
     b"bearer sas nonce signature "
     b"credential cred dsn webhook mnemonic hash sig apitoken authtoken accesstoken refreshtoken seckey "
     b"apisecret".split()
 )
-_LOGIN_ENDS = (b"auth", b"authident", b"creds", b"credentials")
-_LOGINS = frozenset(
+_LOGIN_SUFFIXES = (b"auth", b"authident", b"creds", b"credentials")
+_LOGIN_WORDS = frozenset(
     (
         b"authorization logins auth creds credentials userpwd ident login basic basicauth userpass"
     ).split()
 )
-HARMLESS = late(
+HARMLESS_NAME = compile_lazily(
     rb"(?:primary|foreign|partition|sort|row|group|object|index|map|dict|registry|hot|page|change|forward"
     rb"|backward|start(?:ing)?|client|request|idempotency|import|export|next|prev|csrf|xsrf|sync"
     rb"|cancel(?:lation)?|cursor|continuation|max|num|input|output|total|eos|bos|pad|"
@@ -120,119 +120,121 @@ HARMLESS = late(
 )
 """Tokens and keys that are not secrets."""
 
-_NEGATED = frozenset(
+_NEGATING_WORDS = frozenset(
     b"no without is has use show hide forgot reset require required allow missing invalid wrong incorrect "
     b"existing image label i18n change "
     b"error message hint validate check verify".split()
 )
 """Words before the significant word that give the name another meaning."""
 
-_NO_PASS = (b"bypass", b"compass", b"surpass", b"trespass", b"overpass")
+_OTHER_WORDS_IN_PASS = (b"bypass", b"compass", b"surpass", b"trespass", b"overpass")
 
-_WORD = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
-_LONGEST_NAME = 64
-_SHORTEST = 6
-_LONG = 24
+_WORD_BYTES = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
+_MAX_NAME_BYTES = 64
+_MIN_VALUE_BYTES = 6
+_MIN_GENERATED_BYTES = 24
 """The minimum size in bytes of a generated value, which letters outside ASCII end."""
 
-BEFORE_PASS = 160
+CONTEXT_BYTES = 160
 """The number of bytes before a name to examine for its context."""
 
-_REST = late(rb"(?i)[\w-]{0,48}+(?: (?:id|key|token|phrase|string)\b)?")
-_ESCAPE = late(rb"[ntr]|u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}")
+_REST_OF_NAME = compile_lazily(rb"(?i)[\w-]{0,48}+(?: (?:id|key|token|phrase|string)\b)?")
+_ESCAPE_END = compile_lazily(rb"[ntr]|u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}")
 """The end of an escape before a name, which looks like a part of the name."""
 
-_SPACED = late(
+_FIRST_WORD_OF_NAME = compile_lazily(
     rb"(?i)\b(?:api|access|auth|secret|private|encryption|signing|license|bearer|connection|recovery|security"
     rb"|deploy|session) \Z"
 )
-_SPACED_ENDS = (b"key", b"token", b"string", b"code")
-_KINDS = ("", "token", "password", "password")
-_NAMES_ID = late(
+_SECOND_WORDS_OF_NAME = (b"key", b"token", b"string", b"code")
+_KIND_BY_MEANING = ("", "token", "password", "password")
+_SECRET_UUID_NAME = compile_lazily(
     rb"(?i)(?:api[_.-]?key|(?:auth|access|api|deploy)[_.-]?token|secret(?:[_.\s-]?(?:key|id))?|\w[_-](?:token"
     rb"|key|pat|secret|password|secret[_-]id)|authorization)\Z"
 )
 """A name whose value is secret even if it is a UUID; most UUIDs are only identifiers."""
 
-_SETTING = late(
-    LINE
+_SETTING_START = compile_lazily(
+    LINE_START
     + rb"(?:[-\"'#;>] {0,3}|export |set |declare -x |ENV |ARG |-e |[\w.-]{1,40}: {0,3}\{ )?[\"']?"
 )
 """The text before a name in a line of settings."""
 
-_TECHNICAL = late(
+_STANDARD_OR_VERSION = compile_lazily(
     rb"(?i)v?\d+(?:\.\w+)+\Z|(?:sha|md|aes|rsa|utf|base|rfc|cve|http|tls|ssl|pbkdf|pkcs|ed|des|ipv|ntlm|python"
     rb"|oauth|iso|win|tcp|udp|socks)[-_]?v?\d|[\w.]+=[^=]"
 )
 """Names of standards and version numbers, which occur in sentences about passwords."""
 
-_ASCII = late(rb"[!-~]+")
-_STANDARD = late(
+_ASCII_RUN = compile_lazily(rb"[!-~]+")
+_STANDARD_NAME = compile_lazily(
     rb"(?i)(?<![a-z0-9])(?:hmac|sha-?\d{1,3}|pbkdf2|ed25519|hkdf)(?![a-z0-9])"
     rb"|\A(?:id-)?(?:pbes2|base-?\d\d|x\d{3,5}|md5|ieee-?\d{3,5}x?|aes-?\d{3}-\w{3}|\d{1,2}-(?:bit|byte))\Z"
 )
-_DIGIT = late(rb"\d")
-_TOPIC = late(
+_DIGIT = compile_lazily(rb"\d")
+_TOPIC_WORD = compile_lazily(
     rb"form|field|input|label|hash|update|reset|change|error|message|page|policy|manager|store|service|file|hint"
     rb"|name|secret|token|config|prompt|user|login|auth|pass|self|this|option|setting|state"
 )
-_ENV = late(rb"[A-Z][A-Z0-9_]{2,60}\Z")
-_MANY = late(rb"[a-z]{3,14}(?:([._-])[a-z]{3,14})(?:\1[a-z]{3,14}){1,5}")
+_ENV_VARIABLE = compile_lazily(rb"[A-Z][A-Z0-9_]{2,60}\Z")
+_GENERATED_WORDS = compile_lazily(rb"[a-z]{3,14}(?:([._-])[a-z]{3,14})(?:\1[a-z]{3,14}){1,5}")
 """A password of three or more words, such as programs generate."""
 
-_OWN = late(rb"(?:self|this|cls|conf|config|settings|options|args|state|request|env)\.")
+_OBJECT_PATH = compile_lazily(
+    rb"(?:self|this|cls|conf|config|settings|options|args|state|request|env)\."
+)
 """The beginning of a path that leads to a value in a program."""
 
-_CONSTANT = late(rb"(?=(?:\w*_)?[A-Z]{3,}(?:_|\Z))[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
-_TYPE = late(rb"[A-Z]+[a-z]+\d{0,3}(?:[A-Z]+[a-z]*\d{0,3})+")
+_CONSTANT_NAME = compile_lazily(rb"(?=(?:\w*_)?[A-Z]{3,}(?:_|\Z))[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
+_TYPE_NAME = compile_lazily(rb"[A-Z]+[a-z]+\d{0,3}(?:[A-Z]+[a-z]*\d{0,3})+")
 """The name of a type in a program: capitalised words and numbers."""
 
-_TYPE_ENDS = late(rb"[ \t]*[,)|\[}=]")
-_JOINED = late(rb"(?:[A-Za-z-]+:)+\Z")
-_WORDS_JOINED = late(rb"[A-Za-z-]*(?::[A-Za-z-]+)+")
+_TEXT_AFTER_TYPE = compile_lazily(rb"[ \t]*[,)|\[}=]")
+_COLON_WORDS_BEFORE_NAME = compile_lazily(rb"(?:[A-Za-z-]+:)+\Z")
+_COLON_WORDS = compile_lazily(rb"[A-Za-z-]*(?::[A-Za-z-]+)+")
 """Words separated by colons, as in names of commands and types: ``user:login:list``."""
 
-_FIELDS_JOINED = late(rb"[a-z]+\d?(?::[a-z]+\d?)+")
+_COLON_FIELDS = compile_lazily(rb"[a-z]+\d?(?::[a-z]+\d?)+")
 """The further fields of a format: ``name:password:gid:member1``."""
 
-_CONDITION = late(
+_CONDITION_OR_FAILURE = compile_lazily(
     rb"(?i) (?:when|if|unless) |\b(?:fail(?:ed|s|ure)?|errors?|denied|refused|rejected|aborted)\b"
 )
 """Words of a sentence about a condition, or of a failure report followed by its reason."""
 
-_IDENTIFIER = late(rb"(?:\b[Ii]d|\wId|\bID)s?:?[ \t]+\Z")
+_ID_LABEL = compile_lazily(rb"(?:\b[Ii]d|\wId|\bID)s?:?[ \t]+\Z")
 """The end of the text before an id."""
 
-_SENTENCES = (CHANGED_TO, IN_BRACKETS)
+_SENTENCE_NOTATIONS = (CHANGED_TO_VALUE, VALUE_IN_PARENTHESES)
 """Notations with an arbitrary name that occur in sentences about passwords."""
 
-_ADDRESS = late(rb"[a-z][a-z0-9+.-]{1,20}://")
-_OTHER_SETTING = late(rb"[a-z_]{2,20}=[\w.:]+")
+_ADDRESS = compile_lazily(rb"[a-z][a-z0-9+.-]{1,20}://")
+_OTHER_SETTING = compile_lazily(rb"[a-z_]{2,20}=[\w.:]+")
 """Another name with its value, as they occur in a program's settings and logs."""
 
-_GOES_ON = late(rb"[ \t]+(?!#|//)\S")
+_FURTHER_WORDS = compile_lazily(rb"[ \t]+(?!#|//)\S")
 """Further words after a value on the same line."""
 
-_BADGE = late(rb"\.(?:svg|png)\?\Z")
+_BADGE_ADDRESS = compile_lazily(rb"\.(?:svg|png)\?\Z")
 """The end of an image's address, in which the token is public."""
 
-_NUMBERED = late(rb"(?:CVE|GHSA|RFC|ISO|DSA|USN)-[\d-]+")
+_REPORT_NUMBER = compile_lazily(rb"(?:CVE|GHSA|RFC|ISO|DSA|USN)-[\d-]+")
 """The number of a report or of a standard."""
 
-_IN_BRACKETS = late(rb"[\"'`\\]{0,4}\]")
-_ONE_JOINT = bytes.maketrans(b"-.", b"__")
-_NAME_ALONE = late(rb"[\w-]+")
-_TELLING_WORD = 3
+_CLOSING_BRACKET = compile_lazily(rb"[\"'`\\]{0,4}\]")
+_UNDERSCORE_TABLE = bytes.maketrans(b"-.", b"__")
+_NAME_ONLY = compile_lazily(rb"[\w-]+")
+_MIN_TOPIC_LETTERS = 3
 """The minimum number of letters in a word that by itself shows the topic of a value."""
 
-_OF_A_TYPE = late(rb"(?:[*}:]|\d{7}):\Z")
+_TYPE_PREFIX = compile_lazily(rb"(?:[*}:]|\d{7}):\Z")
 """The text before a name that is a type in a program, or part of the name that AWS gives a
 secret."""
 
-_PARAMETERS = late(rb"&[\w.]{1,60}=")
-_HYPHENED = late(rb"[a-z]+(?:-[a-z]+)*")
-_ENDS = frozenset([b"", b"\n", b"\r", b";", b"&", b"<", b'"', b"'"])
-_USER = late(
+_QUERY_PARAMETER = compile_lazily(rb"&[\w.]{1,60}=")
+_HYPHENATED_WORDS = compile_lazily(rb"[a-z]+(?:-[a-z]+)*")
+_SETTING_ENDS = frozenset([b"", b"\n", b"\r", b";", b"&", b"<", b'"', b"'"])
+_LOGIN_ASSIGNMENT = compile_lazily(
     rb"(?i)(?:^|[\s\"',;{(_.?&-])(?:user(?:[ _-]?name|[ _-]?id)?|login|host(?:name)?|port|dbname|database|adapter)"
     rb"[\"']?(?:[ \t]{0,4}(?:=>|=|:)[ \t]{0,4}|[ \t]{1,8}"
     + NOT_A_GRAMMAR_WORD
@@ -240,10 +242,14 @@ _USER = late(
 )
 """An assignment to a user, a host or a database."""
 
-_SET_AS_SECURE = late(rb"(?i)securestring\\{0,3}\"\s*,\s*\\{0,3}\"value\\{0,3}\"\s*:\s*" + QUOTED)
+_AWS_SECURE_STRING = compile_lazily(
+    rb"(?i)securestring\\{0,3}\"\s*,\s*\\{0,3}\"value\\{0,3}\"\s*:\s*" + QUOTED_VALUE
+)
 """The output of AWS for an encrypted parameter."""
 
-_SECURE_STRING = late(rb"(?i)securestring(?:[ \t]+-(?:string|asplaintext|force))*[ \t]+" + QUOTED)
+_POWERSHELL_SECURE_STRING = compile_lazily(
+    rb"(?i)securestring(?:[ \t]+-(?:string|asplaintext|force))*[ \t]+" + QUOTED_VALUE
+)
 
 
 @lru_cache(maxsize=8192)
@@ -252,24 +258,30 @@ def meaning_of_name(name: bytes) -> int:
     words = list(_words_of_name(name))
     if words[-2:] == [b"connection", b"string"]:
         return KEY
-    while len(words) > 1 and (words[-1] in _SUFFIXES or words[-1].isdigit()):
+    while len(words) > 1 and (words[-1] in _NEUTRAL_SUFFIXES or words[-1].isdigit()):
         words.pop()
-    if not words or words[0] in _NEGATED or (len(words) > 1 and words[-2] in _NEGATED):
+    if (
+        not words
+        or words[0] in _NEGATING_WORDS
+        or (len(words) > 1 and words[-2] in _NEGATING_WORDS)
+    ):
         return NONE
     last = words[-1]
-    if words[-2:-1] and last == b"community" and words[-2] not in _COMMUNITIES:
+    if words[-2:-1] and last == b"community" and words[-2] not in _SNMP_WORDS:
         return NONE
-    if last in _PASSWORDS or (last.endswith(_PASSWORD_ENDS) and not last.endswith(_NO_PASS)):
+    if last in _PASSWORD_WORDS or (
+        last.endswith(_PASSWORD_SUFFIXES) and not last.endswith(_OTHER_WORDS_IN_PASS)
+    ):
         return PASSWORD
-    if HARMLESS.search(b"_".join(words[-4:])):
+    if HARMLESS_NAME.search(b"_".join(words[-4:])):
         return NONE
-    if last in _LOGINS or (last.endswith(_LOGIN_ENDS) and not last.endswith(b"oauth")):
+    if last in _LOGIN_WORDS or (last.endswith(_LOGIN_SUFFIXES) and not last.endswith(b"oauth")):
         return LOGIN
     if last.endswith(b"key"):
         return _meaning_of_key(b"".join(words[-3:-1]) + last[:-3])
     return (
         KEY
-        if last in _TOKENS or last.endswith(b"token") or words[-2:] == [b"secret", b"id"]
+        if last in _TOKEN_WORDS or last.endswith(b"token") or words[-2:] == [b"secret", b"id"]
         else NONE
     )
 
@@ -277,333 +289,408 @@ def meaning_of_name(name: bytes) -> int:
 @lru_cache(maxsize=8192)
 def _words_of_name(name: bytes) -> tuple[bytes, ...]:
     """Split a name in any notation into lower-case words."""
-    return tuple(word.lower() for word in _PARTS.split(_HUMP.sub(b"_", name)) if word)
+    return tuple(
+        word.lower() for word in _WORD_SEPARATOR.split(_CAMEL_CASE_BOUNDARY.sub(b"_", name)) if word
+    )
 
 
 def _meaning_of_key(words: bytes) -> int:
     """Return the meaning of a name that ends in ``key`` after ``words``."""
-    if not words or words.endswith(_OPEN):
+    if not words or words.endswith(_PUBLIC_KEY_WORDS):
         return NONE
-    if _STRONG.search(words):
+    if _CHOSEN_KEY_WORDS.search(words):
         return PASSWORD
     return KEY
 
 
-def name_at(raw: bytes, place: int) -> tuple[int, int, int]:
+def name_at(raw: bytes, position: int) -> tuple[int, int, int]:
     """Return the start, end and meaning of the name with a significant word at ``place``."""
-    before = raw[max(0, place - _LONGEST_NAME) : place]
-    start = place - len(before) + len(before.rstrip(_WORD))
-    rest = _REST.match(raw, place)
-    end = rest.end() if rest else place
-    if raw[start - 1 : start] == b"\\" and (escape := _ESCAPE.match(raw, start)):
-        start = min(escape.end(), place)
+    text_before = raw[max(0, position - _MAX_NAME_BYTES) : position]
+    start = position - len(text_before) + len(text_before.rstrip(_WORD_BYTES))
+    rest = _REST_OF_NAME.match(raw, position)
+    end = rest.end() if rest else position
+    if raw[start - 1 : start] == b"\\" and (escape := _ESCAPE_END.match(raw, start)):
+        start = min(escape.end(), position)
     name = raw[start:end].lstrip(b"-.")
     start = end - len(name)
-    if name.lower() in _SPACED_ENDS and (spaced := _SPACED.search(raw, max(0, start - 16), start)):
-        name = spaced[0] + name
+    if name.lower() in _SECOND_WORDS_OF_NAME and (
+        first_word := _FIRST_WORD_OF_NAME.search(raw, max(0, start - 16), start)
+    ):
+        name = first_word[0] + name
     return start, end, meaning_of_name(name)
 
 
-def assigned_spans(raw: bytes, start: int, end: int, what: int) -> Generator[Span, None, int]:
+def assigned_spans(raw: bytes, start: int, end: int, meaning: int) -> Generator[Span, None, int]:
     """Yield the secret, if any, that belongs to a name with a meaning.
 
     Return the end of the examined text.
     """
-    looked = 0
-    before = max(0, start - BEFORE_PASS)
-    line = raw.rfind(b"\n", before, start) + 1 or (0 if before == 0 else -1)
-    if _names_something_else(raw, line, start, end):
+    examined_end = 0
+    context_start = max(0, start - CONTEXT_BYTES)
+    line_start = raw.rfind(b"\n", context_start, start) + 1 or (0 if context_start == 0 else -1)
+    if _names_something_else(raw, line_start, start, end):
         return 0
-    for way in BY_SIGN[raw[end]] if end < len(raw) else ():
-        if way.joint in PAIRS and what != LOGIN:
+    for notation in NOTATIONS_BY_CHARACTER[raw[end]] if end < len(raw) else ():
+        if notation.text_between in LOGIN_NOTATIONS and meaning != LOGIN:
             continue
-        found = way.joint.match(raw, end)
-        if found and _stands_before_name(way, raw, before, line, start):
-            looked = found.end()
-            at, value = value_of_match(found)
-            if raw[start - 1 : start] in {b"?", b"&"} or _PARAMETERS.search(value):
+        match = notation.text_between.match(raw, end)
+        if match and _matches_before_name(notation, raw, context_start, line_start, start):
+            examined_end = match.end()
+            value_start, value = value_of_match(match)
+            if raw[start - 1 : start] in {b"?", b"&"} or _QUERY_PARAMETER.search(value):
                 value = value.partition(b"&")[0]
-            least = (
-                _least_for_password(raw, line, start, end, way, found)
-                if what == PASSWORD
-                else way.least
+            requirement = (
+                _requirement_for_password(raw, line_start, start, end, notation, match)
+                if meaning == PASSWORD
+                else notation.requirement
             )
-            plain = _ASCII.match(value)
-            if plain and (what == KEY or len(plain[0]) >= _LONG):
-                value = plain[0]
-            begin = at
-            if what == LOGIN and way.joint not in PAIRS:
-                at, value = _password_in(at, value, b":/" if way.joint is SET else b":")
-            kind = (
+            ascii_run = _ASCII_RUN.match(value)
+            if ascii_run and (meaning == KEY or len(ascii_run[0]) >= _MIN_GENERATED_BYTES):
+                value = ascii_run[0]
+            match_start = value_start
+            if meaning == LOGIN and notation.text_between not in LOGIN_NOTATIONS:
+                value_start, value = _password_after_user(
+                    value_start, value, b":/" if notation.text_between is ASSIGNED_VALUE else b":"
+                )
+            value_meaning = (
                 KEY
-                if what == LOGIN and at == begin and way.joint not in PAIRS and not is_basic(value)
-                else what
+                if meaning == LOGIN
+                and value_start == match_start
+                and notation.text_between not in LOGIN_NOTATIONS
+                and not is_basic_auth(value)
+                else meaning
             )
-            if _is_about_something_else(raw, start, end, way, found, at):
+            if _is_about_something_else(raw, start, end, notation, match, value_start):
                 continue
-            secret = b" " not in value and _is_secret_value(kind, value, least, raw[start:end])
-            if secret and not is_kind_of_many(raw, at, value):
-                yield Span(_KINDS[what], at, at + len(value), GENERIC)
-                yield from _new_value_spans(raw, found.end(), what, raw[start:end])
-                return looked
-    return looked
+            is_secret = b" " not in value and _is_secret_value(
+                value_meaning, value, requirement, raw[start:end]
+            )
+            if is_secret and not is_value_of_many_names(raw, value_start, value):
+                yield Span(
+                    _KIND_BY_MEANING[meaning], value_start, value_start + len(value), GENERIC
+                )
+                yield from _new_value_spans(raw, match.end(), meaning, raw[start:end])
+                return examined_end
+    return examined_end
 
 
-def _new_value_spans(raw: bytes, end: int, what: int, name: bytes) -> Iterator[Span]:
+def _new_value_spans(raw: bytes, end: int, meaning: int, name: bytes) -> Iterator[Span]:
     """Yield the new value after an old value, as in Terraform's plans: ``"old" -> "new"``."""
-    found = CHANGED.match(raw, end)
-    if found and what != LOGIN and _is_secret_value(what, found["quoted"], ANY, name):
-        yield Span(_KINDS[what], *found.span("quoted"), GENERIC)
+    match = NEW_VALUE.match(raw, end)
+    if match and meaning != LOGIN and _is_secret_value(meaning, match["quoted"], THREE_WORDS, name):
+        yield Span(_KIND_BY_MEANING[meaning], *match.span("quoted"), GENERIC)
 
 
-def _stands_before_name(way: Way, raw: bytes, before: int, line: int, start: int) -> bool:
+def _matches_before_name(
+    notation: Notation, raw: bytes, context_start: int, line_start: int, start: int
+) -> bool:
     """Check whether the text before a name matches a notation."""
-    if way.before is None:
+    if notation.before is None:
         return True
-    if way.before is HEAD:
-        return line >= 0 and way.before.fullmatch(raw, line, start) is not None
-    return way.before.search(raw, before, start) is not None
+    if notation.before is WORDS_BEFORE_NAME:
+        return line_start >= 0 and notation.before.fullmatch(raw, line_start, start) is not None
+    return notation.before.search(raw, context_start, start) is not None
 
 
-def _is_verb(way: Way, found: re.Match[bytes], value: bytes) -> bool:
+def _is_pass_verb(notation: Notation, match: re.Match[bytes], value: bytes) -> bool:
     """Check whether ``pass`` is a verb or a test's result rather than a name."""
-    quote = found["quote"] if "quote" in found.re.groupindex else b""
-    told = way.least == TOLD and b":" not in found[0] and (quote is None or NAMED.fullmatch(value))
-    return b"/" in value or quote == b"`" or b"`" in found[0] or bool(told)
+    quote = match["quote"] if "quote" in match.re.groupindex else b""
+    is_prose = (
+        notation.requirement == PROSE_PASSWORD
+        and b":" not in match[0]
+        and (quote is None or PROGRAM_NAME.fullmatch(value))
+    )
+    return b"/" in value or quote == b"`" or b"`" in match[0] or bool(is_prose)
 
 
 def _is_about_something_else(
-    raw: bytes, start: int, end: int, way: Way, found: re.Match[bytes], at: int
+    raw: bytes, start: int, end: int, notation: Notation, match: re.Match[bytes], value_start: int
 ) -> bool:
     """Check whether the text after a name is about something other than its value."""
-    place, value = value_of_match(found)
-    if raw[start:end].lower() == b"pass" and _is_verb(way, found, value[at - place :]):
+    match_start, value = value_of_match(match)
+    if raw[start:end].lower() == b"pass" and _is_pass_verb(
+        notation, match, value[value_start - match_start :]
+    ):
         return True
     if value.startswith(b"urn:"):
         return True
-    if way.joint is SET:
-        return bool(found["bare"]) and _is_text_of_program(raw, start, found)
-    if way.joint in _SENTENCES and _DIGIT.search(value) is None:
+    if notation.text_between is ASSIGNED_VALUE:
+        return bool(match["bare"]) and _is_program_text(raw, start, match)
+    if notation.text_between in _SENTENCE_NOTATIONS and _DIGIT.search(value) is None:
         return True
-    return way.least == TOLD and _is_said_of_something_else(found)
+    return notation.requirement == PROSE_PASSWORD and _is_sentence_about_something_else(match)
 
 
-def _is_text_of_program(raw: bytes, start: int, found: re.Match[bytes]) -> bool:
+def _is_program_text(raw: bytes, start: int, match: re.Match[bytes]) -> bool:
     """Check whether an unquoted value is a type, a variable, or the next word of a longer name."""
-    value = found["bare"]
-    if is_variable(raw, found):
+    value = match["bare"]
+    if is_variable(raw, match):
         return True
-    if found[0].lstrip()[:1] == b":":
+    if match[0].lstrip()[:1] == b":":
         if value.endswith(b":") or _OTHER_SETTING.fullmatch(value) is not None:
             return True
-        if raw[start - 1 : start] == b"/" and _GOES_ON.match(raw, found.end()):
+        if raw[start - 1 : start] == b"/" and _FURTHER_WORDS.match(raw, match.end()):
             return True
-    if b"=" in found[0]:
+    if b"=" in match[0]:
         return False
-    if _TYPE.fullmatch(value) and is_wordy(value) and _TYPE_ENDS.match(raw, found.end()):
+    if (
+        _TYPE_NAME.fullmatch(value)
+        and consists_of_words(value)
+        and _TEXT_AFTER_TYPE.match(raw, match.end())
+    ):
         return True
-    return _is_word_of_longer_name(raw, start, found)
+    return _is_word_of_longer_name(raw, start, match)
 
 
-def _is_word_of_longer_name(raw: bytes, start: int, found: re.Match[bytes]) -> bool:
+def _is_word_of_longer_name(raw: bytes, start: int, match: re.Match[bytes]) -> bool:
     """Check whether a name and its value are between colons, as in command names and file formats."""
-    before = _JOINED.search(raw, max(0, start - _LONGEST_NAME), start)
-    if before and found[0][:1] == b":" and _FIELDS_JOINED.fullmatch(found["bare"]):
+    words_before = _COLON_WORDS_BEFORE_NAME.search(raw, max(0, start - _MAX_NAME_BYTES), start)
+    if words_before and match[0][:1] == b":" and _COLON_FIELDS.fullmatch(match["bare"]):
         return True
-    joined = (before[0] if before else b"") + b"name" + found[0]
-    return joined.count(b":") > 1 and _WORDS_JOINED.fullmatch(joined) is not None
+    joined_words = (words_before[0] if words_before else b"") + b"name" + match[0]
+    return joined_words.count(b":") > 1 and _COLON_WORDS.fullmatch(joined_words) is not None
 
 
-def _is_said_of_something_else(found: re.Match[bytes]) -> bool:
+def _is_sentence_about_something_else(match: re.Match[bytes]) -> bool:
     """Check whether a sentence after a name is about a condition, a failure, an id or another setting."""
-    at, value = value_of_match(found)
-    between = found[0][: at - found.start()]
-    if _NUMBERED.fullmatch(value):
+    value_start, value = value_of_match(match)
+    text_between = match[0][: value_start - match.start()]
+    if _REPORT_NUMBER.fullmatch(value):
         return True
-    if between.isspace() and is_id(value) and _GOES_ON.match(found.string, found.end()):
+    if (
+        text_between.isspace()
+        and is_uuid(value)
+        and _FURTHER_WORDS.match(match.string, match.end())
+    ):
         return True
-    if _CONDITION.search(between) or _OTHER_SETTING.fullmatch(value):
+    if _CONDITION_OR_FAILURE.search(text_between) or _OTHER_SETTING.fullmatch(value):
         return True
-    return is_id(value) and _IDENTIFIER.search(between) is not None
+    return is_uuid(value) and _ID_LABEL.search(text_between) is not None
 
 
-def _names_something_else(raw: bytes, line: int, start: int, end: int) -> bool:
+def _names_something_else(raw: bytes, line_start: int, start: int, end: int) -> bool:
     """Check whether a name is part of a type, the user in an address, or a test runner's output."""
-    if raw[start - 3 : start] == b"://" or _OF_A_TYPE.search(raw, max(0, start - 8), start):
+    if raw[start - 3 : start] == b"://" or _TYPE_PREFIX.search(raw, max(0, start - 8), start):
         return True
-    if _BADGE.search(raw, max(0, start - 8), start):
+    if _BADGE_ADDRESS.search(raw, max(0, start - 8), start):
         return True
-    return _is_verdict(raw, line, start, end)
+    return _is_test_verdict(raw, line_start, start, end)
 
 
-def _is_verdict(raw: bytes, line: int, start: int, end: int) -> bool:
+def _is_test_verdict(raw: bytes, line_start: int, start: int, end: int) -> bool:
     """Check whether ``PASS:`` begins a line of a test runner, such as ``--- PASS: TestPush``."""
     return (
         raw[start:end] == b"PASS"
         and raw[end : end + 2] == b": "
-        and line >= 0
-        and not raw[line:start].strip(b" \t-")
+        and line_start >= 0
+        and not raw[line_start:start].strip(b" \t-")
     )
 
 
-def _least_for_password(
-    raw: bytes, line: int, start: int, end: int, way: Way, found: re.Match[bytes]
+def _requirement_for_password(
+    raw: bytes, line_start: int, start: int, end: int, notation: Notation, match: re.Match[bytes]
 ) -> int:
     """Return the requirement for a password's value. In an environment or a settings file, plain words are enough."""
-    if way.joint is SET and not found["quoted"] and _IN_BRACKETS.match(found[0]):
-        return LIKELY
     if (
-        way.joint is SET
-        and found[0][:1] == b"="
-        and b"`" not in found[0]
-        and _ENV.match(raw, start, end)
+        notation.text_between is ASSIGNED_VALUE
+        and not match["quoted"]
+        and _CLOSING_BRACKET.match(match[0])
     ):
-        return WORDS
+        return LIKELY_PASSWORD
     if (
-        way.joint is SET
-        and found["quoted"]
-        and b"=" in (before := found[0].partition(found["quoted"])[0])
+        notation.text_between is ASSIGNED_VALUE
+        and match[0][:1] == b"="
+        and b"`" not in match[0]
+        and _ENV_VARIABLE.match(raw, start, end)
     ):
-        return ANY if b"==" in before or b"=>" in before else PLAIN
+        return ANY_WORDS
     if (
-        way.least in {ANY, LIKELY}
-        and b"`" not in found[0]
-        and _ENV.match(raw, start, end)
+        notation.text_between is ASSIGNED_VALUE
+        and match["quoted"]
+        and b"=" in (text_before := match[0].partition(match["quoted"])[0])
+    ):
+        return THREE_WORDS if b"==" in text_before or b"=>" in text_before else LOWER_CASE_WORDS
+    if (
+        notation.requirement in {THREE_WORDS, LIKELY_PASSWORD}
+        and b"`" not in match[0]
+        and _ENV_VARIABLE.match(raw, start, end)
         and b"_" in raw[start:end]
     ):
-        return WORDS
+        return ANY_WORDS
     if (
-        way.least in {ANY, LIKELY, TOLD}
-        and b"`" not in found[0]
-        and _has_user(raw, start, found.end())
+        notation.requirement in {THREE_WORDS, LIKELY_PASSWORD, PROSE_PASSWORD}
+        and b"`" not in match[0]
+        and _has_login_nearby(raw, start, match.end())
     ):
-        return ANY if way.least == TOLD or not _value_ends_setting(raw, found) else PLAIN
+        return (
+            THREE_WORDS
+            if notation.requirement == PROSE_PASSWORD or not _value_ends_setting(raw, match)
+            else LOWER_CASE_WORDS
+        )
     if (
-        way.joint is SET
-        and line >= 0
-        and _SETTING.fullmatch(raw, line, start)
-        and b"`" not in found[0]
+        notation.text_between is ASSIGNED_VALUE
+        and line_start >= 0
+        and _SETTING_START.fullmatch(raw, line_start, start)
+        and b"`" not in match[0]
     ):
-        if _ENV.match(raw, start, end):
-            return ANY
-        return ANY if b"-" in value_of_match(found)[1] else LIKELY
-    return ANY if way.joint is SET and found["quoted"] else way.least
-
-
-def _value_ends_setting(raw: bytes, found: re.Match[bytes]) -> bool:
-    """Check whether a value is quoted, or ends its line or setting. A name in a program would continue."""
+        if _ENV_VARIABLE.match(raw, start, end):
+            return THREE_WORDS
+        return THREE_WORDS if b"-" in value_of_match(match)[1] else LIKELY_PASSWORD
     return (
-        bool(found.re.groupindex.get("quoted") and found["quoted"])
-        or raw[found.end() : found.end() + 1] in _ENDS
+        THREE_WORDS
+        if notation.text_between is ASSIGNED_VALUE and match["quoted"]
+        else notation.requirement
     )
 
 
-def _has_user(raw: bytes, start: int, end: int) -> bool:
+def _value_ends_setting(raw: bytes, match: re.Match[bytes]) -> bool:
+    """Check whether a value is quoted, or ends its line or setting. A name in a program would continue."""
+    return (
+        bool(match.re.groupindex.get("quoted") and match["quoted"])
+        or raw[match.end() : match.end() + 1] in _SETTING_ENDS
+    )
+
+
+def _has_login_nearby(raw: bytes, start: int, end: int) -> bool:
     """Check whether a user or a host is set near a password, as in the settings of a connection."""
-    before = _USER.search(raw, max(0, start - BEFORE_PASS), start)
-    return before is not None or _USER.search(raw, end, end + BEFORE_PASS) is not None
+    login_before = _LOGIN_ASSIGNMENT.search(raw, max(0, start - CONTEXT_BYTES), start)
+    return (
+        login_before is not None
+        or _LOGIN_ASSIGNMENT.search(raw, end, end + CONTEXT_BYTES) is not None
+    )
 
 
-def _password_in(at: int, value: bytes, signs: bytes) -> tuple[int, bytes]:
+def _password_after_user(start: int, value: bytes, separators: bytes) -> tuple[int, bytes]:
     """Return the password after a user's name and a separator.
 
     Return the whole value if the user's name is random.
     """
-    found = re.match(rb"([\w.@-]{1,60})[" + signs + rb"]", value)
-    if found is None or (len(found[1]) >= 8 and _DIGIT.search(found[1])):
-        return at, value
-    if b"@" in found[1] and found[0].endswith(b"/"):
-        return at, value  # the value is an address
-    return at + found.end(), value[found.end() :]
+    match = re.match(rb"([\w.@-]{1,60})[" + separators + rb"]", value)
+    if match is None or (len(match[1]) >= 8 and _DIGIT.search(match[1])):
+        return start, value
+    if b"@" in match[1] and match[0].endswith(b"/"):
+        return start, value  # the value is an address
+    return start + match.end(), value[match.end() :]
 
 
-def _is_secret_value(what: int, value: bytes, least: int, name: bytes = b"") -> bool:
+def _is_secret_value(meaning: int, value: bytes, requirement: int, name: bytes = b"") -> bool:
     """Check whether a value is a secret for a name with this meaning."""
-    if what == NONE or _STANDARD.search(value) or _is_another_name(value, name):
+    if meaning == NONE or _STANDARD_NAME.search(value) or _is_form_of_own_name(value, name):
         return False
-    if what == PASSWORD and _ADDRESS.match(value):
+    if meaning == PASSWORD and _ADDRESS.match(value):
         return False
-    if is_id(value):
-        return _NAMES_ID.search(name) is not None and not stands_for(value)
-    if what == KEY and NAMED.fullmatch(value):
+    if is_uuid(value):
+        return _SECRET_UUID_NAME.search(name) is not None and not is_placeholder(value)
+    if meaning == KEY and PROGRAM_NAME.fullmatch(value):
         return False
-    if is_key(value) or is_mixed(value) or (what == LOGIN and is_basic(value)):
-        return what == PASSWORD or len(value) >= (16 if name.lower().endswith(b"key") else 8)
-    if what == KEY or least == CHANCE or (least != WORDS and _CONSTANT.fullmatch(value)):
+    if (
+        is_random_key(value)
+        or has_random_case(value)
+        or (meaning == LOGIN and is_basic_auth(value))
+    ):
+        return meaning == PASSWORD or len(value) >= (16 if name.lower().endswith(b"key") else 8)
+    if (
+        meaning == KEY
+        or requirement == RANDOM_CHARACTERS
+        or (requirement != ANY_WORDS and _CONSTANT_NAME.fullmatch(value))
+    ):
         return False
-    if is_password(value):
-        return least != TOLD or (_DIGIT.search(value) is not None and not _TECHNICAL.match(value))
-    return _is_of_words(value, least) and not _OWN.match(value) and not _shares_word(value, name)
+    if is_likely_password(value):
+        return requirement != PROSE_PASSWORD or (
+            _DIGIT.search(value) is not None and not _STANDARD_OR_VERSION.match(value)
+        )
+    return (
+        _is_alphabetic_password(value, requirement)
+        and not _OBJECT_PATH.match(value)
+        and not _shares_word_with_name(value, name)
+    )
 
 
-def _is_another_name(value: bytes, name: bytes) -> bool:
+def _is_form_of_own_name(value: bytes, name: bytes) -> bool:
     """Check whether a value is a shorter or longer form of its own name: ``client_secret_arn``."""
-    value, name = value.lower().translate(_ONE_JOINT), name.lower().translate(_ONE_JOINT)
+    value, name = (
+        value.lower().translate(_UNDERSCORE_TABLE),
+        name.lower().translate(_UNDERSCORE_TABLE),
+    )
     if value.startswith(name + b":"):
         return True
     return value in name or (
-        name in value and len(_words_of_name(name)) > 1 and _NAME_ALONE.fullmatch(value) is not None
+        name in value and len(_words_of_name(name)) > 1 and _NAME_ONLY.fullmatch(value) is not None
     )
 
 
-def _shares_word(value: bytes, name: bytes) -> bool:
+def _shares_word_with_name(value: bytes, name: bytes) -> bool:
     """Check whether a value made of words describes its name, as in ``SESSION_KEY = "account-session"``."""
-    told = {word for word in _words_of_name(name) if len(word) >= _TELLING_WORD}
-    return not told.isdisjoint(_words_of_name(value))
+    topic_words = {word for word in _words_of_name(name) if len(word) >= _MIN_TOPIC_LETTERS}
+    return not topic_words.isdisjoint(_words_of_name(value))
 
 
-def _is_of_words(value: bytes, least: int) -> bool:
+def _is_alphabetic_password(value: bytes, requirement: int) -> bool:
     """Check whether a value that consists only of letters is a password under the requirement ``least``."""
     if is_random_letters(value):
-        return least != TOLD
-    by_env = least == WORDS and not value.isupper()
-    if (by_env or (least == PLAIN and _HYPHENED.fullmatch(value))) and is_phrase(value):
+        return requirement != PROSE_PASSWORD
+    from_environment = requirement == ANY_WORDS and not value.isupper()
+    if (
+        from_environment or (requirement == LOWER_CASE_WORDS and _HYPHENATED_WORDS.fullmatch(value))
+    ) and is_word_password(value):
         return True
     return (
-        least <= ANY
-        and _MANY.fullmatch(value) is not None
-        and not _TOPIC.search(value)
-        and not stands_for(value)
+        requirement <= THREE_WORDS
+        and _GENERATED_WORDS.fullmatch(value) is not None
+        and not _TOPIC_WORD.search(value)
+        and not is_placeholder(value)
     )
 
 
-def secure_string_spans(raw: bytes, place: int) -> Generator[Span, None, None]:
+def secure_string_spans(raw: bytes, position: int) -> Generator[Span, None, None]:
     """Plain text that is passed to PowerShell's ``ConvertTo-SecureString``."""
-    if found := _SECURE_STRING.match(raw, place) or _SET_AS_SECURE.match(raw, place):
-        yield from password_spans(found, sure=True)
+    if match := _POWERSHELL_SECURE_STRING.match(raw, position) or _AWS_SECURE_STRING.match(
+        raw, position
+    ):
+        yield from password_spans(match, only_passwords=True)
 
 
 def is_secret_field(name: bytes, value: bytes) -> bool:
     """Check whether ``value`` in a field called ``name`` is a secret."""
-    what = meaning_of_name(name)
-    what = KEY if what == LOGIN and not is_basic(value) else what
+    meaning = meaning_of_name(name)
+    meaning = KEY if meaning == LOGIN and not is_basic_auth(value) else meaning
     return (
-        b" " not in value and len(value) >= _SHORTEST and _is_secret_value(what, value, ANY, name)
+        b" " not in value
+        and len(value) >= _MIN_VALUE_BYTES
+        and _is_secret_value(meaning, value, THREE_WORDS, name)
     )
 
 
-def is_said_password(value: bytes) -> bool:
+def is_password_in_sentence(value: bytes) -> bool:
     """Check whether a value in a sentence is a password: it contains a digit and is neither a name nor a standard."""
     value = value.rstrip(b".:!?")
-    if _DIGIT.search(value) is None or _TECHNICAL.match(value) or NAMED.fullmatch(value):
+    if (
+        _DIGIT.search(value) is None
+        or _STANDARD_OR_VERSION.match(value)
+        or PROGRAM_NAME.fullmatch(value)
+    ):
         return False
-    return not is_id(value) and not _ADDRESS.match(value)
+    return not is_uuid(value) and not _ADDRESS.match(value)
 
 
-def password_spans(found: re.Match[bytes], *, sure: bool = False) -> Iterator[Span]:
+def password_spans(match: re.Match[bytes], *, only_passwords: bool = False) -> Iterator[Span]:
     """Yield the value of a match if it is a password. A value with spaces is a sentence about passwords.
 
     If ``sure``, nothing but a password occurs at that position, so plain words also count.
     """
-    start, value = value_of_match(found)
-    chosen = (is_password(value) and not _STANDARD.search(value)) or is_random_letters(value)
-    if (chosen or (sure and b"`" not in found[0] and is_phrase(value))) and b" " not in value:
+    start, value = value_of_match(match)
+    is_likely = (
+        is_likely_password(value) and not _STANDARD_NAME.search(value)
+    ) or is_random_letters(value)
+    if (
+        is_likely or (only_passwords and b"`" not in match[0] and is_word_password(value))
+    ) and b" " not in value:
         yield Span("password", start, start + len(value), GENERIC)
 
 
-def value_of_match(found: re.Match[bytes]) -> tuple[int, bytes]:
+def value_of_match(match: re.Match[bytes]) -> tuple[int, bytes]:
     """Return the start of a match's value, and the value."""
-    groups = found.re.groupindex
-    if "quoted" in groups and found["quoted"]:
-        return found.start("quoted"), found["quoted"]
-    return found.start("bare"), found["bare"].rstrip(b".:")
+    groups = match.re.groupindex
+    if "quoted" in groups and match["quoted"]:
+        return match.start("quoted"), match["quoted"]
+    return match.start("bare"), match["bare"].rstrip(b".:")

@@ -24,12 +24,12 @@ class Span(NamedTuple):
 
 def merge_spans(spans: Iterable[Span]) -> list[Span]:
     """Return the spans in order, with overlapping spans merged."""
-    done: list[Span] = []
+    merged: list[Span] = []
     for span in sorted(spans, key=lambda span: (span.start, -span.end)):
-        if done and span.start < done[-1].end:
-            last = done[-1]
+        if merged and span.start < merged[-1].end:
+            last = merged[-1]
             kind, rank = min((last.rank, last.kind), (span.rank, span.kind))[::-1]
-            done[-1] = Span(kind, last.start, max(last.end, span.end), rank)
+            merged[-1] = Span(kind, last.start, max(last.end, span.end), rank)
         else:
-            done.append(span)
-    return done
+            merged.append(span)
+    return merged

@@ -15,15 +15,15 @@ from typing import NamedTuple
 from resume_hooks.parts.secrets.literals import SHORTEST_NAMED, Literals
 from resume_hooks.parts.secrets.locations import BINARY, LINE, Piece, pieces_of_file
 from resume_hooks.redaction.json_lines import (
-    find_in_bytes,
-    find_in_line,
-    folder_of,
-    is_kept,
+    find_secrets_in_bytes,
+    find_secrets_in_line,
+    folder_of_record,
+    is_exempt,
     json_strings,
+    replace_secrets_in_bytes,
     string_leaves,
-    without_secrets,
 )
-from resume_hooks.redaction.texts import Secret, suspect_places
+from resume_hooks.redaction.texts import Secret, suspect_positions
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.raw_edit import encode_record
 from resume_hooks.transcripts.records import Record, parse
@@ -100,14 +100,15 @@ class Cleaner:
         removed: list[RemovedSecret] = []
         cleaned = _repeat_until_stable(body, lambda each: self._clean_line_once(each, removed))
         done = self._cleaned_bytes(cleaned + raw[len(body) :], removed)
-        return done._replace(stuck=done.stuck or self.finds_in_folder(folder_of(body)))
+        return done._replace(stuck=done.stuck or self.finds_in_folder(folder_of_record(body)))
 
     def finds_in_folder(self, folder: bytes) -> bool:
         """Check whether a record's folder name, which cannot be changed, contains a secret of the selected kinds."""
         if not self._scanning or folder == self._clean_folder:
             return False
         is_found = any(
-            not self._kinds or secret.kind in self._kinds for secret in find_in_bytes(folder)
+            not self._kinds or secret.kind in self._kinds
+            for secret in find_secrets_in_bytes(folder)
         )
         self._clean_folder = self._clean_folder if is_found else folder
         return is_found
@@ -151,7 +152,7 @@ class Cleaner:
             return self._remove_known(self._remove_scanned(body, removed), removed)
         if _THINKING_TYPE in body:
             body = self._without_thoughts(body, removed)
-        secrets = find_in_line(body) if self._scanning else []
+        secrets = find_secrets_in_line(body) if self._scanning else []
         body = self._remove_selected(body, secrets, removed)
         if self._scanning:
             body = self._clean_names(body, removed)
@@ -161,7 +162,7 @@ class Cleaner:
 
     def _clean_names(self, body: bytes, removed: list[RemovedSecret]) -> bytes:
         """Return a JSON line without secrets in its keys and in the names of tools."""
-        if next(suspect_places(body), None) is None:
+        if next(suspect_positions(body), None) is None:
             return body
         spans = []
         for key in json_strings(body):
@@ -182,7 +183,7 @@ class Cleaner:
         """Return a JSON line without known secrets in strings and keys. Some keys are questions from the client."""
         names = _tool_name_spans(body)
         kept_starts = {
-            leaf.start for leaf in string_leaves(body) if is_kept(body, leaf)
+            leaf.start for leaf in string_leaves(body) if is_exempt(body, leaf)
         } - names.keys()
         parts, position = [], 0
         for string in json_strings(body):
@@ -199,7 +200,7 @@ class Cleaner:
 
     def _remove_scanned(self, raw: bytes, removed: list[RemovedSecret]) -> bytes:
         if self._scanning:
-            return self._remove_selected(raw, find_in_bytes(raw), removed)
+            return self._remove_selected(raw, find_secrets_in_bytes(raw), removed)
         return raw
 
     def _remove_selected(
@@ -213,7 +214,7 @@ class Cleaner:
         for one in selected:
             removed.append(RemovedSecret(one.kind, _secret_values(raw[one.start : one.end])))
         if selected:
-            return without_secrets(raw, _extend_to_words(raw, selected))
+            return replace_secrets_in_bytes(raw, _extend_to_words(raw, selected))
         return raw
 
     def _clean_string(self, token: bytes, removed: list[RemovedSecret]) -> bytes:
@@ -262,7 +263,7 @@ def _tool_name_spans(body: bytes) -> dict[int, int]:
     """Return the spans of tool names in calls. They may change, because clients never run calls from a transcript."""
     names = {}
     for leaf in string_leaves(body):
-        if leaf.path[-3:] == _TOOL_NAME_PATH and is_kept(body, leaf):
+        if leaf.path[-3:] == _TOOL_NAME_PATH and is_exempt(body, leaf):
             names[leaf.start] = leaf.end
     return names
 

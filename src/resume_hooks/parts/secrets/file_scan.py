@@ -15,8 +15,8 @@ from resume_hooks.archive.vault.rewrite import MAX_WHOLE_TEXT, TEXT_CHECK_BYTES
 from resume_hooks.parts.secrets.locations import LINE, TEXT, Piece
 from resume_hooks.paths import open_regular
 from resume_hooks.reading.session_secrets import PrintedOutputs
-from resume_hooks.redaction.json_lines import find_in_line, folder_of
-from resume_hooks.redaction.texts import find_secrets, spans_in_bytes, suspect_places
+from resume_hooks.redaction.json_lines import find_secrets_in_line, folder_of_record
+from resume_hooks.redaction.texts import find_secrets, spans_in_bytes, suspect_positions
 from resume_hooks.transcripts.records import parse, string
 
 BLOCK_SIZE = 256 * 1024
@@ -116,7 +116,7 @@ def scan_pieces(pieces: Iterable[Piece]) -> Iterator[FoundSecret]:
 def _secrets_in_line(piece: Piece, outputs: PrintedOutputs) -> Iterator[FoundSecret]:
     """Yield the secrets in a transcript line, including secrets in the output of an earlier command."""
     line = piece.raw
-    places = [(secret.kind, secret.start, secret.end) for secret in find_in_line(line)]
+    places = [(secret.kind, secret.start, secret.end) for secret in find_secrets_in_line(line)]
     for kind, value in _values_in_outputs(line, outputs):
         start = line.find(value)
         if not any(first <= start < end for _, first, end in places):
@@ -142,7 +142,7 @@ def _values_in_outputs(line: bytes, outputs: PrintedOutputs) -> Iterator[tuple[s
 def _secrets_in_text(piece: Piece) -> Iterator[FoundSecret]:
     raw = piece.raw
     is_binary = b"\0" in raw[:TEXT_CHECK_BYTES]
-    if is_binary or next(suspect_places(raw), None) is None:
+    if is_binary or next(suspect_positions(raw), None) is None:
         return
     number = counted = 0
     for span in spans_in_bytes(raw):
@@ -186,7 +186,7 @@ class _BlockScanner:
 
     def _lines_to_scan(self, block: bytes) -> Iterator[tuple[int, int]]:
         """Yield the start and end of each line that may contain a secret, in order."""
-        places = sorted([*suspect_places(block), *self._outputs.places_in_block(block)])
+        places = sorted([*suspect_positions(block), *self._outputs.places_in_block(block)])
         end = 0
         for place in places:
             if place >= end:
@@ -195,7 +195,7 @@ class _BlockScanner:
                 yield start, end
 
     def _secrets_in_folder(self, line: bytes, number: int, offset: int) -> Iterator[FoundSecret]:
-        folder = folder_of(line)
+        folder = folder_of_record(line)
         if folder in self._folders:
             return
         self._folders.add(folder)

@@ -142,7 +142,7 @@ def _read_text_record(path: str, redactor: Redactor) -> Iterator[CleanRecord]:
         text = raw.decode()
     except UnicodeDecodeError:
         return
-    clean, secrets = redactor.redact_and_tell(text)
+    clean, secrets = redactor.redact_and_list_secrets(text)
     if clean:
         yield CleanRecord(Redacted(clean.encode()), len(raw), secrets)
 

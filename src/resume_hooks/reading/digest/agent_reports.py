@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from resume_hooks.redaction.lazy_patterns import late
+from resume_hooks.redaction.lazy_patterns import compile_lazily
 
 READ = 20_000  # the maximum characters of a report that are read
 # the number of characters at the start of a report that show what kind of report it is
@@ -17,7 +17,7 @@ BEGINNING = 400
 MOST_FILES = 40  # the maximum number of files from one report
 
 _PATH = r"`?\*{0,2}`?([~\w./@-]{1,200}\.\w{1,8})`?"
-_CLAIM = late(
+_CLAIM = compile_lazily(
     r"\bI(?:'ve| have)?\s+(?:created|added|written|wrote|updated|modified|edited|changed|rewrote|rewritten)\s+"
     rf"(?:the\s+|a\s+|an\s+)?(?:new\s+)?(?:file\s+)?{_PATH}|"
     rf"\b(?:was|were|has been|have been)\s+(?:written|saved)\s+(?:to|at|in)\s+{_PATH}",
@@ -27,16 +27,18 @@ _CLAIMS = ("I've ", "I have ", " written ", " saved ", "I created", "I added", "
            "I edited", "I changed", "I rewrote")  # fmt: skip
 """A text without any of these words claims no changes. Searching for them is fast."""
 
-_FILES_HEADING = late(
+_FILES_HEADING = compile_lazily(
     r"[\s#*_]*(?:all\s+)?(?:files?\s+(?:i\s+)?(?:changed|modified|created|updated|edited|added|written|touched)"
     r"(?:\s*(?:/|and|or)\s*\w+)?|(?:changed|modified|created|updated|edited|new)\s+files?)\b[^\n]{0,20}",
     re.IGNORECASE,
 )
-_ROW = late(rf"\s*(?:[-*+•]|\d+[.)])\s+{_PATH}(?=[\s:,(`*]|\Z)")
-_PART = late(rf"#{{1,6}}\s+(?:\d+[.)]\s+)?{_PATH}\s*(?:\([^)\n]*\))?\s*\Z")
-_REVIEW = late(r"\b(?:review|audit|verdict|findings?|analysis)\b", re.IGNORECASE)
-_CHANGES = late(r"\b(?:changes|simplif\w+|refactor\w*|implement\w*|fixes)\b", re.IGNORECASE)
-_TRAILER = late(r"\n+agentId: \w+[^\n]*(?:\n<usage>[\s\S]*)?\s*\Z")
+_ROW = compile_lazily(rf"\s*(?:[-*+•]|\d+[.)])\s+{_PATH}(?=[\s:,(`*]|\Z)")
+_PART = compile_lazily(rf"#{{1,6}}\s+(?:\d+[.)]\s+)?{_PATH}\s*(?:\([^)\n]*\))?\s*\Z")
+_REVIEW = compile_lazily(r"\b(?:review|audit|verdict|findings?|analysis)\b", re.IGNORECASE)
+_CHANGES = compile_lazily(
+    r"\b(?:changes|simplif\w+|refactor\w*|implement\w*|fixes)\b", re.IGNORECASE
+)
+_TRAILER = compile_lazily(r"\n+agentId: \w+[^\n]*(?:\n<usage>[\s\S]*)?\s*\Z")
 
 
 def without_trailer(report: str) -> str:

@@ -18,7 +18,7 @@ from resume_hooks.reading.digest import prose, shell, talk
 from resume_hooks.reading.digest.entries import Digest, Kind, TalkMessage
 from resume_hooks.reading.digest.facts import EMPTY_ANSWERS
 from resume_hooks.reading.digest.work import has_check_word
-from resume_hooks.redaction.lazy_patterns import late
+from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system.text import collapse_line, plain_line
 from resume_hooks.transcripts import records, script_calls
@@ -56,16 +56,18 @@ CHANGES = 2  # the maximum number of changes shown for each file; the latest are
 TOOL, INPUT = 80, 600  # the maximum characters of a tool's name, and of a call's input
 REACH = 24_000_000  # the maximum bytes at the end of a file that are searched
 _BRIEFLY = ("command", "file_path", "pattern", "query", "url", "prompt", "description", "code")
-_COMMITS = late(r"\bgit\b[^\n;&|]*\scommit\b")
-_IMPORTS = late(r"\s*(?:import\b|from \S+ import\b|use \S+;|#include\b|\"[\w./-]+\"\Z|[)(]\s*\Z)")
-_FAILS = late(
+_COMMITS = compile_lazily(r"\bgit\b[^\n;&|]*\scommit\b")
+_IMPORTS = compile_lazily(
+    r"\s*(?:import\b|from \S+ import\b|use \S+;|#include\b|\"[\w./-]+\"\Z|[)(]\s*\Z)"
+)
+_FAILS = compile_lazily(
     r"(?i:(?<!\b0 )(?<!\bno )(?<!\bwithout )\b(?:fail(?:ed|ing|s|ures?)?|error(?:ed|s)?)\b(?!\s?[:=]?\s?0\b)|"
     r"\b(?:panic|fatal|cannot|could not))"
 )
 """Words that report a failure, except in "0 failed" and "no errors"."""
 
-_HUNK = late(r"^@@ [^\n]* @@", re.MULTILINE)
-_PARTS_OF_DIFF = late(r"^(?=@@ |diff --git )", re.MULTILINE)
+_HUNK = compile_lazily(r"^@@ [^\n]* @@", re.MULTILINE)
+_PARTS_OF_DIFF = compile_lazily(r"^(?=@@ |diff --git )", re.MULTILINE)
 DIFF_HEAD = 160  # the maximum characters of the first row of an omitted part of a diff
 _FAILED = ("Exit code", "Error")
 _CHANGE = ("new_string", "content", "new_source")  # the inputs whose text a call writes into a file

@@ -30,7 +30,7 @@ from resume_hooks.reading.digest.facts import (
     ShellRun,
 )
 from resume_hooks.reading.digest.written_marks import WrittenMarks
-from resume_hooks.redaction.lazy_patterns import late
+from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.sessions import lineage_block
 from resume_hooks.sessions.opening_layout import NEW_TASK, next_step_of
 from resume_hooks.transcripts import bookkeeping, records, script_calls
@@ -47,20 +47,20 @@ TELLING = frozenset(
     kind.encode() for kind in (QUEUED, HOOK_CONTEXT)
 )  # the kinds of attachments with relevant text
 
-_HEAD = late(
+_HEAD = compile_lazily(
     rb'\{"parentUuid":(?:null|"([0-9a-f-]{36})"),"isSidechain":(false|true),(?:"attachment":\{"type":"(\w+)")?'
 )
 _MESSAGE = b'"message":'
 _USER = b'"type":"user",' + _MESSAGE
-_CALL = late(
+_CALL = compile_lazily(
     _USER + rb'\{(?:"role":"user",)?"content":\[\{'
     rb'(?:"type":"tool_result","tool_use_id":"([\w.-]{1,100})"|"tool_use_id":"([\w.-]{1,100})","type":"tool_result"[,}])'
 )
-_OWN = late(rb'([0-9a-f-]{36})","timestamp":"')
+_OWN = compile_lazily(rb'([0-9a-f-]{36})","timestamp":"')
 _UUID = b'"uuid":"'
 _THOUGHT = b'"content":[{"type":"thinking",'
 _BLOCKS = (b'"type":"text"', b'"type":"tool_use"', b'"type":"tool_result"')
-_NEXT = late(rb'"(?:uuid":"|is_error":true|tool_use_id"|toolUseResult")')
+_NEXT = compile_lazily(rb'"(?:uuid":"|is_error":true|tool_use_id"|toolUseResult")')
 """The key of the record's own id after a result, or an earlier key that shows more than that the
 call succeeded."""
 
@@ -144,7 +144,7 @@ _PLAN_REMINDERS = frozenset({"plan_mode", "plan_mode_reentry", _PLAN_LEFT})
 _COLLECTORS = frozenset({"TaskOutput", "AgentOutput", "AgentOutputTool", "TaskStop"})
 """Tools that get the report of a background sub-agent, or stop it."""
 
-_ONLY_READS = late(r"explor|plan|review|research|search|guide|analy|audit", re.IGNORECASE)
+_ONLY_READS = compile_lazily(r"explor|plan|review|research|search|guide|analy|audit", re.IGNORECASE)
 """Words in the types of sub-agents that change no files."""
 
 _NOTHING_READ = "<system-reminder>Warning: the file exists but"
@@ -156,7 +156,7 @@ _RULES = 400  # the minimum characters of a loaded text that counts as rules
 _STARTED = ("Async agent launched", "Spawned successfully")
 """The start of the result of a call that starts a background sub-agent."""
 
-_FOREIGN_WRITER = late(
+_FOREIGN_WRITER = compile_lazily(
     r"(?:write|edit|create|move|rename|delete|remove|replace|insert|patch).*file|file.*(?:write|edit)",
     re.IGNORECASE,
 )

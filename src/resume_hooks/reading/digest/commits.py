@@ -16,12 +16,14 @@ from typing import NamedTuple
 from resume_hooks.reading.digest import shell
 from resume_hooks.reading.digest.facts import RecordPlace, ShellRun
 from resume_hooks.reading.digest.git_seen import ParsedRun, branch_named
-from resume_hooks.redaction.lazy_patterns import late
+from resume_hooks.redaction.lazy_patterns import compile_lazily
 
 DETACHED = "detached HEAD"  # git's name for the branch of a commit during a rebase
-_PRINTED = late(r"\n\[([^\]\n]{1,80}?)(?: \(root-commit\))? ([0-9a-f]{7,40})\] (.+)")
-_REBASED = late(r"Successfully rebased and updated (?:refs/heads/)?([^\s']{1,200}?)\.?(?=\s|\Z)")
-_BACK = late(r"(?:HEAD|@)(?:(\^+)|~(\d{0,3}))")
+_PRINTED = compile_lazily(r"\n\[([^\]\n]{1,80}?)(?: \(root-commit\))? ([0-9a-f]{7,40})\] (.+)")
+_REBASED = compile_lazily(
+    r"Successfully rebased and updated (?:refs/heads/)?([^\s']{1,200}?)\.?(?=\s|\Z)"
+)
+_BACK = compile_lazily(r"(?:HEAD|@)(?:(\^+)|~(\d{0,3}))")
 _NEW_BRANCH = {
     "checkout": (["-b"], ["-B"]),
     "switch": (["-c"], ["-C"]),
@@ -29,18 +31,18 @@ _NEW_BRANCH = {
 }
 """The options with which git creates a branch, by git's subcommand."""
 
-_HASH = late(r"[0-9a-f]{7,40}")
-_LOG_ROW = late(r"^[*|\\/ ]*([0-9a-f]{7,40}) (?:\([^)\n]*\) )?(.+)$")
+_HASH = compile_lazily(r"[0-9a-f]{7,40}")
+_LOG_ROW = compile_lazily(r"^[*|\\/ ]*([0-9a-f]{7,40}) (?:\([^)\n]*\) )?(.+)$")
 _FOLDED = ("fixup! ", "squash! ", "amend! ")
 """The prefix of a commit's subject if a rebase folds the commit into an earlier one."""
 
-_SUBJECT = late(
+_SUBJECT = compile_lazily(
     r"\bgit\b[^\n;&|]*\scommit\b[^;&|]*?(?:<<-?\s*['\"]?\w+['\"]?[^\n]*\n([^\n]+)|-a?m\s+\"(?!\$\()([^\"\n]+)|-a?m\s+'([^'\n]+))"
 )
-_COMMITS_AND_LOGS = late(
+_COMMITS_AND_LOGS = compile_lazily(
     r"\bgit\b[^\n;&|]*\scommit\b[\s\S]{0,4000}\bgit\b[^\n;&|]*\slog\b[^\n;&|]*\s--oneline[^\n;&|]*\s-(?:n ?)?1\b"
 )
-_LOGGED = late(r"(?:\A|\n)([0-9a-f]{7,40}) ([^\n]{3,})")
+_LOGGED = compile_lazily(r"(?:\A|\n)([0-9a-f]{7,40}) ([^\n]{3,})")
 
 
 @dataclass

@@ -22,7 +22,7 @@ import orjson
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.reading.digest.prose import LONGEST, cut_line
 from resume_hooks.reading.digest.sections import NAMES, SECTIONS
-from resume_hooks.redaction.lazy_patterns import late
+from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.system.text import plain_line, plain_text
 from resume_hooks.transcripts.bookkeeping import DIGEST
 from resume_hooks.transcripts.lines import SharedFile, open_transcript
@@ -46,7 +46,7 @@ LONGEST_TEXT = 2_000  # the maximum characters of an entry's text, larger than a
 # the maximum characters of a message in the talk, larger than any that we write
 LONGEST_MESSAGE = 20_000
 MOST = 10**12  # the largest valid count
-_REFERENCE = late(r"[^\s:]{1,300}:\d{1,9}")
+_REFERENCE = compile_lazily(r"[^\s:]{1,300}:\d{1,9}")
 _FRESH = frozenset({"handoff", "rollover"})
 
 

@@ -14,7 +14,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from resume_hooks.reading.digest.prose import typed_text, with_pastes
-from resume_hooks.redaction.lazy_patterns import late
+from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.placeholders import is_placeholder
 from resume_hooks.transcripts.records import FILE_KEYS, Record, objects, string
@@ -23,14 +23,14 @@ _PATHS = (*FILE_KEYS, "path", "destination", "relative_path", "target_file", "fi
 TELLING = 2_000  # the number of characters at each end of an output that are inspected
 MIDDLE_LEFT_OUT = "[... the middle of the output is left out ...]"
 """The row that replaces the middle of a long output."""
-_EXIT = late(r"\s*(?:Error: )?Exit code (\d{1,9})\b")
-_BACKGROUND = late(
+_EXIT = compile_lazily(r"\s*(?:Error: )?Exit code (\d{1,9})\b")
+_BACKGROUND = compile_lazily(
     r"Command (?:running in background|did not complete within|was manually backgrounded)"
 )
-_TASK = late(r"\bID: ([\w-]{1,40})")
+_TASK = compile_lazily(r"\bID: ([\w-]{1,40})")
 _NOTIFICATION = "<task-notification"
 
-_NOTIFIED = late(
+_NOTIFIED = compile_lazily(
     r"<task-id>([\w-]{1,40})</task-id>.*?<status>(completed|failed|killed)</status>(?:.*?\(exit code (\d{1,9})\))?",
     re.DOTALL,
 )
@@ -41,7 +41,7 @@ _ANSWERED = (
     "The user answered",
     "Your questions have been answered",
 )
-_CHOSEN = late(r'\s*=\s*"((?:[^"\\]|\\.)*)(?:"|\Z)', re.DOTALL)
+_CHOSEN = compile_lazily(r'\s*=\s*"((?:[^"\\]|\\.)*)(?:"|\Z)', re.DOTALL)
 _REJECTED = (
     f"{records.REJECTION} proceed with this tool use",
     f"{records.REJECTION} take this action right now",
@@ -53,9 +53,11 @@ EMPTY_ANSWERS = frozenset({"[]", "{}", "null"})
 _CLARIFY = "The user wants to clarify these questions."
 """The client's text if the user wants to discuss the questions instead of answering them."""
 
-_CLARIFIED = late(r'^[ \t]*- "([^\n]{1,2000})"\n[ \t]*Answer: ([^\n]{1,2000})', re.MULTILINE)
+_CLARIFIED = compile_lazily(
+    r'^[ \t]*- "([^\n]{1,2000})"\n[ \t]*Answer: ([^\n]{1,2000})', re.MULTILINE
+)
 
-_NOT_RUN = late(
+_NOT_RUN = compile_lazily(
     r"(?:Error: )?PreToolUse:|Hook PreToolUse:|Permission to use |Claude requested permissions? to |"
     r"\w{1,40} operation blocked by hook|This command requires approval|"
     r"Permission for this action (?:was|has been) denied"
@@ -66,7 +68,7 @@ Recent clients also mark the record.
 """
 
 _MISFIT = "<tool_use_error>"  # the start of the result of a call that the client could not execute
-_NUMBER = late(r"#(\w{1,20})")
+_NUMBER = compile_lazily(r"#(\w{1,20})")
 _DONE = frozenset({"completed", "deleted", "cancelled"})
 
 RECENT = 4  # the number of latest prompts that are compared with a queued prompt
@@ -95,11 +97,11 @@ _INSERTED = (
 )
 """The prefixes of texts that are recorded as prompts but were not typed for the model."""
 
-_TRIGGER = late(r">[a-z]+(?:-[a-z]+)*(?!\S)")
+_TRIGGER = compile_lazily(r">[a-z]+(?:-[a-z]+)*(?!\S)")
 """The other form of our triggers. With `-p`, clients record blocked prompts like all other
 prompts."""
 
-_FOR_CLIENT = late(
+_FOR_CLIENT = compile_lazily(
     r"/(?:clear|compact|model|resume|continue|exit|quit|login|logout|help|cost|usage|status|config|doctor|memory|mcp|hooks|"
     r"permissions|context|export|rewind|branch|rename|plugin|agents|theme|ide|add-dir)(?!\S)"
 )
@@ -108,10 +110,10 @@ _FOR_CLIENT = late(
 Some versions record them like commands for the model.
 """
 
-_COMMAND_NAME = late(r"\A\s*<command-name>(/[^<\s]{1,80})</command-name>")
-_COMMAND_ARGS = late(r"<command-args>(.*?)</command-args>", re.DOTALL)
-_BASH_INPUT = late(r"\A\s*<bash-input>(.*?)</bash-input>", re.DOTALL)
-_BASH_OUTPUT = late(r"<bash-(?:stdout|stderr)>(.*?)</bash-(?:stdout|stderr)>", re.DOTALL)
+_COMMAND_NAME = compile_lazily(r"\A\s*<command-name>(/[^<\s]{1,80})</command-name>")
+_COMMAND_ARGS = compile_lazily(r"<command-args>(.*?)</command-args>", re.DOTALL)
+_BASH_INPUT = compile_lazily(r"\A\s*<bash-input>(.*?)</bash-input>", re.DOTALL)
+_BASH_OUTPUT = compile_lazily(r"<bash-(?:stdout|stderr)>(.*?)</bash-(?:stdout|stderr)>", re.DOTALL)
 
 
 def words_of_command(text: str) -> str:
@@ -144,7 +146,7 @@ def shell_output_of_user(text: str) -> str:
     return "\n".join(part.strip() for part in _BASH_OUTPUT.findall(text) if part.strip())
 
 
-_SETS_CLIENT = late(
+_SETS_CLIENT = compile_lazily(
     r"/(?:model|rename|resume|continue|add-dir|ide|config|theme|effort|mcp|plugin|agents|hooks|memory)\Z"
 )
 """Commands that configure the client, so their arguments are not about the work."""
@@ -407,8 +409,8 @@ def _runs_in_background(more: Record, text: str) -> bool:
     return "backgroundTaskId" in more or _BACKGROUND.match(text) is not None
 
 
-_SKILL = late(r"Base directory for this skill: (?:[^\n]*/)?([^/\n]{1,80})")
-_REPORT = late(r"<result>(.*?)</result>", re.DOTALL)
+_SKILL = compile_lazily(r"Base directory for this skill: (?:[^\n]*/)?([^/\n]{1,80})")
+_REPORT = compile_lazily(r"<result>(.*?)</result>", re.DOTALL)
 
 
 def skill_loaded(text: str) -> str:

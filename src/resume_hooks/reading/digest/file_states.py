@@ -17,7 +17,7 @@ from typing import NamedTuple
 from resume_hooks.reading.digest.commits import NO_COMMITS, StandingCommits, commits_back
 from resume_hooks.reading.digest.facts import MIDDLE_LEFT_OUT, RecordPlace, ShellRun
 from resume_hooks.reading.digest.shell import SimpleCommand, git_words, select_operands
-from resume_hooks.redaction.lazy_patterns import late
+from resume_hooks.redaction.lazy_patterns import compile_lazily
 
 NOT_COMMITTED = "not committed"
 STAGED = "staged, not committed"
@@ -27,20 +27,22 @@ UNCHANGED = "unchanged in the last git status"
 OPEN_STATES = frozenset({NOT_COMMITTED, STAGED})
 """The states of a file whose changes may be included in the next commit."""
 
-_COMMITTED = late(r"(?:\A|\n)\[(?!detached)([^\]\s]+)(?: \([^)\n]*\))? ([0-9a-f]{7,40})\] ")
-_WORKTREE = late(r".*?/(?:\.?worktrees|\.claude/worktrees)/[^/]+")
-_STATUS_PART = late(
+_COMMITTED = compile_lazily(
+    r"(?:\A|\n)\[(?!detached)([^\]\s]+)(?: \([^)\n]*\))? ([0-9a-f]{7,40})\] "
+)
+_WORKTREE = compile_lazily(r".*?/(?:\.?worktrees|\.claude/worktrees)/[^/]+")
+_STATUS_PART = compile_lazily(
     r"(Changes to be committed|Changes not staged for commit|Unmerged paths|Untracked files):"
 )
-_STATUS_ROW = late(
+_STATUS_ROW = compile_lazily(
     r"(?:\t| {8})(?:(?:modified|new file|deleted|renamed|copied|typechange|both \w+): +)?(\S.*)"
 )
-_SHORT_ROW = late(r"([ MADRCU?])([ MADRCU?]) (\S.*)")
-_LOGGED = late(r"(?:\A|\n)([0-9a-f]{7,40}) \S")
-_CREATED = late(r"\n create mode \d{1,9} (.+)")
-_REMOVED_BY_COMMIT = late(r"(?:\A|\n) delete mode \d{1,9} (.+)")
-_REMOVED_IN_STATUS = late(r"(?:\A|\n)(?:\s{1,8}deleted: +|(?: D|D[ MD]) )(\S.*)")
-_STAGED_NAME = late(r"(?:\A|\n)(?:[AMT]|R\d{0,3}\t([^\t\n]+))\t([^\t\n]+)")
+_SHORT_ROW = compile_lazily(r"([ MADRCU?])([ MADRCU?]) (\S.*)")
+_LOGGED = compile_lazily(r"(?:\A|\n)([0-9a-f]{7,40}) \S")
+_CREATED = compile_lazily(r"\n create mode \d{1,9} (.+)")
+_REMOVED_BY_COMMIT = compile_lazily(r"(?:\A|\n) delete mode \d{1,9} (.+)")
+_REMOVED_IN_STATUS = compile_lazily(r"(?:\A|\n)(?:\s{1,8}deleted: +|(?: D|D[ MD]) )(\S.*)")
+_STAGED_NAME = compile_lazily(r"(?:\A|\n)(?:[AMT]|R\d{0,3}\t([^\t\n]+))\t([^\t\n]+)")
 _CLEAN = ("nothing to commit, working tree clean", "nothing to commit (working directory clean)")
 _SHORT = frozenset({"-s", "--short", "--porcelain", "-sb", "-bs"})
 _UPDATES = frozenset({"-u", "--update"})
@@ -52,12 +54,12 @@ _CHANGES_STATUS = frozenset(
 # the number of commits after a status that do not change the state of other files in it
 LISTED_COMMITS = 2
 _ALL = _UPDATES | {"-A", "--all"}
-_EXPANDED = late(r"[$*?`\[]")
+_EXPANDED = compile_lazily(r"[$*?`\[]")
 """Characters of shell expansions, whose result is not visible in the command."""
 
 # git's refusal to add a file, after which it does not add the other files either
 _NOTHING_ADDED = "fatal: pathspec"
-_TAKES_ALL = late(r"--all\Z|-(?!-)[a-zA-Z]*a[a-zA-Z]*\Z")
+_TAKES_ALL = compile_lazily(r"--all\Z|-(?!-)[a-zA-Z]*a[a-zA-Z]*\Z")
 _VALUED = frozenset({"-m", "--message", "-F", "--file", "-C", "-c", "--author", "--date", "-t"})
 _QUIET = frozenset({"add", "rm", "mv", "commit", "status"})
 """Git subcommands whose output never looks like a row of a status."""

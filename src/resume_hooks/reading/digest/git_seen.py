@@ -13,13 +13,13 @@ from typing import NamedTuple
 
 from resume_hooks.reading.digest import shell
 from resume_hooks.reading.digest.facts import RecordPlace, ShellRun
-from resume_hooks.redaction.lazy_patterns import late
+from resume_hooks.redaction.lazy_patterns import compile_lazily
 
-_BRANCH = late(
+_BRANCH = compile_lazily(
     r"\n(?:On branch (\S+)|## ([^\s.]+(?:\.[^\s.]+)*)(?=\.\.\.|\s|\Z)|Switched to (?:a new )?branch '([^'\n]+)'|"
     r"\[(?!detached)([^\]\s]+) [0-9a-f]{7,40}\])"
 )
-_ASKS_BRANCH = late(
+_ASKS_BRANCH = compile_lazily(
     r"\s*(?:cd \S+ && )?git (?:branch --show-current|rev-parse --abbrev-ref HEAD|symbolic-ref --short HEAD)\s*"
 )
 
@@ -126,7 +126,7 @@ def removed_folders(commands: Iterable[ParsedRun]) -> Iterator[tuple[str, int]]:
                 yield posixpath.normpath(posixpath.join(base, folder)), run.place.order
 
 
-_RECURSIVE = late(r"-[a-zA-Z]*[rR]|--recursive\Z")
+_RECURSIVE = compile_lazily(r"-[a-zA-Z]*[rR]|--recursive\Z")
 
 
 def _removed_by(words: tuple[str, ...]) -> list[str]:

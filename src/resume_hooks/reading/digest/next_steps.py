@@ -13,7 +13,7 @@ from resume_hooks.reading.digest.collector import LineageFacts
 from resume_hooks.reading.digest.entries import DigestEntry, make_entry, redact_and_learn
 from resume_hooks.reading.digest.facts import Quote
 from resume_hooks.reading.digest.talk import TYPED
-from resume_hooks.redaction.lazy_patterns import late
+from resume_hooks.redaction.lazy_patterns import compile_lazily
 
 ROW = 420  # the maximum characters of a row
 READ = 6_000  # the maximum characters at the end of an answer that are searched for next steps
@@ -23,14 +23,14 @@ EARLIER = 3  # the number of answers before the last one that are searched for s
 PUT_OFF = 12  # the number of latest prompts that are searched for work that the user put off
 LISTED = 2  # the maximum number of sentences that put work off
 
-_PROMISE = late(
+_PROMISE = compile_lazily(
     r"\b(?:let me|i'll|i will|i'm going to|let's)\s+(?:also |now |first |just |quickly )*"
     r"(?:run|check|fix|add|update|read|look|verify|search|find|write|create|implement|start|continue|test|commit|push|"
     r"make|see|explore|examine|investigate|review)\b"
     r"(?![^?]*(?<!\bsee )(?<!\bcheck )\b(?:if|once|when|after)\b)[^?]{0,200}\Z",
     re.IGNORECASE,
 )
-_HEAD = late(
+_HEAD = compile_lazily(
     r"(?:recommended |suggested |possible |the )?(?:next steps?|follow[- ]?ups?|"
     r"open (?:items|points|questions)|loose ends)\b"
     r"|(?:remaining|outstanding)(?: (?:work|steps?|tasks?|items|todos?))?(?:\W|\Z)"
@@ -41,7 +41,7 @@ _HEAD = late(
 )
 """The first words of a line that introduces the steps that are left."""
 
-_NAMED = late(
+_NAMED = compile_lazily(
     r"\b(?:(?:the|your) next (?:step|task|phase)\b|next up\b|still (?:needs?|has|have) to\b|remains? to be\b|"
     r"left to do\b|"
     r"(?:once|after|when) (?:you|that|this|it|the \w+)(?:'re|'s)? (?:\w+ )?(?:satisfied|happy|merged?|merges|green|"
@@ -52,14 +52,14 @@ _NAMED = late(
 )
 """Words of a sentence that names a step that is left."""
 
-_LATER = late(
+_LATER = compile_lazily(
     r"\b(?:later on|for later|(?:do|worry|look|handle|fix|tackle|address|discuss)\b[^.?!]{1,60}\blater\b|"
     r"(?:in|as|for) (?:a|an|another|the) (?:separate|follow-?up|later|next|new) (?:pr|issue|change|commit|session)\b)",
     re.IGNORECASE,
 )
 """Words with which the user puts work off."""
 
-_SETTLES = late(
+_SETTLES = compile_lazily(
     r"\W*(?:(?:ok(?:ay)?|yes|great|thanks|now|please|and|then|can you|let's)\b\W*)*"
     r"(?:commit|push|merge|rebase|"
     r"create (?:a |the )?(?:draft )?(?:pr|pull request)|open (?:a |the )?(?:pr|pull request))\b",

@@ -27,7 +27,7 @@ from resume_hooks.reading.digest.open_calls import newest_proposal
 from resume_hooks.reading.digest.pull_requests import PullRequests
 from resume_hooks.reading.digest.repository import RepositoryState
 from resume_hooks.reading.digest.work import TEMPORARY, Paths
-from resume_hooks.redaction.lazy_patterns import late
+from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.system.text import format_count, plain_line, quote_name
 
 PULL_REQUEST = "pull request of this branch"
@@ -41,7 +41,7 @@ RUNNING = 3  # the maximum number of running sub-agents and commands that are na
 PLAN = 4_000  # the number of characters of a plan that are searched for its title
 CUT_OFF = 460  # the maximum characters of an unanswered call, or of a line of files
 DOCUMENTS = 2  # the maximum number of named documents that should be read first
-_DOCUMENT = late(
+_DOCUMENT = compile_lazily(
     r"(?:\A|/)(?:[\w.-]*(?:hand-?off|handover|next[-_]steps|progress|status)[\w.-]*|plan|plans?/[\w./-]+|[\w.-]+[-_]plan|"
     r"plan[-_][\w.-]+|todo)\.md\Z",
     re.IGNORECASE,

@@ -8,48 +8,50 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from resume_hooks.redaction.lazy_patterns import late
+from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.transcripts.client_insertions import replace_insertions
 
 LONGEST = 320  # the maximum characters of a sentence; a longer sentence is shortened
-_FENCE = late(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[^\n]*$|\Z)", re.DOTALL | re.MULTILINE)
-MARKUP = late(r"^[ \t]*(?:[-*+•]|\d+[.)]|#{1,6}|>|\|)[ \t]+")
+_FENCE = compile_lazily(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[^\n]*$|\Z)", re.DOTALL | re.MULTILINE)
+MARKUP = compile_lazily(r"^[ \t]*(?:[-*+•]|\d+[.)]|#{1,6}|>|\|)[ \t]+")
 """The markup before a list item, a heading, a quote or a table row."""
 
-_END = late(r"(?<=[.!?])[\"')*_`]*\s+(?=[\"'(*_`]*[A-Z0-9À-Þ가-힣])|(?<=[。\uff01\uff1f])")
+_END = compile_lazily(
+    r"(?<=[.!?])[\"')*_`]*\s+(?=[\"'(*_`]*[A-Z0-9À-Þ가-힣])|(?<=[。\uff01\uff1f])"
+)
 PASTE_BEGINS, PASTE_ENDS = "[pasted:", "end of the paste]"
 
-_ANNOUNCEMENT = late(
+_ANNOUNCEMENT = compile_lazily(
     r"(?:now |first,? )?(?:let me|i'll|i will|i need to|i can|let's) (?:also |now |first |just |quickly |start by )*"
     r"(?:check|read|look|verify|see|run|search|find|examine|explore|confirm|start|take|view|get|understand|clearly)\b"
     r"|(?:now,? |next,? )?(?:let me|i'll|i will|let's)\b[^.!?]{0,160}:[*_]*\Z|[^.!?`]{0,60}:[*_]*\Z",
     re.IGNORECASE,
 )
 
-_OFFER = late(
+_OFFER = compile_lazily(
     r"\b(?:if you(?:'d| would)? (?:like|want|prefer)|let me know|say the word|want me to|shall i|should i|"
     r"ready (?:to|for|when)|waiting for|tell me)\b",
     re.IGNORECASE,
 )
-_OFFERED = late(
+_OFFERED = compile_lazily(
     r"\b(?:if you(?:'d| would)? (?:like|want|prefer)|say the word|want me to|shall i|should i|"
     r"ready to (?:commit|push|merge|deploy|start|implement|proceed))\b",
     re.IGNORECASE,
 )
 LAST_SENTENCES = 3  # the number of a text's last sentences that may ask something
 _ASKED = 1_500  # the number of characters at the end of a text that are searched for a question
-_ROW = late(r"[\s|:-]*")  # the line under a table's head, and rows without words
+_ROW = compile_lazily(r"[\s|:-]*")  # the line under a table's head, and rows without words
 
 _TITLE_SENTENCES = 5  # the maximum number of sentences of a prompt that are considered for a title
 _TITLE_READ = 4_000  # the maximum characters of a prompt that are considered for a title
 # the minimum bytes of a title, because "hello" and "go on" do not describe the work
 _TITLE_BYTES = 5
 
-_COMMAND = late(r"\s*/\S+\s*")
-_HEADING = late(
+_COMMAND = compile_lazily(r"\s*/\S+\s*")
+_HEADING = compile_lazily(
     r"^#{1,3}[ \t]+(?:plan|goal|task)?(?:[ \t]*:[ \t]*|\b)(\S[^\n]*)", re.IGNORECASE | re.MULTILINE
 )
-_ASKING = late(
+_ASKING = compile_lazily(
     r"""\A(?:
       (?:hi|hello|hey)(?:[ ]+(?:claude|there|again))?\b | (?:good[ ])?morning\b | thanks?(?:[ ]you)?\b
     | please\b | ok(?:ay)?\b | so\b | well\b | now\b | first\b(?!\s+\w+:) | alright\b
@@ -141,7 +143,7 @@ def request_at_end(text: str) -> str:
     return ""
 
 
-_WORD = late(r"[a-z][a-z\d_]{2,}|pr\b")
+_WORD = compile_lazily(r"[a-z][a-z\d_]{2,}|pr\b")
 _FREQUENT = frozenset({
     "the", "and", "for", "you", "can", "this", "that", "with", "not", "are", "was", "but", "all", "now", "please",
     "have", "has", "use", "will", "just", "out", "let", "yes", "what", "how", "why", "should", "would", "could", "then",

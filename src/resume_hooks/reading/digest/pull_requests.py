@@ -14,20 +14,22 @@ from typing import NamedTuple
 from resume_hooks.reading.digest import shell
 from resume_hooks.reading.digest.facts import RecordPlace, ShellRun
 from resume_hooks.reading.digest.git_seen import ParsedRun, branch_named
-from resume_hooks.redaction.lazy_patterns import late
+from resume_hooks.redaction.lazy_patterns import compile_lazily
 
-_OWN_URL = late(
+_OWN_URL = compile_lazily(
     r"(?:\"url\":\s*\"|(?:\A|\n)(?:url:)?\s*)(https://[^\s\"'<>)\]]{1,300}/pull/(\d{1,9}))(?=[\s\"]|\Z)"
 )
 """The address of the pull request in a command's output, which may also contain other addresses."""
 
-_NUMBER = late(r"#?(\d{1,9})|https://\S{1,300}/pull/(\d{1,9})")
-_TOLD = late(r"(?:Merged|Closed) pull request (?:\S{1,200})?#(\d{1,9})")
-_ENDED = late(r"(?:\bstate\"?\s{0,3}[:=]\s{0,3}\"?|(?:\A|\n)(?:#?\d{1,9} )?)(MERGED|CLOSED)\b")
+_NUMBER = compile_lazily(r"#?(\d{1,9})|https://\S{1,300}/pull/(\d{1,9})")
+_TOLD = compile_lazily(r"(?:Merged|Closed) pull request (?:\S{1,200})?#(\d{1,9})")
+_ENDED = compile_lazily(
+    r"(?:\bstate\"?\s{0,3}[:=]\s{0,3}\"?|(?:\A|\n)(?:#?\d{1,9} )?)(MERGED|CLOSED)\b"
+)
 """The state of a pull request in the output of ``gh pr view``."""
 
-_NAMED = late(r"#(\d{1,9})\b|/pull/(\d{1,9})\b")
-_WAITS = late(
+_NAMED = compile_lazily(r"#(\d{1,9})\b|/pull/(\d{1,9})\b")
+_WAITS = compile_lazily(
     r"\b(?:on hold|hold(?:ing)? off|wait(?:s|ing)?|paused?|blocked|until|once)\b", re.IGNORECASE
 )
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 
 from resume_hooks.reading.digest import prose
-from resume_hooks.redaction.lazy_patterns import late
+from resume_hooks.redaction.lazy_patterns import compile_lazily
 
 LONGEST = 48  # the maximum characters of a short reply
 MOST_WORDS = 7  # the maximum number of words of a short reply
@@ -18,12 +18,12 @@ SHOWN = 200  # the maximum characters of the words that a reply refers to
 MARK = "[in answer to: "
 """The start of the row that quotes the words that a reply refers to."""
 
-_WORD = late(r"[^\W_]+(?:['\u2019]\w+)?")
-_ITEM = late(
+_WORD = compile_lazily(r"[^\W_]+(?:['\u2019]\w+)?")
+_ITEM = compile_lazily(
     r"[\s>#*_(\-\u2022]*(?:(?:option|approach|choice|variant)\s+)?(\d{1,2}|[a-h])[*_]*[.):\]][*_]*\s*(\S.*)",
     re.IGNORECASE,
 )
-_LABEL = late(r"\d{1,2}|[a-h]")
+_LABEL = compile_lazily(r"\d{1,2}|[a-h]")
 _ORDINALS = {"first": ("1", "a"), "second": ("2", "b"), "third": ("3", "c"), "fourth": ("4", "d")}
 _FILLERS = frozenset({
     "yes", "ok", "okay", "sure", "please", "let's", "lets", "go", "with", "for", "do", "option", "options", "number",

@@ -13,37 +13,39 @@ from itertools import chain
 from math import fsum
 from typing import NamedTuple
 
-from resume_hooks.redaction.lazy_patterns import late
+from resume_hooks.redaction.lazy_patterns import compile_lazily
 
-_WORD = late(r"[^\W_][\w./%$€-]*")
-_VALUE = late(
+_WORD = compile_lazily(r"[^\W_][\w./%$€-]*")
+_VALUE = compile_lazily(
     r".*\d.*|[A-Z][A-Z0-9_]+|\S*[._/]\S+|(?:[Mm]on|[Tt]ues|[Ww]ednes|[Tt]hurs|[Ff]ri|[Ss]atur|[Ss]un)days?"
 )  # a number, a constant, a name with a dot or a slash, a weekday
 # a word that would look like a constant if written in capitals
-_UNIT = late(r"(?<=\d)\s?(?:[kKMGT]i?B|ms)\b")
-_LOGGED = late(r"\W*(?:\d+[.:]\d|[\u2500-\u27bf$>|])")  # the start of a line of program output
+_UNIT = compile_lazily(r"(?<=\d)\s?(?:[kKMGT]i?B|ms)\b")
+_LOGGED = compile_lazily(
+    r"\W*(?:\d+[.:]\d|[\u2500-\u27bf$>|])"
+)  # the start of a line of program output
 # a number with its unit or its object
-_MEASURE = late(r"(?<![\w.-])(\d[\d.,:]*)\s?(%|[^\W\d_]{2,})")
-_QUOTED = late(r"`[^`\n]{1,80}`|\"[^\"\n]{1,80}\"")
+_MEASURE = compile_lazily(r"(?<![\w.-])(\d[\d.,:]*)\s?(%|[^\W\d_]{2,})")
+_QUOTED = compile_lazily(r"`[^`\n]{1,80}`|\"[^\"\n]{1,80}\"")
 # This pattern and the next two match lower-case text, because ignoring case would double the search
 # time.
-_STATES = late(
+_STATES = compile_lazily(
     r"\b(?:is|are|be|was|equals?|means|cap|limit|budget|deadline|max(?:imum)?|min(?:imum)?|at most|at least|prefers?|"
     r"must|should|uses?|named?|called|set to|runs? on|lives? (?:in|at)|stays?|keep)\b"
 )
-_BINDS = late(
+_BINDS = compile_lazily(
     r"\b(?:never|always|only|do not|don't|want|needs?|goal|preference|like|prefer(?:red)?|let's)\b"
 )
 """Signs of a sentence that is not a statement but can be revoked by a later sentence."""
 
-_CHANGES = late(
+_CHANGES = compile_lazily(
     r"\b(?:actually|instead|no longer|not anymore|any more|changed? (?:my|our) mind|scratch that|correction|"
     r"forget (?:that|what|the)|from now on|on second thought|rather than|switch(?:ed)? (?:back )?to|make (?:it|that)|"
     r"now (?:is|it's)|(?:is|are) now|change of plan|update:|revert(?:ed)?|let's change|i was wrong|agreed on|"
     r"(?:moved|changed?|switch(?:ed)?) (?:the|our|my|it|that)|"
     r"new (?:rule|value|limit|name|plan|goal|target)(?=[^:]*:))\b"
 )
-_TOPIC = late(
+_TOPIC = compile_lazily(
     r"\bfor (?:the|our|my|all) ([^,.;:!?]{3,60}?)"
     r"(?=\s+(?:use|i|we|prefer|like|let's|instead|today|now|please)\b|[,.;:!?]|\Z)",
     re.IGNORECASE,

@@ -10,10 +10,10 @@ import re
 from functools import lru_cache
 
 from resume_hooks.reading.digest.shell import REMEMBERED, find_documents
-from resume_hooks.redaction.lazy_patterns import late
+from resume_hooks.redaction.lazy_patterns import compile_lazily
 
 LONGEST = 60_000  # characters of a script that are searched
-_STEP = late(
+_STEP = compile_lazily(
     r"^[ \t]*(?P<name>\w{1,60})[ \t]*=[ \t]*(?P<value>[^\n]{1,400})$|"
     r"^[ \t]*for[ \t]+(?P<each>\w{1,60})[ \t]+in[ \t]*[\[(](?P<values>[^\])]{1,4000})[\])][ \t]*:|"
     r"\bopen\([ \t]*(?P<opened>\w{1,60}|'[^'\n]{1,300}'|\"[^\"\n]{1,300}\")[ \t]*,[ \t]*(?:mode=)?['\"][wax]|"
@@ -21,10 +21,10 @@ _STEP = late(
     r"\.write_(?:text|bytes)\(",
     re.MULTILINE,
 )
-_LITERAL = late(
+_LITERAL = compile_lazily(
     r"(?:(?:pathlib\.)?Path\([ \t]*)?(?:'([^'\n]{1,300})'|\"([^\"\n]{1,300})\")[ \t]*\)?[ \t]*"
 )
-_LITERALS = late(r"'([^'\n]{1,300})'|\"([^\"\n]{1,300})\"")
+_LITERALS = compile_lazily(r"'([^'\n]{1,300})'|\"([^\"\n]{1,300})\"")
 
 
 @lru_cache(maxsize=REMEMBERED)

@@ -14,7 +14,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import NamedTuple
 
-from resume_hooks.redaction.lazy_patterns import late
+from resume_hooks.redaction.lazy_patterns import compile_lazily
 
 # the maximum characters of a command that are parsed, not counting its here-documents
 LONGEST = 2_000
@@ -22,19 +22,19 @@ LONGEST = 2_000
 REMEMBERED = 4_096
 DOCUMENTS = 100  # the maximum number of here-documents that are searched for in a command
 INDENT = 200  # the maximum white space around the word that ends a here-document
-_TOKEN = late(
+_TOKEN = compile_lazily(
     r"""'[^']*'|"(?:[^"\\]|\\.)*"|(?:\\.|[^\s'"\\;&|<>()])+|\d?>>?&?|&&|\|\||[;&|<()]|\n""",
     re.DOTALL,
 )
-_DOCUMENT = late(r"(?<!<)<<-?[ \t]*(['\"]?)(\w{1,80})\1")
-_COMMENT = late(r"^[ \t]*#.*\n?", re.MULTILINE)
-_QUOTING = late(r"['\"\\<>]")
-_SPLIT = late(r"[;&|()\n]+")
+_DOCUMENT = compile_lazily(r"(?<!<)<<-?[ \t]*(['\"]?)(\w{1,80})\1")
+_COMMENT = compile_lazily(r"^[ \t]*#.*\n?", re.MULTILINE)
+_QUOTING = compile_lazily(r"['\"\\<>]")
+_SPLIT = compile_lazily(r"[;&|()\n]+")
 _BREAKS = frozenset({"&&", "||", ";", "&", "|", "\n", "(", ")"})
 _CONDITIONS = frozenset({"[", "[[", "(("})
-_LEADING_CD = late(r"\s*cd\s+('[^']*'|\"[^\"]*\"|[^\s;&|]+)\s*(?:&&|;|\n)\s*")
-_ONE_OF_SEVERAL = late(r"[;|\n]|(?<!&)&(?!&)")
-_CUTS = late(r"\s*(?:tail|head)(?:\s+-?\w+)*\s*")
+_LEADING_CD = compile_lazily(r"\s*cd\s+('[^']*'|\"[^\"]*\"|[^\s;&|]+)\s*(?:&&|;|\n)\s*")
+_ONE_OF_SEVERAL = compile_lazily(r"[;|\n]|(?<!&)&(?!&)")
+_CUTS = compile_lazily(r"\s*(?:tail|head)(?:\s+-?\w+)*\s*")
 _ESCAPES = str.maketrans({"\\": "\\\\", "'": "\\'", "\n": "\\n", "\t": "\\t", "\r": "\\r"})
 
 _BEFORE = frozenset({
@@ -43,9 +43,9 @@ _BEFORE = frozenset({
 })  # fmt: skip
 """Words before a command that are not commands themselves."""
 
-_ASSIGNED = late(r"[A-Za-z_]\w*=")
+_ASSIGNED = compile_lazily(r"[A-Za-z_]\w*=")
 _KEYWORDS = frozenset({"!", "{", "do", "then", "else", "if", "elif", "while", "until"})
-_OPERAND = late(r"-.*|[\d.]+[smhd]?|\{\}")
+_OPERAND = compile_lazily(r"-.*|[\d.]+[smhd]?|\{\}")
 """Arguments between such a word and the command: options, or the seconds of a timeout."""
 
 _LOOKS = frozenset({
@@ -68,10 +68,10 @@ _GIT_LISTS = frozenset({"branch", "tag", "stash", "worktree"})
 """Git subcommands that only read if they are called to list something."""
 
 _LISTING = frozenset({"list", "-a", "-r", "-v", "-vv", "--list", "-l", "--show-current"})
-_SYSTEM = late(r"\A/(?:usr/(?:local/)?|opt/homebrew/)?s?bin/")
-_PLAIN = late(r"[a-z][\w:-]*")
+_SYSTEM = compile_lazily(r"\A/(?:usr/(?:local/)?|opt/homebrew/)?s?bin/")
+_PLAIN = compile_lazily(r"[a-z][\w:-]*")
 
-_UNKNOWN = late(r"[*?$`{}\n]|\A(?:/dev/|-|&|\Z)")
+_UNKNOWN = compile_lazily(r"[*?$`{}\n]|\A(?:/dev/|-|&|\Z)")
 _ALL_OPERANDS = frozenset(
     {"rm", "rmdir", "unlink", "touch", "tee", "truncate", "mv", "git rm", "git mv", "git restore"}
 )
@@ -83,14 +83,14 @@ _VALUED = {
     "install": "-m",
 }  # an option with a value, where the value is not a file
 
-_IN_PLACE = late(r"-[a-zA-Z]*i|--in-place")
-_SED_SCRIPT = late(r"[sy]\W|\d*[,\d]*[dapi]\Z")
-_STATUS = late(
+_IN_PLACE = compile_lazily(r"-[a-zA-Z]*i|--in-place")
+_SED_SCRIPT = compile_lazily(r"[sy]\W|\d*[,\d]*[dapi]\Z")
+_STATUS = compile_lazily(
     r"\n(?:[ \t]{0,8}(?:modified|new file|deleted|renamed|both modified|typechange): +|"
     r"(?:[ MADRCTU][MADRCTU]|[MADRCTU] ) (?=\S))(.+)"
 )
-_COUNTS = late(r"\d+ ?[+-]*|Bin .*")
-_MODE = late(r" (?:create|delete) mode \d{1,9} (.+)")
+_COUNTS = compile_lazily(r"\d+ ?[+-]*|Bin .*")
+_MODE = compile_lazily(r" (?:create|delete) mode \d{1,9} (.+)")
 _FOREIGN = frozenset(
     {
         "log",

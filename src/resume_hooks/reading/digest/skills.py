@@ -15,7 +15,7 @@ from resume_hooks.reading.digest.collector import LineageFacts
 from resume_hooks.reading.digest.entries import DigestEntry, make_entry, redact_and_learn
 from resume_hooks.reading.digest.facts import Quote
 from resume_hooks.reading.digest.statements import HEADING, is_aside, turns_ago
-from resume_hooks.redaction.lazy_patterns import late
+from resume_hooks.redaction.lazy_patterns import compile_lazily
 
 SKILLS, RULES = 2, 24  # the maximum number of skills that are quoted, and of rules for each skill
 SKILL_TURNS = 3  # the number of prompts for which the rules of a loaded skill are quoted
@@ -23,18 +23,18 @@ SKILL_TURNS = 3  # the number of prompts for which the rules of a loaded skill a
 SKILL, RULE = 12_000, 400
 RULE_WORDS = 4  # the minimum number of words in a rule
 TELLING = 2  # the minimum number of significant words in a rule
-_LONG_WORD = late(r"[^\W\d_]{4,}")
+_LONG_WORD = compile_lazily(r"[^\W\d_]{4,}")
 _MODAL = frozenset({"must", "never", "always", "only", "don't", "should", "your", "this", "that"})
-_TAG = late(r"^[ \t]*</?[a-z_-]{1,40}>", re.MULTILINE)
+_TAG = compile_lazily(r"^[ \t]*</?[a-z_-]{1,40}>", re.MULTILINE)
 READ_SKILL = "its text may bind: read it"  # the note on the entry for a skill itself
-_RULES_PART = late(
+_RULES_PART = compile_lazily(
     r"^#{1,6}[ \t][^\n]*"
     r"\b(?:rules?|guidelines?|requirements?|conventions?|constraints?|guardrails?|never|style)\b[^\n]*\n"
     r"((?:(?!#{1,6}[ \t])[^\n]*\n?){1,40})",
     re.IGNORECASE | re.MULTILINE,
 )
 """A part of a document whose heading announces rules."""
-_RULE = late(
+_RULE = compile_lazily(
     r"\b(?:MUST(?:\s+NOT)?|NEVER|ALWAYS|DO\s+NOT)\b|\A\W*(?:[Nn]ever|[Aa]lways|[Dd]o\s+not|[Dd]on't|[Oo]nly)\s"
 )
 """Words that mark a rule in a text that is written as rules."""
@@ -43,15 +43,17 @@ AT_WORK = "at work: its steps"
 STEP_REACHED = "at work: it reached the first of these steps"
 STEPS = 12  # the maximum number of a skill's steps that are listed
 STEPS_READ = 40_000  # the maximum characters of a skill that are searched for its steps
-_STEP_HEADING = late(
+_STEP_HEADING = compile_lazily(
     r"^#{1,6}[ \t]+((?:(?:step|phase|stage)[ \t]+)?(\d{1,2})"
     r"(?:[.:)][ \t]|[ \t]*[\u2013\u2014-][ \t]|(?=[ \t]*$))[^\n]*)",
     re.IGNORECASE | re.MULTILINE,
 )
-_STEP_IN_BOLD = late(r"^(\*\*(?:step[ \t]+)?(\d{1,2})[.:)][^\n]*)", re.IGNORECASE | re.MULTILINE)
-_STEP_IN_TABLE = late(r"^\|[ \t]*((\d{1,2})[ \t]*\|[^\n]*)", re.MULTILINE)
-_CODE = late(r"```[^\n]*\n([\s\S]*?)```|`([^`\n]{3,200})`")
-_NAMED_STEP = late(r"\b(?:step|phase|stage)[ \t]+(\d{1,2})\b", re.IGNORECASE)
+_STEP_IN_BOLD = compile_lazily(
+    r"^(\*\*(?:step[ \t]+)?(\d{1,2})[.:)][^\n]*)", re.IGNORECASE | re.MULTILINE
+)
+_STEP_IN_TABLE = compile_lazily(r"^\|[ \t]*((\d{1,2})[ \t]*\|[^\n]*)", re.MULTILINE)
+_CODE = compile_lazily(r"```[^\n]*\n([\s\S]*?)```|`([^`\n]{3,200})`")
+_NAMED_STEP = compile_lazily(r"\b(?:step|phase|stage)[ \t]+(\d{1,2})\b", re.IGNORECASE)
 _FORGES = ("gh", "glab")
 
 

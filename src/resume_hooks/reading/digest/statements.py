@@ -19,13 +19,13 @@ from resume_hooks.reading.digest.prose import cut_line, is_question
 from resume_hooks.reading.digest.pull_requests import PullRequests
 from resume_hooks.reading.digest.reversals import standing_places
 from resume_hooks.reading.digest.talk import TYPED
-from resume_hooks.redaction.lazy_patterns import late
+from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.system.text import format_count
 from resume_hooks.transcripts.records import objects, string
 
 _FILLER = "and|but|or|please|then|so|also|ok|okay|yes|yeah|no|just|now|hm+"
 
-_DEMAND = late(
+_DEMAND = compile_lazily(
     rf"""(?:\A\W*(?:/\S+\s+)?|[,;:.\u2013\u2014-]\s+|\b(?:{_FILLER})\b[ ,:.-]*)  # where a clause begins, an imperative
       (?:(?:do\s+not|don'?t|never|always|avoid|stop|prefer|ensure|make\s+sure|be\s+sure|remember|keep|stick\s+to|use|leave|
            no\s+longer|let'?s\s+(?:not|use|keep|only|set|rename|cut|leave|stick|avoid|prefer|drop|skip|call|go\s+with))\s+\S
@@ -51,7 +51,7 @@ _DEMAND = late(
 """Like other slow patterns in this module, it matches lower-case text, because ignoring case would
 double the search time."""
 
-_NOT_MEANT = late(
+_NOT_MEANT = compile_lazily(
     r"""[\U0001F600-\U0001F606\U0001F61C\U0001F61D\U0001F923\U0001F643] | [;:]-?[)DP](?!\w)
     | \b(?:lol|lmao|rofl|ha(?:ha)+|hehe|jk|just\ kidding|i\ wonder|wondering|i\ guess|maybe|perhaps|not\ sure|we\ could
         |i\ don'?t\ (?:understand|know|think|see|get)|(?:is|are)\ never)\b
@@ -60,7 +60,7 @@ _NOT_MEANT = late(
 )
 """Words which show that a demand is a joke, a doubt, or something else."""
 
-_ASKS = late(
+_ASKS = compile_lazily(
     rf"""\W*(?:(?:{_FILLER}|sure|q|question)\b[,:.\s]*)*
     (?:(?:can|could|should|shall|would|will|do|does|did|are|is|was|were|have|has)(?:n'?t)?\s+
          (?:i|we|you|it|they|there|this|that|the|these|those)\b
@@ -72,7 +72,7 @@ _ASKS = late(
 )
 """The first words of questions without a question mark."""
 
-_MACHINE = late(
+_MACHINE = compile_lazily(
     r"""\s*(?://|/\*|(?:agent|assistant|user|human):|[\u00d7✗✓✖➜\u276f$>|│└├]|=>|\d+[.:]\d|\[[+\d]|"[\w-]+":
          |(?:error|warn|warning|npm)\b|[\w./-]{1,80}:\s(?:error|warning|fatal)\b|at\s\S+\()
     | .*(?:\bnpm\ err|[{;]\s*\Z) | .*(?:[,(\u2013\u2014]|\s(?:the|or|and|to|a|of|that))\s*\Z
@@ -98,19 +98,19 @@ SUMMARY_READ = 60_000
 # the number of characters at the start of a message by which a quote of it in a summary is
 # recognized
 SAME_MESSAGE = 50
-_USER_MESSAGES = late(
+_USER_MESSAGES = compile_lazily(
     r"^[#*\d. \t]*all user messages[^\n]*\n([\s\S]*?)(?=^(?:\d+\.[ \t]|#|</)|\Z)",
     re.IGNORECASE | re.MULTILINE,
 )
-_QUOTED_MESSAGE = late(r"\"((?:[^\"\\\n]|\\.){8,4000})\"")
+_QUOTED_MESSAGE = compile_lazily(r"\"((?:[^\"\\\n]|\\.){8,4000})\"")
 
 REQUEST = 2_000  # the maximum characters of the last request that are searched for words
-_PREFERS = late(
+_PREFERS = compile_lazily(
     r"\bprefer(?:s|red|ence)?\b|\b(?:cap|limit|budget|deadline)\b.*\d|\bwithout\s+(?:my\s+)?explicit\b"
 )
 """Statements that are binding although they do not have the words of a demand."""
 
-_STANDING = late(
+_STANDING = compile_lazily(
     r"\b(?:always|never|must(?:n'?t)?|do\s+not|don'?t|avoid|prefer|no\s+longer|from\s+now\s+on|instead\s+of|rather\s+than|"
     r"not\s+allowed|forbidden|required|mandatory|ensure|as\s+\w+\s+as\s+possible|without|too\s+(?:verbose|long|complex)|"
     r"focus\s+on|keep\s+(?:each|every)|let'?s\s+not\s+(?:leave|use|add|mix|touch|break|put|call)|"
@@ -119,7 +119,7 @@ _STANDING = late(
 )
 """Words which show that a demand is valid beyond the next step."""
 
-_PASSING = late(
+_PASSING = compile_lazily(
     r"""\A\W*(?:wait\b|i\s+mean\s+we\b|hm+\b|oh\b|let'?s\s+(?:discuss|talk|see|try|do\s+(?:it|that|this)|go\b|continue|proceed)
         |i\s+(?:think|see|wonder|want\s+option)\b|go\s+with\s+option\b)
     | \A\W*(?:yes|yeah|yep|no|nope|ok(?:ay)?|sure|right|that|this|it|these|those)\b(?:\W+\S+){0,9}\Z
@@ -133,20 +133,20 @@ _PASSING = late(
 )
 """Requests for the next step only, transitions, and sentences without a subject."""
 
-_REPLY = late(r"\W*(?:yes|yeah|yep|ok(?:ay)?|sure|no|nope)\b", re.IGNORECASE)
+_REPLY = compile_lazily(r"\W*(?:yes|yeah|yep|ok(?:ay)?|sure|no|nope)\b", re.IGNORECASE)
 DOCUMENT = 800  # a prompt with more characters may be a document that another author wrote
-_MARKED_UP = late(r"^[ \t]*(?:[-*+•]|\d+[.)]|#{1,6}|\||```)[ \t]", re.MULTILINE)
-HEADING = late(r"^[ \t]*#{1,6}[ \t][^\n]*$", re.MULTILINE)
+_MARKED_UP = compile_lazily(r"^[ \t]*(?:[-*+•]|\d+[.)]|#{1,6}|\||```)[ \t]", re.MULTILINE)
+HEADING = compile_lazily(r"^[ \t]*#{1,6}[ \t][^\n]*$", re.MULTILINE)
 TEMPLATE = 400  # a prompt with more characters may be a template, or a review
 LOADED_AFTER = 2  # the maximum number of records between a command and its loaded text
-_ROLE = late(
+_ROLE = compile_lazily(
     r"\W*(?:you\s+are|you're|act\s+as|your\s+(?:role|task|job)\s+is)\s+(?:an?|the|now|to)\b",
     re.IGNORECASE,
 )
 """The start of a template."""
-_TAGGED_PART = late(r"^[ \t]*<([a-z][\w-]{1,40})>[ \t]*$", re.MULTILINE)
+_TAGGED_PART = compile_lazily(r"^[ \t]*<([a-z][\w-]{1,40})>[ \t]*$", re.MULTILINE)
 TAGGED_PARTS = 2  # a prompt with this many tagged parts is a template
-_FINDING = late(
+_FINDING = compile_lazily(
     r"^\W*(?:P[0-3]\b|(?:critical|major|minor|nit|high|medium|low|blocker|severity|suggestion|issue|finding)s?\b"
     r"[^\n:]{0,20}[:\])]|[\w./-]{1,200}\.\w{1,5}:\d+)",
     re.IGNORECASE | re.MULTILINE,
@@ -300,7 +300,7 @@ def last_request_words(facts: LineageFacts) -> frozenset[str]:
 OLD_LIST = 3  # the number of prompts after which an unchanged list counts as abandoned
 # the number of characters of an answer that are searched for a statement that everything is done
 OPENING_WORDS = 200
-_ALL_DONE = late(
+_ALL_DONE = compile_lazily(
     r"\b(?:the (?:implementation|work) is|everything is|all (?:tasks|steps|items|changes) are) "
     r"(?:now |all )?(?:complete|completed|done|finished)(?=[.!:]|\s*(?:\n|\Z))",
     re.IGNORECASE,

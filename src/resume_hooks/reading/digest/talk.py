@@ -18,7 +18,7 @@ from resume_hooks.reading.digest.entries import Kind, TalkMessage, redact_and_le
 from resume_hooks.reading.digest.facts import Quote, RecordPlace
 from resume_hooks.reading.digest.open_calls import open_calls
 from resume_hooks.reading.digest.reversals import corrected_sentences, is_change, superseded_places
-from resume_hooks.redaction.lazy_patterns import late
+from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.system.text import plain_text
 
 STORED = 120_000
@@ -27,7 +27,7 @@ which is all talk in 99 of 100 sessions."""
 
 TYPED = 4_000  # a prompt with more characters does not count as typed by hand
 TEMPLATE_SHOWN = 300  # characters of a command's template that identify the command
-_FILLED_IN = late(
+_FILLED_IN = compile_lazily(
     r"\s*## User Input\s*\n```text\n(.*?)\n?```\s*\n(?:You \*\*MUST\*\*|Consider)[^\n]*user input[^\n]*\n(.*)",
     re.DOTALL,
 )
@@ -42,16 +42,20 @@ SHORTEST_NARRATION = 60
 ANNOUNCED = "[...]"  # stands for sentences that only announce the next step
 REPORT = 4_000  # the maximum characters of a sub-agent's report that was answered
 SUMMARY = 16_000  # the maximum characters of a client's summary
-_FENCED = late(r"^([ \t]*)(```|~~~)[^\n]*\n(.*?)(?:^[ \t]*\2[^\n]*$|\Z)", re.DOTALL | re.MULTILINE)
+_FENCED = compile_lazily(
+    r"^([ \t]*)(```|~~~)[^\n]*\n(.*?)(?:^[ \t]*\2[^\n]*$|\Z)", re.DOTALL | re.MULTILINE
+)
 # the number of lines that are shown at the start and at the end of a code block
 FENCE_LINES = (8, 4)
 TABLE_LINES = (8, 2)  # the number of lines that are shown at the start and at the end of a table
-_TABLE_ROW = late(r"\s*\|.*\|\s*")
-_PASTED = late(
+_TABLE_ROW = compile_lazily(r"\s*\|.*\|\s*")
+_PASTED = compile_lazily(
     re.escape(prose.PASTE_BEGINS) + r"\n(.*?)\n" + re.escape(prose.PASTE_ENDS), re.DOTALL
 )
-_DIRECTIVE = late(r"\s*::[a-z][a-z-]*\{.*\}\s*")  # a directive that Codex writes for its own screen
-_SENTENCE = late(r"(?<=[.!?])\s+(?=[A-Z`*(\"'])")
+_DIRECTIVE = compile_lazily(
+    r"\s*::[a-z][a-z-]*\{.*\}\s*"
+)  # a directive that Codex writes for its own screen
+_SENTENCE = compile_lazily(r"(?<=[.!?])\s+(?=[A-Z`*(\"'])")
 # two messages that are equal in this number of characters at the start count as repeated
 LIKE = 160
 
@@ -408,7 +412,7 @@ def shorten_text(text: str, most: int) -> str:
     return text
 
 
-_STOP = late(r"(?<=[.!?:;。\uff01\uff1f])[\"')*_`\]]*(?:\s+|\Z)|\n+")
+_STOP = compile_lazily(r"(?<=[.!?:;。\uff01\uff1f])[\"')*_`\]]*(?:\s+|\Z)|\n+")
 
 
 def keep_beginning(text: str, most: int) -> str:

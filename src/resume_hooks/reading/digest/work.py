@@ -26,7 +26,7 @@ from resume_hooks.reading.digest.prose import cut_line
 from resume_hooks.reading.digest.repository import RepositoryState
 from resume_hooks.reading.digest.script_writes import files_written_by_scripts
 from resume_hooks.reading.digest.shell import SimpleCommand
-from resume_hooks.redaction.lazy_patterns import late
+from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.system.text import format_count, plain_line
 
 LONGEST = 320  # the maximum characters of a command that is worth running again
@@ -45,11 +45,11 @@ INTERRUPTED = 130  # the exit status of a command that was ended by Ctrl-C
 # the number of characters at each end of an output that are searched for an error message
 ENDS = 800
 
-_TELLING = late(
+_TELLING = compile_lazily(
     r"error|fail|fatal|panic|denied|not found|cannot|can't|exception|refused|unknown|invalid",
     re.IGNORECASE,
 )
-_COMPLAINT = late(
+_COMPLAINT = compile_lazily(
     r"\n[ \t]{0,8}(?:(?:\S{1,40}[:\]] )?(?:error|fatal|panic|unknown \w{1,40})\b[^\n]{0,3}[: ]|"
     r"(?:--- |test result: )?fail(?:ed)?\b|traceback|[^\n]{1,120}: command not found|(?:cannot|could not|unable to) |"
     r"\(eval\):|not ok \d|npm err!|make(?:\[\d\])?: \*\*\*|tests: +[1-9]\d{0,5} failed|[1-9]\d{0,5} failing\b|"
@@ -61,7 +61,7 @@ _COMPLAINT = late(
 line start would double the search time."""
 
 
-_FAILURE = late(
+_FAILURE = compile_lazily(
     r"[^\n]{0,300}(?:no such file or directory|command not found|\bnot ok\b|panicked at|"
     r"\b[1-9]\d{0,5} (?:tests?(?:\(s\))? )?(?:failed|failures?|errors?)\b)[^\n]*",
     re.IGNORECASE,
@@ -124,10 +124,10 @@ def _folder_elsewhere(command: ShellCommand, home: str) -> str:
     return folder
 
 
-_LEADING_CD = late(r"\s*cd\s")
+_LEADING_CD = compile_lazily(r"\s*cd\s")
 
 
-_COMMAND_WORD = late(r"[a-z][a-z\d_]{2,}|pr\b")
+_COMMAND_WORD = compile_lazily(r"[a-z][a-z\d_]{2,}|pr\b")
 
 
 class CommandList(NamedTuple):
@@ -288,14 +288,14 @@ _LOOKS_UP = frozenset(
     {"which", "where", "info", "list", "ls", "search", "version", "outdated", "why"}
 )
 _VERSION_OPTIONS = frozenset({"--version", "-V", "--help"})
-_CHECKS = late(
+_CHECKS = compile_lazily(
     r"\b(?:tests?|pytest|unittest|tox|nox|jest|vitest|mocha|rspec|phpunit|ctest|spec|lint|eslint|ruff|mypy|pyright|flake8|black|"
     r"prettier|clippy|vet|golangci-lint|gofmt|fmt|format|tsc|typecheck|check|build|compile|make|cmake|ninja|gradlew?|"
     r"mvn|sbt|xcodebuild|run|start|serve|dev|up|deploy|publish|release|install|sync|migrate|generate|bench|coverage|ci)\b"
 )
 """Words of commands that check, build, start or publish something."""
 
-_ONCE_ONLY = late(
+_ONCE_ONLY = compile_lazily(
     r"<<|--help\b|\s-h\Z|\bgit\s+(?:-[Cc]\s+\S+\s+|-\S+\s+)*(?:commit|add|checkout|switch|stash|reset|rm|mv|tag|cherry-pick|rebase|merge|"
     r"apply|am|restore|clean|clone|worktree)\b|\A\W*find\s|\bgh\s+(?:pr\s+(?:create|comment|edit|review|merge)|issue\s+(?:create|comment|edit))|"
     r"\bsed\s+-i|\A\W*(?:rm|mv|cp|mkdir|touch|chmod|chown|ln|kill|pkill|sleep|touch|open|code|tee)\b|"
@@ -308,7 +308,7 @@ _ONCE_ONLY = late(
 actions."""
 
 
-_PROBE = late(
+_PROBE = compile_lazily(
     r"\A\s*(?:which|type|command\s+-v)\s|\necho\b|\becho\s+[\"'](?:[-=*#]{2,}|\w+[_ ]OK\b)|\A\s*(?:for|while|until)\s|"
     r"\|\s*(?:python3?|perl|ruby|node)\b|\n.*\n"
 )
@@ -502,28 +502,30 @@ WRITES = 60  # the maximum number of files that one command may name as changed
 MOST_LISTED = 8  # the maximum number of listed files that only git names
 LISTINGS = 300  # the maximum number of files that git may list after one command
 
-TEMPORARY = late(
+TEMPORARY = compile_lazily(
     r"(?:\A|/)(?:__pycache__|node_modules|\.pytest_cache|scratchpad|\.codex)/|\A/(?:private/)?(?:tmp|var/tmp|var/folders)/|"
     r"\.(?:pyc|tmp|swp)\Z|\A/dev/|\A['\"`(]|[=<>|*?]"
 )
 """Files that no longer exist or are useless when the work continues."""
 
-_WINDOWS = late(r"[A-Za-z]:[\\/]|\\\\")
-_URL = late(r"https://[^\s\"'<>)\]]{1,500}")
-_LINK = late(r"https://.*/(?:(?:pull|merge_requests|issues|runs)/\d+|releases/tag/[\w.-]+)")
-_MAKES = late(
+_WINDOWS = compile_lazily(r"[A-Za-z]:[\\/]|\\\\")
+_URL = compile_lazily(r"https://[^\s\"'<>)\]]{1,500}")
+_LINK = compile_lazily(
+    r"https://.*/(?:(?:pull|merge_requests|issues|runs)/\d+|releases/tag/[\w.-]+)"
+)
+_MAKES = compile_lazily(
     r"\b(?:gh|glab|hub)\s+(?:pr|mr|issue|release)\s+(?:create|new)\b|\bgit\s+(?:-\S+\s+\S+\s+)*push\b"
 )
 
 
-_REMOVES_FOLDER = late(r"\brm\s+-(?:[a-zA-Z]*[rR][a-zA-Z]*f|[a-zA-Z]*f[a-zA-Z]*[rR])")
+_REMOVES_FOLDER = compile_lazily(r"\brm\s+-(?:[a-zA-Z]*[rR][a-zA-Z]*f|[a-zA-Z]*f[a-zA-Z]*[rR])")
 
 
 _NO_OUTPUT = frozenset({"", "(Bash completed with no output)"})
 """An empty output, and the client's words for one."""
 
-_FOUND_NOTHING = late(r"no [\w ]{1,60}\b(?:found|match)\b[^\n]*\Z", re.IGNORECASE)
-_LOOK_UP = late(
+_FOUND_NOTHING = compile_lazily(r"no [\w ]{1,60}\b(?:found|match)\b[^\n]*\Z", re.IGNORECASE)
+_LOOK_UP = compile_lazily(
     r"(?:rtk (?:proxy )?)?(?:(?:gh|glab) (?:(?:issue|pr|mr|run|release|repo|workflow|ci|label|cache) "
     r"(?:view|list|diff|status|checks)|search|api|auth|browse)\b|"
     r"(?:curl|wget|defuddle|https?|lynx|w3m)\b(?=.*https?://)"
@@ -701,7 +703,7 @@ def find_missing_files(
     return missing
 
 
-_MISSING = late(
+_MISSING = compile_lazily(
     r"\n(?:ls|cat|stat|sed|head|tail|wc): (?:cannot (?:access|open|stat) |can't read )?"
     r"['\"]?([^\n:'\"]{1,300})['\"]?(?: for reading)?: No such file or directory"
 )

@@ -9,13 +9,13 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from resume_hooks.reading.digest.facts import PendingCall, RecordPlace
-from resume_hooks.redaction.lazy_patterns import late
+from resume_hooks.redaction.lazy_patterns import compile_lazily
 
 LONGEST_PLAN = 200_000  # the maximum characters of a plan that are searched
 PLAN_ENDINGS = (".md", ".markdown")
 
-_COMMENT = late(r"(?:#|//|/\*|--|<!--|;|\*)\s*((?:TODO|FIXME|XXX)\b.{4,})")
-_OPEN_BOX = late(r"(?:\A|\n)[ \t]*[-*][ \t]+\[ \][ \t]+(\S[^\n]*)")
+_COMMENT = compile_lazily(r"(?:#|//|/\*|--|<!--|;|\*)\s*((?:TODO|FIXME|XXX)\b.{4,})")
+_OPEN_BOX = compile_lazily(r"(?:\A|\n)[ \t]*[-*][ \t]+\[ \][ \t]+(\S[^\n]*)")
 _WORDS = ("TODO", "FIXME", "XXX")
 
 

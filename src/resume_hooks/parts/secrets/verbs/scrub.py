@@ -82,7 +82,11 @@ def scrub_session(options: ScrubOptions) -> int:
     if options.in_place and not options.dry_run:
         sweep_scrub_leftovers(options.where)
     scrub_findings = findings.search_everywhere(
-        session, options.where, kinds=options.kind, named_secrets=named_secrets, reach=scrub_reach
+        session,
+        options.where,
+        kinds=options.kind,
+        named_secrets=named_secrets,
+        reach=scrub_reach,
     )
     if options.in_place:
         return _scrub_in_place(scrub_findings, options)

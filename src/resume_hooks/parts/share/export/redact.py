@@ -73,7 +73,7 @@ class ExportRedactor:
     def _clean_text(self, text: str, left_out: Counter[str]) -> str:
         if self._redactor is None or not text:
             return text
-        clean, secrets = self._redactor.redact_and_tell(text)
+        clean, secrets = self._redactor.redact_and_list_secrets(text)
         left_out.update(secret.kind for secret in secrets)
         if self._homes:
             return self._homes.hide_homes(clean)[0]

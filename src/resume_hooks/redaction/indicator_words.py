@@ -1,0 +1,353 @@
+"""Words that precede secrets of any length, and the functions that examine the text after them.
+
+Each word has a loose expression for the first pass, which scans bytes with escapes of any depth. It
+also has a function that returns the secrets at the word's positions in a text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Generator, Iterable, Iterator
+from functools import cache, partial
+from typing import NamedTuple
+
+from resume_hooks.redaction.credentials import (
+    cookie_spans,
+    driver_address_spans,
+    password_hash_spans,
+    private_key_spans,
+    registry_auth_spans,
+    signature_spans,
+    userinfo_spans,
+)
+from resume_hooks.redaction.lazy_patterns import compile_lazily
+from resume_hooks.redaction.load_rules import build_branching_expression
+from resume_hooks.redaction.notations import VALUE_FIELD
+from resume_hooks.redaction.paired_fields import (
+    NAME_FIELD,
+    SECRET_KIND,
+    kubernetes_secret_spans,
+    paired_field_spans,
+)
+from resume_hooks.redaction.passwords import (
+    CONTEXT_BYTES,
+    NONE,
+    assigned_spans,
+    name_at,
+    secure_string_spans,
+)
+from resume_hooks.redaction.positional_secrets import (
+    COMMAND_PATTERNS,
+    PHRASE_PATTERNS,
+    command_spans,
+    phrase_spans,
+    printed_spans,
+    table_cell_spans,
+)
+from resume_hooks.redaction.program_options import (
+    OPTIONS,
+    argument_spans,
+    is_command_name,
+    named_command_spans,
+    password_option_positions,
+    piped_input_spans,
+)
+from resume_hooks.redaction.spans import Span
+
+_MAX_NESTED_WORDS = 2
+"""The maximum number of words to examine inside a text that another word already covers.
+
+More such words occur only in texts that were made to slow down the search.
+"""
+
+
+_Examine = Callable[[bytes, int], Generator[Span, None, int | None]]
+"""A function that examines the text after a word at a position, and may return the end of the
+examined text."""
+
+
+class _WordHandlers(NamedTuple):
+    """A word's two handlers: for the positions in raw lower-case bytes that may have a secret, and for the secrets."""
+
+    candidate_positions: Callable[[bytes, Iterable[int]], Iterator[int]]
+    spans: Callable[[bytes, Iterable[int]], Iterator[Span]]
+
+
+def _handlers_of_single_word(
+    may_precede_secret: Callable[[bytes, int], object], examine: _Examine
+) -> _WordHandlers:
+    """The handlers of a word that counts without other words; ``look`` may return the end of the examined text."""
+
+    def candidate_positions(lower: bytes, positions: Iterable[int]) -> Iterator[int]:
+        return (position for position in positions if may_precede_secret(lower, position))
+
+    def spans(raw: bytes, positions: Iterable[int]) -> Iterator[Span]:
+        end = nested_words = 0
+        for position in positions:
+            nested_words = nested_words + 1 if position < end else 0
+            if nested_words <= _MAX_NESTED_WORDS:
+                end = max(end, (yield from examine(raw, position)) or 0)
+
+    return _WordHandlers(candidate_positions, spans)
+
+
+_TEXT_BEFORE_VALUE = compile_lazily(
+    rb"[\\\"'`)\[\]]{0,20}[ \t]{0,30}(?:[=:>,({|?<]|or\b)|[\\\"'`\])]{1,20}\.|\)[\s\\nrt]{0,20}values"
+    rb"|(?:&(?:quot|#0?34|#x22);|\\+x22)[ \t]{0,4}[:=]"
+    rb"|[ \t]{1,30}(?:is|was|as|to|with)\b|[ \t]{1,30}\\*[\"'`]"
+    rb"|[ \t]{1,30}(?:\d[ \t]{1,4})?(?=[^\s]{6})[^\s]{0,40}?[0-9!#$%^&*+~]|[ \t]{1,4}--"
+    rb"|[ \t][^\n:=]{0,60}(?:\b(?:is|was|to)\b|:)[: \t]"
+    rb"|[\\\"'`,]{0,20}(?:[\s\"'`-]|\\+[nrt]|\d{1,6}(?:\xe2\x86\x92|\\+u2192)){1,60}" + VALUE_FIELD
+)
+"""The text between a name and its value, with escapes of any depth."""
+
+_SET_COMMAND = compile_lazily(rb"(?:define|set|env)[^\n]{0,40}\Z")
+"""A command that sets the following name."""
+
+
+_OPTION_OR_COLUMN_STARTS = frozenset([b"-", b",", b"|", b"\t", b";"])
+"""The text before an option, or before a name in a column's header."""
+
+
+def _may_have_value(lower: bytes, position: int) -> bool:
+    """Check whether a name may precede a secret: with a sign, as an option, in a command, or after a login in netrc."""
+    start, end, meaning = name_at(lower, position)
+    if meaning == NONE or lower.startswith(b"secret removed: ", start):
+        return bool(is_command_name(lower, position))
+    return bool(
+        _TEXT_BEFORE_VALUE.match(lower, end)
+        or lower[start - 1 : start] in _OPTION_OR_COLUMN_STARTS
+        or _SET_COMMAND.search(lower, max(0, start - 48), start)
+        or is_command_name(lower, position)
+        or NAME_FIELD.search(lower, max(0, start - 40), start)
+        or (
+            lower.startswith(b"password", position)
+            and b"login" in lower[max(0, position - CONTEXT_BYTES) : position]
+        )
+    )
+
+
+def _make_pattern_check(text: bytes) -> Callable[[bytes, int], object]:
+    pattern = compile_lazily(text)
+    return lambda lower, position: pattern.match(lower, position)  # noqa: PLW0108 - .match alone would compile it now
+
+
+def _always_true(lower: bytes, position: int) -> object:  # noqa: ARG001 - a word's form
+    return True
+
+
+def _has_pipe_or_here_string(lower: bytes, position: int) -> object:
+    return (
+        b"|" in lower[max(0, position - 60) : position] or b"<<<" in lower[position : position + 64]
+    )
+
+
+_PLACEHOLDER_SEARCH_BYTES = 24
+"""The number of bytes after a name to search for the start of its value."""
+
+
+def _spans_of_names(raw: bytes, positions: Iterable[int]) -> Iterator[Span]:
+    """Yield the secrets of names that contain a word at ``places``: assigned, in a column, or passed to a command."""
+    examined_end = nested_words = name_end = 0
+    for position in positions:
+        yield from named_command_spans(raw, position)
+        if position < name_end:
+            continue
+        start, name_end, meaning = name_at(raw, position)
+        if meaning != NONE:
+            yield from paired_field_spans(raw, start, name_end)
+        nested_words = nested_words + 1 if position < examined_end else 0
+        if (
+            raw.startswith(b"secret removed: ", start)
+            or raw.find(b"[secret removed: ", name_end, name_end + _PLACEHOLDER_SEARCH_BYTES) >= 0
+        ):
+            continue
+        if meaning != NONE and nested_words <= _MAX_NESTED_WORDS:
+            yield from table_cell_spans(raw, start, name_end)
+            examined_end = max(
+                examined_end, (yield from assigned_spans(raw, start, name_end, meaning))
+            )
+
+
+def _positions_with_value(lower: bytes, positions: Iterable[int]) -> Iterator[int]:
+    return (position for position in positions if _may_have_value(lower, position))
+
+
+_NAME_HANDLERS = _WordHandlers(_positions_with_value, _spans_of_names)
+
+
+def _handlers_of_last_word(word: bytes, endings: bytes = b"") -> _WordHandlers:
+    """A word that counts only if the name ends with it or with ``endings``: not ``key`` in ``keyboard``."""
+    longer_word = compile_lazily(
+        re.escape(word) + rb"(?!(?:" + endings + rb")(?![a-z]))[a-z]+(?![\w-])"
+    )
+
+    def candidate_positions(lower: bytes, positions: Iterable[int]) -> Iterator[int]:
+        for position in positions:
+            if not longer_word.match(lower, position) and _may_have_value(lower, position):
+                yield position
+
+    return _WordHandlers(candidate_positions, _spans_of_names)
+
+
+HANDLERS_BY_WORD: dict[bytes, _WordHandlers] = {
+    b"pass": _NAME_HANDLERS,
+    b"pw": _handlers_of_last_word(b"pw", rb"d"),
+    b"secret": _NAME_HANDLERS,
+    b"token": _handlers_of_last_word(b"token"),
+    b"key": _handlers_of_last_word(b"key"),
+    b"auth": _handlers_of_last_word(b"auth", rb"tok|ident|orization"),
+    b"cred": _handlers_of_last_word(b"cred", rb"s|entials?"),
+    b"salt": _handlers_of_last_word(b"salt"),
+    b"psk": _handlers_of_last_word(b"psk"),
+    b"community": _handlers_of_last_word(b"community"),
+    b"login": _handlers_of_last_word(b"login", rb"s"),
+    **{
+        row.option: _WordHandlers(
+            partial(password_option_positions, option=row.option),
+            partial(argument_spans, option=row.option),
+        )
+        for row in OPTIONS
+    },
+    **{
+        text: _handlers_of_single_word(_always_true, partial(command_spans, word=text))
+        for text in COMMAND_PATTERNS
+    },
+    **{
+        text: _handlers_of_single_word(_always_true, partial(phrase_spans, word=text))
+        for text in PHRASE_PATTERNS
+    },
+    b"sudo ": _handlers_of_single_word(_has_pipe_or_here_string, piped_input_spans),
+    **dict.fromkeys(
+        [b"sig=", b"signature="], _handlers_of_single_word(_always_true, signature_spans)
+    ),
+    b"@tcp(": _handlers_of_single_word(_always_true, driver_address_spans),
+    b"_auth": _handlers_of_single_word(
+        _make_pattern_check(rb"_auth(?:token)?[\\\"']{0,20}[ \t]{0,4}[=:]"), registry_auth_spans
+    ),
+    b"cookie": _handlers_of_single_word(
+        _make_pattern_check(rb"cookie(?:[\\\"' \t]{0,20}[:=]|[ =])"), cookie_spans
+    ),
+    b"private": _handlers_of_single_word(
+        _make_pattern_check(rb"private(?: key|-lines)"), private_key_spans
+    ),
+    b"securestring": _handlers_of_single_word(_always_true, secure_string_spans),
+    b"kind": _handlers_of_single_word(_make_pattern_check(SECRET_KIND), kubernetes_secret_spans),
+    b"static key": _handlers_of_single_word(_always_true, private_key_spans),
+    b"$ ": _handlers_of_single_word(
+        _make_pattern_check(rb"\$ [^\n\\]{3,200}(?:\n|\\+n)"), printed_spans
+    ),
+    b"://": _handlers_of_single_word(
+        _make_pattern_check(rb"://[^\s/@\"]{1,300}+@"), userinfo_spans
+    ),
+    b"$": _handlers_of_single_word(
+        _make_pattern_check(rb"\$\$?(?:(?:2[abxy]|[156y]|apr1|argon2)[^\s\"]{24}|\d{4,8}\$)"),
+        password_hash_spans,
+    ),
+}
+"""The lower-case words that may precede a secret of any length."""
+
+
+def indicated_spans(raw: bytes, lower: bytes) -> Iterator[Span]:
+    """Yield every secret that a word indicates; ``lower`` is ``raw`` in lower case."""
+    for word, positions in _positions_by_word(lower):
+        if word.spans is _spans_of_names:
+            yield from word.spans(raw, positions)
+        else:
+            yield from word.spans(raw, word.candidate_positions(lower, positions))
+
+
+def indicated_positions(lower: bytes) -> Iterator[int]:
+    """Yield the positions of words that may precede a secret in lower-case bytes, with escapes of any depth."""
+    for word, positions in _positions_by_word(lower):
+        yield from word.candidate_positions(lower, positions)
+
+
+_WordFinder = Callable[[bytes], Iterable[tuple[int, int]]]
+"""A function that finds every word in lower-case bytes, even inside another word: its index in
+``WORDS``, its position."""
+
+
+@cache
+def _word_finder() -> _WordFinder:
+    """Return the fastest available search: 2 ms per megabyte with ahocorasick-rs, 15 with an expression."""
+    try:
+        from ahocorasick_rs import BytesAhoCorasick
+    except ImportError:  # ahocorasick-rs has no wheel for Alpine
+        return make_regex_word_finder()
+    automaton = BytesAhoCorasick(list(HANDLERS_BY_WORD))
+    return lambda lower: (
+        match[:2] for match in automaton.find_matches_as_indexes(lower, overlapping=True)
+    )
+
+
+_RARE_CHARACTERS = b"k$<]>@wpcugf:-l"
+"""Characters chosen so that each word contains at least one, the rarest in texts first."""
+
+
+def make_regex_word_finder() -> _WordFinder:
+    """Search with the standard library. Searching for each word's rarest character alone skips nine bytes in ten."""
+    words_by_character: dict[bytes, list[tuple[int, bytes]]] = {}
+    for index, word in enumerate(HANDLERS_BY_WORD):
+        character = _RARE_CHARACTERS[
+            min(_RARE_CHARACTERS.index(each) for each in word if each in _RARE_CHARACTERS)
+        ]
+        words_by_character.setdefault(bytes([character]), []).append((index, word))
+    search = re.compile(
+        b"|".join(
+            _expression_around_character(character, words)
+            for character, words in words_by_character.items()
+        )
+    ).search
+    by_pair = _words_by_pair(words_by_character)
+    no_words: list[tuple[int, bytes, int]] = []
+
+    def find(lower: bytes) -> Iterator[tuple[int, int]]:
+        match = search(lower)
+        while match:  # continue at the next byte, because words may overlap
+            position = match.start()
+            for index, word, offset in by_pair.get(lower[position : position + 2], no_words):
+                start = position - offset
+                if start >= 0 and lower.startswith(word, start):
+                    yield index, start
+            match = search(lower, position + 1)
+
+    return find
+
+
+def _words_by_pair(
+    words_by_character: dict[bytes, list[tuple[int, bytes]]],
+) -> dict[bytes, list[tuple[int, bytes, int]]]:
+    """Return the candidate words for a character and the byte after it, each with the bytes before the character."""
+    by_pair: dict[bytes, list[tuple[int, bytes, int]]] = {}
+    for character, words in words_by_character.items():
+        for index, word in words:
+            offset = word.index(character)
+            next_byte = word[offset + 1 : offset + 2]
+            if next_byte:
+                pairs = [character + next_byte]
+            else:
+                pairs = [character, *(character + bytes([byte]) for byte in range(256))]
+            for pair in pairs:
+                by_pair.setdefault(pair, []).append((index, word, offset))
+    return by_pair
+
+
+def _expression_around_character(character: bytes, words: list[tuple[int, bytes]]) -> bytes:
+    """Return an expression for a character in one of some words, which tests the text after the character first."""
+    by_tail: dict[bytes, list[bytes]] = {}
+    for _, word in words:
+        by_tail.setdefault(word.partition(character)[2], []).append(b"(?<=%b)" % re.escape(word))
+    return re.escape(character) + build_branching_expression(
+        {tail: b"(?:%b)" % b"|".join(lookbehinds) for tail, lookbehinds in by_tail.items()}
+    )
+
+
+def _positions_by_word(lower: bytes) -> Iterator[tuple[_WordHandlers, list[int]]]:
+    """Return the words that occur in lower-case bytes, in the order of ``WORDS``, with their positions in order."""
+    positions: dict[int, list[int]] = {}
+    for index, position in _word_finder()(lower):
+        positions.setdefault(index, []).append(position)
+    words = list(HANDLERS_BY_WORD.values())
+    for index in sorted(positions):
+        yield words[index], positions[index]

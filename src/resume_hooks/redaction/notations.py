@@ -1,0 +1,354 @@
+"""The notations that assign a value to the name before it: assignments, fields, calls, options, elements."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from resume_hooks.redaction.lazy_patterns import compile_lazily
+
+NOT_A_GRAMMAR_WORD = (
+    rb"(?!(?i:a|all|also|an|and|any|are|as|at|be|by|can|for|from|has|if|in|into|is|it|its|must|nor|not|of|on|or"
+    rb"|so|than|that|the|then|this|to|using|via|was|when|will|with|without|you|your)(?![\w.@-]))"
+)
+"""Conjunctions and similar words of a sentence, which are never the name of a user or a host."""
+
+QUOTED_VALUE = rb"(?P<quote>\\{0,3}[\"'`])(?P<quoted>[^\"'`\r\n\\]{6,200})(?P=quote)"
+NON_ASCII_LETTER = rb"[\xc3-\xdf][\x80-\xbf]|\xe1[\xb8-\xbb][\x80-\xbf]"
+"""A whole letter or accent beyond ASCII.
+
+Dashes, arrows and pictures do not match, because they are not part of a value.
+"""
+
+
+def any_character_except(excluded: bytes) -> bytes:
+    """Return an expression for a value's characters: all except white space and these signs, or non-ASCII letters."""
+    return rb"(?:[^\s\x7f-\xff" + re.escape(excluded) + rb"]|" + NON_ASCII_LETTER + rb")"
+
+
+_BARE_VALUE = rb"(?P<bare>" + any_character_except(b"\"'`,;<>(){}|\\") + rb"{6,200}+)"
+VALUE = rb"(?:" + QUOTED_VALUE + rb"|(?:\xe2\x80[\x98-\x9f])?" + _BARE_VALUE + rb"(?![(]))"
+_STRING_PREFIX = rb"(?:[bBrRuULfF@$]{1,2}(?=[\"'`]))?"
+"""The prefixes of strings in programming languages."""
+
+LINE_GAP = rb"(?:\s|\d{1,6}\xe2\x86\x92)"
+"""White space, or a line number in the output of the client's tools."""
+
+_LINE_INDENT = rb"\s{0,6}(?:\d{1,6}\xe2\x86\x92)?[ \t]{1,20}"
+_TYPE_ANNOTATION = rb"(?::[ \t]{0,3}[&A-Za-z][\w.<>&' ]{0,20}[ \t]{0,10}(?==))?"
+_ASSIGNMENT_SIGN = (
+    rb"[ \t]{0,30}"
+    + _TYPE_ANNOTATION
+    + rb"(?:=>|:=|\?=|={1,3}+|:|<-|->)[ \t]{0,30}(?:[|>][+-]?[ \t]{0,4}\n[ \t]{1,20}|\\\r?\n[ \t]{0,40})?"
+)
+VALUE_FIELD = rb"(?:[a-z]{0,12}value|default|content|secretstring|plaintext|body)"
+"""The name of the value's field if an earlier field contains the name."""
+
+_CALL_START = rb"[\w.:$]{0,40}[(\[]"
+"""The beginning of a call."""
+
+
+class Notation(NamedTuple):
+    """A notation of a name and its value: the text between them, and the text before the name.
+
+    ``requirement`` defines which values count. ``ANY_WORDS`` accepts words of any kind,
+    ``LOWER_CASE_WORDS`` lower-case words, ``THREE_WORDS`` three words, ``LIKELY_PASSWORD`` a likely
+    password, ``PROSE_PASSWORD`` a password from prose with a digit, and ``RANDOM_CHARACTERS`` random
+    characters.
+    """
+
+    first_characters: bytes
+    text_between: re.Pattern[bytes]
+    before: re.Pattern[bytes] | None
+    requirement: int
+
+
+ANY_WORDS, LOWER_CASE_WORDS, THREE_WORDS, LIKELY_PASSWORD, PROSE_PASSWORD, RANDOM_CHARACTERS = (
+    range(6)
+)
+_QUOTES = b"\"'`\\"
+_CLOSING_QUOTE = rb"(?:[\"'`\\]{1,4}\]?|\[\d{0,4}\]|\](?=[ \t]*=))?"
+LINE_START = (
+    rb"[\s\x80-\xff]{0,12}(?:\d{1,6}\xe2\x86\x92)?[ \t\x80-\xff]*"
+    rb"(?:\{?[\"']\w{1,20}[\"']: ?)?[\"'`]?[\x80-\xff]{0,12}"
+)
+"""The beginning of a line, possibly with a line number from the client's tools."""
+
+ASSIGNED_VALUE = compile_lazily(_CLOSING_QUOTE + _ASSIGNMENT_SIGN + _STRING_PREFIX + VALUE)
+
+LOGIN_ARGUMENTS = (
+    rb"\((?:[ \t]{0,4}(?:[\"'][^\"'\r\n]{1,100}[\"']|\$\w{1,40})[ \t]{0,4},){1,2}"
+    rb"[ \t]{0,4}(?:\w{1,20}\(|\w{0,9}pass\w{0,6}=)?" + QUOTED_VALUE
+)
+"""The arguments of a function that takes a name and a password."""
+
+WORDS_BEFORE_NAME = compile_lazily(
+    LINE_START + rb"(?:[$#>!] )?(?:[\w.:/*@=-]{1,40}+[ \t]+){0,6}(?:[\w.-]{1,40}+/){0,4}"
+)
+"""The words before a name on its line."""
+
+NEW_VALUE = compile_lazily(rb"[\"']?[ \t]{1,4}->[ \t]{1,4}" + QUOTED_VALUE)
+"""A new value after the old value."""
+
+_QUOTE_ENTITY = rb"(?:&(?:quot|#0?34|#x22);|\\{1,2}x22)"
+"""A quotation mark as written in a web page or a server log."""
+
+LOGIN_NOTATIONS = (
+    compile_lazily(
+        rb"(?:[ \t]+(?:is|are|with|for \S{1,40} (?:is|are))"
+        rb"|[ \t]{0,4}:)[ \t]+[\"'`]?[\w.@-]{2,40}[\"'`]?[ \t]{0,2}[/:][ \t]{0,2}" + VALUE
+    ),
+    compile_lazily(LOGIN_ARGUMENTS),
+    compile_lazily(
+        _CLOSING_QUOTE
+        + _ASSIGNMENT_SIGN
+        + rb"\w{0,20}[(\[{][ \t]{0,4}[\"'][^\"'\n]{1,60}[\"'],[ \t]{0,4}"
+        + QUOTED_VALUE
+    ),
+)
+"""A user's name and a password."""
+
+CHANGED_TO_VALUE = compile_lazily(rb"[ \t]{1,4}to[ \t]{1,4}" + VALUE)
+VALUE_IN_PARENTHESES = compile_lazily(
+    rb"[ \t:=]{1,4}(?P<bare>" + any_character_except(b"\"'`,;<>(){}|\\") + rb"{6,200})(?=\))"
+)
+"""In a sentence that sets a password, and as the last word in parentheses."""
+
+NOTATIONS = [
+    Notation(_QUOTES + b" \t=:-<?][", ASSIGNED_VALUE, None, LIKELY_PASSWORD),
+    Notation(
+        b" \t=",
+        compile_lazily(
+            rb"[ \t]{0,30}=[ \t]{0,4}(?:\"[^\"\n]{0,200}\"|null|\([^()\n]{1,30}\))[ \t]{1,4}->[ \t]{1,4}"
+            + QUOTED_VALUE
+        ),
+        None,
+        THREE_WORDS,
+    ),
+    Notation(
+        b"&\\",
+        compile_lazily(
+            _QUOTE_ENTITY
+            + rb"[ \t]{0,4}[:=][ \t]{0,4}"
+            + _QUOTE_ENTITY
+            + rb"(?P<bare>"
+            + any_character_except(b"\"'`,;<>(){}|\\&")
+            + rb"{6,200}+)(?=[&\\])"
+        ),
+        None,
+        THREE_WORDS,
+    ),
+    Notation(
+        _QUOTES + b" \t=:]",
+        compile_lazily(
+            _CLOSING_QUOTE
+            + _ASSIGNMENT_SIGN
+            + rb"(?:new )?(?:"
+            + _CALL_START
+            + rb"){1,3}"
+            + _STRING_PREFIX
+            + QUOTED_VALUE
+        ),
+        None,
+        RANDOM_CHARACTERS,
+    ),
+    Notation(
+        _QUOTES + b" \t\r\n,{:",
+        compile_lazily(
+            rb"[\"'`]{0,2}[ \t]{0,4}(?::[ \t]{0,4}\n(?:"
+            + _LINE_INDENT
+            + rb"\w{1,30}:[^\n]{0,80}\n){0,5}"
+            + _LINE_INDENT
+            + rb"|,?"
+            + LINE_GAP
+            + rb"{1,40}|,|(?::[ \t]{0,4})?\{[^{}]{0,200}?\s)[\"'`-]{0,3}(?i:"
+            + VALUE_FIELD
+            + rb")[\"'`]{0,2}(?:\s{0,10}[:=]|(?<=[ \t]--value))\s{0,4}"
+            + VALUE
+        ),
+        None,
+        LIKELY_PASSWORD,
+    ),
+    Notation(
+        _QUOTES + b" \t|?:)]o",
+        compile_lazily(
+            rb"[\"'`)\]]{0,4}[ \t]{0,4}(?:(?:\|\||\?\?|\?:|or\b)[ \t]{0,4}(?=[\"'`\\])|:[-=][ \t]{0,4})"
+            + VALUE
+        ),
+        None,
+        LIKELY_PASSWORD,
+    ),
+    Notation(
+        _QUOTES,
+        compile_lazily(rb"[\"'][ \t]{0,4},[ \t]{0,4}" + QUOTED_VALUE),
+        compile_lazily(rb"[\"']--?\Z"),
+        LIKELY_PASSWORD,
+    ),
+    Notation(
+        b" \t:",
+        compile_lazily(
+            rb"(?:[ \t]+|:)(?![\"']?(?:env|file|fd|stdin|prompt)\b)(?:[\"']?pass:)?" + VALUE
+        ),
+        compile_lazily(rb"(?<![\w-])--?\Z"),
+        THREE_WORDS,
+    ),
+    Notation(
+        _QUOTES,
+        compile_lazily(rb"[\"'`]{1,4}[ \t]{0,4},[ \t]{0,30}" + _STRING_PREFIX + QUOTED_VALUE),
+        compile_lazily(
+            rb"(?i)(?:fill|type|select|define|set|put|add|prop|param|header|append|with|env|const|get|field|var"
+            rb"|config|secret)"
+            rb"[\w.]{0,20}[ \t]{0,2}\([ \t]{0,2}"
+            rb"[\"'`](?:[#.\[]|input\[|name=){0,3}[\"']?\Z"
+        ),
+        LIKELY_PASSWORD,
+    ),
+    Notation(
+        _QUOTES + b" \t",
+        compile_lazily(
+            rb"[\"']?(?:[ \t]+--?[\w-]{1,30}[ =][^\s-]\S{0,60}){0,3}"
+            rb"[ \t]+--(?:value|data|body|secret-string|literal)[ =]" + VALUE
+        ),
+        None,
+        LIKELY_PASSWORD,
+    ),
+    Notation(
+        _QUOTES + b" \t=:",
+        compile_lazily(
+            _CLOSING_QUOTE
+            + _ASSIGNMENT_SIGN
+            + rb"[\"'\\]{0,3}[A-Za-z][\w-]{2,16}[ \t]+(?:\w{2,8}=)?"
+            + VALUE
+        ),
+        None,
+        RANDOM_CHARACTERS,
+    ),
+    Notation(b" \t:", LOGIN_NOTATIONS[0], None, LIKELY_PASSWORD),
+    Notation(b"(", LOGIN_NOTATIONS[1], None, LIKELY_PASSWORD),
+    Notation(_QUOTES + b" \t:=", LOGIN_NOTATIONS[2], None, LIKELY_PASSWORD),
+    Notation(
+        _QUOTES + b" \t",
+        compile_lazily(rb"[\"']?[ \t]+(?:as[ \t]+)?" + _STRING_PREFIX + QUOTED_VALUE),
+        None,
+        PROSE_PASSWORD,
+    ),
+    Notation(
+        b" \t",
+        compile_lazily(rb"[ \t]+" + VALUE),
+        compile_lazily(
+            rb"(?i)(?:setx|setenv|set|set -g?x|env|arg|set-secret|defaults write \S{1,60}|export)[ \t]+[\"']?\Z"
+        ),
+        LIKELY_PASSWORD,
+    ),
+    Notation(
+        b" \t",
+        compile_lazily(
+            rb"[ \t]{1,30}(?:\d[ \t]{1,4})?(?!-)"
+            + VALUE
+            + rb"(?=[ \t]*(?:[\r\n;,#}\\\"\x80-\xff]|\Z|(?:[\w./*-]+[ \t]*){1,4}(?:[\r\n\"\x80-\xff]|\Z)))"
+        ),
+        WORDS_BEFORE_NAME,
+        PROSE_PASSWORD,
+    ),
+    Notation(
+        _QUOTES + b"])",
+        compile_lazily(
+            rb"[\"'`\])]{1,4}\.(?:type|fill|send_?keys|set_?value|set|value|input)\([ \t]{0,2}"
+            + QUOTED_VALUE
+        ),
+        None,
+        LIKELY_PASSWORD,
+    ),
+    Notation(
+        b"(",
+        compile_lazily(rb"\([ \t]{0,2}" + _STRING_PREFIX + QUOTED_VALUE + rb"[ \t]{0,2}\)"),
+        None,
+        LIKELY_PASSWORD,
+    ),
+    Notation(
+        _QUOTES + b" >",
+        compile_lazily(
+            rb"(?:[\"']?[^<>\n]{0,60}>|</(?:key|name)>"
+            + LINE_GAP
+            + rb"{0,30}<(?:string|value)[^<>\n]{0,30}>)"
+            + LINE_GAP
+            + rb"{0,20}(?:<[Vv]alue>)?(?P<bare>"
+            + any_character_except(b"<>")
+            + rb"{6,200})\s{0,20}"
+            + LINE_GAP
+            + rb"{0,20}</"
+        ),
+        compile_lazily(rb"<[^<>\n]{0,60}\Z"),
+        THREE_WORDS,
+    ),
+    Notation(
+        b"<",
+        compile_lazily(
+            rb"</(?:key|name)>"
+            + LINE_GAP
+            + rb"{0,30}<(?:string|value)[^<>\n]{0,30}>(?P<bare>"
+            + any_character_except(b"<>")
+            + rb"{6,200})</"
+        ),
+        compile_lazily(rb"<(?:key|name)>\Z"),
+        LIKELY_PASSWORD,
+    ),
+    Notation(
+        b":",
+        compile_lazily(
+            rb":[ \t]*\r?\n(?:\s{0,6}\d{1,6}\xe2\x86\x92)?[ \t]{0,8}(?P<bare>"
+            + any_character_except(b"\"'`,;<>(){}|\\")
+            + rb"{8,64})(?<!:)[ \t]*(?=[\r\n\"\x80-\xff]|\Z)"
+        ),
+        None,
+        RANDOM_CHARACTERS,
+    ),
+    Notation(
+        b" \t",
+        CHANGED_TO_VALUE,
+        compile_lazily(
+            rb"(?i)\b(?:set|chang|reset|switch|updat)(?:e|ed|ing|ting)?"
+            rb"(?: (?:the|your|my|its|our|their|new|\w{1,20}'s|\w{1,20})){0,3} \Z"
+        ),
+        PROSE_PASSWORD,
+    ),
+    Notation(
+        b" \t:=",
+        VALUE_IN_PARENTHESES,
+        compile_lazily(rb"\([^()\n]{0,60}\Z"),
+        PROSE_PASSWORD,
+    ),
+    Notation(
+        b" \t\r\n",
+        compile_lazily(rb"\s{1,20}" + VALUE),
+        compile_lazily(
+            rb"\b(?:login|user|machine)\s{1,20}"
+            + NOT_A_GRAMMAR_WORD
+            + rb"\S{1,100}"
+            + LINE_GAP
+            + rb"{1,20}\Z"
+        ),
+        LIKELY_PASSWORD,
+    ),
+    Notation(
+        b" \t(",
+        compile_lazily(
+            rb"[ \t]\(?(?:[^\n:={}()<>;|.]|\.(?!\s)){0,50}?\)?"
+            rb"(?:\b(?:(?:is|was)(?: (?:still|now))?|(?:set|changed|reset) to)\b:?|:)[ \t]{1,4}"
+            + VALUE
+        ),
+        None,
+        PROSE_PASSWORD,
+    ),
+]
+"""The notations, by the first character after the name.
+
+In order: assigned; assigned to a literal in a call; in a field beside the name; as a substitute; in
+a list of arguments; by a function; as the string after a word; by a command that sets variables; as
+a word in a settings line; by a method; in an XML element or after its key; on the next line; by a
+sentence that changes it; in parentheses; netrc; in a sentence.
+"""
+
+NOTATIONS_BY_CHARACTER = {
+    sign: [way for way in NOTATIONS if sign in way.first_characters] for sign in range(256)
+}
