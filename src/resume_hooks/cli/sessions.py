@@ -12,7 +12,6 @@ import click
 from resume_hooks import questions
 from resume_hooks.cli.options import project_folder_of_option
 from resume_hooks.cli.verbs.sessions import SessionsOptions
-from resume_hooks.cli.with_fields import WithFields
 from resume_hooks.clock import DAY, HOUR, MINUTE, format_minute
 from resume_hooks.paths import Where, canonical_path
 from resume_hooks.search import listing
@@ -58,9 +57,15 @@ def list_sessions(options: SessionsOptions) -> None:
         include_helpers=options.helpers,
         only_expiring=options.expiring,
     )
-    data = WithFields(
-        page, {"scope": scope, "offset": options.offset, "sessions": page.rows, "archived": []}
-    )
+    data = {
+        "scope": scope,
+        "offset": options.offset,
+        "more": page.has_more,
+        "files": page.file_count,
+        "helpers": page.omitted_helpers,
+        "sessions": page.rows,
+        "archived": [],
+    }
     notes = []
     for agent in agents(options.where, options.agent):
         notes.extend(agent.notes())
