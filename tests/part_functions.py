@@ -44,7 +44,7 @@ def fits(_: Question[Function]) -> Callable[[Function], None]:
 
 
 if TYPE_CHECKING:
-    fits(questions.agent_defects)(resume_hooks.parts.codex.defects.defects_of_thread)
+    fits(questions.agent_defects)(resume_hooks.parts.codex.defects.find_thread_defects)
     fits(questions.agent_model)(resume_hooks.derive.model.headless.headless_model)
     fits(questions.agent_model)(resume_hooks.parts.codex.model.CodexExec)
     fits(questions.agent_strategy)(resume_hooks.parts.codex.sessions.strategy.Codex)
@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     fits(questions.foreign_agent_writer)(resume_hooks.parts.codex.writer.CodexWriter)
     fits(questions.homes_of_session)(resume_hooks.parts.moved.find_moved_repo.homes_of_session)
     fits(questions.import_file)(resume_hooks.parts.share.verbs.import_.bring_in)
-    fits(questions.is_loss)(resume_hooks.parts.codex.defects.is_loss)
+    fits(questions.is_loss)(resume_hooks.parts.codex.defects.means_lost_content)
     fits(questions.line_at_start)(resume_hooks.parts.team.team_file.unpushed)
     fits(questions.line_at_start_in_new_folder)(resume_hooks.parts.moved.rehome.line_at_start)
     fits(questions.line_of_new_folder)(resume_hooks.parts.moved.rehome.line_of_new_folder)

@@ -13,7 +13,7 @@ import pytest
 
 from resume_hooks.parts.codex.transcripts.history import History, Item
 from resume_hooks.parts.codex.transcripts.lines import RolloutLine
-from resume_hooks.parts.codex.transcripts.meta import parse_rollout_name, rollout_name
+from resume_hooks.parts.codex.transcripts.meta import format_rollout_name, parse_rollout_name
 from tests.needs import corpus_folder
 
 Line = dict[str, Any]
@@ -164,7 +164,7 @@ def write(
     """A rollout in a CODEX_HOME."""
     folder = home / "sessions" / "2026" / "11" / "22"
     folder.mkdir(parents=True, exist_ok=True)
-    name = rollout_name(thread_id, STARTED)
+    name = format_rollout_name(thread_id, STARTED)
     path = folder / (name.replace(thread_id, f"{thread_id}_{rollout_id}") if rollout_id else name)
     assert parse_rollout_name(str(path)) is not None
     path.write_bytes(

@@ -23,9 +23,9 @@ from resume_hooks.hooks import prompt
 from resume_hooks.hooks.triggers import recognise_trigger
 from resume_hooks.parts.codex.rollout import GOAL_WARNING
 from resume_hooks.parts.codex.thread import OUTPUT_LIMIT_KEY
-from resume_hooks.parts.codex.transcripts.as_records import ENCRYPTED
+from resume_hooks.parts.codex.transcripts.as_records import ENCRYPTED_SUMMARY_TEXT
 from resume_hooks.parts.codex.transcripts.meta import parse_rollout_name, read_meta
-from resume_hooks.parts.codex.transcripts.segments import chain_lines
+from resume_hooks.parts.codex.transcripts.segments import read_thread_lines
 from resume_hooks.paths import Where
 from resume_hooks.reading.digest.build import build_digest
 from resume_hooks.reading.digest.prose import LONGEST
@@ -60,7 +60,7 @@ def thread(where: Where, session_id: str = THREAD) -> SessionFile:
 
 def sent_of(path: str | Path) -> list[Record]:
     """The items that resuming a rollout of ours sends."""
-    return [item.payload for item in effective(chain_lines(str(path), lambda _: None))]
+    return [item.payload for item in effective(read_thread_lines(str(path), lambda _: None))]
 
 
 def lines_of(path: str) -> list[dict[str, Any]]:
@@ -81,7 +81,7 @@ def test_children_of_a_real_rollout(rollout: Path, where: Where) -> None:
     named = parse_rollout_name(str(rollout))
     assert named is not None
     parent = thread(where, named.thread_id)
-    items = [item.payload for item in effective(chain_lines(str(rollout), find_in_corpus))]
+    items = [item.payload for item in effective(read_thread_lines(str(rollout), find_in_corpus))]
     fork = write_child(agents.plan_fork(parent, where), where)
     assert sent_of(fork.file) == items
     decided = agents.plan_trim(parent, where, Options(keep_recent=1))
@@ -259,7 +259,7 @@ def test_a_summary_that_nobody_can_read_is_said_so(where: Where) -> None:
     assert fork.tokens_after > fork.tokens_before, (
         "what every request begins with is in it, and what is told"
     )
-    assert ENCRYPTED in text
+    assert ENCRYPTED_SUMMARY_TEXT in text
     assert "session ran in Codex" in text
     assert "xxx" not in text
 

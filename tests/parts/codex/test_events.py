@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.parts.codex.events import runs_trigger
+from resume_hooks.parts.codex.events import follows_trigger
 from resume_hooks.paths import Where
 from tests.parts.codex import rollouts
 from tests.parts.codex.rollouts import OTHER, THREAD, Line
@@ -69,4 +69,4 @@ def test_a_compaction_is_stopped_for_a_trigger_alone(case: str, tmp_path: Path) 
         "transcript_path": str(rollout),
         "trigger": "auto",
     }
-    assert runs_trigger(event, Where({"HOME": str(tmp_path)})) is stopped
+    assert follows_trigger(event, Where({"HOME": str(tmp_path)})) is stopped

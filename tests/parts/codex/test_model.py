@@ -11,7 +11,7 @@ from resume_hooks.derive.child.draft import NO_PARENT
 from resume_hooks.derive.model.headless import choose_model
 from resume_hooks.derive.summary import Summary
 from resume_hooks.errors import HeadlessFailed
-from resume_hooks.parts.codex.model import CodexExec, strict_schema
+from resume_hooks.parts.codex.model import CodexExec, make_strict_schema
 from resume_hooks.paths import Where
 from tests.builders import ConfigHome
 
@@ -83,7 +83,7 @@ def test_the_schema_is_strict() -> None:
 
     Nothing stands that the API refuses.
     """
-    schema = strict_schema(Summary.model_json_schema())
+    schema = make_strict_schema(Summary.model_json_schema())
     assert set(schema["required"]) == set(Summary.model_fields)
     point = schema["$defs"]["Point"]
     assert (point["required"], point["additionalProperties"]) == (["text", "records"], False)

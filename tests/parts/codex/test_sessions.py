@@ -14,7 +14,7 @@ import pytest
 
 from resume_hooks.errors import ResumeHooksError, SessionNotFound, UsageError, WriteFailed
 from resume_hooks.parts.codex.sessions import copies, files
-from resume_hooks.parts.codex.transcripts.lines import can_unpack
+from resume_hooks.parts.codex.transcripts.lines import can_decompress
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents import registry
 from resume_hooks.sessions.agents.claude import NAME
@@ -288,7 +288,7 @@ def test_the_room_for_copies_is_bounded(
         write(home, [meta(thread_id), said("user", "x" * 1_000)], thread_id)
     old, young = found(config_home).path, found(config_home, OTHER).path
     os.utime(old, (1, 1))
-    monkeypatch.setattr(copies, "MAX_COPIES", 2_000)
+    monkeypatch.setattr(copies, "MAX_COPIES_BYTES", 2_000)
     found(config_home, THIRD)
     assert (os.path.exists(old), os.path.exists(young)) == (False, True)
 
@@ -413,7 +413,7 @@ def test_packed_threads(
     """Read with the optional package, else counted; one that was unpacked already counts once."""
     path = write(home, TALK)
     packed = path.with_suffix(".jsonl.zst")
-    if can_unpack():
+    if can_decompress():
         import zstandard
 
         packed.write_bytes(zstandard.compress(path.read_bytes()))
@@ -423,7 +423,7 @@ def test_packed_threads(
             registry.agent_at(str(packed), config_home.where).ends(str(packed)).title
             == "Fix the flaky test"
         )
-    monkeypatch.setattr(files, "can_unpack", lambda: False)
+    monkeypatch.setattr(files, "can_decompress", lambda: False)
     packed.write_bytes(b"\x28\xb5\x2f\xfd")
     (agent,) = registry.other_agents(config_home.where)
     assert agent.notes() == (

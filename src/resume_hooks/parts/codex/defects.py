@@ -10,12 +10,17 @@ from collections.abc import Iterator
 from resume_hooks.maintenance.fsck.findings import Defect, Kind
 from resume_hooks.parts.codex.transcripts import items as codex_items
 from resume_hooks.parts.codex.transcripts.history import History, Item
-from resume_hooks.parts.codex.transcripts.lines import MAX_LINE, META, parse_line, raw_lines
+from resume_hooks.parts.codex.transcripts.lines import (
+    MAX_LINE_BYTES,
+    META,
+    parse_line,
+    read_raw_lines,
+)
 from resume_hooks.parts.codex.transcripts.meta import REQUIRED_FIELDS, parse_rollout_name, read_meta
 from resume_hooks.parts.codex.transcripts.segments import (
-    Finder,
+    RolloutFinder,
     find_readable_segments,
-    segment_lines,
+    read_segment_lines,
 )
 from resume_hooks.transcripts.records import parse, string
 
@@ -48,14 +53,15 @@ ENCRYPTED_SUMMARY = Kind(
     "summary-encrypted", "note", "Only the model's provider can read it.", repairable=False
 )
 
-_LOST_KINDS = frozenset({MISSING_BASE, UNREADABLE_LINE, TORN_LINE, LONG_LINE})
+_LOSS_KINDS = frozenset({MISSING_BASE, UNREADABLE_LINE, TORN_LINE, LONG_LINE})
 """Defects whose content was lost before any repair."""
 
 
-def defects_of_thread(path: str, find: Finder) -> Iterator[Defect]:
-    """Yield the defects of the thread whose newest file is ``path``; ``find`` locates the rollouts that it continues.
+def find_thread_defects(path: str, find_rollout: RolloutFinder) -> Iterator[Defect]:
+    """Yield the defects of the thread whose newest file is ``path``.
 
-    Raise NotATranscript or SessionNotFound like ``read_meta``.
+    ``find_rollout`` locates its older rollouts. Raise NotATranscript or SessionNotFound like
+    ``read_meta``.
     """
     meta, name = read_meta(path), parse_rollout_name(path)
     missing_fields = []
@@ -66,24 +72,24 @@ def defects_of_thread(path: str, find: Finder) -> Iterator[Defect]:
         yield Defect(MISSING_FIELDS, f"it lacks {', '.join(missing_fields)}", 0)
     if name and string(meta.payload, "id") not in {"", name.thread_id}:
         yield Defect(FOREIGN_ID, f"it contains {string(meta.payload, 'id')}", 0)
-    yield from _defects_of_lines(path)
-    files, missing = find_readable_segments(path, find)
+    yield from _find_line_defects(path)
+    segments, missing = find_readable_segments(path, find_rollout)
     if missing:
         yield Defect(MISSING_BASE, missing, 0)
     history = History()
-    for file in files:
-        for line in segment_lines(file):
+    for segment in segments:
+        for line in read_segment_lines(segment):
             history.add_line(line)
-    yield from _defects_of_items(history.items, path)
+    yield from _find_item_defects(history.items, path)
 
 
-def is_loss(kind: Kind) -> bool:
+def means_lost_content(kind: Kind) -> bool:
     """Check whether a defect of this kind means that content is missing even from a repaired child."""
-    return kind in _LOST_KINDS
+    return kind in _LOSS_KINDS
 
 
-def _defects_of_lines(path: str) -> Iterator[Defect]:
-    for number, offset, raw in raw_lines(path):
+def _find_line_defects(path: str) -> Iterator[Defect]:
+    for number, offset, raw in read_raw_lines(path):
         line = parse_line(raw, path, number, offset)
         if number == 0 and (line is None or line.kind != META):
             yield Defect(FOREIGN_FIRST_LINE, "it does not describe a session", 0)
@@ -91,7 +97,7 @@ def _defects_of_lines(path: str) -> Iterator[Defect]:
             yield Defect(INVALID_UTF8, f"{len(raw):,} bytes", number)
         elif line is None and raw.strip():
             is_complete = raw.endswith(b"\n")
-            if len(raw) == MAX_LINE and not is_complete:
+            if len(raw) == MAX_LINE_BYTES and not is_complete:
                 kind = LONG_LINE
             elif parse(raw) is not None:
                 kind = FOREIGN_LINE
@@ -102,24 +108,24 @@ def _defects_of_lines(path: str) -> Iterator[Defect]:
             yield Defect(kind, f"{len(raw):,} bytes", number)
 
 
-def _defects_of_items(items: list[Item], path: str) -> Iterator[Defect]:
+def _find_item_defects(items: list[Item], path: str) -> Iterator[Defect]:
     """Yield the defects in the calls, outputs and summaries that Codex sends.
 
     A defect has a line number only if its record is in the newest file.
     """
     payloads = [item.payload for item in items]
-    pairs = codex_items.call_pairs(payloads)
-    orphans = codex_items.orphan_indexes(payloads)
+    call_pairs = codex_items.pair_calls(payloads)
+    orphan_indexes = codex_items.find_orphan_indexes(payloads)
     open_calls = set()
-    for pair in pairs.values():
+    for pair in call_pairs.values():
         if pair.output < 0:
             open_calls.add(pair.call)
     for index, item in enumerate(items):
         kind, record = (
-            codex_items.item_kind(item.payload),
-            item.number if item.file == path else None,
+            codex_items.item_type(item.payload),
+            item.line_number if item.file == path else None,
         )
-        if index in orphans:
+        if index in orphan_indexes:
             yield Defect(
                 ORPHAN_OUTPUT,
                 f"its call {codex_items.call_id(item.payload)} is not there",
@@ -133,7 +139,7 @@ def _defects_of_items(items: list[Item], path: str) -> Iterator[Defect]:
                 record,
                 item.uuid,
             )
-        elif kind in codex_items.ENCRYPTED:
+        elif kind in codex_items.ENCRYPTED_TYPES:
             yield Defect(
                 ENCRYPTED_SUMMARY,
                 "the conversation before it is still in the session",

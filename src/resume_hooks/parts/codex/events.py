@@ -17,20 +17,18 @@ from resume_hooks.errors import ResumeHooksError
 from resume_hooks.hooks import context_notice, reply
 from resume_hooks.hooks.prompt import is_trigger_off
 from resume_hooks.hooks.triggers import recognise_trigger
-from resume_hooks.parts.codex.sessions.strategy import NAME
+from resume_hooks.parts.codex.sessions.strategy import AGENT_NAME
 from resume_hooks.parts.codex.transcripts.lines import EVENT, MAX_ORDINAL
 from resume_hooks.parts.codex.transcripts.meta import read_meta
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.registry import OTHERS, readable_session
 from resume_hooks.transcripts.records import Record, mapping, parse, positive_count, string
 
-PROMPT_HISTORY = (
-    # a file in the CODEX_HOME; each line has a prompt, its session and its time in seconds
-    "history.jsonl"
-)
-TAIL_BYTES = 256 * 1024  # the number of bytes to read from the end of a file
+# A file in the CODEX_HOME; each line has a prompt, its session and its time in seconds.
+PROMPT_HISTORY_FILE = "history.jsonl"
+READ_TAIL_BYTES = 256 * 1024  # the number of bytes to read from the end of a file
 # The maximum number of seconds between a prompt and the start of its turn.
-PROMPT_SECONDS = 2
+MAX_PROMPT_DELAY_SECONDS = 2
 STOP_REASON = "resume-hooks answers this without a compaction"
 
 
@@ -42,66 +40,69 @@ def main(event_name: str) -> None:
     event = reply.read_stdin()
     if event is None:
         return
-    answers: dict[str, Callable[[reply.Event], Record]] = {
+    handlers: dict[str, Callable[[reply.Event], Record]] = {
         "compact": _answer_compaction,
         "notice": _answer_turn_end,
     }
     with contextlib.suppress(OSError, ResumeHooksError):
-        if answer := answers[event_name](event):
+        if answer := handlers[event_name](event):
             reply.write_reply(json.dumps(answer).encode())
 
 
 def _answer_compaction(event: reply.Event) -> Record:
-    if runs_trigger(event, Where()):
+    if follows_trigger(event, Where()):
         return {"continue": False, "stopReason": STOP_REASON}
     return {}
 
 
-def runs_trigger(event: reply.Event, where: Where) -> bool:
+def follows_trigger(event: reply.Event, where: Where) -> bool:
     """Check whether the prompt before a compaction certainly was one of our triggers."""
-    started = _turn_start(event)
-    if not started:
+    turn_start = _find_turn_start(event)
+    if not turn_start:
         return False
     session_id = reply.text_field(event, "session_id")
-    home = OTHERS[NAME].home_in(where)
+    codex_home = OTHERS[AGENT_NAME].home_in(where)
     prompts = []
-    for line in _read_last_lines(os.path.join(home, PROMPT_HISTORY)):
+    for line in _read_last_lines(os.path.join(codex_home, PROMPT_HISTORY_FILE)):
         if string(line, "session_id") == session_id:
             prompts.append(line)
-    recent = []
+    recent_prompts = []
     for line in prompts:
-        if _read_second(line, "ts") >= started - PROMPT_SECONDS:
-            recent.append(line)
-    if len(recent) != 1 or recent[0] is not prompts[-1]:
+        if _read_epoch_seconds(line, "ts") >= turn_start - MAX_PROMPT_DELAY_SECONDS:
+            recent_prompts.append(line)
+    if len(recent_prompts) != 1 or recent_prompts[0] is not prompts[-1]:
         return False
-    trigger = recognise_trigger(string(recent[0], "text"))
+    trigger = recognise_trigger(string(recent_prompts[0], "text"))
     return trigger is not None and not is_trigger_off(trigger.verb)
 
 
-def _turn_start(event: reply.Event) -> int:
+def _find_turn_start(event: reply.Event) -> int:
     """Return the start of the turn in epoch seconds, or 0 if no trigger can have started the turn.
 
     No trigger started a turn if the user did not start it, if it has content, or if it closely
     follows another turn.
     """
     lines = _read_last_lines(reply.text_field(event, "transcript_path"))
-    last = mapping(lines[-1], "payload") if lines else {}
-    if string(last, "type") != "task_started" or string(last, "turn_id") != reply.text_field(
-        event, "turn_id"
-    ):
+    last_payload = mapping(lines[-1], "payload") if lines else {}
+    if string(last_payload, "type") != "task_started" or string(
+        last_payload, "turn_id"
+    ) != reply.text_field(event, "turn_id"):
         return 0
-    if string(mapping(last, "turn_attribution"), "turn_trigger") != "user":
+    if string(mapping(last_payload, "turn_attribution"), "turn_trigger") != "user":
         return 0
-    started = _read_second(last, "started_at")
+    turn_start = _read_epoch_seconds(last_payload, "started_at")
     for line in lines[:-1]:
         payload = mapping(line, "payload")
         is_turn = string(line, "type") == EVENT and string(payload, "type") == "task_started"
-        if is_turn and _read_second(payload, "started_at") >= started - PROMPT_SECONDS:
+        if (
+            is_turn
+            and _read_epoch_seconds(payload, "started_at") >= turn_start - MAX_PROMPT_DELAY_SECONDS
+        ):
             return 0
-    return started
+    return turn_start
 
 
-def _read_second(record: Record, key: str) -> int:
+def _read_epoch_seconds(record: Record, key: str) -> int:
     return positive_count(record.get(key), MAX_ORDINAL)
 
 
@@ -109,11 +110,11 @@ def _read_last_lines(path: str) -> list[Record]:
     """Return the JSON objects among the last complete lines of a file."""
     with open(path, "rb") as stream:
         size = stream.seek(0, os.SEEK_END)
-        stream.seek(max(0, size - TAIL_BYTES))
+        stream.seek(max(0, size - READ_TAIL_BYTES))
         raw = stream.read()
-    complete = raw.split(b"\n") if size <= TAIL_BYTES else raw.split(b"\n")[1:]
-    parsed = map(parse, complete)
-    return [line for line in parsed if line is not None]
+    complete_lines = raw.split(b"\n") if size <= READ_TAIL_BYTES else raw.split(b"\n")[1:]
+    parsed_lines = map(parse, complete_lines)
+    return [line for line in parsed_lines if line is not None]
 
 
 def _answer_turn_end(event: reply.Event) -> Record:

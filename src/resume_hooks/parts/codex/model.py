@@ -27,7 +27,7 @@ from resume_hooks.system import capture, programs
 from resume_hooks.system.capture import CapturedOutput
 from resume_hooks.transcripts.records import Record, mapping, parse, string
 
-AGENT = "codex"
+AGENT_NAME = "codex"
 
 _DISABLED_FEATURES = (
     "shell_tool", "unified_exec", "shell_snapshot", "view_image", "image_generation", "web_search_request", "js_repl",
@@ -36,65 +36,65 @@ _DISABLED_FEATURES = (
 )  # fmt: skip
 """Features that add tools or run programs. Codex ignores unknown names."""
 
-_SETTINGS = (
+_FIXED_SETTINGS = (
     'web_search="disabled"', "tools.web_search=false", "notify=[]", 'approval_policy="never"',
     "project_doc_max_bytes=0", 'history.persistence="none"', 'model_reasoning_effort="medium"',
 )  # fmt: skip
 
-_HARMLESS_ITEMS = frozenset({"agent_message", "reasoning", "error", "todo_list"})
+_HARMLESS_ITEM_TYPES = frozenset({"agent_message", "reasoning", "error", "todo_list"})
 _SERVER_NAME = re.compile(r"[A-Za-z0-9_-]+")
 _SCHEMA_KEYWORDS = frozenset(
     {"type", "properties", "items", "anyOf", "enum", "const", "description", "$defs", "$ref"}
 )
 """The JSON schema keywords that the API supports in structured outputs."""
 
-_OUTER_VARIABLES = frozenset(
+_OUTER_SESSION_VARIABLES = frozenset(
     {"CODEX_THREAD_ID", "CODEX_SESSION_ID", "CODEX_TOOL_CALL_ID", "CODEX_VERSION"}
 )
 
 
 @dataclass(frozen=True, slots=True)
 class CodexExec:
-    """Asks the Codex on PATH; ``given`` is its ``--model``, or ``""`` for the configured model."""
+    """Asks the Codex on PATH; ``model_option`` is its ``--model``, or ``""`` for the configured model."""
 
     where: Where
-    given: str
+    model_option: str
 
     @property
     def name(self) -> str:
         """The model's name in messages."""
-        return self.given or AGENT
+        return self.model_option or AGENT_NAME
 
     @property
     def is_here(self) -> bool:
         """Whether Codex is installed."""
-        return agent_named(AGENT, self.where).launch("").path is not None
+        return agent_named(AGENT_NAME, self.where).launch("").path is not None
 
     def ask(
         self, instructions: str, text: str, form: type[AnswerType], *, limit: float
     ) -> Reply[AnswerType]:
         """See ``port.Model``."""
         port.refuse_nested_run(self.where)
-        program = agent_named(AGENT, self.where).launch("").path
+        program = agent_named(AGENT_NAME, self.where).launch("").path
         if program is None:
             raise HeadlessFailed(
                 "codex is not installed, or not on PATH", "Install Codex, or set PATH."
             )
         started = time.monotonic()
         prompt = port.fenced_prompt(instructions, text).encode("utf-8", "replace")
-        run = self._run(program, prompt, form.model_json_schema(), limit)
-        if run.timed_out:
+        output = self._run(program, prompt, form.model_json_schema(), limit)
+        if output.timed_out:
             raise HeadlessFailed(
                 f"{self.name} did not answer within {limit:.0f} s",
                 "Allow more time, in a shell: --timeout SECONDS",
             )
-        answer, counts = _parse_run(run, self.name)
-        parsed = port.parse_answer(port.parse_only_object(answer), form, self.name)
+        answer, token_counts = _parse_output(output, self.name)
+        answer_object = port.parse_answer(port.parse_only_object(answer), form, self.name)
         return Reply(
-            parsed,
+            answer_object,
             None,
-            port.parse_token_count(counts.get("input_tokens")),
-            port.parse_token_count(counts.get("output_tokens")),
+            port.parse_token_count(token_counts.get("input_tokens")),
+            port.parse_token_count(token_counts.get("output_tokens")),
             round(time.monotonic() - started, 1),
             self.name,
         )
@@ -105,23 +105,23 @@ class CodexExec:
         """Run Codex in an empty folder, with our instructions instead of its own."""
         environ = {}
         for key, value in self.where.environ.items():
-            if key not in _OUTER_VARIABLES:
+            if key not in _OUTER_SESSION_VARIABLES:
                 environ[key] = value
         try:
-            top = programs.temporary_root(self.where.environ)
+            temporary_root = programs.temporary_root(self.where.environ)
             with tempfile.TemporaryDirectory(
-                prefix="resume-hooks-", dir=top, ignore_cleanup_errors=True
+                prefix="resume-hooks-", dir=temporary_root, ignore_cleanup_errors=True
             ) as folder:
                 empty = os.path.join(folder, "empty")
                 os.mkdir(empty)
                 files = {
-                    "schema.json": json.dumps(strict_schema(schema)),
+                    "schema.json": json.dumps(make_strict_schema(schema)),
                     "system.md": port.SYSTEM_PROMPT,
                 }
                 for name, content in files.items():
                     with open(os.path.join(folder, name), "x", encoding="utf-8") as stream:
                         stream.write(content)
-                command = [program, *self._command_line(folder), "-"]
+                command = [program, *self._build_arguments(folder), "-"]
                 return capture.run_captured(
                     command,
                     prompt,
@@ -134,17 +134,17 @@ class CodexExec:
                 f"codex could not be started: {error.strerror or error}"
             ) from error
 
-    def _command_line(self, folder: str) -> list[str]:
-        system = json.dumps(os.path.join(folder, "system.md"))
-        model_option = ["--model", self.given] if self.given else []
-        settings = [
+    def _build_arguments(self, folder: str) -> list[str]:
+        system_prompt_path = json.dumps(os.path.join(folder, "system.md"))
+        model_arguments = ["--model", self.model_option] if self.model_option else []
+        setting_values = [
             *(f"features.{name}=false" for name in _DISABLED_FEATURES),
-            *_SETTINGS,
+            *_FIXED_SETTINGS,
             *(
-                f"{key}={system}"
+                f"{key}={system_prompt_path}"
                 for key in ("model_instructions_file", "experimental_instructions_file")
             ),
-            *(f"mcp_servers.{name}.enabled=false" for name in _server_names(self.where)),
+            *(f"mcp_servers.{name}.enabled=false" for name in _read_server_names(self.where)),
         ]
         return [
             *(
@@ -157,41 +157,46 @@ class CodexExec:
                 "--color",
                 "never",
             ),
-            *("--output-schema", os.path.join(folder, "schema.json"), *model_option),
-            *chain.from_iterable(("-c", setting) for setting in settings),
+            *("--output-schema", os.path.join(folder, "schema.json"), *model_arguments),
+            *chain.from_iterable(("-c", setting_value) for setting_value in setting_values),
         ]
 
 
-def strict_schema(schema: Any) -> Any:
+def make_strict_schema(schema: Any) -> Any:
     """Return a schema that the API accepts for structured outputs, with only required properties."""
     if isinstance(schema, list):
-        return [strict_schema(part) for part in schema]
+        return [make_strict_schema(part) for part in schema]
     if not isinstance(schema, dict):
         return schema
     if "$ref" in schema:
         return {"$ref": schema["$ref"]}
-    strict: dict[str, Any] = {}
+    strict_copy: dict[str, Any] = {}
     for key, value in schema.items():
         if key in {"properties", "$defs"}:
-            strict[key] = {name: strict_schema(part) for name, part in value.items()}
+            strict_copy[key] = {name: make_strict_schema(part) for name, part in value.items()}
         elif key in _SCHEMA_KEYWORDS:
-            strict[key] = strict_schema(value)
-    if "properties" in strict:
-        return strict | {"required": list(strict["properties"]), "additionalProperties": False}
-    return strict
+            strict_copy[key] = make_strict_schema(value)
+    if "properties" in strict_copy:
+        return strict_copy | {
+            "required": list(strict_copy["properties"]),
+            "additionalProperties": False,
+        }
+    return strict_copy
 
 
-def _server_names(where: Where) -> list[str]:
+def _read_server_names(where: Where) -> list[str]:
     """Return the names of the MCP servers in the user's Codex settings.
 
     Raise HeadlessFailed if a server's name cannot be passed on the command line, because the run
     could not disable that server.
     """
-    home = where.environ.get("CODEX_HOME") or os.path.join(where.environ.get("HOME", "/"), ".codex")
+    codex_home = where.environ.get("CODEX_HOME") or os.path.join(
+        where.environ.get("HOME", "/"), ".codex"
+    )
     servers: object = None
     with (
         contextlib.suppress(OSError, ValueError),
-        open(os.path.join(home, "config.toml"), "rb") as stream,
+        open(os.path.join(codex_home, "config.toml"), "rb") as stream,
     ):
         servers = tomllib.load(stream).get("mcp_servers")
     if isinstance(servers, dict):
@@ -205,32 +210,32 @@ def _server_names(where: Where) -> list[str]:
     return names
 
 
-def _parse_run(run: CapturedOutput, name: str) -> tuple[str, Record]:
+def _parse_output(output: CapturedOutput, model_name: str) -> tuple[str, Record]:
     """Return the last message of a run and its token counts.
 
     Raise HeadlessFailed if the run has no message or used a tool.
     """
-    if run.too_large:
-        raise HeadlessFailed(f"{name} printed more than {capture.MAX_OUTPUT >> 20} MB")
-    answer, counts, failed = "", Record(), ""
-    for raw in run.out.split(b"\n"):
+    if output.too_large:
+        raise HeadlessFailed(f"{model_name} printed more than {capture.MAX_OUTPUT >> 20} MB")
+    answer, token_counts, failure = "", Record(), ""
+    for raw in output.out.split(b"\n"):
         event = parse(raw) or {}
         item = mapping(event, "item")
         if string(event, "type") == "turn.completed":
-            counts = mapping(event, "usage")
+            token_counts = mapping(event, "usage")
         elif string(event, "type") == "turn.failed":
-            failed = string(mapping(event, "error"), "message")
-        elif item and string(item, "type") not in _HARMLESS_ITEMS:
+            failure = string(mapping(event, "error"), "message")
+        elif item and string(item, "type") not in _HARMLESS_ITEM_TYPES:
             raise HeadlessFailed(
-                f"{name} used a tool that it was not given: {string(item, 'type')}"
+                f"{model_name} used a tool that it was not given: {string(item, 'type')}"
             )
         elif string(item, "type") == "agent_message":
             answer = string(item, "text")
-    if run.status or failed or not answer:
-        reason = failed or next(
-            (line for line in run.err.decode("utf-8", "replace").split("\n") if line.strip()), ""
+    if output.status or failure or not answer:
+        reason = failure or next(
+            (line for line in output.err.decode("utf-8", "replace").split("\n") if line.strip()), ""
         )
         raise HeadlessFailed(
-            f"{name} gave no answer: {port.format_reason(reason) or f'codex ended with status {run.status}'}"
+            f"{model_name} gave no answer: {port.format_reason(reason) or f'codex ended with status {output.status}'}"
         )
-    return answer, counts
+    return answer, token_counts

@@ -20,7 +20,7 @@ from resume_hooks.derive.child.draft import Draft
 from resume_hooks.derive.child.write import Body, ChildPlan
 from resume_hooks.derive.fresh_child import FreshOpening
 from resume_hooks.parts.codex.transcripts import items as codex_items
-from resume_hooks.parts.codex.transcripts.history import OWN_ID, History
+from resume_hooks.parts.codex.transcripts.history import OWN_ID_KEY, History
 from resume_hooks.parts.codex.transcripts.lines import (
     EVENT,
     ITEM,
@@ -28,7 +28,7 @@ from resume_hooks.parts.codex.transcripts.lines import (
     OPENING_KEY,
     TITLE_KEY,
     RolloutLine,
-    rollout_lines,
+    read_rollout_lines,
 )
 from resume_hooks.parts.codex.transcripts.meta import REQUIRED_FIELDS, parse_rollout_name, read_meta
 from resume_hooks.reading.digest import entries
@@ -37,7 +37,7 @@ from resume_hooks.transcripts.invariants import Check
 from resume_hooks.transcripts.raw_edit import encode_record
 from resume_hooks.transcripts.records import Record
 
-_LINK_FIELDS = frozenset(
+_PARENT_LINK_FIELDS = frozenset(
     {"history_mode", "history_base", "forked_from_ordinal_exclusive", "parent_thread_id"}
 )
 """The fields that link a file to other files. A child is self-contained, so it omits them."""
@@ -51,51 +51,51 @@ GOAL_WARNING = (
 id."""
 
 
-VERSION = "0.125.0"
+DEFAULT_CLI_VERSION = "0.125.0"
 """The Codex version to record in a child whose parent is not a Codex session. Every supported
 version can resume it."""
 
-PROVIDER, ORIGINATOR = "openai", "codex_cli_rs"
-_PROVIDER = re.compile(r'^\s*model_provider\s*=\s*["\']([\w.-]{1,100})["\']', re.MULTILINE)
-MAX_CONFIG = 1024 * 1024  # the maximum number of bytes to read from the settings
+DEFAULT_PROVIDER, DEFAULT_ORIGINATOR = "openai", "codex_cli_rs"
+_PROVIDER_SETTING = re.compile(r'^\s*model_provider\s*=\s*["\']([\w.-]{1,100})["\']', re.MULTILINE)
+MAX_CONFIG_BYTES = 1024 * 1024  # the maximum number of bytes to read from the settings
 
 
 @dataclass(frozen=True, slots=True)
 class RolloutBody(Body):
     """The encoded lines of a child, and the items that the model must receive from it.
 
-    ``leaves_goal`` is true if the parent has a goal, which Codex does not copy to the child.
+    ``drops_goal`` is true if the parent has a goal, which Codex does not copy to the child.
     """
 
-    written: tuple[bytes, ...]
-    items: tuple[Record, ...]
-    leaves_goal: bool = False
+    encoded_lines: tuple[bytes, ...]
+    sent_items: tuple[Record, ...]
+    drops_goal: bool = False
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """A warning if the parent's goal does not apply to the child."""
-        if self.leaves_goal:
+        if self.drops_goal:
             return (GOAL_WARNING,)
         return ()
 
     def lines(self) -> Iterator[bytes]:
         """Return the encoded lines."""
-        return iter(self.written)
+        return iter(self.encoded_lines)
 
     def checks(self, path: str, plan: ChildPlan) -> list[Check]:
         """Check that a written child follows our rules, and that the model receives exactly the planned items."""
-        history, kinds, numbers, ordinals = History(), [], 0, 0
-        for line in rollout_lines(path):
+        history, kinds, next_line_number, ordinals = History(), [], 0, 0
+        for line in read_rollout_lines(path):
             history.add_line(line)
             kinds.append(line.kind)
-            numbers = line.number + 1
+            next_line_number = line.line_number + 1
             ordinals += "ordinal" in line.record
         with open(path, "rb") as stream:
-            count = sum(1 for _ in stream)
+            line_count = sum(1 for _ in stream)
         meta, name = read_meta(path), parse_rollout_name(plan.draft.path)
-        sent = [item.payload for item in history.items]
+        sent_payloads = [item.payload for item in history.items]
         return [
-            Check("every line is a whole record", numbers == len(kinds) == count),
+            Check("every line is a whole record", next_line_number == len(kinds) == line_count),
             Check(
                 "it begins with its session, once", kinds[:1] == [META] and kinds.count(META) == 1
             ),
@@ -108,10 +108,13 @@ class RolloutBody(Body):
                 name is not None and meta.payload.get("id") == name.thread_id,
             ),
             Check(
-                "it is self-contained", meta.base is None and not meta.paginated and not ordinals
+                "it is self-contained", meta.base is None and not meta.is_paginated and not ordinals
             ),
-            Check("its model receives exactly the planned items", sent == list(self.items)),
-            Check("no count of tokens is carried over", not history.is_measured),
+            Check(
+                "its model receives exactly the planned items",
+                sent_payloads == list(self.sent_items),
+            ),
+            Check("no count of tokens is carried over", not history.has_client_count),
             Check("the file is private", os.stat(path).st_mode & 0o077 == 0),
         ]
 
@@ -123,7 +126,7 @@ def build_body(
     item_records: Sequence[Record],
     environment_lines: Sequence[RolloutLine] = (),
     *,
-    leaves_goal: bool = False,
+    drops_goal: bool = False,
 ) -> RolloutBody:
     """Return a child whose model receives these items.
 
@@ -132,18 +135,18 @@ def build_body(
     environment. They are written before the last item, because the client treats everything after
     them as newer.
     """
-    lines = [_build_first_line(child, head, meta)]
+    encoded_lines = [_build_first_line(child, head, meta)]
     for index, record in enumerate(item_records):
         if index == len(item_records) - 1:
-            lines += (
+            encoded_lines += (
                 _encode_line(line.kind, _set_thread_id(line.payload, child), line.timestamp)
                 for line in environment_lines
             )
-        if event := _screen_event(record["payload"]):
-            lines.append(_encode_line(EVENT, event, record["timestamp"]))
-        lines.append(encode_record(record) + b"\n")
+        if event := _build_screen_event(record["payload"]):
+            encoded_lines.append(_encode_line(EVENT, event, record["timestamp"]))
+        encoded_lines.append(encode_record(record) + b"\n")
     return RolloutBody(
-        tuple(lines), tuple(record["payload"] for record in item_records), leaves_goal
+        tuple(encoded_lines), tuple(record["payload"] for record in item_records), drops_goal
     )
 
 
@@ -160,80 +163,93 @@ def build_opening_body(opening: FreshOpening, meta: Record) -> RolloutBody:
     The screen and the session lists show the child's title instead of the first message.
     """
     child, digest, timestamp = opening.child, opening.contents.digest, opening.child.setting.at
-    turn = str(uuid.uuid5(uuid.NAMESPACE_OID, f"{child.session_id}/turn"))
-    prompt, answer = message_item("user", opening.text), message_item("assistant", opening.card)
-    lines = [
+    turn_id = str(uuid.uuid5(uuid.NAMESPACE_OID, f"{child.session_id}/turn"))
+    prompt_item, answer_item = (
+        build_message_item("user", opening.text),
+        build_message_item("assistant", opening.card),
+    )
+    encoded_lines = [
         _build_first_line(child, opening.head, meta),
         _encode_line(
             EVENT,
-            {"type": "task_started", "turn_id": turn, "model_context_window": None},
+            {"type": "task_started", "turn_id": turn_id, "model_context_window": None},
             timestamp,
         ),
         _encode_line(
-            EVENT, _message_event("user_message", child.own_title or child.stem), timestamp
+            EVENT, _build_message_event("user_message", child.own_title or child.stem), timestamp
         ),
-        _encode_line(ITEM, prompt, timestamp, {OPENING_KEY: True}),
+        _encode_line(ITEM, prompt_item, timestamp, {OPENING_KEY: True}),
         _encode_line(
-            EVENT, _message_event("agent_message", codex_items.item_text(answer)), timestamp
+            EVENT,
+            _build_message_event("agent_message", codex_items.item_text(answer_item)),
+            timestamp,
         ),
-        _encode_line(ITEM, answer, timestamp),
+        _encode_line(ITEM, answer_item, timestamp),
         _encode_line(
-            EVENT, {"type": "task_complete", "turn_id": turn, "last_agent_message": None}, timestamp
+            EVENT,
+            {"type": "task_complete", "turn_id": turn_id, "last_agent_message": None},
+            timestamp,
         ),
     ]
     if digest is not None:
         record = orjson.loads(entries.digest_record_line(digest))
-        lines.append(
+        encoded_lines.append(
             orjson.dumps({"timestamp": timestamp, "type": record.pop("type"), "payload": record})
             + b"\n"
         )
-    return RolloutBody(tuple(lines), (prompt, answer))
+    return RolloutBody(tuple(encoded_lines), (prompt_item, answer_item))
 
 
-def item_record(
-    payload: Record, timestamp: str, uuid: str, marks: Mapping[str, Any] = {}
+def build_item_record(
+    payload: Record, timestamp: str, item_id: str, extra_fields: Mapping[str, Any] = {}
 ) -> Record:
-    """Return the rollout line for an item; ``marks`` are extra keys that the model does not see."""
-    return {"timestamp": timestamp, "type": ITEM, "payload": payload, OWN_ID: uuid, **marks}
-
-
-def new_child_meta(child: Draft, home: str) -> Record:
-    """Return the metadata for a child whose parent is not a Codex session; ``home`` is the CODEX_HOME."""
-    if child.setting.branch:
-        git = {"git": {"branch": child.setting.branch}}
-    else:
-        git = {}
+    """Return the rollout line for an item; ``extra_fields`` are extra keys that the model does not see."""
     return {
-        "cwd": child.setting.cwd,
-        "originator": ORIGINATOR,
-        "cli_version": VERSION,
-        "model_provider": _configured_provider(home),
-        **git,
+        "timestamp": timestamp,
+        "type": ITEM,
+        "payload": payload,
+        OWN_ID_KEY: item_id,
+        **extra_fields,
     }
 
 
-def _configured_provider(home: str) -> str:
+def build_child_meta(child: Draft, codex_home: str) -> Record:
+    """Return the metadata for a child whose parent is not a Codex session; ``codex_home`` is the CODEX_HOME."""
+    if child.setting.branch:
+        git_fields = {"git": {"branch": child.setting.branch}}
+    else:
+        git_fields = {}
+    return {
+        "cwd": child.setting.cwd,
+        "originator": DEFAULT_ORIGINATOR,
+        "cli_version": DEFAULT_CLI_VERSION,
+        "model_provider": _read_provider_setting(codex_home),
+        **git_fields,
+    }
+
+
+def _read_provider_setting(codex_home: str) -> str:
     """Return the model provider in the user's settings, because Codex only resumes sessions of the current provider."""
     try:
-        with open(os.path.join(home, "config.toml"), "rb") as stream:
-            text = stream.read(MAX_CONFIG).decode("utf-8", "replace")
+        with open(os.path.join(codex_home, "config.toml"), "rb") as stream:
+            text = stream.read(MAX_CONFIG_BYTES).decode("utf-8", "replace")
     except OSError:
-        return PROVIDER
-    top = re.split(r"^\s*\[", text, maxsplit=1, flags=re.MULTILINE)[0]
-    match = _PROVIDER.search(top)
+        return DEFAULT_PROVIDER
+    top_settings = re.split(r"^\s*\[", text, maxsplit=1, flags=re.MULTILINE)[0]
+    match = _PROVIDER_SETTING.search(top_settings)
     if match:
         return match[1]
-    return PROVIDER
+    return DEFAULT_PROVIDER
 
 
 def _build_first_line(child: Draft, head: bytes, meta: Record) -> bytes:
-    """Return the first line of a child, based on ``meta`` from the parent or from ``new_child_meta``.
+    """Return the first line of a child, based on ``meta`` from the parent or from ``build_child_meta``.
 
     Fields that the parent's client version does not know are not added.
     """
     payload = {}
     for key, value in meta.items():
-        if key not in _LINK_FIELDS:
+        if key not in _PARENT_LINK_FIELDS:
             payload[key] = value
     payload |= {"id": child.session_id, "timestamp": child.setting.at, "source": "cli"}
     if "session_id" in payload:
@@ -248,31 +264,31 @@ def _build_first_line(child: Draft, head: bytes, meta: Record) -> bytes:
     )
 
 
-def message_item(role: str, text: str) -> Record:
+def build_message_item(role: str, text: str) -> Record:
     """Return a message item from the user or the assistant."""
-    kind = "output_text" if role == "assistant" else "input_text"
+    part_type = "output_text" if role == "assistant" else "input_text"
     return {
         "type": "message",
         "role": role,
-        "content": [{"type": kind, "text": replace_surrogates(text)}],
+        "content": [{"type": part_type, "text": replace_surrogates(text)}],
     }
 
 
-def _screen_event(payload: Record) -> Record | None:
+def _build_screen_event(payload: Record) -> Record | None:
     """Return the event that shows an item on the screen, or None.
 
     Only messages from the user and the model have an event.
     """
-    if codex_items.item_kind(payload) != codex_items.MESSAGE:
+    if codex_items.item_type(payload) != codex_items.MESSAGE_TYPE:
         return None
     if payload.get("role") == "assistant":
-        return _message_event("agent_message", codex_items.item_text(payload))
+        return _build_message_event("agent_message", codex_items.item_text(payload))
     if codex_items.is_prompt(payload):
-        return _message_event("user_message", codex_items.item_text(payload))
+        return _build_message_event("user_message", codex_items.item_text(payload))
     return None
 
 
-def _message_event(kind: str, text: str) -> Record:
+def _build_message_event(kind: str, text: str) -> Record:
     extra_fields: Record = (
         {"images": [], "local_images": [], "text_elements": []} if kind == "user_message" else {}
     )
@@ -280,8 +296,9 @@ def _message_event(kind: str, text: str) -> Record:
 
 
 def _encode_line(
-    kind: str, payload: Record, timestamp: str, marks: Mapping[str, Any] = {}
+    kind: str, payload: Record, timestamp: str, extra_fields: Mapping[str, Any] = {}
 ) -> bytes:
     return (
-        encode_record({"timestamp": timestamp, "type": kind, "payload": payload, **marks}) + b"\n"
+        encode_record({"timestamp": timestamp, "type": kind, "payload": payload, **extra_fields})
+        + b"\n"
     )

@@ -22,21 +22,21 @@ from resume_hooks.derive.trim.plan import ASSISTANT, BEFORE, USER, Decision, Wor
 from resume_hooks.derive.trim.rules import TrimMaterial, find_protected_start
 from resume_hooks.derive.trim.selection import HEAD, TAIL, Choice, Origins
 from resume_hooks.errors import NotATranscript, SessionNotFound
-from resume_hooks.parts.codex.rollout import RolloutBody, build_body, item_record
+from resume_hooks.parts.codex.rollout import RolloutBody, build_body, build_item_record
 from resume_hooks.parts.codex.transcripts import items as codex_items
-from resume_hooks.parts.codex.transcripts.goal import COMPLETE, GoalState
+from resume_hooks.parts.codex.transcripts.goal import COMPLETE_STATUS, GoalState
 from resume_hooks.parts.codex.transcripts.history import History, Item
 from resume_hooks.parts.codex.transcripts.lines import (
     COMPACTED,
     CONTEXT,
     ITEM,
-    SETTINGS,
+    SETTINGS_EVENT,
     WORLD_STATE,
     RolloutLine,
-    rollout_lines,
+    read_rollout_lines,
 )
 from resume_hooks.parts.codex.transcripts.meta import read_meta
-from resume_hooks.parts.codex.transcripts.segments import Finder, chain_lines
+from resume_hooks.parts.codex.transcripts.segments import RolloutFinder, read_thread_lines
 from resume_hooks.paths import Where
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system.text import collapse_line, plain_line
@@ -64,11 +64,10 @@ from resume_hooks.transcripts.trimmable_pieces import (
     ToolCall,
 )
 
-DEFAULT_WINDOW = 258_400  # the window in tokens if no response reported it
-PROMPT_CHARACTERS, PREVIEW_CHARACTERS = (
-    2_000,
-    200,
-)  # the maximum number of characters of a prompt that are read, and that a preview shows
+DEFAULT_WINDOW_TOKENS = 258_400  # the window in tokens if no response reported it
+# The maximum number of characters to read from a prompt.
+MAX_PROMPT_CHARACTERS = 2_000
+MAX_PREVIEW_CHARACTERS = 200
 OUTPUT_LIMIT_KEY = "fallback_token_limit_override"
 """The key for the maximum length of an output that a client sends to an unknown model.
 
@@ -77,10 +76,10 @@ The limit belongs to its output, so it is copied to a child.
 
 IMAGE_TOKENS = 1_600  # the maximum for an image of any size
 
-_TARGET_KEYS = ("cmd", "command", "path", "file_path", "query", "url", "input")
+_TARGET_ARGUMENTS = ("cmd", "command", "path", "file_path", "query", "url", "input")
 _FAILED_EXIT = re.compile(r'(?:exited with code|Exit code:|"exit_code":)\s*[1-9]')
 # the number of characters at the start of an output that are searched for the exit code
-_EXIT_CODE_REACH = 400
+_EXIT_CODE_SEARCH_CHARACTERS = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +87,7 @@ class CodexThread:
     """A thread: ``items`` are the items that Codex sends, oldest first, ``child_records`` their lines in a child.
 
     ``meta`` is its first line. ``has_goal`` is true if the thread has an incomplete goal.
-    ``numbers`` maps item ids to the line numbers in references.
+    ``line_numbers`` maps item ids to the line numbers in references.
     """
 
     session: SessionFile
@@ -98,7 +97,7 @@ class CodexThread:
     environment_lines: tuple[RolloutLine, ...]
     context: ContextSize
     has_goal: bool
-    numbers: Mapping[str, int] = field(default_factory=dict)
+    line_numbers: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def scale(self) -> TokenScale:
@@ -120,26 +119,28 @@ class CodexThread:
 
     def material(self, options: Options) -> TrimMaterial:
         """Return the pieces of its items that a trim can replace."""
-        payloads = [item.payload for item in self.items]
+        payloads = [payload.payload for payload in self.items]
         pieces: list[Piece] = []
         calls: dict[str, ToolCall] = {}
         output_indexes: dict[str, int] = {}
-        failed: set[str] = set()
-        for index, item in enumerate(payloads):
-            kind, call_id = codex_items.item_kind(item), codex_items.call_id(item)
-            if kind in codex_items.CALLS:
-                calls[call_id] = _tool_call(item, index)
-                pieces += _pieces_of_call(item, index, call_id)
-            elif kind in codex_items.OUTPUTS and call_id in calls:
+        failed_call_ids: set[str] = set()
+        for index, payload in enumerate(payloads):
+            kind, call_id = codex_items.item_type(payload), codex_items.call_id(payload)
+            if kind in codex_items.CALL_TYPES:
+                calls[call_id] = _build_tool_call(payload, index)
+                pieces += _call_pieces(payload, index, call_id)
+            elif kind in codex_items.OUTPUT_TYPES and call_id in calls:
                 output_indexes[call_id] = index
-                if _FAILED_EXIT.search(codex_items.item_text(item)[:_EXIT_CODE_REACH]):
-                    failed.add(call_id)
-                pieces += _pieces_of_output(item, index, call_id)
-            elif kind == codex_items.MESSAGE:
-                pieces += _pieces_of_message(item, index)
+                if _FAILED_EXIT.search(
+                    codex_items.item_text(payload)[:_EXIT_CODE_SEARCH_CHARACTERS]
+                ):
+                    failed_call_ids.add(call_id)
+                pieces += _output_pieces(payload, index, call_id)
+            elif kind == codex_items.MESSAGE_TYPE:
+                pieces += _message_pieces(payload, index)
         prompts = []
-        for index, item in enumerate(payloads):
-            if codex_items.is_prompt(item):
+        for index, payload in enumerate(payloads):
+            if codex_items.is_prompt(payload):
                 prompts.append(index)
         return TrimMaterial(
             pieces=tuple(pieces),
@@ -150,11 +151,11 @@ class CodexThread:
             last_turn=prompts[-1] if prompts else 0,
             calls=calls,
             answered=frozenset(output_indexes),
-            failed=frozenset(failed),
+            failed=frozenset(failed_call_ids),
             answers_gone=sum(
-                string(item, "role") == "assistant"
-                and is_response_placeholder(codex_items.item_text(item))
-                for item in payloads
+                string(payload, "role") == "assistant"
+                and is_response_placeholder(codex_items.item_text(payload))
+                for payload in payloads
             ),
             prompts=tuple(prompts),
         )
@@ -163,10 +164,10 @@ class CodexThread:
         """Return the origin of each item: its own line, or for a trimmed item the recorded origin."""
         session_id = str(self.meta.get("id"))
         uuids = {index: item.uuid for index, item in enumerate(self.items)}
-        file, lines = self.session.original, self.numbers
+        file, line_numbers = self.session.original, self.line_numbers
         origins = {}
         for index, uuid in uuids.items():
-            origins[index] = Origin(session_id, file, uuid, lines.get(uuid, 0))
+            origins[index] = Origin(session_id, file, uuid, line_numbers.get(uuid, 0))
         return Origins(session_id, file, origins | self.trimmed_origins, uuids, lambda _: True)
 
     def values(self, pieces: Iterable[Piece]) -> Iterator[Any]:
@@ -183,7 +184,7 @@ class CodexThread:
     def spoken_words(self) -> Iterator[Words]:
         """Yield the thread's prompts, answers and compaction summaries."""
         for index, item in enumerate(self.items):
-            if speaker := _speaker_of_item(item.payload):
+            if speaker := _item_speaker(item.payload):
                 if speaker == USER:
                     text = codex_items.request_text(item.payload)
                 else:
@@ -192,7 +193,7 @@ class CodexThread:
                     index,
                     speaker,
                     text,
-                    collapse_line(plain_line(text[:PROMPT_CHARACTERS]), PREVIEW_CHARACTERS)
+                    collapse_line(plain_line(text[:MAX_PROMPT_CHARACTERS]), MAX_PREVIEW_CHARACTERS)
                     if speaker == USER
                     else text,
                 )
@@ -220,25 +221,27 @@ class CodexThread:
         for index, record in enumerate(self.child_records):
             item_records.append(edited.get(index, record))
         return build_body(
-            child, head, self.meta, item_records, self.environment_lines, leaves_goal=self.has_goal
+            child, head, self.meta, item_records, self.environment_lines, drops_goal=self.has_goal
         )
 
 
-def _tool_call(item: Record, index: int) -> ToolCall:
+def _build_tool_call(item: Record, index: int) -> ToolCall:
     """Return a call with its target; a command may be a list of words."""
     arguments = codex_items.call_arguments(item)
-    name = string(item, "name") or codex_items.item_kind(item)
-    for key in _TARGET_KEYS:
+    name = string(item, "name") or codex_items.item_type(item)
+    for key in _TARGET_ARGUMENTS:
         value = arguments.get(key)
-        words = value if isinstance(value, list) else [value]
-        target = " ".join(word for word in words if isinstance(word, str))
+        command_words = value if isinstance(value, list) else [value]
+        target = " ".join(
+            command_word for command_word in command_words if isinstance(command_word, str)
+        )
         if target:
             return ToolCall(index, name, target, ())
     return ToolCall(index, name, "", ())
 
 
-def _pieces_of_call(item: Record, index: int, call_id: str) -> Iterator[Piece]:
-    if codex_items.item_kind(item) == "custom_tool_call":
+def _call_pieces(item: Record, index: int, call_id: str) -> Iterator[Piece]:
+    if codex_items.item_type(item) == "custom_tool_call":
         inputs: Record = {"input": item.get("input")}
         address: tuple[str, ...] = ()
     elif isinstance(item.get("arguments"), str):
@@ -250,7 +253,7 @@ def _pieces_of_call(item: Record, index: int, call_id: str) -> Iterator[Piece]:
             yield Piece(index, (*address, key), INPUT, len(text), call=call_id)
 
 
-def _pieces_of_output(item: Record, index: int, call_id: str) -> Iterator[Piece]:
+def _output_pieces(item: Record, index: int, call_id: str) -> Iterator[Piece]:
     output = item.get("output")
     if isinstance(output, str):
         if len(output) > MIN_PLACEHOLDER and not was_trimmed(output):
@@ -272,17 +275,17 @@ def _pieces_of_output(item: Record, index: int, call_id: str) -> Iterator[Piece]
             )
 
 
-def _pieces_of_message(item: Record, index: int) -> Iterator[Piece]:
-    assistant, prompt = string(item, "role") == "assistant", codex_items.is_prompt(item)
+def _message_pieces(item: Record, index: int) -> Iterator[Piece]:
+    is_assistant, is_prompt = string(item, "role") == "assistant", codex_items.is_prompt(item)
     content = item.get("content")
     for part_index, part in enumerate(content if isinstance(content, list) else ()):
-        if not isinstance(part, dict) or not (assistant or prompt):
+        if not isinstance(part, dict) or not (is_assistant or is_prompt):
             continue
         if string(part, "type") == "input_image":
             yield Piece(index, ("content", part_index), MEDIA, 0, IMAGE_TOKENS)
         elif len(text := string(part, "text")) > MIN_PLACEHOLDER and not contains_placeholder(text):
             yield Piece(
-                index, ("content", part_index, "text"), TEXT if assistant else PROMPT, len(text)
+                index, ("content", part_index, "text"), TEXT if is_assistant else PROMPT, len(text)
             )
 
 
@@ -294,125 +297,133 @@ def _replace_piece(value: Any, path: Address, choice: Choice) -> Any:
         if choice.piece.kind == PROMPT:
             return f"{value[:HEAD]}\n{choice.placeholder}\n{value[-TAIL:]}"
         return choice.placeholder
-    step, *rest = path
-    if step == "arguments":
+    key, *inner_path = path
+    if key == "arguments":
         return {
             **value,
-            step: orjson.dumps(
-                {**codex_items.call_arguments(value), str(rest[0]): choice.placeholder}
+            key: orjson.dumps(
+                {**codex_items.call_arguments(value), str(inner_path[0]): choice.placeholder}
             ).decode(),
         }
-    changed: Any = list(value) if isinstance(value, list) else dict(value)
-    changed[step] = _replace_piece(value[step], tuple(rest), choice)
-    return changed
+    changed_copy: Any = list(value) if isinstance(value, list) else dict(value)
+    changed_copy[key] = _replace_piece(value[key], tuple(inner_path), choice)
+    return changed_copy
 
 
-def _speaker_of_item(item: Record) -> str:
+def _item_speaker(item: Record) -> str:
     """Return the speaker of a message, or ``""`` for other items and for messages from the harness."""
     if codex_items.is_prompt(item):
         return USER
     if codex_items.is_summary(item):
         return BEFORE
-    if codex_items.item_kind(item) == codex_items.MESSAGE and item.get("role") == "assistant":
+    if codex_items.item_type(item) == codex_items.MESSAGE_TYPE and item.get("role") == "assistant":
         return ASSISTANT
     return ""
 
 
-def read_thread(session: SessionFile, find: Finder) -> CodexThread:
-    """Return the thread of a session. Raise SessionNotFound or NotATranscript like ``chain_lines``."""
-    return _build_thread(session, chain_lines(session.original, find))
+def read_thread(session: SessionFile, find_rollout: RolloutFinder) -> CodexThread:
+    """Return the thread of a session. Raise SessionNotFound or NotATranscript like ``read_thread_lines``."""
+    return _build_thread(session, read_thread_lines(session.original, find_rollout))
 
 
-def read_partial_thread(session: SessionFile, find: Finder) -> CodexThread:
+def read_partial_thread(session: SessionFile, find_rollout: RolloutFinder) -> CodexThread:
     """Return the readable part of a thread. If other files are missing, only the newest file is read.
 
     Outputs whose calls are missing are left out.
     """
     try:
-        thread = read_thread(session, find)
+        thread = read_thread(session, find_rollout)
     except (NotATranscript, SessionNotFound):
-        thread = _build_thread(session, rollout_lines(session.original))
-    orphans = codex_items.orphan_indexes([item.payload for item in thread.items])
-    indexes = []
+        thread = _build_thread(session, read_rollout_lines(session.original))
+    orphan_indexes = codex_items.find_orphan_indexes([item.payload for item in thread.items])
+    kept_indexes = []
     for index in range(len(thread.items)):
-        if index not in orphans:
-            indexes.append(index)
+        if index not in orphan_indexes:
+            kept_indexes.append(index)
     return replace(
         thread,
-        items=tuple(thread.items[index] for index in indexes),
-        child_records=tuple(thread.child_records[index] for index in indexes),
+        items=tuple(thread.items[index] for index in kept_indexes),
+        child_records=tuple(thread.child_records[index] for index in kept_indexes),
     )
 
 
 def _build_thread(session: SessionFile, lines: Iterable[RolloutLine]) -> CodexThread:
-    history, marks, goals, window = (
+    history, metadata, goal_state, window_setting = (
         History(session.original),
-        _ItemMetadata(),
+        _ItemMetadataReader(),
         GoalState(),
         settings.read_number("context_window"),
     )
     # The client's description of the environment for the model: the last full state and the later
     # changes, the turn's own context, and the thread's settings, such as the style of reasoning
     # summaries.
-    world, turn, applied = list[RolloutLine](), list[RolloutLine](), list[RolloutLine]()
+    world_state_lines, turn_context_lines, settings_lines = (
+        list[RolloutLine](),
+        list[RolloutLine](),
+        list[RolloutLine](),
+    )
     for line in lines:
         history.add_line(line)
-        marks.add_line(line)
-        goals.add_line(line)
+        metadata.add_line(line)
+        goal_state.add_line(line)
         if line.kind == CONTEXT:
-            turn = [line]
-        elif line.event() == SETTINGS:
-            applied = [line]
+            turn_context_lines = [line]
+        elif line.event_type() == SETTINGS_EVENT:
+            settings_lines = [line]
         elif line.kind == WORLD_STATE:
             if line.payload.get("full"):
-                world.clear()
-            world.append(line)
+                world_state_lines.clear()
+            world_state_lines.append(line)
     return CodexThread(
         session=session,
         meta=read_meta(session.original).payload,
         items=tuple(history.items),
         child_records=tuple(
-            item_record(item.payload, item.timestamp, item.uuid, marks.marks_of_item(item))
+            build_item_record(
+                item.payload, item.timestamp, item.uuid, metadata.fields_for_item(item)
+            )
             for item in history.items
         ),
-        environment_lines=(*world, *turn, *applied),
+        environment_lines=(*world_state_lines, *turn_context_lines, *settings_lines),
         context=ContextSize(
             history.tokens,
-            window or history.window or DEFAULT_WINDOW,
-            MEASURED if history.is_measured else ESTIMATED,
-            reason="" if history.is_measured else UNCOUNTED,
+            window_setting or history.window or DEFAULT_WINDOW_TOKENS,
+            MEASURED if history.has_client_count else ESTIMATED,
+            reason="" if history.has_client_count else UNCOUNTED,
         ),
-        has_goal=goals.goal is not None and goals.goal.status != COMPLETE,
+        has_goal=goal_state.goal is not None and goal_state.goal.status != COMPLETE_STATUS,
     )
 
 
-class _ItemMetadata:
+class _ItemMetadataReader:
     """The metadata of items outside their payload: our own marks, and the maximum length of an output."""
 
     def __init__(self) -> None:
-        self._by_place: dict[tuple[str, int, int], Record] = {}
+        self._fields_by_location: dict[tuple[str, int, int], Record] = {}
 
     def add_line(self, line: RolloutLine) -> None:
         """Process the next line; a compaction discards everything before it."""
         if line.kind == ITEM:
-            marks = {}
+            trim_fields = {}
             for key, value in line.record.items():
                 if key in TRIM_FIELDS:
-                    marks[key] = value
-            self._store_marks(line, -1, marks, mapping(line.record, "metadata"))
+                    trim_fields[key] = value
+            self._store_fields(line, -1, trim_fields, mapping(line.record, "metadata"))
         elif line.kind == COMPACTED:
-            self._by_place.clear()
+            self._fields_by_location.clear()
             for part, metadata in enumerate(
                 objects(line.payload.get("replacement_history_metadata"))
             ):
-                self._store_marks(line, part, {}, metadata)
+                self._store_fields(line, part, {}, metadata)
 
-    def _store_marks(self, line: RolloutLine, index: int, marks: Record, metadata: Record) -> None:
+    def _store_fields(
+        self, line: RolloutLine, index: int, fields: Record, metadata: Record
+    ) -> None:
         if isinstance(metadata.get(OUTPUT_LIMIT_KEY), int):
-            marks["metadata"] = {OUTPUT_LIMIT_KEY: metadata[OUTPUT_LIMIT_KEY]}
-        if marks:
-            self._by_place[line.file, line.number, index] = marks
+            fields["metadata"] = {OUTPUT_LIMIT_KEY: metadata[OUTPUT_LIMIT_KEY]}
+        if fields:
+            self._fields_by_location[line.file, line.line_number, index] = fields
 
-    def marks_of_item(self, item: Item) -> Record:
+    def fields_for_item(self, item: Item) -> Record:
         """Return an item's metadata."""
-        return self._by_place.get((item.file, item.number, item.part), {})
+        return self._fields_by_location.get((item.file, item.line_number, item.part_index), {})

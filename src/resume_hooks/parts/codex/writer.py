@@ -36,19 +36,19 @@ from resume_hooks.errors import NotATranscript, NothingToFork, SessionNotFound, 
 from resume_hooks.parts.codex.rollout import (
     RolloutBody,
     build_body,
+    build_child_meta,
+    build_item_record,
+    build_message_item,
     build_opening_body,
-    item_record,
-    message_item,
-    new_child_meta,
 )
-from resume_hooks.parts.codex.sessions.files import SESSIONS, Rollouts
-from resume_hooks.parts.codex.sessions.strategy import NAME
+from resume_hooks.parts.codex.sessions.files import SESSIONS_FOLDER, Rollouts
+from resume_hooks.parts.codex.sessions.strategy import AGENT_NAME
 from resume_hooks.parts.codex.thread import CodexThread, read_partial_thread, read_thread
 from resume_hooks.parts.codex.transcripts import items as codex_items
 from resume_hooks.parts.codex.transcripts.history import History
 from resume_hooks.parts.codex.transcripts.lines import COMPACTED, OPENING_KEY
-from resume_hooks.parts.codex.transcripts.meta import read_meta, rollout_name
-from resume_hooks.parts.codex.transcripts.segments import chain_lines
+from resume_hooks.parts.codex.transcripts.meta import format_rollout_name, read_meta
+from resume_hooks.parts.codex.transcripts.segments import read_thread_lines
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.registry import agent_of, ends_of
 from resume_hooks.sessions.child_titles import Kind, child_title
@@ -64,7 +64,7 @@ from resume_hooks.transcripts.transcript import scan_transcript
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CleanPlan(ChildPlan):
+class CleanedChildPlan(ChildPlan):
     """The plan for a rollout without secrets: ``clean`` changes none of its lines."""
 
     clean: Callable[[bytes], bytes]
@@ -72,7 +72,7 @@ class CleanPlan(ChildPlan):
     def checks(self, path: str) -> list[Check]:
         """Return the usual checks of a child, and a check that ``clean`` changes no line of the written file."""
         with open(path, "rb") as stream:
-            has_secret = any(self.clean(raw) != raw for raw in stream)
+            has_secret = any(self.clean(raw_line) != raw_line for raw_line in stream)
         return [
             *ChildPlan.checks(self, path),
             Check("no secret is found in it", not has_secret),
@@ -96,23 +96,30 @@ class CodexWriter:
         about: str = "",
     ) -> Draft:
         """Return a draft in today's folder. As in Codex, its name contains the local time."""
-        now = time.localtime()
-        folder = os.path.join(
-            self._home, SESSIONS, time.strftime("%Y", now), *time.strftime("%m %d", now).split()
+        local_time = time.localtime()
+        day_folder = os.path.join(
+            self._home,
+            SESSIONS_FOLDER,
+            time.strftime("%Y", local_time),
+            *time.strftime("%m %d", local_time).split(),
         )
-        started = time.strftime("%Y-%m-%dT%H-%M-%S", now)
-        place = ChildPlace(NAME, folder, lambda session_id: rollout_name(session_id, started))
-        draft = make_draft(session, ends, kind, self._where, output_dir, about=about, place=place)
-        count = 1 + sum(row.kind == kind for row in draft.ancestors)
+        start_time = time.strftime("%Y-%m-%dT%H-%M-%S", local_time)
+        child_place = ChildPlace(
+            AGENT_NAME, day_folder, lambda session_id: format_rollout_name(session_id, start_time)
+        )
+        draft = make_draft(
+            session, ends, kind, self._where, output_dir, about=about, place=child_place
+        )
+        sibling_count = 1 + sum(row.kind == kind for row in draft.ancestors)
         return draft._replace(
-            own_title=child_title(draft.root_title, kind, count)
+            own_title=child_title(draft.root_title, kind, sibling_count)
             if kind in FRESH_KINDS
             else ends.title
         )
 
     def opening_body(self, opening: FreshOpening) -> RolloutBody:
         """Return the content of a child that begins with our opening."""
-        return build_opening_body(opening, self._meta(opening.child))
+        return build_opening_body(opening, self._build_meta(opening.child))
 
     def conversation(
         self, draft: Draft, head: bytes, opening_text: str, spoken_texts: Sequence[SpokenText]
@@ -122,17 +129,19 @@ class CodexWriter:
             draft.setting.at,
             str(uuid.uuid5(uuid.NAMESPACE_OID, f"{draft.session_id}/told")),
         )
-        first = item_record(
-            message_item(USER, opening_text), timestamp, message_id, {OPENING_KEY: True}
+        first = build_item_record(
+            build_message_item(USER, opening_text), timestamp, message_id, {OPENING_KEY: True}
         )
         messages = []
         for spoken in spoken_texts:
             messages.append(
-                item_record(
-                    message_item(spoken.role, spoken.text), spoken.at or timestamp, spoken.uuid
+                build_item_record(
+                    build_message_item(spoken.role, spoken.text),
+                    spoken.at or timestamp,
+                    spoken.uuid,
                 )
             )
-        return build_body(draft, head, self._meta(draft), [first, *messages])
+        return build_body(draft, head, self._build_meta(draft), [first, *messages])
 
     def fork(
         self,
@@ -144,19 +153,21 @@ class CodexWriter:
         """Plan a child with the items that Codex sends, either all of them or those before a cut."""
         draft = self._draft_for_own_session(session, "fork", output_dir)
         if cut is not None:
-            cut_place = cut_point.cut_conversation(scan_transcript(self._readable(session)), cut)
+            cut_place = cut_point.cut_conversation(
+                scan_transcript(self._converted_path(session)), cut
+            )
         else:
             cut_place = None
-        return _fork_plan(self._read(session), draft, cut_place)
+        return _plan_fork(self._read_thread(session), draft, cut_place)
 
     def repair(self, session: SessionFile) -> ChildPlan:
         """Plan a self-contained child with all readable items. Outputs whose calls are missing are left out."""
         draft = self._draft_for_own_session(session, "repair")
-        thread = read_partial_thread(session, Rollouts(self._home).path_of)
-        meta = new_child_meta(draft, self._home) | {
+        thread = read_partial_thread(session, Rollouts(self._home).find_path)
+        meta = build_child_meta(draft, self._home) | {
             key: value for key, value in thread.meta.items() if value
         }
-        return _fork_plan(replace(thread, meta=meta), draft, None)
+        return _plan_fork(replace(thread, meta=meta), draft, None)
 
     def cleaned(
         self,
@@ -169,7 +180,10 @@ class CodexWriter:
 
         If ``clean`` changes an encrypted item, the item is left out.
         """
-        parent, child = self._read(session), self._draft_for_own_session(session, kind, output_dir)
+        parent, child = (
+            self._read_thread(session),
+            self._draft_for_own_session(session, kind, output_dir),
+        )
 
         def clean_record(record: Record) -> Record:
             return parse(clean(orjson.dumps(record))) or record
@@ -177,9 +191,9 @@ class CodexWriter:
         item_records = []
         for record in parent.child_records:
             payload = clean_record(record["payload"])
-            if payload == record["payload"] or codex_items.item_kind(payload) not in {
-                *codex_items.ENCRYPTED,
-                codex_items.REASONING,
+            if payload == record["payload"] or codex_items.item_type(payload) not in {
+                *codex_items.ENCRYPTED_TYPES,
+                codex_items.REASONING_TYPE,
             }:
                 item_records.append({**record, "payload": payload})
         environment_lines = []
@@ -196,13 +210,13 @@ class CodexWriter:
             clean_record(parent.meta),
             item_records,
             environment_lines,
-            leaves_goal=parent.has_goal,
+            drops_goal=parent.has_goal,
         )
-        return CleanPlan(draft=child, body=body, sizes=Sizes(tokens, tokens), clean=clean)
+        return CleanedChildPlan(draft=child, body=body, sizes=Sizes(tokens, tokens), clean=clean)
 
-    def rewound(self, opening: FreshOpening, kept: Sequence[str]) -> ChildPlan:
-        """Plan a child with the items up to the last of the ``kept`` items, followed by our opening."""
-        parent, child = self._read(opening.child.parent), opening.child
+    def rewound(self, opening: FreshOpening, record_ids: Sequence[str]) -> ChildPlan:
+        """Plan a child with the items up to the last of the ``record_ids`` items, followed by our opening."""
+        parent, child = self._read_thread(opening.child.parent), opening.child
         closing_items = []
         for role, side, text in (
             (records.USER, "told", opening.text),
@@ -210,20 +224,25 @@ class CodexWriter:
         ):
             item_id = str(uuid.uuid5(uuid.NAMESPACE_OID, f"{child.session_id}/{side}"))
             closing_items.append(
-                item_record(
-                    message_item(role, text), child.setting.at, item_id, {OPENING_KEY: True}
+                build_item_record(
+                    build_message_item(role, text), child.setting.at, item_id, {OPENING_KEY: True}
                 )
             )
-        items = [*parent.child_records[: _count_items(parent, kept)], *closing_items]
-        body = build_body(child, opening.head, parent.meta, items, leaves_goal=parent.has_goal)
+        item_records = [
+            *parent.child_records[: _count_items_through(parent, record_ids)],
+            *closing_items,
+        ]
+        body = build_body(
+            child, opening.head, parent.meta, item_records, drops_goal=parent.has_goal
+        )
         return ChildPlan(draft=child, body=body, sizes=opening.sizes)
 
     def scanned(self, session: SessionFile) -> CodexThread:
         """Return a thread with its line numbers, so that it can be trimmed."""
         numbers = {}
-        for node in scan_transcript(self._readable(session)).nodes:
+        for node in scan_transcript(self._converted_path(session)).nodes:
             numbers[node.uuid] = node.number
-        return replace(self._read(session), numbers=numbers)
+        return replace(self._read_thread(session), line_numbers=numbers)
 
     def untrim(
         self,
@@ -239,38 +258,42 @@ class CodexWriter:
         missing.
         """
         parent, numbers_by_id = (
-            self._read(reading.session),
+            self._read_thread(reading.session),
             {node.uuid: node.number for node in select_trimmed_nodes(reading, numbers)},
         )
         originals = _read_originals(Rollouts(self._home), parent.trimmed_origins.values())
         child = self._draft_for_own_session(reading.session, "untrim", output_dir)
-        trimmed = parent.trimmed_origins
-        indexes = []
-        for index in sorted(trimmed):
+        trimmed_origins = parent.trimmed_origins
+        item_indexes = []
+        for index in sorted(trimmed_origins):
             if parent.items[index].uuid in numbers_by_id:
-                indexes.append(index)
-        edited, missing = dict[int, Record](), list[MissingOriginal]()
-        for index in indexes:
-            item, origin = parent.items[index], trimmed[index]
+                item_indexes.append(index)
+        edited_items, missing_originals = dict[int, Record](), list[MissingOriginal]()
+        for index in item_indexes:
+            item, origin = parent.items[index], trimmed_origins[index]
             original = originals.get((origin.session_id, origin.uuid))
-            if original is None or _stable_fields(original) != _stable_fields(item.payload):
+            if original is None or _read_stable_fields(original) != _read_stable_fields(
+                item.payload
+            ):
                 if original is None:
-                    why = "its original is gone"
+                    reason = "its original is gone"
                 else:
-                    why = f"{origin.reference} contains something else"
-                missing.append(MissingOriginal(numbers_by_id[item.uuid], why))
+                    reason = f"{origin.reference} contains something else"
+                missing_originals.append(MissingOriginal(numbers_by_id[item.uuid], reason))
                 continue
-            unmarked = {}
+            unmarked_record = {}
             for key, value in parent.child_records[index].items():
                 if key not in TRIM_FIELDS:
-                    unmarked[key] = value
-            edited[index] = {**unmarked, "payload": original}
-        if missing and (strict or not edited):
-            raise SessionNotFound(describe_loss(missing, len(indexes)), "Nothing was written.")
+                    unmarked_record[key] = value
+            edited_items[index] = {**unmarked_record, "payload": original}
+        if missing_originals and (strict or not edited_items):
+            raise SessionNotFound(
+                describe_loss(missing_originals, len(item_indexes)), "Nothing was written."
+            )
         restored_size = sum(
-            codex_items.item_size(record["payload"])
-            - codex_items.item_size(parent.items[index].payload)
-            for index, record in edited.items()
+            codex_items.count_item_characters(record["payload"])
+            - codex_items.count_item_characters(parent.items[index].payload)
+            for index, record in edited_items.items()
         )
         context = parent.context
         restored_context = context._replace(
@@ -279,12 +302,12 @@ class CodexWriter:
         head = child.head(ChildSize(restored_context.tokens, CHARACTERS_PER_TOKEN))
         return UntrimPlan(
             draft=child,
-            body=parent.child_body(child, head, edited),
+            body=parent.child_body(child, head, edited_items),
             sizes=Sizes(context.tokens, restored_context.tokens),
-            remarks=tuple(list_losses(missing)),
-            restored=tuple(edited),
-            missing=tuple(missing),
-            trimmed=len(trimmed),
+            remarks=tuple(list_losses(missing_originals)),
+            restored=tuple(edited_items),
+            missing=tuple(missing_originals),
+            trimmed=len(trimmed_origins),
             after=restored_context,
             characters=restored_size,
         )
@@ -294,41 +317,44 @@ class CodexWriter:
     ) -> Draft:
         return self.draft(session, ends_of(session, self._where), kind, output_dir)
 
-    def _meta(self, child: Draft) -> Record:
+    def _build_meta(self, child: Draft) -> Record:
         """Return the fields of a child's first line, from its Codex parent or, for other parents, from the settings."""
-        foreign = child.parent_agent != NAME
+        foreign = child.parent_agent != AGENT_NAME
         if foreign:
-            return new_child_meta(child, self._home)
+            return build_child_meta(child, self._home)
         return read_meta(child.parent.path).payload
 
-    def _read(self, session: SessionFile) -> CodexThread:
-        return read_thread(session, Rollouts(self._home).path_of)
+    def _read_thread(self, session: SessionFile) -> CodexThread:
+        return read_thread(session, Rollouts(self._home).find_path)
 
-    def _readable(self, session: SessionFile) -> str:
+    def _converted_path(self, session: SessionFile) -> str:
         return agent_of(session, self._where).readable(session).path
 
 
-def _fork_plan(parent: CodexThread, child: Draft, cut: Cut | None) -> ForkPlan:
+def _plan_fork(parent: CodexThread, child: Draft, cut: Cut | None) -> ForkPlan:
     """Plan a child with the parent's items before the ``cut``.
 
     Raise NothingToFork if there is no message before the cut.
     """
     if cut is None:
-        count = len(parent.items)
+        item_count = len(parent.items)
     else:
-        count = _count_items(parent, [node.uuid for node in cut.nodes])
-    if cut is not None and not count:
+        item_count = _count_items_through(parent, [node.uuid for node in cut.nodes])
+    if cut is not None and not item_count:
         raise UsageError(
             f"{cut.asked.capitalize()} lies before a compaction",
             "Codex can only be cut after the compaction.",
         )
     if not any(
-        codex_items.item_kind(item.payload) == codex_items.MESSAGE for item in parent.items[:count]
+        codex_items.item_type(item.payload) == codex_items.MESSAGE_TYPE
+        for item in parent.items[:item_count]
     ):
         raise NothingToFork(
             "There is nothing to fork: a client would send no message up to that point"
         )
-    dropped_size = sum(codex_items.item_size(item.payload) for item in parent.items[count:])
+    dropped_size = sum(
+        codex_items.count_item_characters(item.payload) for item in parent.items[item_count:]
+    )
     tokens = max(0, parent.context.tokens - round(dropped_size / CHARACTERS_PER_TOKEN))
     head = child.head(ChildSize(tokens, CHARACTERS_PER_TOKEN))
     # If items were cut, the client must describe the environment again.
@@ -337,9 +363,9 @@ def _fork_plan(parent: CodexThread, child: Draft, cut: Cut | None) -> ForkPlan:
         child,
         head,
         parent.meta,
-        parent.child_records[:count],
+        parent.child_records[:item_count],
         environment_lines,
-        leaves_goal=parent.has_goal,
+        drops_goal=parent.has_goal,
     )
     sizes = Sizes(parent.context.tokens, tokens)
     return ForkPlan(
@@ -347,11 +373,11 @@ def _fork_plan(parent: CodexThread, child: Draft, cut: Cut | None) -> ForkPlan:
     )
 
 
-def _count_items(parent: CodexThread, kept: Sequence[str]) -> int:
-    """Return the number of items up to the last of the ``kept`` items."""
-    wanted = set(kept)
+def _count_items_through(parent: CodexThread, record_ids: Sequence[str]) -> int:
+    """Return the number of items up to the last of the ``record_ids`` items."""
+    id_set = set(record_ids)
     return max(
-        (count for count, item in enumerate(parent.items, 1) if item.uuid in wanted), default=0
+        (count for count, item in enumerate(parent.items, 1) if item.uuid in id_set), default=0
     )
 
 
@@ -362,9 +388,11 @@ def _read_originals(rollouts: Rollouts, origins: Iterable[Origin]) -> dict[tuple
         ids_by_thread[origin.session_id].add(origin.uuid)
     originals: dict[tuple[str, str], Record] = {}
     for session_id, uuids in ids_by_thread.items():
-        newest, history = rollouts.threads.get(session_id), History()
+        newest_rollout, history = rollouts.threads.get(session_id), History()
         with contextlib.suppress(SessionNotFound, NotATranscript):
-            for line in chain_lines(newest.path, rollouts.path_of) if newest else ():
+            for line in (
+                read_thread_lines(newest_rollout.path, rollouts.find_path) if newest_rollout else ()
+            ):
                 history.add_line(line)
                 for item in history.items if line.kind == COMPACTED else history.items[-1:]:
                     if item.uuid in uuids:
@@ -372,6 +400,6 @@ def _read_originals(rollouts: Rollouts, origins: Iterable[Origin]) -> dict[tuple
     return originals
 
 
-def _stable_fields(item: Record) -> tuple[str, object, str]:
+def _read_stable_fields(item: Record) -> tuple[str, object, str]:
     """Return the fields of an item that a trim does not change."""
-    return codex_items.item_kind(item), item.get("role"), codex_items.call_id(item)
+    return codex_items.item_type(item), item.get("role"), codex_items.call_id(item)

@@ -79,7 +79,7 @@ def talk(path: Path, sent: list[Item]) -> list[Item]:
         [
             item
             for item in sent
-            if item.get("role") != "developer" and not codex_items.is_harness(item)
+            if item.get("role") != "developer" and not codex_items.is_harness_message(item)
         ]
         if old
         else sent

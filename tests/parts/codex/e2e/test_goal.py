@@ -11,7 +11,7 @@ import pytest
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.write import write_child
 from resume_hooks.derive.fresh_child import Contents
-from resume_hooks.parts.codex.defects import defects_of_thread
+from resume_hooks.parts.codex.defects import find_thread_defects
 from resume_hooks.parts.codex.rollout import GOAL_WARNING
 from resume_hooks.parts.codex.sessions.files import Rollouts
 from resume_hooks.paths import Where
@@ -59,7 +59,7 @@ def test_a_goal_is_in_a_handoff_and_stays_behind_at_a_fork(
     where = Where()
     own = thread_of(client.rollouts()[0])
     parent = resolve(own, "/", where, foreign=True)
-    assert list(defects_of_thread(parent.original, Rollouts(str(client.codex)).path_of)) == []
+    assert list(find_thread_defects(parent.original, Rollouts(str(client.codex)).find_path)) == []
     handoff = agents.plan_fresh(
         parent, where, kind="handoff", contents=Contents(build_digest(parent, where))
     )

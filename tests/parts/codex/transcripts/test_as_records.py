@@ -15,11 +15,11 @@ import pytest
 
 from resume_hooks.errors import NotATranscript, ResumeHooksError, SessionNotFound
 from resume_hooks.parts.codex.transcripts import items
-from resume_hooks.parts.codex.transcripts.as_records import ENCRYPTED, as_records
+from resume_hooks.parts.codex.transcripts.as_records import ENCRYPTED_SUMMARY_TEXT, convert_lines
 from resume_hooks.parts.codex.transcripts.history import History
-from resume_hooks.parts.codex.transcripts.lines import RolloutLine, rollout_lines
+from resume_hooks.parts.codex.transcripts.lines import RolloutLine, read_rollout_lines
 from resume_hooks.parts.codex.transcripts.meta import read_meta
-from resume_hooks.parts.codex.transcripts.segments import Finder, chain_lines
+from resume_hooks.parts.codex.transcripts.segments import RolloutFinder, read_thread_lines
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.context_size import size_of_chain
 from resume_hooks.transcripts.records import Record
@@ -64,21 +64,21 @@ PATCH = """*** Begin Patch
 
 def converted(path: Path, target: Path) -> Transcript:
     """A rollout as a transcript that our reader takes."""
-    found = as_records(chain_lines(str(path), find_in_corpus), THREAD)
+    found = convert_lines(read_thread_lines(str(path), find_in_corpus), THREAD)
     target.write_bytes(b"".join(orjson.dumps(record) + b"\n" for record in found))
     return scan_transcript(str(target))
 
 
-def _history(path: Path, find: Finder = find_in_corpus) -> History:
+def _history(path: Path, find: RolloutFinder = find_in_corpus) -> History:
     history = History(str(path))
-    for one in chain_lines(str(path), find):
+    for one in read_thread_lines(str(path), find):
         history.add_line(one)
     return history
 
 
 def made(tmp_path: Path, lines: Iterable[Line]) -> list[Record]:
     """The records of a made-up thread."""
-    return list(as_records(rollout_lines(str(write(tmp_path, lines))), THREAD))
+    return list(convert_lines(read_rollout_lines(str(write(tmp_path, lines))), THREAD))
 
 
 def texts(found: Iterable[Record]) -> list[str]:
@@ -95,7 +95,7 @@ def test_it_says_what_would_be_sent(rollout: Path, tmp_path: Path) -> None:
     spoken = "\n".join(records.text(record) for record in live)
     thoughts = {block.get("thinking") for record in live for block in records.blocks(record)}
     for one in history.items:
-        if items.item_kind(one.payload) == items.MESSAGE:
+        if items.item_type(one.payload) == items.MESSAGE_TYPE:
             for part in items.content_parts(one.payload):
                 text = records.string(part, "text")
                 assert (
@@ -103,9 +103,9 @@ def test_it_says_what_would_be_sent(rollout: Path, tmp_path: Path) -> None:
                     or text in spoken
                     or text.lstrip().startswith(("<image", "</image", "#"))
                 )
-        elif items.item_kind(one.payload) == items.REASONING and items.item_text(one.payload):
+        elif items.item_type(one.payload) == items.REASONING_TYPE and items.item_text(one.payload):
             assert items.item_text(one.payload) in thoughts
-    pairs = items.call_pairs([one.payload for one in history.items])
+    pairs = items.pair_calls([one.payload for one in history.items])
     own = {name: answer for name, (_, answer) in transcript.pairs.items() if name in pairs}
     assert own.keys() == pairs.keys()
     assert [name for name, pair in pairs.items() if pair.output < 0] == [
@@ -186,7 +186,7 @@ def test_a_compaction_and_a_rollback(tmp_path: Path) -> None:
     path = write(tmp_path, lines)
     transcript = converted(path, tmp_path / "a.jsonl")
     live = [transcript.read(node) for node in transcript.chain]
-    assert texts(live) == ["rules", f"first\n{ENCRYPTED}", "third"]
+    assert texts(live) == ["rules", f"first\n{ENCRYPTED_SUMMARY_TEXT}", "third"]
     assert [turn.nodes[0].number for turn in transcript.turns] == [transcript.chain[-1].number]
     assert sum(node.prompt for node in transcript.nodes) == 3
 
@@ -362,11 +362,14 @@ def test_damage_is_converted_or_told(tmp_path: Path) -> None:
         )
         try:
             transcript = converted(path, tmp_path / "out.jsonl")
-            left = [one.payload for one in effective(chain_lines(str(path), find_in_corpus))]
+            left = [one.payload for one in effective(read_thread_lines(str(path), find_in_corpus))]
         except ResumeHooksError:
             continue
-        items.call_pairs(left)
-        assert all(isinstance(items.item_text(one), str) and items.item_size(one) for one in left)
+        items.pair_calls(left)
+        assert all(
+            isinstance(items.item_text(one), str) and items.count_item_characters(one)
+            for one in left
+        )
         assert not transcript.bad_lines
         assert len({node.uuid for node in transcript.nodes}) == len(transcript.nodes)
         assert all(transcript.read(node)["uuid"] == node.uuid for node in transcript.chain)
@@ -423,9 +426,9 @@ def test_it_is_what_the_description_says(rollout: Path) -> None:
     infos = [
         one["payload"].get("info") for one in lines if one["payload"].get("type") == "token_count"
     ]
-    assert history.is_measured
+    assert history.has_client_count
     assert history.tokens == [one["last_token_usage"]["total_tokens"] for one in infos if one][-1]
-    found = items.call_pairs([one.payload for one in history.items])
+    found = items.pair_calls([one.payload for one in history.items])
     assert all(pair.call < pair.output for pair in found.values() if pair.output >= 0)
 
 
@@ -439,7 +442,7 @@ def test_an_old_compaction_leaves_prompts_and_its_summary(tmp_path: Path) -> Non
         line("compacted", {"message": f"{items.SUMMARY_PREFIX}: done"}),
         said("user", "three"),
     ]
-    left = effective(rollout_lines(str(write(tmp_path, lines))))
+    left = effective(read_rollout_lines(str(write(tmp_path, lines))))
     assert [items.item_text(one.payload) for one in left] == [
         "one",
         f"{items.SUMMARY_PREFIX}: done",
@@ -478,25 +481,28 @@ def test_a_fork_and_a_rewind_go_on_from_what_they_name(tmp_path: Path) -> None:
     )
     files = {THREAD: str(parent), OTHER: str(fork), THIRD: str(rewind)}
     texts = {
-        path: [items.item_text(one.payload) for one in effective(chain_lines(str(path), files.get))]
+        path: [
+            items.item_text(one.payload)
+            for one in effective(read_thread_lines(str(path), files.get))
+        ]
         for path in files.values()
     }
     assert texts[str(fork)] == ["one", "two", "on"]
     assert texts[str(rewind)] == ["one", "two", "again"]
-    own = effective(chain_lines(str(parent), files.get))
-    assert [one.uuid for one in effective(chain_lines(str(fork), files.get))][:2] == [
+    own = effective(read_thread_lines(str(parent), files.get))
+    assert [one.uuid for one in effective(read_thread_lines(str(fork), files.get))][:2] == [
         one.uuid for one in own
     ][:2]
-    assert not _history(fork, files.get).is_measured
+    assert not _history(fork, files.get).has_client_count
     assert read_meta(str(rewind)).thread_id == THREAD
     with pytest.raises(SessionNotFound, match="continues is gone"):
-        effective(chain_lines(str(fork), lambda _: None))
+        effective(read_thread_lines(str(fork), lambda _: None))
     parent.write_bytes(b"{}\n")
     with pytest.raises(SessionNotFound, match="shorter than"):
-        effective(chain_lines(str(fork), files.get))
+        effective(read_thread_lines(str(fork), files.get))
     circle = write(tmp_path, [meta(history_base={"thread_id": THREAD, "end_byte_offset": 1})])
     with pytest.raises(NotATranscript, match="continues itself"):
-        effective(chain_lines(str(circle), files.get))
+        effective(read_thread_lines(str(circle), files.get))
 
 
 def test_a_copied_fork_has_its_parents_ids(tmp_path: Path) -> None:
@@ -504,7 +510,9 @@ def test_a_copied_fork_has_its_parents_ids(tmp_path: Path) -> None:
     lines = [meta(), said("user", "one"), said("assistant", "two")]
     parent = write(tmp_path, lines)
     fork = write(tmp_path, [meta(OTHER, forked_from_id=THREAD), *lines, said("user", "on")], OTHER)
-    ids = [[one.uuid for one in effective(rollout_lines(str(path)))] for path in (parent, fork)]
+    ids = [
+        [one.uuid for one in effective(read_rollout_lines(str(path)))] for path in (parent, fork)
+    ]
     assert ids[1][:2] == ids[0]
 
 
@@ -519,7 +527,7 @@ def test_turns_that_were_rolled_back_are_gone(tmp_path: Path) -> None:
     lines += [said("user", "<environment_context>"), said("user", "c"), said("assistant", "d")]
     for count, left in ((0, 6), (1, 4), (2, 1), (9, 1)):
         path = write(tmp_path, [*lines, event("thread_rolled_back", num_turns=count)])
-        assert len(effective(rollout_lines(str(path)))) == left
+        assert len(effective(read_rollout_lines(str(path)))) == left
 
 
 def test_packed_rollouts_are_read_or_said_to_be_packed(tmp_path: Path) -> None:
@@ -531,15 +539,15 @@ def test_packed_rollouts_are_read_or_said_to_be_packed(tmp_path: Path) -> None:
     except ImportError:
         packed.write_bytes(b"\x28\xb5\x2f\xfd")
         with pytest.raises(SessionNotFound, match="compressed"):
-            list(rollout_lines(str(packed)))
+            list(read_rollout_lines(str(packed)))
         return
     packed.write_bytes(zstandard.compress(plain.read_bytes()))
-    assert [one.record for one in rollout_lines(str(packed))] == [
-        one.record for one in rollout_lines(str(plain))
+    assert [one.record for one in read_rollout_lines(str(packed))] == [
+        one.record for one in read_rollout_lines(str(plain))
     ]
     packed.write_bytes(b"garbage")
     with pytest.raises(SessionNotFound, match="can't be read"):
-        list(rollout_lines(str(packed)))
+        list(read_rollout_lines(str(packed)))
 
 
 def test_memory_is_bounded_by_what_is_live(tmp_path: Path) -> None:
@@ -592,7 +600,9 @@ def test_a_goal_is_a_command_of_the_user_and_a_state() -> None:
         goal_note("User cleared the goal.", 8),
         said("user", "later", 9),
     ]
-    found = list(as_records([RolloutLine(one, "", at, 0) for at, one in enumerate(lines)], THREAD))
+    found = list(
+        convert_lines([RolloutLine(one, "", at, 0) for at, one in enumerate(lines)], THREAD)
+    )
     states = [
         (one.get("goal"), one.get("status")) for one in found if one.get("subtype") == records.GOAL
     ]

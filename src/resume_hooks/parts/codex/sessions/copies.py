@@ -16,14 +16,14 @@ import orjson
 
 from resume_hooks.errors import SessionNotFound, WriteFailed
 from resume_hooks.parts.codex.sessions.ends import RolloutEnds
-from resume_hooks.parts.codex.transcripts.as_records import as_records, first_record
+from resume_hooks.parts.codex.transcripts.as_records import build_first_record, convert_lines
 from resume_hooks.parts.codex.transcripts.lines import TITLE_KEY, read_first_lines
 from resume_hooks.parts.codex.transcripts.meta import read_meta
 from resume_hooks.parts.codex.transcripts.segments import (
-    Finder,
-    ThreadFile,
+    RolloutFinder,
+    ThreadSegment,
     find_readable_segments,
-    segment_lines,
+    read_segment_lines,
 )
 from resume_hooks.paths import TRANSCRIPT_SUFFIX, Where, project_key
 from resume_hooks.storage import removal
@@ -33,12 +33,12 @@ from resume_hooks.transcripts import records
 from resume_hooks.transcripts.bookkeeping import CUSTOM_TITLE, make_label_record
 from resume_hooks.transcripts.records import Record, string
 
-MAX_COPIES = 1024**3
+MAX_COPIES_BYTES = 1024**3
 """The maximum total size of the copies in bytes; above it, the least recently used copies are
 removed."""
 
 FORMAT_VERSION = 3  # the version of the copies' format; copies in another version are recreated
-MAX_FIRST_LINE = 64 * 1024  # the maximum size of a copy's first line in bytes
+MAX_FIRST_LINE_BYTES = 64 * 1024  # the maximum size of a copy's first line in bytes
 
 
 class ThreadCopies:
@@ -50,51 +50,58 @@ class ThreadCopies:
         self._agent = agent
         self._where = where
 
-    def holds(self, path: str) -> bool:
+    def contains_path(self, path: str) -> bool:
         """Check whether a path is inside the folder of copies."""
         return os.path.abspath(path).startswith(os.path.join(self._folder, ""))
 
-    def original(self, path: str) -> str:
+    def read_original_path(self, path: str) -> str:
         """Return the newest rollout of a copy's thread, or ``""`` if the copy cannot be read."""
         return string(_read_first_record(path), "file")
 
-    def path_of(self, cwd: str, thread_id: str) -> str:
+    def copy_path(self, cwd: str, thread_id: str) -> str:
         """Return the path for a thread's copy, even if the copy does not exist."""
         return os.path.join(
             self._folder, project_key(cwd) if cwd else "unknown", f"{thread_id}{TRANSCRIPT_SUFFIX}"
         )
 
-    def update_copy(self, rollout: str, find: Finder, name: str = "") -> str:
-        """Return the path of an up-to-date copy of the thread whose newest file is ``rollout``.
+    def update_copy(
+        self, rollout_path: str, find_rollout: RolloutFinder, thread_name: str = ""
+    ) -> str:
+        """Return the path of an up-to-date copy of the thread whose newest file is ``rollout_path``.
 
         Raise SessionNotFound or NotATranscript if the thread cannot be read, and WriteFailed if the
         copy cannot be written.
         """
-        first, meta = read_first_lines(rollout)[0], read_meta(rollout)
-        path, name = self.path_of(meta.cwd, meta.thread_id), name or string(first.record, TITLE_KEY)
-        parts, missing = find_readable_segments(rollout, find)
-        stats = [(part.path, os.stat(part.path)) for part in parts]
+        first_line, meta = read_first_lines(rollout_path)[0], read_meta(rollout_path)
+        path, thread_name = (
+            self.copy_path(meta.cwd, meta.thread_id),
+            thread_name or string(first_line.record, TITLE_KEY),
+        )
+        segments, missing = find_readable_segments(rollout_path, find_rollout)
+        segment_stats = [(segment.path, os.stat(segment.path)) for segment in segments]
         state = repr(
             [
                 FORMAT_VERSION,
-                name,
-                *((path, status.st_size, status.st_mtime_ns) for path, status in stats),
+                thread_name,
+                *((path, status.st_size, status.st_mtime_ns) for path, status in segment_stats),
             ]
         )
         if string(_read_first_record(path), "state") != state:
-            first_fields = first_record(meta, first.record, self._agent) | {
-                "file": rollout,
+            first_fields = build_first_record(meta, first_line.record, self._agent) | {
+                "file": rollout_path,
                 "state": state,
             }
-            if window := self._window(parts, find):
-                first_fields["context_window"] = window
-            pieces = (
+            if window_tokens := self._find_window_tokens(segments, find_rollout):
+                first_fields["context_window"] = window_tokens
+            encoded_records = (
                 orjson.dumps(record) + b"\n"
-                for record in _copy_records(first_fields, parts, meta.thread_id, missing, name)
+                for record in _build_copy_records(
+                    first_fields, segments, meta.thread_id, missing, thread_name
+                )
             )
             try:
-                self.make_room()
-                replace_state_file(path, pieces, self._where)
+                self.remove_excess_copies()
+                replace_state_file(path, encoded_records, self._where)
             except OSError as error:
                 raise WriteFailed(
                     f"{path} could not be written: {error.strerror or error}",
@@ -107,16 +114,18 @@ class ThreadCopies:
             os.utime(path)
         return path
 
-    def _window(self, parts: list[ThreadFile], find: Finder) -> int:
+    def _find_window_tokens(
+        self, segments: list[ThreadSegment], find_rollout: RolloutFinder
+    ) -> int:
         """Return the model's context window in tokens, from the newest file that reports it, or 0 if none does.
 
         A new fork does not report a window yet, so its parent's window is used.
         """
-        for part in reversed(parts):
-            if window := RolloutEnds(part.path, self._agent).window:
-                return window
-        forked_from = parts[-1].meta.forked_from
-        parent = find(forked_from) if forked_from else None
+        for segment in reversed(segments):
+            if window_tokens := RolloutEnds(segment.path, self._agent).window:
+                return window_tokens
+        forked_from = segments[-1].meta.forked_from_id
+        parent = find_rollout(forked_from) if forked_from else None
         if parent is None:
             return 0
         try:
@@ -124,13 +133,13 @@ class ThreadCopies:
         except SessionNotFound:  # deleted after it was listed
             return 0
 
-    def discard(self, path: str) -> None:
+    def remove_copy(self, path: str) -> None:
         """Remove a copy. It can be recreated at any time."""
         removal.remove_if_possible(path, self._root)
 
-    def make_room(self) -> None:
+    def remove_excess_copies(self) -> None:
         """Remove the copies of deleted threads, then the least recently used copies until the size limit is met."""
-        remaining = []
+        remaining_copies = []
         paths: list[str] = []
         with contextlib.suppress(OSError):
             for project in os.scandir(self._folder):
@@ -142,38 +151,48 @@ class ThreadCopies:
                     )
         for path in paths:
             with contextlib.suppress(OSError):
-                status = os.lstat(path)
-                if not os.path.lexists(self.original(path)):
+                file_status = os.lstat(path)
+                if not os.path.lexists(self.read_original_path(path)):
                     removal.remove_file(path, self._root)
                 else:
-                    remaining.append((status.st_mtime, path, status.st_size))
+                    remaining_copies.append((file_status.st_mtime, path, file_status.st_size))
         for path in least_recently_used(
-            remaining, sum(size for _, _, size in remaining) - MAX_COPIES
+            remaining_copies,
+            sum(copy_bytes for _, _, copy_bytes in remaining_copies) - MAX_COPIES_BYTES,
         ):
-            self.discard(path)
+            self.remove_copy(path)
 
 
-def _copy_records(
-    first: Record, parts: list[ThreadFile], thread_id: str, missing: str, name: str
+def _build_copy_records(
+    first_fields: Record,
+    segments: list[ThreadSegment],
+    thread_id: str,
+    missing_reason: str,
+    thread_name: str,
 ) -> Iterator[Record]:
-    yield first
-    if missing:
-        text = f"What was said before is not there: {missing}."
-        note = {
+    yield first_fields
+    if missing_reason:
+        text = f"What was said before is not there: {missing_reason}."
+        notice = {
             "type": records.SYSTEM,
             "subtype": "informational",
             "content": text,
             "level": "warning",
         }
-        yield {"parentUuid": None, "isSidechain": False, **note, "timestamp": parts[0].meta.created}
-    yield from as_records(chain.from_iterable(map(segment_lines, parts)), thread_id)
-    if name:
-        yield make_label_record(CUSTOM_TITLE, name, thread_id)
+        yield {
+            "parentUuid": None,
+            "isSidechain": False,
+            **notice,
+            "timestamp": segments[0].meta.created_at,
+        }
+    yield from convert_lines(chain.from_iterable(map(read_segment_lines, segments)), thread_id)
+    if thread_name:
+        yield make_label_record(CUSTOM_TITLE, thread_name, thread_id)
 
 
 def _read_first_record(path: str) -> Record:
     try:
         with open(path, "rb") as stream:
-            return records.parse(stream.readline(MAX_FIRST_LINE)) or {}
+            return records.parse(stream.readline(MAX_FIRST_LINE_BYTES)) or {}
     except OSError:
         return {}

@@ -13,35 +13,35 @@ from functools import cached_property
 
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.parts.codex.sessions.files import is_archived
-from resume_hooks.parts.codex.transcripts.as_records import RecordConverter, first_record
+from resume_hooks.parts.codex.transcripts.as_records import RecordConverter, build_first_record
 from resume_hooks.parts.codex.transcripts.lines import (
-    PACKED,
+    COMPRESSED_SUFFIX,
     TITLE_KEY,
     RolloutLine,
     open_rollout,
     parse_line,
-    rollout_lines,
+    read_rollout_lines,
 )
-from resume_hooks.parts.codex.transcripts.meta import ThreadMeta, meta_from_lines
+from resume_hooks.parts.codex.transcripts.meta import ThreadMeta, parse_first_lines
 from resume_hooks.paths import project_key
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.bookkeeping import CUSTOM_TITLE
 from resume_hooks.transcripts.head_tail import REACH, WIDE_REACH, HeadTail, find_first_prompt
 from resume_hooks.transcripts.records import Record, positive_count, string
 
-_WINDOW = re.compile(rb'"model_context_window":\s?(\d{1,9})\b')
+_WINDOW_FIELD = re.compile(rb'"model_context_window":\s?(\d{1,9})\b')
 
 
 class RolloutEnds(HeadTail):
     """The records at both ends of a rollout, or only those at the beginning if the rollout is compressed.
 
-    ``name`` is the name that the user gave to the thread.
+    ``thread_name`` is the name that the user gave to the thread.
     """
 
-    def __init__(self, path: str, agent: str, name: str = "") -> None:
+    def __init__(self, path: str, agent: str, thread_name: str = "") -> None:
         self.path = self.file = path
         self._agent = agent
-        self._name = name
+        self._name = thread_name
         # whether this client writes a token count before its response; None until the head shows it
         self._early: bool | None = None
         try:
@@ -54,16 +54,16 @@ class RolloutEnds(HeadTail):
             self.head = stream.read(REACH)
             if b"\n" not in self.head:  # the first line contains long instructions
                 self.head += stream.readline(WIDE_REACH)
-            packed = path.endswith(PACKED)
-            start = max(len(self.head), status.st_size - REACH)
+            is_compressed = path.endswith(COMPRESSED_SUFFIX)
+            tail_start = max(len(self.head), status.st_size - REACH)
             tail = b""
-            if not packed and start < status.st_size:
-                stream.seek(start)
+            if not is_compressed and tail_start < status.st_size:
+                stream.seek(tail_start)
                 tail = stream.read()
-            if packed:
+            if is_compressed:
                 self.small = not stream.read(1)
             else:
-                self.small = start == len(self.head)
+                self.small = tail_start == len(self.head)
         self.mtime, self.size = status.st_mtime, status.st_size
         if self.small:
             self.head += tail
@@ -74,22 +74,27 @@ class RolloutEnds(HeadTail):
     @cached_property
     def meta(self) -> ThreadMeta:
         """The thread's metadata from the first lines."""
-        raws = self.head.split(b"\n", 2)[:2]
-        return meta_from_lines(
-            [line for raw in raws if (line := parse_line(raw, self.path)) is not None], self.path
+        raw_lines = self.head.split(b"\n", 2)[:2]
+        return parse_first_lines(
+            [
+                line
+                for raw_line in raw_lines
+                if (line := parse_line(raw_line, self.path)) is not None
+            ],
+            self.path,
         )
 
     @cached_property
-    def _first(self) -> Record:
+    def _first_line(self) -> Record:
         return records.parse(self.head.partition(b"\n")[0]) or {}
 
     @cached_property
     def first_records(self) -> list[Record]:
         """The first record of a converted transcript, followed by the other records of the head."""
-        first = first_record(self.meta, self._first, self._agent)
+        first_fields = build_first_record(self.meta, self._first_line, self._agent)
         if self.window:
-            first["context_window"] = self.window
-        return [first, *self._converted(self.head)]
+            first_fields["context_window"] = self.window
+        return [first_fields, *self._convert_region(self.head)]
 
     def _head_with_field(self, field: str = "") -> Iterator[Record]:  # noqa: ARG002 - what is converted is no text of the head
         return iter(self.first_records)
@@ -100,7 +105,7 @@ class RolloutEnds(HeadTail):
         if self.small or not self.first_records:
             return self.first_records
         self._early = bool(self._early)
-        return self._converted(self.tail)
+        return self._convert_region(self.tail)
 
     @property
     def whole(self) -> list[Record] | None:
@@ -112,12 +117,12 @@ class RolloutEnds(HeadTail):
     @cached_property
     def is_sidechain(self) -> bool:
         """Whether this thread is a sub-agent of another thread."""
-        return bool(self.meta.spawned_by)
+        return bool(self.meta.spawning_thread_id)
 
     @property
     def started_by(self) -> str:
         """The id of the thread that started this sub-agent."""
-        return self.meta.spawned_by
+        return self.meta.spawning_thread_id
 
     @property
     def tag(self) -> str:
@@ -141,7 +146,7 @@ class RolloutEnds(HeadTail):
     @cached_property
     def window(self) -> int:
         """The model's context window in tokens as reported in the tail, or 0."""
-        windows = _WINDOW.findall(self.tail)
+        windows = _WINDOW_FIELD.findall(self.tail)
         if windows:
             return positive_count(int(windows[-1]))
         return 0
@@ -151,7 +156,7 @@ class RolloutEnds(HeadTail):
         if any(wanted(record) for record in self._records_within_reach):
             return True
         return not self.small and any(
-            wanted(record) for record in self._records(rollout_lines(self.path))
+            wanted(record) for record in self._convert_lines(read_rollout_lines(self.path))
         )
 
     @cached_property
@@ -160,7 +165,7 @@ class RolloutEnds(HeadTail):
 
         The first megabyte is searched, because long instructions can precede the prompt.
         """
-        prompt = find_first_prompt(self._records(_parse_lines(self.head, self.path)))
+        prompt = find_first_prompt(self._convert_lines(_parse_lines(self.head, self.path)))
         if prompt or self.small:
             return prompt
         return find_first_prompt(self.early_records)
@@ -170,23 +175,23 @@ class RolloutEnds(HeadTail):
         """The records in the first megabyte."""
         with open_rollout(self.path) as stream:
             region = stream.read(WIDE_REACH)
-        return self._records(_parse_lines(region, self.path))
+        return self._convert_lines(_parse_lines(region, self.path))
 
     def _last_value(self, kind: str) -> str:
         if kind == CUSTOM_TITLE:
-            return self._name or string(self._first, TITLE_KEY)
+            return self._name or string(self._first_line, TITLE_KEY)
         return ""
 
-    def _converted(self, region: bytes) -> list[Record]:
-        return list(self._records(_parse_lines(region, self.path)))
+    def _convert_region(self, region: bytes) -> list[Record]:
+        return list(self._convert_lines(_parse_lines(region, self.path)))
 
-    def _records(self, lines: Iterable[RolloutLine]) -> Iterator[Record]:
+    def _convert_lines(self, lines: Iterable[RolloutLine]) -> Iterator[Record]:
         converter = RecordConverter(self.meta.thread_id, early=self._early)
         converter.apply_meta(self.meta)
         for line in lines:
             yield from converter.add_line(line)
-        yield from converter.end()
-        self._early = converter.early
+        yield from converter.finish_response()
+        self._early = converter.usage_comes_first
 
 
 def _parse_lines(region: bytes, path: str) -> Iterator[RolloutLine]:

@@ -15,8 +15,13 @@ from resume_hooks import clock
 from resume_hooks.errors import NotATranscript, ResumeHooksError, SessionNotFound
 from resume_hooks.parts.codex.sessions.copies import ThreadCopies
 from resume_hooks.parts.codex.sessions.ends import RolloutEnds
-from resume_hooks.parts.codex.sessions.files import Rollout, Rollouts, is_archived, thread_folder
-from resume_hooks.parts.codex.transcripts.as_records import first_record
+from resume_hooks.parts.codex.sessions.files import (
+    Rollout,
+    Rollouts,
+    is_archived,
+    read_thread_folder,
+)
+from resume_hooks.parts.codex.transcripts.as_records import build_first_record
 from resume_hooks.parts.codex.transcripts.lines import read_first_lines
 from resume_hooks.parts.codex.transcripts.meta import parse_rollout_name, read_meta
 from resume_hooks.paths import Where, is_session_id, project_key
@@ -29,31 +34,31 @@ from resume_hooks.transcripts import provenance
 from resume_hooks.transcripts.provenance import Parent
 from resume_hooks.transcripts.records import parse, string
 
-NAME = "codex"
+AGENT_NAME = "codex"
 SETTINGS_FILE = "config.toml"
 # a folder with one lock file per open thread, since Codex 0.150
-LOCK_FOLDER = "thread-writer-locks"
+LOCKS_FOLDER = "thread-writer-locks"
 # The number of seconds after a write during which a thread counts as open, because older clients
 # have no lock files.
-OPEN_SECONDS = 60
+OPEN_AFTER_WRITE_SECONDS = 60
 # The maximum number of seconds that writing a child should take. A slower child counts as open for
 # a while.
-WRITING_SECONDS = 2
+MAX_CHILD_WRITE_SECONDS = 2
 
 
 class Codex:
-    """The threads of a CODEX_HOME; ``copies`` is the folder for their copies.
+    """The threads of a CODEX_HOME; ``copies_folder`` is the folder for their copies.
 
     Each call of ``store`` or ``files`` scans the CODEX_HOME again.
     """
 
-    name = NAME
+    name = AGENT_NAME
     label = "Codex"
 
-    def __init__(self, home: str, copies: str, where: Where) -> None:
-        self._home = home
+    def __init__(self, codex_home: str, copies_folder: str, where: Where) -> None:
+        self._home = codex_home
         self._where = where
-        self._copies = ThreadCopies(copies, NAME, where)
+        self._copies = ThreadCopies(copies_folder, AGENT_NAME, where)
 
     @cached_property
     def rollouts(self) -> Rollouts:
@@ -61,10 +66,10 @@ class Codex:
         return Rollouts(self._home)
 
     @cached_property
-    def _names(self) -> dict[str, str]:
-        return thread_names(self._home)
+    def _thread_names(self) -> dict[str, str]:
+        return read_thread_names(self._home)
 
-    def _look(self) -> Rollouts:
+    def _scan_rollouts(self) -> Rollouts:
         for cached_name in ("rollouts", "_names"):
             self.__dict__.pop(cached_name, None)
         return self.rollouts
@@ -72,14 +77,16 @@ class Codex:
     @property
     def store(self) -> SessionStore:
         """The threads, grouped by the project of their working directory."""
-        return Threads(self._look())
+        return Threads(self._scan_rollouts())
 
     def ends(self, path: str) -> RolloutEnds:
         """Return the fields for listings, given the path of a rollout or of its copy."""
         rollout = self.original(path)
         parsed_name = parse_rollout_name(rollout)
         return RolloutEnds(
-            rollout, NAME, self._names.get(parsed_name.thread_id, "") if parsed_name else ""
+            rollout,
+            AGENT_NAME,
+            self._thread_names.get(parsed_name.thread_id, "") if parsed_name else "",
         )
 
     def naming(self, path: str) -> bytes:
@@ -98,12 +105,12 @@ class Codex:
             status = os.stat(rollout)
         except (OSError, ValueError) as error:
             raise SessionNotFound(f"{path} can't be read: {error}", "Check the path.") from error
-        return SessionFile(meta.thread_id, rollout, status.st_mtime, status.st_size, NAME)
+        return SessionFile(meta.thread_id, rollout, status.st_mtime, status.st_size, AGENT_NAME)
 
     def readable(self, session: SessionFile) -> SessionFile:
         """Return the session with the path of its up-to-date copy in our record format."""
         rollout = session.source or self.original(session.path)
-        path = self._copy_of(rollout)
+        path = self._update_copy(rollout)
         return session._replace(path=path, size=os.stat(path).st_size, source=rollout)
 
     @contextlib.contextmanager
@@ -112,39 +119,41 @@ class Codex:
 
         Otherwise reading every thread once would double their size on disk.
         """
-        existed = os.path.lexists(self._copies.path_of(thread_folder(path), _thread_id(path)))
-        copy = self._copy_of(path)
+        copy_existed = os.path.lexists(
+            self._copies.copy_path(read_thread_folder(path), _parse_thread_id(path))
+        )
+        copy_path = self._update_copy(path)
         try:
-            yield copy
+            yield copy_path
         finally:
-            if not existed:
-                self._copies.discard(copy)
+            if not copy_existed:
+                self._copies.remove_copy(copy_path)
 
     def original(self, path: str) -> str:
         """Return the rollout of a copy. Any other path is returned unchanged."""
-        if self._copies.holds(path):
-            return self._copies.original(path) or path
+        if self._copies.contains_path(path):
+            return self._copies.read_original_path(path) or path
         return path
 
     def file_of(self, name: str) -> str | None:
         """Return the rollout with this id."""
-        return self.rollouts.path_of(name) or self._look().path_of(name)
+        return self.rollouts.find_path(name) or self._scan_rollouts().find_path(name)
 
     def parent(self, path: str) -> Parent | None:
         """Return the parent that one of our children names, or the thread that a fork names."""
         rollout = self.original(path)
         return provenance.parent_from_record(
-            first_record(read_meta(rollout), read_first_lines(rollout)[0].record, NAME)
+            build_first_record(read_meta(rollout), read_first_lines(rollout)[0].record, AGENT_NAME)
         )
 
     def files(self) -> list[TranscriptFile]:
         """Return the newest file of each readable thread."""
-        self._copies.make_room()
-        newest = self._look().threads.values()
+        self._copies.remove_excess_copies()
+        newest = self._scan_rollouts().threads.values()
         return [  # A negative inode marks a file that must be read through a copy.
             TranscriptFile(
                 path,
-                _project_of_rollout(path),
+                _project_name(path),
                 name.thread_id,
                 "",
                 -1 - status.st_ino,
@@ -157,18 +166,18 @@ class Codex:
 
     def notes(self) -> list[str]:
         """Return a note with the number of compressed rollouts that were skipped."""
-        packed = self.rollouts.packed
-        if not packed:
+        compressed_count = self.rollouts.compressed_count
+        if not compressed_count:
             return []
-        session_count = format_count(packed, "session")
+        session_phrase = format_count(compressed_count, "session")
         return [
             (
-                f"{session_count} of Codex, compressed: skipped ({packed}); the Python package "
+                f"{session_phrase} of Codex, compressed: skipped ({compressed_count}); the Python package "
                 "zstandard reads them"
             )
         ]
 
-    def without_plugin(self, name: str) -> str:
+    def without_plugin(self, plugin: str) -> str:
         """Return the command that adds the plugin to Codex, or ``""`` if the user's settings enable it."""
         import tomllib  # only needed to check the installation
 
@@ -180,42 +189,45 @@ class Codex:
             plugins = tomllib.load(stream).get("plugins")
         entries = plugins.items() if isinstance(plugins, dict) else ()
         if any(
-            plugin_name.split("@")[0] == name and isinstance(entry, dict) and entry.get("enabled")
+            plugin_name.split("@")[0] == plugin and isinstance(entry, dict) and entry.get("enabled")
             for plugin_name, entry in entries
         ):
             return ""
-        return f'codex plugin marketplace add "$PWD" && codex plugin add {name}@{name}'
+        return f'codex plugin marketplace add "$PWD" && codex plugin add {plugin}@{plugin}'
 
     def why_open(self, session: SessionFile) -> str:
         """Explain why a thread counts as open: because of its lock or a recent write."""
-        if _is_locked(os.path.join(self._home, LOCK_FOLDER, f"{session.session_id}.lock")):
+        if _is_locked(os.path.join(self._home, LOCKS_FOLDER, f"{session.session_id}.lock")):
             return "Codex has it open"
         try:
-            age = time.time() - os.stat(session.original).st_mtime
+            age_seconds = time.time() - os.stat(session.original).st_mtime
         except OSError as error:
             return f"it is unknown whether Codex has it open ({error.strerror})"
-        if age >= OPEN_SECONDS or self._is_untouched(session):
+        if age_seconds >= OPEN_AFTER_WRITE_SECONDS or self._is_untouched(session):
             return ""
-        return f"it was written {max(0, round(age))} seconds ago"
+        return f"it was written {max(0, round(age_seconds))} seconds ago"
 
     def _is_untouched(self, session: SessionFile) -> bool:
         """Check by the time in its first line whether a child of ours is unchanged since we wrote it."""
         try:
-            first = read_first_lines(session.original)[0].record
-            modified = os.stat(session.original).st_mtime
+            first_record = read_first_lines(session.original)[0].record
+            modified_time = os.stat(session.original).st_mtime
         except (OSError, NotATranscript):
             return False
-        if "continue_metadata" in first:
-            created = clock.to_milliseconds(string(first, "timestamp"))
+        if "continue_metadata" in first_record:
+            created_milliseconds = clock.to_milliseconds(string(first_record, "timestamp"))
         else:
-            created = None
-        return created is not None and modified - created / 1_000 < WRITING_SECONDS
+            created_milliseconds = None
+        return (
+            created_milliseconds is not None
+            and modified_time - created_milliseconds / 1_000 < MAX_CHILD_WRITE_SECONDS
+        )
 
     def commands(self, session_id: str, folder: str) -> ResumeCommands:
         """Return the commands that resume a thread. Codex requires the complete id of an unarchived thread."""
         change_folder = f"cd {shlex.quote(folder)} && " if folder else ""
-        thread = self.rollouts.threads.get(session_id)
-        if thread and is_archived(thread.path):
+        rollout = self.rollouts.threads.get(session_id)
+        if rollout and is_archived(rollout.path):
             unarchive = f"codex unarchive {session_id}"
             return ResumeCommands(
                 f"in a shell: {unarchive}",
@@ -230,19 +242,21 @@ class Codex:
         """
         from resume_hooks.system import programs  # rarely needed
 
-        thread = self.rollouts.threads.get(session_id)
-        if thread and is_archived(thread.path):
+        rollout = self.rollouts.threads.get(session_id)
+        if rollout and is_archived(rollout.path):
             raise ResumeHooksError(
                 f"{session_id} is archived in Codex", f"Run: codex unarchive {session_id}"
             )
 
         return Launch(
-            NAME, programs.find_program(NAME, self._where.environ), ("resume", session_id)
+            AGENT_NAME,
+            programs.find_program(AGENT_NAME, self._where.environ),
+            ("resume", session_id),
         )
 
-    def _copy_of(self, rollout: str) -> str:
+    def _update_copy(self, rollout: str) -> str:
         return self._copies.update_copy(
-            rollout, self.file_of, self._names.get(_thread_id(rollout), "")
+            rollout, self.file_of, self._thread_names.get(_parse_thread_id(rollout), "")
         )
 
 
@@ -263,15 +277,15 @@ class Threads(SessionStore):
         self, projects: Iterable[str] | None = None, prefix: str = ""
     ) -> list[SessionFile]:
         """Return the threads of these projects, newest first."""
-        wanted = None if projects is None else set(projects)
-        threads = {}
+        project_names = None if projects is None else set(projects)
+        sessions_by_id = {}
         for thread_id, rollout in self._threads.items():
             if thread_id.startswith(prefix):
-                threads[thread_id] = rollout
+                sessions_by_id[thread_id] = rollout
         return newest_first(
-            _session_of_rollout(rollout)
-            for thread_id, rollout in threads.items()
-            if wanted is None or self._projects[thread_id] in wanted
+            _session_file(rollout)
+            for thread_id, rollout in sessions_by_id.items()
+            if project_names is None or self._projects[thread_id] in project_names
         )
 
     def find(self, session_id: str) -> SessionFile | None:
@@ -281,30 +295,32 @@ class Threads(SessionStore):
         else:
             thread = None
         if thread:
-            return _session_of_rollout(thread)
+            return _session_file(thread)
         return None
 
     @cached_property
     def _projects(self) -> dict[str, str]:
         projects = {}
         for thread_id, rollout in self._threads.items():
-            projects[thread_id] = _project_of_rollout(rollout.path)
+            projects[thread_id] = _project_name(rollout.path)
         return projects
 
 
-def _project_of_rollout(path: str) -> str:
-    folder = thread_folder(path)
+def _project_name(path: str) -> str:
+    folder = read_thread_folder(path)
     if folder:
         return project_key(folder)
     return ""
 
 
-def _session_of_rollout(rollout: Rollout) -> SessionFile:
+def _session_file(rollout: Rollout) -> SessionFile:
     status = rollout.status
-    return SessionFile(rollout.name.thread_id, rollout.path, status.st_mtime, status.st_size, NAME)
+    return SessionFile(
+        rollout.name.thread_id, rollout.path, status.st_mtime, status.st_size, AGENT_NAME
+    )
 
 
-def _thread_id(path: str) -> str:
+def _parse_thread_id(path: str) -> str:
     parsed_name = parse_rollout_name(path)
     if parsed_name:
         return parsed_name.thread_id
@@ -324,14 +340,14 @@ def _is_locked(path: str) -> bool:
         os.close(descriptor)
 
 
-NAME_LIST, NAME_DATABASE = "session_index.jsonl", "state_5.sqlite"
+NAME_LIST_FILE, NAME_DATABASE_FILE = "session_index.jsonl", "state_5.sqlite"
 MAX_LIST_BYTES = 64 * 1024 * 1024  # the maximum number of bytes to read from the list of names
 
 
-def thread_names(home: str) -> dict[str, str]:
+def read_thread_names(codex_home: str) -> dict[str, str]:
     """Return the names of threads by thread id. If the list has several names for a thread, the last one counts."""
-    names: dict[str, str] = {}
-    path = os.path.join(home, NAME_DATABASE)
+    names_by_id: dict[str, str] = {}
+    path = os.path.join(codex_home, NAME_DATABASE_FILE)
     if os.path.isfile(path):
         import sqlite3  # takes 10 ms to import, and is only needed if a database exists
         from urllib.parse import quote
@@ -344,14 +360,21 @@ def thread_names(home: str) -> dict[str, str]:
             ) as db,
         ):
             rows = db.execute("SELECT id, name FROM threads WHERE name <> ''").fetchall()
-            names = {}
-            for one, said in rows:
-                if isinstance(one, str) and isinstance(said, str) and said.strip():
-                    names[one] = said
-    with contextlib.suppress(OSError), open(os.path.join(home, NAME_LIST), "rb") as stream:
+            names_by_id = {}
+            for thread_id_value, name_value in rows:
+                if (
+                    isinstance(thread_id_value, str)
+                    and isinstance(name_value, str)
+                    and name_value.strip()
+                ):
+                    names_by_id[thread_id_value] = name_value
+    with (
+        contextlib.suppress(OSError),
+        open(os.path.join(codex_home, NAME_LIST_FILE), "rb") as stream,
+    ):
         for raw in stream.read(MAX_LIST_BYTES).split(b"\n"):
             row = parse(raw) or {}
             thread_id, name = row.get("id"), string(row, "thread_name")
             if isinstance(thread_id, str) and is_session_id(thread_id) and name.strip():
-                names[thread_id] = name
-    return names
+                names_by_id[thread_id] = name
+    return names_by_id

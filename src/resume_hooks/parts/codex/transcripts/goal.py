@@ -16,19 +16,15 @@ from resume_hooks.parts.codex.transcripts import items as codex_items
 from resume_hooks.parts.codex.transcripts.lines import ITEM, RolloutLine
 from resume_hooks.transcripts.records import Record, mapping, parse, string
 
-GOAL_EVENT = (
-    # the event that follows when the user sets a goal or changes its status
-    "thread_goal_updated"
-)
-UPDATE_TOOL, CREATE_TOOL = (
-    "update_goal",
-    "create_goal",
-)  # the tools with which the model sets or updates the goal; their output contains the goal
-COMPLETE = "complete"
+# The event that follows when the user sets a goal or changes its status.
+GOAL_EVENT = "thread_goal_updated"
+# The tools with which the model sets or updates the goal. Their output contains the goal.
+UPDATE_GOAL_TOOL, CREATE_GOAL_TOOL = "update_goal", "create_goal"
+COMPLETE_STATUS = "complete"
 
 _GOAL_TEXT = re.compile(r'^User set the goal: (".*")$', re.MULTILINE)
 _GOAL_STATUS = re.compile(r'^User set goal status: "(\w+)"\.?$', re.MULTILINE)
-_GOAL_CLEARED = "User cleared the goal."
+_GOAL_CLEARED_TEXT = "User cleared the goal."
 
 
 class Goal(NamedTuple):
@@ -47,22 +43,22 @@ class GoalState:
 
     def add_line(self, line: RolloutLine) -> bool:
         """Process the next line, and return whether it changed the goal."""
-        previous = self.goal
-        if line.event() == GOAL_EVENT:
+        previous_goal = self.goal
+        if line.event_type() == GOAL_EVENT:
             self._set_goal(mapping(line.payload, "goal"))
         elif line.kind == ITEM:
             self._apply_item(line.payload)
-        return self.goal != previous
+        return self.goal != previous_goal
 
     def _apply_item(self, item: Record) -> None:
-        kind = codex_items.item_kind(item)
-        if kind == "function_call" and string(item, "name") in {UPDATE_TOOL, CREATE_TOOL}:
+        kind = codex_items.item_type(item)
+        if kind == "function_call" and string(item, "name") in {UPDATE_GOAL_TOOL, CREATE_GOAL_TOOL}:
             self._calls.add(codex_items.call_id(item))
         elif kind == "function_call_output" and codex_items.call_id(item) in self._calls:
             self._set_goal(
                 mapping(parse(codex_items.item_text(item).encode("utf-8", "replace")) or {}, "goal")
             )
-        elif codex_items.is_goal_note(item) and _GOAL_CLEARED in codex_items.item_text(item):
+        elif codex_items.is_goal_notice(item) and _GOAL_CLEARED_TEXT in codex_items.item_text(item):
             self.goal = None
 
     def _set_goal(self, goal_record: Record) -> None:
@@ -77,13 +73,13 @@ def parse_goal_note(note: Record) -> tuple[str, str]:
     """
     text = codex_items.item_text(note)
     if objective := _GOAL_TEXT.search(text):
-        return _unquote_word(objective[1]), ""
+        return _parse_quoted_text(objective[1]), ""
     if status := _GOAL_STATUS.search(text):
         return "", status[1]
-    return "", "clear" if _GOAL_CLEARED in text else ""
+    return "", "clear" if _GOAL_CLEARED_TEXT in text else ""
 
 
-def _unquote_word(word: str) -> str:
+def _parse_quoted_text(word: str) -> str:
     try:
         value = orjson.loads(word)
     except orjson.JSONDecodeError:

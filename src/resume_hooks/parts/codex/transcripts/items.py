@@ -1,7 +1,7 @@
 """The items in the model's history: messages, calls, outputs, reasoning, and the harness's messages.
 
 An item is the payload of a ``response_item``, or an element of a compaction's
-``replacement_history``. A new type of call or output belongs in ``CALLS`` or ``OUTPUTS``.
+``replacement_history``. A new type of call or output belongs in ``CALL_TYPES`` or ``OUTPUT_TYPES``.
 """
 
 from __future__ import annotations
@@ -13,9 +13,11 @@ import orjson
 
 from resume_hooks.transcripts.records import Record, mapping, objects, string
 
-MESSAGE, REASONING = "message", "reasoning"
-CALLS = frozenset({"function_call", "custom_tool_call", "local_shell_call", "tool_search_call"})
-OUTPUTS = frozenset(
+MESSAGE_TYPE, REASONING_TYPE = "message", "reasoning"
+CALL_TYPES = frozenset(
+    {"function_call", "custom_tool_call", "local_shell_call", "tool_search_call"}
+)
+OUTPUT_TYPES = frozenset(
     {
         "function_call_output",
         "custom_tool_call_output",
@@ -27,11 +29,11 @@ OUTPUTS = frozenset(
 outputs."""
 
 # the types of calls without an output item
-HOSTED = frozenset({"web_search_call", "image_generation_call"})
-ENCRYPTED = frozenset({"compaction", "context_compaction", "compaction_summary"})
+HOSTED_CALL_TYPES = frozenset({"web_search_call", "image_generation_call"})
+ENCRYPTED_TYPES = frozenset({"compaction", "context_compaction", "compaction_summary"})
 """The types of summaries that only the provider can read."""
 
-NEVER_SENT = "ghost_snapshot"
+UNSENT_TYPE = "ghost_snapshot"
 
 SUMMARY_PREFIX = "Another language model started to solve this problem"
 """The prefix of a local compaction's summary."""
@@ -52,9 +54,9 @@ HARNESS_PREFIXES = (
 )
 """The prefixes of messages with the user's role that come from the harness."""
 
-_GOAL_NOTE = '<codex_internal_context source="user_goal">'
+_GOAL_NOTICE_PREFIX = '<codex_internal_context source="user_goal">'
 _GOAL_KIND = "user.goal"  # the kind of Codex's note about the user's goal
-_OWN_KIND = "user."  # the prefix of the kinds of messages from the user, since 0.15x
+_USER_KIND_PREFIX = "user."  # the prefix of the kinds of messages from the user, since 0.15x
 
 
 class CallPair(NamedTuple):
@@ -64,19 +66,19 @@ class CallPair(NamedTuple):
     output: int
 
 
-def item_kind(item: Record) -> str:
+def item_type(item: Record) -> str:
     """Return the type of an item."""
     return string(item, "type")
 
 
 def content_parts(item: Record) -> list[Record]:
     """Return the content parts of a message or output; a plain string becomes one text part."""
-    if item_kind(item) in OUTPUTS:
+    if item_type(item) in OUTPUT_TYPES:
         content = item.get("output")
     else:
         content = item.get("content")
-    if item_kind(item) == "tool_search_output" and content is None:
-        content = _dump_text(item.get("tools"))
+    if item_type(item) == "tool_search_output" and content is None:
+        content = _format_text(item.get("tools"))
     if isinstance(content, dict):  # {"content": ..., "success": ...} from old clients
         content = content.get("content_items") or content.get("content")
     if isinstance(content, str):
@@ -86,7 +88,7 @@ def content_parts(item: Record) -> list[Record]:
 
 def item_text(item: Record) -> str:
     """Return the texts of a message or output, joined by newlines, or the summary of a reasoning item."""
-    if item_kind(item) == REASONING:
+    if item_type(item) == REASONING_TYPE:
         rows = objects(item.get("summary")) + objects(item.get("content"))
         return "\n\n".join(filter(None, (string(row, "text") for row in rows)))
     return "\n".join(
@@ -94,14 +96,14 @@ def item_text(item: Record) -> str:
     )
 
 
-def is_harness(item: Record) -> bool:
+def is_harness_message(item: Record) -> bool:
     """Check whether a message with the user's role comes from the harness, such as settings, rules or interruptions."""
     kinds = mapping(item, "internal_chat_message_metadata_passthrough").get("content_item_kinds")
     if isinstance(kinds, list) and any(
         isinstance(kind, str) and kind != "unknown" for kind in kinds
     ):
         return not any(
-            isinstance(kind, str) and kind.startswith(_OWN_KIND) and kind != _GOAL_KIND
+            isinstance(kind, str) and kind.startswith(_USER_KIND_PREFIX) and kind != _GOAL_KIND
             for kind in kinds
         )
     return any(
@@ -109,20 +111,28 @@ def is_harness(item: Record) -> bool:
     )
 
 
-def is_goal_note(item: Record) -> bool:
+def is_goal_notice(item: Record) -> bool:
     """Check whether a message is Codex's note to the model that the user set or changed the goal."""
-    is_users = item_kind(item) == MESSAGE and string(item, "role") == "user"
-    return is_users and item_text(item).startswith(_GOAL_NOTE) and is_harness(item)
+    is_user_message = item_type(item) == MESSAGE_TYPE and string(item, "role") == "user"
+    return (
+        is_user_message
+        and item_text(item).startswith(_GOAL_NOTICE_PREFIX)
+        and is_harness_message(item)
+    )
 
 
 def opens_turn(item: Record) -> bool:
     """Check whether an item is a user message, which begins a turn by Codex's rules for rollbacks."""
-    return item_kind(item) == MESSAGE and string(item, "role") == "user" and not is_harness(item)
+    return (
+        item_type(item) == MESSAGE_TYPE
+        and string(item, "role") == "user"
+        and not is_harness_message(item)
+    )
 
 
 def is_summary(item: Record) -> bool:
     """Check whether an item is the summary of a compaction, encrypted or not."""
-    return item_kind(item) in ENCRYPTED or (
+    return item_type(item) in ENCRYPTED_TYPES or (
         opens_turn(item) and item_text(item).lstrip().startswith(SUMMARY_PREFIX)
     )
 
@@ -142,14 +152,14 @@ def request_text(item: Record) -> str:
 
 def call_id(item: Record) -> str:
     """Return the id that a call and its output share, or ``""`` for other items."""
-    return string(item, "call_id") or (string(item, "id") if item_kind(item) in CALLS else "")
+    return string(item, "call_id") or (string(item, "id") if item_type(item) in CALL_TYPES else "")
 
 
 def call_arguments(item: Record) -> Record:
     """Return a call's arguments as an object; free text and other values become its ``input``."""
-    if item_kind(item) == "custom_tool_call":
+    if item_type(item) == "custom_tool_call":
         return {"input": string(item, "input")}
-    if item_kind(item) in {"local_shell_call", *HOSTED}:
+    if item_type(item) in {"local_shell_call", *HOSTED_CALL_TYPES}:
         return mapping(item, "action")
     arguments = item.get("arguments")
     if isinstance(arguments, str):
@@ -159,34 +169,34 @@ def call_arguments(item: Record) -> Record:
             return {"input": arguments}
     if isinstance(arguments, dict):
         return arguments
-    return {"input": _dump_text(arguments)}
+    return {"input": _format_text(arguments)}
 
 
-def call_pairs(items: list[Record]) -> dict[str, CallPair]:
+def pair_calls(items: list[Record]) -> dict[str, CallPair]:
     """Return the calls by id, each with the output that follows it. Outputs without a call are left out."""
     pairs: dict[str, CallPair] = {}
     for index, item in enumerate(items):
         call = call_id(item)
-        if call and item_kind(item) in CALLS:
+        if call and item_type(item) in CALL_TYPES:
             pairs[call] = CallPair(index, -1)
-        elif item_kind(item) in OUTPUTS and call in pairs and pairs[call].output < 0:
+        elif item_type(item) in OUTPUT_TYPES and call in pairs and pairs[call].output < 0:
             pairs[call] = CallPair(pairs[call].call, index)
     return pairs
 
 
-def orphan_indexes(items: list[Record]) -> set[int]:
+def find_orphan_indexes(items: list[Record]) -> set[int]:
     """Return the indexes of outputs whose calls are missing. Outputs without a call id are not included."""
-    answers = {pair.output for pair in call_pairs(items).values()}
-    outputs = set()
+    answered_indexes = {pair.output for pair in pair_calls(items).values()}
+    orphans = set()
     for index, item in enumerate(items):
-        if item_kind(item) in OUTPUTS and call_id(item):
-            outputs.add(index)
-    return outputs - answers
+        if item_type(item) in OUTPUT_TYPES and call_id(item):
+            orphans.add(index)
+    return orphans - answered_indexes
 
 
-def item_size(item: Record) -> int:
+def count_item_characters(item: Record) -> int:
     """Return the number of characters that an item adds to the model's context."""
-    return len(_dump_text(item))
+    return len(_format_text(item))
 
 
 def dump_json(value: object) -> bytes:
@@ -203,7 +213,7 @@ def dump_json(value: object) -> bytes:
             return b'"..."'
 
 
-def _dump_text(value: object) -> str:
+def _format_text(value: object) -> str:
     if isinstance(value, str):
         return value
     if value is None:

@@ -1,4 +1,4 @@
-"""Stream the lines of a rollout. Only one line is kept in memory, of at most ``MAX_LINE`` bytes.
+"""Stream the lines of a rollout. Only one line is kept in memory, of at most ``MAX_LINE_BYTES`` bytes.
 
 After the first line, the reader is as tolerant as Codex: it skips blank, broken and unknown lines.
 """
@@ -26,33 +26,33 @@ META, ITEM, COMPACTED, CONTEXT, EVENT = (
 # the client's description of the environment for the model, either complete or only the changes
 WORLD_STATE = "world_state"
 # the event with the thread's settings, which newer clients use when they resume
-SETTINGS = "thread_settings_applied"
+SETTINGS_EVENT = "thread_settings_applied"
 
 # the type of our own lines, in which Codex's envelope contains one of our records
 DIGEST = "resume-hooks-digest"
 TITLE_KEY, OPENING_KEY = "title", "isCompactSummary"  # extra keys in our own lines
 
-ENDING, PACKED = ".jsonl", ".jsonl.zst"
-MAX_LINE = 64 * 1024 * 1024
+ROLLOUT_SUFFIX, COMPRESSED_SUFFIX = ".jsonl", ".jsonl.zst"
+MAX_LINE_BYTES = 64 * 1024 * 1024
 """The maximum number of bytes in a line; longer lines are skipped.
 
 The longest line found so far has 638 KB, but the size of pictures is not limited.
 """
 
-READ_STEP = 1024 * 1024  # the number of bytes per read
+READ_BUFFER_BYTES = 1024 * 1024  # the number of bytes per read
 MAX_ORDINAL = 1 << 53
 
 
 class RolloutLine(NamedTuple):
     """A parsed line: ``record`` is an object with a type, a payload and a timestamp.
 
-    ``number`` starts at 0. ``offset`` is the line's byte offset in the uncompressed content of
+    ``line_number`` starts at 0. ``offset`` is the line's byte offset in the uncompressed content of
     ``file``.
     """
 
     record: Record
     file: str
-    number: int
+    line_number: int
     offset: int
 
     @property
@@ -78,40 +78,40 @@ class RolloutLine(NamedTuple):
             return value
         return None
 
-    def event(self) -> str:
+    def event_type(self) -> str:
         """Return the line's event type, or ``""`` if the line is not an event."""
         if self.kind == EVENT:
             return string(self.payload, "type")
         return ""
 
 
-def rollout_lines(path: str) -> Iterator[RolloutLine]:
+def read_rollout_lines(path: str) -> Iterator[RolloutLine]:
     """Yield the valid lines of a file.
 
     Raise SessionNotFound if the file cannot be read or uncompressed.
     """
-    for number, offset, raw in raw_lines(path):
+    for number, offset, raw in read_raw_lines(path):
         if (line := parse_line(raw, path, number, offset)) is not None:
             yield line
 
 
-def raw_lines(path: str) -> Iterator[tuple[int, int, bytes]]:
-    """Yield the number, offset and bytes of every line. An overlong line is cut at ``MAX_LINE`` bytes.
+def read_raw_lines(path: str) -> Iterator[tuple[int, int, bytes]]:
+    """Yield the number, offset and bytes of every line. An overlong line is cut at ``MAX_LINE_BYTES`` bytes.
 
-    Raise SessionNotFound like ``rollout_lines``.
+    Raise SessionNotFound like ``read_rollout_lines``.
     """
-    with open_rollout(path, READ_STEP) as stream:
+    with open_rollout(path, READ_BUFFER_BYTES) as stream:
         offset = number = 0
         try:
-            while raw := stream.readline(MAX_LINE):
-                size, piece = len(raw), raw
+            while raw := stream.readline(MAX_LINE_BYTES):
+                line_bytes, chunk = len(raw), raw
                 while (
-                    size >= MAX_LINE and piece and not piece.endswith(b"\n")
+                    line_bytes >= MAX_LINE_BYTES and chunk and not chunk.endswith(b"\n")
                 ):  # skip the rest of an overlong line
-                    piece = stream.readline(READ_STEP)
-                    size += len(piece)
+                    chunk = stream.readline(READ_BUFFER_BYTES)
+                    line_bytes += len(chunk)
                 yield number, offset, raw
-                offset += size
+                offset += line_bytes
                 number += 1
         except (OSError, EOFError) as error:
             raise SessionNotFound(f"{path} can't be read: {error}", "Check the file.") from error
@@ -119,7 +119,7 @@ def raw_lines(path: str) -> Iterator[tuple[int, int, bytes]]:
 
 def parse_line(raw: bytes, path: str, number: int = -1, offset: int = -1) -> RolloutLine | None:
     """Return the parsed line, or None for a line that Codex skips."""
-    if len(raw) < MAX_LINE or raw.endswith(b"\n"):
+    if len(raw) < MAX_LINE_BYTES or raw.endswith(b"\n"):
         record = parse(raw)
     else:
         record = None
@@ -135,16 +135,16 @@ def parse_line(raw: bytes, path: str, number: int = -1, offset: int = -1) -> Rol
 
 
 @contextlib.contextmanager
-def open_rollout(path: str, step: int = -1) -> Iterator[BinaryIO]:
-    """Open a rollout for reading from its start, uncompressed if necessary; ``step`` is the buffer size.
+def open_rollout(path: str, buffer_bytes: int = -1) -> Iterator[BinaryIO]:
+    """Open a rollout for reading from its start, uncompressed if necessary; ``buffer_bytes`` is the buffer size.
 
     Raise SessionNotFound if the file cannot be opened.
     """
     try:
-        with open(path, "rb", buffering=step) as stream:
-            if path.endswith(PACKED):
-                with _unpacked(stream, path) as unpacked:
-                    yield unpacked
+        with open(path, "rb", buffering=buffer_bytes) as stream:
+            if path.endswith(COMPRESSED_SUFFIX):
+                with _open_decompressed(stream, path) as decompressed:
+                    yield decompressed
             else:
                 yield stream
     except OSError as error:
@@ -154,15 +154,15 @@ def open_rollout(path: str, step: int = -1) -> Iterator[BinaryIO]:
 
 
 @functools.cache
-def can_unpack() -> bool:
+def can_decompress() -> bool:
     """Check whether the optional package ``zstandard`` is installed, so that compressed rollouts can be read."""
     from importlib.util import find_spec  # rarely needed
 
     return find_spec("zstandard") is not None
 
 
-def _unpacked(stream: BinaryIO, path: str) -> contextlib.AbstractContextManager[BinaryIO]:
-    if not can_unpack():
+def _open_decompressed(stream: BinaryIO, path: str) -> contextlib.AbstractContextManager[BinaryIO]:
+    if not can_decompress():
         raise SessionNotFound(
             f"{os.path.basename(path)} is compressed by Codex",
             (
@@ -174,7 +174,7 @@ def _unpacked(stream: BinaryIO, path: str) -> contextlib.AbstractContextManager[
 
     import zstandard
 
-    class Reader(io.BufferedReader):
+    class RolloutReader(io.BufferedReader):
         """Turns the errors that a damaged file causes into OSError."""
 
         def readline(self, size: int | None = -1, /) -> bytes:
@@ -183,7 +183,7 @@ def _unpacked(stream: BinaryIO, path: str) -> contextlib.AbstractContextManager[
             except zstandard.ZstdError as error:
                 raise OSError(str(error)) from error
 
-    return Reader(zstandard.ZstdDecompressor().stream_reader(stream))
+    return RolloutReader(zstandard.ZstdDecompressor().stream_reader(stream))
 
 
 def read_first_lines(path: str) -> list[RolloutLine]:
@@ -194,8 +194,8 @@ def read_first_lines(path: str) -> list[RolloutLine]:
     ``open_rollout``.
     """
     with open_rollout(path) as stream:
-        raws = [stream.readline(MAX_LINE), stream.readline(MAX_LINE)]
-    first, second = (parse_line(raw, path, number) for number, raw in enumerate(raws))
+        raw_lines = [stream.readline(MAX_LINE_BYTES), stream.readline(MAX_LINE_BYTES)]
+    first, second = (parse_line(raw, path, number) for number, raw in enumerate(raw_lines))
     if second is not None and second.kind == META and (first is None or first.kind != META):
         return [second]
     if first is None or first.kind != META:

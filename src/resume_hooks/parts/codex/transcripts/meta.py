@@ -8,19 +8,19 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from resume_hooks.parts.codex.transcripts.lines import (
-    ENDING,
+    COMPRESSED_SUFFIX,
     MAX_ORDINAL,
     META,
-    PACKED,
+    ROLLOUT_SUFFIX,
     RolloutLine,
     read_first_lines,
 )
 from resume_hooks.paths import is_session_id
 from resume_hooks.transcripts.records import Record, mapping, positive_count, string
 
-_ID = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
-_NAME = re.compile(
-    rf"rollout-\d{{4}}-\d\d-\d\dT\d\d-\d\d-\d\d-({_ID})(?:_({_ID}))?\.jsonl(?:\.zst)?"
+_ID_PATTERN = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
+_ROLLOUT_NAME = re.compile(
+    rf"rollout-\d{{4}}-\d\d-\d\dT\d\d-\d\d-\d\d-({_ID_PATTERN})(?:_({_ID_PATTERN}))?\.jsonl(?:\.zst)?"
 )
 
 REQUIRED_FIELDS = ("id", "timestamp", "cwd", "originator", "cli_version")
@@ -32,7 +32,7 @@ class RolloutName(NamedTuple):
 
     thread_id: str
     rollout_id: str
-    packed: bool
+    is_compressed: bool
 
 
 class HistoryBase(NamedTuple):
@@ -49,53 +49,53 @@ class HistoryBase(NamedTuple):
 class ThreadMeta(NamedTuple):
     """The metadata of a rollout.
 
-    ``forked_from`` is the id of the thread that it was forked from, and ``spawned_by`` is the id of
-    the thread that started this sub-agent; both are ``""`` by default. ``source`` names the front
-    end: cli, exec, vscode, subagent... ``payload`` contains all fields.
+    ``forked_from_id`` is the id of the thread that it was forked from, and ``spawning_thread_id``
+    is the id of the thread that started this sub-agent; both are ``""`` by default. ``source``
+    names the front end: cli, exec, vscode, subagent... ``payload`` contains all fields.
     """
 
     thread_id: str
-    forked_from: str
-    spawned_by: str
+    forked_from_id: str
+    spawning_thread_id: str
     base: HistoryBase | None
-    created: str
+    created_at: str
     cwd: str
-    version: str
+    cli_version: str
     source: str
-    branch: str
-    paginated: bool
+    git_branch: str
+    is_paginated: bool
     payload: Record
 
 
 def parse_rollout_name(path: str) -> RolloutName | None:
     """Parse a rollout's file name. Return None for a file that Codex would not list."""
-    match = _NAME.fullmatch(os.path.basename(path))
+    match = _ROLLOUT_NAME.fullmatch(os.path.basename(path))
     if match is None:
         return None
     thread_id, rollout_id = match.groups()
-    return RolloutName(thread_id, rollout_id or thread_id, path.endswith(PACKED))
+    return RolloutName(thread_id, rollout_id or thread_id, path.endswith(COMPRESSED_SUFFIX))
 
 
-def rollout_name(thread_id: str, started: str) -> str:
-    """Return the file name for a thread; ``started`` is local time such as ``2026-11-22T09-39-56``."""
-    return f"rollout-{started}-{thread_id}{ENDING}"
+def format_rollout_name(thread_id: str, start_time: str) -> str:
+    """Return the file name for a thread; ``start_time`` is local time such as ``2026-11-22T09-39-56``."""
+    return f"rollout-{start_time}-{thread_id}{ROLLOUT_SUFFIX}"
 
 
 def read_meta(path: str) -> ThreadMeta:
     """Return the metadata of a rollout. Raise NotATranscript or SessionNotFound like ``read_first_lines``."""
-    return meta_from_lines(read_first_lines(path), path)
+    return parse_first_lines(read_first_lines(path), path)
 
 
-def meta_from_lines(lines: Sequence[RolloutLine], path: str = "") -> ThreadMeta:
+def parse_first_lines(lines: Sequence[RolloutLine], path: str = "") -> ThreadMeta:
     """Return the metadata in the first lines of a rollout.
 
     Forks by old clients name their parent only in their second line.
     """
     lines = [line for line in lines if line.kind == META]
     meta = parse_meta(lines[0].payload if lines else {}, path)
-    copied = _read_id(lines[1].payload, "id") if len(lines) > 1 else ""
-    if copied != meta.thread_id and not meta.forked_from:
-        return meta._replace(forked_from=copied)
+    copied_id = _read_id(lines[1].payload, "id") if len(lines) > 1 else ""
+    if copied_id != meta.thread_id and not meta.forked_from_id:
+        return meta._replace(forked_from_id=copied_id)
     return meta
 
 
@@ -104,14 +104,14 @@ def parse_meta(payload: Record, path: str = "") -> ThreadMeta:
     name = parse_rollout_name(path)
     source = payload.get("source")
     if isinstance(source, dict):
-        spawn = mapping(mapping(source, "subagent"), "thread_spawn")
+        spawn_fields = mapping(mapping(source, "subagent"), "thread_spawn")
     else:
-        spawn = {}
+        spawn_fields = {}
     base_record, base = mapping(payload, "history_base"), None
     if rollout_id := _read_id(base_record, "thread_id"):
-        end = base_record.get("end_ordinal_exclusive")
-        if isinstance(end, int) and end is not True and end >= 0:
-            ordinal = end
+        end_ordinal = base_record.get("end_ordinal_exclusive")
+        if isinstance(end_ordinal, int) and end_ordinal is not True and end_ordinal >= 0:
+            ordinal = end_ordinal
         else:
             ordinal = None
         base = HistoryBase(
@@ -119,19 +119,20 @@ def parse_meta(payload: Record, path: str = "") -> ThreadMeta:
         )
     return ThreadMeta(
         thread_id=name.thread_id if name else _read_id(payload, "id"),
-        forked_from=_read_id(payload, "forked_from_id"),
-        spawned_by=_read_id(payload, "parent_thread_id") or _read_id(spawn, "parent_thread_id"),
+        forked_from_id=_read_id(payload, "forked_from_id"),
+        spawning_thread_id=_read_id(payload, "parent_thread_id")
+        or _read_id(spawn_fields, "parent_thread_id"),
         base=base,
-        created=string(payload, "timestamp"),
+        created_at=string(payload, "timestamp"),
         cwd=string(payload, "cwd"),
-        version=string(payload, "cli_version"),
+        cli_version=string(payload, "cli_version"),
         source=source
         if isinstance(source, str)
         else next(iter(source), "")
         if isinstance(source, dict)
         else "",
-        branch=string(mapping(payload, "git"), "branch"),
-        paginated=string(payload, "history_mode") == "paginated",
+        git_branch=string(mapping(payload, "git"), "branch"),
+        is_paginated=string(payload, "history_mode") == "paginated",
         payload=payload,
     )
 

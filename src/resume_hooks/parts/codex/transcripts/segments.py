@@ -11,7 +11,11 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from resume_hooks.errors import NotATranscript, SessionNotFound
-from resume_hooks.parts.codex.transcripts.lines import PACKED, RolloutLine, rollout_lines
+from resume_hooks.parts.codex.transcripts.lines import (
+    COMPRESSED_SUFFIX,
+    RolloutLine,
+    read_rollout_lines,
+)
 from resume_hooks.parts.codex.transcripts.meta import (
     HistoryBase,
     ThreadMeta,
@@ -19,12 +23,12 @@ from resume_hooks.parts.codex.transcripts.meta import (
     read_meta,
 )
 
-MAX_DEPTH = 1_000  # the maximum number of segments in a thread; only a forged thread has more
+MAX_SEGMENTS = 1_000  # the maximum number of segments in a thread; only a forged thread has more
 
-Finder = Callable[[str], str | None]
+RolloutFinder = Callable[[str], str | None]
 
 
-class ThreadFile(NamedTuple):
+class ThreadSegment(NamedTuple):
     """A file of a thread, up to ``end``, or the whole file if ``end`` is None."""
 
     path: str
@@ -32,22 +36,22 @@ class ThreadFile(NamedTuple):
     end: HistoryBase | None
 
 
-def find_segments(path: str, find: Finder) -> list[ThreadFile]:
+def find_segments(path: str, find_rollout: RolloutFinder) -> list[ThreadSegment]:
     """Return the files of the thread whose newest file is ``path``, oldest first.
 
     Raise SessionNotFound if an earlier file is missing or too short, and NotATranscript if a file
     is not a rollout or continues itself.
     """
-    files, name = [ThreadFile(path, read_meta(path), None)], parse_rollout_name(path)
-    seen = {name.rollout_id} if name else set()
-    while (base := files[-1].meta.base) is not None:
-        if base.rollout_id in seen or len(files) >= MAX_DEPTH:
+    segments, parsed_name = [ThreadSegment(path, read_meta(path), None)], parse_rollout_name(path)
+    seen_ids = {parsed_name.rollout_id} if parsed_name else set()
+    while (base := segments[-1].meta.base) is not None:
+        if base.rollout_id in seen_ids or len(segments) >= MAX_SEGMENTS:
             raise NotATranscript(
                 f"{path} continues itself", "The file was changed: its history_base is a circle."
             )
-        seen.add(base.rollout_id)
-        earlier = find(base.rollout_id)
-        if earlier is None:
+        seen_ids.add(base.rollout_id)
+        earlier_path = find_rollout(base.rollout_id)
+        if earlier_path is None:
             raise SessionNotFound(
                 f"The rollout {base.rollout_id} that {os.path.basename(path)} continues is gone",
                 (
@@ -55,53 +59,55 @@ def find_segments(path: str, find: Finder) -> list[ThreadFile]:
                     "session it was forked from."
                 ),
             )
-        _check_length(earlier, base)
-        files.append(ThreadFile(earlier, read_meta(earlier), base))
-    return files[::-1]
+        _check_file_length(earlier_path, base)
+        segments.append(ThreadSegment(earlier_path, read_meta(earlier_path), base))
+    return segments[::-1]
 
 
-def find_readable_segments(path: str, find: Finder) -> tuple[list[ThreadFile], str]:
+def find_readable_segments(
+    path: str, find_rollout: RolloutFinder
+) -> tuple[list[ThreadSegment], str]:
     """Return all files of a thread and ``""``, or the newest file and the reason why another is unusable."""
     try:
-        return find_segments(path, find), ""
+        return find_segments(path, find_rollout), ""
     except (SessionNotFound, NotATranscript) as error:
-        return [ThreadFile(path, read_meta(path), None)], error.message
+        return [ThreadSegment(path, read_meta(path), None)], error.message
 
 
-def chain_lines(path: str, find: Finder) -> Iterator[RolloutLine]:
+def read_thread_lines(path: str, find_rollout: RolloutFinder) -> Iterator[RolloutLine]:
     """Yield the lines of a thread from all its segments.
 
     Raise the same errors as ``find_segments``.
     """
-    for segment in find_segments(path, find):
-        yield from segment_lines(segment)
+    for segment in find_segments(path, find_rollout):
+        yield from read_segment_lines(segment)
 
 
-def segment_lines(segment: ThreadFile) -> Iterator[RolloutLine]:
+def read_segment_lines(segment: ThreadSegment) -> Iterator[RolloutLine]:
     """Yield the lines of a segment that belong to the thread."""
     end = segment.end
-    for line in rollout_lines(segment.path):
-        if end is not None and _is_past(line, end):
+    for line in read_rollout_lines(segment.path):
+        if end is not None and _is_past_end(line, end):
             return
         yield line
 
 
-def _is_past(line: RolloutLine, end: HistoryBase) -> bool:
+def _is_past_end(line: RolloutLine, end: HistoryBase) -> bool:
     if end.end_ordinal is not None and line.ordinal is not None:
         return line.ordinal >= end.end_ordinal
     return bool(end.end_offset) and line.offset >= end.end_offset
 
 
-def _check_length(path: str, base: HistoryBase) -> None:
-    if path.endswith(PACKED):
+def _check_file_length(path: str, base: HistoryBase) -> None:
+    if path.endswith(COMPRESSED_SUFFIX):
         return  # A compressed file's length is only known after it is uncompressed.
     try:
-        is_short = os.path.getsize(path) < base.end_offset
+        is_too_short = os.path.getsize(path) < base.end_offset
     except OSError as error:
         raise SessionNotFound(
             f"{path} can't be read: {error.strerror}", "Check the path."
         ) from error
-    if is_short:
+    if is_too_short:
         raise SessionNotFound(
             f"{path} is shorter than the session that continues it expects",
             "Restore the original file. Codex refuses this one too.",

@@ -16,14 +16,14 @@ from typing import NamedTuple
 
 import orjson
 
-from resume_hooks.parts.codex.transcripts.items import HOSTED, call_arguments, item_kind
+from resume_hooks.parts.codex.transcripts.items import HOSTED_CALL_TYPES, call_arguments, item_type
 from resume_hooks.transcripts.records import POLL, POLLED, Record, objects, string
 
 SHELL_TOOLS = frozenset({"exec_command", "shell", "shell_command", "local_shell", "container.exec"})
-CODE_TOOL = "exec"  # the tool that runs a script which calls other tools
+SCRIPT_TOOL = "exec"  # the tool that runs a script which calls other tools
 PLAN_TOOL = "update_plan"
-PATCH_START = "*** Begin Patch"
-MAX_FILES = 200  # the maximum number of files per patch
+PATCH_HEADER = "*** Begin Patch"
+MAX_PATCH_FILES = 200  # the maximum number of files per patch
 
 _TOOL_CALL = re.compile(r"\btools\.(\w{1,80})")
 _COMMAND_CALL = re.compile(r'\(\s*\{\s*"?cmd"?\s*:\s*("(?:[^"\\]|\\.)*+")')
@@ -42,54 +42,54 @@ class ToolUse(NamedTuple):
     """A tool use: the tool's name and its input."""
 
     name: str
-    given: Record
+    arguments: Record
 
 
-def uses_of_call(item: Record) -> list[ToolUse]:
+def read_tool_uses(item: Record) -> list[ToolUse]:
     """Return the tool uses in a call: one per file of a patch, one per command of a script, or exactly one."""
-    if item_kind(item) in {"local_shell_call", "tool_search_call", *HOSTED}:
-        name = item_kind(item).removesuffix("_call")
+    if item_type(item) in {"local_shell_call", "tool_search_call", *HOSTED_CALL_TYPES}:
+        name = item_type(item).removesuffix("_call")
     else:
         namespace = string(item, "namespace")
         if namespace:
             name = f"{namespace.removesuffix('__')}__{string(item, 'name')}"
         else:
             name = string(item, "name")
-    given = call_arguments(item)
-    if name == CODE_TOOL and "input" in given:
-        return _uses_of_code(string(given, "input"))
-    return _uses_of_tool(name, given)
+    arguments = call_arguments(item)
+    if name == SCRIPT_TOOL and "input" in arguments:
+        return _convert_script_uses(string(arguments, "input"))
+    return _convert_tool_uses(name, arguments)
 
 
-def _uses_of_tool(name: str, given: Record) -> list[ToolUse]:
+def _convert_tool_uses(name: str, arguments: Record) -> list[ToolUse]:
     """Return the tool uses for a tool with this name in Codex."""
     if name in SHELL_TOOLS:
-        name, given = _use_of_shell(given)
+        name, arguments = _convert_shell_use(arguments)
     if name == "apply_patch":
-        patch = string(given, "input") or string(given, "patch")
-        return list(_uses_of_patch(patch)) or [ToolUse(name, given)]
+        patch = string(arguments, "input") or string(arguments, "patch")
+        return list(_convert_patch_uses(patch)) or [ToolUse(name, arguments)]
     if name == PLAN_TOOL:
         rows = []
-        for row in objects(given.get("plan")):
+        for row in objects(arguments.get("plan")):
             rows.append({"content": string(row, "step"), "status": string(row, "status")})
         return [ToolUse("TodoWrite", {"todos": rows})]
-    if name == POLL and isinstance(session := given.get("session_id"), int):
-        return [ToolUse(POLL, {**given, POLLED: str(session)})]
-    if name == "wait" and (cell := string(given, "cell_id")):
-        return [ToolUse(POLL, {POLLED: f"cell {cell}"})]
+    if name == POLL and isinstance(session := arguments.get("session_id"), int):
+        return [ToolUse(POLL, {**arguments, POLLED: str(session)})]
+    if name == "wait" and (cell_id := string(arguments, "cell_id")):
+        return [ToolUse(POLL, {POLLED: f"cell {cell_id}"})]
     if name == "view_image":
-        return [ToolUse("Read", {"file_path": string(given, "path")})]
+        return [ToolUse("Read", {"file_path": string(arguments, "path")})]
     if name == "request_user_input":
-        return [ToolUse("AskUserQuestion", given)]
-    return [ToolUse(name, given)]
+        return [ToolUse("AskUserQuestion", arguments)]
+    return [ToolUse(name, arguments)]
 
 
-def _uses_of_code(code: str) -> list[ToolUse]:
+def _convert_script_uses(code: str) -> list[ToolUse]:
     """Return the tool uses of a script, with a plan at the end, because a script seldom prints its answer.
 
     If an input of a tool is not a literal, or the tool is another one, the script stays whole.
     """
-    commands, polls, plan = _commands_of_code(code), _polls_of_code(code), _plan_of_code(code)
+    commands, polls, plan = _parse_commands(code), _parse_polled_sessions(code), _parse_plan(code)
     patches = [_parse_literal(text) for text in _PATCH_TEXT.findall(code)]
     known = Counter(
         {
@@ -101,35 +101,35 @@ def _uses_of_code(code: str) -> list[ToolUse]:
     )
     called = Counter(_TOOL_CALL.findall(code))
     if not called or called != known or "" in patches:
-        return [ToolUse(CODE_TOOL, {"code": code})]
+        return [ToolUse(SCRIPT_TOOL, {"code": code})]
     uses: list[ToolUse] = []
     for command in commands:
-        uses += _uses_of_tool("exec_command", command)
+        uses += _convert_tool_uses("exec_command", command)
     for patch in patches:
-        uses += _uses_of_tool("apply_patch", {"input": patch})
+        uses += _convert_tool_uses("apply_patch", {"input": patch})
     uses += [ToolUse(POLL, {POLLED: session}) for session in polls]
     if plan:
-        uses += _uses_of_tool(PLAN_TOOL, {"plan": plan})
+        uses += _convert_tool_uses(PLAN_TOOL, {"plan": plan})
     return uses
 
 
-def _commands_of_code(code: str) -> list[Record]:
+def _parse_commands(code: str) -> list[Record]:
     """Return the commands that a script runs, or [] if one is not a string literal."""
     commands: list[Record] = []
     for call in code.split("tools.exec_command")[1:]:
-        typed = _COMMAND_CALL.match(call)
-        command = _parse_literal(typed[1]) if typed else ""
+        command_match = _COMMAND_CALL.match(call)
+        command = _parse_literal(command_match[1]) if command_match else ""
         if not command:
             return []
-        folder = _WORKDIR.search(call)
-        if folder is None:
+        folder_match = _WORKDIR.search(call)
+        if folder_match is None:
             commands.append({"cmd": command})
         else:
-            commands.append({"cmd": command, "workdir": _parse_literal(folder[1])})
+            commands.append({"cmd": command, "workdir": _parse_literal(folder_match[1])})
     return commands
 
 
-def _polls_of_code(code: str) -> list[str]:
+def _parse_polled_sessions(code: str) -> list[str]:
     """Return the sessions of running commands that a script polls, or [] if one is not a literal."""
     matches = [_POLL_CALL.match(call) for call in code.split(f"tools.{POLL}")[1:]]
     sessions = [match[1] for match in matches if match is not None]
@@ -138,7 +138,7 @@ def _polls_of_code(code: str) -> list[str]:
     return sessions
 
 
-def _plan_of_code(code: str) -> list[Record]:
+def _parse_plan(code: str) -> list[Record]:
     """Return the steps of the plan that a script writes, with their status."""
     called = code.partition(f"tools.{PLAN_TOOL}")[2]
     steps = []
@@ -158,7 +158,7 @@ def _parse_literal(text: str) -> str:
     return ""
 
 
-def _use_of_shell(arguments: Record) -> ToolUse:
+def _convert_shell_use(arguments: Record) -> ToolUse:
     """Return a command as a shell line; Codex stores commands in several formats.
 
     A patch that was passed to a shell becomes ``apply_patch``.
@@ -178,8 +178,8 @@ def _use_of_shell(arguments: Record) -> ToolUse:
             command = shlex.join(words)
     if not isinstance(command, str):
         return ToolUse("Bash", arguments)
-    if command.lstrip().startswith("apply_patch") and PATCH_START in command:
-        return ToolUse("apply_patch", {"input": command[command.index(PATCH_START) :]})
+    if command.lstrip().startswith("apply_patch") and PATCH_HEADER in command:
+        return ToolUse("apply_patch", {"input": command[command.index(PATCH_HEADER) :]})
     options = {}
     for key, value in arguments.items():
         if key in {"workdir", "justification"}:
@@ -187,8 +187,8 @@ def _use_of_shell(arguments: Record) -> ToolUse:
     return ToolUse("Bash", {"command": command, **options})
 
 
-def _uses_of_patch(patch: str) -> Iterator[ToolUse]:
-    headers = list(_FILE_HEADER.finditer(patch))[:MAX_FILES]
+def _convert_patch_uses(patch: str) -> Iterator[ToolUse]:
+    headers = list(_FILE_HEADER.finditer(patch))[:MAX_PATCH_FILES]
     for index, match in enumerate(headers):
         if index + 1 < len(headers):
             end = headers[index + 1].start()
@@ -205,8 +205,8 @@ def _uses_of_patch(patch: str) -> Iterator[ToolUse]:
                 },
             )
             continue
-        moved = _MOVE_HEADER.search(body)
-        old = "\n".join(line[1:] for line in lines if line[:1] in {"-", " "})
-        new = "\n".join(line[1:] for line in lines if line[:1] in {"+", " "})
-        edit = {"file_path": path, "old_string": old, "new_string": new}
-        yield ToolUse("Edit", edit | ({"destination": moved[1].strip()} if moved else {}))
+        move_match = _MOVE_HEADER.search(body)
+        old_text = "\n".join(line[1:] for line in lines if line[:1] in {"-", " "})
+        new_text = "\n".join(line[1:] for line in lines if line[:1] in {"+", " "})
+        edit = {"file_path": path, "old_string": old_text, "new_string": new_text}
+        yield ToolUse("Edit", edit | ({"destination": move_match[1].strip()} if move_match else {}))
