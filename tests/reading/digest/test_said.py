@@ -402,6 +402,52 @@ def test_what_demands_nothing_is_no_constraint(config_home: ConfigHome, said: st
     )
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "ok, let's call them rows now. always write row_count into new files",
+        "Yes, but the parser should handle that itself, not the caller of it.",
+        "I don't like long names in the table, cut them.",
+        "let's use yes/no and not on/off for the new option",
+        "Make sure you run the linter, and fix what it finds.",
+        "However, I want the old parameters of it retained.",
+        "The exit codes must stay the ones of the first release.",
+        "Be more concise.", "Your answers are too long.", "Just the simplest possible thing.",
+        "no, write it to the log instead of the screen", "stop using the old shell for it",
+        "Commit the changes after each task.", "Let's keep the two parsers apart in the tests.",
+    ],
+)  # fmt: skip
+def test_what_binds_later_work_is_a_constraint(config_home: ConfigHome, said: str) -> None:
+    """A wish for the result, a choice between two ways, a habit, a style; a "yes" before it changes nothing."""
+    digest = Talk().prompt("go").prompt(said).says("ok").prompt("on").digest(config_home)
+    (found,) = texts(digest, "constraints")
+    assert found.endswith(said.rpartition(". ")[2])
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "/compact keep it short", "Leave a note that it is done", "I want to see the log of it",
+        "i want to implement this.", "It should be added to the list", "yes, keep going",
+        "we should be good now", "That can work instead of the other, but also beside it.",
+    ],
+)  # fmt: skip
+def test_a_task_or_a_remark_is_no_constraint(config_home: ConfigHome, said: str) -> None:
+    """It is done with the next step, or demands nothing."""
+    digest = Talk().prompt("go").prompt(said).says("ok").prompt("on").digest(config_home)
+    assert texts(digest, "constraints") == []
+
+
+def test_a_choice_between_options_is_listed_once(config_home: ConfigHome) -> None:
+    """The section of answers has it."""
+    said = 'User has answered your questions: "Which name?"="Keep the old name of it".'
+    asked = {"questions": [{"question": "Which name?"}]}
+    talk = Talk().prompt("go").calls("AskUserQuestion", asked, said)
+    digest = talk.says("ok").prompt("on").digest(config_home)
+    assert texts(digest, "constraints") == []
+    assert texts(digest, "answers") == ["Which name? -> Keep the old name of it"]
+
+
 def test_advice_that_was_pasted_is_no_constraint(config_home: ConfigHome) -> None:
     """What somebody else wrote binds nobody; what stands around it does."""
     advice = "\n".join(

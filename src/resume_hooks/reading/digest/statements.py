@@ -41,7 +41,8 @@ _DEMAND = compile_lazily(
       | i(?:'d|\s+would)\s+(?:rather|prefer)\b | from\s+now\s+on\b | no\s+longer\s+(?:use|do|need|want)\b
       | as\s+\w+\s+as\s+possible\b | at\s+(?:most|least)\s+\d
       | (?:is|are)\s+(?:forbidden|not\s+allowed|required|mandatory)\b
-      | (?:instead\s+of|rather\s+than)\b | instead\W*\Z
+      | (?:use|using|do|make|call|name|put|write|keep|want|like|have|be)\b[^?]{1, 80}\b(?:instead\s+of|rather\s+than)\b
+      | instead\W*\Z
       | (?:nunca|siempre|jamais|toujours|niemals|immer|muss|sempre|nicht|kein\w*|nie|mai)\b)
     | \A\W*only\s+\w | ,\s+not\s+\w+[\w\s]*\W*\Z
     | 반드시 | 하지\s?마 | 말고 | 항상 | 절대 | 해야 | 不要 | 必须 | 总是 | 只能 | 務必 | 必ず | しないで
@@ -106,9 +107,32 @@ _QUOTED_MESSAGE = compile_lazily(r"\"((?:[^\"\\\n]|\\.){8,4000})\"")
 
 REQUEST = 2_000  # the maximum characters of the last request that are searched for words
 _PREFERS = compile_lazily(
-    r"\bprefer(?:s|red|ence)?\b|\b(?:cap|limit|budget|deadline)\b.*\d|\bwithout\s+(?:my\s+)?explicit\b"
+    r"""\bprefer(?:s|red|ence)?\b | \b(?:cap|limit|budget|deadline)\b.*\d | \bwithout\s+(?:my\s+)?explicit\b
+    | \b(?:make|be)\s+sure\b
+    | \bi\s+(?:\w+ly\s+)?(?:don'?t|do\s+not|dis)\s*like\b | \bi\s+(?:don'?t|do\s+not)\s+want\b | \bi\s+hate\b
+    | \blet'?s\s+(?:use|call|name|rename|go\s+with|stick|keep|set|focus|base|drop|skip)\b\s+(?:\S+\s+){2}
+    | \b(?:use|call|name|put|write|say)\b[^.?!]{1,60}(?:\binstead\b|\brather\s+than\b|\band\s+not\b|,\s+not\b)
+    | (?:\A|[,;]\s|\b(?:and|but|please|then)\s)(?:keep|retain|preserve)\s+\S+\s+\S
+    | \b(?:should|must|_?needs?_?\s+to|ha(?:ve|s)\s+to|ought\s+to)\s+
+      (?:(?:still|also|always|only|just|not|never|\w+ly)\s+)*
+      (?:be\s+(?!\w+ed\b|able|good|fine|ok|enough|easy|possible|no\s)|(?:use|follow|stay|remain|keep|go|match|return|
+      handle|live|contain|include|support|have|condense)\b)
+    | \b(?:we|i)\s+(?:(?:\w+ly|only|still|just|do)\s+)*want\s+(?!to\b)\S+\s+\S+\s
+    | \b(?:we|i)\s+(?:(?:\w+ly|only|still|just|do)\s+)*want\s+to\s+(?:be|use|keep|avoid|get\s+rid|have|support)\b
+    | \bstop\s+(?:\w+ing|the|using)\b | \b(?:as|after|once|when(?:ever)?)\s+(?:each|every)\b | \b(?:each|every)\s+time\b
+    | \bone\s+at\s+a\s+time\b | \bas\s+(?:we|you)\s+go\b
+    """,
+    re.VERBOSE,
 )
 """Statements that are binding although they do not have the words of a demand."""
+
+_STYLE = compile_lazily(
+    r"\b(?:be|more|explain|extremely|keep\s+(?:it|this|them|answers))\s+(?:\w+\s+){0,3}"
+    r"(?:concise|brief|short(?:er)?|terse|simple)\b|"
+    r"\btoo\s+(?:verbose|long|complex|wordy)\b|\bas\s+(?:simple|lightweight|short|concise|small)\s+as\s+possible\b|"
+    r"\bsimplest\s+possible\b"
+)
+"""Wishes for the style of the work or of the answers."""
 
 _STANDING = compile_lazily(
     r"\b(?:always|never|must(?:n'?t)?|do\s+not|don'?t|avoid|prefer|no\s+longer|from\s+now\s+on|instead\s+of|rather\s+than|"
@@ -120,7 +144,9 @@ _STANDING = compile_lazily(
 """Words which show that a demand is valid beyond the next step."""
 
 _PASSING = compile_lazily(
-    r"""\A\W*(?:wait\b|i\s+mean\s+we\b|hm+\b|oh\b|let'?s\s+(?:discuss|talk|see|try|do\s+(?:it|that|this)|go\b|continue|proceed)
+    r"""\A\s*/compact\b
+    | \A\W*(?:wait\b|i\s+mean\s+we\b|hm+\b|oh\b
+        |let'?s\s+(?:discuss|talk|see|try|do\s+(?:it|that|this)|go\b|continue|proceed)
         |i\s+(?:think|see|wonder|want\s+option)\b|go\s+with\s+option\b)
     | \A\W*(?:yes|yeah|yep|no|nope|ok(?:ay)?|sure|right|that|this|it|these|those)\b(?:\W+\S+){0,9}\Z
     | \A\W*(?:yes|yeah|yep|ok(?:ay)?|sure)\b
@@ -133,6 +159,13 @@ _PASSING = compile_lazily(
 )
 """Requests for the next step only, transitions, and sentences without a subject."""
 
+_ASSENT = compile_lazily(
+    r"\W*(?:(?:yes|yeah|yep|ok(?:ay)?|sure|great|no|nope|na|oh|hm+|ah|so|and|also)\b[,.!:\u2013\u2014-]+\s*|"
+    r"(?:ok(?:ay)?|so|and|also)\s+)+",
+    re.IGNORECASE,
+)
+"""The words of agreement or refusal before a demand."""
+DEMAND_WORDS = 5  # the minimum number of words of a demand after a "yes" or "no"
 _REPLY = compile_lazily(r"\W*(?:yes|yeah|yep|ok(?:ay)?|sure|no|nope)\b", re.IGNORECASE)
 DOCUMENT = 800  # a prompt with more characters may be a document that another author wrote
 _MARKED_UP = compile_lazily(r"^[ \t]*(?:[-*+•]|\d+[.)]|#{1,6}|\||```)[ \t]", re.MULTILINE)
@@ -178,8 +211,9 @@ def entries_of_constraints(facts: LineageFacts, requests: PullRequests) -> Itera
     """
     found: list[tuple[str, RecordPlace]] = []
     templates = _templates(facts.prompts.said)
+    chosen = _places_of_choices(facts)
     for said in (*_latest_first(facts.prompts.said), *_messages_in_summaries(facts)):
-        if said.place in facts.strangers or said.place in templates:
+        if said.place in facts.strangers or said.place in templates or said.place in chosen:
             continue
         sentences = list(prose.split_sentences(HEADING.sub("", _prompt_words(said.text))))
         binding = []
@@ -192,6 +226,15 @@ def entries_of_constraints(facts: LineageFacts, requests: PullRequests) -> Itera
         text, place = found[at]
         if not requests.ends_wait(text, place):
             yield make_entry(text, place)
+
+
+def _places_of_choices(facts: LineageFacts) -> frozenset[RecordPlace]:
+    """Return the records whose answers are all short enough for the section of answers."""
+    longest: dict[RecordPlace, int] = {}
+    for said in facts.answers:
+        chosen = said.text.rpartition(" -> ")[2]
+        longest[said.place] = max(longest.get(said.place, 0), len(chosen))
+    return frozenset(place for place, length in longest.items() if length <= CHOICE)
 
 
 def _messages_in_summaries(facts: LineageFacts) -> Iterator[Quote]:
@@ -210,11 +253,24 @@ def _messages_in_summaries(facts: LineageFacts) -> Iterator[Quote]:
 
 
 def _is_binding(sentence: str) -> bool:
+    """Check whether a sentence demands something of later work, too. A "yes" before the demand does not count."""
     lowered = sentence.lower()
     is_standing_demand = is_demand(sentence) and _STANDING.search(lowered) is not None
-    if not is_standing_demand and _PREFERS.search(lowered) is None:
+    is_style = _STYLE.search(lowered) is not None
+    if not is_standing_demand and not is_style and _PREFERS.search(lowered) is None:
         return False  # the common case, which this test handles in half of the time
-    return not is_aside(sentence) and _PASSING.search(sentence) is None
+    if is_aside(sentence):
+        return False
+    words = _without_assent(sentence)
+    return is_style or _PASSING.search(words) is None
+
+
+def _without_assent(sentence: str) -> str:
+    """Return a sentence without a "yes" or "no" before its first comma, if enough words follow."""
+    assent = _ASSENT.match(sentence)
+    if assent is None or len(sentence[assent.end() :].split()) < DEMAND_WORDS:
+        return sentence
+    return sentence[assent.end() :]
 
 
 def _goes_on_with_reply(sentences: Sequence[str], at: int) -> bool:
