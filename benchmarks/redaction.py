@@ -25,7 +25,7 @@ from hypothesis.strategies import from_regex
 from resume_hooks import redaction
 from resume_hooks.parts.secrets import cleaner, literals
 from resume_hooks.parts.secrets.cleaner import Cleaner
-from resume_hooks.parts.secrets.file_scan import BLOCK_SIZE
+from resume_hooks.parts.secrets.file_scan import BLOCK_BYTES
 from resume_hooks.redaction.json_lines import find_secrets_in_line, redact_bytes, redact_line
 from resume_hooks.redaction.load_rules import token_rules
 from resume_hooks.redaction.texts import suspect_positions
@@ -115,7 +115,7 @@ def _kinds(lines: list[bytes]) -> Iterator[str]:
 def times(files: dict[Path, list[bytes]]) -> None:
     """Print how fast clean bytes are passed over, and whole files are looked through, on one core."""
     raw = b"".join(path.read_bytes() for path in files)
-    blocks = [raw[at : at + BLOCK_SIZE] for at in range(0, len(raw), BLOCK_SIZE)]
+    blocks = [raw[at : at + BLOCK_BYTES] for at in range(0, len(raw), BLOCK_BYTES)]
     best = min(_seconds(blocks) for _ in range(3))
     print(
         f"first pass                       {len(raw) / best / 1e6:6.0f} MB/s of processor time, {len(raw):,} bytes"

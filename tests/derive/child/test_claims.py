@@ -51,7 +51,7 @@ def test_what_a_killed_fork_left(config_home: ConfigHome, by: str) -> None:
     elif by == "a scrub":
         from resume_hooks.parts.secrets import purge  # the test is run without that part, too
 
-        purge.sweep_scrub_leftovers(config_home.where)
+        purge.remove_scrub_leftovers(config_home.where)
     else:
         claims.sweep_claims(config_home.where)
     assert not left[0].exists()

@@ -99,8 +99,8 @@ def test_nothing_of_a_secret_is_remembered(config_home: ConfigHome, session: Pat
 def test_only_appended_bytes_are_read(config_home: ConfigHome, session: Path) -> None:
     """A second look reads nothing, one after more was said reads that alone."""
     first = look(config_home)
-    assert first.read == first.size == session.stat().st_size
-    assert look(config_home).read == 0
+    assert first.bytes_read == first.total_bytes == session.stat().st_size
+    assert look(config_home).bytes_read == 0
     with session.open("ab") as stream:
         stream.write(
             session_bytes(
@@ -108,7 +108,7 @@ def test_only_appended_bytes_are_read(config_home: ConfigHome, session: Path) ->
             )
         )
     again = look(config_home)
-    assert again.read == session.stat().st_size - first.size
+    assert again.bytes_read == session.stat().st_size - first.total_bytes
     assert [leak.kind for leak in again.leaks] == ["github-pat", "password"]
 
 
@@ -165,7 +165,7 @@ def test_a_damaged_memory_costs_a_look(config_home: ConfigHome, session: Path) -
         state(config_home).write_bytes(content)
         found = look(config_home)
         assert len(found.leaks) == 1
-        assert found.read >= session.stat().st_size
+        assert found.bytes_read >= session.stat().st_size
 
 
 def test_a_failed_write_leaves_nothing_behind(
@@ -226,7 +226,7 @@ def test_what_the_vault_holds(config_home: ConfigHome, session: Path) -> None:
     places = {leak.place: leak for leak in found.leaks}
     assert set(places) == {"transcript", "vault"}
     assert places["vault"].reference == places["transcript"].reference
-    assert look(config_home).read == 0
+    assert look(config_home).bytes_read == 0
 
 
 LISTED = "ghp_" + some(random.Random(4), 36)

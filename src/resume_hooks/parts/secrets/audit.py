@@ -19,8 +19,8 @@ from resume_hooks.parts.secrets.file_scan import (
     FOLDER_NAME,
     FileScan,
     FoundSecret,
+    scan_chunks,
     scan_file,
-    scan_pieces,
 )
 from resume_hooks.parts.secrets.locations import (
     BACKUP,
@@ -31,12 +31,12 @@ from resume_hooks.parts.secrets.locations import (
     UNPACKED_COPY,
     VAULT_COPY,
     Location,
-    archived_session_at,
-    has_record_lines,
-    pieces_of_archived,
-    places_of_notes,
-    places_of_sessions,
-    regular_files_below,
+    contains_record_lines,
+    find_archived_session,
+    find_session_places,
+    find_state_places,
+    list_regular_files,
+    read_archived_chunks,
 )
 from resume_hooks.paths import (
     TRANSCRIPT_SUFFIX,
@@ -58,10 +58,10 @@ Progress = Callable[[int, int], None]
 
 CACHE_FILE = "audit.json"
 CACHE_VERSION = 2
-LARGEST_CACHE = 64 * 1024 * 1024
+MAX_CACHE_BYTES = 64 * 1024 * 1024
 """The maximum size of the cache in bytes. We never write a larger cache."""
 
-MOST_CACHED = 10_000
+MAX_CACHED_SECRETS_PER_FILE = 10_000
 """The maximum number of cached findings per file. A file with more findings is scanned each time."""
 
 _ANY_SESSION_KINDS = frozenset({BACKUP, VAULT_COPY, UNPACKED_COPY, TRASHED})
@@ -72,9 +72,9 @@ class Leak(NamedTuple):
     """A secret in a file. ``reference`` is an argument for ``read``, or ``""`` if ``read`` cannot print the record.
 
     ``place`` is the kind of file (transcript, sub-agent, sidecar, backup, trash, vault ...). A
-    secret in a folder name that records contain has the place ``FOLDER``, and is reported once per
-    file. ``line`` is 0-based. ``time`` is the record's time, or else the file's. ``length`` is in
-    bytes of the file.
+    secret in a folder name that records contain has the place ``FOLDER_NAME``, and is reported once
+    per file. ``line`` is 0-based. ``time`` is the record's time, or else the file's. ``length`` is
+    in bytes of the file.
     """
 
     kind: str
@@ -92,14 +92,14 @@ class Leak(NamedTuple):
 class Audit(NamedTuple):
     """The result of an audit: the secrets found, oldest first, the number of files and bytes searched, and warnings.
 
-    ``unread`` explains why some files could not be read. They may contain more secrets.
+    ``unreadable_files`` explains why some files could not be read. They may contain more secrets.
     """
 
     leaks: list[Leak]
     files: int
-    size: int
-    read: int
-    unread: list[str]
+    total_bytes: int
+    bytes_read: int
+    unreadable_files: list[str]
     warnings: list[str]
 
 
@@ -108,21 +108,28 @@ def audit_sessions(
     *,
     sessions: Collection[str] | None,
     kinds: Collection[str] = (),
-    since: str = "",
+    start_time: str = "",
     progress: Progress = lambda _done, _all: None,
 ) -> Audit:
     """Return every secret in the given sessions. If they are None, search all sessions and our own notes.
 
-    Only secrets of the given ``kinds`` and since the time ``since`` are returned. Unchanged files
-    are not read again.
+    Only secrets of the given ``kinds`` and since the time ``start_time`` are returned. Unchanged
+    files are not read again.
     """
-    run = _AuditRun(where, _place_sizes(_places_to_audit(sessions, where)), progress)
-    leaks = [leak for place in run.sizes for leak in run.leaks_of_place(place)]
-    warning = run.memory.save_scans(everything=sessions is None)
-    selected = [leak for leak in leaks if (not kinds or leak.kind in kinds) and leak.time >= since]
-    selected.sort(key=lambda leak: (leak.time, leak.file, leak.offset))
+    audit_run = _AuditRun(where, _measure_places(_find_places(sessions, where)), progress)
+    leaks = [leak for place in audit_run.bytes_by_place for leak in audit_run.find_leaks(place)]
+    warning = audit_run.cache.save_scans(is_complete=sessions is None)
+    selected_leaks = [
+        leak for leak in leaks if (not kinds or leak.kind in kinds) and leak.time >= start_time
+    ]
+    selected_leaks.sort(key=lambda leak: (leak.time, leak.file, leak.offset))
     return Audit(
-        selected, len(run.sizes), run.size, run.read, run.unread, [warning] if warning else []
+        selected_leaks,
+        len(audit_run.bytes_by_place),
+        audit_run.size,
+        audit_run.bytes_read,
+        audit_run.unreadable_files,
+        [warning] if warning else [],
     )
 
 
@@ -145,21 +152,21 @@ class AuditCache:
         except (KeyError, TypeError, ValueError, IndexError):
             return None
 
-    def store_scan(self, path: str, scanned: FileScan) -> None:
+    def store_scan(self, path: str, scan: FileScan) -> None:
         """Store a scan."""
-        if len(scanned.findings) > MOST_CACHED:
+        if len(scan.findings) > MAX_CACHED_SECRETS_PER_FILE:
             return
-        row = [*scanned[:6], [list(finding) for finding in scanned.findings]]
+        row = [*scan[:6], [list(finding) for finding in scan.findings]]
         if self._files.get(path) != row:
             self._files[path] = row
             self._changed = True
 
-    def save_scans(self, *, everything: bool) -> str:
-        """Save the cache. After a scan of ``everything``, the entries of deleted files are dropped.
+    def save_scans(self, *, is_complete: bool) -> str:
+        """Save the cache. After a scan of ``is_complete``, the entries of deleted files are dropped.
 
         Return a warning, or ``""``.
         """
-        if everything and self._files.keys() - self._seen:
+        if is_complete and self._files.keys() - self._seen:
             self._files = {path: row for path, row in self._files.items() if path in self._seen}
             self._changed = True
         if not self._changed:
@@ -170,24 +177,22 @@ class AuditCache:
             )
             state_file.replace_state_file(self._path, content, self._where)
         except (OSError, TypeError) as error:
-            why = getattr(error, "strerror", "") or error
-            return (
-                f"The findings could not be stored, so the next --list reads all files again: {why}"
-            )
+            reason = getattr(error, "strerror", "") or error
+            return f"The findings could not be stored, so the next --list reads all files again: {reason}"
         return ""
 
     def _read_scans(self) -> dict[str, Any]:
         if not is_private_folder(self._where.state, self._where):
             return {}
         try:
-            value = orjson.loads(read_regular(self._path, LARGEST_CACHE))
+            value = orjson.loads(read_regular(self._path, MAX_CACHE_BYTES))
         except (OSError, ValueError):
             return {}
-        ours = isinstance(value, dict) and (value.get("version"), value.get("rules")) == (
+        is_current = isinstance(value, dict) and (value.get("version"), value.get("rules")) == (
             CACHE_VERSION,
             token_rules().version,
         )
-        files = value.get("files") if ours else None
+        files = value.get("files") if is_current else None
         if isinstance(files, dict):
             return files
         return {}
@@ -199,52 +204,56 @@ class _AuditRun:
     A file with several hard links is read once.
     """
 
-    def __init__(self, where: Where, sizes: dict[Location, int], progress: Progress) -> None:
-        self.memory = AuditCache(where)
-        self.sizes = sizes
-        self.size = sum(sizes.values())
-        self.read = 0
-        self.unread: list[str] = []
+    def __init__(
+        self, where: Where, bytes_by_place: dict[Location, int], progress: Progress
+    ) -> None:
+        self.cache = AuditCache(where)
+        self.bytes_by_place = bytes_by_place
+        self.size = sum(bytes_by_place.values())
+        self.bytes_read = 0
+        self.unreadable_files: list[str] = []
         self._where = where
         self._progress = progress
         self._done = 0
         self._scans_by_inode: dict[tuple[int, int], FileScan] = {}
 
-    def leaks_of_place(self, place: Location) -> Iterator[Leak]:
-        """Yield the secrets in a file. If an existing file cannot be read, add it to ``unread``."""
-        read_before = self.read
+    def find_leaks(self, place: Location) -> Iterator[Leak]:
+        """Yield the secrets in a file. If an existing file cannot be read, add it to ``unreadable_files``."""
+        previous_bytes_read = self.bytes_read
         try:
-            scanned = self._scan_place(place)
+            scan = self._scan_place(place)
         except OSError as error:
             if os.path.lexists(place.path):
-                self.unread.append(f"{place.path} could not be read: {error.strerror or error}")
+                self.unreadable_files.append(
+                    f"{place.path} could not be read: {error.strerror or error}"
+                )
             return
-        self._done += self.sizes[place] - (self.read - read_before)
+        self._done += self.bytes_by_place[place] - (self.bytes_read - previous_bytes_read)
         self._progress(self._done, self.size)
-        yield from _leaks_in_scan(place, scanned)
+        yield from _build_leaks(place, scan)
 
-    def _count_read(self, size: int) -> None:
-        self.read += size
-        self._done += size
+    def _add_bytes_read(self, byte_count: int) -> None:
+        self.bytes_read += byte_count
+        self._done += byte_count
         self._progress(self._done, self.size)
 
     def _scan_place(self, place: Location) -> FileScan:
-        last_scan = self.memory.last_scan(place.path)
-        archived = archived_session_at(place, self._where)
+        last_scan = self.cache.last_scan(place.path)
+        archived = find_archived_session(place, self._where)
         if archived is not None or place.kind == VAULT_COPY:
-            scanned = self._scan_archived(place, archived, last_scan)
+            scan = self._scan_archived(place, archived, last_scan)
         else:
             status = os.lstat(place.path)
             name = (status.st_dev, status.st_ino)
-            scanned = self._scans_by_inode.get(name) or scan_file(
+            scan = self._scans_by_inode.get(name) or scan_file(
                 place.path,
                 last_scan,
-                lines=has_record_lines(place.path),
-                count_read=self._count_read,
+                by_line=contains_record_lines(place.path),
+                count_read=self._add_bytes_read,
             )
-            self._scans_by_inode[name] = scanned
-        self.memory.store_scan(place.path, scanned)
-        return scanned
+            self._scans_by_inode[name] = scan
+        self.cache.store_scan(place.path, scan)
+        return scan
 
     def _scan_archived(
         self, place: Location, archived: ArchivedSession | None, last_scan: FileScan | None
@@ -255,23 +264,23 @@ class _AuditRun:
         """
         if archived is None:
             if place.session_id:
-                why = manifest.why_unreadable(place.session_id, self._where)
+                reason = manifest.why_unreadable(place.session_id, self._where)
             else:
-                why = ""
-            raise OSError(errno.EINVAL, why or "It is a link, can't be listed, or has no note")
+                reason = ""
+            raise OSError(errno.EINVAL, reason or "It is a link, can't be listed, or has no note")
         status = os.stat(os.path.join(place.path, MANIFEST))
-        stamp = (status.st_ino, self.sizes[place], status.st_mtime_ns)
-        if last_scan and last_scan[:3] == stamp:
+        identity = (status.st_ino, self.bytes_by_place[place], status.st_mtime_ns)
+        if last_scan and last_scan[:3] == identity:
             return last_scan
-        findings = tuple(scan_pieces(pieces_of_archived(archived)))
-        self._count_read(self.sizes[place])
-        return FileScan(*stamp, 0, 0, "", findings)
+        findings = tuple(scan_chunks(read_archived_chunks(archived)))
+        self._add_bytes_read(self.bytes_by_place[place])
+        return FileScan(*identity, 0, 0, "", findings)
 
 
-def _places_to_audit(sessions: Collection[str] | None, where: Where) -> Iterator[Location]:
-    files = (file for agent in other_agents(where) for file in agent.files())
-    elsewhere = (Location(TRANSCRIPT, file.path, file.session_id, "") for file in files)
-    for place in (*places_of_sessions({}, where), *elsewhere):
+def _find_places(sessions: Collection[str] | None, where: Where) -> Iterator[Location]:
+    agent_files = (file for agent in other_agents(where) for file in agent.files())
+    agent_places = (Location(TRANSCRIPT, file.path, file.session_id, "") for file in agent_files)
+    for place in (*find_session_places({}, where), *agent_places):
         is_unknown = (
             not place.session_id
             and place.kind in _ANY_SESSION_KINDS
@@ -281,30 +290,30 @@ def _places_to_audit(sessions: Collection[str] | None, where: Where) -> Iterator
             yield place
     if sessions is None:
         cache_path = os.path.join(where.state, CACHE_FILE)
-        for place in places_of_notes(where):
+        for place in find_state_places(where):
             if place.kind != INDEXED and place.path != cache_path:
                 yield place
 
 
-def _place_sizes(places: Iterable[Location]) -> dict[Location, int]:
+def _measure_places(places: Iterable[Location]) -> dict[Location, int]:
     """Return the size of each file, or of an archived session's folder.
 
     Deleted files are left out.
     """
-    sizes = {}
+    bytes_by_place = {}
     for place in places:
         with contextlib.suppress(OSError):
-            sizes[place] = os.lstat(place.path).st_size
+            bytes_by_place[place] = os.lstat(place.path).st_size
             if place.kind in {VAULT_COPY, TRASHED} and os.path.isdir(place.path):
-                sizes[place] = sum(
-                    os.lstat(inner).st_size for inner in regular_files_below(place.path)
+                bytes_by_place[place] = sum(
+                    os.lstat(inner_path).st_size for inner_path in list_regular_files(place.path)
                 )
-    return sizes
+    return bytes_by_place
 
 
-def _leaks_in_scan(place: Location, scanned: FileScan) -> Iterator[Leak]:
-    when = clock.from_epoch(scanned.mtime_ns / 1e9)
-    for finding in scanned.findings:
+def _build_leaks(place: Location, scan: FileScan) -> Iterator[Leak]:
+    file_time = clock.from_epoch(scan.mtime_ns / 1e9)
+    for finding in scan.findings:
         reference = ""
         is_transcript = place.kind == TRANSCRIPT and session_id_from_path(place.path)
         if is_transcript or (
@@ -324,7 +333,7 @@ def _leaks_in_scan(place: Location, scanned: FileScan) -> Iterator[Leak]:
             finding.offset,
             finding.length,
             finding.uuid,
-            clock.normalize_timestamp(finding.time) or when,
+            clock.normalize_timestamp(finding.time) or file_time,
         )
         yield Leak(
             finding.kind,

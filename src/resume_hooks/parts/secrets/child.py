@@ -22,8 +22,8 @@ from resume_hooks.derive.child.rewrite_chain import Edit, measure_session, plan_
 from resume_hooks.derive.child.write import SCRUB_KIND, ChildPlan, Sizes
 from resume_hooks.errors import NothingToFork
 from resume_hooks.parts.secrets.cleaner import Cleaner
-from resume_hooks.parts.secrets.locations import OWN_SESSION, SIDECAR, Location, regular_files_below
-from resume_hooks.parts.secrets.purge import replace_scrubbed
+from resume_hooks.parts.secrets.locations import OWN_SESSION, SIDECAR, Location, list_regular_files
+from resume_hooks.parts.secrets.purge import write_scrubbed_file
 from resume_hooks.paths import TRANSCRIPT_SUFFIX, Where
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.session_files import SessionFile
@@ -37,7 +37,7 @@ from resume_hooks.transcripts.transcript import scan_live, scan_transcript
 from resume_hooks.transcripts.trimmable_pieces import Pieces
 from resume_hooks.transcripts.write_scan import WriteScan
 
-BACKUPS_LEFT_OUT = (
+BACKUPS_WARNING = (
     "File backups with secrets were not copied, so rewind-files has none of them in "
     "the child: {count}."
 )
@@ -45,19 +45,26 @@ BACKUPS_LEFT_OUT = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScrubPlan(ChildPlan):
-    """A child without secrets; ``chain`` contains the ids of the records that it copies."""
+    """A child without secrets; ``copied_chain`` contains the ids of the records that it copies."""
 
     cleaner: Cleaner
-    chain: tuple[str, ...]
+    copied_chain: tuple[str, ...]
 
     def checks(self, path: str) -> list[Check]:
         """Return the usual checks of a child, and checks that it has no secret and the whole conversation."""
-        copied_ids = set(self.chain)
-        chain = tuple(node.uuid for node in scan_transcript(path).chain if node.uuid in copied_ids)
+        copied_ids = set(self.copied_chain)
+        written_chain = tuple(
+            node.uuid for node in scan_transcript(path).chain if node.uuid in copied_ids
+        )
         return [
             *ChildPlan.checks(self, path),
-            Check("no secret is found in it", not self.cleaner.finds_in(path, lines=True)),
-            Check("every record of the conversation is in its place", chain == self.chain),
+            Check(
+                "no secret is found in it", not self.cleaner.has_secret_in_file(path, by_line=True)
+            ),
+            Check(
+                "every record of the conversation is in its place",
+                written_chain == self.copied_chain,
+            ),
         ]
 
     @contextlib.contextmanager
@@ -66,29 +73,29 @@ class ScrubPlan(ChildPlan):
 
         If a backup of a user's file contains secrets, it is left out.
         """
-        with ChildPlan.sidecars(self, where) as missed:
+        with ChildPlan.sidecars(self, where) as missed_paths:
             with convert_os_error("The session's other files could not be scrubbed"):
-                dropped = self._scrub_sidecars(where)
-            if dropped:
-                missed.append(BACKUPS_LEFT_OUT.format(count=f"{dropped:,}"))
-            yield missed
+                dropped_count = self._scrub_sidecars(where)
+            if dropped_count:
+                missed_paths.append(BACKUPS_WARNING.format(count=f"{dropped_count:,}"))
+            yield missed_paths
 
     def _scrub_sidecars(self, where: Where) -> int:
         """Remove the secrets from the child's separate files, and return the number of backups left out.
 
         Raise OSError or WriteFailed.
         """
-        child_id, dropped = self.draft.session_id, 0
-        for path in regular_files_below(self.draft.path.removesuffix(TRANSCRIPT_SUFFIX)):
-            replace_scrubbed(Location(SIDECAR, path, child_id, OWN_SESSION), self.cleaner, where)
-        for path in regular_files_below(os.path.join(where.file_history, child_id)):
+        child_id, dropped_count = self.draft.session_id, 0
+        for path in list_regular_files(self.draft.path.removesuffix(TRANSCRIPT_SUFFIX)):
+            write_scrubbed_file(Location(SIDECAR, path, child_id, OWN_SESSION), self.cleaner, where)
+        for path in list_regular_files(os.path.join(where.file_history, child_id)):
             if any(
-                cleaned.found or cleaned.stuck
-                for cleaned in self.cleaner.clean_file(path, lines=False)
+                cleaned_chunk.removed_secrets or cleaned_chunk.has_unremovable_secret
+                for cleaned_chunk in self.cleaner.clean_file(path, by_line=False)
             ):
                 removal.remove_file(path, where.file_history, follow_root=True)
-                dropped += 1
-        return dropped
+                dropped_count += 1
+        return dropped_count
 
 
 def plan_scrubbed_child(
@@ -99,27 +106,28 @@ def plan_scrubbed_child(
     Raise NothingToFork if the session has no conversation, and UsageError if it cannot be a parent.
     """
     if session.agent != NAME:
-        clean = lambda raw: cleaner.clean_record(raw).raw  # noqa: E731 - the cleaner as one function
+        clean_bytes = lambda raw: cleaner.clean_record(raw).raw  # noqa: E731 - the cleaner as one function
         return agents.load_foreign_writer(session.agent, where).cleaned(
-            session, clean, SCRUB_KIND, output_dir
+            session, clean_bytes, SCRUB_KIND, output_dir
         )
-    transcript, (survey, read_back, pieces, thoughts) = scan_live(
-        session.path, lambda: (WriteScan(), ChildObserver(), Pieces(), _ThinkingEdits(cleaner))
+    transcript, (survey, read_back, trimmed_pieces, thinking_edits) = scan_live(
+        session.path,
+        lambda: (WriteScan(), ChildObserver(), Pieces(), _ThinkingEditCollector(cleaner)),
     )
     if not any(node.spoken for node in transcript.chain):
         raise NothingToFork(
             "There is nothing to copy: this session has no conversation",
             "To rewrite its file anyway: resume-hooks scrub --in-place",
         )
-    parent = measure_session(session, transcript, survey, read_back, pieces)
-    child = make_draft(session, parent.ends, SCRUB_KIND, where, output_dir)
+    measured_parent = measure_session(session, transcript, survey, read_back, trimmed_pieces)
+    child = make_draft(session, measured_parent.ends, SCRUB_KIND, where, output_dir)
     child = child._replace(
         root_title=cleaner.clean_words(child.root_title), block=cleaner.clean_words(child.block)
     )
     child_id = child.session_id
     bookkeeping = [
         *copy_shortened_result_lines(transcript, survey, child_id),
-        *copy_lines_after_chain(transcript, survey, parent.ends, child_id),
+        *copy_lines_after_chain(transcript, survey, measured_parent.ends, child_id),
     ]
     old_path, new_path = (
         f"/{session_id}/tool-results/".encode() for session_id in (session.session_id, child_id)
@@ -139,8 +147,8 @@ def plan_scrubbed_child(
         child,
         transcript,
         survey,
-        head=child.head(parent.size(parent.context.tokens)),
-        edits=thoughts.edits,
+        head=child.head(measured_parent.size(measured_parent.context.tokens)),
+        edits=thinking_edits.edits,
         books=[clean_line(row) for row in bookkeeping],
         mark=clean_line,
         thoughts=frozenset(read_back.thoughts),
@@ -148,13 +156,15 @@ def plan_scrubbed_child(
     return ScrubPlan(
         draft=child,
         body=body,
-        sizes=Sizes(parent.context.tokens, parent.context.tokens),
+        sizes=Sizes(measured_parent.context.tokens, measured_parent.context.tokens),
         cleaner=cleaner,
-        chain=tuple(node.uuid for node in body.linear.nodes if node.number not in thoughts.gone),
+        copied_chain=tuple(
+            node.uuid for node in body.linear.nodes if node.number not in thinking_edits.gone
+        ),
     )
 
 
-class _ThinkingEdits:
+class _ThinkingEditCollector:
     """An observer that collects records whose thinking contains a secret.
 
     ``gone`` are the records that contain nothing else.
@@ -169,20 +179,20 @@ class _ThinkingEdits:
         """Process a record."""
         if node is None or node.kind != ASSISTANT:
             return
-        content = blocks(record)
-        remaining = []
-        for block in content:
-            if not self._cleaner.is_secret_thought(block, []):
-                remaining.append(block)
-        if len(remaining) < len(content):
+        content_blocks = blocks(record)
+        remaining_blocks = []
+        for block in content_blocks:
+            if not self._cleaner.is_secret_thinking(block, []):
+                remaining_blocks.append(block)
+        if len(remaining_blocks) < len(content_blocks):
             self.edits[node.number] = self._without_secret_thoughts
-            self.gone |= set() if remaining else {node.number}
+            self.gone |= set() if remaining_blocks else {node.number}
 
     def _without_secret_thoughts(self, record: Record) -> Record | None:
-        remaining = []
+        remaining_blocks = []
         for block in blocks(record):
-            if not self._cleaner.is_secret_thought(block, []):
-                remaining.append(block)
-        if remaining:
-            return with_content(record, remaining)
+            if not self._cleaner.is_secret_thinking(block, []):
+                remaining_blocks.append(block)
+        if remaining_blocks:
+            return with_content(record, remaining_blocks)
         return None

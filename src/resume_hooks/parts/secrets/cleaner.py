@@ -12,8 +12,8 @@ import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
-from resume_hooks.parts.secrets.literals import SHORTEST_NAMED, Literals
-from resume_hooks.parts.secrets.locations import BINARY, LINE, Piece, pieces_of_file
+from resume_hooks.parts.secrets.literals import MIN_NAMED_CHARACTERS, Literals
+from resume_hooks.parts.secrets.locations import BINARY, LINE, FileChunk, read_file_chunks
 from resume_hooks.redaction.json_lines import (
     find_secrets_in_bytes,
     find_secrets_in_line,
@@ -47,14 +47,15 @@ class RemovedSecret(NamedTuple):
 
 
 class CleanedBytes(NamedTuple):
-    """Bytes without secrets; ``found`` are the removed secrets.
+    """Bytes without secrets, and the secrets that were removed from them.
 
-    ``stuck`` is true if a known secret remains, because it is in a place that must not change.
+    ``has_unremovable_secret`` is true if a known secret remains, because it is in a place that must
+    not change.
     """
 
     raw: bytes
-    found: tuple[RemovedSecret, ...]
-    stuck: bool
+    removed_secrets: tuple[RemovedSecret, ...]
+    has_unremovable_secret: bool
 
 
 class Cleaner:
@@ -76,55 +77,62 @@ class Cleaner:
         self._clean_folder = b""
         """The last scanned folder name, if it contained no secret."""
 
-    def clean_file(self, path: str, *, lines: bool) -> Iterator[CleanedBytes]:
-        """Return the cleaned pieces of a file, read as ``lines`` or as one text. Raise OSError."""
-        return map(self.clean_piece, pieces_of_file(path, lines=lines))
+    def clean_file(self, path: str, *, by_line: bool) -> Iterator[CleanedBytes]:
+        """Return the cleaned chunks of a file, read line by line or as one text. Raise OSError."""
+        return map(self.clean_chunk, read_file_chunks(path, by_line=by_line))
 
-    def finds_in(self, path: str, *, lines: bool) -> bool:
+    def has_secret_in_file(self, path: str, *, by_line: bool) -> bool:
         """Check whether a file contains a secret that must be removed. Raise OSError."""
-        return any(cleaned.found for cleaned in self.clean_file(path, lines=lines))
+        return any(cleaned.removed_secrets for cleaned in self.clean_file(path, by_line=by_line))
 
-    def clean_piece(self, piece: Piece) -> CleanedBytes:
-        """Return a piece without its secrets, cleaned according to its format. Binary data is returned unchanged."""
-        if piece.form == BINARY:
-            return self._cleaned_bytes(piece.raw, [])
-        if piece.form == LINE:
-            return self.clean_record(piece.raw)
-        return self.clean_text(piece.raw)
+    def clean_chunk(self, chunk: FileChunk) -> CleanedBytes:
+        """Return a chunk without its secrets, cleaned according to its format. Binary data is returned unchanged."""
+        if chunk.format == BINARY:
+            return self._build_cleaned_bytes(chunk.raw, [])
+        if chunk.format == LINE:
+            return self.clean_record(chunk.raw)
+        return self.clean_text(chunk.raw)
 
     def clean_record(self, raw: bytes) -> CleanedBytes:
         """Return a cleaned transcript line, with or without its line end."""
         body = raw.rstrip(b"\r\n")
-        if len(body) < SHORTEST_NAMED:
-            return CleanedBytes(raw, (), stuck=False)
-        removed: list[RemovedSecret] = []
-        cleaned = _repeat_until_stable(body, lambda each: self._clean_line_once(each, removed))
-        done = self._cleaned_bytes(cleaned + raw[len(body) :], removed)
-        return done._replace(stuck=done.stuck or self.finds_in_folder(folder_of_record(body)))
+        if len(body) < MIN_NAMED_CHARACTERS:
+            return CleanedBytes(raw, (), has_unremovable_secret=False)
+        removed_secrets: list[RemovedSecret] = []
+        cleaned = _clean_until_stable(
+            body, lambda each: self._clean_line_once(each, removed_secrets)
+        )
+        result = self._build_cleaned_bytes(cleaned + raw[len(body) :], removed_secrets)
+        return result._replace(
+            has_unremovable_secret=result.has_unremovable_secret
+            or self.has_secret_in_folder_name(folder_of_record(body))
+        )
 
-    def finds_in_folder(self, folder: bytes) -> bool:
+    def has_secret_in_folder_name(self, folder: bytes) -> bool:
         """Check whether a record's folder name, which cannot be changed, contains a secret of the selected kinds."""
         if not self._scanning or folder == self._clean_folder:
             return False
-        is_found = any(
+        has_secret = any(
             not self._kinds or secret.kind in self._kinds
             for secret in find_secrets_in_bytes(folder)
         )
-        self._clean_folder = self._clean_folder if is_found else folder
-        return is_found
+        self._clean_folder = self._clean_folder if has_secret else folder
+        return has_secret
 
     def clean_text(self, raw: bytes) -> CleanedBytes:
         """Return a cleaned text. A secret in it may span several lines.
 
         Binary data is returned unchanged.
         """
-        removed: list[RemovedSecret] = []
+        removed_secrets: list[RemovedSecret] = []
 
         def clean_once(raw_text: bytes) -> bytes:
-            return self._remove_known(self._remove_scanned(raw_text, removed), removed)
+            return self._remove_known_secrets(
+                self._remove_scanned_secrets(raw_text, removed_secrets), removed_secrets
+            )
 
-        return self._cleaned_bytes(
-            raw if b"\0" in raw else _repeat_until_stable(raw, clean_once), removed
+        return self._build_cleaned_bytes(
+            raw if b"\0" in raw else _clean_until_stable(raw, clean_once), removed_secrets
         )
 
     def clean_words(self, text: str) -> str:
@@ -133,34 +141,38 @@ class Cleaner:
             "utf-8", "surrogatepass"
         )
 
-    def is_secret_thought(self, block: Record, removed: list[RemovedSecret]) -> bool:
-        """Check whether a block is thinking with a secret. If so, append its secrets to ``found``."""
+    def is_secret_thinking(self, block: Record, removed_secrets: list[RemovedSecret]) -> bool:
+        """Check whether a block is thinking with a secret. If so, append its secrets to ``removed_secrets``."""
         if block.get("type") != records.THINKING:
             return False
         secrets = self.clean_text(
             records.string(block, "thinking").encode("utf-8", "surrogatepass")
-        ).found
-        removed += secrets
+        ).removed_secrets
+        removed_secrets += secrets
         return bool(secrets)
 
-    def _cleaned_bytes(self, raw: bytes, removed: list[RemovedSecret]) -> CleanedBytes:
-        return CleanedBytes(raw, tuple(removed), self._literals.occur_in(raw))
+    def _build_cleaned_bytes(
+        self, raw: bytes, removed_secrets: list[RemovedSecret]
+    ) -> CleanedBytes:
+        return CleanedBytes(raw, tuple(removed_secrets), self._literals.occurs_in(raw))
 
-    def _clean_line_once(self, body: bytes, removed: list[RemovedSecret]) -> bytes:
-        start = body.lstrip(b"\xef\xbb\xbf \t")[:1]
-        if start != b"{" or not body.endswith(b"}"):  # not JSON, or an incomplete line
-            return self._remove_known(self._remove_scanned(body, removed), removed)
+    def _clean_line_once(self, body: bytes, removed_secrets: list[RemovedSecret]) -> bytes:
+        first_byte = body.lstrip(b"\xef\xbb\xbf \t")[:1]
+        if first_byte != b"{" or not body.endswith(b"}"):  # not JSON, or an incomplete line
+            return self._remove_known_secrets(
+                self._remove_scanned_secrets(body, removed_secrets), removed_secrets
+            )
         if _THINKING_TYPE in body:
-            body = self._without_thoughts(body, removed)
+            body = self._remove_secret_thinking(body, removed_secrets)
         secrets = find_secrets_in_line(body) if self._scanning else []
-        body = self._remove_selected(body, secrets, removed)
+        body = self._remove_selected_secrets(body, secrets, removed_secrets)
         if self._scanning:
-            body = self._clean_names(body, removed)
-        if self._may_contain_known(body):
-            return self._clean_strings(body, removed)
+            body = self._clean_names(body, removed_secrets)
+        if self._may_contain_known_secret(body):
+            return self._clean_strings(body, removed_secrets)
         return body
 
-    def _clean_names(self, body: bytes, removed: list[RemovedSecret]) -> bytes:
+    def _clean_names(self, body: bytes, removed_secrets: list[RemovedSecret]) -> bytes:
         """Return a JSON line without secrets in its keys and in the names of tools."""
         if next(suspect_positions(body), None) is None:
             return body
@@ -168,107 +180,116 @@ class Cleaner:
         for key in json_strings(body):
             if key.is_key:
                 spans.append((key.start, key.end))
-        names = _tool_name_spans(body)
+        name_spans = _find_tool_name_spans(body)
         parts, position = [], 0
-        for start, end in sorted([*spans, *names.items()]):
-            cleaned = self._remove_scanned(body[start:end], removed)
+        for start, end in sorted([*spans, *name_spans.items()]):
+            cleaned_name = self._remove_scanned_secrets(body[start:end], removed_secrets)
             parts += [
                 body[position:start],
-                _PLACEHOLDER.sub(_NAME_PLACEHOLDER, cleaned) if start in names else cleaned,
+                _PLACEHOLDER.sub(_NAME_PLACEHOLDER, cleaned_name)
+                if start in name_spans
+                else cleaned_name,
             ]
             position = end
         return b"".join([*parts, body[position:]])
 
-    def _clean_strings(self, body: bytes, removed: list[RemovedSecret]) -> bytes:
+    def _clean_strings(self, body: bytes, removed_secrets: list[RemovedSecret]) -> bytes:
         """Return a JSON line without known secrets in strings and keys. Some keys are questions from the client."""
-        names = _tool_name_spans(body)
+        name_spans = _find_tool_name_spans(body)
         kept_starts = {
             leaf.start for leaf in string_leaves(body) if is_exempt(body, leaf)
-        } - names.keys()
+        } - name_spans.keys()
         parts, position = [], 0
         for string in json_strings(body):
-            quoted = body[string.start - 1 : string.end + 1]
-            if string.start not in kept_starts and self._may_contain_known(quoted):
-                cleaned = self._clean_string(quoted, removed)
-                is_tool_name = string.start in names
+            quoted_string = body[string.start - 1 : string.end + 1]
+            if string.start not in kept_starts and self._may_contain_known_secret(quoted_string):
+                cleaned_string = self._clean_string(quoted_string, removed_secrets)
+                is_tool_name = string.start in name_spans
                 parts += [
                     body[position : string.start - 1],
-                    _PLACEHOLDER.sub(_NAME_PLACEHOLDER, cleaned) if is_tool_name else cleaned,
+                    _PLACEHOLDER.sub(_NAME_PLACEHOLDER, cleaned_string)
+                    if is_tool_name
+                    else cleaned_string,
                 ]
                 position = string.end + 1
         return b"".join([*parts, body[position:]])
 
-    def _remove_scanned(self, raw: bytes, removed: list[RemovedSecret]) -> bytes:
+    def _remove_scanned_secrets(self, raw: bytes, removed_secrets: list[RemovedSecret]) -> bytes:
         if self._scanning:
-            return self._remove_selected(raw, find_secrets_in_bytes(raw), removed)
+            return self._remove_selected_secrets(raw, find_secrets_in_bytes(raw), removed_secrets)
         return raw
 
-    def _remove_selected(
-        self, raw: bytes, secrets: Sequence[Secret], removed: list[RemovedSecret]
+    def _remove_selected_secrets(
+        self, raw: bytes, secrets: Sequence[Secret], removed_secrets: list[RemovedSecret]
     ) -> bytes:
         """Return bytes without those of the given secrets that have a selected kind."""
-        selected = []
+        selected_secrets = []
         for secret in secrets:
             if not self._kinds or secret.kind in self._kinds:
-                selected.append(secret)
-        for one in selected:
-            removed.append(RemovedSecret(one.kind, _secret_values(raw[one.start : one.end])))
-        if selected:
-            return replace_secrets_in_bytes(raw, _extend_to_words(raw, selected))
+                selected_secrets.append(secret)
+        for selected_secret in selected_secrets:
+            removed_secrets.append(
+                RemovedSecret(
+                    selected_secret.kind,
+                    _unescape_secret(raw[selected_secret.start : selected_secret.end]),
+                )
+            )
+        if selected_secrets:
+            return replace_secrets_in_bytes(raw, _extend_to_words(raw, selected_secrets))
         return raw
 
-    def _clean_string(self, token: bytes, removed: list[RemovedSecret]) -> bytes:
+    def _clean_string(self, quoted_string: bytes, removed_secrets: list[RemovedSecret]) -> bytes:
         try:
-            text = json.loads(token.decode("utf-8", "surrogateescape"), strict=False)
+            text = json.loads(quoted_string.decode("utf-8", "surrogateescape"), strict=False)
         except ValueError:
-            return self._remove_known(token, removed)
-        cleaned, kinds = self._literals.replace_secrets(text)
-        removed += map(RemovedSecret, kinds)
+            return self._remove_known_secrets(quoted_string, removed_secrets)
+        cleaned_text, kinds = self._literals.replace_secrets(text)
+        removed_secrets += map(RemovedSecret, kinds)
         if not kinds:
-            return token
+            return quoted_string
         try:
-            return json.dumps(cleaned, ensure_ascii=False).encode("utf-8", "surrogateescape")
+            return json.dumps(cleaned_text, ensure_ascii=False).encode("utf-8", "surrogateescape")
         except UnicodeEncodeError:  # write a lone surrogate as an escape
-            return json.dumps(cleaned).encode()
+            return json.dumps(cleaned_text).encode()
 
-    def _remove_known(self, raw: bytes, removed: list[RemovedSecret]) -> bytes:
-        if not self._literals.occur_in(raw):
+    def _remove_known_secrets(self, raw: bytes, removed_secrets: list[RemovedSecret]) -> bytes:
+        if not self._literals.occurs_in(raw):
             return raw
-        cleaned, kinds = self._literals.replace_secrets(raw.decode("utf-8", "surrogateescape"))
-        removed += map(RemovedSecret, kinds)
-        return cleaned.encode("utf-8", "surrogateescape")
+        cleaned_text, kinds = self._literals.replace_secrets(raw.decode("utf-8", "surrogateescape"))
+        removed_secrets += map(RemovedSecret, kinds)
+        return cleaned_text.encode("utf-8", "surrogateescape")
 
-    def _may_contain_known(self, raw: bytes) -> bool:
+    def _may_contain_known_secret(self, raw: bytes) -> bool:
         """Check whether JSON bytes contain a known secret, or escapes that may hide one."""
-        return self._literals.occur_in(raw) or (bool(self._literals) and b"\\u" in raw)
+        return self._literals.occurs_in(raw) or (bool(self._literals) and b"\\u" in raw)
 
-    def _without_thoughts(self, body: bytes, removed: list[RemovedSecret]) -> bytes:
+    def _remove_secret_thinking(self, body: bytes, removed_secrets: list[RemovedSecret]) -> bytes:
         """Return the line without any thinking that contains a secret.
 
         If an answer has no other content, its content becomes empty. All clients skip such an
         answer (2.1.42 to 2.1.329).
         """
         record = parse(body)
-        content = records.blocks(record) if record is not None else []
-        remaining = []
-        for block in content:
-            if not self.is_secret_thought(block, removed):
-                remaining.append(block)
-        if record is None or len(remaining) == len(content):
+        content_blocks = records.blocks(record) if record is not None else []
+        remaining_blocks = []
+        for block in content_blocks:
+            if not self.is_secret_thinking(block, removed_secrets):
+                remaining_blocks.append(block)
+        if record is None or len(remaining_blocks) == len(content_blocks):
             return body
-        return encode_record(records.with_content(record, remaining))
+        return encode_record(records.with_content(record, remaining_blocks))
 
 
-def _tool_name_spans(body: bytes) -> dict[int, int]:
+def _find_tool_name_spans(body: bytes) -> dict[int, int]:
     """Return the spans of tool names in calls. They may change, because clients never run calls from a transcript."""
-    names = {}
+    name_spans = {}
     for leaf in string_leaves(body):
         if leaf.path[-3:] == _TOOL_NAME_PATH and is_exempt(body, leaf):
-            names[leaf.start] = leaf.end
-    return names
+            name_spans[leaf.start] = leaf.end
+    return name_spans
 
 
-def _repeat_until_stable(raw: bytes, clean_once: Callable[[bytes], bytes]) -> bytes:
+def _clean_until_stable(raw: bytes, clean_once: Callable[[bytes], bytes]) -> bytes:
     for _ in range(MAX_PASSES):
         cleaned = clean_once(raw)
         if cleaned == raw:
@@ -279,22 +300,22 @@ def _repeat_until_stable(raw: bytes, clean_once: Callable[[bytes], bytes]) -> by
 
 def _extend_to_words(raw: bytes, secrets: Sequence[Secret]) -> list[Secret]:
     """Return the secrets, each extended to the end of its word, because a rule may match only part of a word."""
-    starts = [secret.start for secret in secrets[1:]] + [len(raw)]
-    extended = []
-    for secret, limit in zip(secrets, starts, strict=True):
+    next_starts = [secret.start for secret in secrets[1:]] + [len(raw)]
+    extended_secrets = []
+    for secret, next_start in zip(secrets, next_starts, strict=True):
         is_word = (
             _WORD_CHARACTERS.match(raw, secret.end - 1)
             and raw[secret.end - 2 : secret.end - 1] != b"\\"
         )
         if is_word:
-            tail = _WORD_CHARACTERS.match(raw, secret.end, max(secret.end, limit))
+            word_end = _WORD_CHARACTERS.match(raw, secret.end, max(secret.end, next_start))
         else:
-            tail = None
-        extended.append(secret._replace(end=tail.end() if tail else secret.end))
-    return extended
+            word_end = None
+        extended_secrets.append(secret._replace(end=word_end.end() if word_end else secret.end))
+    return extended_secrets
 
 
-def _secret_values(raw: bytes) -> tuple[str, ...]:
+def _unescape_secret(raw: bytes) -> tuple[str, ...]:
     """Return a secret's text as written, then with one more level of nested escapes resolved at each step."""
     texts = [raw.decode("utf-8", "replace")]
     while "\\" in texts[-1] and len(texts) < MAX_PASSES:

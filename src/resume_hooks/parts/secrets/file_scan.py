@@ -12,17 +12,17 @@ from hashlib import blake2b
 from typing import BinaryIO, NamedTuple
 
 from resume_hooks.archive.vault.rewrite import MAX_WHOLE_TEXT, TEXT_CHECK_BYTES
-from resume_hooks.parts.secrets.locations import LINE, TEXT, Piece
+from resume_hooks.parts.secrets.locations import LINE, TEXT, FileChunk
 from resume_hooks.paths import open_regular
 from resume_hooks.reading.session_secrets import PrintedOutputs
 from resume_hooks.redaction.json_lines import find_secrets_in_line, folder_of_record
 from resume_hooks.redaction.texts import find_secrets, spans_in_bytes, suspect_positions
 from resume_hooks.transcripts.records import parse, string
 
-BLOCK_SIZE = 256 * 1024
+BLOCK_BYTES = 256 * 1024
 """The size of a block in the first pass in bytes, so that a block fits into a core's cache. It ends after a line."""
 
-_EDGE_BYTES = 4096
+_DIGEST_EDGE_BYTES = 4096
 """The number of bytes at both ends of the scanned part that show whether the file was only appended to."""
 
 
@@ -52,86 +52,94 @@ class FileScan(NamedTuple):
     inode: int
     size: int
     mtime_ns: int
-    offset: int
-    lines: int
-    edge: str
+    scanned_bytes: int
+    line_count: int
+    edge_digest: str
     findings: tuple[FoundSecret, ...]
 
 
 def scan_file(
-    path: str, last_scan: FileScan | None, *, lines: bool, count_read: Callable[[int], None]
+    path: str, last_scan: FileScan | None, *, by_line: bool, count_read: Callable[[int], None]
 ) -> FileScan:
     """Scan a file for secrets.
 
     :param last_scan: The last scan of the file, if there was one.
-    :param lines: Whether it is a transcript, which grows by lines; any other file is one text.
+    :param by_line: Whether it is a transcript, which grows by lines; any other file is one text.
     :param count_read: Called with the number of bytes after each read.
     :raises OSError: The file can't be read.
     """
     with open_regular(path, follow=False) as stream:
         status = os.fstat(stream.fileno())
         size = status.st_size
-        stamp = status.st_ino, size, status.st_mtime_ns
-        if last_scan and last_scan[:3] == stamp:
+        identity = status.st_ino, size, status.st_mtime_ns
+        if last_scan and last_scan[:3] == identity:
             return last_scan
-        if not lines and size <= MAX_WHOLE_TEXT:
-            findings = list(scan_pieces([Piece(stream.read(), TEXT)]))
+        if not by_line and size <= MAX_WHOLE_TEXT:
+            findings = list(scan_chunks([FileChunk(stream.read(), TEXT)]))
             count_read(size)
-            return FileScan(*stamp, 0, 0, "", tuple(findings))
-        offset, number, findings = 0, 0, []
+            return FileScan(*identity, 0, 0, "", tuple(findings))
+        offset, line_number, findings = 0, 0, []
         scanner = _BlockScanner()
         is_appended = (
-            last_scan and last_scan.inode == status.st_ino and size >= last_scan.offset > 0
+            last_scan and last_scan.inode == status.st_ino and size >= last_scan.scanned_bytes > 0
         )
-        if last_scan and is_appended and _edge_digest(stream, last_scan.offset) == last_scan.edge:
-            offset, number = last_scan.offset, last_scan.lines
-            findings = [finding for finding in last_scan.findings if finding.line < number]
-            scanner.remember_commands(stream, offset)
+        if (
+            last_scan
+            and is_appended
+            and _digest_edges(stream, last_scan.scanned_bytes) == last_scan.edge_digest
+        ):
+            offset, line_number = last_scan.scanned_bytes, last_scan.line_count
+            findings = [finding for finding in last_scan.findings if finding.line < line_number]
+            scanner.read_previous_commands(stream, offset)
         stream.seek(offset)
         remaining = size - offset
-        while remaining > 0 and (block := stream.read(min(BLOCK_SIZE, remaining))):
+        while remaining > 0 and (block := stream.read(min(BLOCK_BYTES, remaining))):
             if not block.endswith(b"\n") and remaining > len(block):
                 block += stream.readline(remaining - len(block))
-            findings += scanner.scan_block(block, number, offset)
+            findings += scanner.scan_block(block, line_number, offset)
             count_read(len(block))
             remaining -= len(block)
-            number += block.count(b"\n")
+            line_number += block.count(b"\n")
             offset += block.rfind(b"\n") + 1
-        return FileScan(*stamp, offset, number, _edge_digest(stream, offset), tuple(findings))
+        return FileScan(
+            *identity, offset, line_number, _digest_edges(stream, offset), tuple(findings)
+        )
 
 
-def scan_pieces(pieces: Iterable[Piece]) -> Iterator[FoundSecret]:
+def scan_chunks(chunks: Iterable[FileChunk]) -> Iterator[FoundSecret]:
     """Yield the secrets in lines and texts. Binary data is skipped.
 
     The lines of each file must be given in order.
     """
     outputs: dict[str, PrintedOutputs] = {}
-    for piece in pieces:
-        if piece.form == LINE:
-            yield from _secrets_in_line(piece, outputs.setdefault(piece.part, PrintedOutputs()))
+    for chunk in chunks:
+        if chunk.format == LINE:
+            yield from _scan_line(chunk, outputs.setdefault(chunk.part_path, PrintedOutputs()))
         else:
-            yield from _secrets_in_text(piece)
+            yield from _scan_text(chunk)
 
 
-def _secrets_in_line(piece: Piece, outputs: PrintedOutputs) -> Iterator[FoundSecret]:
+def _scan_line(chunk: FileChunk, outputs: PrintedOutputs) -> Iterator[FoundSecret]:
     """Yield the secrets in a transcript line, including secrets in the output of an earlier command."""
-    line = piece.raw
-    places = [(secret.kind, secret.start, secret.end) for secret in find_secrets_in_line(line)]
-    for kind, value in _values_in_outputs(line, outputs):
+    line = chunk.raw
+    secret_spans = [
+        (secret.kind, secret.start, secret.end) for secret in find_secrets_in_line(line)
+    ]
+    for kind, value in _find_output_secrets(line, outputs):
         start = line.find(value)
-        if not any(first <= start < end for _, first, end in places):
-            places.append((kind, max(start, 0), max(start, 0) + len(value)))
-    if not places:
+        if not any(first <= start < end for _, first, end in secret_spans):
+            secret_spans.append((kind, max(start, 0), max(start, 0) + len(value)))
+    if not secret_spans:
         return
     record = parse(line) or {}
     uuid, time = string(record, "uuid"), string(record, "timestamp")
-    for kind, start, end in places:
+    for kind, start, end in secret_spans:
         yield FoundSecret(
-            kind, piece.number, piece.offset + start, end - start, uuid, time, piece.part
+            kind, chunk.line_number, chunk.offset + start, end - start, uuid, time, chunk.part_path
         )
 
 
-def _values_in_outputs(line: bytes, outputs: PrintedOutputs) -> Iterator[tuple[str, bytes]]:
+def _find_output_secrets(line: bytes, outputs: PrintedOutputs) -> Iterator[tuple[str, bytes]]:
     """Yield the kind and value of secrets in a command's output that only the command itself identifies."""
     for text in outputs.texts_of_line(line):
         for secret in find_secrets(text):
@@ -139,17 +147,17 @@ def _values_in_outputs(line: bytes, outputs: PrintedOutputs) -> Iterator[tuple[s
             yield secret.kind, value.encode("utf-8", "surrogatepass")
 
 
-def _secrets_in_text(piece: Piece) -> Iterator[FoundSecret]:
-    raw = piece.raw
+def _scan_text(chunk: FileChunk) -> Iterator[FoundSecret]:
+    raw = chunk.raw
     is_binary = b"\0" in raw[:TEXT_CHECK_BYTES]
     if is_binary or next(suspect_positions(raw), None) is None:
         return
-    number = counted = 0
+    line_number = counted_bytes = 0
     for span in spans_in_bytes(raw):
-        number += raw.count(b"\n", counted, span.start)
-        counted = span.start
+        line_number += raw.count(b"\n", counted_bytes, span.start)
+        counted_bytes = span.start
         length = span.end - span.start
-        yield FoundSecret(span.kind, number, span.start, length, "", "", piece.part)
+        yield FoundSecret(span.kind, line_number, span.start, length, "", "", chunk.part_path)
 
 
 class _BlockScanner:
@@ -162,39 +170,41 @@ class _BlockScanner:
         self._folders: set[bytes] = set()
         self._outputs = PrintedOutputs()
 
-    def remember_commands(self, stream: BinaryIO, offset: int) -> None:
+    def read_previous_commands(self, stream: BinaryIO, offset: int) -> None:
         """Read the block before ``offset`` again, because it may contain commands whose output follows."""
-        stream.seek(max(0, offset - BLOCK_SIZE))
-        for line in stream.read(min(BLOCK_SIZE, offset)).splitlines():
+        stream.seek(max(0, offset - BLOCK_BYTES))
+        for line in stream.read(min(BLOCK_BYTES, offset)).splitlines():
             for _ in self._outputs.texts_of_line(line):
                 continue
 
-    def scan_block(self, block: bytes, number: int, offset: int) -> Iterator[FoundSecret]:
+    def scan_block(self, block: bytes, line_number: int, offset: int) -> Iterator[FoundSecret]:
         """Yield the secrets in complete lines.
 
-        :param number: The number of the block's first line.
+        :param line_number: The number of the block's first line.
         :param offset: The block's first byte in its file.
         """
-        counted = 0
-        for start, end in self._lines_to_scan(block):
-            number += block.count(b"\n", counted, start)
-            counted = start
+        counted_bytes = 0
+        for start, end in self._find_suspect_lines(block):
+            line_number += block.count(b"\n", counted_bytes, start)
+            counted_bytes = start
             line = block[start:end]
-            piece = Piece(line, LINE, number=number, offset=offset + start)
-            yield from _secrets_in_line(piece, self._outputs)
-            yield from self._secrets_in_folder(line, number, offset + start)
+            chunk = FileChunk(line, LINE, line_number=line_number, offset=offset + start)
+            yield from _scan_line(chunk, self._outputs)
+            yield from self._secrets_in_folder(line, line_number, offset + start)
 
-    def _lines_to_scan(self, block: bytes) -> Iterator[tuple[int, int]]:
+    def _find_suspect_lines(self, block: bytes) -> Iterator[tuple[int, int]]:
         """Yield the start and end of each line that may contain a secret, in order."""
-        places = sorted([*suspect_positions(block), *self._outputs.places_in_block(block)])
+        suspect_offsets = sorted([*suspect_positions(block), *self._outputs.places_in_block(block)])
         end = 0
-        for place in places:
-            if place >= end:
-                start = block.rfind(b"\n", 0, place) + 1
-                end = block.find(b"\n", place) + 1 or len(block)
+        for suspect_offset in suspect_offsets:
+            if suspect_offset >= end:
+                start = block.rfind(b"\n", 0, suspect_offset) + 1
+                end = block.find(b"\n", suspect_offset) + 1 or len(block)
                 yield start, end
 
-    def _secrets_in_folder(self, line: bytes, number: int, offset: int) -> Iterator[FoundSecret]:
+    def _secrets_in_folder(
+        self, line: bytes, line_number: int, offset: int
+    ) -> Iterator[FoundSecret]:
         folder = folder_of_record(line)
         if folder in self._folders:
             return
@@ -203,13 +213,13 @@ class _BlockScanner:
         for secret in spans_in_bytes(folder):
             length = secret.end - secret.start
             yield FoundSecret(
-                secret.kind, number, folder_offset + secret.start, length, "", "", FOLDER_NAME
+                secret.kind, line_number, folder_offset + secret.start, length, "", "", FOLDER_NAME
             )
 
 
-def _edge_digest(stream: BinaryIO, offset: int) -> str:
+def _digest_edges(stream: BinaryIO, offset: int) -> str:
     """Return a digest of the bytes at a file's start and before ``offset``. The digest reveals none of them."""
     stream.seek(0)
-    head = stream.read(min(_EDGE_BYTES, offset))
-    stream.seek(max(0, offset - _EDGE_BYTES))
-    return blake2b(head + stream.read(min(_EDGE_BYTES, offset)), digest_size=16).hexdigest()
+    head = stream.read(min(_DIGEST_EDGE_BYTES, offset))
+    stream.seek(max(0, offset - _DIGEST_EDGE_BYTES))
+    return blake2b(head + stream.read(min(_DIGEST_EDGE_BYTES, offset)), digest_size=16).hexdigest()

@@ -18,11 +18,11 @@ from typing import NamedTuple
 from resume_hooks.errors import ResumeHooksError, WriteFailed
 from resume_hooks.parts.secrets.cleaner import Cleaner, RemovedSecret
 from resume_hooks.parts.secrets.literals import (
-    NAMED,
+    NAMED_KIND,
     Literals,
-    encoded_lines,
     is_distinctive,
     is_token,
+    split_encoded_lines,
 )
 from resume_hooks.parts.secrets.locations import (
     CHILD,
@@ -39,18 +39,18 @@ from resume_hooks.parts.secrets.locations import (
     TRASHED,
     UNPACKED_COPY,
     VAULT_COPY,
+    FileChunk,
     Location,
-    Piece,
-    archived_session_at,
-    family_relations,
-    has_record_lines,
-    pieces_of_archived,
-    pieces_of_file,
-    places_of_client_files,
-    places_of_documents,
-    places_of_notes,
-    places_of_sessions,
-    regular_files_below,
+    contains_record_lines,
+    find_archived_session,
+    find_client_places,
+    find_document_places,
+    find_family_relations,
+    find_session_places,
+    find_state_places,
+    list_regular_files,
+    read_archived_chunks,
+    read_file_chunks,
 )
 from resume_hooks.paths import Where
 from resume_hooks.reading.session_secrets import PrintedOutputs
@@ -62,7 +62,12 @@ from resume_hooks.sessions.open_sessions import Clients
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.transcripts.head_tail import HeadTail
 
-UNCHANGED, REMOVED, LEFT, OUTSIDE = "held", "removed", "left", "outside"
+UNCHANGED_STATE, REMOVED_STATE, REMAINING_STATE, EXCLUDED_STATE = (
+    "held",
+    "removed",
+    "left",
+    "outside",
+)
 """The state of a file: not changed yet, all secrets removed, secrets remaining, or not selected."""
 
 SETTINGS_FILES = (
@@ -78,19 +83,20 @@ SETTINGS_FILES = (
 STUCK_REASON = "It is in an image, a record's id, or the folder's name, which can't be changed."
 
 
-class LocationContents(NamedTuple):
-    """The secrets in a file; ``stuck`` is true if some cannot be removed, for example from an image or an id.
+class PlaceContents(NamedTuple):
+    """The secrets in a file.
 
-    ``printed`` are secrets in the output of commands, which cannot be recognised in the output's
-    record alone.
+    ``has_unremovable_secret`` is true if a secret cannot be removed, for example from an image or
+    an id. ``printed_secrets`` are secrets in the output of commands, which cannot be recognised in
+    the output's record alone.
     """
 
-    found: tuple[RemovedSecret, ...]
-    stuck: bool
-    printed: tuple[RemovedSecret, ...]
+    secrets: tuple[RemovedSecret, ...]
+    has_unremovable_secret: bool
+    printed_secrets: tuple[RemovedSecret, ...]
 
 
-def search_place(place: Location, cleaner: Cleaner, where: Where) -> LocationContents:
+def search_place(place: Location, cleaner: Cleaner, where: Where) -> PlaceContents:
     """Return the secrets in a file.
 
     Raise OSError, or WriteFailed with the reason why the file cannot be read.
@@ -100,22 +106,24 @@ def search_place(place: Location, cleaner: Cleaner, where: Where) -> LocationCon
             "It is a symbolic link, which is not followed", "Check its target by hand."
         )
     secrets: list[RemovedSecret] = []
-    printed: list[RemovedSecret] = []
-    stuck = False
+    printed_secrets: list[RemovedSecret] = []
+    has_unremovable_secret = False
     outputs = PrintedOutputs()
-    for piece in _pieces_of_place(place, where):
-        cleaned = cleaner.clean_piece(piece)
-        secrets += cleaned.found
-        stuck = stuck or cleaned.stuck
-        if piece.form == LINE:
-            for text in outputs.texts_of_line(piece.raw):
-                printed += cleaner.clean_text(text.encode("utf-8", "surrogatepass")).found
-    return LocationContents(tuple(secrets), stuck, tuple(printed))
+    for chunk in _read_place_chunks(place, where):
+        cleaned_chunk = cleaner.clean_chunk(chunk)
+        secrets += cleaned_chunk.removed_secrets
+        has_unremovable_secret = has_unremovable_secret or cleaned_chunk.has_unremovable_secret
+        if chunk.format == LINE:
+            for text in outputs.texts_of_line(chunk.raw):
+                printed_secrets += cleaner.clean_text(
+                    text.encode("utf-8", "surrogatepass")
+                ).removed_secrets
+    return PlaceContents(tuple(secrets), has_unremovable_secret, tuple(printed_secrets))
 
 
-def _pieces_of_place(place: Location, where: Where) -> Iterator[Piece]:
-    """Yield the pieces of all files in a place, and the texts in the note of an archived session."""
-    archived = archived_session_at(place, where)
+def _read_place_chunks(place: Location, where: Where) -> Iterator[FileChunk]:
+    """Yield the chunks of all files in a place, and the texts in the note of an archived session."""
+    archived = find_archived_session(place, where)
     if archived is None and place.kind == VAULT_COPY:
         raise WriteFailed(
             manifest.why_unreadable(place.session_id, where)
@@ -123,36 +131,38 @@ def _pieces_of_place(place: Location, where: Where) -> Iterator[Piece]:
             "Its content is unknown: update resume-hooks, or move it away.",
         )
     if archived is not None:
-        yield from pieces_of_archived(archived)
+        yield from read_archived_chunks(archived)
         for text in (archived.title, archived.about.tag, *archived.about.titles):
-            yield Piece(text.encode("utf-8", "replace"), TEXT)
+            yield FileChunk(text.encode("utf-8", "replace"), TEXT)
     elif place.kind != INDEXED:  # the index is always rebuilt
-        yield from pieces_of_file(place.path, lines=has_record_lines(place.path))
+        yield from read_file_chunks(place.path, by_line=contains_record_lines(place.path))
 
 
-def _place_state(place: Location) -> object:
+def _read_place_state(place: Location) -> object:
     """Return a value that changes whenever the place changes."""
-    state: list[object] = []
+    file_states: list[object] = []
     for path in (
-        [place.path, *regular_files_below(place.path)]
+        [place.path, *list_regular_files(place.path)]
         if place.kind in {VAULT_COPY, TRASHED}
         else [place.path]
     ):
-        state.append(path)
+        file_states.append(path)
         with contextlib.suppress(OSError):
             status = os.lstat(path)
-            state.append((status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns))
-    return state
+            file_states.append(
+                (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+            )
+    return file_states
 
 
 class ScrubReach(NamedTuple):
     """The places that a scrub in place includes besides the session, its copies and its children."""
 
-    parents: bool = False
-    others: bool = False
+    ancestors: bool = False
+    other_sessions: bool = False
     file_backups: bool = False
     documents: bool = False
-    client: bool = False
+    client_files: bool = False
 
 
 class PlaceWithSecrets(NamedTuple):
@@ -166,37 +176,40 @@ class PlaceWithSecrets(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ScrubFindings:
-    """The findings of a scrub; ``scanner`` removes all secrets, ``known`` removes only the family's ``values``.
+    """The findings of a scrub.
 
-    ``relations`` includes every session that ever belonged to the family. ``clean`` maps places
-    without secrets to their state; such a place is only read again if its state changes. ``title``
-    is the session's title without known secrets. ``short`` secrets could be any word, so only the
-    scanner finds them.
+    ``scanning_cleaner`` removes all secrets, and ``literal_cleaner`` removes only the family's
+    ``values``. ``relations`` includes every session that ever belonged to the family.
+    ``clean_place_states`` maps places without secrets to their state; such a place is only read
+    again if its state changes. ``title`` is the session's title without known secrets.
+    ``short_values`` could be any word, so only the scanner finds them.
     """
 
     session: SessionFile
     kinds: Collection[str]
-    wanted: ScrubReach
+    reach: ScrubReach
     relations: Mapping[str, str]
     values: Mapping[str, str]
-    clean: dict[Location, object]
+    clean_place_states: dict[Location, object]
     rows: tuple[PlaceWithSecrets, ...]
-    scanner: Cleaner
-    known: Cleaner
-    open: str
+    scanning_cleaner: Cleaner
+    literal_cleaner: Cleaner
+    open_reason: str
     title: str
-    short: frozenset[str] = frozenset()
+    short_values: frozenset[str] = frozenset()
 
     @property
     def places_to_change(self) -> list[PlaceWithSecrets]:
         """The places to change, without the index."""
-        return [row for row in self.rows if row.state == UNCHANGED and row.place.kind != INDEXED]
+        return [
+            row for row in self.rows if row.state == UNCHANGED_STATE and row.place.kind != INDEXED
+        ]
 
-    def cleaner_of(self, place: Location) -> Cleaner:
+    def choose_cleaner(self, place: Location) -> Cleaner:
         """Return the cleaner for a place. In the family's own files, it also removes secrets that a scan finds."""
         if place.relation in {OWN_SESSION, CHILD, PARENT} and place.kind != FILE_BACKUP:
-            return self.scanner
-        return self.known
+            return self.scanning_cleaner
+        return self.literal_cleaner
 
 
 def search_everywhere(
@@ -216,89 +229,96 @@ def search_everywhere(
     empty_findings = ScrubFindings(
         session, kinds, reach, {}, values, {}, (), cleaner, cleaner, "", ""
     )
-    return search_again(empty_findings, where)
+    return search_known_secrets(empty_findings, where)
 
 
-def search_again(previous: ScrubFindings, where: Where) -> ScrubFindings:
+def search_known_secrets(previous: ScrubFindings, where: Where) -> ScrubFindings:
     """Search every existing place for the known secrets and for secrets that a scan finds.
 
     An unchanged place without secrets is not read again.
     """
-    session, reach = previous.session, previous.wanted
-    relations = {**family_relations(session, where), **previous.relations}
-    places = places_of_sessions(relations, where)
+    session, reach = previous.session, previous.reach
+    relations = {**find_family_relations(session, where), **previous.relations}
+    places = find_session_places(relations, where)
     if not is_archived_copy(session.path, where) and all(
         place.path != session.path for place in places
     ):
         places.append(
             Location(TRANSCRIPT, session.path, session.session_id, OWN_SESSION)
         )  # a transcript outside the projects
-    values, short = dict(previous.values), set(previous.short)
+    values, short_values = dict(previous.values), set(previous.short_values)
     for place in places:
         if (
             place.relation != OTHER_SESSION
-            and is_covered(place.relation, reach)
+            and is_within_reach(place.relation, reach)
             and place.kind not in {FILE_BACKUP, UNPACKED_COPY}
         ):
             secrets: tuple[RemovedSecret, ...] = ()
-            if previous.clean.get(place) != _place_state(place):
+            if previous.clean_place_states.get(place) != _read_place_state(place):
                 with contextlib.suppress(OSError, ResumeHooksError):
-                    contents = search_place(place, previous.scanner, where)
-                    secrets = contents.found + contents.printed
-            values |= _searchable_values(secrets)
-            short |= {
+                    contents = search_place(place, previous.scanning_cleaner, where)
+                    secrets = contents.secrets + contents.printed_secrets
+            values |= _find_searchable_values(secrets)
+            short_values |= {
                 secret.values[-1]
                 for secret in secrets
-                if secret.values and not _searchable_values([secret])
+                if secret.values and not _find_searchable_values([secret])
             }
-    texts = {value: kind for value, kind in values.items() if kind == NAMED or not is_token(value)}
+    texts_by_value = {
+        value: kind for value, kind in values.items() if kind == NAMED_KIND or not is_token(value)
+    }
     literals = Literals(
-        texts, {value: kind for value, kind in values.items() if value not in texts}
+        texts_by_value,
+        {value: kind for value, kind in values.items() if value not in texts_by_value},
     )
     findings = replace(
         previous,
         relations=relations,
         values=values,
-        clean=previous.clean if values == previous.values else {},
-        short=frozenset(short),
-        scanner=Cleaner(previous.kinds, literals),
-        known=Cleaner(literals=literals, scanning=False),
+        clean_place_states=previous.clean_place_states if values == previous.values else {},
+        short_values=frozenset(short_values),
+        scanning_cleaner=Cleaner(previous.kinds, literals),
+        literal_cleaner=Cleaner(literals=literals, scanning=False),
     )
-    clients = Clients(where)
+    client_processes = Clients(where)
     all_places = [
-        *places_of_documents(session, where),
-        *places_of_client_files(where),
-        *places_of_notes(where),
+        *find_document_places(session, where),
+        *find_client_places(where),
+        *find_state_places(where),
         *places,
     ]
-    rows = [row for place in all_places if (row := _find_in_place(place, findings, where, clients))]
+    rows = [
+        row
+        for place in all_places
+        if (row := _search_and_classify(place, findings, where, client_processes))
+    ]
     # Another agent's session is searched in its copy, but the user needs the path of the original.
     rows = [
         row._replace(place=row.place._replace(path=original_path(row.place.path, where)))
         for row in rows
     ]
     if not os.path.lexists(session.path):
-        return replace(findings, rows=tuple(rows), open="")
+        return replace(findings, rows=tuple(rows), open_reason="")
     if session.agent != NAME:
-        why = agent_of(session, where).why_open(session)
+        open_reason = agent_of(session, where).why_open(session)
     elif is_archived_copy(session.path, where):
-        why = ""
+        open_reason = ""
     else:
-        why = clients.why_open(session)
+        open_reason = client_processes.why_open(session)
     return replace(
         findings,
         rows=tuple(rows),
-        open=why,
-        title=findings.known.clean_words(HeadTail(session.path).title),
+        open_reason=open_reason,
+        title=findings.literal_cleaner.clean_words(HeadTail(session.path).title),
     )
 
 
-def is_covered(relation: str, reach: ScrubReach) -> bool:
+def is_within_reach(relation: str, reach: ScrubReach) -> bool:
     """Check whether a scrub includes the sessions with this relation."""
-    return {PARENT: reach.parents, OTHER_SESSION: reach.others}.get(relation, True)
+    return {PARENT: reach.ancestors, OTHER_SESSION: reach.other_sessions}.get(relation, True)
 
 
-def _searchable_values(secrets: Iterable[RemovedSecret]) -> dict[str, str]:
+def _find_searchable_values(secrets: Iterable[RemovedSecret]) -> dict[str, str]:
     """Return the secrets that are distinctive enough to be searched for as text, with their kinds."""
     kinds_by_text: dict[str, str] = {}
     for secret in secrets:
@@ -307,19 +327,19 @@ def _searchable_values(secrets: Iterable[RemovedSecret]) -> dict[str, str]:
                 searchable = [value]
             else:
                 searchable = []
-            kinds_by_text |= dict.fromkeys([*searchable, *encoded_lines(value)], secret.kind)
+            kinds_by_text |= dict.fromkeys([*searchable, *split_encoded_lines(value)], secret.kind)
     return kinds_by_text
 
 
-def _find_in_place(
-    place: Location, findings: ScrubFindings, where: Where, clients: Clients
+def _search_and_classify(
+    place: Location, findings: ScrubFindings, where: Where, client_processes: Clients
 ) -> PlaceWithSecrets | None:
     """Return a place that contains secrets or cannot be read. Return None for any other place."""
-    state, reach = _place_state(place), findings.wanted
-    if findings.clean.get(place) == state:
+    state, reach = _read_place_state(place), findings.reach
+    if findings.clean_place_states.get(place) == state:
         return None
     try:
-        contents = search_place(place, findings.cleaner_of(place), where)
+        contents = search_place(place, findings.choose_cleaner(place), where)
     except (OSError, ResumeHooksError) as error:
         if not os.path.lexists(place.path):
             return None
@@ -327,50 +347,56 @@ def _find_in_place(
             why = error.strerror or str(error)
         else:
             why = f"{error.message}. {error.remedy}"
-        outside = _why_outside(
+        excluded_reason = _explain_exclusion(
             place,
-            reach._replace(others=True),
-            # include places of other sessions, because the relation of an unreadable place is unknown
+            reach._replace(other_sessions=True),
+            # include places of other sessions, because the relation of an unreadable place is
+            # unknown
         )
-        reason_text = f"It could not be read: {why.rstrip('.')}. {outside}".strip()
-        return PlaceWithSecrets(place, {}, OUTSIDE if outside else LEFT, reason_text)
-    if not contents.found and not contents.stuck and place.kind != INDEXED:
-        findings.clean[place] = state
+        reason_text = f"It could not be read: {why.rstrip('.')}. {excluded_reason}".strip()
+        return PlaceWithSecrets(
+            place, {}, EXCLUDED_STATE if excluded_reason else REMAINING_STATE, reason_text
+        )
+    if not contents.secrets and not contents.has_unremovable_secret and place.kind != INDEXED:
+        findings.clean_place_states[place] = state
         return None
-    kinds = dict(Counter(secret.kind for secret in contents.found))
-    if why := _why_outside(place, reach):
-        return PlaceWithSecrets(place, kinds, OUTSIDE, why)
+    kinds = dict(Counter(secret.kind for secret in contents.secrets))
+    if why := _explain_exclusion(place, reach):
+        return PlaceWithSecrets(place, kinds, EXCLUDED_STATE, why)
     if place.kind == TRANSCRIPT and place.relation != OWN_SESSION:
         with contextlib.suppress(OSError):
             status = os.stat(place.path)
             file = SessionFile(place.session_id, place.path, status.st_mtime, status.st_size)
-            if reason := clients.why_open(file):
+            if reason := client_processes.why_open(file):
                 why = (
                     f"It may be open: {reason}. When it is not: resume-hooks scrub "
                     f"{place.session_id} --in-place"
                 )
-                return PlaceWithSecrets(place, kinds, LEFT, why)
-    stuck = contents.stuck and not contents.found
+                return PlaceWithSecrets(place, kinds, REMAINING_STATE, why)
+    is_unremovable = contents.has_unremovable_secret and not contents.secrets
     return PlaceWithSecrets(
-        place, kinds, LEFT if stuck else UNCHANGED, STUCK_REASON if stuck else ""
+        place,
+        kinds,
+        REMAINING_STATE if is_unremovable else UNCHANGED_STATE,
+        STUCK_REASON if is_unremovable else "",
     )
 
 
-def _why_outside(place: Location, reach: ScrubReach) -> str:
+def _explain_exclusion(place: Location, reach: ScrubReach) -> str:
     """Return why a place is not scrubbed and which option includes it, or ``""`` if it is scrubbed."""
     if place.kind == CLIENT and os.path.basename(place.path).startswith(SETTINGS_FILES):
         return "It is a settings file, where a secret may be in use: change it by hand."
-    option_reason = {
+    reasons_by_kind = {
         FILE_BACKUP: (
             reach.file_backups,
             "It is a backup of your file for rewind-files: --backups.",
         ),
         DOCUMENT: (reach.documents, "It is a file of the project: --documents."),
-        CLIENT: (reach.client, "It belongs to the client: --client."),
+        CLIENT: (reach.client_files, "It belongs to the client: --client."),
     }.get(place.kind)
-    if option_reason is not None and not option_reason[0]:
-        return option_reason[1]
-    if not is_covered(place.relation, reach):
+    if reasons_by_kind is not None and not reasons_by_kind[0]:
+        return reasons_by_kind[1]
+    if not is_within_reach(place.relation, reach):
         return {
             PARENT: "It is an ancestor of the session: --lineage.",
             OTHER_SESSION: "Another session: --everywhere.",

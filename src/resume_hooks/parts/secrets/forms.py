@@ -11,11 +11,11 @@ from resume_hooks.cli.schema.base import CommonFields, FieldsLike, ReceiptForm, 
 from resume_hooks.parts.secrets.audit import Audit, Leak
 from resume_hooks.parts.secrets.findings import PlaceWithSecrets
 
-audited = CommonFields[Audit]()
-holding = CommonFields[PlaceWithSecrets]()
+audit_field = CommonFields[Audit]()
+place_field = CommonFields[PlaceWithSecrets]()
 
 
-class SecretsList(StrictModel):
+class SecretList(StrictModel):
     """The secrets in sessions, oldest first."""
 
     secrets: list[
@@ -34,32 +34,32 @@ class SecretsList(StrictModel):
                 time="of the record or else of the file",
             ),
         ]
-    ] = audited(lambda found: found.leaks)
-    kinds: dict[str, int] = audited(
+    ] = audit_field(lambda found: found.leaks)
+    kinds: dict[str, int] = audit_field(
         lambda found: dict(Counter(leak.kind for leak in found.leaks).most_common()),
         "secrets by kind, the most frequent first",
     )
     files: int = Field(description="files searched now, or unchanged since an earlier search")
-    bytes: int = audited(lambda found: found.size, "of these files")
-    bytes_read: int = audited(lambda found: found.read, "read this time")
+    bytes: int = audit_field(lambda found: found.total_bytes, "of these files")
+    bytes_read: int = audit_field(lambda found: found.bytes_read, "read this time")
 
 
 class ScrubPlace(StrictModel):
     """A place that contains secrets, or that contained them before the scrub, without their text."""
 
-    kind: str = holding(
+    kind: str = place_field(
         lambda row: row.place.kind,
         "transcript, sub-agent, sidecar, backup, trash, vault, index, client ...",
     )
-    path: str = holding(lambda row: row.place.path)
-    session_id: str = holding(
+    path: str = place_field(lambda row: row.place.path)
+    session_id: str = place_field(
         lambda row: row.place.session_id, "the session that it belongs to; empty if none"
     )
-    relation: str = holding(
+    relation: str = place_field(
         lambda row: row.place.relation,
         "that session's relation to the scrubbed one: own, child, parent, other",
     )
-    secrets: dict[str, int] = holding(lambda row: row.kinds, "how many, by kind")
+    secrets: dict[str, int] = place_field(lambda row: row.kinds, "how many, by kind")
     state: Literal["held", "removed", "left", "outside"] = Field(
         description=(
             "held: not changed yet; left: could not be changed; outside: not selected, why "
@@ -69,7 +69,7 @@ class ScrubPlace(StrictModel):
     why: str
 
 
-class Scrubbed(StrictModel):
+class ScrubResult(StrictModel):
     """The findings of a scrub, and the files that it wrote."""
 
     session_id: str
@@ -83,5 +83,5 @@ class Scrubbed(StrictModel):
     )
 
 
-class ScrubForm(RootModel[Scrubbed | SecretsList]):
+class ScrubForm(RootModel[ScrubResult | SecretList]):
     """The findings and the result of a scrub, or with ``--list`` the list of secrets."""

@@ -19,43 +19,43 @@ from urllib.parse import quote, quote_plus
 from resume_hooks.errors import UsageError
 from resume_hooks.redaction.texts import placeholder_of_secret
 
-NAMED = "named"
+NAMED_KIND = "named"
 """The kind of a secret that the user supplied."""
 
-SHORTEST_NAMED = 6
+MIN_NAMED_CHARACTERS = 6
 """The minimum length of a secret that the user supplies. Shorter texts occur everywhere."""
 
-SHORTEST_TEXT = 12
+MIN_TEXT_CHARACTERS = 12
 """The minimum length of a found secret that is searched for as text."""
 
-SHORTEST_TOKEN = 6
+MIN_TOKEN_CHARACTERS = 6
 """The minimum length of a found secret that is searched for as a whole token."""
 
-SHORTEST_WITHOUT_DIGITS = 20
+MIN_CHARACTERS_WITHOUT_DIGITS = 20
 """The minimum length of a found secret without digits that is searched for as text."""
 
-MOST_NAMED = 100
-LONGEST_NAMED = 16 * 1024
+MAX_NAMED_SECRETS = 100
+MAX_NAMED_BYTES = 16 * 1024
 
-FEW_FORMS = 64
+MAX_SEPARATE_FORMS = 64
 """The maximum number of forms that are searched for one by one, which is fastest if none occurs."""
 
-HEAD_LENGTH = 6
+HEAD_CHARACTERS = 6
 """The length of each form's prefix in the combined search for all forms.
 
 No form is shorter than this.
 """
 
-SHORTEST_CORE = 8
+MIN_CORE_CHARACTERS = 8
 """The minimum length of a base64 form. A shorter form could match by chance."""
 
-LEAST_SHARE = 0.6
+MIN_PREFIX_FRACTION = 0.6
 """The minimum fraction of a secret that is removed at the end of a shortened title or preview.
 
-The fraction must also have at least ``LEAST_HEAD`` characters.
+The fraction must also have at least ``MIN_PREFIX_CHARACTERS`` characters.
 """
 
-LEAST_HEAD = 20
+MIN_PREFIX_CHARACTERS = 20
 
 _RECORD_ID = re.compile(
     r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?:toolu|msg|req|call)_[A-Za-z0-9]+"
@@ -78,19 +78,19 @@ _TOKEN_START = re.compile(r"(?<![A-Za-z0-9])|(?<=\\[nrtbf])|(?<=\\u[0-9a-fA-F]{4
 _TOKEN_END = re.compile(r"(?![A-Za-z0-9])")
 
 
-def parse_named_secrets(data: bytes) -> dict[str, str]:
+def parse_named_secrets(raw: bytes) -> dict[str, str]:
     """Return the user's secrets, one per line, with their kind.
 
     The lines of a private key together also count as one secret.
 
     Raise UsageError if a secret cannot be searched for. The message contains no part of the secret.
     """
-    if len(data) > LONGEST_NAMED:
+    if len(raw) > MAX_NAMED_BYTES:
         raise UsageError(
-            f"The input is longer than {LONGEST_NAMED:,} bytes", "Give only the secrets."
+            f"The input is longer than {MAX_NAMED_BYTES:,} bytes", "Give only the secrets."
         )
     try:
-        text = data.decode().replace("\r\n", "\n").strip("\n")
+        text = raw.decode().replace("\r\n", "\n").strip("\n")
     except UnicodeDecodeError as error:
         raise UsageError(
             "The input is not UTF-8 text", "Give the secrets as text, one per line."
@@ -103,12 +103,14 @@ def parse_named_secrets(data: bytes) -> dict[str, str]:
         raise UsageError(
             "No secret was given", "Write one per line to --secret-stdin, from a file or a prompt."
         )
-    if len(lines) > MOST_NAMED:
-        raise UsageError(f"More than {MOST_NAMED} secrets were given", "Give fewer at a time.")
-    if any(len(line) < SHORTEST_NAMED for line in lines):
+    if len(lines) > MAX_NAMED_SECRETS:
+        raise UsageError(
+            f"More than {MAX_NAMED_SECRETS} secrets were given", "Give fewer at a time."
+        )
+    if any(len(line) < MIN_NAMED_CHARACTERS for line in lines):
         raise UsageError(
             (
-                f"A secret that was given has fewer than {SHORTEST_NAMED} characters: it "
+                f"A secret that was given has fewer than {MIN_NAMED_CHARACTERS} characters: it "
                 "would match everywhere"
             ),
             "Give the complete secret, one per line.",
@@ -117,34 +119,41 @@ def parse_named_secrets(data: bytes) -> dict[str, str]:
         whole_key = [text]
     else:
         whole_key = []
-    return dict.fromkeys([*whole_key, *lines], NAMED)
+    return dict.fromkeys([*whole_key, *lines], NAMED_KIND)
 
 
 def is_distinctive(value: str) -> bool:
     """Check whether a found secret is distinctive enough to be removed everywhere as text."""
-    if len(value) < SHORTEST_TEXT or _RECORD_ID.fullmatch(value) or _PLACEHOLDER.search(value):
+    if (
+        len(value) < MIN_TEXT_CHARACTERS
+        or _RECORD_ID.fullmatch(value)
+        or _PLACEHOLDER.search(value)
+    ):
         return False
-    is_mixed = any(sign.isdigit() for sign in value) and any(sign.isalpha() for sign in value)
+    is_mixed = any(character.isdigit() for character in value) and any(
+        character.isalpha() for character in value
+    )
     return is_mixed or (
-        len(value) >= SHORTEST_WITHOUT_DIGITS and not any(sign.isspace() for sign in value)
+        len(value) >= MIN_CHARACTERS_WITHOUT_DIGITS
+        and not any(character.isspace() for character in value)
     )
 
 
 def is_token(value: str) -> bool:
     """Check whether a short found secret is not just a plain word, so that it can be searched for as a whole token."""
     if (
-        not SHORTEST_TOKEN <= len(value) < SHORTEST_TEXT
+        not MIN_TOKEN_CHARACTERS <= len(value) < MIN_TEXT_CHARACTERS
         or _PLACEHOLDER.search(value)
-        or any(sign.isspace() for sign in value)
+        or any(character.isspace() for character in value)
     ):
         return False
-    has_letter = any(sign.isalpha() for sign in value)
+    has_letter = any(character.isalpha() for character in value)
     return has_letter and any(
-        not sign.isalpha() and sign not in _NAME_PUNCTUATION for sign in value
+        not character.isalpha() and character not in _NAME_PUNCTUATION for character in value
     )
 
 
-def encoded_lines(value: str) -> Iterator[str]:
+def split_encoded_lines(value: str) -> Iterator[str]:
     """Yield the lines in the encoded body of a multi-line secret. Each line alone reveals part of the secret."""
     lines = _LINE_ENDS.split(value)
     if len(lines) > 1:
@@ -153,50 +162,53 @@ def encoded_lines(value: str) -> Iterator[str]:
                 yield line
 
 
-def written_forms(value: str) -> Iterator[str]:
+def encode_secret(value: str) -> Iterator[str]:
     """Yield all forms in which a secret may be encoded, in no particular order."""
     yield value
-    json_forms = list(_json_forms(value))
+    json_forms = list(_encode_as_json(value))
     yield from json_forms
     for form in json_forms:
-        yield from _json_forms(form)
+        yield from _encode_as_json(form)
     raw = value.encode("utf-8", "replace")
-    for percent in (quote(raw, safe=""), quote(raw), quote_plus(raw)):
-        yield percent
-        yield re.sub("%[0-9A-F]{2}", lambda match: match.group().lower(), percent)
+    for percent_form in (quote(raw, safe=""), quote(raw), quote_plus(raw)):
+        yield percent_form
+        yield re.sub("%[0-9A-F]{2}", lambda match: match.group().lower(), percent_form)
     yield html.escape(value)
     yield html.escape(value, quote=False)
-    yield from _base64_cores(raw)
+    yield from _encode_base64_cores(raw)
     yield raw.hex()
     yield raw.hex().upper()
 
 
-class _WrittenForm(NamedTuple):
+class _EncodedForm(NamedTuple):
     """A form in which a secret may be encoded.
 
-    If the text is only a prefix of the secret, ``rest`` is the rest of the secret. If ``goes_on``
-    is true, letters and digits after the text belong to the secret, because a rule may match only
-    part of a word. If ``alone`` is true, the form only matches a whole token.
+    If the text is only a prefix of the secret, ``remaining_text`` is the rest of the secret. If
+    ``extends_to_word_end`` is true, letters and digits after the text belong to the secret, because
+    a rule may match only part of a word. If ``is_whole_token`` is true, the form only matches a
+    whole token.
     """
 
     text: str
     kind: str
-    rest: str = ""
-    goes_on: bool = False
-    alone: bool = False
+    remaining_text: str = ""
+    extends_to_word_end: bool = False
+    is_whole_token: bool = False
 
-    def end_of_form(self, text: str, start: int) -> int:
+    def find_end(self, text: str, start: int) -> int:
         """Return the end of the form if it begins at ``start``, or 0 otherwise."""
         if not text.startswith(self.text, start):
             return 0
         end = start + len(self.text)
-        if self.alone and not (_TOKEN_START.match(text, start) and _TOKEN_END.match(text, end)):
+        if self.is_whole_token and not (
+            _TOKEN_START.match(text, start) and _TOKEN_END.match(text, end)
+        ):
             return 0
-        for sign in self.rest:
-            if text[end : end + 1] != sign:
+        for character in self.remaining_text:
+            if text[end : end + 1] != character:
                 break
             end += 1
-        if self.goes_on and _WORD_CHARACTERS.fullmatch(text[end - 1]):
+        if self.extends_to_word_end and _WORD_CHARACTERS.fullmatch(text[end - 1]):
             word = _WORD_CHARACTERS.match(text, end)
         else:
             word = None
@@ -209,31 +221,31 @@ class Literals:
     """Known secrets as texts with their kinds; ``tokens`` are short secrets that only match whole tokens."""
 
     def __init__(self, values: Mapping[str, str], tokens: Mapping[str, str] | None = None) -> None:
-        all_forms = list(_secret_forms(values))
+        all_forms = list(_build_forms(values))
         for value, kind in (tokens or {}).items():
             percent = quote(value.encode("utf-8", "replace"), safe="")
             all_forms += (
-                _WrittenForm(text, kind, alone=True)
-                for text in (value, *_json_forms(value), percent)
+                _EncodedForm(text, kind, is_whole_token=True)
+                for text in (value, *_encode_as_json(value), percent)
             )
         forms = {form.text: form for form in reversed(all_forms)}
-        self._forms: dict[str, list[_WrittenForm]] = {}
+        self._forms: dict[str, list[_EncodedForm]] = {}
         for form in sorted(forms.values(), key=lambda form: -len(form.text)):
-            self._forms.setdefault(form.text[:HEAD_LENGTH], []).append(form)
-        self._heads = re.compile(f"{_PLACEHOLDER.pattern}|{_prefix_pattern(self._forms)}")
-        self._few_forms: list[bytes] = []
-        for text in forms if len(forms) <= FEW_FORMS else ():
+            self._forms.setdefault(form.text[:HEAD_CHARACTERS], []).append(form)
+        self._heads = re.compile(f"{_PLACEHOLDER.pattern}|{_build_prefix_pattern(self._forms)}")
+        self._separate_forms: list[bytes] = []
+        for text in forms if len(forms) <= MAX_SEPARATE_FORMS else ():
             with contextlib.suppress(UnicodeEncodeError):
-                self._few_forms.append(text.encode("utf-8", "surrogateescape"))
+                self._separate_forms.append(text.encode("utf-8", "surrogateescape"))
 
     def __bool__(self) -> bool:
         """Check whether there are any secrets to search for."""
         return bool(self._forms)
 
-    def occur_in(self, raw: bytes) -> bool:
+    def occurs_in(self, raw: bytes) -> bool:
         """Check whether the bytes contain any form of a secret."""
         if not self._forms or (
-            self._few_forms and not any(form in raw for form in self._few_forms)
+            self._separate_forms and not any(form in raw for form in self._separate_forms)
         ):
             return False
         return any(True for _ in self._find_forms(raw.decode("utf-8", "surrogateescape")))
@@ -264,56 +276,60 @@ class Literals:
             else:
                 position = head.start() + 1
             for form in self._forms.get(head[0], ()):
-                if end := form.end_of_form(text, head.start()):
+                if end := form.find_end(text, head.start()):
                     yield head.start(), end, form.kind
                     position = end
                     break
 
 
-def _secret_forms(values: Mapping[str, str]) -> Iterator[_WrittenForm]:
+def _build_forms(values: Mapping[str, str]) -> Iterator[_EncodedForm]:
     """Yield the forms of all secrets, including their shortened forms."""
     for value, kind in values.items():
-        is_found = kind != NAMED
-        for text in written_forms(value):
-            yield _WrittenForm(text, kind, goes_on=is_found and text == value)
+        was_scanned = kind != NAMED_KIND
+        for text in encode_secret(value):
+            yield _EncodedForm(text, kind, extends_to_word_end=was_scanned and text == value)
     for value, kind in values.items():
-        head = value[: max(LEAST_HEAD, int(len(value) * LEAST_SHARE))]
-        if len(head) < len(value):
-            yield _WrittenForm(head, kind, value[len(head) :], goes_on=kind != NAMED)
+        prefix = value[: max(MIN_PREFIX_CHARACTERS, int(len(value) * MIN_PREFIX_FRACTION))]
+        if len(prefix) < len(value):
+            yield _EncodedForm(
+                prefix, kind, value[len(prefix) :], extends_to_word_end=kind != NAMED_KIND
+            )
 
 
-def _prefix_pattern(texts: Iterable[str]) -> str:
+def _build_prefix_pattern(texts: Iterable[str]) -> str:
     """Return a pattern that matches any of many texts, built as a prefix tree."""
     tree: dict[str, Any] = {}
     for text in texts:
         branch = tree
         for character in text:
             branch = branch.setdefault(character, {})
-    return _pattern_of_branches(tree)
+    return _build_branch_pattern(tree)
 
 
-def _pattern_of_branches(tree: Mapping[str, Any]) -> str:
+def _build_branch_pattern(tree: Mapping[str, Any]) -> str:
     alternatives = []
-    for character, below in tree.items():
-        alternatives.append(re.escape(character) + (_pattern_of_branches(below) if below else ""))
+    for character, subtree in tree.items():
+        alternatives.append(
+            re.escape(character) + (_build_branch_pattern(subtree) if subtree else "")
+        )
     if len(alternatives) == 1:
         return alternatives[0]
     return f"(?:{'|'.join(alternatives)})"
 
 
-def _json_forms(text: str) -> Iterator[str]:
+def _encode_as_json(text: str) -> Iterator[str]:
     """Yield the ways to encode a text in a JSON string."""
-    for plain in (True, False):
-        written = json.dumps(text, ensure_ascii=plain)[1:-1]
-        yield written
-        yield written.replace("/", "\\/")
+    for as_ascii in (True, False):
+        encoded = json.dumps(text, ensure_ascii=as_ascii)[1:-1]
+        yield encoded
+        yield encoded.replace("/", "\\/")
 
 
-def _base64_cores(raw: bytes) -> Iterator[str]:
+def _encode_base64_cores(raw: bytes) -> Iterator[str]:
     """Yield the base64 of a secret, without the characters that depend on the bytes before and after it."""
     for shift in range(3):
         start, end = -(-shift * 8 // 6), (shift + len(raw)) * 8 // 6
         core = base64.b64encode(bytes(shift) + raw).decode()[start:end]
-        if len(core) >= SHORTEST_CORE:
+        if len(core) >= MIN_CORE_CHARACTERS:
             yield core
             yield core.replace("+", "-").replace("/", "_")

@@ -1,4 +1,4 @@
-"""List the places that can contain a session's secrets, and read their contents piece by piece.
+"""List the places that can contain a session's secrets, and read their contents chunk by chunk.
 
 This module writes no files.
 
@@ -70,7 +70,7 @@ OWN_SESSION, CHILD, PARENT, OTHER_SESSION = "own", "child", "parent", "other"
 """The relation of a session to the session that is scrubbed."""
 
 LINE, TEXT, BINARY = "line", "text", "binary"
-"""The formats of a piece."""
+"""The formats of a chunk."""
 
 RECORD_KINDS = frozenset({TRANSCRIPT, SUBAGENT, BACKUP})
 """The kinds of files that contain one record per line."""
@@ -78,7 +78,7 @@ RECORD_KINDS = frozenset({TRANSCRIPT, SUBAGENT, BACKUP})
 _ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 """Matches a session's id in the name of its file or folder, or in the name of a copy."""
 
-MOST_FILES = 200_000
+MAX_FILES_PER_FOLDER = 200_000
 """The maximum number of files to search in a folder and its subfolders."""
 
 _SKIPPED_CLIENT_FOLDERS = frozenset(
@@ -106,7 +106,7 @@ class Location(NamedTuple):
     relation: str = ""
 
 
-def places_of_sessions(relations: Mapping[str, str], where: Where) -> list[Location]:
+def find_session_places(relations: Mapping[str, str], where: Where) -> list[Location]:
     """Return every place of every session; ``relations`` maps session ids to their relation to the scrubbed session.
 
     The places are in purge order. The scrubbed session's own transcript is last, so that its
@@ -114,16 +114,18 @@ def places_of_sessions(relations: Mapping[str, str], where: Where) -> list[Locat
     """
     places = [
         place._replace(relation=relations.get(place.session_id, place.relation or OTHER_SESSION))
-        for place in (*_copies_of_sessions(where), *_places_in_projects(where))
+        for place in (*_find_session_copies(where), *_find_project_places(where))
     ]
-    order = [OTHER_SESSION, PARENT, CHILD, OWN_SESSION]
-    return sorted(places, key=lambda place: (order.index(place.relation), place.kind == TRANSCRIPT))
+    relation_order = [OTHER_SESSION, PARENT, CHILD, OWN_SESSION]
+    return sorted(
+        places, key=lambda place: (relation_order.index(place.relation), place.kind == TRANSCRIPT)
+    )
 
 
-def places_of_notes(where: Where) -> Iterator[Location]:
+def find_state_places(where: Where) -> Iterator[Location]:
     """Yield the other files in our state folder: notes for hooks, logs, and the index."""
     state_folder = where.state
-    for path in regular_files_below(
+    for path in list_regular_files(
         state_folder,
         lambda folder: (
             os.path.dirname(folder) == state_folder
@@ -136,7 +138,7 @@ def places_of_notes(where: Where) -> Iterator[Location]:
         yield Location(INDEXED, index_file(where))
 
 
-def places_of_client_files(where: Where) -> Iterator[Location]:
+def find_client_places(where: Where) -> Iterator[Location]:
     """Yield the client's files outside its project folders: prompt history, pastes, logs, settings."""
     config_folder, state_folder = where.config, os.path.realpath(where.state)
 
@@ -146,11 +148,11 @@ def places_of_client_files(where: Where) -> Iterator[Location]:
             or os.path.realpath(folder) == state_folder
         )
 
-    for path in regular_files_below(config_folder, is_skipped):
+    for path in list_regular_files(config_folder, is_skipped):
         yield Location(CLIENT, path)
 
 
-def regular_files_below(
+def list_regular_files(
     folder: str, is_skipped: Callable[[str], bool] = lambda _: False
 ) -> Iterator[str]:
     """Yield the regular files in a folder and its subfolders, sorted by name. Links are not followed.
@@ -166,9 +168,9 @@ def regular_files_below(
         folders[:] = sorted(name for name in folders if not is_skipped(os.path.join(root, name)))
         for name in sorted(names):
             path = os.path.join(root, name)
-            if _may_be_file(path):
+            if _may_be_regular_file(path):
                 count += 1
-                if count > MOST_FILES:
+                if count > MAX_FILES_PER_FOLDER:
                     yield folder
                     return
                 yield path
@@ -177,7 +179,7 @@ def regular_files_below(
             yield error.filename
 
 
-def _may_be_file(path: str) -> bool:
+def _may_be_regular_file(path: str) -> bool:
     """Check whether a path is a regular file, or may be one."""
     try:
         return stat.S_ISREG(os.lstat(path).st_mode)
@@ -187,7 +189,7 @@ def _may_be_file(path: str) -> bool:
         return True
 
 
-def _copies_of_sessions(where: Where) -> Iterator[Location]:
+def _find_session_copies(where: Where) -> Iterator[Location]:
     """Yield copies of sessions outside the project folders: backups, trash, vault, hard links to deleted files."""
     backup_folder = os.path.join(where.state, backups.FOLDER)
     files = os.path.join(backup_folder, backups.REWIND_COPIES)
@@ -197,9 +199,11 @@ def _copies_of_sessions(where: Where) -> Iterator[Location]:
         (backup_folder, BACKUP),
         (unpacked_folder(where), UNPACKED_COPY),
     ):
-        for path in _state_files(folder, {files} - {folder}):
-            is_copy = kind == BACKUP and not path.endswith(TRANSCRIPT_SUFFIX)
-            yield Location(COPY if is_copy else kind, path, _session_id_below(folder, path))
+        for path in _list_state_files(folder, {files} - {folder}):
+            is_other_file = kind == BACKUP and not path.endswith(TRANSCRIPT_SUFFIX)
+            yield Location(
+                COPY if is_other_file else kind, path, _parse_session_id_below(folder, path)
+            )
     for path in held_links.links_without_client_file(where):
         session_id = _ID.search(
             os.path.relpath(path, held_links.links_folder(where)).partition(os.sep)[2]
@@ -209,49 +213,49 @@ def _copies_of_sessions(where: Where) -> Iterator[Location]:
             path,
             session_id[0] if session_id else "",
         )
-    folder, deleted = (
+    folder, deleted_ids = (
         os.path.join(where.state, TRASH),
         {entry.folder for entry in trash.list_deleted(where)},
     )
-    for path in deleted:
-        yield Location(TRASHED, path, _session_id_below(folder, path))
-    for path in _state_files(
-        folder, deleted
+    for path in deleted_ids:
+        yield Location(TRASHED, path, _parse_session_id_below(folder, path))
+    for path in _list_state_files(
+        folder, deleted_ids
     ):  # its session is unknown, so it counts as a child's file
-        yield Location(TRASHED, path, _session_id_below(folder, path), CHILD)
+        yield Location(TRASHED, path, _parse_session_id_below(folder, path), CHILD)
     for archived in manifest.all_archived(where):
         yield Location(VAULT_COPY, archived.folder, archived.session_id)
     for path in manifest.unreadable(where):
-        yield Location(VAULT_COPY, path, _session_id_below(vault_folder(where), path))
+        yield Location(VAULT_COPY, path, _parse_session_id_below(vault_folder(where), path))
 
 
-def _state_files(folder: str, skipped: Container[str]) -> Iterator[str]:
+def _list_state_files(folder: str, skipped: Container[str]) -> Iterator[str]:
     """Yield the files in a folder of the state folder, without locks. If the folder is a link, yield the link."""
-    paths = (
-        [folder] if os.path.islink(folder) else regular_files_below(folder, skipped.__contains__)
-    )
+    paths = [folder] if os.path.islink(folder) else list_regular_files(folder, skipped.__contains__)
     return (path for path in paths if os.path.basename(path) != locks.LOCK_NAME)
 
 
-def _places_in_projects(where: Where) -> Iterator[Location]:
+def _find_project_places(where: Where) -> Iterator[Location]:
     """Yield the files of all sessions in the client's project folders, sorted by path."""
     for folder in all_project_folders(where):
-        for path in regular_files_below(folder):
-            first, *deeper = os.path.relpath(path, folder).split(os.sep)
-            last = deeper[-1] if deeper else first
-            if first.startswith(PREFIX):  # a sub-agent of an old client, or the sub-agent's note
+        for path in list_regular_files(folder):
+            first_component, *deeper_components = os.path.relpath(path, folder).split(os.sep)
+            last_component = deeper_components[-1] if deeper_components else first_component
+            if first_component.startswith(
+                PREFIX
+            ):  # a sub-agent of an old client, or the sub-agent's note
                 session_id = owning_session(
                     path.removesuffix(".meta.json").removesuffix(TRANSCRIPT_SUFFIX)
                     + TRANSCRIPT_SUFFIX
                 )
             else:
-                match = _ID.search(first)
+                match = _ID.search(first_component)
                 session_id = match[0] if match else ""
-            if not deeper and first == session_id + TRANSCRIPT_SUFFIX:
+            if not deeper_components and first_component == session_id + TRANSCRIPT_SUFFIX:
                 kind = TRANSCRIPT
-            elif subagent_name(last):
+            elif subagent_name(last_component):
                 kind = SUBAGENT
-            elif deeper or last.startswith(PREFIX):
+            elif deeper_components or last_component.startswith(PREFIX):
                 kind = SIDECAR
             else:
                 kind = COPY
@@ -266,15 +270,15 @@ def _places_in_projects(where: Where) -> Iterator[Location]:
         yield Location(COPY, where.projects)
 
 
-def _session_id_below(folder: str, path: str) -> str:
+def _parse_session_id_below(folder: str, path: str) -> str:
     """Return the session id that is a path's first component below a folder, or ``""``."""
-    first = os.path.relpath(path, folder).split(os.sep)[0]
-    if is_session_id(first):
-        return first
+    first_component = os.path.relpath(path, folder).split(os.sep)[0]
+    if is_session_id(first_component):
+        return first_component
     return ""
 
 
-def family_relations(session: SessionFile, where: Where) -> dict[str, str]:
+def find_family_relations(session: SessionFile, where: Where) -> dict[str, str]:
     """Return the session ids of the family with their relation to the scrubbed session."""
     family = Family(where)
     ancestor_ids: list[str] = []
@@ -288,49 +292,49 @@ def family_relations(session: SessionFile, where: Where) -> dict[str, str]:
         (descendant.row.session_id for descendant in family.descendants(session_id)), CHILD
     ) | {session_id: OWN_SESSION}
     # Include sessions that are only recorded in our links, the vault or the trash.
-    pairs = []
+    parent_pairs = []
     for link in read_links(where):
-        pairs.append((link.parent_id, link.child_id))
+        parent_pairs.append((link.parent_id, link.child_id))
     archived_sessions = (*manifest.all_archived(where), *trash.list_deleted(where))
     for archived in archived_sessions:
         if archived.about.parent:
-            pairs.append((archived.about.parent[0], archived.session_id))
-    pending = list(relations)
-    while pending:
-        parent = pending.pop()
+            parent_pairs.append((archived.about.parent[0], archived.session_id))
+    pending_ids = list(relations)
+    while pending_ids:
+        parent = pending_ids.pop()
         new_children = []
-        for parent_of_pair, child in pairs:
-            if parent_of_pair == parent and child not in relations:
+        for pair_parent, child in parent_pairs:
+            if pair_parent == parent and child not in relations:
                 new_children.append(child)
         relations |= dict.fromkeys(new_children, CHILD)
-        pending += new_children
+        pending_ids += new_children
     return dict.fromkeys(ancestor_ids, PARENT) | relations
 
 
-def places_of_documents(session: SessionFile, where: Where) -> Iterator[Location]:
+def find_document_places(session: SessionFile, where: Where) -> Iterator[Location]:
     """Yield the documents that parts wrote about a session, inside or outside its project."""
     for folder_of_documents in seam.answers(questions.folder_of_documents):
         for place, ending in folder_of_documents(session, where):
-            for path in regular_files_below(place):
+            for path in list_regular_files(place):
                 if path.endswith(ending) or os.path.isdir(path):
                     yield Location(DOCUMENT, path)
 
 
-class Piece(NamedTuple):
-    """A piece of a file. For an archived file, ``part`` is its path relative to the config home.
+class FileChunk(NamedTuple):
+    """A chunk of a file. For an archived file, ``part_path`` is its path relative to the config home.
 
-    If the piece is a line, ``number`` is its 0-based line number, and ``offset`` is its byte
+    If the chunk is a line, ``line_number`` is its 0-based line number, and ``offset`` is its byte
     offset.
     """
 
     raw: bytes
-    form: str
-    part: str = ""
-    number: int = 0
+    format: str
+    part_path: str = ""
+    line_number: int = 0
     offset: int = 0
 
 
-def archived_session_at(place: Location, where: Where) -> ArchivedSession | None:
+def find_archived_session(place: Location, where: Where) -> ArchivedSession | None:
     """Return the archived session in a folder of the vault or trash.
 
     Return None for a single file or if the session cannot be read.
@@ -342,32 +346,32 @@ def archived_session_at(place: Location, where: Where) -> ArchivedSession | None
     return None
 
 
-def has_record_lines(path: str) -> bool:
+def contains_record_lines(path: str) -> bool:
     """Check by its name whether a file contains one record per line."""
     return TRANSCRIPT_SUFFIX in os.path.basename(path)
 
 
-def pieces_of_file(path: str, *, lines: bool) -> Iterator[Piece]:
-    """Yield the pieces of a file, read as ``lines`` or as one text. Raise OSError."""
+def read_file_chunks(path: str, *, by_line: bool) -> Iterator[FileChunk]:
+    """Yield the chunks of a file, read line by line or as one text. Raise OSError."""
     with open_regular(path, follow=False) as stream:
-        binary = b"\0" in stream.read(TEXT_CHECK_BYTES)
+        is_binary = b"\0" in stream.read(TEXT_CHECK_BYTES)
         stream.seek(0)
-        if binary:
-            yield from (Piece(raw, BINARY) for raw in iter(lambda: stream.read(BUFFER), b""))
-        elif lines or os.fstat(stream.fileno()).st_size > MAX_WHOLE_TEXT:
+        if is_binary:
+            yield from (FileChunk(raw, BINARY) for raw in iter(lambda: stream.read(BUFFER), b""))
+        elif by_line or os.fstat(stream.fileno()).st_size > MAX_WHOLE_TEXT:
             for line in read_lines(stream):
-                yield Piece(line.raw, LINE)
+                yield FileChunk(line.raw, LINE)
         else:
-            yield Piece(stream.read(), TEXT)
+            yield FileChunk(stream.read(), TEXT)
 
 
-def pieces_of_archived(archived: ArchivedSession) -> Iterator[Piece]:
-    """Yield the pieces of all files of an archived session. Raise OSError if a file cannot be read."""
-    for part, chunks in unpack.pack_contents(archived.folder, list(archived.all_parts)):
-        if not has_record_lines(part.place) and part.size <= MAX_WHOLE_TEXT:
-            yield Piece(b"".join(chunks), TEXT, part.place)
+def read_archived_chunks(archived: ArchivedSession) -> Iterator[FileChunk]:
+    """Yield the chunks of all files of an archived session. Raise OSError if a file cannot be read."""
+    for part, packed_chunks in unpack.pack_contents(archived.folder, list(archived.all_parts)):
+        if not contains_record_lines(part.place) and part.size <= MAX_WHOLE_TEXT:
+            yield FileChunk(b"".join(packed_chunks), TEXT, part.place)
             continue
         offset = 0
-        for number, line in enumerate(split_lines(chunks)):
-            yield Piece(line, LINE, part.place, number, offset)
+        for number, line in enumerate(split_lines(packed_chunks)):
+            yield FileChunk(line, LINE, part.place, number, offset)
             offset += len(line)

@@ -24,13 +24,13 @@ from resume_hooks.derive.child import claims
 from resume_hooks.errors import ResumeHooksError, SessionOpen, WriteFailed
 from resume_hooks.parts.secrets.cleaner import Cleaner
 from resume_hooks.parts.secrets.findings import (
-    LEFT,
-    REMOVED,
+    REMAINING_STATE,
+    REMOVED_STATE,
     STUCK_REASON,
-    UNCHANGED,
+    UNCHANGED_STATE,
     PlaceWithSecrets,
     ScrubFindings,
-    search_again,
+    search_known_secrets,
     search_place,
 )
 from resume_hooks.parts.secrets.locations import (
@@ -42,8 +42,8 @@ from resume_hooks.parts.secrets.locations import (
     UNPACKED_COPY,
     VAULT_COPY,
     Location,
-    archived_session_at,
-    has_record_lines,
+    contains_record_lines,
+    find_archived_session,
 )
 from resume_hooks.paths import Where, make_private_folder
 from resume_hooks.search.index.connect import forget_index, opened_index
@@ -67,8 +67,8 @@ SCRUB_FOLDER = "scrub"
 It only exists during a scrub.
 """
 
-RUN_AGAIN = "Run the command once more."
-APPEARED = "It appeared during the rewrite. Run the command again."
+RETRY_HINT = "Run the command once more."
+APPEARED_REASON = "It appeared during the rewrite. Run the command again."
 
 
 def purge_secrets(findings: ScrubFindings, where: Where) -> list[PlaceWithSecrets]:
@@ -79,10 +79,10 @@ def purge_secrets(findings: ScrubFindings, where: Where) -> list[PlaceWithSecret
     If a place cannot be changed, its result contains the reason, and the other places are still
     changed. The session must not be open, see ``found.open``.
     """
-    rewritten: dict[Location, PlaceWithSecrets] = {}
-    order: dict[Location, None] = {}
+    rewritten_rows: dict[Location, PlaceWithSecrets] = {}
+    place_order: dict[Location, None] = {}
     for _ in range(MAX_ROUNDS):
-        order |= dict.fromkeys(row.place for row in findings.rows)
+        place_order |= dict.fromkeys(row.place for row in findings.rows)
         # the index is changed after its source files, and the session's own transcript last
         rows = sorted(
             findings.rows,
@@ -92,18 +92,18 @@ def purge_secrets(findings: ScrubFindings, where: Where) -> list[PlaceWithSecret
             ),
         )
         for row in rows:
-            if _must_rewrite(row, rewritten):
-                rewritten[row.place] = _rewrite_place(row, findings, where)
-        busy = _wait_for_archiving(findings, where)
-        findings = search_again(findings, where)
-        if findings.open or not any(
-            _must_rewrite(row, rewritten) for row in findings.places_to_change
+            if _must_rewrite(row, rewritten_rows):
+                rewritten_rows[row.place] = _rewrite_place(row, findings, where)
+        busy_rows = _wait_for_archiving(findings, where)
+        findings = search_known_secrets(findings, where)
+        if findings.open_reason or not any(
+            _must_rewrite(row, rewritten_rows) for row in findings.places_to_change
         ):
             break
-    last_states = {row.place: row for row in (*findings.rows, *busy)}
+    last_states = {row.place: row for row in (*findings.rows, *busy_rows)}
     final_states = (
-        _final_state(rewritten.get(place), last_states.get(place))
-        for place in order | dict.fromkeys(last_states)
+        _choose_final_state(rewritten_rows.get(place), last_states.get(place))
+        for place in place_order | dict.fromkeys(last_states)
     )
     return [
         _rebuild_index(row, where) if row.place.kind == INDEXED else row
@@ -112,10 +112,12 @@ def purge_secrets(findings: ScrubFindings, where: Where) -> list[PlaceWithSecret
     ]
 
 
-def _must_rewrite(row: PlaceWithSecrets, rewritten: Mapping[Location, PlaceWithSecrets]) -> bool:
+def _must_rewrite(
+    row: PlaceWithSecrets, rewritten_rows: Mapping[Location, PlaceWithSecrets]
+) -> bool:
     """Check whether a place must be rewritten. A place that failed is not tried again."""
-    return row.state == UNCHANGED and (
-        row.place not in rewritten or rewritten[row.place].state == REMOVED
+    return row.state == UNCHANGED_STATE and (
+        row.place not in rewritten_rows or rewritten_rows[row.place].state == REMOVED_STATE
     )
 
 
@@ -125,8 +127,8 @@ def _wait_for_archiving(findings: ScrubFindings, where: Where) -> list[PlaceWith
     Return the sessions for which archiving takes too long.
     """
     seen_ids: set[str] = set()
-    busy = []
-    for place in (row.place for row in findings.rows if row.state == UNCHANGED):
+    busy_rows = []
+    for place in (row.place for row in findings.rows if row.state == UNCHANGED_STATE):
         if place.session_id and place.session_id not in seen_ids:
             seen_ids.add(place.session_id)
             try:
@@ -136,31 +138,33 @@ def _wait_for_archiving(findings: ScrubFindings, where: Where) -> list[PlaceWith
                 vault_place = place._replace(
                     kind=VAULT_COPY, path=archive_folder(place.session_id, where)
                 )
-                busy.append(
-                    PlaceWithSecrets(vault_place, {}, LEFT, f"{error.message}. {error.remedy}")
+                busy_rows.append(
+                    PlaceWithSecrets(
+                        vault_place, {}, REMAINING_STATE, f"{error.message}. {error.remedy}"
+                    )
                 )
             except ResumeHooksError:
                 continue  # the next search reports the reason
-    return busy
+    return busy_rows
 
 
-def _final_state(
-    rewritten: PlaceWithSecrets | None, latest: PlaceWithSecrets | None
+def _choose_final_state(
+    rewritten_row: PlaceWithSecrets | None, latest_row: PlaceWithSecrets | None
 ) -> PlaceWithSecrets | None:
     """Return the final state of a place, given the result of its rewrite and the last search.
 
     Return None if the place no longer exists.
     """
-    if rewritten is not None and rewritten.state == LEFT:
-        return rewritten
-    if latest is None or latest.place.kind == INDEXED:
-        return rewritten or latest
-    if latest.state == UNCHANGED:
-        return latest._replace(state=LEFT, why=APPEARED)
-    return latest
+    if rewritten_row is not None and rewritten_row.state == REMAINING_STATE:
+        return rewritten_row
+    if latest_row is None or latest_row.place.kind == INDEXED:
+        return rewritten_row or latest_row
+    if latest_row.state == UNCHANGED_STATE:
+        return latest_row._replace(state=REMAINING_STATE, why=APPEARED_REASON)
+    return latest_row
 
 
-def sweep_scrub_leftovers(where: Where) -> None:
+def remove_scrub_leftovers(where: Where) -> None:
     """Remove the remains of a killed scrub: copies, and files that the vault's notes no longer mention."""
     folder = os.path.join(where.state, SCRUB_FOLDER)
     if not os.path.islink(folder):
@@ -180,31 +184,36 @@ def sweep_scrub_leftovers(where: Where) -> None:
 def _rewrite_place(
     row: PlaceWithSecrets, findings: ScrubFindings, where: Where
 ) -> PlaceWithSecrets:
-    cleaner = findings.cleaner_of(row.place)
+    cleaner = findings.choose_cleaner(row.place)
     remove_stale_temporaries(os.path.dirname(row.place.path))
     if not os.path.lexists(row.place.path):
-        return row._replace(state=REMOVED)
+        return row._replace(state=REMOVED_STATE)
     try:
         _remove_from_place(row.place, cleaner, where)
         if os.path.lexists(row.place.path):
-            remaining = search_place(row.place, cleaner, where)
+            remaining_contents = search_place(row.place, cleaner, where)
         else:
-            remaining = None
+            remaining_contents = None
     except ResumeHooksError as error:
-        return row._replace(state=LEFT, why=f"{error.message.rstrip('.')}. {error.remedy}".strip())
+        return row._replace(
+            state=REMAINING_STATE, why=f"{error.message.rstrip('.')}. {error.remedy}".strip()
+        )
     except OSError as error:
         return row._replace(
-            state=LEFT, why=f"{error.filename or row.place.path}: {error.strerror or error}."
+            state=REMAINING_STATE,
+            why=f"{error.filename or row.place.path}: {error.strerror or error}.",
         )
-    if remaining is not None and remaining.found:
-        return row._replace(state=LEFT, why="It still contains secrets. Run the command again.")
-    if remaining is not None and remaining.stuck:
-        return row._replace(state=LEFT, why=STUCK_REASON)
-    return row._replace(state=REMOVED)
+    if remaining_contents is not None and remaining_contents.secrets:
+        return row._replace(
+            state=REMAINING_STATE, why="It still contains secrets. Run the command again."
+        )
+    if remaining_contents is not None and remaining_contents.has_unremovable_secret:
+        return row._replace(state=REMAINING_STATE, why=STUCK_REASON)
+    return row._replace(state=REMOVED_STATE)
 
 
 def _remove_from_place(place: Location, cleaner: Cleaner, where: Where) -> None:
-    if archived := archived_session_at(place, where):
+    if archived := find_archived_session(place, where):
         rewrite.rewrite_archived(
             archived,
             lambda line: cleaner.clean_record(line).raw,
@@ -224,9 +233,9 @@ def _remove_from_place(place: Location, cleaner: Cleaner, where: Where) -> None:
         forget_index(where)
     elif place.kind == TRANSCRIPT:
         with backups.lock_rewrite(place.session_id, where):
-            replace_scrubbed(place, cleaner, where)
+            write_scrubbed_file(place, cleaner, where)
     else:
-        replace_scrubbed(place, cleaner, where)
+        write_scrubbed_file(place, cleaner, where)
 
 
 def _rebuild_index(row: PlaceWithSecrets, where: Where) -> PlaceWithSecrets:
@@ -234,13 +243,13 @@ def _rebuild_index(row: PlaceWithSecrets, where: Where) -> PlaceWithSecrets:
 
     A search by another process may have built it from the files with secrets.
     """
-    if row.state == LEFT:
+    if row.state == REMAINING_STATE:
         return row
     try:
         forget_index(where)
     except ResumeHooksError as error:
-        return row._replace(state=LEFT, why=f"{error.message}. {error.remedy}")
-    row = row._replace(state=REMOVED)
+        return row._replace(state=REMAINING_STATE, why=f"{error.message}. {error.remedy}")
+    row = row._replace(state=REMOVED_STATE)
     try:
         with opened_index(where):
             return row
@@ -248,44 +257,47 @@ def _rebuild_index(row: PlaceWithSecrets, where: Where) -> PlaceWithSecrets:
         return row._replace(why=f"The next search will rebuild it: {error.message}")
 
 
-def replace_scrubbed(place: Location, cleaner: Cleaner, where: Where) -> None:
+def write_scrubbed_file(place: Location, cleaner: Cleaner, where: Where) -> None:
     """Replace a file by a copy without its secrets. A file without secrets is not changed.
 
     After OSError, WriteFailed or CheckFailed, the file is unchanged unless the error message says
     otherwise.
     """
     folder = make_private_folder(os.path.join(where.state, SCRUB_FOLDER), where)
-    copy = temporary_path(folder)
+    copy_path = temporary_path(folder)
     try:
-        with open_with_copy(place.path, copy) as original:
-            _write_scrubbed(place, original, copy, cleaner, where)
+        with open_with_copy(place.path, copy_path) as original:
+            _write_scrubbed(place, original, copy_path, cleaner, where)
     finally:
         with contextlib.suppress(OSError):
             removal.remove_empty(folder, where.state)
 
 
 def _write_scrubbed(
-    place: Location, original: int, copy: str, cleaner: Cleaner, where: Where
+    place: Location, original: int, copy_path: str, cleaner: Cleaner, where: Where
 ) -> None:
-    lines = has_record_lines(place.path)
-    if not cleaner.finds_in(copy, lines=lines):
+    by_line = contains_record_lines(place.path)
+    if not cleaner.has_secret_in_file(copy_path, by_line=by_line):
         return
 
-    def check(path: str) -> None:
+    def check_written_file(path: str) -> None:
         os.chmod(
             path, MODE if place.kind in RECORD_KINDS else stat.S_IMODE(os.fstat(original).st_mode)
         )
-        secret_check = Check("no secret is found in it", not cleaner.finds_in(path, lines=lines))
+        secret_check = Check(
+            "no secret is found in it", not cleaner.has_secret_in_file(path, by_line=by_line)
+        )
         if place.kind in RECORD_KINDS:
-            form_checks = check_same_shape(scan_transcript(copy), scan_transcript(path))
+            shape_checks = check_same_shape(scan_transcript(copy_path), scan_transcript(path))
         else:
-            form_checks = []
-        invariants.require_all_checks([secret_check, *form_checks], place.path)
+            shape_checks = []
+        invariants.require_all_checks([secret_check, *shape_checks], place.path)
 
-    chunks = (cleaned.raw for cleaned in cleaner.clean_file(copy, lines=lines))
+    chunks = (cleaned.raw for cleaned in cleaner.clean_file(copy_path, by_line=by_line))
     remove_links(place.path, where)  # otherwise our hard link would keep the secrets
-    replace_session(place.path, original, copy, chunks, check)
-    if cleaner.finds_in(place.path, lines=lines):
+    replace_session(place.path, original, copy_path, chunks, check_written_file)
+    if cleaner.has_secret_in_file(place.path, by_line=by_line):
         raise WriteFailed(
-            f"{place.path} was written to during the rewrite, and contains secrets again", RUN_AGAIN
+            f"{place.path} was written to during the rewrite, and contains secrets again",
+            RETRY_HINT,
         )

@@ -15,7 +15,7 @@ import pytest
 
 from resume_hooks.derive.child.write import write_child
 from resume_hooks.parts.secrets import child, findings
-from resume_hooks.parts.secrets.findings import LEFT, ScrubFindings
+from resume_hooks.parts.secrets.findings import REMAINING_STATE, ScrubFindings
 from resume_hooks.parts.secrets.purge import purge_secrets
 from resume_hooks.paths import Where
 from resume_hooks.sessions.session_files import session_file
@@ -89,14 +89,14 @@ def scrubs_well(content: bytes, client: ClientVersion, home: ClientHome, api: Mo
 
     found = looked(home, path)
     made = write_child(
-        child.plan_scrubbed_child(found.session, Where(environ_of(home)), found.scanner),
+        child.plan_scrubbed_child(found.session, Where(environ_of(home)), found.scanning_cleaner),
         Where(environ_of(home)),
     )
     assert path.read_bytes() == before
     assert sent(client, home, api, made.session_id) == without(whole)
 
     rows = purge_secrets(looked(home, path), Where(environ_of(home)))
-    assert [row for row in rows if row.state == LEFT] == []
+    assert [row for row in rows if row.state == REMAINING_STATE] == []
     assert str(path) not in {row.place.path for row in looked(home, path).places_to_change}
     assert sent(client, home, api, path.stem) == without(whole)
     messages = api.main_requests()[0]["messages"]  # the client's own that sets an effort is empty

@@ -49,7 +49,7 @@ def scrubbed(home: ConfigHome, path: Path) -> Path:
     found = findings.search_everywhere(session_file(str(path)), home.where)
     return Path(
         write_child(
-            child.plan_scrubbed_child(found.session, home.where, found.scanner), home.where
+            child.plan_scrubbed_child(found.session, home.where, found.scanning_cleaner), home.where
         ).file
     )
 
@@ -64,7 +64,7 @@ def test_the_child_holds_none_and_the_parent_all(config_home: ConfigHome, path: 
     made = scrubbed(config_home, path)
     assert {each: (each.read_bytes(), each.stat().st_mtime) for each in before} == before
     assert not [place for place in places_with(config_home) if made.stem in place]
-    assert all(not each.found for each in Cleaner().clean_file(str(made), lines=True))
+    assert all(not each.removed_secrets for each in Cleaner().clean_file(str(made), by_line=True))
     beside = made.with_suffix("") / "tool-results"
     assert (beside / "big.txt").read_bytes() == b"line\ntoken [secret removed: github-pat]\n"
     assert (beside / "clean.txt").samefile(path.with_suffix("") / "tool-results" / "clean.txt")
@@ -122,7 +122,7 @@ def test_copies_of_the_users_files_stay_behind(config_home: ConfigHome) -> None:
     planted.path.write_bytes(session_bytes([*records(), row]))
     found = findings.search_everywhere(session_file(str(planted.path)), config_home.where)
     made = write_child(
-        child.plan_scrubbed_child(found.session, config_home.where, found.scanner),
+        child.plan_scrubbed_child(found.session, config_home.where, found.scanning_cleaner),
         config_home.where,
     )
     assert [
@@ -136,7 +136,7 @@ def test_a_secret_that_stays_keeps_the_child_from_being_born(
 ) -> None:
     """What is read back is looked at once more; nothing of a child that failed is left."""
     found = findings.search_everywhere(session_file(str(path)), config_home.where)
-    decided = child.plan_scrubbed_child(found.session, config_home.where, found.scanner)
+    decided = child.plan_scrubbed_child(found.session, config_home.where, found.scanning_cleaner)
     assert isinstance(decided.body, ChainRewrite)
     decided = replace(decided, body=replace(decided.body, mark=lambda body, _: body))
     with pytest.raises(CheckFailed, match="no secret is found in it"):

@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 from resume_hooks.errors import UsageError
 from resume_hooks.parts.secrets.cleaner import Cleaner
 from resume_hooks.parts.secrets.literals import (
-    LONGEST_NAMED,
-    NAMED,
+    MAX_NAMED_BYTES,
+    NAMED_KIND,
     Literals,
-    encoded_lines,
+    encode_secret,
     is_distinctive,
     is_token,
     parse_named_secrets,
-    written_forms,
+    split_encoded_lines,
 )
 from resume_hooks.redaction.texts import redact
 from tests.builders import assistant, line, user
@@ -74,8 +74,8 @@ def test_known_secrets_go_in_every_form(text: str) -> None:
         b'{"torn": "' + json.dumps(text).encode(),
     ):
         cleaned = KNOWN.clean_record(raw)
-        assert cleaned.found
-        assert not cleaned.stuck
+        assert cleaned.removed_secrets
+        assert not cleaned.has_unremovable_secret
         assert b"[secret removed: github-pat]" in cleaned.raw
         assert ONE[4:24].encode() not in cleaned.raw
         assert KNOWN.clean_record(cleaned.raw).raw == cleaned.raw
@@ -155,7 +155,7 @@ def test_what_could_be_any_word_is_not_looked_for() -> None:
 
 @pytest.mark.parametrize(
     "given",
-    [b"", b"\n \n", b"short", b"long enough\nshort", b"\xff" * 9, b"x" * (LONGEST_NAMED + 1)],
+    [b"", b"\n \n", b"short", b"long enough\nshort", b"\xff" * 9, b"x" * (MAX_NAMED_BYTES + 1)],
 )
 def test_what_was_given_is_refused_without_being_told(given: bytes) -> None:
     """A secret that would be found everywhere, or is none."""
@@ -168,7 +168,7 @@ def test_a_secret_goes_with_the_rest_of_its_word() -> None:
     """A title that was cut short tells of a long repetitive key what the rule does not see in the whole of it."""
     key = "sk-ant-api03-" + "Ab3dE" * 18 + "xxAA"
     raw = line({"type": "ai-title", "aiTitle": f"kiwi token {key}"[:80] + "…"})
-    (found,) = Cleaner().clean_record(raw).found
+    (found,) = Cleaner().clean_record(raw).removed_secrets
     known = Cleaner(literals=Literals(dict.fromkeys(found.values, found.kind)), scanning=False)
     assert key.startswith(found.values[0])
     assert (
@@ -179,7 +179,7 @@ def test_a_secret_goes_with_the_rest_of_its_word() -> None:
         known.clean_record(f"see {key[:50]}XY_1 then".encode()).raw
         == b"see [secret removed: anthropic-api-key] then"
     )
-    given = Cleaner(literals=Literals({"hunter": NAMED}), scanning=False)
+    given = Cleaner(literals=Literals({"hunter": NAMED_KIND}), scanning=False)
     assert given.clean_record(b"the hunters").raw == b"the [secret removed: named]s", (
         "what was given is meant as it is"
     )
@@ -189,7 +189,7 @@ def test_a_secret_goes_with_the_rest_of_its_word() -> None:
 def test_any_text_is_found_in_all_its_forms(text: str) -> None:
     """Whatever characters a secret has."""
     literals = Literals({text: "named"})
-    for form in written_forms(text):
+    for form in encode_secret(text):
         cleaned, kinds = literals.replace_secrets(f"({form})")
         assert kinds
         assert form not in cleaned or form in "([secret removed: named])"
@@ -221,7 +221,7 @@ def test_short_secrets_count_as_whole_tokens() -> None:
     cleaned = cleaner.clean_record(b'{"t":"use\\nq7!Zk2pWx now, hunter2.","o":"hunter22 xhunter2"}')
     told = b"[secret removed: password]"
     assert cleaned.raw == b'{"t":"use\\n%s now, %s.","o":"hunter22 xhunter2"}' % (told, told)
-    assert not cleaned.stuck
+    assert not cleaned.has_unremovable_secret
     assert cleaner.clean_record(cleaned.raw).raw == cleaned.raw
     assert cleaner.clean_text(b"hunter2").raw == told
 
@@ -233,8 +233,8 @@ def test_each_line_of_a_key_tells() -> None:
         key = between.join(
             ["-----BEGIN RSA PRIVATE KEY-----", *body, "-----END RSA PRIVATE KEY-----"]
         )
-        assert list(encoded_lines(key)) == body
-    assert list(encoded_lines(body[0])) == []
+        assert list(split_encoded_lines(key)) == body
+    assert list(split_encoded_lines(body[0])) == []
 
 
 @pytest.mark.parametrize(
@@ -304,11 +304,14 @@ def test_many_known_secrets() -> None:
     }
     cleaner = Cleaner(literals=Literals(secrets), scanning=False)
     text = "\n".join(f"it is {secret} today" for secret in secrets)
-    assert len(cleaner.clean_text(text.encode()).found) == len(secrets)
+    assert len(cleaner.clean_text(text.encode()).removed_secrets) == len(secrets)
 
 
 def test_many_cut_secrets() -> None:
     """What is left of a secret that was cut short, over and over."""
     secret = "Hx7kQ2mZp9Lr4Tw8Vb3nYc6dEs5gAu1j"
     cleaner = Cleaner(literals=Literals({secret: "password"}), scanning=False)
-    assert len(cleaner.clean_text(f"{secret[:24]} ".encode() * (SIZE // 25)).found) == SIZE // 25
+    assert (
+        len(cleaner.clean_text(f"{secret[:24]} ".encode() * (SIZE // 25)).removed_secrets)
+        == SIZE // 25
+    )

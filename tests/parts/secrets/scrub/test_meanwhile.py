@@ -19,7 +19,12 @@ from resume_hooks.errors import WriteFailed
 from resume_hooks.parts.secrets import findings
 from resume_hooks.parts.secrets import purge as purging
 from resume_hooks.parts.secrets import purge as replacing
-from resume_hooks.parts.secrets.findings import LEFT, REMOVED, UNCHANGED, PlaceWithSecrets
+from resume_hooks.parts.secrets.findings import (
+    REMAINING_STATE,
+    REMOVED_STATE,
+    UNCHANGED_STATE,
+    PlaceWithSecrets,
+)
 from resume_hooks.parts.secrets.locations import OWN_SESSION, TRANSCRIPT, Location
 from resume_hooks.parts.secrets.purge import purge_secrets
 from resume_hooks.paths import Where
@@ -49,7 +54,7 @@ def scrub(path: Path, environ: Mapping[str, str]) -> list[PlaceWithSecrets]:
 
 def beforehand(monkeypatch: pytest.MonkeyPatch, work: Callable[[], object]) -> None:
     """Have some work done just before the session's own transcript is replaced, once."""
-    replace = replacing.replace_scrubbed
+    replace = replacing.write_scrubbed_file
     done: list[Location] = []
 
     def late(place: Location, *rest: Any) -> None:
@@ -58,7 +63,7 @@ def beforehand(monkeypatch: pytest.MonkeyPatch, work: Callable[[], object]) -> N
             work()
         replace(place, *rest)
 
-    monkeypatch.setattr(replacing, "replace_scrubbed", late)
+    monkeypatch.setattr(replacing, "write_scrubbed_file", late)
 
 
 def test_a_child_that_is_born_meanwhile(
@@ -71,7 +76,7 @@ def test_a_child_that_is_born_meanwhile(
     beforehand(monkeypatch, lambda: born.append(write_child(decided, Where(environ)).file))
     rows = scrub(path, environ)
     assert places_with(config_home, [*SECRETS, PASSWORD]) == {}
-    assert {row.state for row in rows} == {REMOVED}
+    assert {row.state for row in rows} == {REMOVED_STATE}
     assert {row.place.path for row in rows if row.place.kind == TRANSCRIPT} == {str(path), *born}
     assert "vault" in {row.place.kind for row in rows}
 
@@ -128,7 +133,7 @@ def test_a_session_that_is_kept_meanwhile(
     rows = scrub(path, environ.environ)
     assert not keeper.is_alive()
     assert places_with(config_home) == {}
-    assert ("vault", REMOVED) in {(row.place.kind, row.state) for row in rows}
+    assert ("vault", REMOVED_STATE) in {(row.place.kind, row.state) for row in rows}
 
 
 def test_a_session_that_somebody_keeps_for_long(
@@ -139,7 +144,7 @@ def test_a_session_that_somebody_keeps_for_long(
     monkeypatch.setattr(noting.lock_archived.__wrapped__, "__defaults__", (0.0,))  # type: ignore[attr-defined]
     with noting.lock_archived(SESSION, config_home.where):
         rows = scrub(path, config_home.environ)
-    (left,) = [row for row in rows if row.state == LEFT]
+    (left,) = [row for row in rows if row.state == REMAINING_STATE]
     assert left.place.kind == "vault"
     assert "Another command" in left.why
 
@@ -152,16 +157,16 @@ def test_it_ends_where_others_do_not(
         [user(SECRETS[0], uuid="c", forkedFrom={"sessionId": SESSION, "messageUuid": "u"})]
     )
     looks = [0]
-    look = findings.search_again
+    look = findings.search_known_secrets
 
     def busy(*words: Any) -> Any:
         looks[0] += 1
         laid(path.with_name(f"{session_id(looks[0])}.jsonl"), said)
         return look(*words)
 
-    monkeypatch.setattr(purging, "search_again", busy)
+    monkeypatch.setattr(purging, "search_known_secrets", busy)
     rows = scrub(path, config_home.environ)
     assert looks == [purging.MAX_ROUNDS]
-    (left,) = [row for row in rows if row.state == LEFT]
-    assert left.why == purging.APPEARED
-    assert UNCHANGED not in {row.state for row in rows}
+    (left,) = [row for row in rows if row.state == REMAINING_STATE]
+    assert left.why == purging.APPEARED_REASON
+    assert UNCHANGED_STATE not in {row.state for row in rows}

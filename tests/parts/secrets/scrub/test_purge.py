@@ -22,9 +22,15 @@ from resume_hooks.derive.untrim import read_trimmed
 from resume_hooks.parts.secrets import child, findings
 from resume_hooks.parts.secrets.audit import audit_sessions
 from resume_hooks.parts.secrets.cleaner import Cleaner
-from resume_hooks.parts.secrets.findings import LEFT, OUTSIDE, REMOVED, PlaceWithSecrets, ScrubReach
+from resume_hooks.parts.secrets.findings import (
+    EXCLUDED_STATE,
+    REMAINING_STATE,
+    REMOVED_STATE,
+    PlaceWithSecrets,
+    ScrubReach,
+)
 from resume_hooks.parts.secrets.literals import parse_named_secrets
-from resume_hooks.parts.secrets.purge import purge_secrets, sweep_scrub_leftovers
+from resume_hooks.parts.secrets.purge import purge_secrets, remove_scrub_leftovers
 from resume_hooks.sessions import held_links, locate
 from resume_hooks.sessions.archived import manifest
 from resume_hooks.sessions.archived.layout import archive_folder, vault_folder
@@ -53,7 +59,9 @@ from tests.redaction.test_neighbours import (
 __all__ = ["test_any_neighbours", "test_every_rule_leaves_its_neighbours"]
 
 
-ALL = ScrubReach(parents=True, others=True, file_backups=True, documents=True, client=True)
+ALL = ScrubReach(
+    ancestors=True, other_sessions=True, file_backups=True, documents=True, client_files=True
+)
 
 INDEX = ".claude/resume-hooks/index"
 """How its files begin; it holds the words of every session, so of those, too, that still tell the secret."""
@@ -100,11 +108,11 @@ def test_nothing_is_left_anywhere(planted: Planted) -> None:
     index = [row.place for row in rows if "/resume-hooks/index" in row.place.path]
     assert [(place.kind, Path(place.path).name) for place in index] == [("index", "index.db")]
     assert list(places_with(home)) == [".claude/settings.json"]
-    assert [row.place.path for row in rows if row.state == OUTSIDE] == [
+    assert [row.place.path for row in rows if row.state == EXCLUDED_STATE] == [
         str(home.config / "settings.json")
     ]
-    assert not [row for row in rows if row.state == LEFT]
-    assert {row.place.kind for row in rows if row.state == REMOVED} == {
+    assert not [row for row in rows if row.state == REMAINING_STATE]
+    assert {row.place.kind for row in rows if row.state == REMOVED_STATE} == {
         *(
             "transcript",
             "sub-agent",
@@ -207,7 +215,7 @@ def test_only_what_was_asked_for(planted: Planted) -> None:
     outside = {
         str(Path(row.place.path).relative_to(home.root)): row.why
         for row in rows
-        if row.state == OUTSIDE
+        if row.state == EXCLUDED_STATE
     }
     assert set(outside) == left
     assert "--everywhere" in outside[other]
@@ -218,9 +226,9 @@ def test_children_alone_leave_the_parent(planted: Planted) -> None:
     """A scrub of a child names the parent, and reaches it with ``parents`` alone."""
     home, child = planted.home, planted.children[1]
     rows = scrub(home, child, ScrubReach())
-    assert str(planted.path) in {row.place.path for row in rows if row.state == OUTSIDE}
+    assert str(planted.path) in {row.place.path for row in rows if row.state == EXCLUDED_STATE}
     assert SECRETS[0].encode() in planted.path.read_bytes()
-    scrub(home, planted.children[0], ScrubReach(parents=True))
+    scrub(home, planted.children[0], ScrubReach(ancestors=True))
     assert SECRETS[0].encode() not in planted.path.read_bytes()
 
 
@@ -232,7 +240,7 @@ def test_a_live_child_is_left_and_told(planted: Planted) -> None:
             session_bytes([user("go on", uuid="live", parent=None, timestamp=clock.now())])
         )
     rows = scrub(planted.home, planted.path)
-    (left,) = [row for row in rows if row.state == LEFT]
+    (left,) = [row for row in rows if row.state == REMAINING_STATE]
     assert (left.place.path, f"scrub {live.stem}" in left.why) == (str(live), True)
     assert told_in(planted.home) == {
         str(live.relative_to(planted.home.root)),
@@ -254,7 +262,7 @@ def test_what_fails_is_told_and_the_rest_is_done(
     with monkeypatch.context() as patch:
         patch.setattr(os, "replace", refusing)
         rows = scrub(planted.home, planted.path)
-    (left,) = [row for row in rows if row.state == LEFT]
+    (left,) = [row for row in rows if row.state == REMAINING_STATE]
     assert left.place.path == broken
     assert "No space left" in left.why
     scrub(planted.home, planted.path)
@@ -306,7 +314,8 @@ def test_a_session_of_which_the_vault_alone_has_a_copy(config_home: ConfigHome) 
     kept = locate.resolve(SESSION, "/", config_home.where)
     found = findings.search_everywhere(kept, config_home.where)
     made = write_child(
-        child.plan_scrubbed_child(kept, config_home.where, found.scanner), config_home.where
+        child.plan_scrubbed_child(kept, config_home.where, found.scanning_cleaner),
+        config_home.where,
     )
     assert SECRETS[0].encode() not in Path(made.file).read_bytes()
     assert [row.place.kind for row in found.places_to_change] == ["unpacked", "vault"]
@@ -330,7 +339,7 @@ def test_a_secret_in_a_tools_name_and_in_a_key(config_home: ConfigHome) -> None:
     path = laid(config_home.project() / f"{SESSION}.jsonl", session_bytes(records))
     rows = scrub(config_home, path)
     assert not places_with(config_home)
-    assert not [row for row in rows if row.state == LEFT]
+    assert not [row for row in rows if row.state == REMAINING_STATE]
     assert b'"mcp__secret_removed"' in path.read_bytes() or b'"secret_removed"' in path.read_bytes()
     assert not findings.search_everywhere(
         session_file(str(path)), config_home.where
@@ -348,8 +357,10 @@ def test_what_a_child_holds_a_part_of(config_home: ConfigHome) -> None:
     ]
     path = laid(config_home.project() / f"{SESSION}.jsonl", session_bytes(told))
     found = findings.search_everywhere(session_file(str(path)), config_home.where)
-    assert not found.short
-    assert not [row for row in purge_secrets(found, config_home.where) if row.state == LEFT]
+    assert not found.short_values
+    assert not [
+        row for row in purge_secrets(found, config_home.where) if row.state == REMAINING_STATE
+    ]
     assert not any(
         part in path.read_bytes() for part in (b"q7!Zk2pWx", *(line.encode() for line in body))
     )
@@ -371,7 +382,7 @@ def test_a_printed_secret_goes_from_every_record(config_home: ConfigHome) -> Non
         assistant(f"It still uses {value}, as before.", uuid="d", parent="c"),
     ]
     path = laid(config_home.project() / f"{SESSION}.jsonl", session_bytes(rows))
-    assert not [row for row in scrub(config_home, path) if row.state == LEFT]
+    assert not [row for row in scrub(config_home, path) if row.state == REMAINING_STATE]
     assert value.encode() not in path.read_bytes()
     assert not findings.search_everywhere(
         session_file(str(path)), config_home.where
@@ -391,15 +402,17 @@ def ways() -> list[Clean]:
 SAMPLE = 149
 """Every so-manieth step is tried; all of them with RUN_ALL=1."""
 
-WANTED = ScrubReach(parents=True, others=True, file_backups=True, documents=True, client=True)
+WANTED = ScrubReach(
+    ancestors=True, other_sessions=True, file_backups=True, documents=True, client_files=True
+)
 
 
 def scrubbed(home: ConfigHome) -> list[str]:
     """Scrub the planted session in place; what could not be done."""
-    sweep_scrub_leftovers(home.where)
+    remove_scrub_leftovers(home.where)
     session = session_file(str(home.project() / f"{SESSION}.jsonl"))
     rows = purge_secrets(findings.search_everywhere(session, home.where, reach=WANTED), home.where)
-    return [f"{row.place.kind}: {row.why}" for row in rows if row.state == LEFT]
+    return [f"{row.place.kind}: {row.why}" for row in rows if row.state == REMAINING_STATE]
 
 
 def states(home: ConfigHome) -> dict[str, bytes]:
@@ -463,12 +476,12 @@ def path(config_home: ConfigHome) -> Path:
 
 def scrubbed_alone(home: ConfigHome, path: Path) -> list[PlaceWithSecrets]:
     """Scrub a session in place; what is left."""
-    sweep_scrub_leftovers(home.where)
+    remove_scrub_leftovers(home.where)
     rows = purge_secrets(
         findings.search_everywhere(session_file(str(path)), home.where), home.where
     )
     assert SECRETS[0].encode() not in path.read_bytes()
-    return [row for row in rows if row.state == LEFT]
+    return [row for row in rows if row.state == REMAINING_STATE]
 
 
 def test_what_has_no_note_is_swept(config_home: ConfigHome, path: Path) -> None:
@@ -489,8 +502,10 @@ def test_a_note_that_can_not_be_read(config_home: ConfigHome, path: Path, note: 
         folder,
         True,
     )
-    assert any(folder in said for said in audit_sessions(config_home.where, sessions=None).unread)
-    assert audit_sessions(config_home.where, sessions={SESSION}).unread == []
+    assert any(
+        folder in said for said in audit_sessions(config_home.where, sessions=None).unreadable_files
+    )
+    assert audit_sessions(config_home.where, sessions={SESSION}).unreadable_files == []
 
 
 def test_a_linked_vault(config_home: ConfigHome, path: Path) -> None:
@@ -501,7 +516,8 @@ def test_a_linked_vault(config_home: ConfigHome, path: Path) -> None:
     (left,) = scrubbed_alone(config_home, path)
     assert (left.place.path, "symbolic link" in left.why) == (home, True)
     assert any(
-        home in said for said in audit_sessions(config_home.where, sessions={SESSION}).unread
+        home in said
+        for said in audit_sessions(config_home.where, sessions={SESSION}).unreadable_files
     )
 
 
@@ -532,7 +548,8 @@ def test_a_folder_that_can_not_be_listed(
     refuse(monkeypatch, closed)
     assert [row.place.path for row in scrubbed_alone(config_home, path)] == [closed]
     assert any(
-        closed in said for said in audit_sessions(config_home.where, sessions={SESSION}).unread
+        closed in said
+        for said in audit_sessions(config_home.where, sessions={SESSION}).unreadable_files
     )
 
 
@@ -553,7 +570,7 @@ def test_what_was_not_asked_for_is_no_failure(
     refuse(monkeypatch, str(closed))
     assert scrubbed_alone(config_home, path) == []
     found = findings.search_everywhere(session_file(str(path)), config_home.where)
-    assert [row.state for row in found.rows if row.place.path == str(closed)] == [OUTSIDE]
+    assert [row.state for row in found.rows if row.place.path == str(closed)] == [EXCLUDED_STATE]
 
 
 def refuse(monkeypatch: pytest.MonkeyPatch, closed: str) -> None:
@@ -578,6 +595,6 @@ def test_what_the_name_of_a_folder_holds_stays_and_is_told(config_home: ConfigHo
     path = Path(write_session(config_home.project(), SESSION, rows))
     os.utime(path, (1_770_000_000,) * 2)
     (row,) = [row for row in scrub(config_home, path) if row.place.path == str(path)]
-    assert (row.state, "folder's name" in row.why) == (LEFT, True)
+    assert (row.state, "folder's name" in row.why) == (REMAINING_STATE, True)
     assert f"use {secret}" not in path.read_text()
     assert f"/x/{secret}" in path.read_text()

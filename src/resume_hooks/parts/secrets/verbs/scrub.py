@@ -20,16 +20,16 @@ from resume_hooks.parts.secrets import child, findings, literals
 from resume_hooks.parts.secrets.audit import Audit, audit_sessions
 from resume_hooks.parts.secrets.file_scan import FOLDER_NAME
 from resume_hooks.parts.secrets.findings import (
-    LEFT,
-    OUTSIDE,
-    REMOVED,
-    UNCHANGED,
+    EXCLUDED_STATE,
+    REMAINING_STATE,
+    REMOVED_STATE,
+    UNCHANGED_STATE,
     PlaceWithSecrets,
     ScrubFindings,
     ScrubReach,
 )
 from resume_hooks.parts.secrets.locations import INDEXED, OWN_SESSION
-from resume_hooks.parts.secrets.purge import purge_secrets, sweep_scrub_leftovers
+from resume_hooks.parts.secrets.purge import purge_secrets, remove_scrub_leftovers
 from resume_hooks.parts.secrets.verbs import ScrubOptions
 from resume_hooks.paths import Where, project_folder_names
 from resume_hooks.sessions.agents.claude import NAME
@@ -38,22 +38,22 @@ from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import format_count
 from resume_hooks.transcripts.head_tail import HeadTail
 
-MOST_LISTED = 200  # the maximum number of secrets in the text output; ``--json`` lists all
-MOST_SHOWN = 40  # the maximum number of places to list per state
-_HEADINGS = {
-    UNCHANGED: "Found in:",
-    REMOVED: "Removed from:",
-    LEFT: "Still there, or possibly there:",
-    OUTSIDE: "Also found, but not changed:",
+MAX_LISTED_SECRETS = 200  # the maximum number of secrets in the text output; ``--json`` lists all
+MAX_LISTED_PLACES = 40  # the maximum number of places to list per state
+_STATE_HEADINGS = {
+    UNCHANGED_STATE: "Found in:",
+    REMOVED_STATE: "Removed from:",
+    REMAINING_STATE: "Still there, or possibly there:",
+    EXCLUDED_STATE: "Also found, but not changed:",
 }
 _PARENT_NOTE = "The session itself still contains them: only the child was written."
-_FOLDER_NOTE = (
+_FOLDER_NAME_NOTE = (
     "The name of the project's folder contains one. It stays in every record, because Claude Code finds "
     "a session by its folder. "
     "Rename the folder."
 )
-_NO_REWRITE = "Another agent's session is not rewritten, because its forks and rewinds refer to places in its file"
-_SHORT_NOTE = (
+_FOREIGN_REFUSAL = "Another agent's session is not rewritten, because its forks and rewinds refer to places in its file"
+_SHORT_VALUES_NOTE = (
     "{count:,} short values may still be elsewhere: only the scanner can tell them from ordinary words. "
     "Search for them by hand, or give them to --secret-stdin."
 )
@@ -76,11 +76,11 @@ def scrub_session(options: ScrubOptions) -> int:
     session = options.locate_whole_session()
     if options.in_place and session.agent != NAME:
         raise UsageError(
-            _NO_REWRITE,
+            _FOREIGN_REFUSAL,
             "Leave --in-place out: the child has no secrets. Then delete the session in its own client.",
         )
     if options.in_place and not options.dry_run:
-        sweep_scrub_leftovers(options.where)
+        remove_scrub_leftovers(options.where)
     scrub_findings = findings.search_everywhere(
         session,
         options.where,
@@ -100,7 +100,7 @@ def _scrub_in_child(findings_of_scrub: ScrubFindings, options: ScrubOptions) -> 
         plan = child.plan_scrubbed_child(
             findings_of_scrub.session,
             options.where,
-            findings_of_scrub.scanner,
+            findings_of_scrub.scanning_cleaner,
             output_dir=options.output_dir,
         )
         receipt = caller_of_options(options).write(plan)
@@ -115,10 +115,10 @@ def _scrub_in_child(findings_of_scrub: ScrubFindings, options: ScrubOptions) -> 
             _PARENT_NOTE
             + ("" if is_foreign else f" To remove them: {shell_command(shlex.join(words))}")
         )
-    if findings_of_scrub.scanner.finds_in_folder(
+    if findings_of_scrub.scanning_cleaner.has_secret_in_folder_name(
         HeadTail(findings_of_scrub.session.path).cwd.encode("utf-8", "surrogatepass")
     ):
-        warnings.append(_FOLDER_NOTE)
+        warnings.append(_FOLDER_NAME_NOTE)
     _print_scrub(findings_of_scrub, options, receipt, warnings)
     if receipt is not None and receipt.written and options.start:
         become_client(client_start(receipt.session_id, receipt.file, receipt.folder, options.where))
@@ -128,94 +128,96 @@ def _scrub_in_child(findings_of_scrub: ScrubFindings, options: ScrubOptions) -> 
 def _scrub_in_place(findings_of_scrub: ScrubFindings, options: ScrubOptions) -> int:
     is_done = False
     if findings_of_scrub.places_to_change and not options.dry_run:
-        if findings_of_scrub.open:
+        if findings_of_scrub.open_reason:
             raise SessionOpen(
-                f"The session may be open: {findings_of_scrub.open}",
+                f"The session may be open: {findings_of_scrub.open_reason}",
                 "Quit its client, wait a minute, run it again.",
             )
         if not options.yes:
-            print_text(_scrub_text(findings_of_scrub))
+            print_text(_format_findings(findings_of_scrub))
         is_done = options.confirm_write("Remove them for good?", is_asking=not options.yes)
         if is_done:
             findings_of_scrub = replace(
                 findings_of_scrub, rows=tuple(purge_secrets(findings_of_scrub, options.where))
             )
-    rewritten = []
+    rewritten_ids = []
     for row in findings_of_scrub.rows:
-        if row.state == REMOVED:
-            rewritten.append(row.place.session_id)
-    notes = _part_notes(rewritten, options.where) if is_done else []
+        if row.state == REMOVED_STATE:
+            rewritten_ids.append(row.place.session_id)
+    notes = _collect_part_notes(rewritten_ids, options.where) if is_done else []
     _print_scrub(findings_of_scrub, options, None, notes, is_done=is_done)
     was_tried = not options.dry_run and (is_done or not findings_of_scrub.places_to_change)
-    return int(was_tried and any(row.state == LEFT for row in findings_of_scrub.rows))
+    return int(was_tried and any(row.state == REMAINING_STATE for row in findings_of_scrub.rows))
 
 
-def _part_notes(rewritten: list[str], where: Where) -> list[str]:
+def _collect_part_notes(rewritten_ids: list[str], where: Where) -> list[str]:
     """Return the notes from parts about rewritten files, given the ids of the files' sessions."""
     notes = []
     for notes_after_scrub in seam.answers(questions.notes_after_scrub):
-        notes += notes_after_scrub(rewritten, where)
+        notes += notes_after_scrub(rewritten_ids, where)
     return notes
 
 
 def _print_scrub(
     findings_of_scrub: ScrubFindings,
     options: ScrubOptions,
-    made: Receipt | None,
+    child_receipt: Receipt | None,
     warnings: list[str],
     *,
     is_done: bool = False,
 ) -> None:
-    if findings_of_scrub.short:
-        warnings.append(_SHORT_NOTE.format(count=len(findings_of_scrub.short)))
-    written = is_done or (made is not None and made.written)
+    if findings_of_scrub.short_values:
+        warnings.append(_SHORT_VALUES_NOTE.format(count=len(findings_of_scrub.short_values)))
+    was_written = is_done or (child_receipt is not None and child_receipt.written)
     data = {
         "session_id": findings_of_scrub.session.session_id,
         "file": findings_of_scrub.session.original,
         "in_place": options.in_place,
-        "written": written,
-        "open": findings_of_scrub.open,
+        "written": was_written,
+        "open": findings_of_scrub.open_reason,
         "places": findings_of_scrub.rows,
-        "receipt": made,
+        "receipt": child_receipt,
     }
 
-    def text() -> str:
-        receipt = f"\n\n{receipt_text(made)}" if made else ""
-        return f"{_scrub_text(findings_of_scrub)}{receipt}" + (
-            "" if written else "\n\nNothing was written."
+    def format_text() -> str:
+        receipt = f"\n\n{receipt_text(child_receipt)}" if child_receipt else ""
+        return f"{_format_findings(findings_of_scrub)}{receipt}" + (
+            "" if was_written else "\n\nNothing was written."
         )
 
-    options.emit(data, text, warnings)
+    options.emit(data, format_text, warnings)
 
 
-def _scrub_text(findings_of_scrub: ScrubFindings) -> str:
+def _format_findings(findings_of_scrub: ScrubFindings) -> str:
     kinds: Counter[str] = Counter()
     for row in findings_of_scrub.rows:
         kinds.update(row.kinds if row.place.relation == OWN_SESSION else ())
     facts = [("session", findings_of_scrub.title), ("id", findings_of_scrub.session.session_id)]
     facts.append(("its secrets", _count_by_kind(kinds) or "none was found"))
-    if findings_of_scrub.open:
-        facts.append(("open", findings_of_scrub.open))
+    if findings_of_scrub.open_reason:
+        facts.append(("open", findings_of_scrub.open_reason))
     parts = [facts_table(facts)]
-    for state, heading in _HEADINGS.items():
+    for state, heading in _STATE_HEADINGS.items():
         rows = []
         for row in findings_of_scrub.rows:
-            if row.state == state and (row.kinds or row.why or state == REMOVED):
+            if row.state == state and (row.kinds or row.why or state == REMOVED_STATE):
                 rows.append(row)
         if rows:
-            if len(rows) > MOST_SHOWN:
-                more = [f"  and {len(rows) - MOST_SHOWN:,} more"]
+            if len(rows) > MAX_LISTED_PLACES:
+                more_lines = [f"  and {len(rows) - MAX_LISTED_PLACES:,} more"]
             else:
-                more = []
-            parts.append("\n".join([heading, *map(_place_line, rows[:MOST_SHOWN]), *more]))
+                more_lines = []
+            parts.append(
+                "\n".join([heading, *map(_format_place, rows[:MAX_LISTED_PLACES]), *more_lines])
+            )
     return "\n\n".join(parts)
 
 
-def _place_line(row: PlaceWithSecrets) -> str:
+def _format_place(row: PlaceWithSecrets) -> str:
     place = row.place
-    whose = "" if place.relation in {"", OWN_SESSION} else f"{place.relation} "
-    counted = _count_by_kind(row.kinds) or ("rebuilt" if place.kind == INDEXED else "")
-    parts = "  ".join(part for part in (f"{whose}{place.kind}", counted, place.path) if part)
+    owner = "" if place.relation in {"", OWN_SESSION} else f"{place.relation} "
+    counts = _count_by_kind(row.kinds) or ("rebuilt" if place.kind == INDEXED else "")
+    parts = "  ".join(part for part in (f"{owner}{place.kind}", counts, place.path) if part)
     return f"  {parts}" + (f"\n    {row.why}" if row.why else "")
 
 
@@ -227,24 +229,24 @@ def _read_named_secrets() -> bytes:
     """Return the secrets from stdin. On a terminal, prompt for one secret without showing it."""
     if sys.stdin.isatty():
         return str(click.prompt("Secret", hide_input=True, err=True)).encode()
-    return sys.stdin.buffer.read(literals.LONGEST_NAMED + 1)
+    return sys.stdin.buffer.read(literals.MAX_NAMED_BYTES + 1)
 
 
 def _refuse_scrub_options(options: ScrubOptions) -> None:
     """Raise UsageError for contradictory options, or if a confirmation is needed but nobody can answer."""
     if not options.listed and (
-        list_option := next(filter(options.has, ("all_sessions", "project", "since")), "")
+        list_only_option := next(filter(options.has, ("all_sessions", "project", "since")), "")
     ):
         raise UsageError(
-            f"--{list_option.partition('_')[0]} belongs to --list",
+            f"--{list_only_option.partition('_')[0]} belongs to --list",
             "Without --list, name a session.",
         )
-    write_option = next(
+    write_only_option = next(
         filter(options.has, ("in_place", "secret_stdin", "output_dir", "start")), ""
     )
-    if options.listed and write_option:
+    if options.listed and write_only_option:
         raise UsageError(
-            f"--{write_option.replace('_', '-')} and --list exclude each other",
+            f"--{write_only_option.replace('_', '-')} and --list exclude each other",
             "Give only one of them.",
         )
     reach = ("lineage", "everywhere", "backups", "documents", "client")
@@ -264,41 +266,45 @@ def list_secrets(options: ScrubOptions) -> int:
     """Print the places of secrets. Return 1 if there are any secrets, or places that cannot be read."""
     if sum([bool(options.locator), options.all_sessions, options.project]) > 1:
         raise UsageError("SESSION, --all and --project exclude each other", "Give one of them.")
-    sessions, reach = _sessions_to_list(options)
+    sessions, scope = _select_sessions(options)
     if options.since is not None:
         since = clock.format_timestamp(time_of_option(options.since))
     else:
         since = ""
-    with work_progress("Looking", quiet=options.as_json) as advance:
+    with work_progress("Looking", quiet=options.as_json) as report_progress:
         audit_result = audit_sessions(
-            options.where, sessions=sessions, kinds=options.kind, since=since, progress=advance
+            options.where,
+            sessions=sessions,
+            kinds=options.kind,
+            start_time=since,
+            progress=report_progress,
         )
-    warnings = [*audit_result.unread, *audit_result.warnings]
-    options.emit(audit_result, lambda: audit_text(audit_result, reach), warnings)
-    return int(bool(audit_result.leaks or audit_result.unread))
+    warnings = [*audit_result.unreadable_files, *audit_result.warnings]
+    options.emit(audit_result, lambda: format_audit(audit_result, scope), warnings)
+    return int(bool(audit_result.leaks or audit_result.unreadable_files))
 
 
-def audit_text(audit_result: Audit, reach: str = "") -> str:
-    """Return the list as text: secrets, oldest first, counts by kind, and next steps; ``reach`` names the sessions."""
-    searched = format_count(audit_result.files, "file") + reach
+def format_audit(audit_result: Audit, scope: str = "") -> str:
+    """Return the list as text: secrets, oldest first, counts by kind, and next steps; ``scope`` names the sessions."""
+    searched_phrase = format_count(audit_result.files, "file") + scope
     if not audit_result.leaks:
-        return f"No secrets found in {searched}." + (
-            " Some could not be read." if audit_result.unread else ""
+        return f"No secrets found in {searched_phrase}." + (
+            " Some could not be read." if audit_result.unreadable_files else ""
         )
     rows = []
-    for leak in audit_result.leaks[:MOST_LISTED]:
+    for leak in audit_result.leaks[:MAX_LISTED_SECRETS]:
         location = leak.reference or f"{leak.file}, line {leak.line + 1:,}"
         kind = click.style(leak.kind, fg="red")
         rows.append(
             f"{clock.format_minute(leak.time)}  {kind}, {leak.length:,} characters  {leak.place}  {location}"
         )
-    if len(audit_result.leaks) > MOST_LISTED:
-        rows.append(f"and {len(audit_result.leaks) - MOST_LISTED:,} more; --json lists all")
+    if len(audit_result.leaks) > MAX_LISTED_SECRETS:
+        rows.append(f"and {len(audit_result.leaks) - MAX_LISTED_SECRETS:,} more; --json lists all")
     kinds = Counter(leak.kind for leak in audit_result.leaks)
     counts = ", ".join(f"{count:,} {kind}" for kind, count in kinds.most_common())
     session = next((leak.session_id for leak in audit_result.leaks if leak.session_id), "SESSION")
     rows += [
-        f"{format_count(len(audit_result.leaks), 'place')} with secrets in {searched}: {counts}.",
+        f"{format_count(len(audit_result.leaks), 'place')} with secrets in {searched_phrase}: {counts}.",
         "Revoke and replace each secret: anyone who could read these files may have it.",
         (
             "Then remove it from the session and all copies: "
@@ -308,11 +314,11 @@ def audit_text(audit_result: Audit, reach: str = "") -> str:
         "Exports leave secrets out automatically.",
     ]
     if any(leak.place == FOLDER_NAME for leak in audit_result.leaks):
-        rows.append(_FOLDER_NOTE)
+        rows.append(_FOLDER_NAME_NOTE)
     return "\n".join(rows)
 
 
-def _sessions_to_list(options: ScrubOptions) -> tuple[set[str] | None, str]:
+def _select_sessions(options: ScrubOptions) -> tuple[set[str] | None, str]:
     """Return the ids of the sessions to list, or None for all sessions, and a phrase that describes them."""
     if options.all_sessions:
         return None, " of all sessions"
