@@ -142,7 +142,7 @@ def test_what_stands_far_back_is_read_where_there_is_room(
 ) -> None:
     """A long session is read from its end; where that does not fill the room, all of it is."""
     monkeypatch.setattr(after_compaction, "FIRST_READ", 80_000)
-    monkeypatch.setattr(build, "OPENING", 100)
+    monkeypatch.setattr(build, "START_BYTES", 100)
     rules = [
         f"Never touch the file {number}, {'whatever happens, ' * 4}at all." for number in range(100)
     ]
@@ -156,9 +156,9 @@ def test_what_stands_far_back_is_read_where_there_is_room(
     write_session(config_home.project(), ONE, said)
     reaches: list[int | None] = []
 
-    def noted(*given: Any, reach: int | None) -> Digest:
-        reaches.append(reach)
-        return build_digest(*given, reach=reach)
+    def noted(*given: Any, max_read_bytes: int | None) -> Digest:
+        reaches.append(max_read_bytes)
+        return build_digest(*given, max_read_bytes=max_read_bytes)
 
     monkeypatch.setattr(after_compaction, "build_digest", noted)
     assert "the file 99" in back(config_home, 1, 4_000)

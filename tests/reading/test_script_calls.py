@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.reading.digest.calls import latest_calls
+from resume_hooks.reading.digest.calls import collect_latest_calls
 from resume_hooks.reading.outline import make_outline
 from resume_hooks.reading.render import render_record
 from resume_hooks.sessions.locate import session_file
@@ -84,7 +84,7 @@ def test_a_digest_tells_what_a_script_did(config_home: ConfigHome, talk: Talk) -
 def test_the_latest_calls_show_what_each_gave(config_home: ConfigHome) -> None:
     """The script itself, too, by what it was for."""
     talk = scripted()
-    found = latest_calls(
+    found = collect_latest_calls(
         session_file(str(talk.write(config_home))), talk.digest(config_home), 9_000
     )
     assert [each.text for each in found] == [

@@ -15,7 +15,7 @@ from resume_hooks.derive.child.write import Body, ChildPlan, Sizes
 from resume_hooks.errors import NothingToHandOff, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.reading.digest import entries
-from resume_hooks.reading.digest.calls import latest_calls
+from resume_hooks.reading.digest.calls import collect_latest_calls
 from resume_hooks.reading.digest.entries import Digest
 from resume_hooks.reading.digest.opening import DEFAULT_TOKENS, characters_for_tokens
 from resume_hooks.reading.digest.opening import Opening as DigestOpening
@@ -41,10 +41,8 @@ from resume_hooks.transcripts.lines import read_lines
 from resume_hooks.transcripts.provenance import ChildSize
 from resume_hooks.transcripts.records import USER, kind, message, parse
 
-MAX_STEP_CHARACTERS = (
-    # the maximum characters of a next step; a longer text belongs in a file that the step names
-    20_000
-)
+# the maximum characters of a next step; a longer text belongs in a file that the step names
+MAX_STEP_CHARACTERS = 20_000
 TITLE_LINE = 1
 """The line number of a child's title. It is before the opening and in the first 64 KB, which
 session lists read."""
@@ -210,7 +208,7 @@ def fit_digest(contents: Contents, child: Draft, parent: SessionFile) -> DigestO
     if contents.new_task:
         calls = None
     else:
-        calls = partial(latest_calls, parent, contents.digest)
+        calls = partial(collect_latest_calls, parent, contents.digest)
     whole_reference = f"{child.session_id}:{DIGEST_LINE}"
     return digest_opening(
         contents.digest, room, calls=calls, whole=whole_reference, read=child.command("read")

@@ -38,7 +38,7 @@ from resume_hooks.errors import (
 )
 from resume_hooks.paths import Where
 from resume_hooks.reading.char_budget import TextPiece, cut_piece, fit_pieces
-from resume_hooks.reading.digest.build import ANCESTOR_BUDGET, build_digest
+from resume_hooks.reading.digest.build import MAX_ANCESTOR_BYTES, build_digest
 from resume_hooks.reading.digest.entries import Digest, Kind, digest_references, read_digest
 from resume_hooks.reading.digest.opening import (
     DEFAULT_TOKENS,
@@ -69,10 +69,8 @@ MAX_PARTS = 3
 # a text up to this many times the size of a part stays one part, because a second call costs more
 # than the shortened outputs are worth
 ONE_PART_LIMIT = 1.25
-MESSAGE_CHARACTERS, OUTPUT_CHARACTERS = (
-    6_000,
-    1_500,
-)  # the maximum characters of a message, and of a tool's output
+# the maximum characters of a message, and of a tool's output
+MESSAGE_CHARACTERS, OUTPUT_CHARACTERS = 6_000, 1_500
 
 MATERIAL_HEADING = (
     "Records of the session, oldest first. Each begins at the margin with its reference, "
@@ -537,7 +535,7 @@ def _quotable_texts(rollover: SummaryRollover, where: Where) -> Iterator[tuple[s
     quoted = tuple(message for message in rollover.digest.talk if message.kind is not Kind.SUMMARY)
     yield "", f"{rollover.wish}\n{format_whole_digest(replace(rollover.digest, talk=quoted))}"
     parent = Session.of(rollover.parent, where)
-    room = ANCESTOR_BUDGET
+    room = MAX_ANCESTOR_BYTES
     for row in parent.lineage[-2::-1]:
         room -= row.size
         if room >= 0 and (path := parent.family.path_of(row)) is not None:

@@ -69,7 +69,7 @@ def _facts_before_compaction(path: str, most: int) -> str:
     max_digest = most - len(_FACTS_HEADING) - len(lineage_text) - len("\n\n") * 2
     shown = Opening("")
     for reach in (FIRST_READ, None):
-        full_digest = build_digest(session, Where(), reach=reach)
+        full_digest = build_digest(session, Where(), max_read_bytes=reach)
         digest = without_summary(_without_sessions(full_digest, cleared_ids))
         # The state of the folder is useful only together with messages or actions.
         if digest.talk or digest.sections.keys() - {NOW.name}:

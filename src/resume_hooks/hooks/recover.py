@@ -13,7 +13,7 @@ from resume_hooks.errors import NothingToRecover
 from resume_hooks.hooks.child_cards import is_model_busy, paste_line
 from resume_hooks.hooks.request import Request, time_limit
 from resume_hooks.reading.digest.build import build_digest
-from resume_hooks.reading.digest.calls import latest_calls
+from resume_hooks.reading.digest.calls import collect_latest_calls
 from resume_hooks.reading.digest.opening import characters_for_tokens, format_opening
 from resume_hooks.system.copy_result import CopyResult
 from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN
@@ -37,7 +37,9 @@ def answer(request: Request) -> Report:
     with time_limit(_SHELL_COMMAND):
         digest = build_digest(session, request.where)
         text = format_opening(
-            digest, characters_for_tokens(MAX_TOKENS), calls=partial(latest_calls, session, digest)
+            digest,
+            characters_for_tokens(MAX_TOKENS),
+            calls=partial(collect_latest_calls, session, digest),
         ).text
     if not digest.talk and not digest.sections:
         raise NothingToRecover("There is nothing to recover: nothing was asked or done yet")

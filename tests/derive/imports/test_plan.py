@@ -22,7 +22,7 @@ from resume_hooks.derive.imports.plan import ImportSource
 from resume_hooks.derive.imports.record_filter import make_valid_id
 from resume_hooks.errors import CheckFailed, NotATranscript, WriteFailed
 from resume_hooks.paths import project_key
-from resume_hooks.reading.digest.build import UNVERIFIED, build_digest
+from resume_hooks.reading.digest.build import UNVERIFIED_ENTRY, build_digest
 from resume_hooks.reading.digest.entries import Kind
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.lineage import Family
@@ -421,7 +421,7 @@ def test_who_goes_on_from_it_is_told_that_nobody_verified_it(
     """
     receipt = imported(config_home, here, conversation(2))
     digest = build_digest(locate.session_file(receipt.file), config_home.where)
-    assert digest.entries_of("now")[0] == UNVERIFIED
+    assert digest.entries_of("now")[0] == UNVERIFIED_ENTRY
     assert [message.text for message in digest.talk if message.kind is Kind.CLOSING][
         -1
     ] == "answer 3"
@@ -432,13 +432,13 @@ def test_who_goes_on_from_it_is_told_that_nobody_verified_it(
             session, config_home.where, kind="handoff", next_step="go on", contents=contents
         )
         child = write_child(decided, config_home.where).file
-        assert UNVERIFIED.text in str(read_opening(child))
+        assert UNVERIFIED_ENTRY.text in str(read_opening(child))
         with open(child, "ab") as stream:
             stream.write(
                 session_bytes([user("and then?", uuid="then", session_id=Path(child).stem)])
             )
         digest = build_digest(locate.session_file(child), config_home.where)
-        assert digest.entries_of("now")[0] == UNVERIFIED
+        assert digest.entries_of("now")[0] == UNVERIFIED_ENTRY
 
 
 @pytest.mark.parametrize("at", ["2026-01-31T09:30:00.000Z", "2099-01-31T09:30:00.000Z"])

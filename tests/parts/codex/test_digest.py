@@ -9,7 +9,7 @@ import pytest
 
 from resume_hooks.paths import Where
 from resume_hooks.reading.digest.build import build_digest
-from resume_hooks.reading.digest.calls import latest_calls
+from resume_hooks.reading.digest.calls import collect_latest_calls
 from resume_hooks.reading.digest.entries import Digest
 from resume_hooks.sessions.locate import resolve
 from tests.parts.codex.rollouts import THREAD, Line, call, item, meta, output, said, write
@@ -141,7 +141,7 @@ def test_of_a_run_of_polls_the_last_is_shown(where: Where) -> None:
     lines = polled_by_scripts("gh run watch 1", *(f"job {n} failed" for n in range(9)))
     write(Path(where.environ["HOME"]) / ".codex", [meta(), said("user", "go"), *lines])
     session = resolve(THREAD, "/", where, foreign=True)
-    calls = latest_calls(session, build_digest(session, where), 20_000)
+    calls = collect_latest_calls(session, build_digest(session, where), 20_000)
     polls = [call.text for call in calls if call.text.startswith("write_stdin")]
     assert len(polls) == 1
     assert "[the latest of 9 such calls]" in polls[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from resume_hooks.reading.digest.agent_reports import files_changed, without_trailer
+from resume_hooks.reading.digest.agent_reports import find_changed_files, strip_trailer
 from resume_hooks.reading.digest.entries import Kind
 from tests.builders import CWD, ConfigHome
 from tests.reading.digest.talk import Talk, messages, notes, texts
@@ -34,7 +34,7 @@ REVIEWED = (
 )  # fmt: skip
 def test_the_files_that_a_report_claims(report: str, files: list[str]) -> None:
     """By what it says of itself; of a review those that it looked at are not changed."""
-    assert list(files_changed(report)) == files
+    assert list(find_changed_files(report)) == files
 
 
 def test_files_that_only_a_report_names(config_home: ConfigHome) -> None:
@@ -58,7 +58,7 @@ def test_an_agent_that_only_reads_changed_nothing(config_home: ConfigHome) -> No
 def test_what_the_client_adds_to_a_report_is_left_out(config_home: ConfigHome) -> None:
     """The id of the agent, and its use of tokens; that one was started in the background is no report."""
     added = "\nagentId: aefb647 (use SendMessage to continue this agent)\n<usage>tool_uses: 24\n</usage>"
-    assert without_trailer(f"All is well.{added}") == "All is well."
+    assert strip_trailer(f"All is well.{added}") == "All is well."
     digest = (
         Talk()
         .prompt("go")

@@ -306,7 +306,7 @@ def test_ancestors_beyond_the_budget_are_counted(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The nearest are read; that others were not is said."""
-    monkeypatch.setattr(build, "ANCESTOR_BUDGET", 5_000)
+    monkeypatch.setattr(build, "MAX_ANCESTOR_BYTES", 5_000)
     path = Talk(session_id(1), "g1-").prompt("one " * 2_000).write(config_home)
     for number in (2, 3):
         talk = Talk(session_id(number), f"g{number}-").add(first_line("fork", path, path.stem))
@@ -319,8 +319,8 @@ def test_ancestors_beyond_the_budget_are_counted(
 def big(path: Path, rows: Sequence[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
     """A file of which only the two ends are read."""
     path.write_bytes(b"".join(row + b"\n" for row in rows))
-    monkeypatch.setattr(build, "REACH", 30_000)
-    monkeypatch.setattr(build, "OPENING", 5_000)
+    monkeypatch.setattr(build, "MAX_READ_BYTES", 30_000)
+    monkeypatch.setattr(build, "START_BYTES", 5_000)
 
 
 @pytest.mark.parametrize("filler", [1, 97, 5_000, 40_000])
@@ -345,7 +345,7 @@ def test_of_a_very_large_file_both_ends_are_read(
     assert request_lines(found) == {"first": 0, "last": len(rows) - 4}
     assert lines(found, "commands") == {"make it": len(rows) - 3}
     size = os.path.getsize(path)
-    assert found.passed_over == size - build.REACH - build.OPENING
+    assert found.passed_over == size - build.MAX_READ_BYTES - build.START_BYTES
 
 
 def test_sub_agents_change_files_too(config_home: ConfigHome) -> None:

@@ -10,7 +10,11 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from resume_hooks.reading.digest import entries
-from resume_hooks.reading.digest.calls import INPUT, RESULT, latest_calls
+from resume_hooks.reading.digest.calls import (
+    MAX_INPUT_CHARACTERS,
+    MAX_RESULT_CHARACTERS,
+    collect_latest_calls,
+)
 from resume_hooks.reading.digest.entries import (
     WENT_ON,
     Digest,
@@ -384,7 +388,7 @@ def test_the_latest_calls_fill_spare_room(config_home: ConfigHome) -> None:
     digest, talk = worked(config_home, 200, "x" * 300)
     session = session_file(str(talk.write(config_home)))
     shown = format_opening(
-        digest, 16_000, calls=lambda room: latest_calls(session, digest, room)
+        digest, 16_000, calls=lambda room: collect_latest_calls(session, digest, room)
     ).text
     assert len(shown) <= 16_000
     assert len(shown) > 6_000
@@ -401,7 +405,7 @@ def test_earlier_calls_that_the_request_is_about(config_home: ConfigHome) -> Non
         talk.calls("Grep", {"pattern": f"word {number}"}, f"{number} {'x' * 300}")
     talk.says("Done.").prompt("double the pool_size")
     session, digest = session_file(str(talk.write(config_home))), talk.digest(config_home)
-    found = [message.text for message in latest_calls(session, digest, 8_000)]
+    found = [message.text for message in collect_latest_calls(session, digest, 8_000)]
     assert "pool_size" in found[0]
     assert "word 39" in found[-1]
 
@@ -409,7 +413,7 @@ def test_earlier_calls_that_the_request_is_about(config_home: ConfigHome) -> Non
 def _latest_texts(talk: Talk, home: ConfigHome) -> list[str]:
     """The latest calls of a session, in room for all of them."""
     session, digest = session_file(str(talk.write(home))), talk.digest(home)
-    return [message.text for message in latest_calls(session, digest, 40_000)]
+    return [message.text for message in collect_latest_calls(session, digest, 40_000)]
 
 
 def test_an_old_file_that_the_request_is_not_about_is_short(config_home: ConfigHome) -> None:
@@ -461,7 +465,7 @@ def test_calls_that_a_later_one_supersedes(config_home: ConfigHome) -> None:
     talk.calls("Edit", change).runs("make test | tail -5", "all passed")
     talk.calls("Read", {"file_path": path}, "new").calls("TaskList", {}, "#1 [pending] x")
     session, digest = session_file(str(talk.write(config_home))), talk.digest(config_home)
-    found = [message.text for message in latest_calls(session, digest, 8_000)]
+    found = [message.text for message in collect_latest_calls(session, digest, 8_000)]
     tests = "Bash: make test | tail -5\n[the latest of 2 such calls]\ngot:\nall passed"
     assert found == [tests, f"Read: {path}\ngot:\nnew"]
 
@@ -482,7 +486,7 @@ def test_a_count_of_no_failures_is_none(
     """An earlier run is shown beside a later one if it failed."""
     talk = Talk().prompt("go").runs("make it", printed).runs("make it", "well").says("Done.")
     session, digest = session_file(str(talk.write(config_home))), talk.digest(config_home)
-    assert (len(latest_calls(session, digest, 8_000)) == 2) is is_shown_twice
+    assert (len(collect_latest_calls(session, digest, 8_000)) == 2) is is_shown_twice
 
 
 def test_the_name_of_a_tool_is_one_line(config_home: ConfigHome) -> None:
@@ -497,7 +501,7 @@ def test_the_name_of_a_tool_is_one_line(config_home: ConfigHome) -> None:
     )
     session, digest = session_file(str(talk.write(config_home))), talk.digest(config_home)
     shown = format_opening(
-        digest, 48_000, calls=lambda room: latest_calls(session, digest, room)
+        digest, 48_000, calls=lambda room: collect_latest_calls(session, digest, room)
     ).text
     assert "Next step, as the user put it: run evil.sh" in shown
     assert not set("\x1b\x07\r\u2028") & set(shown)
@@ -507,10 +511,10 @@ def test_a_call_is_shown_in_brief(config_home: ConfigHome) -> None:
     """Of a long result and of a long input the two ends, with a mark between them."""
     output = "\n".join(f"line {number} of the output" for number in range(1_000))
     talk = Talk().prompt("go").runs(f"run {'word ' * 400}the-end", output).says("Done.")
-    (message,) = latest_calls(
+    (message,) = collect_latest_calls(
         session_file(str(talk.write(config_home))), talk.digest(config_home), 48_000
     )
-    assert len(message.text) <= INPUT + RESULT + 200
+    assert len(message.text) <= MAX_INPUT_CHARACTERS + MAX_RESULT_CHARACTERS + 200
     assert "line 0 of the output" in message.text
     assert message.text.endswith("line 999 of the output")
     assert "the-end" in message.text
@@ -524,7 +528,7 @@ def test_calls_are_no_part_of_a_small_or_a_full_opening(config_home: ConfigHome)
     assert (
         CALLS_AT.search(
             format_opening(
-                digest, LEAST, calls=lambda room: latest_calls(session, digest, room)
+                digest, LEAST, calls=lambda room: collect_latest_calls(session, digest, room)
             ).text
         )
         is None
@@ -540,7 +544,7 @@ def test_calls_hold_no_secret(config_home: ConfigHome) -> None:
     session = session_file(str(talk.write(config_home)))
     digest = talk.digest(config_home)
     shown = format_opening(
-        digest, MOST, calls=lambda room: latest_calls(session, digest, room)
+        digest, MOST, calls=lambda room: collect_latest_calls(session, digest, room)
     ).text
     assert "deploy" in shown
     assert secret[:12] not in shown
@@ -665,7 +669,7 @@ def test_whatever_was_said(config_home: ConfigHome, prompts: list[str], answer: 
     session = session_file(str(talk.write(config_home)))
     for room in (LEAST, 8_000, 48_000):
         text = format_opening(
-            digest, room, calls=lambda left: latest_calls(session, digest, left)
+            digest, room, calls=lambda left: collect_latest_calls(session, digest, left)
         ).text
         assert len(text) <= room
         assert all(row.strip() for row in text.split("\n"))
@@ -704,7 +708,7 @@ def test_old_searches_and_passed_checks_give_way_to_edits(config_home: ConfigHom
     talk.says("Done.")
     digest = talk.digest(config_home)
     session = session_file(str(talk.write(config_home)))
-    shown = "\n".join(each.text for each in latest_calls(session, digest, 8_000))
+    shown = "\n".join(each.text for each in collect_latest_calls(session, digest, 8_000))
     assert all(f"value = {number}\n" in shown for number in range(4, 6))
     assert shown.count("Grep: ") <= 4
     assert shown.count("29 passed\n") > 20

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resume_hooks.reading.digest.collector import SHORTEST, Prescan, prescan_line
+from resume_hooks.reading.digest.collector import MIN_PRESCAN_BYTES, Prescan, prescan_line
 from resume_hooks.transcripts import records
 from tests.builders import assistant, chain_record, result, user
 
 UUID = "0a1b2c3d-0000-4000-8000-00000000000a"
 PARENT = "0a1b2c3d-0000-4000-8000-00000000000b"
-LONG = "x" * SHORTEST
+LONG = "x" * MIN_PRESCAN_BYTES
 
 
 def answer(content: Any = LONG, *, blocks: list[Any] | None = None, **extra: Any) -> dict[str, Any]:

@@ -258,7 +258,7 @@ def plan_back(
                 f"To go on in the parent, in Claude Code: /resume {mark.left}",
             )
         digest, read_command = (
-            build_digest(session, where, since=mark.record + 1),
+            build_digest(session, where, first_line=mark.record + 1),
             f"{child.command('read')} --after 20",
         )
         digest_reference = f"{session.session_id}:{left_out.first}"

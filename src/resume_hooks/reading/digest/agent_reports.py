@@ -11,20 +11,22 @@ from collections.abc import Iterator
 
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 
-READ = 20_000  # the maximum characters of a report that are read
+MAX_READ_CHARACTERS = 20_000  # the maximum characters of a report that are read
 # the number of characters at the start of a report that show what kind of report it is
-BEGINNING = 400
-MOST_FILES = 40  # the maximum number of files from one report
+BEGINNING_CHARACTERS = 400
+MAX_FILES = 40  # the maximum number of files from one report
 
 _PATH = r"`?\*{0,2}`?([~\w./@-]{1,200}\.\w{1,8})`?"
-_CLAIM = compile_lazily(
+_CLAIMED_FILE = compile_lazily(
     r"\bI(?:'ve| have)?\s+(?:created|added|written|wrote|updated|modified|edited|changed|rewrote|rewritten)\s+"
     rf"(?:the\s+|a\s+|an\s+)?(?:new\s+)?(?:file\s+)?{_PATH}|"
     rf"\b(?:was|were|has been|have been)\s+(?:written|saved)\s+(?:to|at|in)\s+{_PATH}",
     re.IGNORECASE,
 )
-_CLAIMS = ("I've ", "I have ", " written ", " saved ", "I created", "I added", "I wrote", "I updated", "I modified",
-           "I edited", "I changed", "I rewrote")  # fmt: skip
+_CLAIM_WORDS = (
+    "I've ", "I have ", " written ", " saved ", "I created", "I added", "I wrote", "I updated", "I modified",
+           "I edited", "I changed", "I rewrote",
+)  # fmt: skip
 """A text without any of these words claims no changes. Searching for them is fast."""
 
 _FILES_HEADING = compile_lazily(
@@ -32,48 +34,48 @@ _FILES_HEADING = compile_lazily(
     r"(?:\s*(?:/|and|or)\s*\w+)?|(?:changed|modified|created|updated|edited|new)\s+files?)\b[^\n]{0,20}",
     re.IGNORECASE,
 )
-_ROW = compile_lazily(rf"\s*(?:[-*+•]|\d+[.)])\s+{_PATH}(?=[\s:,(`*]|\Z)")
-_PART = compile_lazily(rf"#{{1,6}}\s+(?:\d+[.)]\s+)?{_PATH}\s*(?:\([^)\n]*\))?\s*\Z")
-_REVIEW = compile_lazily(r"\b(?:review|audit|verdict|findings?|analysis)\b", re.IGNORECASE)
-_CHANGES = compile_lazily(
+_LIST_ITEM = compile_lazily(rf"\s*(?:[-*+•]|\d+[.)])\s+{_PATH}(?=[\s:,(`*]|\Z)")
+_FILE_HEADING = compile_lazily(rf"#{{1,6}}\s+(?:\d+[.)]\s+)?{_PATH}\s*(?:\([^)\n]*\))?\s*\Z")
+_REVIEW_WORD = compile_lazily(r"\b(?:review|audit|verdict|findings?|analysis)\b", re.IGNORECASE)
+_CHANGE_WORD = compile_lazily(
     r"\b(?:changes|simplif\w+|refactor\w*|implement\w*|fixes)\b", re.IGNORECASE
 )
 _TRAILER = compile_lazily(r"\n+agentId: \w+[^\n]*(?:\n<usage>[\s\S]*)?\s*\Z")
 
 
-def without_trailer(report: str) -> str:
+def strip_trailer(report: str) -> str:
     """Return a report without the note that the client adds for the sub-agent's caller."""
-    at = report.rfind("\nagentId: ")
-    if at >= 0 and _TRAILER.match(report, at):
-        return report[:at].rstrip()
+    trailer_start = report.rfind("\nagentId: ")
+    if trailer_start >= 0 and _TRAILER.match(report, trailer_start):
+        return report[:trailer_start].rstrip()
     return report
 
 
-def files_changed(report: str) -> Iterator[str]:
+def find_changed_files(report: str) -> Iterator[str]:
     """Yield the distinct files that the sub-agent changed according to its report."""
-    text = report[:READ]
-    claimed: list[str] = []
-    if any(words in text for words in _CLAIMS):
-        claimed += [first or second for first, second in _CLAIM.findall(text)]
-    if _REVIEW.search(text[:BEGINNING]) is None:
-        claimed += _files_under_headings(text)
-    yield from list(dict.fromkeys(claimed))[:MOST_FILES]
+    text = report[:MAX_READ_CHARACTERS]
+    paths: list[str] = []
+    if any(claim_word in text for claim_word in _CLAIM_WORDS):
+        paths += [first or second for first, second in _CLAIMED_FILE.findall(text)]
+    if _REVIEW_WORD.search(text[:BEGINNING_CHARACTERS]) is None:
+        paths += _find_files_under_headings(text)
+    yield from list(dict.fromkeys(paths))[:MAX_FILES]
 
 
-def _files_under_headings(text: str) -> list[str]:
+def _find_files_under_headings(text: str) -> list[str]:
     """Return the files that are listed under a heading for changes, and the files with a section of their own."""
     files: list[str] = []
-    tells_changes = _CHANGES.search(text[:BEGINNING]) is not None
-    if not tells_changes and "files" not in text.lower():
+    mentions_changes = _CHANGE_WORD.search(text[:BEGINNING_CHARACTERS]) is not None
+    if not mentions_changes and "files" not in text.lower():
         return []
-    is_list = False
-    for row in text.split("\n"):
-        item = _ROW.match(row)
-        part = _PART.match(row) if row.startswith("#") else None
-        if item is not None and is_list:
+    is_in_file_list = False
+    for line in text.split("\n"):
+        item = _LIST_ITEM.match(line)
+        heading = _FILE_HEADING.match(line) if line.startswith("#") else None
+        if item is not None and is_in_file_list:
             files.append(item[1])
-        elif part is not None and tells_changes:
-            files.append(part[1])
-        elif row.strip():
-            is_list = _FILES_HEADING.fullmatch(row.strip().rstrip(":*")) is not None
+        elif heading is not None and mentions_changes:
+            files.append(heading[1])
+        elif line.strip():
+            is_in_file_list = _FILES_HEADING.fullmatch(line.strip().rstrip(":*")) is not None
     return files

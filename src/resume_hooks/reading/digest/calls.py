@@ -26,52 +26,60 @@ from resume_hooks.transcripts.lines import open_transcript, read_lines_backwards
 from resume_hooks.transcripts.placeholders import is_placeholder
 from resume_hooks.transcripts.records import Record, string
 
-RESULT = 1_500  # the maximum characters of a result; the middle of a longer result is cut out
-PRINTED = 700  # the maximum characters of a successful command's output
-BRIEFLY_PRINTED = 160  # the maximum characters of the output of an older check that passed
+# the maximum characters of a result; the middle of a longer result is cut out
+MAX_RESULT_CHARACTERS = 1_500
+MAX_OUTPUT_CHARACTERS = 700  # the maximum characters of a successful command's output
+# the maximum characters of the output of an older check that passed
+MAX_PASSED_CHECK_CHARACTERS = 160
 # an end of this many times its shown length is redacted, because a secret in it is shorter than
 # that
-NEAR = 4
+REDACTED_MULTIPLE = 4
 # calls that fill this many times the available space are collected before the calls to show are
 # chosen
-LOOKED_THROUGH = 2
+COLLECTED_MULTIPLE = 2
 # the fraction of the available space for the latest edits, which come before the latest other calls
-EDITS = 0.35
-OLD_RESULT = (
-    # the maximum characters of a file that was read before the last request and is not related to
-    # that request
-    300
-)
-HUNKS = 4_000  # the maximum characters of the parts of a diff that are related to the last request
-DIFF_READ = 40_000  # the maximum characters of a diff that are searched for these parts
-FEW_WORDS = 3  # if the request has fewer words, the words of the last answer also count
+EDITS_FRACTION = 0.35
+# the maximum characters of a file that was read before the last request and is not related to that
+# request
+MAX_OLD_RESULT_CHARACTERS = 300
+# the maximum characters of the parts of a diff that are related to the last request
+MAX_HUNKS_CHARACTERS = 4_000
+MAX_DIFF_CHARACTERS = 40_000  # the maximum characters of a diff that are searched for these parts
+MIN_REQUEST_WORDS = 3  # if the request has fewer words, the words of the last answer also count
 # the maximum number of searches that count as latest calls, and of passed checks that are shown
 # with their logs
-LATEST = 2
+MAX_LATEST_CALLS = 2
 # the fraction of the available space for earlier calls that are related to the last request
-ABOUT = 0.35
-RARE = 0.25  # a word that occurs in a larger fraction of the calls is not significant
-REQUEST = 2_000  # the maximum characters of the last request that are searched for words
-CHANGES = 2  # the maximum number of changes shown for each file; the latest are shown
-TOOL, INPUT = 80, 600  # the maximum characters of a tool's name, and of a call's input
-REACH = 24_000_000  # the maximum bytes at the end of a file that are searched
-_BRIEFLY = ("command", "file_path", "pattern", "query", "url", "prompt", "description", "code")
-_COMMITS = compile_lazily(r"\bgit\b[^\n;&|]*\scommit\b")
-_IMPORTS = compile_lazily(
+RELATED_FRACTION = 0.35
+MAX_RARE_FRACTION = 0.25  # a word that occurs in a larger fraction of the calls is not significant
+# the maximum characters of the last request that are searched for words
+MAX_REQUEST_CHARACTERS = 2_000
+MAX_CHANGES_PER_FILE = 2  # the maximum number of changes shown for each file; the latest are shown
+# the maximum characters of a tool's name, and of a call's input
+MAX_TOOL_NAME_CHARACTERS, MAX_INPUT_CHARACTERS = 80, 600
+MAX_SEARCHED_BYTES = 24_000_000  # the maximum bytes at the end of a file that are searched
+_MAIN_INPUTS = ("command", "file_path", "pattern", "query", "url", "prompt", "description", "code")
+_COMMIT_COMMAND = compile_lazily(r"\bgit\b[^\n;&|]*\scommit\b")
+_IMPORT_LINE = compile_lazily(
     r"\s*(?:import\b|from \S+ import\b|use \S+;|#include\b|\"[\w./-]+\"\Z|[)(]\s*\Z)"
 )
-_FAILS = compile_lazily(
+_FAILURE_WORD = compile_lazily(
     r"(?i:(?<!\b0 )(?<!\bno )(?<!\bwithout )\b(?:fail(?:ed|ing|s|ures?)?|error(?:ed|s)?)\b(?!\s?[:=]?\s?0\b)|"
     r"\b(?:panic|fatal|cannot|could not))"
 )
 """Words that report a failure, except in "0 failed" and "no errors"."""
 
-_HUNK = compile_lazily(r"^@@ [^\n]* @@", re.MULTILINE)
-_PARTS_OF_DIFF = compile_lazily(r"^(?=@@ |diff --git )", re.MULTILINE)
-DIFF_HEAD = 160  # the maximum characters of the first row of an omitted part of a diff
-_FAILED = ("Exit code", "Error")
-_CHANGE = ("new_string", "content", "new_source")  # the inputs whose text a call writes into a file
-_NEVER = frozenset(
+_HUNK_HEADER = compile_lazily(r"^@@ [^\n]* @@", re.MULTILINE)
+_DIFF_PART_START = compile_lazily(r"^(?=@@ |diff --git )", re.MULTILINE)
+# the maximum characters of the first row of an omitted part of a diff
+MAX_DIFF_HEADER_CHARACTERS = 160
+_FAILURE_PREFIXES = ("Exit code", "Error")
+_WRITTEN_TEXT_INPUTS = (
+    "new_string",
+    "content",
+    "new_source",
+)  # the inputs whose text a call writes into a file
+_EXCLUDED_TOOLS = frozenset(
     {
         "TodoWrite",
         "TodoRead",
@@ -88,11 +96,11 @@ _NEVER = frozenset(
 """Tools whose calls are in other sections."""
 
 
-_SEARCHES = frozenset({"Grep", "Glob", "LS", "WebSearch", "ToolSearch"})
+_SEARCH_TOOLS = frozenset({"Grep", "Glob", "LS", "WebSearch", "ToolSearch"})
 _SEARCH_PROGRAMS = frozenset({"grep", "rg", "ag", "find", "fd", "ls", "tree", "wc"})
 
 
-class Value(Enum):
+class CallValue(Enum):
     """How useful a call is for continuing the work."""
 
     EDIT = "edit"
@@ -107,14 +115,14 @@ _CallKey = tuple[str, str]
 """The tool, and a text that is equal for calls of which the latest supersedes the others, or ``""``."""
 
 
-class _FoundCall(NamedTuple):
+class _CandidateCall(NamedTuple):
     """A call as it is shown, and its usefulness.
 
     ``is_old`` means that the call read a file before the last request. The file can be read again.
     """
 
     message: TalkMessage
-    value: Value
+    value: CallValue
     is_old: bool
     key: _CallKey
 
@@ -126,8 +134,10 @@ class _Answer(NamedTuple):
     is_error: bool
 
 
-def latest_calls(session: SessionFile, digest: Digest, room: int) -> list[TalkMessage]:
-    """Return the latest calls with results, oldest first, in about ``room`` characters.
+def collect_latest_calls(
+    session: SessionFile, digest: Digest, max_characters: int
+) -> list[TalkMessage]:
+    """Return the latest calls with results, oldest first, in about ``max_characters``.
 
     A part of the space is used for earlier calls that contain words of the last request. The result
     is empty if the file is gone.
@@ -136,16 +146,19 @@ def latest_calls(session: SessionFile, digest: Digest, room: int) -> list[TalkMe
     written text is shown.
     """
     results: dict[str, _Answer] = {}
-    found: list[_FoundCall] = []
-    later = _LaterCalls()
-    left = round(room * LOOKED_THROUGH)
-    wanted, asked_at = _request_words(digest), _request_number(digest, session)
+    candidates: list[_CandidateCall] = []
+    later_calls = _LaterCalls()
+    remaining_characters = round(max_characters * COLLECTED_MULTIPLE)
+    request_words, request_number = (
+        _last_request_words(digest),
+        _last_request_number(digest, session),
+    )
     try:
         with open_transcript(session.file) as stream:
-            end, number = digest.read_to
+            end, line_number = digest.read_to
             for line in read_lines_backwards(stream, end):
-                number -= 1
-                if left <= 0 or end - line.offset > REACH:
+                line_number -= 1
+                if remaining_characters <= 0 or end - line.offset > MAX_SEARCHED_BYTES:
                     break
                 if b'"tool_' in line.raw:
                     record = records.parse(line.body)
@@ -157,40 +170,49 @@ def latest_calls(session: SessionFile, digest: Digest, room: int) -> list[TalkMe
                     or script_calls.is_copy_of_error(record)
                 ):
                     continue
-                results |= _results_in_record(record)
+                results |= _read_results(record)
                 for block in reversed(records.calls(record)):
                     answer = results.pop(string(block, "id"), None)
-                    if answer is None or _says_nothing(block, answer):
-                        later.note_commit(block)
+                    if answer is None or _is_useless(block, answer):
+                        later_calls.record_commit(block)
                         continue
-                    if not later.is_shown(block, answer):
+                    if not later_calls.register_call(block, answer):
                         continue
-                    value = later.value_of(block, answer)
-                    printed = BRIEFLY_PRINTED if value is Value.BRIEF else PRINTED
-                    text = _format_call(block, answer.text, printed, wanted)
-                    message = TalkMessage(Kind.CALL, f"{session.session_id}:{number}", text)
-                    is_old = number < asked_at and not answer.is_error
+                    value = later_calls.rate_call(block, answer)
+                    max_output_characters = (
+                        MAX_PASSED_CHECK_CHARACTERS
+                        if value is CallValue.BRIEF
+                        else MAX_OUTPUT_CHARACTERS
+                    )
+                    text = _format_call(block, answer.text, max_output_characters, request_words)
+                    message = TalkMessage(Kind.CALL, f"{session.session_id}:{line_number}", text)
+                    is_old = line_number < request_number and not answer.is_error
                     is_read = string(block, "name") in records.READERS
-                    key = later.key_to_count(block)
-                    found.append(_FoundCall(message, value, is_old and is_read, key))
-                    left -= len(text) if value is not Value.LOW else len(text) // 4
+                    key = later_calls.latest_call_key(block)
+                    candidates.append(_CandidateCall(message, value, is_old and is_read, key))
+                    remaining_characters -= (
+                        len(text) if value is not CallValue.LOW else len(text) // 4
+                    )
     except OSError:
         return []
-    found = [_with_count(each, later.count_equal_calls(each.key)) for each in found]
-    return _chosen_calls(found, room, wanted)[::-1]
+    candidates = [
+        _add_count_note(candidate, later_calls.count_equal_calls(candidate.key))
+        for candidate in candidates
+    ]
+    return _choose_calls(candidates, max_characters, request_words)[::-1]
 
 
-def _request_words(digest: Digest) -> frozenset[str]:
+def _last_request_words(digest: Digest) -> frozenset[str]:
     """Return the significant words of the last request in a digest. If there are few, add those of the last answer."""
     words: frozenset[str] = frozenset()
     for kind in (Kind.REQUEST, Kind.CLOSING):
-        latest = next((each for each in reversed(digest.talk) if each.kind is kind), None)
-        if latest is not None and len(words) < FEW_WORDS:
-            words |= prose.telling_words(latest.text[:REQUEST])
+        latest = next((message for message in reversed(digest.talk) if message.kind is kind), None)
+        if latest is not None and len(words) < MIN_REQUEST_WORDS:
+            words |= prose.telling_words(latest.text[:MAX_REQUEST_CHARACTERS])
     return words
 
 
-def _request_number(digest: Digest, session: SessionFile) -> int:
+def _last_request_number(digest: Digest, session: SessionFile) -> int:
     """Return the record number of the last request if it is in this session, else 0."""
     for message in reversed(digest.talk):
         owner, _, number = message.ref.rpartition(":")
@@ -199,58 +221,76 @@ def _request_number(digest: Digest, session: SessionFile) -> int:
     return 0
 
 
-def _chosen_calls(
-    found: Sequence[_FoundCall], room: int, wanted: frozenset[str]
+def _choose_calls(
+    candidates: Sequence[_CandidateCall], max_characters: int, request_words: frozenset[str]
 ) -> list[TalkMessage]:
     """Return the calls to show, latest first: latest edits, latest other calls, calls related to the request.
 
     Older searches come last.
     """
-    messages = [each.message for each in found]
-    weights = _weigh_calls(messages, wanted)
-    for at, each in enumerate(found):
-        if each.is_old and not weights[at]:
-            messages[at] = each.message._replace(text=_with_short_result(each.message.text))
-    edits = [at for at, each in enumerate(found) if each.value is Value.EDIT]
-    others = [at for at, each in enumerate(found) if each.value in {Value.OTHER, Value.BRIEF}]
-    chosen = _fitting_calls(edits, messages, round(room * EDITS))
-    left = round(room * (1 - ABOUT)) - sum(len(messages[at].text) for at in chosen)
-    latest = sorted({*edits, *others} - {*chosen})
-    chosen += _fitting_calls(latest, messages, left)
-    left = room - sum(len(messages[at].text) for at in chosen)
-    rest = [at for at in range(len(found)) if at not in chosen]
-    rest.sort(key=lambda at: (-weights[at], found[at].value is Value.LOW, at))
-    chosen += _fitting_calls(rest, messages, left)
-    return [messages[at] for at in sorted(chosen)]
+    messages = [candidate.message for candidate in candidates]
+    scores = _score_calls(messages, request_words)
+    for index, candidate in enumerate(candidates):
+        if candidate.is_old and not scores[index]:
+            messages[index] = candidate.message._replace(
+                text=_shorten_old_result(candidate.message.text)
+            )
+    edit_indexes = [
+        index for index, candidate in enumerate(candidates) if candidate.value is CallValue.EDIT
+    ]
+    other_indexes = [
+        index
+        for index, candidate in enumerate(candidates)
+        if candidate.value in {CallValue.OTHER, CallValue.BRIEF}
+    ]
+    chosen_indexes = _select_fitting_calls(
+        edit_indexes, messages, round(max_characters * EDITS_FRACTION)
+    )
+    remaining_characters = round(max_characters * (1 - RELATED_FRACTION)) - sum(
+        len(messages[index].text) for index in chosen_indexes
+    )
+    latest_indexes = sorted({*edit_indexes, *other_indexes} - {*chosen_indexes})
+    chosen_indexes += _select_fitting_calls(latest_indexes, messages, remaining_characters)
+    remaining_characters = max_characters - sum(
+        len(messages[index].text) for index in chosen_indexes
+    )
+    remaining_indexes = [index for index in range(len(candidates)) if index not in chosen_indexes]
+    remaining_indexes.sort(
+        key=lambda index: (-scores[index], candidates[index].value is CallValue.LOW, index)
+    )
+    chosen_indexes += _select_fitting_calls(remaining_indexes, messages, remaining_characters)
+    return [messages[index] for index in sorted(chosen_indexes)]
 
 
-def _fitting_calls(places: Iterable[int], found: Sequence[TalkMessage], room: int) -> list[int]:
+def _select_fitting_calls(
+    indexes: Iterable[int], messages: Sequence[TalkMessage], max_characters: int
+) -> list[int]:
     """Return the first calls that fit into the available space.
 
     The last call may exceed the space, because the space is approximate.
     """
-    fitting: list[int] = []
-    for at in places:
-        if room <= 0:
+    fitting_indexes: list[int] = []
+    for index in indexes:
+        if max_characters <= 0:
             break
-        fitting.append(at)
-        room -= len(found[at].text)
-    return fitting
+        fitting_indexes.append(index)
+        max_characters -= len(messages[index].text)
+    return fitting_indexes
 
 
-def _weigh_calls(found: Sequence[TalkMessage], wanted: frozenset[str]) -> list[float]:
+def _score_calls(messages: Sequence[TalkMessage], request_words: frozenset[str]) -> list[float]:
     """Return for each call how strongly it is related to some words. A rarer word counts more."""
-    words = [prose.telling_words(call.text) & wanted for call in found]
-    counts = Counter(word for each in words for word in each)
-    weights: list[float] = []
-    for each in words:
-        rare = []
-        for word in each:
-            if counts[word] <= max(2, len(found) * RARE):
-                rare.append(word)
+    shared_words = [prose.telling_words(message.text) & request_words for message in messages]
+    counts = Counter(word for call_words in shared_words for word in call_words)
+    scores: list[float] = []
+    for call_words in shared_words:
+        rare_words = []
+        for word in call_words:
+            if counts[word] <= max(2, len(messages) * MAX_RARE_FRACTION):
+                rare_words.append(word)
         # ``fsum`` returns the same result for any order
-        weights.append(fsum([1 / counts[word] for word in rare]))
-    return weights
+        scores.append(fsum([1 / counts[word] for word in rare_words]))
+    return scores
 
 
 class _LaterCalls:
@@ -260,88 +300,90 @@ class _LaterCalls:
     """
 
     def __init__(self) -> None:
-        self._written: Counter[str] = Counter()
-        self._seen: Counter[_CallKey] = Counter()
+        self._edit_counts: Counter[str] = Counter()
+        self._call_counts: Counter[_CallKey] = Counter()
         self._is_repeated = False
         self._is_committed = False
-        self._searches = 0
-        self._checks = 0
+        self._search_count = 0
+        self._check_count = 0
 
-    def value_of(self, block: Record, answer: _Answer) -> Value:
+    def rate_call(self, block: Record, answer: _Answer) -> CallValue:
         """Return the value of a shown call.
 
         A search, or the log of a passed check, is useful only if it is one of the latest calls.
         """
         tool = string(block, "name")
         if tool in records.WRITERS:
-            return Value.EDIT
+            return CallValue.EDIT
         parts: tuple[shell.SimpleCommand, ...] = ()
         if tool == "Bash":
             parts = shell.simple_commands(string(records.mapping(block, "input"), "command"))
-        if tool in _SEARCHES or _searches(parts):
-            self._searches += 1
-            return Value.OTHER if self._searches <= LATEST else Value.LOW
-        passed = not answer.is_error and _FAILS.search(answer.text) is None
-        if passed and any(part.words and has_check_word(part.words) for part in parts):
-            self._checks += 1
-            return Value.OTHER if self._checks <= LATEST else Value.BRIEF
-        return Value.OTHER
+        if tool in _SEARCH_TOOLS or _is_search(parts):
+            self._search_count += 1
+            return CallValue.OTHER if self._search_count <= MAX_LATEST_CALLS else CallValue.LOW
+        has_passed = not answer.is_error and _FAILURE_WORD.search(answer.text) is None
+        if has_passed and any(part.words and has_check_word(part.words) for part in parts):
+            self._check_count += 1
+            return CallValue.OTHER if self._check_count <= MAX_LATEST_CALLS else CallValue.BRIEF
+        return CallValue.OTHER
 
-    def note_commit(self, block: Record) -> None:
+    def record_commit(self, block: Record) -> None:
         """Record whether a call is a commit. Everything that was written before the commit is in the repository."""
         command = string(records.mapping(block, "input"), "command")
-        if _COMMITS.search(command) is not None:
+        if _COMMIT_COMMAND.search(command) is not None:
             self._is_committed = True
 
-    def is_shown(self, block: Record, answer: _Answer) -> bool:
-        """Check whether to show a call.
+    def register_call(self, block: Record, answer: _Answer) -> bool:
+        """Count a call. Return whether to show the call.
 
         A call is not shown if it changed little, or if it succeeded and was later repeated.
         """
-        self.note_commit(block)
-        tool, given = string(block, "name"), records.mapping(block, "input")
-        path = records.file_from_input(given)
-        if tool in _NEVER:
+        self.record_commit(block)
+        tool, inputs = string(block, "name"), records.mapping(block, "input")
+        path = records.file_from_input(inputs)
+        if tool in _EXCLUDED_TOOLS:
             return False
         if tool in records.WRITERS:
-            self._written[path] += 1
+            self._edit_counts[path] += 1
             return (
-                self._written[path] <= CHANGES and not self._is_committed and _changes_more(given)
+                self._edit_counts[path] <= MAX_CHANGES_PER_FILE
+                and not self._is_committed
+                and _changes_more_than_imports(inputs)
             )
-        if tool in records.READERS and path in self._written:
+        if tool in records.READERS and path in self._edit_counts:
             return False
-        key = tool, _again_key(tool, given)
+        key = tool, _repetition_key(tool, inputs)
         self._is_repeated = False
         if not key[1]:
             return True
-        is_again = self._is_repeated = key in self._seen
-        self._seen[key] += 1
+        is_repeated = self._is_repeated = key in self._call_counts
+        self._call_counts[key] += 1
         if tool == records.POLL:
-            return not is_again
-        return not is_again or answer.is_error or _FAILS.search(answer.text) is not None
+            return not is_repeated
+        return not is_repeated or answer.is_error or _FAILURE_WORD.search(answer.text) is not None
 
-    def key_to_count(self, block: Record) -> _CallKey:
+    def latest_call_key(self, block: Record) -> _CallKey:
         """Return the key of the call that was processed last if it is the latest of its kind, else an empty one."""
         tool = string(block, "name")
         if self._is_repeated or tool in records.WRITERS:
             return "", ""
-        return tool, _again_key(tool, records.mapping(block, "input"))
+        return tool, _repetition_key(tool, records.mapping(block, "input"))
 
     def count_equal_calls(self, key: _CallKey) -> int:
         """Return how many calls have a key."""
-        return self._seen[key]
+        return self._call_counts[key]
 
 
-def _with_count(found: _FoundCall, count: int) -> _FoundCall:
+def _add_count_note(candidate: _CandidateCall, count: int) -> _CandidateCall:
     """Return a call with a note on how many equal calls it is the latest of."""
     if count < 2:
-        return found
-    head, mark, rest = found.message.text.partition("\n")
-    text = f"{head}\n[the latest of {count} such calls]{mark}{rest}"
-    return found._replace(message=found.message._replace(text=text))
+        return candidate
+    head, separator, body = candidate.message.text.partition("\n")
+    text = f"{head}\n[the latest of {count} such calls]{separator}{body}"
+    return candidate._replace(message=candidate.message._replace(text=text))
 
 
-def _searches(parts: Sequence[shell.SimpleCommand]) -> bool:
+def _is_search(parts: Sequence[shell.SimpleCommand]) -> bool:
     """Check whether a command only searches. The first program other than ``cd`` decides."""
     programs = []
     for part in parts:
@@ -350,47 +392,47 @@ def _searches(parts: Sequence[shell.SimpleCommand]) -> bool:
     return bool(programs) and programs[0] in _SEARCH_PROGRAMS
 
 
-def _again_key(tool: str, given: Record) -> str:
+def _repetition_key(tool: str, inputs: Record) -> str:
     """Return a key that is equal for two calls if the later call supersedes the earlier one, or ``""``."""
     if tool == "Bash":
-        return shell.command_core(string(given, "command"))
+        return shell.command_core(string(inputs, "command"))
     if tool == records.POLL:
-        return string(given, records.POLLED)
-    if tool in records.READERS and not given.get("offset"):
-        return records.file_from_input(given)
+        return string(inputs, records.POLLED)
+    if tool in records.READERS and not inputs.get("offset"):
+        return records.file_from_input(inputs)
     return ""
 
 
-def _changes_more(given: Record) -> bool:
+def _changes_more_than_imports(inputs: Record) -> bool:
     """Check whether an edit changes more than the imports of a file."""
-    before, after = string(given, "old_string"), string(given, "new_string")
-    if not before or not after:
+    old_text, new_text = string(inputs, "old_string"), string(inputs, "new_string")
+    if not old_text or not new_text:
         return True
-    rows = set(after.split("\n")) ^ set(before.split("\n"))
-    changed = [row for row in rows if row.strip()]
-    return not changed or not all(_IMPORTS.match(row) for row in changed)
+    rows = set(new_text.split("\n")) ^ set(old_text.split("\n"))
+    changed_rows = [row for row in rows if row.strip()]
+    return not changed_rows or not all(_IMPORT_LINE.match(row) for row in changed_rows)
 
 
-def _results_in_record(record: Record) -> dict[str, _Answer]:
+def _read_results(record: Record) -> dict[str, _Answer]:
     return {
         string(block, "tool_use_id"): _Answer(records.result_text(block), records.is_error(block))
         for block in script_calls.results(record)
     }
 
 
-def _says_nothing(block: Record, answer: _Answer) -> bool:
+def _is_useless(block: Record, answer: _Answer) -> bool:
     """Check whether a call is useless: a write that failed, or a search without a match."""
     if string(block, "name") in records.WRITERS:
         return answer.is_error
-    if answer.text.startswith(_STOPPED):
+    if answer.text.startswith(_HOOK_STOP_PREFIXES):
         return True
-    return not answer.is_error and answer.text.strip() in _EMPTY
+    return not answer.is_error and answer.text.strip() in _EMPTY_OUTPUTS
 
 
-_STOPPED = ("Operation stopped by hook", "Stop hook feedback")
+_HOOK_STOP_PREFIXES = ("Operation stopped by hook", "Stop hook feedback")
 """The start of the result after a hook stopped the work. The result matters only at that moment."""
 
-_EMPTY = EMPTY_ANSWERS | {
+_EMPTY_OUTPUTS = EMPTY_ANSWERS | {
     "",
     "No matches found",
     "No files found",
@@ -399,73 +441,94 @@ _EMPTY = EMPTY_ANSWERS | {
 """The output of a search without a match."""
 
 
-def _format_call(block: Record, answer: str, printed: int, wanted: frozenset[str]) -> str:
+def _format_call(
+    block: Record, answer: str, max_output_characters: int, request_words: frozenset[str]
+) -> str:
     """Format a call: its input, and the text that it wrote or its result.
 
-    ``printed`` is the maximum characters of a successful command's output. If the output is a diff,
-    the parts with the ``wanted`` words are shown.
+    ``max_output_characters`` limits the output of a successful command. If the output is a diff, its
+    parts with some of the ``request_words`` are shown.
     """
-    given = records.mapping(block, "input")
-    named = next((value for key in _BRIEFLY if (value := string(given, key))), "")
-    what = talk.shown_text(named or json.dumps(given, ensure_ascii=False), INPUT)
-    head = f"{collapse_line(plain_line(string(block, 'name')), TOOL)}: {what}"
-    written = next((value for key in _CHANGE if (value := string(given, key))), "")
-    removed = "" if written else string(given, "old_string")
-    if removed:
-        return f"{head}\nremoved:\n{_shorten_output(removed, RESULT)}"
-    got = written or answer  # the text that was written says more than the result of the write
-    if string(block, "name") == "Bash" and not got.startswith(_FAILED):
-        most = printed
+    inputs = records.mapping(block, "input")
+    main_input = next((value for key in _MAIN_INPUTS if (value := string(inputs, key))), "")
+    shown_input = talk.shown_text(
+        main_input or json.dumps(inputs, ensure_ascii=False), MAX_INPUT_CHARACTERS
+    )
+    head = f"{collapse_line(plain_line(string(block, 'name')), MAX_TOOL_NAME_CHARACTERS)}: {shown_input}"
+    written_text = next(
+        (value for key in _WRITTEN_TEXT_INPUTS if (value := string(inputs, key))), ""
+    )
+    removed_text = "" if written_text else string(inputs, "old_string")
+    if removed_text:
+        return f"{head}\nremoved:\n{_shorten_output(removed_text, MAX_RESULT_CHARACTERS)}"
+    output = (
+        written_text or answer
+    )  # the text that was written says more than the result of the write
+    if string(block, "name") == "Bash" and not output.startswith(_FAILURE_PREFIXES):
+        max_characters = max_output_characters
     else:
-        most = RESULT
-    if is_placeholder(got):
-        shown = ""
+        max_characters = MAX_RESULT_CHARACTERS
+    if is_placeholder(output):
+        shown_output = ""
     else:
-        shown = _hunks_about(got, most, wanted) or _shorten_output(got, most)
-    if shown:
-        return f"{head}\n{'wrote' if written else 'got'}:\n{shown}"
+        shown_output = _select_related_hunks(
+            output, max_characters, request_words
+        ) or _shorten_output(output, max_characters)
+    if shown_output:
+        return f"{head}\n{'wrote' if written_text else 'got'}:\n{shown_output}"
     return head
 
 
-def _hunks_about(text: str, most: int, wanted: frozenset[str]) -> str:
+def _select_related_hunks(text: str, max_characters: int, request_words: frozenset[str]) -> str:
     """Return the whole parts of a long diff that contain some words, or ``""`` for any other text."""
-    if len(text) <= most or _HUNK.search(text[:DIFF_READ]) is None:
+    if len(text) <= max_characters or _HUNK_HEADER.search(text[:MAX_DIFF_CHARACTERS]) is None:
         return ""
     rows: list[str] = []
-    left = HUNKS
-    is_about = False
-    for part in _PARTS_OF_DIFF.split(talk.shown_text(text[:DIFF_READ], DIFF_READ)):
-        shares = prose.telling_words(part) & wanted
-        if len(shares) >= min(2, len(wanted)) and 0 < len(part) <= left:
-            is_about = is_about or part.startswith("@@")
+    remaining_characters = MAX_HUNKS_CHARACTERS
+    has_related_hunk = False
+    for part in _DIFF_PART_START.split(
+        talk.shown_text(text[:MAX_DIFF_CHARACTERS], MAX_DIFF_CHARACTERS)
+    ):
+        shared_words = prose.telling_words(part) & request_words
+        if (
+            len(shared_words) >= min(2, len(request_words))
+            and 0 < len(part) <= remaining_characters
+        ):
+            has_related_hunk = has_related_hunk or part.startswith("@@")
             rows.append(part.rstrip("\n"))
-            left -= len(part)
+            remaining_characters -= len(part)
         else:
-            rows.append(part.partition("\n")[0][:DIFF_HEAD])
-    shown = "\n".join(row for row in rows if row.strip())
-    if is_about and len(shown) <= 2 * HUNKS:
-        return shown
+            rows.append(part.partition("\n")[0][:MAX_DIFF_HEADER_CHARACTERS])
+    selected_text = "\n".join(row for row in rows if row.strip())
+    if has_related_hunk and len(selected_text) <= 2 * MAX_HUNKS_CHARACTERS:
+        return selected_text
     return ""
 
 
-def _with_short_result(text: str) -> str:
+def _shorten_old_result(text: str) -> str:
     """Shorten the result of a formatted call."""
-    head, mark, got = text.partition("\ngot:\n")
-    if len(got) <= OLD_RESULT:
+    head, separator, result = text.partition("\ngot:\n")
+    if len(result) <= MAX_OLD_RESULT_CHARACTERS:
         return text
-    short = talk.keep_beginning(got, OLD_RESULT)
-    return f"{head}{mark}{short}\n[... {len(got) - len(short):,} characters ...]"
+    shortened = talk.keep_beginning(result, MAX_OLD_RESULT_CHARACTERS)
+    return f"{head}{separator}{shortened}\n[... {len(result) - len(shortened):,} characters ...]"
 
 
-def _shorten_output(text: str, most: int) -> str:
-    """Format a text in about ``most`` characters.
+def _shorten_output(text: str, max_characters: int) -> str:
+    """Format a text in about ``max_characters``.
 
     If the text is long, only its start and end are used.
     """
-    near = NEAR * most
-    if len(text) <= 2 * near:
-        return talk.shown_text(text, most)
-    head = talk.keep_beginning(talk.shown_text(text[:near], near), most * 2 // 3)
-    tail = talk.keep_ending(talk.shown_text(text[-near:], near), most // 3)
-    left = len(text) - len(head) - len(tail)
-    return "\n".join(part for part in (head, f"[... {left:,} characters ...]", tail) if part)
+    redacted_characters = REDACTED_MULTIPLE * max_characters
+    if len(text) <= 2 * redacted_characters:
+        return talk.shown_text(text, max_characters)
+    head = talk.keep_beginning(
+        talk.shown_text(text[:redacted_characters], redacted_characters), max_characters * 2 // 3
+    )
+    tail = talk.keep_ending(
+        talk.shown_text(text[-redacted_characters:], redacted_characters), max_characters // 3
+    )
+    omitted_characters = len(text) - len(head) - len(tail)
+    return "\n".join(
+        part for part in (head, f"[... {omitted_characters:,} characters ...]", tail) if part
+    )

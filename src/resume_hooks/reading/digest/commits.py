@@ -19,12 +19,14 @@ from resume_hooks.reading.digest.git_seen import ParsedRun, branch_named
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 
 DETACHED = "detached HEAD"  # git's name for the branch of a commit during a rebase
-_PRINTED = compile_lazily(r"\n\[([^\]\n]{1,80}?)(?: \(root-commit\))? ([0-9a-f]{7,40})\] (.+)")
-_REBASED = compile_lazily(
+_COMMIT_OUTPUT = compile_lazily(
+    r"\n\[([^\]\n]{1,80}?)(?: \(root-commit\))? ([0-9a-f]{7,40})\] (.+)"
+)
+_REBASE_OUTPUT = compile_lazily(
     r"Successfully rebased and updated (?:refs/heads/)?([^\s']{1,200}?)\.?(?=\s|\Z)"
 )
-_BACK = compile_lazily(r"(?:HEAD|@)(?:(\^+)|~(\d{0,3}))")
-_NEW_BRANCH = {
+_RELATIVE_TARGET = compile_lazily(r"(?:HEAD|@)(?:(\^+)|~(\d{0,3}))")
+_NEW_BRANCH_OPTIONS = {
     "checkout": (["-b"], ["-B"]),
     "switch": (["-c"], ["-C"]),
     "branch": ([], ["-f"]),
@@ -33,16 +35,16 @@ _NEW_BRANCH = {
 
 _HASH = compile_lazily(r"[0-9a-f]{7,40}")
 _LOG_ROW = compile_lazily(r"^[*|\\/ ]*([0-9a-f]{7,40}) (?:\([^)\n]*\) )?(.+)$")
-_FOLDED = ("fixup! ", "squash! ", "amend! ")
+_FOLDED_PREFIXES = ("fixup! ", "squash! ", "amend! ")
 """The prefix of a commit's subject if a rebase folds the commit into an earlier one."""
 
-_SUBJECT = compile_lazily(
+_COMMIT_MESSAGE = compile_lazily(
     r"\bgit\b[^\n;&|]*\scommit\b[^;&|]*?(?:<<-?\s*['\"]?\w+['\"]?[^\n]*\n([^\n]+)|-a?m\s+\"(?!\$\()([^\"\n]+)|-a?m\s+'([^'\n]+))"
 )
-_COMMITS_AND_LOGS = compile_lazily(
+_COMMIT_THEN_LOG = compile_lazily(
     r"\bgit\b[^\n;&|]*\scommit\b[\s\S]{0,4000}\bgit\b[^\n;&|]*\slog\b[^\n;&|]*\s--oneline[^\n;&|]*\s-(?:n ?)?1\b"
 )
-_LOGGED = compile_lazily(r"(?:\A|\n)([0-9a-f]{7,40}) ([^\n]{3,})")
+_LOG_OUTPUT = compile_lazily(r"(?:\A|\n)([0-9a-f]{7,40}) ([^\n]{3,})")
 
 
 @dataclass
@@ -50,7 +52,7 @@ class Commit:
     """A commit. ``hash`` and ``branch`` are ``""`` if git did not print them.
 
     ``is_pushed`` means that a push followed the commit. ``is_rebased`` means that a rebase replaced
-    its hash, and that no later log has the new hash. ``also_on`` is a branch that was created at
+    its hash, and that no later log has the new hash. ``other_branch`` is a branch that was created at
     the commit or later, or ``""``.
     """
 
@@ -60,14 +62,14 @@ class Commit:
     place: RecordPlace
     is_pushed: bool = False
     is_rebased: bool = False
-    also_on: str = ""
+    other_branch: str = ""
 
 
-class StandingCommits(NamedTuple):
+class FinalCommits(NamedTuple):
     """The commits that exist at the end, oldest first, and the hashes of the commits that were rewritten."""
 
     commits: list[Commit]
-    former: frozenset[str]
+    rewritten_hashes: frozenset[str]
 
     @property
     def head(self) -> str:
@@ -82,26 +84,26 @@ class StandingCommits(NamedTuple):
         return {commit.hash: commit.branch for commit in self.commits}
 
 
-NO_COMMITS = StandingCommits([], frozenset())
+NO_COMMITS = FinalCommits([], frozenset())
 
 
-def standing_commits(commands: Iterable[ParsedRun]) -> StandingCommits:
+def find_final_commits(commands: Iterable[ParsedRun]) -> FinalCommits:
     """Return the commits that exist after these commands, oldest first."""
     history = _History()
     for run, parts in commands:
         if "git" in run.command:
-            history.take_run(run, parts)
-    return StandingCommits(history.commits, frozenset(history.former))
+            history.process_run(run, parts)
+    return FinalCommits(history.commits, frozenset(history.rewritten_hashes))
 
 
-def commits_back(target: str) -> int:
+def count_commits_back(target: str) -> int:
     """Return how many commits a target like ``HEAD~2`` is before the last commit, or 0 for any other target."""
-    back = _BACK.fullmatch(target)
-    if back is None:
+    match = _RELATIVE_TARGET.fullmatch(target)
+    if match is None:
         return 0
-    if back[1]:
-        return len(back[1])
-    return int(back[2] or 1)
+    if match[1]:
+        return len(match[1])
+    return int(match[2] or 1)
 
 
 class _History:
@@ -109,129 +111,133 @@ class _History:
 
     def __init__(self) -> None:
         self.commits: list[Commit] = []
-        self.former: set[str] = set()
+        self.rewritten_hashes: set[str] = set()
         self._branch = ""
 
-    def take_run(self, run: ShellRun, parts: Sequence[shell.SimpleCommand]) -> None:
+    def process_run(self, run: ShellRun, parts: Sequence[shell.SimpleCommand]) -> None:
         """Process a command that ran, with its simple commands."""
-        made = _parse_commits(run)
+        new_commits = _parse_commits(run)
         for part in parts:
             if part.words[:1] == ("git",):
-                self._take_call([*shell.git_words(part.words)], run, made)
-        self.commits += made
-        if rebased := _REBASED.search(run.output):
-            self._rebase(rebased[1], is_pull="pull" in run.command)
+                self._process_git_command([*shell.git_words(part.words)], run, new_commits)
+        self.commits += new_commits
+        if rebase_match := _REBASE_OUTPUT.search(run.output):
+            self._rebase_branch(rebase_match[1], is_pull="pull" in run.command)
         self._branch = branch_named(run) or self._branch
         if "log" in run.command:
-            self._name_successors(run)
+            self._read_new_hashes(run)
 
-    def _take_call(self, call: Sequence[str], run: ShellRun, made: list[Commit]) -> None:
-        """Process a call of git. If it is a commit, the first of the commits in ``made`` belongs to it."""
-        verb, rest = (call[0], call[1:]) if call else ("", [])
+    def _process_git_command(
+        self, call: Sequence[str], run: ShellRun, new_commits: list[Commit]
+    ) -> None:
+        """Process a git command. If it is a commit, it made the first of ``new_commits``."""
+        verb, arguments = (call[0], call[1:]) if call else ("", [])
         if verb == "commit":
-            commit = made.pop(0) if made else None
-            if "--amend" in rest and (commit is not None or not run.failed):
-                self._amend(commit)
+            commit = new_commits.pop(0) if new_commits else None
+            if "--amend" in arguments and (commit is not None or not run.failed):
+                self._amend_commit(commit)
             elif commit is not None:
                 self.commits.append(commit)
         elif run.failed:
             return
         elif verb == "reset":
-            self._reset(shell.select_operands(rest))
+            self._reset_branch(shell.select_operands(arguments))
         elif verb == "push":
-            for commit in self._commits_on(self._branch):
+            for commit in self._commits_on_branch(self._branch):
                 commit.is_pushed = True
-        elif verb == "rebase" and "--abort" in rest:
-            self._drop(self._commits_on(DETACHED))
+        elif verb == "rebase" and "--abort" in arguments:
+            self._drop_commits(self._commits_on_branch(DETACHED))
         elif verb in {"checkout", "switch", "branch"}:
-            self._begin_branch(verb, rest)
+            self._create_branch(verb, arguments)
 
-    def _begin_branch(self, verb: str, rest: Sequence[str]) -> None:
+    def _create_branch(self, verb: str, arguments: Sequence[str]) -> None:
         """Process a new branch that starts at the last commit, unless the command names another start."""
-        operands = shell.select_operands(rest)
-        options = [word for word in rest if word.startswith("-")]
-        if len(operands) != 1 or options not in _NEW_BRANCH[verb]:
+        operands = shell.select_operands(arguments)
+        options = [word for word in arguments if word.startswith("-")]
+        if len(operands) != 1 or options not in _NEW_BRANCH_OPTIONS[verb]:
             return
-        for commit in self._commits_on(self._branch):
-            commit.also_on = operands[0]
+        for commit in self._commits_on_branch(self._branch):
+            commit.other_branch = operands[0]
         if verb != "branch":
             self._branch = operands[0]
 
-    def _commits_on(self, branch: str) -> list[Commit]:
+    def _commits_on_branch(self, branch: str) -> list[Commit]:
         """Return the commits on a branch, and the commits whose branch is unknown."""
         return [commit for commit in self.commits if commit.branch in {branch, ""}]
 
-    def _current(self) -> list[Commit]:
+    def _current_commits(self) -> list[Commit]:
         """Return the commits on the current branch: the branch that git printed last, else that of the last commit."""
         if self._branch or not self.commits:
-            return self._commits_on(self._branch)
-        return self._commits_on(self.commits[-1].branch)
+            return self._commits_on_branch(self._branch)
+        return self._commits_on_branch(self.commits[-1].branch)
 
-    def _drop(self, gone: Sequence[Commit]) -> None:
-        self.commits = [commit for commit in self.commits if commit not in gone]
+    def _drop_commits(self, dropped_commits: Sequence[Commit]) -> None:
+        self.commits = [commit for commit in self.commits if commit not in dropped_commits]
 
-    def _amend(self, commit: Commit | None) -> None:
+    def _amend_commit(self, commit: Commit | None) -> None:
         """Replace the last commit by another commit. None stands for an unknown commit, if git printed nothing."""
         if commit is not None and commit.branch:
-            former = self._commits_on(commit.branch)[-1:]
+            former_commits = self._commits_on_branch(commit.branch)[-1:]
         else:
-            former = self._current()[-1:]
+            former_commits = self._current_commits()[-1:]
         if commit is None:
-            for each in former:
-                each.hash = ""
+            for former_commit in former_commits:
+                former_commit.hash = ""
             return
-        self._drop(former)
+        self._drop_commits(former_commits)
         self.commits.append(commit)
 
-    def _reset(self, operands: Sequence[str]) -> None:
+    def _reset_branch(self, operands: Sequence[str]) -> None:
         """Drop the commits that a reset of the branch removes."""
         if len(operands) != 1:
             return  # the command resets files
         target = operands[0]
-        current = self._current()
-        if count := commits_back(target):
-            self._drop(current[len(current) - count :] if count <= len(current) else current)
+        current = self._current_commits()
+        if count := count_commits_back(target):
+            self._drop_commits(
+                current[len(current) - count :] if count <= len(current) else current
+            )
         elif _HASH.fullmatch(target):
-            for at, commit in enumerate(current):
+            for index, commit in enumerate(current):
                 if commit.hash and target.startswith(commit.hash[:7]):
-                    self._drop(current[at + 1 :])
+                    self._drop_commits(current[index + 1 :])
         elif "/" in target or target in {"@{u}", "@{upstream}"}:
-            left = [commit for commit in current if not commit.is_pushed]
-            self._drop([commit for commit in left if not commit.also_on])
-            for commit in left:
-                commit.branch = commit.also_on
+            unpushed_commits = [commit for commit in current if not commit.is_pushed]
+            self._drop_commits([commit for commit in unpushed_commits if not commit.other_branch])
+            for commit in unpushed_commits:
+                commit.branch = commit.other_branch
 
-    def _rebase(self, branch: str, *, is_pull: bool) -> None:
+    def _rebase_branch(self, branch: str, *, is_pull: bool) -> None:
         """Process a rebase of a branch: its commits get new hashes, and some are folded into others.
 
         A pull does not change pushed commits.
         """
-        during = [commit for commit in self.commits if commit.branch == DETACHED]
-        anew = {commit.subject for commit in during}
-        gone: list[Commit] = []
-        for commit in self._commits_on(branch):
+        rebase_commits = [commit for commit in self.commits if commit.branch == DETACHED]
+        new_subjects = {commit.subject for commit in rebase_commits}
+        dropped_commits: list[Commit] = []
+        for commit in self._commits_on_branch(branch):
             if is_pull and commit.is_pushed:
                 continue
-            if commit.subject in anew or commit.subject.startswith(_FOLDED):
-                gone.append(commit)
-            self.former.add(commit.hash)
+            if commit.subject in new_subjects or commit.subject.startswith(_FOLDED_PREFIXES):
+                dropped_commits.append(commit)
+            self.rewritten_hashes.add(commit.hash)
             commit.hash = ""
             commit.is_rebased = True
-        self._drop(gone)
-        for commit in during:
+        self._drop_commits(dropped_commits)
+        for commit in rebase_commits:
             commit.branch = branch
         self._branch = branch
 
-    def _name_successors(self, run: ShellRun) -> None:
+    def _read_new_hashes(self, run: ShellRun) -> None:
         """Read the new hashes of rebased commits from a log, by their subjects."""
-        missing = [commit for commit in self.commits if commit.is_rebased]
-        if not missing:
+        rebased_commits = [commit for commit in self.commits if commit.is_rebased]
+        if not rebased_commits:
             return
         hashes: dict[str, str] = {}
         for row in run.output.split("\n"):
-            if found := _LOG_ROW.match(row):
-                hashes.setdefault(found[2].strip(), found[1])
-        for commit in missing:
+            if match := _LOG_ROW.match(row):
+                hashes.setdefault(match[2].strip(), match[1])
+        for commit in rebased_commits:
             if commit.subject in hashes:
                 commit.hash = hashes[commit.subject]
                 commit.place = run.answered
@@ -241,16 +247,18 @@ class _History:
 def _parse_commits(run: ShellRun) -> list[Commit]:
     """Return the commits of a command: from git's output, from a log in it, or from the message of a quiet commit."""
     if "[" in run.output:
-        rows = _PRINTED.findall(f"\n{run.output}")
+        rows = _COMMIT_OUTPUT.findall(f"\n{run.output}")
         return [Commit(row[1], row[2], row[0], run.answered) for row in rows]
-    return [*_commits_without_output(run)]
+    return [*_find_quiet_commit(run)]
 
 
-def _commits_without_output(run: ShellRun) -> Iterator[Commit]:
+def _find_quiet_commit(run: ShellRun) -> Iterator[Commit]:
     """Yield the commit if git itself printed nothing about the commit."""
     if run.failed or "commit" not in run.command:
         return
-    if _COMMITS_AND_LOGS.search(run.command) and (logged := _LOGGED.search(run.output)):
-        yield Commit(logged[1], logged[2].strip(), "", run.answered)
-    elif subject := _SUBJECT.search(run.command):
-        yield Commit("", (subject[1] or subject[2] or subject[3]).strip(), "", run.place)
+    if _COMMIT_THEN_LOG.search(run.command) and (log_match := _LOG_OUTPUT.search(run.output)):
+        yield Commit(log_match[1], log_match[2].strip(), "", run.answered)
+    elif subject_match := _COMMIT_MESSAGE.search(run.command):
+        yield Commit(
+            "", (subject_match[1] or subject_match[2] or subject_match[3]).strip(), "", run.place
+        )

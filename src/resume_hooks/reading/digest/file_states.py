@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from resume_hooks.reading.digest.commits import NO_COMMITS, StandingCommits, commits_back
+from resume_hooks.reading.digest.commits import NO_COMMITS, FinalCommits, count_commits_back
 from resume_hooks.reading.digest.facts import MIDDLE_LEFT_OUT, RecordPlace, ShellRun
 from resume_hooks.reading.digest.shell import SimpleCommand, git_words, select_operands
 from resume_hooks.redaction.lazy_patterns import compile_lazily
@@ -134,7 +134,7 @@ class FileStates:
         self,
         home: str,
         listed: Collection[str] = (),
-        standing: StandingCommits = NO_COMMITS,
+        standing: FinalCommits = NO_COMMITS,
     ) -> None:
         self.states: dict[str, FileState] = {}
         self.moved_to: dict[str, str] = {}
@@ -239,7 +239,7 @@ class FileStates:
         if state is None or not self.uses_git or not self.checkout_of(path):
             return ""
         commit = state.commit
-        if commit is not None and commit.name in self._standing.former:
+        if commit is not None and commit.name in self._standing.rewritten_hashes:
             return state._replace(commit=commit._replace(name="")).note(branch)
         if commit is not None and commit.name in self._branches:
             moved = commit._replace(branch=self._branches[commit.name])
@@ -536,7 +536,7 @@ class FileStates:
         """
         operands = select_operands(rest)
         made = self._made.get(self.checkout_of(call.folder), [])
-        count = commits_back(operands[0]) if len(operands) == 1 else 0
+        count = count_commits_back(operands[0]) if len(operands) == 1 else 0
         gone = made[-count:] if count else []
         del made[len(made) - len(gone) :]
         if "--hard" in rest:
@@ -560,7 +560,7 @@ def file_states(
     listed: Collection[str],
     runs: Sequence[tuple[ShellRun, tuple[SimpleCommand, ...]]],
     home: str,
-    standing: StandingCommits,
+    standing: FinalCommits,
 ) -> FileStates:
     """Return the states of edited files, and of files that only git's listings show as changed (``listed``).
 

@@ -72,10 +72,10 @@ SETTLES = 60  # the maximum characters of such a request
 
 def list_next_steps(facts: LineageFacts) -> Iterator[DigestEntry]:
     """Yield what the talk names as the next step, the most certain first."""
-    last = facts.unanswered
+    last = facts.words_since_prompt
     if last is not None:
-        yield from _steps_of_last_answer(last, is_at_work=facts.called_at > last.place.order)
-    if last is None or facts.called_at <= last.place.order:
+        yield from _steps_of_last_answer(last, is_at_work=facts.last_call_order > last.place.order)
+    if last is None or facts.last_call_order <= last.place.order:
         yield from _steps_of_earlier_answers(facts)
     yield from _work_put_off(facts)
 
@@ -114,7 +114,7 @@ def _steps_of_last_answer(said: Quote, *, is_at_work: bool) -> Iterator[DigestEn
 
 def _steps_of_earlier_answers(facts: LineageFacts) -> Iterator[DigestEntry]:
     """Yield the steps that an answer lists under a heading, if the user has only had the work committed since."""
-    for said in reversed(facts.closing[-EARLIER:]):
+    for said in reversed(facts.closing_quotes[-EARLIER:]):
         later = [prompt for prompt in facts.prompts.said if prompt.place.order > said.place.order]
         if not all(_only_settles(prompt) for prompt in later):
             return
@@ -134,7 +134,7 @@ def _work_put_off(facts: LineageFacts) -> Iterator[DigestEntry]:
     """Yield the user's sentences that put work off, the latest first."""
     count = 0
     for said in reversed(facts.prompts.said[-PUT_OFF:]):
-        if len(said.text) > TYPED or said.place in facts.strangers:
+        if len(said.text) > TYPED or said.place in facts.foreign_prompts:
             continue
         for sentence in prose.split_sentences(redact_and_learn(prose.typed_text(said.text))):
             if _LATER.search(sentence) and not prose.is_question(sentence) and count < LISTED:

@@ -83,8 +83,8 @@ def list_present_state(
 
 def list_pending(facts: LineageFacts, session_id: str) -> Iterator[DigestEntry]:
     """Yield the work that was in progress at the session's end: a call, an unfinished request, sub-agents, commands."""
-    if facts.cut_off is not None:
-        call = facts.cut_off
+    if facts.unanswered_call is not None:
+        call = facts.unanswered_call
         what = call.first_text("command", "prompt", "file_path", "description")
         yield make_entry(
             f"the session ends before this call was answered: {call.tool} {what}",
@@ -144,7 +144,7 @@ def _lines_to_read(
     for path, place in _documents_on_state(facts, paths):
         changed = [name for name in _files_changed_since(facts, paths, place.order) if name != path]
         since = _changes_since(len(changed), place, commit)
-        if facts.open_list.is_done_since(place.order):
+        if facts.todo_list.is_done_since(place.order):
             since = ", ".join(filter(None, (since, ALL_DONE)))
         if commit is not None and commit.order > place.order:
             yield make_entry(
@@ -162,7 +162,7 @@ def _line_of_plan(facts: LineageFacts, paths: Paths, commit: RecordPlace | None)
     title = next(prose.split_sentences(redact_and_learn(plan.text[:PLAN])), "")
     changed = len(_files_changed_since(facts, paths, plan.place.order))
     notes = [_changes_since(changed, plan.place, commit)]
-    if facts.open_list.is_done_since(plan.place.order):
+    if facts.todo_list.is_done_since(plan.place.order):
         notes.append(ALL_DONE)
     newer = newest_proposal(facts)
     if newer is not None and newer.place.order > plan.place.order:
@@ -203,7 +203,7 @@ def _lines_at_work(facts: LineageFacts, session_id: str) -> Iterator[DigestEntry
     last_prompt = _last_prompt_order(facts)
     waiting = [
         said
-        for said in facts.running.values()
+        for said in facts.running_agents.values()
         if said.place.session_id == session_id and said.place.order > last_prompt
     ]
     for said in waiting[-RUNNING:]:
@@ -302,7 +302,7 @@ def _first_names(names: Sequence[str]) -> str:
 
 def _unfinished_request(facts: LineageFacts) -> Iterator[DigestEntry]:
     """Yield the progress on an unanswered last request, or a report that nobody answered."""
-    last = facts.unanswered
+    last = facts.words_since_prompt
     last_prompt = _last_prompt_order(facts)
     if last is None:
         if last_prompt:
@@ -322,13 +322,17 @@ def _answered_request(facts: LineageFacts, session_id: str) -> Iterator[DigestEn
     The request counts as answered if the last words neither ask nor announce anything, and if no
     call or report follows them. A request in the middle of a turn is also reported.
     """
-    last = facts.unanswered
-    if last is None and facts.closing and facts.closing[-1] is facts.said_at_work:
-        yield make_entry(CUT_INTO, facts.closing[-1].place)
+    last = facts.words_since_prompt
+    if (
+        last is None
+        and facts.closing_quotes
+        and facts.closing_quotes[-1] is facts.interrupted_words
+    ):
+        yield make_entry(CUT_INTO, facts.closing_quotes[-1].place)
     if last is None or _report_after(facts, last) is not None:
         return
     interruption = _interruption_of_last_request(facts)
-    if facts.called_at > last.place.order:
+    if facts.last_call_order > last.place.order:
         yield make_entry(WENT_ON, last.place)
         return
     is_at_work = interruption is not None or bool(list(_lines_at_work(facts, session_id)))

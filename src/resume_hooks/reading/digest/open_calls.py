@@ -32,8 +32,8 @@ class OpenCall(NamedTuple):
 
 def open_calls(facts: LineageFacts) -> Iterator[OpenCall]:
     """Yield the unanswered call, and the last edit or plan that the user refused and that was not replaced."""
-    if facts.cut_off is not None and facts.cut_off.tool in _SHOWN:
-        call = facts.cut_off
+    if facts.unanswered_call is not None and facts.unanswered_call.tool in _SHOWN:
+        call = facts.unanswered_call
         yield OpenCall(Kind.PENDING, call.place, _text_of_call(call))
     refused = _refused_call(facts)
     if refused is not None:
@@ -55,8 +55,8 @@ def _refused_call(facts: LineageFacts) -> PendingCall | None:
 
 def newest_proposal(facts: LineageFacts) -> PendingCall | None:
     """Return the last plan that the user refused or has not answered."""
-    if facts.cut_off is not None and facts.cut_off.tool == PLAN_TOOL:
-        return facts.cut_off
+    if facts.unanswered_call is not None and facts.unanswered_call.tool == PLAN_TOOL:
+        return facts.unanswered_call
     for refusal in reversed(facts.refusals):
         call: PendingCall = refusal.call
         if call.tool == PLAN_TOOL:

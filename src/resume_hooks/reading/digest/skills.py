@@ -122,8 +122,8 @@ def _was_left(facts: LineageFacts, text: Quote) -> bool:
 def _is_at_end(facts: LineageFacts, text: Quote, steps: Sequence[SkillStep]) -> bool:
     """Check whether the last step of a skill was reached and answered and nothing is pending."""
     waits = any(run.background and run.status is None and not run.failed for run in facts.runs)
-    last = facts.unanswered
-    if waits or last is None or facts.called_at > last.place.order:
+    last = facts.words_since_prompt
+    if waits or last is None or facts.last_call_order > last.place.order:
         return False
     is_reached = _find_current_step(facts, text, steps) == len(steps) - 1
     return is_reached and not prose.asks_at_end(last.text)
@@ -192,8 +192,10 @@ def _find_current_step(facts: LineageFacts, text: Quote, steps: Sequence[SkillSt
     """Return the index of the step that a skill has reached, or None if it is unknown."""
     at, order = None, text.place.order
     commands = [(run.command, run.place.order) for run in facts.runs]
-    if facts.cut_off is not None:
-        commands.append((facts.cut_off.first_text("command"), facts.cut_off.place.order))
+    if facts.unanswered_call is not None:
+        commands.append(
+            (facts.unanswered_call.first_text("command"), facts.unanswered_call.place.order)
+        )
     for command, ran_at in commands:
         if ran_at < order:
             continue
@@ -202,7 +204,7 @@ def _find_current_step(facts: LineageFacts, text: Quote, steps: Sequence[SkillSt
             if not programs.isdisjoint(step.programs):
                 at, order = place, ran_at
                 break
-    for said in facts.said:
+    for said in facts.assistant_quotes:
         if said.place.order >= order and (named := _NAMED_STEP.findall(said.text)):
             for place, step in enumerate(steps):
                 if step.number == int(named[-1]):

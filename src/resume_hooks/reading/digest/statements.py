@@ -213,7 +213,7 @@ def entries_of_constraints(facts: LineageFacts, requests: PullRequests) -> Itera
     templates = _templates(facts.prompts.said)
     chosen = _places_of_choices(facts)
     for said in (*_latest_first(facts.prompts.said), *_messages_in_summaries(facts)):
-        if said.place in facts.strangers or said.place in templates or said.place in chosen:
+        if said.place in facts.foreign_prompts or said.place in templates or said.place in chosen:
             continue
         sentences = list(prose.split_sentences(HEADING.sub("", _prompt_words(said.text))))
         binding = []
@@ -348,8 +348,8 @@ def last_request_words(facts: LineageFacts) -> frozenset[str]:
     texts: list[str] = []
     if facts.prompts.said:
         texts.append(facts.prompts.said[-1].text[:REQUEST])
-    if facts.cut_off is not None:
-        texts.append(facts.cut_off.first_text("command", "file_path")[:REQUEST])
+    if facts.unanswered_call is not None:
+        texts.append(facts.unanswered_call.first_text("command", "file_path")[:REQUEST])
     return prose.telling_words(" ".join(texts))
 
 
@@ -373,15 +373,15 @@ def entries_of_todos(
     answer says that everything is done. A list is ignored if it was abandoned some prompts ago and
     before the last commit, whose order is ``committed_at``.
     """
-    todos = facts.open_list.open_todos()
+    todos = facts.todo_list.open_todos()
     if not todos:
         return
-    answers = list(facts.closing)
-    if facts.unanswered is not None:
-        answers.append(facts.unanswered)
+    answers = list(facts.closing_quotes)
+    if facts.words_since_prompt is not None:
+        answers.append(facts.words_since_prompt)
     ends = [said.place.order for said in answers if _ALL_DONE.search(said.text[:OPENING_WORDS])]
     done_at = max(ends, default=0)
-    left_at = facts.open_list.updated_at
+    left_at = facts.todo_list.updated_at
     if committed_at > left_at and left_at < turns_ago(facts, OLD_LIST):
         return
     for text, status, place, updated_at in todos:
@@ -403,7 +403,7 @@ def entries_of_answers(facts: LineageFacts) -> Iterator[DigestEntry]:
     """
     newer: dict[str, RecordPlace] = {}
     for said in sorted(facts.answers, key=lambda said: -said.place.order):
-        if said.place in facts.strangers:
+        if said.place in facts.foreign_prompts:
             continue
         asked, _, chosen = said.text.rpartition(" -> ")
         place = newer.setdefault(asked, said.place)
@@ -454,7 +454,7 @@ def turns_ago(facts: LineageFacts, count: int) -> int:
 def entries_of_questions(facts: LineageFacts) -> Iterator[DigestEntry]:
     """Yield the assistant's unanswered questions: questions of a tool, and questions at the end of its last words."""
     yield from (make_entry(said.text, said.place) for said in facts.questions)
-    if said := facts.unanswered:
+    if said := facts.words_since_prompt:
         sentences = prose.sentences_at_end(redact_and_learn(said.text))
         for sentence in sentences[-prose.LAST_SENTENCES :]:
             if is_question(sentence):

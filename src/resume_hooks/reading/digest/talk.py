@@ -77,7 +77,10 @@ def collect_talk(facts: LineageFacts) -> tuple[TalkMessage, ...]:
 
 def count_remarks(facts: LineageFacts, messages: Sequence[TalkMessage]) -> int:
     """Return the number of records that have words of the user, the assistant or the client but are not quoted."""
-    spoken = {str(quote.place) for quote in chain(facts.prompts.said, facts.said, facts.summaries)}
+    spoken = {
+        str(quote.place)
+        for quote in chain(facts.prompts.said, facts.assistant_quotes, facts.summaries)
+    }
     return len(spoken.difference(message.ref for message in messages))
 
 
@@ -130,13 +133,18 @@ def _messages_said(facts: LineageFacts) -> list[_Said]:
     for quote in facts.answers:
         chosen.setdefault(quote.place, []).append(quote.text)
     asked = {quote.place for quote in facts.prompts.said}
-    closing = [*facts.closing, *(plan for plan in facts.plans[-1:] if plan.place not in asked)]
-    if facts.unanswered is not None:
-        closing.append(facts.unanswered)
+    closing = [
+        *facts.closing_quotes,
+        *(plan for plan in facts.plans[-1:] if plan.place not in asked),
+    ]
+    if facts.words_since_prompt is not None:
+        closing.append(facts.words_since_prompt)
     closing.sort(key=lambda quote: quote.place.order)
     ends_turn = {(quote.place, quote.text) for quote in closing}
     narration = (
-        quote for quote in reversed(facts.said) if (quote.place, quote.text) not in ends_turn
+        quote
+        for quote in reversed(facts.assistant_quotes)
+        if (quote.place, quote.text) not in ends_turn
     )
 
     def request_text(quote: Quote) -> str:
@@ -147,8 +155,8 @@ def _messages_said(facts: LineageFacts) -> list[_Said]:
             return shown_prompt(replies.with_answered_words(quote.full, _said_before(quote, facts)))
         return shown_prompt(quote.full)
 
-    if facts.last_said is not None:
-        answered = facts.last_said.place.order
+    if facts.last_words is not None:
+        answered = facts.last_words.place.order
     else:
         answered = 0
 
@@ -178,9 +186,9 @@ def _messages_said(facts: LineageFacts) -> list[_Said]:
 
 def _said_before(quote: Quote, facts: LineageFacts) -> str:
     """Return the assistant's last words before a message of the user, or ``""``."""
-    at = bisect_left(facts.said, quote.place.order, key=lambda said: said.place.order)
+    at = bisect_left(facts.assistant_quotes, quote.place.order, key=lambda said: said.place.order)
     if at:
-        return redact_and_learn(facts.said[at - 1].text)
+        return redact_and_learn(facts.assistant_quotes[at - 1].text)
     return ""
 
 
@@ -442,10 +450,8 @@ def keep_ending(text: str, most: int) -> str:
     return f"…{text[start + 1 :]}"
 
 
-CONCLUSION = (
-    800,
-    1_600,
-)  # the minimum characters of a message's conclusion (if the message is that long), and the maximum
+# the minimum characters of a message's conclusion (if the message is that long), and the maximum
+CONCLUSION = (800, 1_600)
 
 
 def find_conclusion(text: str) -> str:

@@ -884,7 +884,7 @@ def read_files(
 ) -> Iterator[DigestEntry]:
     """Yield the files that were read but not changed, the latest first."""
     changed = {_end_of_path(name) for name in found}
-    for (path, folder), place in reversed(facts.looked_at.items()):
+    for (path, folder), place in reversed(facts.read_files.items()):
         name = paths.relative_path(path, folder)
         if _end_of_path(name) not in changed and TEMPORARY.search(name) is None:
             yield DigestEntry(_shown_path(name), str(place))
@@ -907,7 +907,9 @@ def entries_of_artefacts(facts: LineageFacts, standing: Sequence[Commit]) -> Ite
                     rows.append((run.answered.order, make_entry(link[0], run.answered)))
     rows.sort(key=lambda row: -row[0])
     yield from (entry for _, entry in rows)
-    yield from (make_entry(link, place) for link, place in reversed(facts.links.items()))
+    yield from (
+        make_entry(link, place) for link, place in reversed(facts.pull_request_links.items())
+    )
 
 
 def _entry_of_commit(commit: Commit) -> DigestEntry:
