@@ -30,9 +30,12 @@ export function beginDraft(text = boxText) { draft = text }
 export function endDraft() { draft = undefined }
 export function hasDraft() { return draft !== undefined }
 
-export function holdPrompt(text) { // one that was sent while the session opens: what is typed next stands on a line of its own
-  const whole = endsDraft(text) ? draft : [draft, text].filter(Boolean).join('\n')
-  draft = `${whole}\n`
+export function holdPrompt(text) { // sent while the session opens: returned with all that stands before it
+  dropped = text
+  if (!endsDraft(text)) return text
+  const whole = draft.trim()
+  draft = ''
+  return whole
 }
 
 function endsDraft(text) {
@@ -49,7 +52,7 @@ const APART = '\u0020' // stands between a step and what is typed right behind i
 export function beginDraftWith(lead) { // each on a line before it, but for those that the client put back
   const missing = lead.filter(each => !draft.includes(each))
   const isAlone = missing.length > 0 && draft === ''
-  draft = [...missing, draft.replace(/\n$/, '')].filter(Boolean).join('\n')
+  draft = [...missing, draft].filter(Boolean).join('\n')
   if (isAlone) draft += APART
   return draft
 }

@@ -9,7 +9,7 @@ const TRIES = 20, TICK = 50 // how often, and in which milliseconds, the box is 
 const queued = [] // prompts that were typed over a running turn: no hook hears when the client sends them
 const NAMES = COMMANDS.map(each => each.name)
 let filledStep // the next step that was put into the box, until something is sent
-let opening // the reply whose session is being opened, until when prompts are held, and those that were queued
+let opening // the reply whose session is being opened, until when prompts are held, and these, oldest first
 
 export function openSoon($, reply) { // from within a command, for which the switch would wait
   begin(reply)
@@ -24,7 +24,7 @@ function begin(reply) {
 
 export async function submit($, e, next) {
   if (opening && Date.now() < opening.until) {
-    holdPrompt(e.text) // the session that is left would answer it
+    opening.words.push(holdPrompt(e.text)) // the session that is left would answer it
     return { drop: HELD }
   }
   const isEarly = !opening && hasDraft(), text = isEarly ? wholePrompt(e.text) : e.text
@@ -34,11 +34,16 @@ export async function submit($, e, next) {
   const step = filledStep
   filledStep = undefined // so that a second Enter sends it
   if (endsInCommand(step, text)) return { drop: NOT_ALONE }
+  if (e.turnId !== undefined && e.origin?.kind === 'composer') queued.push(text) // at once, as typed: a later prompt can be through first
   const sent = await next({ ...e, text })
-  const isQueued = e.turnId !== undefined && sent.drop === undefined
-  if (isQueued && e.origin?.kind === 'composer') queued.push(e.text) // none that a machine made
+  if (sent.drop !== undefined) forget(text)
   if (isEarly || ANSWERED.includes(text.trim())) $.clock.after(0, () => quietly($, () => clear($, text)))
   return sent
+}
+
+function forget(text) { // of a prompt that another hook stopped
+  const at = queued.lastIndexOf(text)
+  if (at >= 0) queued.splice(at, 1)
 }
 
 async function clear($, text) { // of what was sent, and comes into the box again: the next prompt would follow it

@@ -173,6 +173,21 @@ def test_what_waits_behind_a_running_command_is_not_a_request_yet(
     assert requests(talk.digest(config_home)) == ["go", "with the readme"]
 
 
+def test_a_command_can_stand_behind_the_prompts_that_it_precedes(config_home: ConfigHome) -> None:
+    """Newer clients record the entries in the order in which the hooks finish."""
+    talk = Talk().prompt("go").says("x").add(queue("enqueue", "with the readme"))
+    talk.add(queue("enqueue", "then the changelog")).add(queue("enqueue")).add(queue("dequeue"))
+    assert requests(talk.digest(config_home)) == ["go"]
+
+
+def test_a_prompt_sent_before_a_queued_command_is_a_request(config_home: ConfigHome) -> None:
+    """What stands behind the command still waits."""
+    talk = Talk().prompt("go").says("x").add(queue("enqueue", "the tests first"))
+    talk.add(queue("enqueue")).add(queue("enqueue", "with the readme"))
+    talk.add(queue("dequeue")).prompt("the tests first").says("y").add(queue("dequeue"))
+    assert requests(talk.digest(config_home)) == ["go", "the tests first"]
+
+
 def test_a_prompt_that_was_delivered_as_an_attachment_counts_once(config_home: ConfigHome) -> None:
     """Newer clients keep it so."""
     talk = Talk().prompt("go").add(queue("enqueue", "also this")).add(queue("remove", "also this"))

@@ -508,12 +508,19 @@ class OpenList:
         return bool(rows) and all(row.status in _DONE for row in rows)
 
 
+def _is_for_client(entry: Quote) -> bool:
+    """Check whether a queued entry is for the client or for this program. Newer clients omit a command's text."""
+    return not entry.text or entry.text.lstrip().startswith(_FOR_US)
+
+
 class Prompts:
     """The prompts of a lineage, oldest first."""
 
     def __init__(self) -> None:
         self.said: list[Quote] = []
         self._queue: deque[Quote] = deque()
+        # The command that the last record took out of the queue, as far as is known.
+        self._dequeued_command: Quote | None = None
         self._is_command_running = False
 
     def take_prompt(self, said: Quote) -> bool:
@@ -521,6 +528,7 @@ class Prompts:
         text, shown = typed_text(said.text), with_pastes(said.text)
         if text.startswith(_INSERTED) or _FOR_CLIENT.match(text) or _TRIGGER.match(text):
             return False
+        self._return_command(said.text)
         if not shown or any(
             not known.uuid and known.full == shown for known in self.said[-RECENT:]
         ):
@@ -551,16 +559,44 @@ class Prompts:
         elif operation == "popAll":
             self._queue.clear()
         elif operation in {"dequeue", "remove"} and self._queue:
-            first = islice(self._queue, WAITING) if content else ()
-            found = next((said for said in first if said.text == content), self._queue[0])
-            self._queue.remove(found)
-            # Newer clients do not record a command's text.
-            self._is_command_running = not found.text or found.text.startswith(_FOR_US)
+            entry = self._find_entry(content, operation)
+            self._queue.remove(entry)
+            self._is_command_running = _is_for_client(entry)
+            self._dequeued_command = None
+            if self._is_command_running:
+                self._dequeued_command = entry
             handed = operation == "remove" and string(record, "reason") in _HANDED
-            if handed and self.take_prompt(found):
-                return found
-            return None
+            if handed and self.take_prompt(entry):
+                return entry
         return None
+
+    def _find_entry(self, content: str, operation: str) -> Quote:
+        """Return the entry that a record takes out of the queue.
+
+        A ``dequeue`` record without a text takes the first command. The client records the entries
+        in the order in which its hooks finish, so a command can follow prompts that it precedes.
+        """
+        for entry in islice(self._queue, WAITING):
+            if content:
+                is_match = entry.text == content
+            else:
+                is_match = operation == "dequeue" and _is_for_client(entry)
+            if is_match:
+                return entry
+        return self._queue[0]
+
+    def _return_command(self, prompt: str) -> None:
+        """Return the last command to the queue if the client sent a queued prompt instead of it."""
+        command = self._dequeued_command
+        if command is None:
+            return
+        for entry in islice(self._queue, WAITING):
+            if entry.text == prompt:
+                self._queue.remove(entry)
+                self._queue.appendleft(command)
+                self._dequeued_command = None
+                self._is_command_running = False
+                return
 
     def end_file(self, counts: Callable[[Quote], bool]) -> bool:
         """Keep only the prompts that ``counts`` accepts.
@@ -573,9 +609,10 @@ class Prompts:
         if self._is_command_running:
             self._queue.clear()
             self._is_command_running = False
+        self._dequeued_command = None
         left = []
         for said in self._queue:
-            if not said.text.lstrip().startswith(_FOR_US):
+            if not _is_for_client(said):
                 left.append(said)
         self._queue.clear()
         return sum(self.take_prompt(said) for said in left) > 0
