@@ -21,7 +21,7 @@ from resume_hooks.system.git_view import GitView
 from resume_hooks.system.git_worktrees import repository_root
 from resume_hooks.system.text import format_count, plain_line, quote_name
 
-PATIENCE = 0.1  # the seconds that git gets, from the start of the query
+PATIENCE = 0.3  # the seconds that git gets, from the start of the query
 
 NOT_ASKED = "not asked"
 NO_ANSWER = "no answer"
