@@ -65,4 +65,6 @@ def test_a_prompt_sent_as_the_session_opens_keeps_its_step() -> None:
         fields[name] = json.dumps((REPO / "hooks" / f"{name}.mjs").as_uri())
     reply = run_node(LATE_ENTER % fields)
     assert "drop" in reply["sent"]
-    assert reply["box"].split("\n") == ["fix the tests", "then run it"]
+    assert reply["box"].split("\n") == ["fix the tests", "then run it "], (
+        "apart from what is typed next"
+    )
