@@ -23,7 +23,7 @@ from benchmarks.bench import Bench
 from benchmarks.library import FILES, Library, load, note, row
 from resume_hooks.archive.vault.packs import XZ_PRESET, PackWriter
 from resume_hooks.sessions.archived.manifest import ArchivedFile
-from resume_hooks.sessions.archived.unpack import PIECE
+from resume_hooks.sessions.archived.unpack import CHUNK_BYTES
 
 ROUNDS = 3
 SAMPLED_FILES = 60
@@ -117,7 +117,7 @@ def copy(source: Path, target: Path) -> None:
     """As a file of our own."""
     hashed = hashlib.sha256()
     with source.open("rb") as old, target.open("w+b", buffering=0) as new:
-        while piece := old.read(PIECE):
+        while piece := old.read(CHUNK_BYTES):
             hashed.update(piece)
             new.write(piece)
         os.fsync(new.fileno())
@@ -130,7 +130,7 @@ def pack(source: Path, target: Path) -> None:
     """As the vault does it."""
     with PackWriter(str(target.parent), target.name) as writer, source.open("rb") as stream:
         draft = ArchivedFile(source.name, 0, "", 0, 0o600, "", 0, 0)
-        writer.add(draft, iter(lambda: stream.read(PIECE), b""))
+        writer.add(draft, iter(lambda: stream.read(CHUNK_BYTES), b""))
         writer.finish()
 
 

@@ -122,7 +122,7 @@ def test_texts_that_patterns_could_choke_on(config_home: ConfigHome, unit: str) 
         "plain": lambda: plain_text(text),
         "trigger": lambda: triggers.recognise_trigger(f">{text}"),
         "query": lambda: _asked(text),
-        "title": lambda: child_titles.root_of(text),
+        "title": lambda: child_titles.root_title_of(text),
         "trim": lambda: plan.plan_trim(
             plan.scan_session(session), config_home.where, Options(threshold=80, keep_recent=0)
         ),

@@ -79,9 +79,9 @@ class Agent(NamedTuple):
 
     ``home`` is a folder below the user's home unless the variable ``home_variable`` names another;
     without a variable it is a file in the client's config folder. Its subfolders ``folders``
-    contain the sessions, in files whose name matches the pattern ``named``. ``session_variable``
+    contain the sessions, in files whose name matches ``file_pattern``. ``session_variable``
     names the variable with the id of the session that started our shell, ``""`` if the agent's
-    sessions can't be resumed. ``left`` describes sessions that survive incompletely. ``strategy``,
+    sessions can't be resumed. ``loss_note`` describes the missing content of incomplete sessions. ``strategy``,
     ``writer``, ``defects``, ``is_loss`` and ``model`` are functions that ``questions`` describes.
     """
 
@@ -89,9 +89,9 @@ class Agent(NamedTuple):
     home_variable: str = ""
     home: str = ""
     folders: Tuple[str, ...] = ()
-    named: str = "(?!)"
+    file_pattern: str = "(?!)"
     session_variable: str = ""
-    left: str = ""
+    loss_note: str = ""
     strategy: str = ""
     writer: str = ""
     defects: str = ""

@@ -265,7 +265,7 @@ def agent_model(where: Where, name: str, /) -> HeadlessModel:
 
 @declare_question
 def agent_defects(path: str, find: Callable[[str], str | None], /) -> Iterable[Defect]:
-    """Yield a session's defects; ``find`` is ``Agent.file_of``. Raise ResumeHooksError if it can't be read."""
+    """Yield a session's defects; ``find`` is ``Agent.find_file``. Raise ResumeHooksError if it can't be read."""
 
 
 @declare_question

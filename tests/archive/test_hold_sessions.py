@@ -25,7 +25,7 @@ from resume_hooks.maintenance import doctor
 from resume_hooks.paths import Where
 from resume_hooks.sessions import held_links, rename
 from resume_hooks.sessions.archived.layout import vault_folder
-from resume_hooks.sessions.archived.manifest import ArchivedSession, all_archived, archived_of_id
+from resume_hooks.sessions.archived.manifest import ArchivedSession, find_archived, list_archived
 from resume_hooks.sessions.archived.unpack import stored_path
 from resume_hooks.sessions.session_files import SessionFile, session_file
 from resume_hooks.storage import stored_settings
@@ -87,7 +87,7 @@ def snapshot(home: ConfigHome) -> dict[str, tuple[bytes, int, int]]:
 
 def archived(home: ConfigHome, number: int = 1) -> ArchivedSession:
     """What the vault has of a session, which is sound."""
-    kept = archived_of_id(session_id(number), home.where)
+    kept = find_archived(session_id(number), home.where)
     assert kept is not None
     assert verify_archived(kept) == []
     return kept
@@ -123,7 +123,7 @@ def test_every_session_is_held_whole(config_home: ConfigHome) -> None:
         if path.is_dir()
     ]
     assert {path.stat().st_mode & 0o777 for path in folders} == {0o700}
-    assert all_archived(config_home.where) == []
+    assert list_archived(config_home.where) == []
 
 
 @pytest.mark.parametrize("days", [0.7, 9, 20])
@@ -196,7 +196,7 @@ def test_a_file_that_went_on_under_another_number(config_home: ConfigHome) -> No
     new.write_bytes(Path(found.path).read_bytes() + b'{"type":"x"}\n')
     new.replace(found.path)
     look(config_home)
-    assert all_archived(config_home.where) == []
+    assert list_archived(config_home.where) == []
     assert set(links(config_home).values()) == {2}
 
 
@@ -279,7 +279,7 @@ def test_a_deleted_session_is_not_lost(config_home: ConfigHome) -> None:
             look(config_home)
         deletion.empty_trash([entry], config_home.where)
         look(config_home)
-    assert (links(config_home), all_archived(config_home.where)) == ({}, [])
+    assert (links(config_home), list_archived(config_home.where)) == ({}, [])
 
 
 def test_a_session_back_from_the_trash_is_held_again(config_home: ConfigHome) -> None:
@@ -308,7 +308,7 @@ def test_a_session_that_was_moved_is_not_lost(config_home: ConfigHome) -> None:
     mine = config_home.root / "mine.jsonl"
     os.rename(other.path, mine)
     look(config_home)
-    assert all_archived(config_home.where) == []
+    assert list_archived(config_home.where) == []
     assert [place.partition("/")[0] for place in links(config_home) if session_id(1) in place] == [
         there.name
     ] * 3
@@ -328,7 +328,7 @@ def test_a_home_that_was_copied(config_home: ConfigHome) -> None:
     assert set(links(config_home).values()) == {1}
     look(config_home)
     assert set(links(config_home).values()) == {2}
-    assert all_archived(config_home.where) == []
+    assert list_archived(config_home.where) == []
 
 
 def test_what_cannot_be_listed_is_not_gone(
@@ -387,7 +387,7 @@ def test_a_variable_that_says_off_lets_no_link_go(config_home: ConfigHome) -> No
     hold_sessions.hold_sessions(
         Where({**config_home.where.environ, "RESUME_HOOKS_VAULT": "off"}), never
     )
-    assert (links(config_home).keys(), all_archived(config_home.where)) == (before.keys(), [])
+    assert (links(config_home).keys(), list_archived(config_home.where)) == (before.keys(), [])
     look(config_home)
     assert archived(config_home).session_id == found.session_id
 
@@ -583,13 +583,13 @@ def test_killed_at_any_call_nothing_is_lost(config_home: ConfigHome, tmp_path: P
     for killed in crashes(prepare):  # type: ignore[arg-type]
         kept = {
             content
-            for each in all_archived(config_home.where)
+            for each in list_archived(config_home.where)
             for content in kept_files(each, config_home).values()
         }
         here = {path.read_bytes() for path in config_home.config.rglob("*") if path.is_file()}
         assert wanted <= kept | here
         look(config_home)
-        assert {each.session_id for each in all_archived(config_home.where)} == {
+        assert {each.session_id for each in list_archived(config_home.where)} == {
             session_id(n) for n in (1, 2, 3)
         }
         assert set(links(config_home).values()) == {2}

@@ -12,7 +12,7 @@ import pytest
 from resume_hooks.archive import hold_sessions
 from resume_hooks.archive.vault import trash
 from resume_hooks.sessions import held_links
-from resume_hooks.sessions.archived.manifest import all_archived
+from resume_hooks.sessions.archived.manifest import list_archived
 from tests.builders import (
     SESSION,
     ConfigHome,
@@ -93,7 +93,7 @@ def test_kept_verified_swept_and_back(path: Path, cli: Cli, document: Document) 
 def test_verify_finds(path: Path, config_home: ConfigHome, cli: Cli, document: Document) -> None:
     """1 where something is wrong, and what; the list and doctor tell what can't be told."""
     cli("archive", "--all")
-    kept = next(each for each in all_archived(config_home.where) if each.session_id == SESSION)
+    kept = next(each for each in list_archived(config_home.where) if each.session_id == SESSION)
     pack = Path(kept.folder, kept.transcript.where)
     pack.write_bytes(pack.read_bytes()[:50])
     found = findings(cli)
@@ -178,7 +178,7 @@ def test_the_vault_outlives_the_plugin(path: Path, config_home: ConfigHome, cli:
     assert (
         f"Stays: {config_home.config / 'resume-hooks' / 'vault'} (archived copies" in said.decode()
     )
-    assert [each.session_id for each in all_archived(config_home.where)] == [SESSION]
+    assert [each.session_id for each in list_archived(config_home.where)] == [SESSION]
     assert path.exists()
     assert os.listdir(config_home.config / "resume-hooks") == ["vault"]
 
@@ -271,7 +271,7 @@ def test_a_session_that_vanished_just_now(
     else:
         assert cli("archive", "--forget", "Mine", "--yes").returncode == 0
         hold_sessions.hold_sessions(config_home.where, lambda: False)
-        assert all_archived(config_home.where) == []
+        assert list_archived(config_home.where) == []
     links = [
         path
         for path in Path(held_links.links_folder(config_home.where)).rglob("*")

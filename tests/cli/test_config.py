@@ -12,7 +12,7 @@ import pytest
 from resume_hooks import clock, part_table
 from resume_hooks.archive import hold_sessions
 from resume_hooks.archive.vault import permission
-from resume_hooks.sessions.archived.manifest import all_archived
+from resume_hooks.sessions.archived.manifest import list_archived
 from resume_hooks.settings import FORMER_SETTINGS
 from tests.builders import SESSION, ConfigHome, conversation, write_session
 from tests.cli.conftest import Cli, Document
@@ -84,7 +84,7 @@ def test_vault_says_what_waits_and_what_goes(
     )
     assert document("config", "vault", "on")["warnings"] == []
     document("restore")
-    assert [each.session_id for each in all_archived(config_home.where)] == [SESSION]
+    assert [each.session_id for each in list_archived(config_home.where)] == [SESSION]
 
 
 def test_a_trigger_is_switched_off_by_the_name_that_is_typed(document: Document, cli: Cli) -> None:

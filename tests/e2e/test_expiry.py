@@ -13,7 +13,7 @@ import pytest
 
 from resume_hooks import settings
 from resume_hooks.sessions import held_links
-from resume_hooks.sessions.archived.manifest import archived_ids, archived_of_id
+from resume_hooks.sessions.archived.manifest import archived_ids, find_archived
 from tests.builders import (
     assistant,
     conversation,
@@ -125,7 +125,7 @@ def test_what_the_cleanup_takes_is_kept(
     assert set(archived_ids(home.where)) >= {
         path.stem for path in (root, handoff, old, soon, young, other)
     }
-    kept = archived_of_id(young.stem, home.where)
+    kept = find_archived(young.stem, home.where)
     assert kept
     assert {Path(part.place).name for part in kept.parts} >= {output.name, backup.name}
 

@@ -21,7 +21,7 @@ from resume_hooks.hooks.pending_handoff import PendingHandoff, store_handoff
 from resume_hooks.hooks.session import NEAR_END, handle_session_event
 from resume_hooks.paths import Where
 from resume_hooks.sessions import held_links
-from resume_hooks.sessions.archived.manifest import archived_ids, archived_of_id
+from resume_hooks.sessions.archived.manifest import archived_ids, find_archived
 from resume_hooks.sessions.archived.unpack import stored_path
 from resume_hooks.sessions.link_log import Link, record_link
 from tests.archive.retention.aged import DAY, aged
@@ -174,7 +174,7 @@ def test_once_a_day_ancestors_are_looked_for(
     assert (stamped("vault.json"), archived_ids(config_home.where)) == ({}, [])
     monkeypatch.delenv("CLAUDE_CODE_ENTRYPOINT")
     background.archive_in_background(start(config_home))
-    kept = archived_of_id(session_id(1), config_home.where)
+    kept = find_archived(session_id(1), config_home.where)
     assert kept
     stamp = stamped("vault.json")
     assert stamp["look"] == pytest.approx(time.time() + DAY, abs=60)

@@ -24,7 +24,7 @@ from resume_hooks.archive.vault import permission
 from resume_hooks.clock import DAY
 from resume_hooks.hooks import expiring_sessions
 from resume_hooks.sessions import held_links
-from resume_hooks.sessions.archived.manifest import all_archived, archived_ids
+from resume_hooks.sessions.archived.manifest import archived_ids, list_archived
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.storage import stored_settings
 from tests.archive.retention.aged import aged, never, with_backups, with_output
@@ -83,7 +83,9 @@ def test_until_a_word_nothing_is_copied(asking: ConfigHome) -> None:
     assert archived_ids(asking.where) == []
     decide(asking, "on")
     start(asking)
-    assert {each.session_id: kept_files(each, asking) for each in all_archived(asking.where)} == was
+    assert {
+        each.session_id: kept_files(each, asking) for each in list_archived(asking.where)
+    } == was
 
 
 def test_ancestors_wait_for_a_word(asking: ConfigHome) -> None:

@@ -12,7 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resume_hooks.sessions.child_titles import free_title, kind_beside, lock_titles, root_of
+from resume_hooks.sessions.child_titles import (
+    kind_unless_in_title,
+    lock_titles,
+    root_title_of,
+    unused_title,
+)
 from resume_hooks.storage.locks import lock_descriptor
 from tests.builders import ConfigHome, conversation, custom_title, session_id, write_session
 
@@ -30,33 +35,34 @@ def test_counts_from_one_within_the_project(config_home: ConfigHome, tmp_path: P
     Other folders don't count.
     """
     folder = config_home.project()
-    assert free_title("Fix it", "handoff", str(folder)) == "Fix it · handoff"
+    assert unused_title("Fix it", "handoff", str(folder)) == "Fix it · handoff"
     derived(folder, 2, "Fix it · handoff")
     derived(folder, 3, "Fix it · handoff 9")
     derived(folder, 4, "Fix it · rollover 3")
     derived(folder, 5, "Fix it · handoff later")
     derived(folder, 6, f"Fix it · handoff {'9' * 5000}")
-    assert free_title("Fix it", "handoff", str(folder)) == "Fix it · handoff 10"
-    assert free_title("Fix it", "rollover", str(folder)) == "Fix it · rollover 4"
-    assert free_title("Fix it", "handoff", str(tmp_path)) == "Fix it · handoff"
+    assert unused_title("Fix it", "handoff", str(folder)) == "Fix it · handoff 10"
+    assert unused_title("Fix it", "rollover", str(folder)) == "Fix it · rollover 4"
+    assert unused_title("Fix it", "handoff", str(tmp_path)) == "Fix it · handoff"
 
 
 def test_a_title_carried_over_by_clear_is_taken_too(config_home: ConfigHome) -> None:
     """The client gives a cleared session the old custom title: no second session may get it once more."""
     folder = config_home.project()
     write_session(folder, session_id(2), [*conversation(1), custom_title("Fix it · handoff")])
-    assert free_title("Fix it", "handoff", str(folder)) == "Fix it · handoff 2"
+    assert unused_title("Fix it", "handoff", str(folder)) == "Fix it · handoff 2"
 
 
 def test_a_kind_is_told_once_and_by_the_word_that_is_typed(config_home: ConfigHome) -> None:
     """A title that ends in the kind has told it, also one that 0.2.0 wrote."""
-    assert free_title("Fix it", "back", str(config_home.project())) == "Fix it · back"
-    assert root_of("Fix it · rewind · back 2") == "Fix it"
+    assert unused_title("Fix it", "back", str(config_home.project())) == "Fix it · back"
+    assert root_title_of("Fix it · rewind · back 2") == "Fix it"
     assert {
-        kind_beside(f"Fix it · {end}", "back") for end in ("back", "back 2", "rewind", "rewind 12")
+        kind_unless_in_title(f"Fix it · {end}", "back")
+        for end in ("back", "back 2", "rewind", "rewind 12")
     } == {""}
-    assert kind_beside("Fix it · handoff", "back") == "back"
-    assert kind_beside("Fix it", "fork") == "fork"
+    assert kind_unless_in_title("Fix it · handoff", "back") == "back"
+    assert kind_unless_in_title("Fix it", "fork") == "fork"
 
 
 @pytest.mark.parametrize(
@@ -65,9 +71,9 @@ def test_a_kind_is_told_once_and_by_the_word_that_is_typed(config_home: ConfigHo
 def test_any_title_is_counted(config_home: ConfigHome, title: str) -> None:
     """Quotes, backslashes, other scripts and length do not hide a name that is taken; 80 characters at most."""
     folder = config_home.project()
-    first = free_title(title, "handoff", str(folder))
+    first = unused_title(title, "handoff", str(folder))
     derived(folder, 2, first)
-    second = free_title(title, "handoff", str(folder))
+    second = unused_title(title, "handoff", str(folder))
     assert first.endswith(" · handoff")
     assert second == f"{first} 2"
     assert len(second) <= 80
@@ -92,14 +98,14 @@ def test_any_title_is_counted(config_home: ConfigHome, title: str) -> None:
 )
 def test_a_descendant_tells_the_root_title(title: str, root: str) -> None:
     """Kind and number come off, also as they once stood in front, so that names don't grow where the root is gone."""
-    assert root_of(title) == root
+    assert root_title_of(title) == root
 
 
 @given(st.text())
 def test_root_of_is_stable(title: str) -> None:
     """Taking off twice is taking off once, and never leaves nothing of something."""
-    assert root_of(root_of(title)) == root_of(title)
-    assert bool(root_of(title)) == bool(title)
+    assert root_title_of(root_title_of(title)) == root_title_of(title)
+    assert bool(root_title_of(title)) == bool(title)
 
 
 HOLDER = """
@@ -123,11 +129,11 @@ def test_another_process_is_waited_for_but_not_for_ever(
     try:
         assert holder.stdout.readline() == "held\n"
         assert not locked_at_once(tmp_path)
-        monkeypatch.setattr("resume_hooks.sessions.child_titles.PATIENCE", 0.05)
+        monkeypatch.setattr("resume_hooks.sessions.child_titles.TITLE_LOCK_SECONDS", 0.05)
         with lock_titles(str(tmp_path)):
             assert not locked_at_once(tmp_path)
         threading.Timer(0.2, holder.kill).start()
-        monkeypatch.setattr("resume_hooks.sessions.child_titles.PATIENCE", 60.0)
+        monkeypatch.setattr("resume_hooks.sessions.child_titles.TITLE_LOCK_SECONDS", 60.0)
         with lock_titles(str(tmp_path)):
             assert holder.wait() != 0
             assert not locked_at_once(tmp_path)

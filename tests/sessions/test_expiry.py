@@ -9,20 +9,31 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.archive.vault.archive_session import archive_session
-from resume_hooks.sessions.expiry import SOON, DatedSession, Ending, Endings, Ends, is_archived
+from resume_hooks.sessions.expiry import (
+    EXPIRING_SOON_SECONDS,
+    DatedSession,
+    ExpiringSession,
+    ExpiryCalculator,
+    SessionExpiry,
+    is_archived,
+)
 from resume_hooks.sessions.session_files import SessionFile, session_file
 from tests.archive.retention.aged import DAY, aged, with_backups, with_output
 from tests.builders import ConfigHome
 
 
-def ending(home: ConfigHome, session: SessionFile, before: float = SOON) -> Ending | None:
+def ending(
+    home: ConfigHome, session: SessionFile, before: float = EXPIRING_SOON_SECONDS
+) -> ExpiringSession | None:
     """What of a session ends in less than so many seconds, with the client's default period."""
     (ends,) = [
         ends
-        for ends in Endings(30, home.where).of(os.path.dirname(session.path))
+        for ends in ExpiryCalculator(30, home.where).sessions_in_folder(
+            os.path.dirname(session.path)
+        )
         if ends.session.path == session.path
     ]
-    return ends.before(time.time() + before)
+    return ends.expiring_before(time.time() + before)
 
 
 @pytest.mark.parametrize(("days", "soon"), [(0, False), (22.9, False), (23.1, True), (31, True)])
@@ -32,8 +43,8 @@ def test_a_transcript_by_its_last_write(config_home: ConfigHome, days: float, so
     found = ending(config_home, session)
     assert (found is not None) is soon
     if found:
-        assert found.whole
-        assert (found.at, found.written) == (session.mtime + 30 * DAY, session.mtime)
+        assert found.includes_transcript
+        assert (found.deletion_time, found.last_write) == (session.mtime + 30 * DAY, session.mtime)
 
 
 @pytest.mark.parametrize("name", ["out.txt", "folder/out.txt"])
@@ -46,8 +57,8 @@ def test_an_old_output_of_a_young_session(config_home: ConfigHome, name: str) ->
     with_output(session, 1, "young.txt")
     found = ending(config_home, session)
     assert found
-    assert not found.whole
-    assert found.written == path.stat().st_mtime
+    assert not found.includes_transcript
+    assert found.last_write == path.stat().st_mtime
 
 
 def test_old_backups_of_a_young_session(config_home: ConfigHome) -> None:
@@ -57,13 +68,13 @@ def test_old_backups_of_a_young_session(config_home: ConfigHome) -> None:
     with_backups(config_home, session, 25)
     found = ending(config_home, session)
     assert found
-    assert not found.whole
+    assert not found.includes_transcript
 
 
 def test_when_the_next_one_ends() -> None:
     """The first that is not before a moment; None where none is."""
-    ends = Ends(DatedSession("x", "/x", 100.0, 1), 1_000.0, (50.0, 300.0))
-    assert [ends.after(moment) for moment in (0, 1_051, 1_101, 1_301)] == [
+    ends = SessionExpiry(DatedSession("x", "/x", 100.0, 1), 1_000.0, (50.0, 300.0))
+    assert [ends.next_expiry(moment) for moment in (0, 1_051, 1_101, 1_301)] == [
         1_050,
         1_100,
         1_300,
@@ -78,11 +89,15 @@ def test_what_is_no_session_is_passed_over(config_home: ConfigHome) -> None:
     (folder / "00000002-0000-4000-8000-000000000002.jsonl").touch()
     (folder / "00000003-0000-4000-8000-000000000003.jsonl").symlink_to(session.path)
     (folder / "notes.jsonl").write_text("x")
-    endings = Endings(30, config_home.where)
-    assert [ends.session.path for ends in endings.of(str(folder))] == [session.path]
+    endings = ExpiryCalculator(30, config_home.where)
+    assert [ends.session.path for ends in endings.sessions_in_folder(str(folder))] == [session.path]
     link = folder.parent / "link"
     link.symlink_to(folder)
-    assert endings.of(str(link)) == endings.of(str(folder.parent / "none")) == []
+    assert (
+        endings.sessions_in_folder(str(link))
+        == endings.sessions_in_folder(str(folder.parent / "none"))
+        == []
+    )
 
 
 def test_kept_as_it_is(config_home: ConfigHome) -> None:

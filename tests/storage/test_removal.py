@@ -12,7 +12,7 @@ import pytest
 
 from resume_hooks.archive.vault.archive_session import archive_session
 from resume_hooks.paths import make_private_folder
-from resume_hooks.sessions.archived.manifest import all_archived
+from resume_hooks.sessions.archived.manifest import list_archived
 from resume_hooks.sessions.archived.unpack import unpacked_transcript
 from resume_hooks.sessions.locate import session_file
 from resume_hooks.storage import removal
@@ -162,7 +162,7 @@ def filled(home: ConfigHome) -> Path:
             session_file(str(next((home.config / "projects").glob(f"*/{number}.jsonl")))), where
         )
     state = Path(make_private_folder(where.state, where))
-    for archived in all_archived(where):
+    for archived in list_archived(where):
         unpacked_transcript(archived, where)
     (state / "team" / "sessions" / KEPT).mkdir(parents=True)
     (state / "team" / "team.json").write_text(
@@ -250,5 +250,5 @@ def test_forgetting_an_archived_session_follows_no_link(
         ("archive", "--forget", KEPT, "--yes"), environ, b"", str(config_home.root), 60
     )
     assert done.returncode == 0, done.stderr
-    assert all_archived(config_home.where) == []
+    assert list_archived(config_home.where) == []
     assert (beside / "agent-a1.jsonl").exists()

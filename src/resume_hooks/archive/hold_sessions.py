@@ -33,8 +33,8 @@ from resume_hooks.paths import (
     open_regular,
     session_id_from_path,
 )
-from resume_hooks.sessions.archived.layout import MAX_DEPTH, TRASH, own_home
-from resume_hooks.sessions.held_links import is_same, links_folder
+from resume_hooks.sessions.archived.layout import MAX_DEPTH, TRASH_FOLDER, config_home_name
+from resume_hooks.sessions.held_links import is_same_file, links_folder
 from resume_hooks.settings import without_setting_variables
 from resume_hooks.storage import removal
 from resume_hooks.storage.append_carryover import begins_with_copy
@@ -56,7 +56,7 @@ def reason_against_links(where: Where) -> str:
     """Return the reason why sessions cannot be held here, as the end of a sentence, or ``""`` if links work."""
     if os.name == "nt":
         return "no links are made on Windows"
-    if own_home(where):
+    if config_home_name(where):
         return f"{where.state} is outside {where.config}"
     with contextlib.suppress(OSError):
         if os.stat(where.state).st_dev != os.stat(where.projects).st_dev:
@@ -99,7 +99,7 @@ def count_sessions_without_link(where: Where) -> int:
         link_folder = os.path.join(links_folder(where), os.path.basename(project))
         for name, entry in _list_folder(project).items():
             if is_session_file(entry.path) and entry.stat().st_mtime < day_ago:
-                count += not is_same(entry.path, os.path.join(link_folder, name))
+                count += not is_same_file(entry.path, os.path.join(link_folder, name))
     return count
 
 
@@ -191,8 +191,8 @@ class _ProjectWalk:
         ):  # the file was moved: to another project, to our trash, or elsewhere by the user
             session_id = session_id_from_path(link) or ""
             current_path = find_session(session_id, self._where)
-            if (current_path and is_same(current_path, link)) or os.path.isdir(
-                os.path.join(self._where.state, TRASH, session_id)
+            if (current_path and is_same_file(current_path, link)) or os.path.isdir(
+                os.path.join(self._where.state, TRASH_FOLDER, session_id)
             ):
                 _drop_links(link, self._where)
         elif self._archive_held(link, client_file):
@@ -244,7 +244,7 @@ class _ProjectWalk:
     def _is_lost(self, link: os.DirEntry[str], client_file: os.DirEntry[str] | None) -> bool:
         """Check whether a file exists only as our link. Replace an outdated link."""
         if client_file and (
-            _is_same_file(link, client_file) or is_same(link.path, client_file.path)
+            _is_same_file(link, client_file) or is_same_file(link.path, client_file.path)
         ):
             return False
         status = link.stat(follow_symlinks=False)

@@ -30,7 +30,7 @@ from resume_hooks.cli.verbs.archives import ArchiveOptions
 from resume_hooks.errors import CheckFailed, UsageError, WriteFailed
 from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.layout import path_of_place
-from resume_hooks.sessions.archived.manifest import ArchivedSession, all_archived
+from resume_hooks.sessions.archived.manifest import ArchivedSession, list_archived
 from resume_hooks.sessions.archived.sessions import is_archived_copy
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.sessions.session_files import (
@@ -104,7 +104,7 @@ def _archived_of_options(options: ArchiveOptions) -> list[ArchivedSession]:
     archive_lost_sessions(where)
     if options.locators:
         return [find_archived(locator, where) for locator in options.locators]
-    return all_archived(where)
+    return list_archived(where)
 
 
 def _archive_all(sessions: Sequence[SessionFile], options: ArchiveOptions) -> int:

@@ -21,9 +21,9 @@ from resume_hooks.derive.model.port import HeadlessModel
 from resume_hooks.derive.verbs.caller import Caller
 from resume_hooks.errors import ResumeHooksError, UsageError
 from resume_hooks.paths import Where
-from resume_hooks.sessions.agents.claude import NAME
+from resume_hooks.sessions.agents.claude import CLAUDE_NAME
 from resume_hooks.sessions.agents.registry import agent_named
-from resume_hooks.sessions.child_titles import word_of
+from resume_hooks.sessions.child_titles import displayed_kind
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.shared_values import MODEL_SECONDS
 
@@ -36,11 +36,11 @@ def require_client(options: VerbOptions) -> None:
         )
 
 
-def require_folder(options: VerbOptions, folder: str, agent: str = NAME) -> None:
+def require_folder(options: VerbOptions, folder: str, agent: str = CLAUDE_NAME) -> None:
     """Refuse ``--start`` before a child is created if the agent is not installed or the folder does not exist."""
     if not _asks_to_start(options):
         return
-    client = agent_named(agent, options.where).launch("")
+    client = agent_named(agent, options.where).launch_command("")
     if client.path is None:
         raise ResumeHooksError(
             f"{client.program} is not on PATH, so nothing was made",
@@ -125,7 +125,7 @@ def model_progress(name: str, *, quiet: bool) -> Callable[[int, int], None]:
 def print_child_note(receipt: Receipt) -> None:
     """Print a line on stderr about a child that was created first, so that stdout contains only the command."""
     print_text(
-        f"{word_of(receipt.kind)}: {receipt.title} · {receipt.session_id} · {receipt.sizes}",
+        f"{displayed_kind(receipt.kind)}: {receipt.title} · {receipt.session_id} · {receipt.sizes}",
         err=True,
     )
     has_other_config = bool(

@@ -15,7 +15,7 @@ from resume_hooks.errors import UsageError
 from resume_hooks.maintenance.fsck.diagnose import examine_session
 from resume_hooks.maintenance.fsck.findings import SEVERITIES, DefectGroup, DefectReport
 from resume_hooks.maintenance.fsck.repair import plan_any_repair
-from resume_hooks.sessions.agents.registry import opened_stores
+from resume_hooks.sessions.agents.registry import stores_for_list
 from resume_hooks.sessions.session_files import SessionFile, unlistable_folders
 from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import format_count
@@ -36,7 +36,7 @@ def fsck(options: FsckOptions) -> int:
     if options.repairing:
         _repair_session(options)
         return 0
-    list_sessions = opened_stores(options.where, everyone=True)[0].sessions
+    list_sessions = stores_for_list(options.where, all_agents=True)[0].sessions
     if options.everywhere:
         sessions = list_sessions()
     else:

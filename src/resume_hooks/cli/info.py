@@ -11,8 +11,13 @@ from resume_hooks.cli.verbs.sessions import InfoOptions, RenameOptions
 from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where
 from resume_hooks.sessions import rename
-from resume_hooks.sessions.agents.claude import NAME
-from resume_hooks.sessions.agents.registry import agent_named, name_at, original_path, row_of
+from resume_hooks.sessions.agents.claude import CLAUDE_NAME
+from resume_hooks.sessions.agents.registry import (
+    agent_name_of_path,
+    agent_named,
+    original_path,
+    row_of_agent,
+)
 from resume_hooks.sessions.archived.sessions import archive_facts
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.sessions.record_references import RecordLines
@@ -33,7 +38,7 @@ def info(options: InfoOptions) -> None:
         transcript = scan_transcript(session.path, observers=[*observers, piece_counts])
     data = session_facts_data(Session.of(session, options.where), transcript, piece_counts)
     data["longest_line"] = measure_longest_line(data["session_file"])
-    limitation = row_of(session.agent).left
+    limitation = row_of_agent(session.agent).loss_note
     notes = [*([limitation] if limitation else []), *notes_of(session.session_id, options.where)]
     options.emit(data, lambda: facts_table(_info_rows(data)), notes)
 
@@ -41,7 +46,10 @@ def info(options: InfoOptions) -> None:
 def session_facts_data(session: Session, transcript: Transcript, pieces: Pieces) -> dict[str, Any]:
     """Return a session's facts in their documented JSON schema, from one scan and the pieces that it found."""
     ends = session.head_tail
-    file, agent = original_path(ends.path, session.where), name_at(ends.path, session.where)
+    file, agent = (
+        original_path(ends.path, session.where),
+        agent_name_of_path(ends.path, session.where),
+    )
     if file == ends.path:
         lines = transcript.line_count
     else:
@@ -78,7 +86,7 @@ def session_facts_data(session: Session, transcript: Transcript, pieces: Pieces)
 
 def _info_rows(data: dict[str, Any]) -> list[tuple[str, object]]:
     context: tokens.ContextSize = data["context"]
-    is_giant = data["agent"] == NAME and (
+    is_giant = data["agent"] == CLAUDE_NAME and (
         data["size"] >= GIANT or data["longest_line"] >= GIANT_LINE
     )
     about = "about " if context.is_estimate else ""
@@ -96,7 +104,11 @@ def _info_rows(data: dict[str, Any]) -> list[tuple[str, object]]:
     return [
         ("title", data["title"]),
         ("id", data["session_id"]),
-        *([("agent", agent_named(data["agent"], Where()).label)] if data["agent"] != NAME else []),
+        *(
+            [("agent", agent_named(data["agent"], Where()).label)]
+            if data["agent"] != CLAUDE_NAME
+            else []
+        ),
         ("file", data["session_file"]),
         ("folder", data["cwd"] or "unknown"),
         ("branch", data["branch"] or "none"),

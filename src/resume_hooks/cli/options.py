@@ -24,7 +24,12 @@ from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where, canonical_path
 from resume_hooks.seam import Function, Question, answers, insert_part_names, is_installed
 from resume_hooks.sessions import locate
-from resume_hooks.sessions.agents.registry import ALL, NAMES, RUNNING, require_whole
+from resume_hooks.sessions.agents.registry import (
+    AGENT_NAMES,
+    ALL_AGENTS,
+    RESUMABLE_AGENTS,
+    require_complete,
+)
 from resume_hooks.sessions.transcript_files import subagent_name
 from resume_hooks.system.text import plain_line
 
@@ -80,12 +85,12 @@ def complete_locator(
     return complete_locators(incomplete)
 
 
-TO = option(type=click.Choice(RUNNING), help="The agent to continue in.")
+TO = option(type=click.Choice(RESUMABLE_AGENTS), help="The agent to continue in.")
 DRY_RUN = flag(help="Show the result, write nothing.")
 YES = flag(help="Do not ask.")
 AGENT = option(
-    type=click.Choice([*NAMES, ALL]),
-    default=ALL,
+    type=click.Choice([*AGENT_NAMES, ALL_AGENTS]),
+    default=ALL_AGENTS,
     show_default=True,
     help="Only this agent's sessions.",
 )
@@ -177,7 +182,7 @@ class VerbOptions:
         Raise UsageError if only the session's prompts are left.
         """
         session = self.locate_session(foreign=True)
-        require_whole(session)
+        require_complete(session)
         return session
 
     def emit(self, data: object, text: Callable[[], str], warnings: Sequence[str] = ()) -> None:

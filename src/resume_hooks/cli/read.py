@@ -37,7 +37,7 @@ from resume_hooks.reading.passages import (
     read_page,
 )
 from resume_hooks.reading.render import Rendering, render_at
-from resume_hooks.sessions.agents.registry import name_at, row_of
+from resume_hooks.sessions.agents.registry import agent_name_of_path, row_of_agent
 from resume_hooks.sessions.agents.registry import original_path as place_of_original
 from resume_hooks.sessions.locate import names_subagent, resolve_transcript
 from resume_hooks.sessions.record_references import (
@@ -267,7 +267,11 @@ def _print_with_neighbours(looked_up: OriginalRecord, before: int, options: Read
     """Print a record, or its original if it was trimmed, between the neighbouring records of its file."""
     requested, record = looked_up.asked, parse_record(looked_up.original)
     session = SessionFile(
-        requested.session_id, requested.file, 0, 0, name_at(requested.file, options.where)
+        requested.session_id,
+        requested.file,
+        0,
+        0,
+        agent_name_of_path(requested.file, options.where),
     )
     names = names_of(session, options.where)
     earlier, later = read_around(
@@ -317,7 +321,7 @@ def _shown_part_text(turns: Turns | None, count: int, kind: str, found: int) -> 
 
 
 def _heading_of_session(session: SessionFile, names: TranscriptNames, shown_part: str) -> str:
-    limitation = " · prompts only" if row_of(session.agent).left else ""
+    limitation = " · prompts only" if row_of_agent(session.agent).loss_note else ""
     return f"{collapse_line(title_of(session.path), 60)} · {collapse_line(names.short, 60)}{limitation} · {shown_part}"
 
 

@@ -18,9 +18,9 @@ from resume_hooks.derive.verbs.fork import ForkSpec, fork
 from resume_hooks.errors import ResumeHooksError, SessionNotFound
 from resume_hooks.paths import Where, canonical_path, project_folder_names
 from resume_hooks.seam import answers
-from resume_hooks.sessions.agents.claude import NAME
-from resume_hooks.sessions.archived.manifest import archived_of_id
-from resume_hooks.sessions.archived.sessions import is_archived_copy, only_archived_left
+from resume_hooks.sessions.agents.claude import CLAUDE_NAME
+from resume_hooks.sessions.archived.manifest import find_archived
+from resume_hooks.sessions.archived.sessions import is_archived_copy, only_archived_error
 from resume_hooks.sessions.project_folder import MovedFolder, home_folder
 from resume_hooks.sessions.session import Session
 from resume_hooks.sessions.session_files import SessionFile, is_known, session_file
@@ -47,7 +47,7 @@ class SessionLoss(NamedTuple):
     def refusal(self, session: SessionFile) -> ResumeHooksError:
         """Return the error to raise if the user cannot be asked for a new home."""
         if self.kept:
-            return only_archived_left(session.session_id)
+            return only_archived_error(session.session_id)
         return ResumeHooksError(
             self.why, f"To continue in a copy in another folder: {self.command(session)}"
         )
@@ -71,7 +71,7 @@ def find_session_loss(session: SessionFile, where: Where) -> SessionLoss | None:
 
     This function only reads.
     """
-    if session.agent != NAME:
+    if session.agent != CLAUDE_NAME:
         return None
     if is_archived_copy(session.path, where):
         return SessionLoss(
@@ -128,7 +128,7 @@ def restore_archived(session: SessionFile, loss: SessionLoss, where: Where) -> S
     # The restore module takes 10 ms to load, and only a missing session needs it.
     from resume_hooks.archive.vault import restore
 
-    archived = archived_of_id(session.session_id, where)
+    archived = find_archived(session.session_id, where)
     if archived is None:
         raise SessionNotFound(
             f"{session.session_id} is gone from the vault", "resume-hooks archive --list"

@@ -20,7 +20,7 @@ from resume_hooks.hooks import resume_card
 from resume_hooks.paths import Where
 from resume_hooks.seam import answers
 from resume_hooks.sessions import locate
-from resume_hooks.sessions.agents.registry import agent_at, readable_session, require_whole
+from resume_hooks.sessions.agents.registry import agent_of_path, readable_session, require_complete
 from resume_hooks.sessions.archived.sessions import is_archived_copy
 from resume_hooks.sessions.locator_forms import RESOLVERS, by_part_of_title, is_one_form
 from resume_hooks.sessions.session_files import SessionFile, session_file
@@ -69,7 +69,7 @@ def _continue_session(session: SessionFile, way: str | None, options: ResumeOpti
 
     Raise Back if the user presses Esc.
     """
-    require_whole(session)
+    require_complete(session)
     # An archived copy can also have children.
     if way in {None, GO_ON} or not is_archived_copy(session.path, options.where):
         session = prepare_session(session)
@@ -155,7 +155,7 @@ def _print_comparison(way: str | None, options: ResumeOptions) -> None:
         session = _session_by_name(BARE_VALUE) or locate_session(None, Where(), foreign=True)
     else:
         session = locate_session(options.locator, Where(), foreign=True)
-    require_whole(session)
+    require_complete(session)
     loss = relocate.find_session_loss(session, options.where)
     if way is not None or options.show or options.copy:
         if loss is not None and not (loss.kept and way not in {None, GO_ON}):
@@ -192,7 +192,7 @@ def comparison_text(comparison: compare.Comparison, *, whole: bool) -> str:
             (
                 "go on",
                 (
-                    f"/resume {comparison.session_id}   in {agent_at(comparison.glance.path, Where()).label}"
+                    f"/resume {comparison.session_id}   in {agent_of_path(comparison.glance.path, Where()).label}"
                 ),
             ),
             *(

@@ -27,7 +27,7 @@ from resume_hooks.search.scope import (
     project_scope_of_folder,
     session_scope,
 )
-from resume_hooks.sessions.agents.registry import ALL
+from resume_hooks.sessions.agents.registry import ALL_AGENTS
 
 if TYPE_CHECKING:
     from resume_hooks.search.index.update import Progress
@@ -71,7 +71,7 @@ def _find_hits(options: SearchOptions, progress: Progress | None) -> SearchResul
         file=options.file,
         role=options.role or "",
         include_helpers=options.helpers,
-        agent_names=frozenset({options.agent} - {ALL}),
+        agent_names=frozenset({options.agent} - {ALL_AGENTS}),
     )
     if options.file:
         for answer_line_search in answers(questions.answer_line_search):

@@ -16,9 +16,9 @@ from resume_hooks.clock import DAY, HOUR, MINUTE, format_minute
 from resume_hooks.paths import Where, canonical_path
 from resume_hooks.search import listing
 from resume_hooks.search.listing import ORIGINAL, ListedSession, ListingPage, SessionLister
-from resume_hooks.sessions.agents.claude import NAME
-from resume_hooks.sessions.agents.registry import agent_named, agents, store_of
-from resume_hooks.sessions.child_titles import kind_beside
+from resume_hooks.sessions.agents.claude import CLAUDE_NAME
+from resume_hooks.sessions.agents.registry import agent_named, list_agents, store_of
+from resume_hooks.sessions.child_titles import kind_unless_in_title
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.system.git_worktrees import project_of_folder
 from resume_hooks.system.text import fit_columns, format_count, plain_line, text_width
@@ -67,15 +67,16 @@ def list_sessions(options: SessionsOptions) -> None:
         "archived": [],
     }
     notes = []
-    for agent in agents(options.where, options.agent):
-        notes.extend(agent.notes())
+    for agent in list_agents(options.where, options.agent):
+        notes.extend(agent.listing_notes())
     if not page.rows:
         notes += (
-            f"{place} can't be listed: check its permissions" for place in lister.store.hidden()
+            f"{place} can't be listed: check its permissions"
+            for place in lister.store.unreadable_folders()
         )
         notes += (
             f"{place} is a symbolic link, which is not followed: name a session there by its path"
-            for place in lister.store.linked()
+            for place in lister.store.linked_paths()
         )
     options.emit(data, lambda: _sessions_text(page, folder, options), notes)
 
@@ -145,10 +146,10 @@ def _marks_of_row(row: ListedSession, folder: str, *, with_end: bool) -> str:
     if row.kind == ORIGINAL:
         kind = ""
     else:
-        kind = kind_beside(row.title, row.kind)
+        kind = kind_unless_in_title(row.title, row.kind)
     agent_title = row.agent_name if row.agent_name != row.title else ""
     marks = (
-        agent_named(row.agent, Where()).label.lower() if row.agent != NAME else "",
+        agent_named(row.agent, Where()).label.lower() if row.agent != CLAUDE_NAME else "",
         f"from {format_minute(row.expires_at)} UTC on" if with_end and row.expires_at else "",
         "open" if row.open else "",
         "archived" if row.kept else "",

@@ -13,8 +13,8 @@ from resume_hooks.archive.vault.lookup import list_earlier_states, name_earlier_
 from resume_hooks.cli.output import column_table
 from resume_hooks.cli.verbs.sessions import SessionsOptions
 from resume_hooks.paths import Where
-from resume_hooks.sessions.archived.layout import is_foreign, path_of_place
-from resume_hooks.sessions.archived.manifest import ArchivedSession, all_archived
+from resume_hooks.sessions.archived.layout import is_of_other_home, path_of_place
+from resume_hooks.sessions.archived.manifest import ArchivedSession, list_archived
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.sessions.record_references import SHORT
 from resume_hooks.sessions.session_files import all_sessions
@@ -31,7 +31,7 @@ def archived_text(archived: ArchivedSession, where: Where) -> str:
         only_copy = ""
     else:
         only_copy = ", only here"
-    only_copy += f", of {archived.home}" if is_foreign(archived.home, where) else ""
+    only_copy += f", of {archived.home}" if is_of_other_home(archived.home, where) else ""
     sizes = f"{size_text(archived.size)} packed to {size_text(archived.stored)}"
     last_written = f"last written {clock.format_minute(archived.ended)}"
     rows = [archived.title, f"   {archived.session_id} · {sizes} · {last_written}{only_copy}"]
@@ -50,7 +50,7 @@ def print_archived_page(options: SessionsOptions, project: Project | None, scope
     present_ids = set()
     for session in all_sessions(options.where):
         present_ids.add(session.session_id)
-    archived_only = all_archived(options.where, present_ids)
+    archived_only = list_archived(options.where, present_ids)
     listed = []
     for archived in archived_only:
         if project is None or project.holds([archived.cwd], archived.project):

@@ -15,8 +15,8 @@ from typing import NamedTuple, NoReturn
 
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.paths import Where
-from resume_hooks.sessions.agents.claude import NAME
-from resume_hooks.sessions.agents.registry import agent_named, name_at
+from resume_hooks.sessions.agents.claude import CLAUDE_NAME
+from resume_hooks.sessions.agents.registry import agent_name_of_path, agent_named
 from resume_hooks.system import programs
 from resume_hooks.system.invocation import quote_word
 
@@ -38,12 +38,14 @@ class ClientStart(NamedTuple):
     session_id: str
     folder: str
     config: str = ""
-    agent: str = NAME
+    agent: str = CLAUDE_NAME
 
     @property
     def command(self) -> str:
         """The shell command that starts the client in the same way."""
-        command = agent_named(self.agent, Where()).commands(self.session_id, self.folder).shell
+        command = (
+            agent_named(self.agent, Where()).resume_commands(self.session_id, self.folder).shell
+        )
         if not self.config:
             return command
         folder_command, _, arguments = command.rpartition("claude ")
@@ -60,8 +62,8 @@ def client_start(session_id: str, path: str, folder: str, where: Where) -> Clien
 
     Other agents find their sessions from any folder.
     """
-    agent = name_at(path, where)
-    if agent != NAME:
+    agent = agent_name_of_path(path, where)
+    if agent != CLAUDE_NAME:
         return ClientStart(session_id, folder if os.path.isdir(folder) else "", agent=agent)
     projects = os.path.dirname(os.path.dirname(os.path.abspath(path)))
     config = os.path.dirname(projects)
@@ -85,7 +87,7 @@ def client_environment(start: ClientStart, where: Where) -> dict[str, str]:
 
 def become_client(start: ClientStart) -> NoReturn:
     """Replace this process by the client. If it is missing or cannot start, raise ResumeHooksError with the command."""
-    program, path, words = agent_named(start.agent, Where()).launch(start.session_id)
+    program, path, words = agent_named(start.agent, Where()).launch_command(start.session_id)
     if path is None:
         raise ResumeHooksError(
             f"{program} is not installed, or not on PATH", f"By hand: {start.command}"

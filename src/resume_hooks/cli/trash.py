@@ -25,8 +25,8 @@ from resume_hooks.cli.with_fields import WithFields
 from resume_hooks.errors import SessionNotFound, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.layout import path_of_place
-from resume_hooks.sessions.archived.manifest import ArchivedSession, all_archived, archived_of_id
-from resume_hooks.sessions.child_titles import word_of
+from resume_hooks.sessions.archived.manifest import ArchivedSession, find_archived, list_archived
+from resume_hooks.sessions.child_titles import displayed_kind
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.system.invocation import resume_command, shell_command
 from resume_hooks.system.text import format_count
@@ -107,7 +107,7 @@ def _delete_session(deletion: Deletion, options: DeleteOptions, *, is_asking: bo
 
 
 def _archived_ids_left(entries: Sequence[ArchivedSession], where: Where) -> list[str]:
-    archived_entries = (entry for entry in entries if archived_of_id(entry.session_id, where))
+    archived_entries = (entry for entry in entries if find_archived(entry.session_id, where))
     return [
         VAULT_COPY_NOTE.format(
             title=entry.title, command=shell_command(f"archive --forget {entry.session_id}")
@@ -204,9 +204,11 @@ def _dependents_text(deletion: Deletion, where: Where) -> str:
     count = len(deletion.derived)
     lines = [f"\n\n{format_count(count, 'session')} came from it and will miss it:"]
     for child in deletion.derived[:MAX_SHOWN]:
-        lines.append(f"  {child.row.session_id}  {word_of(child.row.kind)}  {child.row.title}")
+        lines.append(
+            f"  {child.row.session_id}  {displayed_kind(child.row.kind)}  {child.row.title}"
+        )
     lines += [f"  and {count - MAX_SHOWN:,} more"] if count > MAX_SHOWN else []
-    is_archived = archived_of_id(deletion.session.session_id, where) is not None
+    is_archived = find_archived(deletion.session.session_id, where) is not None
     lines.append(
         f"Their lineage will say {'(archived copy): the vault has one' if is_archived else '(file gone)'}."
     )
@@ -280,7 +282,7 @@ def _find_deleted_or_archived(locator: str, where: Where) -> ArchivedSession:
             with contextlib.suppress(SessionNotFound):
                 return lookup.find_archived(locator, where, candidates, by_part=by_part)
     message = f"Neither the trash nor the vault holds a session '{locator.strip()}'"
-    if not (deleted or all_archived(where)):
+    if not (deleted or list_archived(where)):
         raise SessionNotFound(f"{message}: both are empty", "See: resume-hooks sessions")
     raise SessionNotFound(message, "See what can be restored: resume-hooks restore --list")
 
@@ -313,7 +315,7 @@ def size_of_files_text(entry: ArchivedSession) -> str:
 def _print_restorable(options: RestoreOptions) -> None:
     where = options.where
     deleted, strays = trash.list_deleted(where), trash.list_stray_folders(where)
-    archived = all_archived(where)
+    archived = list_archived(where)
     restorable = []
     for each in archived:
         if list_earlier_states(each) or not os.path.lexists(

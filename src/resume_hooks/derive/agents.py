@@ -24,13 +24,13 @@ from resume_hooks.derive.fresh_child import (
 from resume_hooks.derive.plan_of_work import find_plan_note
 from resume_hooks.errors import NothingToFork, UsageError
 from resume_hooks.paths import Where
-from resume_hooks.sessions.agents.claude import NAME
+from resume_hooks.sessions.agents.claude import CLAUDE_NAME
 from resume_hooks.sessions.agents.registry import (
     AgentRow,
     agent_named,
-    agents,
-    require_whole,
-    row_of,
+    list_agents,
+    require_complete,
+    row_of_agent,
 )
 from resume_hooks.sessions.child_titles import Kind
 from resume_hooks.sessions.session import Session
@@ -146,14 +146,14 @@ def plan_fresh(  # noqa: PLR0913 - what a fresh child may be asked for
     session has no prompt, and UsageError for an unusable parent or step.
     """
     if kind != "handoff":
-        require_whole(parent)
+        require_complete(parent)
     parent = Session.of(parent, where)
     ends, writer = parent.ends, _load_child_writer(parent, to, where)
     step = check_step(ends, next_step)
     if child is None:
         child = writer.draft(parent, ends, kind, output_dir, about=step)
     notes = [_note_on_parent_agent(child, where)]
-    if parent.agent == NAME and not child.subagent and not contents.new_task:
+    if parent.agent == CLAUDE_NAME and not child.subagent and not contents.new_task:
         notes.append(find_plan_note(ends, child.ancestors, where))
     note = "\n".join(filter(None, notes))
     opening = make_opening(parent, ends, child, step, contents, where, note)
@@ -175,10 +175,10 @@ def plan_fork(
     """
     from resume_hooks.derive import fork as forking
 
-    require_whole(session)
+    require_complete(session)
     session = Session.of(session, where)  # both the draft and the sizes use this one read
     source_agent, target_agent = session.agent, to or session.agent
-    if home is not None and not source_agent == target_agent == NAME:
+    if home is not None and not source_agent == target_agent == CLAUDE_NAME:
         raise UsageError(
             "Only a Claude Code session can get another home", "Leave out --here and --home."
         )
@@ -227,7 +227,7 @@ def plan_trim(
 
 def scan_for_trim(session: SessionFile, where: Where) -> Trimmable:
     """Read a session for a trim, as in ``trim.plan.scan_session``."""
-    require_whole(session)
+    require_complete(session)
     return load_writer(session.agent, where).scanned(session)
 
 
@@ -262,7 +262,7 @@ def _note_on_parent_agent(draft: Draft, where: Where) -> str:
         )
     if draft.agent == draft.parent_agent:
         return subagent_note
-    if missing_reason := row_of(draft.parent_agent).left:
+    if missing_reason := row_of_agent(draft.parent_agent).loss_note:
         return f"{missing_reason}: only the files show its work."
     parent_label = agent_named(draft.parent_agent, where).label
     return (
@@ -277,7 +277,7 @@ def _load_child_writer(parent: SessionFile, to: str, where: Where) -> Writer:
     A session whose own agent cannot resume sessions is continued in Claude Code.
     """
     name = to or parent.agent
-    return load_writer(name if row_of(name).writer else NAME, where)
+    return load_writer(name if row_of_agent(name).writer else CLAUDE_NAME, where)
 
 
 def load_writer(name: str, where: Where) -> Writer:
@@ -287,7 +287,7 @@ def load_writer(name: str, where: Where) -> Writer:
     """
     row = _require_writer_row(name, where)
     make_writer = questions.agent_writer.load(row.part, row.writer)
-    return make_writer(row.home_in(where), where)
+    return make_writer(row.home_folder(where), where)
 
 
 def load_foreign_writer(name: str, where: Where) -> ForeignWriter:
@@ -297,12 +297,12 @@ def load_foreign_writer(name: str, where: Where) -> ForeignWriter:
     """
     row = _require_writer_row(name, where)
     make_writer = questions.foreign_agent_writer.load(row.part, row.writer)
-    return make_writer(row.home_in(where), where)
+    return make_writer(row.home_folder(where), where)
 
 
 def _require_writer_row(name: str, where: Where) -> AgentRow:
-    row = row_of(name)
+    row = row_of_agent(name)
     if not row.writer:
         raise UsageError(f"resume-hooks can't write sessions of {name}", "Name another session.")
-    agents(where, row.name)  # raises UsageError for an agent without a home
+    list_agents(where, row.name)  # raises UsageError for an agent without a home
     return row

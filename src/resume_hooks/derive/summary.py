@@ -49,7 +49,7 @@ from resume_hooks.reading.digest.opening import (
 from resume_hooks.reading.passages import TurnReader
 from resume_hooks.reading.summary_check import CheckedSummary, check_summary, read_texts
 from resume_hooks.redaction.texts import redact
-from resume_hooks.sessions.agents.registry import agent_at, readable_session
+from resume_hooks.sessions.agents.registry import agent_of_path, readable_session
 from resume_hooks.sessions.held_links import remove_links
 from resume_hooks.sessions.lineage_block import without_block_markers
 from resume_hooks.sessions.record_references import MAX_DIGITS, SHORT, TranscriptNames, names_of
@@ -459,7 +459,7 @@ def find_unfinished_rollover(parent: SessionFile, where: Where) -> Receipt | Non
     child = find_existing_child(parent, "rollover", where)
     if child is None or read_digest(readable_session(child.file, where).path) is None:
         return None
-    ends = agent_at(child.file, where).ends(child.file)
+    ends = agent_of_path(child.file, where).read_ends(child.file)
     if ends.has_own_turns:
         return None  # ``own_turns`` of a fresh child is reliable even if the clock was wrong
     first_record = ends.first_records[0]

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.errors import SessionNotFound
-from resume_hooks.sessions.child_titles import word_of
+from resume_hooks.sessions.child_titles import displayed_kind
 from resume_hooks.sessions.session import Session
 from resume_hooks.system.copy_result import CopyResult
 from resume_hooks.system.invocation import format_remedy
@@ -54,7 +54,7 @@ def child_card(
     else:
         paste_hint = ""
     repeat_note = (
-        f"Nothing new was made; this is the session from your last {word_of(receipt.kind)}."
+        f"Nothing new was made; this is the session from your last {displayed_kind(receipt.kind)}."
     )
     lines = [f"{action}{paste_hint} · {copied.sentence('the /resume line')}", f"  {receipt.title}"]
     if not receipt.written:

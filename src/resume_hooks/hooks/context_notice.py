@@ -20,10 +20,10 @@ from resume_hooks.errors import ResumeHooksError
 from resume_hooks.hooks import hook_state, reply
 from resume_hooks.paths import Where, is_session_id
 from resume_hooks.sessions.client_window import (
-    NOTES,
-    context_in_window,
-    window_of,
-    window_set,
+    WINDOW_NOTE_PREFIX,
+    limit_window,
+    session_window,
+    window_limit,
 )
 from resume_hooks.sessions.session import Session
 from resume_hooks.sessions.session_files import session_file
@@ -63,7 +63,7 @@ def store_window(session_id: str, window: object) -> None:
 
     For a new window no notice has been shown.
     """
-    name = f"{NOTES}{session_id}.json"
+    name = f"{WINDOW_NOTE_PREFIX}{session_id}.json"
     if (
         is_session_id(session_id)
         and positive_count(window)
@@ -78,10 +78,10 @@ def take_notice(session_id: str, path: str) -> str:
 
     If the session's note cannot be written, raise OSError instead of returning a notice.
     """
-    name = f"{NOTES}{session_id}.json"
+    name = f"{WINDOW_NOTE_PREFIX}{session_id}.json"
     note = hook_state.read_note(name)
     noticed_window = positive_count(note.get("told"))
-    hook_state.sweep_notes(NOTES, NOTE_SECONDS)
+    hook_state.sweep_notes(WINDOW_NOTE_PREFIX, NOTE_SECONDS)
     # The note is written first, so that later turns never wait for a session that is slow to read.
     hook_state.write_note(name, note | {"look": UNREACHABLE_TOKENS, "told": noticed_window})
     percent, session = (
@@ -90,7 +90,7 @@ def take_notice(session_id: str, path: str) -> str:
     )
     if not percent:
         return ""
-    client_window = window_of(session_id, Where())
+    client_window = session_window(session_id, Where())
     context = session.context
     is_due = (
         context.measured
@@ -103,7 +103,7 @@ def take_notice(session_id: str, path: str) -> str:
     if context.window > noticed_window:
         next_check = _notice_limit(context.limit, percent)
     elif context.window < tokens.LARGE_WINDOW and not (
-        client_window or window_set(session.head_tail, client_window, Where())
+        client_window or window_limit(session.head_tail, client_window, Where())
     ):
         # The window may turn out to be larger than assumed.
         next_check = _notice_limit(_usable_window(tokens.LARGE_WINDOW, 0), percent)
@@ -121,10 +121,10 @@ def band_reply(session_id: str, path: str | None, used: int) -> dict[str, Any]:
     The Stop hook then shows no notice for this session. Raise OSError if the note cannot be
     written.
     """
-    percent, window = settings.read_number("notice_percent"), window_of(session_id, Where())
+    percent, window = settings.read_number("notice_percent"), session_window(session_id, Where())
     if not percent or window < 1:
         return {"look": UNREACHABLE_TOKENS}
-    usable = _usable_window(window, window_set(HeadTail(path), window, Where()) if path else 0)
+    usable = _usable_window(window, window_limit(HeadTail(path), window, Where()) if path else 0)
     limit = _notice_limit(usable, percent)
     band_data: dict[str, Any] = {"look": limit}
     if used >= limit:
@@ -132,7 +132,7 @@ def band_reply(session_id: str, path: str | None, used: int) -> dict[str, Any]:
         band_data = {"look": UNREACHABLE_TOKENS, "from": limit, "window": usable, "band": text}
     # The note is written last, because an engine that ends before its answer must not silence the
     # Stop hook.
-    name = f"{NOTES}{session_id}.json"
+    name = f"{WINDOW_NOTE_PREFIX}{session_id}.json"
     hook_state.write_note(
         name,
         hook_state.read_note(name)
@@ -173,7 +173,7 @@ def _notice_line(path: str, context: ContextSize) -> str:
 
 def _usable_window(window: int, most: int) -> int:
     """Return the tokens that the client counts as 100 % of a window; ``most`` caps the window, 0 for no cap."""
-    return context_in_window(ContextSize(0, window), most).limit
+    return limit_window(ContextSize(0, window), most).limit
 
 
 def _notice_limit(room: int, percent: int) -> int:

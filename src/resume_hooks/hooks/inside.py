@@ -23,7 +23,7 @@ from resume_hooks.hooks import compaction, context_notice, prompt, reply
 from resume_hooks.hooks.triggers import BARE, ROWS, UNASKED, Trigger, trigger_of_command
 from resume_hooks.paths import Where, is_session_id
 from resume_hooks.seam import answers
-from resume_hooks.sessions.agents.claude import NAME
+from resume_hooks.sessions.agents.claude import CLAUDE_NAME
 from resume_hooks.sessions.session_files import session_file
 from resume_hooks.shared_values import SLASH
 from resume_hooks.system.copy_result import NOT_COPIED, CopyResult
@@ -219,7 +219,7 @@ def _draw_instruction(
             lines = _text_reply(text(NOT_COPIED))["text"].split("\n")[:-1]
             return {"card": {"lines": lines, "more": more, **CARD_LAYOUT}}
         case OpenedSession(receipt=receipt, remark=remark, next_step=next_step) if (
-            on_screen and receipt.agent == NAME
+            on_screen and receipt.agent == CLAUDE_NAME
         ):
             card = prompt.draw_card(outcome, _copy_nothing, slash=trigger.slash)
             may_send = bool(next_step) and event.get("by_model") is not True

@@ -28,7 +28,7 @@ from resume_hooks.search.result import SearchResult
 from resume_hooks.search.result_text import advice_without_close_hit, count_sentence
 from resume_hooks.search.roles import MAX_SEARCH_HITS
 from resume_hooks.search.scope import Scope, project_scope_of_folder, project_scope_of_session
-from resume_hooks.sessions.agents.claude import NAME
+from resume_hooks.sessions.agents.claude import CLAUDE_NAME
 from resume_hooks.sessions.agents.registry import agent_named
 from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import collapse_line, plain_line, text_width
@@ -113,7 +113,7 @@ def _hit_count(result: SearchResult, *, everywhere: bool) -> str:
 
 def _hit_lines(hit: Hit) -> Sequence[str]:
     where = Where()
-    if hit.agent != NAME:
+    if hit.agent != CLAUDE_NAME:
         agent_label = agent_named(hit.agent, where).label.lower()
     else:
         agent_label = ""
@@ -133,7 +133,7 @@ def _hit_lines(hit: Hit) -> Sequence[str]:
     snippet = snippet_from_words(
         hit.snippet, hit.marks[0][0] if hit.marks else 0, COLUMNS - text_width(title_part)
     )
-    command = agent_named(hit.agent, where).commands(hit.session_id, hit.folder).in_client
+    command = agent_named(hit.agent, where).resume_commands(hit.session_id, hit.folder).in_client
     return [
         f"{title_part}{cut_to_columns(snippet, COLUMNS - text_width(title_part))}",
         f"  {command} · {facts}",

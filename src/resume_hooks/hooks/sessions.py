@@ -18,9 +18,9 @@ from resume_hooks.hooks.request import (
 from resume_hooks.paths import Where
 from resume_hooks.search import listing
 from resume_hooks.search.listing import ORIGINAL, ListedSession
-from resume_hooks.sessions.agents.claude import NAME
+from resume_hooks.sessions.agents.claude import CLAUDE_NAME
 from resume_hooks.sessions.agents.registry import agent_named
-from resume_hooks.sessions.child_titles import kind_beside
+from resume_hooks.sessions.child_titles import kind_unless_in_title
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import collapse_line, plain_line
@@ -83,9 +83,9 @@ def _facts_of_row(row: ListedSession, current_id: str) -> Sequence[str]:
     if row.kind == ORIGINAL:
         kind = ""
     else:
-        kind = kind_beside(row.title, row.kind)
+        kind = kind_unless_in_title(row.title, row.kind)
     current_fact = "this session" if row.session_id == current_id else ""
-    if row.agent != NAME:
+    if row.agent != CLAUDE_NAME:
         agent_label = agent_named(row.agent, Where()).label.lower()
     else:
         agent_label = ""

@@ -22,7 +22,7 @@ from resume_hooks.seam import insert_part_names
 from resume_hooks.search.index.connect import index_status
 from resume_hooks.sessions import held_links, locate
 from resume_hooks.sessions.agents import registry
-from resume_hooks.sessions.archived.manifest import all_archived as kept_sessions
+from resume_hooks.sessions.archived.manifest import list_archived as kept_sessions
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system import bug_log, claude_cli, clipboard, programs
@@ -116,7 +116,9 @@ def _uses_other_agent() -> bool:
     where = Where()
     if programs.find_program("claude", os.environ) is not None or os.path.isdir(where.projects):
         return False
-    return any(agent.name in registry.RUNNING for agent in registry.other_agents(where))
+    return any(
+        agent.name in registry.RESUMABLE_AGENTS for agent in registry.list_other_agents(where)
+    )
 
 
 def _check_client(_: str) -> Finding:
@@ -233,11 +235,11 @@ def _check_engine(_: str) -> Finding:
 def _check_other_agents(_: str) -> Finding:
     where = Where()
     agent_texts, install_commands = [], []
-    for agent in registry.other_agents(where):
-        if agent.name in registry.PARTIAL:
+    for agent in registry.list_other_agents(where):
+        if agent.name in registry.INCOMPLETE_AGENTS:
             continue
         agent_texts.append(f"{agent.label}: {format_count(len(agent.store.sessions()), 'session')}")
-        if installs := agent.without_plugin(NAME):
+        if installs := agent.plugin_install_command(NAME):
             agent_texts[-1] += ", without the plugin"
             install_commands.append(installs)
     if install_commands:

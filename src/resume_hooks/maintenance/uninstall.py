@@ -12,9 +12,9 @@ from typing import NamedTuple
 from resume_hooks import questions, seam
 from resume_hooks.errors import WriteFailed
 from resume_hooks.paths import Where, read_regular
-from resume_hooks.sessions.agents.registry import COPIES
+from resume_hooks.sessions.agents.registry import COPIES_FOLDER_NAME
 from resume_hooks.sessions.archived.layout import unpacked_folder
-from resume_hooks.sessions.held_links import FOLDER, links_folder, links_without_client_file
+from resume_hooks.sessions.held_links import LINKS_FOLDER, links_folder, links_without_client_file
 from resume_hooks.storage import removal
 from resume_hooks.storage.state_file import convert_os_error
 from resume_hooks.system import claude_cli
@@ -45,7 +45,7 @@ ORIGINAL_FOLDERS = {
     "vault": "archived copies, some without another copy",
     "trash": "deleted sessions",
     "backups": "backups of rewritten files",
-    FOLDER: "links to sessions, some of them the file's last name",
+    LINKS_FOLDER: "links to sessions, some of them the file's last name",
 }
 """Folders in the state folder that a purge never removes.
 
@@ -247,7 +247,7 @@ def paths_to_purge(state: str) -> list[str]:
 def _folders_of_copies() -> tuple[str, ...]:
     where = Where()
     link_folders = () if any(links_without_client_file(where)) else (links_folder(where),)
-    return unpacked_folder(where), os.path.join(where.state, COPIES), *link_folders
+    return unpacked_folder(where), os.path.join(where.state, COPIES_FOLDER_NAME), *link_folders
 
 
 def remove_paths(state: str, paths: list[str]) -> None:
@@ -255,7 +255,7 @@ def remove_paths(state: str, paths: list[str]) -> None:
     with convert_os_error(f"{state} could not be removed", "Check its permissions."):
         copies = _folders_of_copies()
         for path in paths:
-            if os.path.basename(path) == FOLDER and path not in copies:
+            if os.path.basename(path) == LINKS_FOLDER and path not in copies:
                 continue  # in the meantime, a link in the folder became the last name of its file
             if path in copies:
                 removal.remove_if_possible(path, state)

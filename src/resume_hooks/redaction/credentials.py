@@ -83,7 +83,7 @@ _PUTTY_MAC = compile_lazily(rb"(?i)private-(?:mac|hash): ?[0-9a-f]{40,64}")
 
 
 def userinfo_spans(raw: bytes, position: int) -> Generator[Span, None, None]:
-    """Yield at most one secret: the password in an address whose ``://`` is at ``place``."""
+    """Yield at most one secret: the password in an address whose ``://`` is at ``position``."""
     match = _USERINFO.match(raw, position)
     if match and (
         _is_address_password(match[1].replace(b":", b"_"))
@@ -129,7 +129,7 @@ def driver_address_spans(raw: bytes, position: int) -> Generator[Span, None, Non
 
 
 def registry_auth_spans(raw: bytes, position: int) -> Generator[Span, None, None]:
-    """Yield the value of ``_auth`` or ``_authToken`` in npm's settings at ``place``.
+    """Yield the value of ``_auth`` or ``_authToken`` in npm's settings at ``position``.
 
     A token may be a UUID.
     """
@@ -142,7 +142,7 @@ def registry_auth_spans(raw: bytes, position: int) -> Generator[Span, None, None
 
 
 def cookie_spans(raw: bytes, position: int) -> Generator[Span, None, int]:
-    """Yield the values of session cookies in a header, or in an option of curl, at ``place``.
+    """Yield the values of session cookies in a header, or in an option of curl, at ``position``.
 
     Return the end of the cookies.
     """
@@ -169,7 +169,7 @@ def cookie_spans(raw: bytes, position: int) -> Generator[Span, None, int]:
 
 
 def password_hash_spans(raw: bytes, position: int) -> Generator[Span, None, None]:
-    """Yield the password hash that begins at ``place``, if any."""
+    """Yield the password hash that begins at ``position``, if any."""
     match = _PASSWORD_HASH.match(raw, position)
     if match and len(set(match[0])) >= 16 and not is_placeholder(match[0]):
         yield Span("password-hash", match.start(), match.end(), SHAPE)
@@ -192,7 +192,7 @@ def is_basic_auth(value: bytes) -> bool:
 
 
 def private_key_spans(raw: bytes, position: int) -> Generator[Span, None, None]:
-    """Yield the private key, if any, around the words ``PRIVATE KEY`` or ``Private-Lines`` (PuTTY) at ``place``.
+    """Yield the private key, if any, around the words ``PRIVATE KEY`` or ``Private-Lines`` (PuTTY) at ``position``.
 
     A key without an end marker extends as far as the text looks like a key. The same applies to a
     missing start marker.
@@ -222,7 +222,7 @@ def _whole_key_spans(
 
 
 def _start_of_key_body(raw: bytes, end: int) -> int:
-    """Return the start of the base64 lines that end at ``stop``."""
+    """Return the start of the base64 lines that end at ``end``."""
     search_start = max(0, end - MAX_PRIVATE_KEY_BYTES)
     last_line_start = (
         raw.rfind(b"\n", search_start, max(search_start, raw.rfind(b"\n", search_start, end))) + 1

@@ -76,7 +76,7 @@ class _WordHandlers(NamedTuple):
 def _handlers_of_single_word(
     may_precede_secret: Callable[[bytes, int], object], examine: _Examine
 ) -> _WordHandlers:
-    """The handlers of a word that counts without other words; ``look`` may return the end of the examined text."""
+    """The handlers of a word that counts without other words; ``examine`` may return the end of the examined text."""
 
     def candidate_positions(lower: bytes, positions: Iterable[int]) -> Iterator[int]:
         return (position for position in positions if may_precede_secret(lower, position))
@@ -147,7 +147,7 @@ _PLACEHOLDER_SEARCH_BYTES = 24
 
 
 def _spans_of_names(raw: bytes, positions: Iterable[int]) -> Iterator[Span]:
-    """Yield the secrets of names that contain a word at ``places``: assigned, in a column, or passed to a command."""
+    """Yield the secrets of names with a word at ``positions``: assigned, in a column, or passed to a command."""
     examined_end = nested_words = name_end = 0
     for position in positions:
         yield from named_command_spans(raw, position)

@@ -88,7 +88,7 @@ def paired_field_spans(raw: bytes, start: int, end: int) -> Iterator[Span]:
 
 
 def kubernetes_secret_spans(raw: bytes, position: int) -> Generator[Span, None, None]:
-    """Yield the values, base64 or plain, in the data of the Secret whose kind is at ``place``."""
+    """Yield the values, base64 or plain, in the data of the Secret whose kind is at ``position``."""
     for pattern, word, start_mark in ((_YAML_DATA, b"ata:", b"\n"), (_JSON_DATA, b'ata"', b'"')):
         for word_start in _positions_of_data(raw, position, word):
             start = max(
@@ -105,7 +105,7 @@ def kubernetes_secret_spans(raw: bytes, position: int) -> Generator[Span, None, 
 
 
 def _positions_of_data(raw: bytes, position: int, word: bytes) -> Iterator[int]:
-    """Yield the positions of a word around the kind at ``place``, up to the kinds of neighbouring objects."""
+    """Yield the positions of a word around the kind at ``position``, up to the kinds of neighbouring objects."""
     after_kind = position + len(b"kind")
     search_start = max(
         0,

@@ -304,7 +304,7 @@ def _meaning_of_key(words: bytes) -> int:
 
 
 def name_at(raw: bytes, position: int) -> tuple[int, int, int]:
-    """Return the start, end and meaning of the name with a significant word at ``place``."""
+    """Return the start, end and meaning of the name with a significant word at ``position``."""
     text_before = raw[max(0, position - _MAX_NAME_BYTES) : position]
     start = position - len(text_before) + len(text_before.rstrip(_WORD_BYTES))
     rest = _REST_OF_NAME.match(raw, position)
@@ -626,7 +626,7 @@ def _shares_word_with_name(value: bytes, name: bytes) -> bool:
 
 
 def _is_alphabetic_password(value: bytes, requirement: int) -> bool:
-    """Check whether a value that consists only of letters is a password under the requirement ``least``."""
+    """Check whether a value that consists only of letters is a password under the ``requirement``."""
     if is_random_letters(value):
         return requirement != PROSE_PASSWORD
     from_environment = requirement == ANY_WORDS and not value.isupper()
@@ -676,7 +676,7 @@ def is_password_in_sentence(value: bytes) -> bool:
 def password_spans(match: re.Match[bytes], *, only_passwords: bool = False) -> Iterator[Span]:
     """Yield the value of a match if it is a password. A value with spaces is a sentence about passwords.
 
-    If ``sure``, nothing but a password occurs at that position, so plain words also count.
+    If ``only_passwords``, nothing but a password occurs at that position, so plain words also count.
     """
     start, value = value_of_match(match)
     is_likely = (

@@ -298,7 +298,7 @@ _INSERT_VALUES = compile_lazily(
 
 
 def command_spans(raw: bytes, position: int, word: bytes) -> Generator[Span, None, None]:
-    """Yield the password, if any, in a command that begins at ``place``."""
+    """Yield the password, if any, in a command that begins at ``position``."""
     if word == b"<<<" and not _SECRET_READER.search(raw, max(0, position - 80), position):
         return
     if word == b"--from-literal" and not _CREATE_SECRET_COMMAND.search(
@@ -320,7 +320,7 @@ def command_spans(raw: bytes, position: int, word: bytes) -> Generator[Span, Non
 
 
 def phrase_spans(raw: bytes, position: int, word: bytes) -> Generator[Span, None, None]:
-    """Yield the phrase, the codes or the salt, if any, after a word at ``place``."""
+    """Yield the phrase, the codes or the salt, if any, after a word at ``position``."""
     match = PHRASE_PATTERNS[word].match(raw, position)
     if match:
         group = "phrase" if match["phrase"] else "bare"
@@ -332,7 +332,7 @@ _FILE_NAME = compile_lazily(rb"(?:[\w.~-]*/)*[A-Za-z_-]{1,60}\.[A-Za-z]{1,6}")
 
 
 def printed_spans(raw: bytes, position: int) -> Generator[Span, None, None]:
-    """Yield the output of the command after the prompt at ``place`` if the output is a secret."""
+    """Yield the output of the command after the prompt at ``position`` if the output is a secret."""
     match = _PRINTED_SECRET.match(raw, position)
     if match is None or _FILE_NAME.fullmatch(match["bare"]):
         return

@@ -138,7 +138,7 @@ _COMMAND_END = compile_lazily(rb"[\n;|&]")
 
 
 def argument_spans(raw: bytes, positions: Iterable[int], option: bytes) -> Iterator[Span]:
-    """Yield the passwords that are passed to programs with an option at one of ``places``."""
+    """Yield the passwords that are passed to programs with an option at one of ``positions``."""
     for position, row in _positions_of_option(raw, positions, option):
         if match := row.argument.match(raw, position):
             yield from password_spans(match, only_passwords=b" -u" not in row.programs)
@@ -233,12 +233,12 @@ _HERE_STRING = compile_lazily(rb"[^|\n<]{1,60}<<<[ \t]*" + VALUE)
 
 
 def is_command_name(lower: bytes, position: int) -> object:
-    """Check whether a word for a secret at ``place`` is part of a command's name."""
+    """Check whether a word for a secret at ``position`` is part of a command's name."""
     return _SECRET_WORD_COMMAND.match(lower, position)
 
 
 def named_command_spans(raw: bytes, position: int) -> Generator[Span, None, None]:
-    """Yield the password of a command whose name contains a word for a secret at ``place``.
+    """Yield the password of a command whose name contains a word for a secret at ``position``.
 
     There is at most one.
     """
@@ -253,7 +253,7 @@ def named_command_spans(raw: bytes, position: int) -> Generator[Span, None, None
 
 
 def piped_input_spans(raw: bytes, position: int) -> Generator[Span, None, None]:
-    """Yield the input of the password reader at ``place``, which comes from a pipe or follows the reader.
+    """Yield the input of the password reader at ``position``, which comes from a pipe or follows the reader.
 
     There is at most one.
     """

@@ -101,7 +101,7 @@ def is_value_of_many_names(raw: bytes, position: int, value: bytes) -> bool:
 def _positions_nearby(
     raw: bytes, position: int, value: bytes, start: int, end: int
 ) -> Iterator[int]:
-    """Yield some positions, except ``place``, of a value as a whole word between ``start`` and ``end``."""
+    """Yield some positions, except ``position``, of a value as a whole word between ``start`` and ``end``."""
     other_position = start - 1
     for _ in range(_MAX_POSITIONS):
         other_position = raw.find(value, other_position + 1, end)

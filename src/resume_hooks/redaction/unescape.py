@@ -104,7 +104,7 @@ class View:
         return self._place(start)[0], self._place(max(start, end - 1))[1]
 
     def _place(self, position: int) -> tuple[int, int]:
-        """Return the start and end, in the original bytes, of the byte at ``place``."""
+        """Return the start and end, in the original bytes, of the byte at ``position``."""
         escape_number = bisect_right(self._starts, position) - 1
         if escape_number >= 0:
             escape_end, original_start, original_end = self._escapes[escape_number]
@@ -155,7 +155,7 @@ def range_of_whole_escapes(raw: bytes, start: int, end: int) -> tuple[int, int]:
 
 
 def _end_of_escape(raw: bytes, position: int) -> int:
-    """Return the end of the escape around ``place``, or ``place`` itself if it is not inside an escape."""
+    """Return the end of the escape around ``position``, or ``position`` itself if it is not inside an escape."""
     for start in range(position - 1, max(-1, position - _MAX_ESCAPE_BYTES), -1):
         if (
             raw[start] == _BACKSLASH

@@ -18,10 +18,10 @@ from resume_hooks import clock, settings
 from resume_hooks.clock import DAY
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.paths import Where
-from resume_hooks.sessions.agents.claude import NAME, Agent, ResumeCommands
-from resume_hooks.sessions.agents.registry import agent_of, opened_stores, store_of
-from resume_hooks.sessions.client_window import in_window, measured_window, window_set
-from resume_hooks.sessions.expiry import SOON, is_archived
+from resume_hooks.sessions.agents.claude import CLAUDE_NAME, Agent, ResumeCommands
+from resume_hooks.sessions.agents.registry import agent_of, store_of, stores_for_list
+from resume_hooks.sessions.client_window import apply_window, measured_window, window_limit
+from resume_hooks.sessions.expiry import EXPIRING_SOON_SECONDS, is_archived
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.open_sessions import Clients
 from resume_hooks.sessions.project_folder import home_folder
@@ -114,7 +114,7 @@ def list_project(
     last. Files are read lazily. ``include_helpers`` are headless runs of one question.
     """
     project = None if all_projects else project_of_folder(cwd, where)
-    stores = opened_stores(where, everyone=all_agents)
+    stores = stores_for_list(where, all_agents=all_agents)
     files = chain.from_iterable(candidate_files(project, where, store) for store in stores)
     return SessionLister(cwd, where).rows_of_files(files, project, include_helpers=include_helpers)
 
@@ -250,7 +250,7 @@ class SessionLister:
     ) -> tuple[HeadTail, Agent] | None:
         """Return the two ends of a session's file, and the session's agent."""
         agent = agent_of(session, self.where)
-        ends = agent.ends(session.path)
+        ends = agent.read_ends(session.path)
         is_helper = ends.is_helper and ends.has_messages
         if not (ends.is_listed or is_helper) or not (
             project is None or project.holds(ends.folders, ends.project)
@@ -265,7 +265,7 @@ class SessionLister:
 
     def _listed_row(self, session: SessionFile, ends: HeadTail, agent: Agent) -> ListedSession:
         parent = self._family.parent_of(session.path)
-        is_claude_session, folder = agent.name == NAME, home_folder(ends, self.where)
+        is_claude_session, folder = agent.name == CLAUDE_NAME, home_folder(ends, self.where)
         context = self._context(session, ends)
         expiry = (
             ends.mtime + self._retention_days * DAY
@@ -297,7 +297,7 @@ class SessionLister:
             open=self._clients.has_open(session)
             if is_claude_session
             else bool(agent.why_open(session)),
-            commands=agent.commands(session.session_id, folder),
+            commands=agent.resume_commands(session.session_id, folder),
         )
 
     def _context(self, session: SessionFile, ends: HeadTail) -> ContextSize:
@@ -309,7 +309,7 @@ class SessionLister:
         known_window = self._window or measured_window(session.session_id, self.where)
         window = known_window or tokens.stated_window(stated_size)
         context = size_from_last_records(ends.last_records, window)
-        if session.agent != NAME:
+        if session.agent != CLAUDE_NAME:
             return context or ContextSize.of(0, window, UNKNOWN)
         is_changed = stated_size is not None or was_compacted(ends) or not ends.small
         if (context is None and is_changed) or ends.lacks_beginning or may_change_in_middle(ends):
@@ -319,20 +319,23 @@ class SessionLister:
         # The settings that define a window are read once for each folder and model.
         key = ends.cwd, ends.model, known_window
         if key not in self._configured_windows:
-            self._configured_windows[key] = window_set(ends, known_window, self.where)
-        return in_window(context, ends, self._configured_windows[key])
+            self._configured_windows[key] = window_limit(ends, known_window, self.where)
+        return apply_window(context, ends, self._configured_windows[key])
 
     def expires_soon(self, session: SessionFile) -> bool:
         """Check whether the client may delete a session within seven days."""
-        retention = self._retention_days if session.agent == NAME else None
-        return retention is not None and session.mtime + retention * DAY < self._now + SOON
+        retention = self._retention_days if session.agent == CLAUDE_NAME else None
+        return (
+            retention is not None
+            and session.mtime + retention * DAY < self._now + EXPIRING_SOON_SECONDS
+        )
 
 
 def short_ids(rows: Sequence[ListedSession], where: Where) -> list[str]:
     """Return the shortest unique id of each row on this machine."""
     other_ids = set()
     for row in rows:
-        if row.agent != NAME:
+        if row.agent != CLAUDE_NAME:
             other_ids.add(row.session_id)
     if other_ids:
         other_ids = set()

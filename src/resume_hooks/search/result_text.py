@@ -14,8 +14,8 @@ from resume_hooks.paths import Where
 from resume_hooks.search.hits import Hit
 from resume_hooks.search.result import NO_SESSION, SearchResult
 from resume_hooks.search.roles import MAX_SEARCH_HITS
-from resume_hooks.sessions.agents.claude import NAME
-from resume_hooks.sessions.agents.registry import PARTIAL, agent_named
+from resume_hooks.sessions.agents.claude import CLAUDE_NAME
+from resume_hooks.sessions.agents.registry import INCOMPLETE_AGENTS, agent_named
 from resume_hooks.sessions.record_references import SHORT
 from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import collapse_line, format_count, plain_line
@@ -160,14 +160,16 @@ def _hit_text(
     """Return a hit. The session's first hit is preceded by the session and its commands."""
     lines = []
     if is_first_of_session:
-        if hit.agent != NAME:
+        if hit.agent != CLAUDE_NAME:
             agent_text = f" · {agent_named(hit.agent, Where()).label.lower()}"
         else:
             agent_text = ""
         title_line = f"{collapse_line(plain_line(hit.title), 80)} · {hit.session_id}{agent_text}"
         resume_line = f"  resume: {plain_line(hit.resume)}"
         handoff_line = f"  hand off: {shell_command(f'handoff {hit.session_id}')}"
-        command_lines = [handoff_line] if hit.agent in PARTIAL else [resume_line, handoff_line]
+        command_lines = (
+            [handoff_line] if hit.agent in INCOMPLETE_AGENTS else [resume_line, handoff_line]
+        )
         lines = ["", title_style(title_line), *([] if for_model else command_lines)]
     role_text = f"{hit.role}{f' ({collapse_line(plain_line(hit.tool), 80)})' if hit.tool else ''}"
     strength_text = hit.strength if hit.words else ""

@@ -12,7 +12,7 @@ from tantivy import FieldType, Occur, Query
 from resume_hooks.paths import Where, find_session, project_key
 from resume_hooks.search.index.postings import SCHEMA, Postings
 from resume_hooks.search.roles import ROLE_ALIASES, ROLES
-from resume_hooks.sessions.agents.registry import name_at
+from resume_hooks.sessions.agents.registry import agent_name_of_path
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.sessions.session_files import unlistable_folders
 from resume_hooks.sessions.transcript_files import TranscriptFile
@@ -30,7 +30,7 @@ class Scope(NamedTuple):
     ``sessions`` are ids, and ``agent`` is the name of one of their sub-agents. ``folders`` are
     working directories; ``root_folders`` adds sessions that started below a folder, and
     ``projects`` adds project folders by name. ``start_time`` and ``end_time`` are in seconds since
-    the epoch. ``asking_session`` is a session whose last turn is omitted, because it contains the
+    the epoch. ``calling_session_id`` is a session whose last turn is omitted, because it contains the
     question. ``agent_names`` are the agents whose sessions are searched.
     """
 
@@ -135,7 +135,7 @@ def find_files_in_scope(db: sqlite3.Connection, scope: Scope, where: Where) -> F
         "SELECT id, session, agent, folder, cwd, path FROM files WHERE hidden=0"
     ).fetchall()
     for file_id, session, agent, folder, cwd, path in rows:
-        if scope.agent_names and name_at(path, where) not in scope.agent_names:
+        if scope.agent_names and agent_name_of_path(path, where) not in scope.agent_names:
             continue
         if scope.sessions is not None and (
             session not in scope.sessions or scope.agent not in ("", agent)
@@ -237,7 +237,7 @@ def file_filter(scope: Scope, where: Where) -> Callable[[TranscriptFile], bool]:
     def is_in_scope(file: TranscriptFile) -> bool:
         if scope.sessions is not None:
             return file.session_id in {*scope.sessions, ""}
-        if scope.agent_names and name_at(file.path, where) not in scope.agent_names:
+        if scope.agent_names and agent_name_of_path(file.path, where) not in scope.agent_names:
             return False
         return folders is None or file.folder in folders
 

@@ -20,7 +20,7 @@ from resume_hooks.search.record_text import (
     display_text,
     read_record_words,
 )
-from resume_hooks.sessions.agents.registry import agent_at, original_path
+from resume_hooks.sessions.agents.registry import agent_of_path, original_path
 from resume_hooks.sessions.record_references import SHORT, ShortIds
 from resume_hooks.transcripts.head_tail import HeadTail
 
@@ -193,15 +193,15 @@ class Sources:
                 file = self._transcript_paths.path_of(str(session_row[0]), session_id)
             else:
                 file = path
-            agent = agent_at(file, self._where)
+            agent = agent_of_path(file, self._where)
             try:
                 ends = HeadTail(file)
                 title, folder = ends.title_by(Redactor().redact), ends.cwd
             except SessionNotFound:
                 title, folder = "(file gone)", os.path.dirname(file)
-            resume = agent.commands(session_id, folder).shell
+            resume = agent.resume_commands(session_id, folder).shell
             self._sessions[session_id] = HitSession(
-                agent.original(file), short, title, folder, agent.name, resume
+                agent.original_path(file), short, title, folder, agent.name, resume
             )
         return self._sessions[session_id]
 

@@ -16,75 +16,83 @@ from resume_hooks.storage.locks import lock_descriptor
 from resume_hooks.system.text import collapse_line
 from resume_hooks.transcripts.head_tail import REACH, TITLE_LENGTH, HeadTail
 
-MAX_DIGITS = 4  # the most digits of a counter; a longer number belongs to the user's own title
-LONGEST = 1_000  # the most characters of a title that may be ours; longer titles are the user's own
+MAX_COUNTER_DIGITS = (
+    4  # the most digits of a counter; a longer number belongs to the user's own title
+)
+MAX_CHILD_TITLE_CHARACTERS = (
+    1_000  # the most characters of a title that may be ours; longer titles are the user's own
+)
 # seconds to wait for another process's lock on a folder's titles; checking a large child takes a
 # few
-PATIENCE = 10.0
+TITLE_LOCK_SECONDS = 10.0
 Kind = Literal[
     "back", "fork", "handoff", "import", "rehome", "repair", "rollover", "scrub", "smart-trim", "trim", "untrim"
 ]  # fmt: skip
 """The operation that makes a child."""
 
-_TYPED = {"rewind": "back", "smart-trim": "trim --smart"}
+_DISPLAYED_KINDS = {"rewind": "back", "smart-trim": "trim --smart"}
 """Kinds with another current name; titles may have either."""
 
-_KINDS = "|".join(map(re.escape, (*get_args(Kind), "clear", *itertools.chain(*_TYPED.items()))))
-_OURS = re.compile(rf"(?: · (?:{_KINDS})(?: \d{{1,{MAX_DIGITS}}})?)+\Z")
-_END = re.compile(rf" · ({_KINDS})(?: \d{{1,{MAX_DIGITS}}})?\Z")
-_FORMER = re.compile(
-    rf"\A(?:(?:{_KINDS}) \d+ · )+"
+_ANY_KIND = "|".join(
+    map(re.escape, (*get_args(Kind), "clear", *itertools.chain(*_DISPLAYED_KINDS.items())))
+)
+_KIND_SUFFIXES = re.compile(rf"(?: · (?:{_ANY_KIND})(?: \d{{1,{MAX_COUNTER_DIGITS}}})?)+\Z")
+_LAST_KIND_SUFFIX = re.compile(rf" · ({_ANY_KIND})(?: \d{{1,{MAX_COUNTER_DIGITS}}})?\Z")
+_FORMER_PREFIX = re.compile(
+    rf"\A(?:(?:{_ANY_KIND}) \d+ · )+"
 )  # the form of child titles in 0.1.0: ``handoff 2 · <root title>``
 
 
-def word_of(kind: str) -> str:
+def displayed_kind(kind: str) -> str:
     """Return the displayed name of a kind."""
     if kind == "original":
         return "first session"
-    return _TYPED.get(kind, kind)
+    return _DISPLAYED_KINDS.get(kind, kind)
 
 
-def kind_beside(title: str, kind: str) -> str:
+def kind_unless_in_title(title: str, kind: str) -> str:
     """Return the displayed name of a kind, or ``""`` if the title already ends in it."""
-    end = _END.search(title[-LONGEST:])
-    if end and word_of(end[1]) == word_of(kind):
+    suffix = _LAST_KIND_SUFFIX.search(title[-MAX_CHILD_TITLE_CHARACTERS:])
+    if suffix and displayed_kind(suffix[1]) == displayed_kind(kind):
         return ""
-    return word_of(kind)
+    return displayed_kind(kind)
 
 
 def child_title(root_title: str, kind: Kind, number: int = 1) -> str:
     """Return ``<root title> · handoff 2``, without a number for the first, in at most 80 characters."""
-    word = word_of(kind)
-    end = f" · {word}" if number == 1 else f" · {word} {number}"
-    return f"{collapse_line(root_title, TITLE_LENGTH - len(f' · {word} ') - MAX_DIGITS)}{end}"
+    displayed = displayed_kind(kind)
+    suffix = f" · {displayed}" if number == 1 else f" · {displayed} {number}"
+    return f"{collapse_line(root_title, TITLE_LENGTH - len(f' · {displayed} ') - MAX_COUNTER_DIGITS)}{suffix}"
 
 
-def free_title(root_title: str, kind: Kind, folder: str, known: HeadTail | None = None) -> str:
+def unused_title(
+    root_title: str, kind: Kind, folder: str, known_ends: HeadTail | None = None
+) -> str:
     """Return the title with the first number unused in the folder; it stays unused during ``lock_titles``.
 
-    ``known`` are the current ends of one of the sessions.
+    ``known_ends`` are the current ends of one of the sessions.
     """
-    front = json.dumps(child_title(root_title, kind), ensure_ascii=False).encode(
+    prefix = json.dumps(child_title(root_title, kind), ensure_ascii=False).encode(
         "utf-8", "replace"
     )[:-1]
-    front = b'"customTitle":' + front
-    taken = set()
+    prefix = b'"customTitle":' + prefix
+    taken_numbers = set()
     for session in sessions_in(
         folder
     ):  # all sessions, because the client copies a title when it clears or branches a session
-        if known is not None and known.path == session.path:
-            tail = known.tail[-REACH:]
+        if known_ends is not None and known_ends.path == session.path:
+            tail = known_ends.tail[-REACH:]
         else:
-            tail = _tail(session)
-        start = tail.rfind(front) + len(front)
-        if start >= len(front):
-            end = tail.find(b'"', start, start + MAX_DIGITS + 2)
+            tail = _read_tail(session)
+        start = tail.rfind(prefix) + len(prefix)
+        if start >= len(prefix):
+            end = tail.find(b'"', start, start + MAX_COUNTER_DIGITS + 2)
         else:
             end = -1
         number = tail[start : max(start, end)]
         if end == start or (number[:1] == b" " and number[1:].isdigit()):
-            taken.add(int(number or 1))
-    return child_title(root_title, kind, max(taken, default=0) + 1)
+            taken_numbers.add(int(number or 1))
+    return child_title(root_title, kind, max(taken_numbers, default=0) + 1)
 
 
 @contextlib.contextmanager
@@ -92,13 +100,13 @@ def lock_titles(folder: str) -> Iterator[None]:
     """Hold a folder's lock from the choice of a title until its session exists.
 
     The folder itself is locked, so nothing is written. If the lock is not available within
-    ``PATIENCE``, or the volume has no locks, the block runs anyway, and two sessions may get the
+    ``TITLE_LOCK_SECONDS``, or the volume has no locks, the block runs anyway, and two sessions may get the
     same title.
     """
     descriptor = -1
     with contextlib.suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
-        lock_descriptor(descriptor, PATIENCE)
+        lock_descriptor(descriptor, TITLE_LOCK_SECONDS)
     try:
         yield
     finally:
@@ -106,14 +114,14 @@ def lock_titles(folder: str) -> Iterator[None]:
             os.close(descriptor)
 
 
-def root_of(title: str) -> str:
+def root_title_of(title: str) -> str:
     """Return the root's title from a derived session's title, without kind and number."""
-    if len(title) > LONGEST:
+    if len(title) > MAX_CHILD_TITLE_CHARACTERS:
         return title
-    return _OURS.sub("", _FORMER.sub("", title)) or title
+    return _KIND_SUFFIXES.sub("", _FORMER_PREFIX.sub("", title)) or title
 
 
-def _tail(session: SessionFile) -> bytes:
+def _read_tail(session: SessionFile) -> bytes:
     """Return the end of a file with as few calls as possible, because a folder may have thousands of files."""
     try:
         descriptor = os.open(session.path, os.O_RDONLY)

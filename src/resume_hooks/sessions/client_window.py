@@ -12,22 +12,22 @@ from resume_hooks.transcripts.head_tail import HeadTail, parse_version
 from resume_hooks.transcripts.records import positive_count
 from resume_hooks.transcripts.tokens import DEFAULT_WINDOW, LARGE_WINDOW, ContextSize
 
-NOTES = "notice-"
+WINDOW_NOTE_PREFIX = "notice-"
 """The prefix of the hooks' notes with the window of a session's model, each followed by the session's id."""
 
-_NATIVE = re.compile(r"claude-(?:opus|sonnet|haiku|fable|mythos)-5(?=\Z|[-@])")
-_BY_NEW_CLIENTS = re.compile(r"claude-opus-4-[78](?=\Z|[-@])")
-_ON_DEMAND = re.compile(r"claude-(?:opus-4-6|sonnet-4(?:-[56])?)(?=[@-]\d{8}|[-@]v\d|\Z)")
+_NATIVE_MILLION_MODELS = re.compile(r"claude-(?:opus|sonnet|haiku|fable|mythos)-5(?=\Z|[-@])")
+_MILLION_IN_NEW_CLIENTS = re.compile(r"claude-opus-4-[78](?=\Z|[-@])")
+_MILLION_ON_DEMAND = re.compile(r"claude-(?:opus-4-6|sonnet-4(?:-[56])?)(?=[@-]\d{8}|[-@]v\d|\Z)")
 """Model names in the catalog of 2.1.332. Native: always a million tokens.
 
 By new clients: a million in clients that know them as such, 200,000 in older ones unless requested.
 On demand: a million only if requested.
 """
 
-NATIVE_SINCE = (2, 1, 329)
-"""The oldest client that is known to give ``_BY_NEW_CLIENTS`` a million tokens; 2.1.112 did so on request."""
+MIN_NATIVE_VERSION = (2, 1, 329)
+"""The oldest client that is known to give ``_MILLION_IN_NEW_CLIENTS`` a million tokens; 2.1.112 did so on request."""
 
-_SMALL = re.compile(r"claude-(?:3-|(?:haiku-4-5|opus-4(?:-[015])?)(?=\Z|[@-]\d{8}))")
+_SMALL_WINDOW_MODELS = re.compile(r"claude-(?:3-|(?:haiku-4-5|opus-4(?:-[015])?)(?=\Z|[@-]\d{8}))")
 """Names of models without a window of a million tokens in the catalog of 2.1.330.
 
 All other models may have one.
@@ -37,59 +37,66 @@ All other models may have one.
 def measured_window(session_id: str, where: Where) -> int:
     """Return the window last reported by the module inside the session's client; 0 if it never reported one."""
     return positive_count(
-        read_json_object(os.path.join(where.state, "pending", f"{NOTES}{session_id}.json")).get(
-            "window"
-        )
+        read_json_object(
+            os.path.join(where.state, "pending", f"{WINDOW_NOTE_PREFIX}{session_id}.json")
+        ).get("window")
     )
 
 
-def window_of(session_id: str, where: Where) -> int:
+def session_window(session_id: str, where: Where) -> int:
     """Return the window of a session's model, by the setting or as measured; 0 if only the transcript can show it."""
     return settings.read_number("context_window", where) or measured_window(session_id, where)
 
 
-def window_set(ends: HeadTail, window: int, where: Where) -> int:
+def window_limit(ends: HeadTail, window: int, where: Where) -> int:
     """Return the limit of a session's window by the client's settings and, if ``window`` is 0, by the model's name."""
-    if not window and _SMALL.search(ends.model):
-        own = DEFAULT_WINDOW
+    if not window and _SMALL_WINDOW_MODELS.search(ends.model):
+        model_limit = DEFAULT_WINDOW
     else:
-        own = 0
-    return min(filter(None, (own, compaction_window(ends.cwd, ends.model, where))), default=0)
+        model_limit = 0
+    return min(
+        filter(None, (model_limit, compaction_window(ends.cwd, ends.model, where))), default=0
+    )
 
 
-def window_of_model(ends: HeadTail) -> int:
+def model_window(ends: HeadTail) -> int:
     """Return the window of the last model, from its name and its client's version; 0 if unknown."""
-    if _NATIVE.search(ends.model) or (
-        _BY_NEW_CLIENTS.search(ends.model) and parse_version(ends.version) >= NATIVE_SINCE
+    if _NATIVE_MILLION_MODELS.search(ends.model) or (
+        _MILLION_IN_NEW_CLIENTS.search(ends.model)
+        and parse_version(ends.version) >= MIN_NATIVE_VERSION
     ):
         return LARGE_WINDOW
-    if _SMALL.search(ends.model) or _ON_DEMAND.search(ends.model):
+    if _SMALL_WINDOW_MODELS.search(ends.model) or _MILLION_ON_DEMAND.search(ends.model):
         return DEFAULT_WINDOW
     return 0
 
 
-def in_window(context: ContextSize, ends: HeadTail, most: int) -> ContextSize:
+def apply_window(context: ContextSize, ends: HeadTail, max_tokens: int) -> ContextSize:
     """Apply the model's window to a context with an unknown one, and the limit ``most`` (0: no limit) to any.
 
     A context larger than its model's window shows that the window is larger.
     """
-    own = 0 if context.window_known else window_of_model(ends)
-    found = context_in_window(
+    own_window = 0 if context.window_known else model_window(ends)
+    limited_context = limit_window(
         context._replace(
-            window=own or context.window, window_known=context.window_known or own > 0
+            window=own_window or context.window, window_known=context.window_known or own_window > 0
         ),
-        most,
+        max_tokens,
     )
-    overfull = own == DEFAULT_WINDOW and not most and found.tokens > found.limit
-    if overfull:
-        return found._replace(window_known=False)
-    return found
+    is_overfull = (
+        own_window == DEFAULT_WINDOW
+        and not max_tokens
+        and limited_context.tokens > limited_context.limit
+    )
+    if is_overfull:
+        return limited_context._replace(window_known=False)
+    return limited_context
 
 
-def context_in_window(context: ContextSize, most: int) -> ContextSize:
+def limit_window(context: ContextSize, max_tokens: int) -> ContextSize:
     """Limit a context's window to ``most`` tokens; 0 means no limit."""
-    if not most:
+    if not max_tokens:
         return context
     # A limit below every model's window makes the window known.
-    known = context.window_known or most <= DEFAULT_WINDOW
-    return context._replace(window=min(context.window, most), window_known=known)
+    is_known = context.window_known or max_tokens <= DEFAULT_WINDOW
+    return context._replace(window=min(context.window, max_tokens), window_known=is_known)

@@ -20,11 +20,11 @@ from resume_hooks.clock import DAY
 from resume_hooks.paths import TOOL_RESULTS, Where, is_session_id, session_id_from_path
 from resume_hooks.sessions.archived.layout import MANIFEST, archive_folder
 
-SOON = (
+EXPIRING_SOON_SECONDS = (
     7 * DAY
 )  # seconds before deletion from which a session is archived and reported as expiring soon
-AHEAD = 60  # seconds by which a file system's clock may be ahead of ours
-_EXACT = 0.001
+MAX_CLOCK_AHEAD_SECONDS = 60  # seconds by which a file system's clock may be ahead of ours
+_TIME_TOLERANCE_SECONDS = 0.001
 
 
 class DatedSession(NamedTuple):
@@ -36,47 +36,53 @@ class DatedSession(NamedTuple):
     size: int
 
 
-class Ending(NamedTuple):
-    """A session that is about to lose files: ``at`` is the earliest deletion time, in seconds since the epoch.
+class ExpiringSession(NamedTuple):
+    """A session that is about to lose files, and the earliest deletion time in seconds since the epoch.
 
-    ``written`` is the last write of all files deleted before the requested time. ``whole`` is true
-    if the transcript is among them.
+    ``last_write`` is the last write of all files that are deleted before the requested time.
     """
 
     session: DatedSession
-    at: float
-    written: float
-    whole: bool
+    deletion_time: float
+    last_write: float
+    includes_transcript: bool
 
 
-class Ends(NamedTuple):
+class SessionExpiry(NamedTuple):
     """The expiry times of a session's files: ``period`` seconds after the writes of its transcript and ``files``."""
 
     session: DatedSession
     period: float
-    files: tuple[float, ...]
+    file_times: tuple[float, ...]
 
-    def before(self, until: float) -> Ending | None:
+    def expiring_before(self, until: float) -> ExpiringSession | None:
         """Return the files that the client may delete before ``until``, in seconds since the epoch.
 
         Return None if it may delete none of them.
         """
-        last = until - self.period
-        whole = self.session.mtime < last
-        going = [mtime for mtime in self.files if mtime < last] + (
-            [self.session.mtime] if whole else []
+        last_expired_write = until - self.period
+        includes_transcript = self.session.mtime < last_expired_write
+        expired_writes = [mtime for mtime in self.file_times if mtime < last_expired_write] + (
+            [self.session.mtime] if includes_transcript else []
         )
-        if going:
-            return Ending(self.session, min(going) + self.period, max(going), whole)
+        if expired_writes:
+            return ExpiringSession(
+                self.session,
+                min(expired_writes) + self.period,
+                max(expired_writes),
+                includes_transcript,
+            )
         return None
 
-    def after(self, moment: float) -> float | None:
+    def next_expiry(self, moment: float) -> float | None:
         """Return the next expiry time from ``moment`` on, or None."""
-        ends = (mtime + self.period for mtime in (self.session.mtime, *self.files))
-        return min((end for end in ends if end >= moment), default=None)
+        expiry_times = (mtime + self.period for mtime in (self.session.mtime, *self.file_times))
+        return min(
+            (expiry_time for expiry_time in expiry_times if expiry_time >= moment), default=None
+        )
 
 
-class Endings:
+class ExpiryCalculator:
     """Computes sessions' expiry times; the folder of file backups is listed only once."""
 
     def __init__(self, days: int, where: Where) -> None:
@@ -86,7 +92,7 @@ class Endings:
         with contextlib.suppress(OSError):
             self._with_backups = frozenset(os.listdir(self._history))
 
-    def of(self, folder: str) -> list[Ends]:
+    def sessions_in_folder(self, folder: str) -> list[SessionExpiry]:
         """Return the expiry times of each session in a project folder.
 
         Return an empty list if the folder can't be listed or is a link.
@@ -105,11 +111,14 @@ class Endings:
                     sessions += [
                         DatedSession(session_id, entry.path, status.st_mtime, status.st_size)
                     ] * bool(status.st_size)
-        return [Ends(each, self._period, tuple(self._files(each, folders))) for each in sessions]
+        return [
+            SessionExpiry(each, self._period, tuple(self._files(each, folders)))
+            for each in sessions
+        ]
 
     def _files(self, session: DatedSession, folders: set[str]) -> Iterator[float]:
         if session.session_id in folders:
-            yield from _times(
+            yield from _file_times(
                 os.path.join(os.path.dirname(session.path), session.session_id, TOOL_RESULTS)
             )
         if session.session_id in self._with_backups:
@@ -117,8 +126,8 @@ class Endings:
                 yield os.lstat(os.path.join(self._history, session.session_id)).st_mtime
 
 
-def is_archived(session_id: str, written: float, where: Where) -> bool:
-    """Check whether the vault has a session as last ``written``, by its manifest's time.
+def is_archived(session_id: str, last_write: float, where: Where) -> bool:
+    """Check whether the vault has a session as of its ``last_write``, by its manifest's time.
 
     Do not read the manifest.
 
@@ -126,28 +135,32 @@ def is_archived(session_id: str, written: float, where: Where) -> bool:
     changed.
     """
     try:
-        noted = os.lstat(os.path.join(archive_folder(session_id, where), MANIFEST)).st_mtime
+        manifest_time = os.lstat(os.path.join(archive_folder(session_id, where), MANIFEST)).st_mtime
     except OSError:
         return False
-    if noted <= time.time() + AHEAD:
-        return noted >= written
+    if manifest_time <= time.time() + MAX_CLOCK_AHEAD_SECONDS:
+        return manifest_time >= last_write
     from resume_hooks.sessions.archived.manifest import (
-        archived_of_id,  # most starts read no manifest
+        find_archived,  # most starts read no manifest
     )
 
-    kept = archived_of_id(session_id, where)
-    return kept is not None and max(part.mtime_ns for part in kept.parts) / 1e9 >= written - _EXACT
+    archived = find_archived(session_id, where)
+    return (
+        archived is not None
+        and max(part.mtime_ns for part in archived.parts) / 1e9
+        >= last_write - _TIME_TOLERANCE_SECONDS
+    )
 
 
-def _times(folder: str) -> Iterator[float]:
+def _file_times(folder: str) -> Iterator[float]:
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):
-                with contextlib.suppress(OSError), os.scandir(entry.path) as inner:
+                with contextlib.suppress(OSError), os.scandir(entry.path) as files:
                     yield from [
-                        each.stat(follow_symlinks=False).st_mtime
-                        for each in inner
-                        if _is_file(each)
+                        file.stat(follow_symlinks=False).st_mtime
+                        for file in files
+                        if _is_file(file)
                     ]
             elif _is_file(entry):
                 yield entry.stat(follow_symlinks=False).st_mtime

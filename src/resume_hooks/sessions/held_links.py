@@ -9,12 +9,12 @@ from resume_hooks.errors import WriteFailed
 from resume_hooks.paths import Where, is_private_folder
 from resume_hooks.storage import removal
 
-FOLDER = "held"
+LINKS_FOLDER = "held"
 
 
 def links_folder(where: Where) -> str:
     """Return the folder of the links, which exists if sessions are held."""
-    return os.path.join(where.state, FOLDER)
+    return os.path.join(where.state, LINKS_FOLDER)
 
 
 def links_without_client_file(where: Where) -> Iterator[str]:
@@ -22,15 +22,15 @@ def links_without_client_file(where: Where) -> Iterator[str]:
 
     Paths are sorted within folders.
     """
-    top = links_folder(where)
-    for root, _, names in os.walk(top) if is_private_folder(top, where) else ():
-        theirs = os.path.join(where.projects, os.path.relpath(root, top))
+    links_root = links_folder(where)
+    for root, _, names in os.walk(links_root) if is_private_folder(links_root, where) else ():
+        client_folder = os.path.join(where.projects, os.path.relpath(root, links_root))
         for name in sorted(names):
-            if not is_same(os.path.join(theirs, name), os.path.join(root, name)):
+            if not is_same_file(os.path.join(client_folder, name), os.path.join(root, name)):
                 yield os.path.join(root, name)
 
 
-def is_same(one: str, other: str) -> bool:
+def is_same_file(one: str, other: str) -> bool:
     """Check whether two paths lead to the same file."""
     try:
         return os.path.samestat(os.lstat(one), os.lstat(other))
@@ -45,16 +45,16 @@ def remove_links(path: str, where: Where) -> None:
     """
     if not path.startswith(os.path.join(where.projects, "")):
         return
-    ours = os.path.join(links_folder(where), os.path.relpath(path, where.projects))
+    link = os.path.join(links_folder(where), os.path.relpath(path, where.projects))
     try:
-        if os.path.isdir(path) and is_private_folder(ours, where):
-            removal.remove_for_good(ours, where.state)
-        elif os.path.samestat(os.lstat(path), os.lstat(ours)):
-            removal.remove_file(ours, where.state)
+        if os.path.isdir(path) and is_private_folder(link, where):
+            removal.remove_for_good(link, where.state)
+        elif os.path.samestat(os.lstat(path), os.lstat(link)):
+            removal.remove_file(link, where.state)
     except (FileNotFoundError, NotADirectoryError):
         return
     except OSError as error:
         raise WriteFailed(
-            f"{ours} could not be removed: {error.strerror or error}",
+            f"{link} could not be removed: {error.strerror or error}",
             "Nothing was changed. Check its permissions.",
         ) from error

@@ -18,20 +18,20 @@ from resume_hooks import clock
 from resume_hooks.errors import NotATranscript, SessionNotFound, WriteFailed
 from resume_hooks.paths import Where, find_session, is_session_file, session_id_from_path
 from resume_hooks.sessions.agents.registry import (
-    agent_at,
+    agent_of_path,
     find_other_agents_session,
     is_foreign,
-    row_of,
+    row_of_agent,
     store_of,
 )
 from resume_hooks.sessions.archived.layout import path_of_place
-from resume_hooks.sessions.archived.manifest import ArchivedSession, all_archived, archived_of_id
+from resume_hooks.sessions.archived.manifest import ArchivedSession, find_archived, list_archived
 from resume_hooks.sessions.archived.sessions import (
-    archived_session_file,
+    client_path,
     is_archived_copy,
-    own_path,
+    open_archived,
 )
-from resume_hooks.sessions.child_titles import kind_beside, word_of
+from resume_hooks.sessions.child_titles import displayed_kind, kind_unless_in_title
 from resume_hooks.sessions.link_log import read_links, read_superseded
 from resume_hooks.system.text import collapse_line, plain_line, plain_text
 from resume_hooks.transcripts.head_tail import TITLE_LENGTH, HeadTail
@@ -76,8 +76,8 @@ class Ancestor(NamedTuple):
     def how(self) -> str:
         """The kind, unless the title ends in it, and the sub-agent that the session continues."""
         if self.subagent:
-            return f"{word_of(self.kind)} of {plain_line(self.subagent)}"
-        return kind_beside(self.title, self.kind)
+            return f"{displayed_kind(self.kind)} of {plain_line(self.subagent)}"
+        return kind_unless_in_title(self.title, self.kind)
 
     @property
     def title_and_origin(self) -> str:
@@ -120,7 +120,7 @@ class Family:
         known = self._known.get(path)
         if known is not None and isinstance(known.file, SharedFile):
             return read_parent(known.file)
-        return agent_at(path, self._where).parent(path)
+        return agent_of_path(path, self._where).read_parent(path)
 
     def _or_linked(self, recorded: Parent | None, session_id: str, path: str) -> Parent | None:
         link = self._links.get(session_id)
@@ -152,7 +152,7 @@ class Family:
         archived = self._archived_session(session_id)
         try:
             if archived:
-                return archived_session_file(archived, self._where).path
+                return open_archived(archived, self._where).path
             return None
         except (SessionNotFound, WriteFailed):
             return None
@@ -170,14 +170,14 @@ class Family:
 
     def _archived_session(self, session_id: str) -> ArchivedSession | None:
         if session_id not in self._found:
-            self._found[session_id] = archived_of_id(session_id, self._where)
+            self._found[session_id] = find_archived(session_id, self._where)
         return self._found[session_id]
 
     def _is_there(self, parent: Parent, child_path: str) -> bool:
         return bool(self._present(parent, child_path) or self._archived_session(parent.session_id))
 
     def _present(self, parent: Parent, child_path: str) -> str | None:
-        here = os.path.dirname(own_path(os.path.abspath(child_path), self._where))
+        here = os.path.dirname(client_path(os.path.abspath(child_path), self._where))
         named = os.path.abspath(parent.file) if parent.file else ""
         if (
             named
@@ -316,7 +316,7 @@ class Family:
         """Return the children of every session by its id, oldest first: id, path or archived copy, parent."""
         children: dict[str, list[tuple[str, str | ArchivedSession, Parent]]] = {}
         present = store_of(self._where).sessions()
-        archived = all_archived(self._where, {session.session_id for session in present})
+        archived = list_archived(self._where, {session.session_id for session in present})
         sessions: list[tuple[float, str, str | ArchivedSession]] = [
             *((session.mtime, session.session_id, session.path) for session in reversed(present)),
             *((each.transcript.mtime_ns / 1e9, each.session_id, each) for each in archived),
@@ -342,20 +342,20 @@ def without_trims(rows: list[Ancestor]) -> list[Ancestor]:
 
 
 def _id_at(path: str, where: Where) -> str:
-    return session_id_from_path(path) or agent_at(path, where).session(path).session_id
+    return session_id_from_path(path) or agent_of_path(path, where).open_session(path).session_id
 
 
 def _ancestor_row(
     session: str | ArchivedSession, parent: Parent | None, where: Where, known: HeadTail | None
 ) -> Ancestor:
     if isinstance(session, str):
-        agent = agent_at(session, where)
-        ends = known or agent.ends(session)
-        session_id, place = _id_at(session, where), own_path(session, where)
+        agent = agent_of_path(session, where)
+        ends = known or agent.read_ends(session)
+        session_id, place = _id_at(session, where), client_path(session, where)
         title, created, ended, size = ends.title, ends.created, ends.ended, ends.size
         if is_archived_copy(session, where):
             status = KEPT
-        elif row_of(agent.name).left:
+        elif row_of_agent(agent.name).loss_note:
             status = TYPED
         else:
             status = "present"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from resume_hooks.clock import format_minute
-from resume_hooks.sessions.child_titles import word_of
+from resume_hooks.sessions.child_titles import displayed_kind
 from resume_hooks.system.text import (
     TAG_BRACKET,
     collapse_line,
@@ -108,12 +108,12 @@ def _describe(ancestor: Ancestor) -> str:
 
     session_id = _escape(ancestor.session_id) or "(id unknown)"
     if ancestor.status == MISSING:
-        return f"(file gone) · {session_id} · {word_of(ancestor.derivation_type)}"
+        return f"(file gone) · {session_id} · {displayed_kind(ancestor.derivation_type)}"
     dates = (
         f"{_escape(format_minute(ancestor.created))} .. {_escape(format_minute(ancestor.ended))}"
     )
     where = LEFT.get(ancestor.status, "")
-    size, derived = size_text(ancestor.size), word_of(ancestor.derivation_type)
+    size, derived = size_text(ancestor.size), displayed_kind(ancestor.derivation_type)
     return f"{_block_title(ancestor.title)} · {session_id} · {dates} · {size} · {derived}{where}"
 
 

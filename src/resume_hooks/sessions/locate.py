@@ -17,11 +17,15 @@ from resume_hooks.paths import (
     project_folder_names,
     project_key,
 )
-from resume_hooks.sessions.agents.claude import NAME
-from resume_hooks.sessions.agents.registry import agent_of, require_whole
-from resume_hooks.sessions.archived.layout import path_below_project, path_of_place, session_in
-from resume_hooks.sessions.archived.manifest import ArchivedSession, all_archived, archived_ids
-from resume_hooks.sessions.archived.sessions import archived_session_file, archived_session_of
+from resume_hooks.sessions.agents.claude import CLAUDE_NAME
+from resume_hooks.sessions.agents.registry import agent_of, require_complete
+from resume_hooks.sessions.archived.layout import (
+    path_below_project,
+    path_of_place,
+    session_id_of_copy,
+)
+from resume_hooks.sessions.archived.manifest import ArchivedSession, archived_ids, list_archived
+from resume_hooks.sessions.archived.sessions import find_only_archived, open_archived
 from resume_hooks.sessions.locator_forms import (
     MIN_PART,
     MIN_PREFIX,
@@ -71,12 +75,12 @@ def archived_copy(words: str, around: Surroundings, *, by_part: bool) -> Session
     named = [
         each
         for name in ids
-        if name.startswith(beginning) and (each := archived_session_of(name, where))
+        if name.startswith(beginning) and (each := find_only_archived(name, where))
     ]
     if not named:
         present = {each.session_id for each in (*around.near, *around.far)}
         named = archived_by_words(
-            words, all_archived(where, present), where, by_part=by_part, folded=by_part
+            words, list_archived(where, present), where, by_part=by_part, folded=by_part
         )
         named = [archived for archived in named if _is_of_folder(archived, around)] or named
     if len(named) > 1:
@@ -84,7 +88,7 @@ def archived_copy(words: str, around: Surroundings, *, by_part: bool) -> Session
             words, [candidate_row(each, where) for each in named[:MOST_CANDIDATES]], len(named)
         )
     if named:
-        return archived_session_file(named[0], where)
+        return open_archived(named[0], where)
     return None
 
 
@@ -142,7 +146,7 @@ def _by_old_path(words: str, around: Surroundings) -> SessionFile | None:
     path = typed_path(words, around)
     if path is None:
         return None
-    session_id = session_in(path, around.where)
+    session_id = session_id_of_copy(path, around.where)
     full, home = os.path.abspath(path), os.path.join(around.where.projects, "")
     if full.startswith(home):
         project, _, name = full.removeprefix(home).partition(os.sep)
@@ -150,12 +154,12 @@ def _by_old_path(words: str, around: Surroundings) -> SessionFile | None:
         project, _, name = ("", "", "")
     session_id = session_id or name.split(os.sep)[0].removesuffix(".jsonl")
     if is_session_id(session_id):
-        archived = archived_session_of(session_id, around.where)
+        archived = find_only_archived(session_id, around.where)
     else:
         archived = None
     if archived is None or (project and project != archived.project):
         return None
-    session = archived_session_file(archived, around.where)
+    session = open_archived(archived, around.where)
     there = os.path.join(
         os.path.dirname(session.path), name or path_below_project(full, around.where)
     )
@@ -233,15 +237,15 @@ def resolve(
 def _handed_out(session: SessionFile, where: Where, *, foreign: bool) -> SessionFile:
     agent = agent_of(session, where)
     if not foreign:
-        require_whole(session)
-    if agent.name != NAME and not foreign:
+        require_complete(session)
+    if agent.name != CLAUDE_NAME and not foreign:
         raise UsageError(
             f"{session.session_id} is a session of {agent.label}, which this verb does not support",
             "These verbs do: sessions, search, outline, read, info, lineage, stats, export, fsck, "
             "resume, continue, handoff, rollover, trim, untrim, "
             "fork, mark, back, scrub.",
         )
-    return agent.readable(session)
+    return agent.to_common_format(session)
 
 
 def _latest_of_folder(around: Surroundings, *, foreign: bool) -> SessionFile:
@@ -251,7 +255,7 @@ def _latest_of_folder(around: Surroundings, *, foreign: bool) -> SessionFile:
     except SessionNotFound:
         near = []
         for session in around.near:
-            if session.agent != NAME:
+            if session.agent != CLAUDE_NAME:
                 near.append(session)
         if not (foreign and near):
             raise

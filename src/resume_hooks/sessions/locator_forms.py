@@ -28,13 +28,13 @@ from resume_hooks.paths import (
     project_folder_names,
     read_bytes_at,
 )
-from resume_hooks.sessions.agents.claude import NAME
+from resume_hooks.sessions.agents.claude import CLAUDE_NAME
 from resume_hooks.sessions.agents.registry import (
-    agent_at,
     agent_of,
-    asking_session,
-    ends_of,
-    homes_of_others,
+    agent_of_path,
+    calling_session_id,
+    folders_of_other_agents,
+    read_ends,
     store_of,
 )
 from resume_hooks.sessions.archived.layout import unpacked_folder, vault_folder
@@ -92,7 +92,7 @@ class Surroundings:
     @property
     def hidden(self) -> str:
         """The last sentences of a remedy about folders that can't be read; ``""`` if all can."""
-        return where_hidden(self.store.hidden(), self.store.linked())
+        return where_hidden(self.store.unreadable_folders(), self.store.linked_paths())
 
     @cached_property
     def near(self) -> list[SessionFile]:
@@ -131,14 +131,14 @@ class Surroundings:
     def is_of_this_folder(self, session: SessionFile) -> bool:
         """Check whether a session belongs to the working directory, not to one with the same key."""
         try:
-            return ends_belong_to_folder(ends_of(session, self.where), self.cwd)
+            return ends_belong_to_folder(read_ends(session, self.where), self.cwd)
         except SessionNotFound:
             return False  # deleted since the listing
 
     def _naming(self, session: SessionFile) -> bytes:
-        if session.agent == NAME:
+        if session.agent == CLAUDE_NAME:
             return naming_lines(session)
-        return agent_of(session, self.where).naming(session.path)
+        return agent_of(session, self.where).read_naming_lines(session.path)
 
     def _fitting(
         self, pattern: re.Pattern[bytes], fits: Callable[[Facts], bool], *, near: bool
@@ -159,7 +159,7 @@ class Surroundings:
         if session.path not in self._facts:
             self._facts[session.path] = None
             with contextlib.suppress(SessionNotFound):  # deleted since the listing
-                ends = ends_of(session, self.where)
+                ends = read_ends(session, self.where)
                 self._facts[session.path] = Facts(
                     titles_of(ends), ends.tag, ends.pull_requests, ends.is_listed
                 )
@@ -174,7 +174,7 @@ def candidate_rows(sessions: Iterable[SessionFile], where: Where) -> list[dict[s
     rows: list[dict[str, object]] = []
     for session in sessions:
         with contextlib.suppress(SessionNotFound):  # deleted since the listing
-            row = {"session_id": session.session_id, "title": ends_of(session, where).title}
+            row = {"session_id": session.session_id, "title": read_ends(session, where).title}
             rows.append(
                 {**row, "ended": clock.from_epoch(session.mtime), "session_file": session.path}
             )
@@ -323,7 +323,7 @@ def by_id(words: str, around: Surroundings) -> SessionFile | None:
     if session is not None:
         return around.nearest_copy([session, *around.store.sessions(around.projects, session_id)])
     missing = f"No session {words} under {around.where.projects}"
-    if linked := around.store.linked(session_id):
+    if linked := around.store.linked_paths(session_id):
         raise SessionNotFound(f"{missing} itself", where_linked(linked))
     raise SessionNotFound(missing, f"Was it deleted after 30 days?{around.hidden}")
 
@@ -342,7 +342,7 @@ def by_path(words: str, around: Surroundings) -> SessionFile | None:
     try:
         if "CLAUDECODE" in around.where.environ:
             _refuse_others_files(path, around.where)
-        return agent_at(path, around.where).session(path)
+        return agent_of_path(path, around.where).open_session(path)
     except SessionNotFound:
         return None
 
@@ -453,7 +453,7 @@ def is_one_form(words: str) -> bool:
 
 def current_session(around: Surroundings) -> SessionFile | None:
     """Return the session of the client that runs us, or None outside any client."""
-    session_id = around.where.environ.get("CLAUDE_CODE_SESSION_ID", "") or asking_session(
+    session_id = around.where.environ.get("CLAUDE_CODE_SESSION_ID", "") or calling_session_id(
         around.where
     )
     if not is_session_id(session_id):
@@ -472,7 +472,7 @@ def not_found_error(words: str, around: Surroundings) -> SessionNotFound:
     path = typed_path(words, around)
     if path is not None:
         try:
-            agent_at(path, around.where).session(path)
+            agent_of_path(path, around.where).open_session(path)
         except SessionNotFound as error:
             return error
     return SessionNotFound(
@@ -534,7 +534,12 @@ def absolute_path(words: str, cwd: str) -> str:
 
 def _refuse_others_files(path: str, where: Where) -> None:
     """Raise UsageError for a path outside the transcripts, for a model's shell, where verbs run without consent."""
-    homes = (where.projects, vault_folder(where), unpacked_folder(where), *homes_of_others(where))
+    homes = (
+        where.projects,
+        vault_folder(where),
+        unpacked_folder(where),
+        *folders_of_other_agents(where),
+    )
     below = tuple(os.path.realpath(home) + os.sep for home in homes)
     inside = os.path.realpath(path).startswith(below) and path.endswith(TRANSCRIPT_SUFFIX)
     if os.path.lexists(path) and (not inside or os.path.islink(path)):

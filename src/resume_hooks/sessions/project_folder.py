@@ -87,7 +87,7 @@ def project_folder(home: str, where: Where) -> str:
 def only_maker(home: str, where: Where) -> Iterator[None]:
     """Keep other commands of ours from creating missing sessions in a working directory during the block.
 
-    Without the lock after ``PATIENCE`` seconds, or with a read-only state folder, run the block
+    Without the lock after ``TITLE_LOCK_SECONDS`` seconds, or with a read-only state folder, run the block
     anyway. Then there may be two copies of a session.
     """
     place = os.path.join(where.state, "one-maker", project_key(home))

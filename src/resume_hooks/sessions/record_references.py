@@ -16,9 +16,9 @@ from typing import BinaryIO, NamedTuple
 
 from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where, find_session, is_session_id
-from resume_hooks.sessions.agents.claude import NAME
+from resume_hooks.sessions.agents.claude import CLAUDE_NAME
 from resume_hooks.sessions.agents.registry import store_of
-from resume_hooks.sessions.archived.layout import session_in
+from resume_hooks.sessions.archived.layout import session_id_of_copy
 from resume_hooks.sessions.archived.manifest import archived_ids
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.sessions.transcript_files import subagents_of
@@ -131,7 +131,7 @@ def names_of(session: SessionFile, where: Where) -> TranscriptNames:
     session_id, slash, agent = session.session_id.partition("/")
     known = find_session(session_id, where)
     vaulted = known is None and (
-        session_in(session.path, where) == session_id or session.agent != NAME
+        session_id_of_copy(session.path, where) == session_id or session.agent != CLAUDE_NAME
     )
     files = [one.path for one in subagents_of(known)] if slash and known else [known]
     if not vaulted and session.original not in files:

@@ -16,7 +16,7 @@ import orjson
 
 from resume_hooks.errors import SessionNotFound, TitleTaken, UsageError, WriteFailed
 from resume_hooks.paths import Where, is_session_file
-from resume_hooks.sessions.archived.sessions import require_own
+from resume_hooks.sessions.archived.sessions import require_client_file
 from resume_hooks.sessions.locator_forms import sessions_titled
 from resume_hooks.sessions.open_sessions import why_session_is_open
 from resume_hooks.sessions.session_files import SessionFile, sessions_in
@@ -136,7 +136,7 @@ def _ends_of_own_session(session: SessionFile, where: Where) -> HeadTail:
 
     Raise UsageError, OnlyArchived, WriteFailed or SessionNotFound.
     """
-    require_own(session, where)
+    require_client_file(session, where)
     if not is_session_file(session.path):
         raise UsageError(
             f"{session.path} is not a session's own file",

@@ -11,8 +11,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from resume_hooks.paths import Where
-from resume_hooks.sessions.agents.claude import NAME
-from resume_hooks.sessions.agents.registry import ends_of, readable_session
+from resume_hooks.sessions.agents.claude import CLAUDE_NAME
+from resume_hooks.sessions.agents.registry import read_ends, readable_session
 from resume_hooks.sessions.lineage import Ancestor, Family
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.transcripts.head_tail import HeadTail
@@ -71,9 +71,9 @@ class Session(SessionFile):
     @cached_property
     def ends(self) -> HeadTail:
         """The two ends of the agent's own transcript."""
-        if self.agent == NAME:
+        if self.agent == CLAUDE_NAME:
             return self.head_tail
-        return ends_of(self, self.where)
+        return read_ends(self, self.where)
 
     @property
     def title(self) -> str:
@@ -104,7 +104,7 @@ class Session(SessionFile):
         Read the live part, or only its end if it is too long for a waiting prompt.
         """
         # Imported late, because few verbs need it.
-        from resume_hooks.sessions.client_window import window_of
+        from resume_hooks.sessions.client_window import session_window
         from resume_hooks.transcripts.context_size import size_of_tail
         from resume_hooks.transcripts.transcript import scan_live
         from resume_hooks.transcripts.trimmable_pieces import Pieces
@@ -112,24 +112,26 @@ class Session(SessionFile):
         if self.is_quick_to_read:
             transcript, (pieces,) = scan_live(self.file, lambda: (Pieces(),))
             return self.weigh(transcript.chain, pieces)[0]
-        window = window_of(self.session_id, self.where)
+        window = session_window(self.session_id, self.where)
         return self._in_its_window(size_of_tail(self.file, window), window)
 
     def weigh(self, chain: list[Node], pieces: Pieces) -> tuple[ContextSize, TokenScale]:
         """Return the context size of a chain that was already read, and the scale of its pieces."""
-        from resume_hooks.sessions.client_window import window_of
+        from resume_hooks.sessions.client_window import session_window
         from resume_hooks.transcripts.context_size import size_of_chain
 
-        window = window_of(self.session_id, self.where)
+        window = session_window(self.session_id, self.where)
         context, scale = size_of_chain(self.file, chain, pieces, window)
         return self._in_its_window(context, window), scale
 
     def _in_its_window(self, context: ContextSize, window: int) -> ContextSize:
-        from resume_hooks.sessions.client_window import in_window, window_set
+        from resume_hooks.sessions.client_window import apply_window, window_limit
 
-        if self.agent != NAME:  # other agents' settings have no window
+        if self.agent != CLAUDE_NAME:  # other agents' settings have no window
             return context
-        return in_window(context, self.head_tail, window_set(self.head_tail, window, self.where))
+        return apply_window(
+            context, self.head_tail, window_limit(self.head_tail, window, self.where)
+        )
 
     @property
     def is_unchanged(self) -> bool:

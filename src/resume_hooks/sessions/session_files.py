@@ -318,11 +318,11 @@ class SessionStore(Protocol):
     def find(self, session_id: str) -> SessionFile | None:
         """Return the newest copy of a session in any project, or None for an unknown id."""
 
-    def hidden(self) -> list[str]:
+    def unreadable_folders(self) -> list[str]:
         """Return the existing folders that can't be read; an empty list by default."""
         return []
 
-    def linked(self, session_id: str = "") -> list[str]:  # noqa: ARG002 - for those who follow no link
+    def linked_paths(self, session_id: str = "") -> list[str]:  # noqa: ARG002 - for those who follow no link
         """Return the projects behind symbolic links, or an id's files there; links are not followed."""
         return []
 
@@ -359,10 +359,10 @@ class LocalStore:
             return None
         return session_file(path)
 
-    def hidden(self) -> list[str]:
+    def unreadable_folders(self) -> list[str]:
         """Return the folders that can't be listed."""
         return unlistable_folders(self._where)
 
-    def linked(self, session_id: str = "") -> list[str]:
+    def linked_paths(self, session_id: str = "") -> list[str]:
         """Return the project folders that are links, or the files of an id behind links."""
         return linked_projects(self._where, session_id)

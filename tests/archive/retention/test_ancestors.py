@@ -20,7 +20,7 @@ from resume_hooks.derive import agents, fork
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import write_child
 from resume_hooks.errors import WriteFailed
-from resume_hooks.sessions.archived.manifest import archived_ids, archived_of_id
+from resume_hooks.sessions.archived.manifest import archived_ids, find_archived
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.session_files import SessionFile, session_file
 from tests.archive.retention.aged import aged, at_once, never, with_backups, with_output
@@ -51,7 +51,7 @@ def test_a_child_keeps_its_parent_and_all_before(config_home: ConfigHome) -> Non
     second = rolled(config_home, went_on(first.file))
     assert second.warnings == ()
     assert archived_ids(config_home.where) == sorted([root.session_id, first.session_id])
-    kept = archived_of_id(root.session_id, config_home.where)
+    kept = find_archived(root.session_id, config_home.where)
     assert kept
     assert {os.path.basename(part.place) for part in kept.parts} == {
         os.path.basename(root.path),
@@ -69,7 +69,7 @@ def test_a_parent_that_is_kept_costs_no_more(
         patch.setattr(archive_sessions, "archive_session", None)
         assert rolled(config_home, root).warnings == ()
     rolled(config_home, went_on(root.path))
-    kept = archived_of_id(root.session_id, config_home.where)
+    kept = find_archived(root.session_id, config_home.where)
     assert kept
     assert kept.size == os.path.getsize(root.path)
 

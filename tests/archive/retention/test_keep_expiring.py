@@ -11,7 +11,7 @@ import pytest
 from resume_hooks.archive.retention import archive_sessions, expiring
 from resume_hooks.archive.retention.expiring import ArchiveSlice, archive_expiring
 from resume_hooks.archive.vault import permission
-from resume_hooks.sessions.archived.manifest import archived_ids, archived_of_id
+from resume_hooks.sessions.archived.manifest import archived_ids, find_archived
 from tests.archive.retention.aged import DAY, aged, at_once, never, with_backups, with_output
 from tests.builders import CWD, ConfigHome, session_id
 
@@ -57,7 +57,7 @@ def test_what_was_written_since_is_kept_again(config_home: ConfigHome) -> None:
     """A session that was kept, went on, and is near its end again."""
     session = aged(config_home, 1, 25)
     sliced(config_home)
-    kept = archived_of_id(session.session_id, config_home.where)
+    kept = find_archived(session.session_id, config_home.where)
     assert kept
     os.utime(os.path.join(kept.folder, "manifest.json"), (time.time() - 26 * DAY,) * 2)
     assert sliced(config_home)[:3] == (1, 0, 0)

@@ -19,7 +19,7 @@ from resume_hooks.errors import SessionNotFound, SessionOpen, UsageError, VaultO
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.archived import unpack
 from resume_hooks.sessions.archived.layout import archive_folder, unpacked_folder, vault_folder
-from resume_hooks.sessions.archived.manifest import all_archived, archived_of_id, why_unreadable
+from resume_hooks.sessions.archived.manifest import find_archived, list_archived, why_unreadable
 from resume_hooks.sessions.archived.sessions import project_folder_of
 from resume_hooks.sessions.archived.unpack import unpacked_transcript
 from resume_hooks.storage import locks, stored_settings
@@ -56,7 +56,7 @@ def test_everything_is_packed_at_once(config_home: ConfigHome) -> None:
         unpacked_folder(config_home.where)
     )
     assert int(os.stat(unpacked_transcript(kept, config_home.where)).st_mtime) == int(OLD)
-    assert all_archived(config_home.where) == [kept]
+    assert list_archived(config_home.where) == [kept]
     assert verify_archived(kept) == []
     assert project_folder_of(
         unpacked_transcript(kept, config_home.where), config_home.where
@@ -140,7 +140,7 @@ def test_a_damaged_pack_keeps_no_session_from_being_archived(
     assert {part.where for part in again.parts} == {again.transcript.where, pack.name}
     ((content, sha256),) = [
         (b"".join(pieces), part.sha256)
-        for part, pieces in unpack.pack_contents(again.folder, [again.transcript])
+        for part, pieces in unpack.read_pack_contents(again.folder, [again.transcript])
     ]
     assert (content, hashlib.sha256(content).hexdigest()) == (
         Path(session.path).read_bytes(),
@@ -229,7 +229,7 @@ def test_a_symlinked_vault_is_refused(config_home: ConfigHome, tmp_path: Path) -
     Path(vault_folder(config_home.where)).symlink_to(tmp_path / "away")
     with pytest.raises(WriteFailed, match="is a symbolic link"):
         archive_session(session, config_home.where)
-    assert all_archived(config_home.where) == []
+    assert list_archived(config_home.where) == []
     Path(vault_folder(config_home.where)).unlink()
     Path(vault_folder(config_home.where)).mkdir()
     Path(archive_folder(SESSION, config_home.where)).symlink_to(tmp_path / "away")
@@ -250,7 +250,7 @@ def test_a_newer_note_is_left_alone(config_home: ConfigHome) -> None:
         note.write_bytes(content)
         with pytest.raises(WriteFailed, match=why):
             archive_session(session, config_home.where)
-        assert (note.read_bytes(), archived_of_id(SESSION, config_home.where)) == (content, None)
+        assert (note.read_bytes(), find_archived(SESSION, config_home.where)) == (content, None)
         assert why in why_unreadable(SESSION, config_home.where)
 
 
@@ -273,7 +273,7 @@ def test_a_forged_note_is_none(config_home: ConfigHome, old: bytes, new: bytes) 
     note = Path(kept.folder, "manifest.json")
     assert old in note.read_bytes()
     note.write_bytes(note.read_bytes().replace(old, new))
-    assert archived_of_id(SESSION, config_home.where) is None
+    assert find_archived(SESSION, config_home.where) is None
 
 
 def test_only_the_clients_sessions(config_home: ConfigHome, tmp_path: Path) -> None:
@@ -368,7 +368,7 @@ def test_a_vault_that_can_not_be_written(
         archive_session(session, config_home.where)
     with pytest.raises(WriteFailed, match="Read-only file system"):
         unpacked_transcript(other, config_home.where)
-    assert archived_of_id(SESSION, config_home.where) == kept
+    assert find_archived(SESSION, config_home.where) == kept
 
 
 @pytest.mark.parametrize("call", ["fsync", "replace", "write"])
@@ -398,7 +398,7 @@ def test_a_full_disk_leaves_what_was(
     assert str(failure.value).startswith(
         f"{other.path} could not be archived: No space left on device"
     )
-    assert all_archived(config_home.where) == [first]
+    assert list_archived(config_home.where) == [first]
     assert verify_archived(first) == []
     assert vault_files(config_home) == [
         f"{SESSION}/manifest.json",

@@ -440,7 +440,7 @@ def test_a_locator_over_the_trash(config_home: ConfigHome) -> None:
         first,
         first[:8] + first[36:],
         f"{OTHER}@{again.deleted_at}",
-        f"Later@{again.instant}",
+        f"Later@{again.deletion_folder_name}",
     ):
         assert found(named, config_home.where) == again
     assert found(second, config_home.where).title == "One"

@@ -16,10 +16,10 @@ from resume_hooks.archive.vault.lookup import list_earlier_states, name_earlier_
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.archived.layout import archive_folder, vault_folder
 from resume_hooks.sessions.archived.manifest import (
-    About,
-    all_archived,
-    archived_of_id,
-    unreadable,
+    ArchiveDetails,
+    find_archived,
+    list_archived,
+    unreadable_folders,
     why_unreadable,
 )
 from resume_hooks.sessions.archived.unpack import unpacked_transcript
@@ -90,9 +90,9 @@ def test_numbers_that_no_file_has(config_home: ConfigHome, field: int, number: i
     row = json.loads(note.read_bytes())
     row["parts"][0][field] = number
     note.write_text(json.dumps(row))
-    assert archived_of_id(SESSION, config_home.where) is None
+    assert find_archived(SESSION, config_home.where) is None
     assert "is not a readable manifest" in why_unreadable(SESSION, config_home.where)
-    assert unreadable(config_home.where) == [kept.folder]
+    assert unreadable_folders(config_home.where) == [kept.folder]
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_a_note_that_does_not_fit_is_none(
     kept = archive_session(laid_out(config_home), config_home.where)
     note = Path(kept.folder, "manifest.json")
     note.write_text(json.dumps(json.loads(note.read_bytes()) | change))
-    assert (archived_of_id(SESSION, config_home.where), unreadable(config_home.where)) == (
+    assert (find_archived(SESSION, config_home.where), unreadable_folders(config_home.where)) == (
         None,
         [kept.folder],
     )
@@ -127,7 +127,9 @@ def test_what_a_note_says_beside_its_files_may_be_missing(config_home: ConfigHom
     note = Path(kept.folder, "manifest.json")
     row = json.loads(note.read_bytes()) | {"about": ["created"], "home": 7}
     note.write_text(json.dumps(row))
-    assert archived_of_id(SESSION, config_home.where) == kept._replace(about=About(), home="")
+    assert find_archived(SESSION, config_home.where) == kept._replace(
+        about=ArchiveDetails(), home=""
+    )
 
 
 def test_a_time_before_all_clocks(config_home: ConfigHome) -> None:
@@ -135,7 +137,7 @@ def test_a_time_before_all_clocks(config_home: ConfigHome) -> None:
     session = laid_out(config_home)
     os.utime(session.path, (-300_000_000, -300_000_000))
     kept = archive_session(locate.session_file(session.path), config_home.where)
-    assert all_archived(config_home.where) == [kept]
+    assert list_archived(config_home.where) == [kept]
     assert (
         Path(unpacked_transcript(kept, config_home.where)).read_bytes()
         == Path(session.path).read_bytes()
@@ -159,7 +161,7 @@ def test_what_an_interrupted_keep_left(config_home: ConfigHome) -> None:
 
     Not where somebody is at it, nor where a note is damaged.
     """
-    assert unreadable(config_home.where) == []
+    assert unreadable_folders(config_home.where) == []
     kept = archive_session(laid_out(config_home), config_home.where)
     left, damaged, busy = (
         archive_folder(session_id(number), config_home.where) for number in (2, 3, 4)
@@ -168,18 +170,18 @@ def test_what_an_interrupted_keep_left(config_home: ConfigHome) -> None:
         Path(folder).mkdir(parents=True)
         Path(folder, "pack-1.xz").write_text("secret")
     Path(damaged, "manifest.json").write_text("{")
-    assert unreadable(config_home.where) == [left, damaged, busy]
+    assert unreadable_folders(config_home.where) == [left, damaged, busy]
     with lock_folder(busy, config_home.where, "busy", "failed"):
         commit.sweep_leftovers(config_home.where)
-    assert unreadable(config_home.where) == [damaged, busy]
+    assert unreadable_folders(config_home.where) == [damaged, busy]
     commit.sweep_packs(damaged, session_id(3), config_home.where)
     assert os.path.exists(
         os.path.join(damaged, "pack-1.xz")
     )  # what it holds only another engine may know
-    assert (os.path.exists(left), archived_of_id(SESSION, config_home.where)) == (False, kept)
+    assert (os.path.exists(left), find_archived(SESSION, config_home.where)) == (False, kept)
     os.rename(vault_folder(config_home.where), vault_folder(config_home.where) + "-2")
     os.symlink(vault_folder(config_home.where) + "-2", vault_folder(config_home.where))
-    assert unreadable(config_home.where) == [vault_folder(config_home.where)]
+    assert unreadable_folders(config_home.where) == [vault_folder(config_home.where)]
     commit.sweep_leftovers(config_home.where)
     assert os.path.exists(os.path.join(busy, "pack-1.xz"))
 

@@ -12,7 +12,7 @@ from resume_hooks.archive.vault.archive_session import archive_session
 from resume_hooks.archive.vault.lookup import list_earlier_states, select_earlier_state
 from resume_hooks.archive.vault.packs import verify_archived
 from resume_hooks.sessions import locate
-from resume_hooks.sessions.archived.manifest import ArchivedSession, archived_of_id
+from resume_hooks.sessions.archived.manifest import ArchivedSession, find_archived
 from tests.archive.vault.laid_out import OLD, kept_files, laid_out, vault_files
 from tests.builders import SESSION, ConfigHome
 
@@ -21,7 +21,7 @@ STEPS = 25
 
 def contents(home: ConfigHome) -> set[bytes]:
     """Every transcript that the vault can hand out."""
-    kept = archived_of_id(SESSION, home.where)
+    kept = find_archived(SESSION, home.where)
     assert kept is not None
     every: list[ArchivedSession] = [
         kept,
@@ -64,12 +64,12 @@ def test_nothing_that_was_kept_is_lost(config_home: ConfigHome, seed: int) -> No
         if path.exists() and path.stat().st_size:
             archive_session(locate.session_file(str(path)), config_home.where)
             known.add(path.read_bytes())
-        kept = archived_of_id(SESSION, config_home.where)
+        kept = find_archived(SESSION, config_home.where)
         if kept:
             assert verify_archived(kept) == []
     there = contents(config_home)
     assert [raw for raw in known if not any(each.startswith(raw) for each in there)] == []
-    kept = archived_of_id(SESSION, config_home.where)
+    kept = find_archived(SESSION, config_home.where)
     assert kept is not None
     named = {part.where for part in kept.all_parts}
     assert len(named) == 1

@@ -25,7 +25,7 @@ from resume_hooks.errors import SessionNotFound, WriteFailed
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.archived import unpack
 from resume_hooks.sessions.archived.layout import unpacked_folder, vault_folder
-from resume_hooks.sessions.archived.manifest import all_archived, archived_of_id
+from resume_hooks.sessions.archived.manifest import find_archived, list_archived
 from resume_hooks.sessions.archived.unpack import unpacked_transcript
 from resume_hooks.sessions.session_files import SessionFile
 from tests.archive.vault.laid_out import OLD, client_files, kept_files, laid_out, vault_files
@@ -70,7 +70,7 @@ def test_the_bound_of_what_is_unpacked(
         os.path.dirname(unpacked_transcript(kept, config_home.where)) for kept in (first, other)
     )
     Path(unpacked_folder(config_home.where), SESSION, ".resume-hooks-999999999-ab.tmp").mkdir()
-    monkeypatch.setattr(unpack, "MAX_UNPACKED", 1)
+    monkeypatch.setattr(unpack, "MAX_UNPACKED_BYTES", 1)
     os.utime(old, (OLD, OLD))
     third = archive_session(laid_out(config_home, session_id(3)), config_home.where)
     unpacked_transcript(third, config_home.where)
@@ -113,7 +113,7 @@ def test_rewriting(config_home: ConfigHome) -> None:
         lambda line: line.replace(b"parser", b"[gone]").replace(b"large", b"[big]"),
         config_home.where,
     )
-    now = archived_of_id(SESSION, config_home.where)
+    now = find_archived(SESSION, config_home.where)
     assert now is not None
     assert changed == 1 + 10
     assert client_files(config_home) == before
@@ -137,7 +137,7 @@ def test_texts_may_come_whole(config_home: ConfigHome) -> None:
     """What runs over several lines of a tool's output is seen, and what stands in lines of transcripts still is."""
     kept = archive_session(laid_out(config_home), config_home.where)
     none = rewrite_archived(kept, lambda line: line, config_home.where, text=lambda raw: raw)
-    assert (none, archived_of_id(SESSION, config_home.where)) == (0, kept)
+    assert (none, find_archived(SESSION, config_home.where)) == (0, kept)
     assert (
         rewrite_archived(
             kept, lambda line: line, config_home.where, text=lambda raw: raw.replace(b"e\nl", b"")
@@ -163,7 +163,7 @@ def test_forgetting(config_home: ConfigHome) -> None:
     before = client_files(config_home)
     unpacked_transcript(kept, config_home.where)
     remove_archived(kept, config_home.where)
-    assert (all_archived(config_home.where), vault_files(config_home)) == ([], [])
+    assert (list_archived(config_home.where), vault_files(config_home)) == ([], [])
     assert not Path(unpacked_folder(config_home.where), SESSION).exists()
     assert client_files(config_home) == before
     with pytest.raises(SessionNotFound):
@@ -194,11 +194,11 @@ WORK: dict[str, Callable[[ConfigHome], Any]] = {
     ),
     "renew": lambda home: archive_session(_grown(home), home.where),
     "rewrite": lambda home: rewrite_archived(
-        all_archived(home.where)[0], lambda line: line.replace(b"large", b"LARGE"), home.where
+        list_archived(home.where)[0], lambda line: line.replace(b"large", b"LARGE"), home.where
     ),
-    "open": lambda home: unpacked_transcript(all_archived(home.where)[0], home.where),
+    "open": lambda home: unpacked_transcript(list_archived(home.where)[0], home.where),
     "restore": lambda home: restore.restore_session(
-        restore.plan_restore(all_archived(home.where)[0], home.where), home.where
+        restore.plan_restore(list_archived(home.where)[0], home.where), home.where
     ),
 }
 """What may be killed; each begins where the one before it left the session."""
@@ -238,7 +238,7 @@ def test_killed_anywhere(config_home: ConfigHome, verb: str) -> None:
         return lambda: WORK[verb](config_home)
 
     for _ in crashes(prepare):
-        kept = archived_of_id(SESSION, config_home.where)
+        kept = find_archived(SESSION, config_home.where)
         if verb == "keep" and kept is None:
             assert all("manifest.json" not in name for name in vault_files(config_home))
             continue
@@ -262,7 +262,7 @@ def test_killed_anywhere(config_home: ConfigHome, verb: str) -> None:
                 for place, each in found.items()
             } == {place: stamps[place] for place in there}
     WORK[verb](config_home)
-    kept = archived_of_id(SESSION, config_home.where)
+    kept = find_archived(SESSION, config_home.where)
     assert kept is not None
     assert verify_archived(kept) == []
     assert kept_files(kept, config_home) == before | after
@@ -302,7 +302,7 @@ def test_two_at_once(config_home: ConfigHome) -> None:
         assert (process.returncode, said) == (0, b"")
     archive_session(locate.session_file(str(path)), config_home.where)
     found: dict[str, bytes] = {}
-    for kept in all_archived(config_home.where):
+    for kept in list_archived(config_home.where):
         assert verify_archived(kept) == []
         found |= kept_files(kept, config_home)
         named = {part.where for part in kept.all_parts}

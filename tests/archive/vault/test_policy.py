@@ -21,7 +21,7 @@ from resume_hooks.errors import UsageError, VaultOff
 from resume_hooks.paths import Where, make_private_folder
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.archived.layout import vault_folder
-from resume_hooks.sessions.archived.manifest import all_archived, archived_of_id
+from resume_hooks.sessions.archived.manifest import find_archived, list_archived
 from resume_hooks.storage import stored_settings
 from resume_hooks.system import claude_settings
 from tests.archive.vault.laid_out import laid_out
@@ -56,7 +56,7 @@ def kept(
 
 def left(home: ConfigHome) -> set[str]:
     """The ids of what is kept."""
-    return {each.session_id for each in all_archived(home.where)}
+    return {each.session_id for each in list_archived(home.where)}
 
 
 @pytest.fixture
@@ -131,7 +131,7 @@ def test_nothing_goes_by_itself(config_home: ConfigHome) -> None:
 def test_the_oldest_go_first(config_home: ConfigHome) -> None:
     """As many as the limit asks for, each told; 0 is no limit."""
     one, two, three = (kept(config_home, number, 100 - number) for number in (1, 2, 3))
-    takes = [each.stored for each in all_archived(config_home.where)]
+    takes = [each.stored for each in list_archived(config_home.where)]
     stored_settings.store_setting("vault", "0", config_home.where)
     assert policy.find_due_sessions(config_home.where) == []
     stored_settings.store_setting("vault", str(sum(takes) - 1), config_home.where)
@@ -219,7 +219,7 @@ def test_what_is_from_another_config_home(config_home: ConfigHome, tmp_path: Pat
     )
     found = archive_session(locate.session_file(path), Where(shared))
     assert found.home == str(config_home.config)
-    assert all_archived(Where(other)) == [found]
+    assert list_archived(Where(other)) == [found]
     stored_settings.store_setting("vault", "1", Where(shared))
     assert (
         policy.find_due_sessions(Where(other)),
@@ -286,4 +286,4 @@ def test_what_can_not_be_removed_stays(
 
     monkeypatch.setattr(policy, "remove_archived", refused)
     assert policy.apply_policy(config_home.where) == []
-    assert archived_of_id(one, config_home.where) is not None
+    assert find_archived(one, config_home.where) is not None

@@ -117,7 +117,7 @@ def test_a_plan_touches_nothing(
     plan = plan_of(parent, config_home)
     shown = write_unless_idle(plan, config_home.where, dry_run=True)
     assert not shown.written
-    assert shown.title in {"", f"Fix the parser · {child_titles.word_of(kind)}"}
+    assert shown.title in {"", f"Fix the parser · {child_titles.displayed_kind(kind)}"}
     assert {path: path.stat().st_mtime_ns for path in config_home.root.rglob("*")} == before
 
 
@@ -140,7 +140,10 @@ def test_a_child_is_written_once_and_linked(
     assert files == {Path(parent.path), Path(made.file)}
     assert made.written
     assert all(check.ok for check in made.checks)
-    assert (made.title, made.kind) == (f"Fix the parser · {child_titles.word_of(kind)}", kind)
+    assert (made.title, made.kind) == (
+        f"Fix the parser · {child_titles.displayed_kind(kind)}",
+        kind,
+    )
     first = orjson.loads(Path(made.file).read_bytes().partition(b"\n")[0])["continue_metadata"]
     assert (first["continuation_type"], first["parent_session_id"]) == (kind, SESSION)
     (link,) = read_links(config_home.where)

@@ -15,7 +15,7 @@ from resume_hooks.reading.bundle import export_bundle
 from resume_hooks.redaction.json_lines import redact_line
 from resume_hooks.redaction.texts import find_secrets as secrets_in
 from resume_hooks.redaction.texts import redact
-from resume_hooks.sessions.archived.manifest import all_archived, archived_of_id
+from resume_hooks.sessions.archived.manifest import find_archived, list_archived
 from resume_hooks.sessions.archived.unpack import unpacked_transcript
 from resume_hooks.sessions.locate import session_file
 from resume_hooks.transcripts.records import parse
@@ -62,7 +62,7 @@ def vault_notes(home: ConfigHome) -> Try:
             part[draws.below(len(part))] = draws.pick((draws.pick(places), draws.json(1)))
             made["parts"] = [part]
         file.write_bytes(note(draws, made))
-        for found in (archived_of_id(SESSION, home.where), *all_archived(home.where)):
+        for found in (find_archived(SESSION, home.where), *list_archived(home.where)):
             if found is None:
                 continue
             assert found.session_id == SESSION
@@ -95,7 +95,7 @@ def vault_packs(home: ConfigHome) -> Try:
             raw[start : start + 3] = draws.raw(8)
         os.chmod(file, 0o600)
         file.write_bytes(bytes(raw[: len(raw) if draws.below(4) else draws.below(len(raw) + 1)]))
-        found = archived_of_id(SESSION, home.where)
+        found = find_archived(SESSION, home.where)
         assert found is not None
         try:
             there = unpacked_transcript(found, home.where)

@@ -164,17 +164,17 @@ def test_a_new_child_is_not_open_and_names_no_agent(where: Where) -> None:
         rollouts.said("assistant", "Fixed", 2),
     ]
     rollouts.write(codex_of(where), lines)
-    (agent,) = registry.other_agents(where)
+    (agent,) = registry.list_other_agents(where)
     for made in (
         agents.plan_fork(thread(where), where),
         agents.plan_fresh(thread(where), where, kind="handoff"),
     ):
         child = write_child(made, where)
-        assert agent.why_open(agent.session(child.file)) == ""
+        assert agent.why_open(agent.open_session(child.file)) == ""
         assert "session-searcher" not in Path(child.file).read_text()
     later = time.time() + 10
     os.utime(child.file, (later, later))
-    assert "seconds ago" in agent.why_open(agent.session(child.file))
+    assert "seconds ago" in agent.why_open(agent.open_session(child.file))
 
 
 @pytest.mark.parametrize("status", ["paused", "complete"])

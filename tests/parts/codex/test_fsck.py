@@ -139,17 +139,17 @@ def test_real_rollouts_hold_no_error(config_home: ConfigHome) -> None:
     A few know of a call that nobody answered.
     """
     from resume_hooks.maintenance.fsck.diagnose import examine_session
-    from resume_hooks.sessions.agents.registry import agent_at
+    from resume_hooks.sessions.agents.registry import agent_of_path
 
     home = config_home.root / ".codex" / "sessions"
     home.mkdir(parents=True)
     found: dict[str, Any] = {}
-    look: Callable[[str], Any] = lambda path: agent_at(path, config_home.where)  # noqa: E731 - a name for one line
+    look: Callable[[str], Any] = lambda path: agent_of_path(path, config_home.where)  # noqa: E731 - a name for one line
     for source in codex_rollouts():
         (home / source.name).write_bytes(source.read_bytes())
     for path in sorted(home.iterdir()):
         try:
-            report = examine_session(look(str(path)).session(str(path)), config_home.where)
+            report = examine_session(look(str(path)).open_session(str(path)), config_home.where)
         except ResumeHooksError as error:
             found[path.name] = error.message
             continue

@@ -17,7 +17,7 @@ from resume_hooks.parts.codex.sessions import copies, files
 from resume_hooks.parts.codex.transcripts.lines import can_decompress
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents import registry
-from resume_hooks.sessions.agents.claude import NAME
+from resume_hooks.sessions.agents.claude import CLAUDE_NAME
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.locate import resolve
 from resume_hooks.sessions.record_references import names_of
@@ -85,7 +85,7 @@ def test_a_session_knows_whose_it_is(home: Path, config_home: ConfigHome) -> Non
     (listed,) = registry.store_of(where).sessions()
     assert (listed.agent, listed.path, listed.original) == ("codex", rollout, rollout)
     own = session_file(write_session(config_home.project(), SESSION, conversation(2)))
-    assert (own.agent, own.original) == (NAME, own.path)
+    assert (own.agent, own.original) == (CLAUDE_NAME, own.path)
 
 
 def test_a_full_session_counts_against_the_window_that_it_names(
@@ -125,11 +125,11 @@ def test_without_a_home_there_is_one_agent(config_home: ConfigHome) -> None:
 
     Naming it says what is missing.
     """
-    assert [agent.name for agent in registry.agents(config_home.where)] == [NAME]
+    assert [agent.name for agent in registry.list_agents(config_home.where)] == [CLAUDE_NAME]
     assert registry.store_of(config_home.where) is not None
-    assert registry.asking_session(config_home.where) == ""
+    assert registry.calling_session_id(config_home.where) == ""
     with pytest.raises(UsageError, match=r"\.codex is not there"):
-        registry.agents(config_home.where, "codex")
+        registry.list_agents(config_home.where, "codex")
 
 
 def test_another_home(config_home: ConfigHome, tmp_path: Path) -> None:
@@ -192,20 +192,23 @@ def test_names_of_the_database(config_home: ConfigHome, home: Path) -> None:
     A database of another form is passed over.
     """
     write(home, TALK)
-    (agent,) = registry.other_agents(config_home.where)
+    (agent,) = registry.list_other_agents(config_home.where)
     with sqlite3.connect(home / "state_5.sqlite") as db:
         db.execute("CREATE TABLE threads(id TEXT, more TEXT, name TEXT)")
         db.execute("INSERT INTO threads VALUES(?, '', 'From the table')", (THREAD,))
     db.close()
     path = agent.store.sessions()[0].path
-    assert registry.agent_at(path, config_home.where).ends(path).title == "From the table"
+    assert registry.agent_of_path(path, config_home.where).read_ends(path).title == "From the table"
     (home / "session_index.jsonl").write_text(
         json.dumps({"id": THREAD, "thread_name": "From the list"})
     )
-    assert registry.agent_at(path, config_home.where).ends(path).title == "From the list"
+    assert registry.agent_of_path(path, config_home.where).read_ends(path).title == "From the list"
     (home / "session_index.jsonl").unlink()
     (home / "state_5.sqlite").write_bytes(b"no database")
-    assert registry.agent_at(path, config_home.where).ends(path).title == "Fix the flaky test"
+    assert (
+        registry.agent_of_path(path, config_home.where).read_ends(path).title
+        == "Fix the flaky test"
+    )
 
 
 def test_threads_of_several_files(config_home: ConfigHome, home: Path) -> None:
@@ -226,7 +229,7 @@ def test_threads_of_several_files(config_home: ConfigHome, home: Path) -> None:
     archived.rename(home / "archived_sessions" / archived.name)
     (first.parent / first.name.replace(THREAD, session_id(7))).symlink_to(first)
     (first.parent / "rollout-notes.jsonl").write_text("{}")
-    (agent,) = registry.other_agents(config_home.where)
+    (agent,) = registry.list_other_agents(config_home.where)
     assert {session.path for session in agent.store.sessions()} == {
         str(newest),
         str(home / "archived_sessions" / archived.name),
@@ -338,7 +341,7 @@ def test_an_old_fork_tells_its_parent_in_its_second_line(
 def test_what_is_open(config_home: ConfigHome, home: Path) -> None:
     """By the lock that a thread's writer holds; without one by the time of the last write."""
     path = write(home, TALK)
-    (agent,) = registry.other_agents(config_home.where)
+    (agent,) = registry.list_other_agents(config_home.where)
     (session,) = agent.store.sessions()
     assert "seconds ago" in agent.why_open(session)
     os.utime(path, (1, 1))
@@ -348,7 +351,7 @@ def test_what_is_open(config_home: ConfigHome, home: Path) -> None:
         fcntl.flock(held, fcntl.LOCK_EX)
         assert agent.why_open(session) == "Codex has it open"
     assert agent.why_open(session) == ""
-    assert agent.commands(THREAD, "/a b") == (
+    assert agent.resume_commands(THREAD, "/a b") == (
         f"/resume {THREAD}",
         f"cd '/a b' && codex resume {THREAD}",
     )
@@ -361,10 +364,10 @@ def test_an_archived_thread_is_marked_and_comes_back_first(
     path = write(home, TALK)
     (home / "archived_sessions").mkdir()
     moved = path.rename(home / "archived_sessions" / path.name)
-    (agent,) = registry.other_agents(config_home.where)
-    assert agent.ends(str(moved)).tag == "archived"
+    (agent,) = registry.list_other_agents(config_home.where)
+    assert agent.read_ends(str(moved)).tag == "archived"
     back = f"codex unarchive {THREAD}"
-    assert agent.commands(THREAD, "/a b") == (
+    assert agent.resume_commands(THREAD, "/a b") == (
         f"in a shell: {back}",
         f"cd '/a b' && {back} && codex resume {THREAD}",
     )
@@ -384,9 +387,9 @@ def test_a_thread_begins_with_its_own_first_request(config_home: ConfigHome, hom
         counted(20_020, 4),
     ]
     path = write(home, rows)
-    (agent,) = registry.other_agents(config_home.where)
-    assert agent.ends(str(path)).tag == ""
-    assert read_session_base(agent.ends(str(path)), config_home.where).tokens == 19_000
+    (agent,) = registry.list_other_agents(config_home.where)
+    assert agent.read_ends(str(path)).tag == ""
+    assert read_session_base(agent.read_ends(str(path)), config_home.where).tokens == 19_000
 
 
 @pytest.mark.parametrize(("copied", "expected"), [([], 19_000), (TALK[1:3], tokens.USUAL_BASE)])
@@ -401,9 +404,9 @@ def test_a_first_request_may_stand_behind_long_lines(
     rows = [meta(), rules, *copied, said("user", "p" * 4_000, 3), said("assistant", "Fixed", 4)]
     rows += [counted(20_020, 5), *(said("assistant", "x" * 70_000, 6) for _ in range(2))]
     path = write(home, rows)
-    (agent,) = registry.other_agents(config_home.where)
-    assert read_session_base(agent.ends(str(path)), config_home.where).tokens == expected
-    readable = agent.readable(agent.session(str(path)))
+    (agent,) = registry.list_other_agents(config_home.where)
+    assert read_session_base(agent.read_ends(str(path)), config_home.where).tokens == expected
+    readable = agent.to_common_format(agent.open_session(str(path)))
     assert read_session_base(HeadTail(readable.path), config_home.where).tokens == expected
 
 
@@ -420,13 +423,13 @@ def test_packed_threads(
         path.unlink()
         assert len(scan_transcript(found(config_home).path).chain) == 2
         assert (
-            registry.agent_at(str(packed), config_home.where).ends(str(packed)).title
+            registry.agent_of_path(str(packed), config_home.where).read_ends(str(packed)).title
             == "Fix the flaky test"
         )
     monkeypatch.setattr(files, "can_decompress", lambda: False)
     packed.write_bytes(b"\x28\xb5\x2f\xfd")
-    (agent,) = registry.other_agents(config_home.where)
-    assert agent.notes() == (
+    (agent,) = registry.list_other_agents(config_home.where)
+    assert agent.listing_notes() == (
         []
         if path.exists()
         else [
@@ -453,7 +456,7 @@ def test_listing_converts_nothing(config_home: ConfigHome, home: Path) -> None:
     write(home, [*_big(), counted(7_000, 201)])
     write(home, [meta(OTHER, base_instructions={"text": "i" * 90_000}), *_big()[1:]], OTHER)
     for path in (session.path for session in registry.store_of(config_home.where).sessions()):
-        ends = registry.agent_at(path, config_home.where).ends(path)
+        ends = registry.agent_of_path(path, config_home.where).read_ends(path)
         assert (ends.title, ends.cwd, ends.branch, ends.small) == (
             "Start here",
             "/home/user/proj",
@@ -462,9 +465,9 @@ def test_listing_converts_nothing(config_home: ConfigHome, home: Path) -> None:
         )
         assert ends.has_own_turns
         assert ends.project == "-home-user-proj"
-    thread = registry.other_agents(config_home.where)[0].store.find(THREAD)
+    thread = registry.list_other_agents(config_home.where)[0].store.find(THREAD)
     assert thread is not None
-    ends = registry.ends_of(thread, config_home.where)
+    ends = registry.read_ends(thread, config_home.where)
     context = size_from_last_records(ends.last_records)
     assert context is not None
     assert context.tokens == 7_000
@@ -479,9 +482,9 @@ def test_ends_agree_with_the_whole(config_home: ConfigHome, home: Path) -> None:
     for path in codex_rollouts():
         (home / "sessions").mkdir(exist_ok=True)
         (home / "sessions" / path.name).write_bytes(path.read_bytes())
-    (agent,) = registry.other_agents(config_home.where)
+    (agent,) = registry.list_other_agents(config_home.where)
     for session in agent.store.sessions():
-        ends, whole = agent.ends(session.path), HeadTail(agent.readable(session).path)
+        ends, whole = agent.read_ends(session.path), HeadTail(agent.to_common_format(session).path)
         assert (ends.cwd, ends.version) == (whole.cwd, whole.version)
         assert ends.title == whole.title or ends.meta.base  # type: ignore[attr-defined]
         assert ends.has_own_turns is whole.has_own_turns is True
@@ -492,7 +495,7 @@ def test_an_archived_thread_is_not_started(config_home: ConfigHome, home: Path) 
     path = write(home, TALK)
     (home / "archived_sessions").mkdir()
     path.rename(home / "archived_sessions" / path.name)
-    (agent,) = registry.other_agents(config_home.where)
+    (agent,) = registry.list_other_agents(config_home.where)
     with pytest.raises(ResumeHooksError, match="archived") as refused:
-        agent.launch(THREAD)
+        agent.launch_command(THREAD)
     assert f"codex unarchive {THREAD}" in refused.value.remedy

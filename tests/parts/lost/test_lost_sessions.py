@@ -188,7 +188,7 @@ def test_a_start_is_not_the_first_to_read_a_large_history(
     kept: Path, config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It says that there may be some; the number, once it was read."""
-    monkeypatch.setattr(registry, "FIRST_READ", 10)
+    monkeypatch.setattr(registry, "MAX_FIRST_READ_BYTES", 10)
     assert (
         describe_lost_prompts(config_home.where, is_user_waiting=True)
         == "prompts of lost sessions may be left"

@@ -33,7 +33,7 @@ def test_a_session_of_which_prompts_are_left(
     line = json.dumps({**said, "pastedContents": {}, "sessionId": lost})
     (config_home.config / "history.jsonl").write_text(f"{line}\n")
     with monkeypatch.context() as large:
-        large.setattr(registry, "FIRST_READ", 10)
+        large.setattr(registry, "MAX_FIRST_READ_BYTES", 10)
         assert len(ask(project)["rows"]) == len(TITLES), (
             "a list is not the first to read a large history"
         )

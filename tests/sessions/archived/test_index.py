@@ -20,7 +20,7 @@ from resume_hooks.search.index.connect import index_status, opened_index
 from resume_hooks.search.scope import Scope, project_scope_of_folder
 from resume_hooks.sessions.archived import unpack
 from resume_hooks.sessions.archived.layout import unpacked_folder
-from resume_hooks.sessions.archived.manifest import archived_of_id as note_of
+from resume_hooks.sessions.archived.manifest import find_archived as note_of
 from resume_hooks.sessions.transcript_files import all_files
 from tests.builders import CWD, SESSION, ConfigHome, conversation, session_id, user, write_session
 from tests.search.index.probe import held

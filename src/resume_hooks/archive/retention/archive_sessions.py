@@ -22,7 +22,7 @@ from resume_hooks.archive.vault.archive_session import (
 from resume_hooks.archive.vault.policy import DroppedSession
 from resume_hooks.errors import ResumeHooksError, SessionNotFound, SessionOpen
 from resume_hooks.paths import Where
-from resume_hooks.sessions.archived.manifest import ArchivedSession, archived_of_id
+from resume_hooks.sessions.archived.manifest import ArchivedSession, find_archived
 from resume_hooks.sessions.archived.sessions import is_archived_copy
 from resume_hooks.sessions.expiry import DatedSession
 from resume_hooks.sessions.session_files import SessionFile, session_file
@@ -73,7 +73,7 @@ def archive_sessions(
     dropped = policy.apply_policy(where, keeping=session_ids)
     outcomes_with_copies = (
         outcome._replace(
-            archived=archived_of_id(outcome.session.session_id, where) if outcome.archived else None
+            archived=find_archived(outcome.session.session_id, where) if outcome.archived else None
         )
         for outcome in outcomes
     )
@@ -90,7 +90,7 @@ def preview_archive(sessions: Iterable[SessionFile], where: Where) -> list[Archi
 def _archive_one(
     session: SessionFile, where: Where, client_files: ClientFiles, *, dry_run: bool = False
 ) -> ArchiveOutcome:
-    old_copy = archived_of_id(session.session_id, where)
+    old_copy = find_archived(session.session_id, where)
     is_archive_only = is_archived_copy(session.path, where)  # the client no longer has the session
     if old_copy and (
         is_archive_only or (dry_run and is_archive_current(old_copy, session, client_files))
@@ -151,7 +151,7 @@ class BackgroundArchiver:
 
 def is_quick_to_archive(session: DatedSession | SessionFile, where: Where) -> bool:
     """Check, from a session's files and its archived copy, whether it can be archived while the user waits."""
-    archived = archived_of_id(session.session_id, where)
+    archived = find_archived(session.session_id, where)
     total = session.size + (sum(part.size for part in archived.all_parts) if archived else 0)
     own = session.path.removesuffix(".jsonl")
     backups = os.path.join(where.file_history, session.session_id)

@@ -16,7 +16,12 @@ from resume_hooks.archive.vault.permission import copies_must_wait
 from resume_hooks.clock import DAY
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.paths import Where, all_project_folders
-from resume_hooks.sessions.expiry import SOON, Ending, Endings, is_archived
+from resume_hooks.sessions.expiry import (
+    EXPIRING_SOON_SECONDS,
+    ExpiringSession,
+    ExpiryCalculator,
+    is_archived,
+)
 from resume_hooks.system import claude_settings
 from resume_hooks.system.claude_settings import Retention, client_retention
 
@@ -43,27 +48,31 @@ class ExpiryForecast(NamedTuple):
 
 def forecast_expiry(cwd: str, where: Where) -> ExpiryForecast:
     """Return the deletions in the next seven days if a client starts in ``cwd``."""
-    retention, deadline = client_retention(cwd, where), time.time() + SOON
-    endings = None if retention.days is None else Endings(retention.days, where)
+    retention, deadline = client_retention(cwd, where), time.time() + EXPIRING_SOON_SECONDS
+    endings = None if retention.days is None else ExpiryCalculator(retention.days, where)
     session_ends = (
-        (session_end for folder in all_project_folders(where) for session_end in endings.of(folder))
+        (
+            session_end
+            for folder in all_project_folders(where)
+            for session_end in endings.sessions_in_folder(folder)
+        )
         if endings
         else ()
     )
     endings_in_time = [
-        ending for session_end in session_ends if (ending := session_end.before(deadline))
+        ending for session_end in session_ends if (ending := session_end.expiring_before(deadline))
     ]
-    complete_endings = [ending for ending in endings_in_time if ending.whole]
+    complete_endings = [ending for ending in endings_in_time if ending.includes_transcript]
     return ExpiryForecast(
         retention=retention,
         sessions=len(complete_endings),
         projects=len({os.path.dirname(ending.session.path) for ending in complete_endings}),
         younger=len(endings_in_time) - len(complete_endings),
         unkept=sum(
-            not is_archived(ending.session.session_id, ending.written, where)
+            not is_archived(ending.session.session_id, ending.last_write, where)
             for ending in endings_in_time
         ),
-        first=min((ending.at for ending in endings_in_time), default=None),
+        first=min((ending.deletion_time for ending in endings_in_time), default=None),
     )
 
 
@@ -91,22 +100,24 @@ def archive_expiring(
     days = claude_settings.retention_days(cwd, where)
     if days is None:
         return ArchiveSlice(0, 0, 0, now + DAY)
-    endings, next_look = Endings(days, where), now + DAY
+    endings, next_look = ExpiryCalculator(days, where), now + DAY
     own = os.path.join(where.projects, project)
     if waiting:
         others = []
     else:
         others = [folder for folder in all_project_folders(where) if folder != own]
-    due = list[Ending]()
-    for folders, period in (([own], SOON), (others, DAY)):
+    due = list[ExpiringSession]()
+    for folders, period in (([own], EXPIRING_SOON_SECONDS), (others, DAY)):
         due_in_folders = []
-        for ends in (ends for folder in folders for ends in endings.of(folder)):
-            ending = ends.before(now + period)
-            if ending and not is_archived(ends.session.session_id, ending.written, where):
+        for ends in (ends for folder in folders for ends in endings.sessions_in_folder(folder)):
+            ending = ends.expiring_before(now + period)
+            if ending and not is_archived(ends.session.session_id, ending.last_write, where):
                 due_in_folders.append(ending)
-            if (after := ends.after(now + period)) is not None:
+            if (after := ends.next_expiry(now + period)) is not None:
                 next_look = min(next_look, after - period)
-        due += sorted(due_in_folders, key=lambda ending: ending.at)  # the earliest deletion first
+        due += sorted(
+            due_in_folders, key=lambda ending: ending.deletion_time
+        )  # the earliest deletion first
     if not due:
         return ArchiveSlice(0, 0, 0, next_look)
     kept, failed, remaining = _archive_due(due, where, is_over, waiting=waiting)
@@ -120,7 +131,7 @@ def archive_expiring(
 
 
 def _archive_due(
-    due: Sequence[Ending], where: Where, is_over: Callable[[], bool], *, waiting: bool
+    due: Sequence[ExpiringSession], where: Where, is_over: Callable[[], bool], *, waiting: bool
 ) -> tuple[int, int, int]:
     """Return the numbers of archived, failed and remaining sessions."""
     # Most starts have nothing to archive and do not need these modules.

@@ -21,22 +21,22 @@ from resume_hooks.archive.vault.permission import require_allowed
 from resume_hooks.errors import SessionNotFound, UsageError, WriteFailed
 from resume_hooks.paths import Where, open_regular
 from resume_hooks.sessions.archived.layout import (
-    BY_ID,
+    FOLDERS_BY_ID,
     HISTORY,
     MAX_DEPTH,
     MAX_FILES,
     PROJECTS,
     archive_folder,
-    own_home,
+    config_home_name,
     path_of_place,
-    place_beside,
+    place_in_archive,
 )
 from resume_hooks.sessions.archived.manifest import (
-    About,
+    ArchiveDetails,
     ArchivedFile,
     ArchivedSession,
     EarlierState,
-    archived_of_id,
+    find_archived,
 )
 from resume_hooks.sessions.locator_forms import titles_of
 from resume_hooks.sessions.project_folder import home_folder
@@ -90,7 +90,7 @@ class ClientFiles:
             self._beside[folder] = subagents_by_session(folder)
         for path in self._beside[folder].get(session.session_id, []):
             found += self._file(path, f"{key}/{os.path.basename(path)}")
-        for home in BY_ID if deleting else [HISTORY]:
+        for home in FOLDERS_BY_ID if deleting else [HISTORY]:
             place = f"{home}/{session.session_id}"
             by_id_folder = path_of_place(place, self._where)
             found += self._in(by_id_folder, place, MAX_DEPTH if deleting else 0)
@@ -132,9 +132,9 @@ class ClientFiles:
             self._missed.append(f"{replace_surrogates(path)} is not a file that can be archived")
 
 
-def describe_transcript(glance: HeadTail, parent: Sequence[str]) -> About:
+def describe_transcript(glance: HeadTail, parent: Sequence[str]) -> ArchiveDetails:
     """Return a transcript's metadata. ``parent`` has the fields that identify its parent."""
-    return About(
+    return ArchiveDetails(
         created=replace_surrogates(glance.created),
         ended=replace_surrogates(glance.ended),
         titles=tuple(sorted(map(replace_surrogates, titles_of(glance))))[:MAX_TITLES],
@@ -175,13 +175,13 @@ def archive_session(
         )
     client_files = client_files or ClientFiles(where)
     try:
-        archived = archived_of_id(session.session_id, where)
+        archived = find_archived(session.session_id, where)
         if archived and is_archive_current(archived, session, client_files):
             commit.reset_future_time(archived)
             return archived
         with commit.lock_archived(session.session_id, where, patience):
             old, (sources, failures) = (
-                archived_of_id(session.session_id, where),
+                find_archived(session.session_id, where),
                 client_files.of(session),
             )
             folder = archive_folder(session.session_id, where)
@@ -229,13 +229,13 @@ def _split_by_change(
 ) -> tuple[list[ClientFile], list[ArchivedFile]]:
     """Return the client's files to pack, and the archived files to keep, including those that the client deleted."""
     if archived:
-        parts = {place_beside(part.place): part for part in archived.parts}
+        parts = {place_in_archive(part.place): part for part in archived.parts}
     else:
         parts = {}
     packs = set(os.listdir(archived.folder)) if archived else set()
     new_sources = []
     for source in sources:
-        name = place_beside(source.place)
+        name = place_in_archive(source.place)
         part = parts.get(name)
         if archived and _is_earlier_state(archived, source):
             continue
@@ -252,12 +252,12 @@ def _is_earlier_state(archived: ArchivedSession, source: ClientFile) -> bool:
 
     This happens if two copies with the same id are archived alternately.
     """
-    name = place_beside(source.place)
+    name = place_in_archive(source.place)
     earlier_parts = (
         part
         for state in archived.earlier
         for part in state.parts
-        if place_beside(part.place) == name
+        if place_in_archive(part.place) == name
     )
     return any(_is_unchanged(part, source) for part in earlier_parts)
 
@@ -284,7 +284,7 @@ def describe_session(session: SessionFile, where: Where) -> ArchivedSession:
         stored=0,
         complete=False,
         about=describe_transcript(glance, read_parent(session.file) or ()),
-        home=own_home(where),
+        home=config_home_name(where),
     )
 
 
@@ -316,14 +316,14 @@ def _write_pack(
 ) -> tuple[list[ArchivedFile], tuple[EarlierState, ...]]:
     """Write a pack of the new files and, if ``copies``, of the archived files."""
     if old:
-        old_parts = {place_beside(part.place): part for part in old.parts}
+        old_parts = {place_in_archive(part.place): part for part in old.parts}
     else:
         old_parts = {}
     with PackWriter(folder, commit.next_pack_name(folder, old)) as pack:
         added_files = []
         for source in new:
             added_files.append(
-                _append_file(pack, source, old_parts.get(place_beside(source.place)))
+                _append_file(pack, source, old_parts.get(place_in_archive(source.place)))
             )
         states = old.earlier if old else ()
         if old and (replaced := tuple(part for _, part in added_files if part)):

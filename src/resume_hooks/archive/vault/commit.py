@@ -16,22 +16,22 @@ from resume_hooks.errors import ResumeHooksError, SessionNotFound, WriteFailed
 from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.layout import (
     MANIFEST,
-    TRASH,
+    TRASH_FOLDER,
     archive_folder,
-    is_link,
-    place_beside,
+    find_archive_link,
+    place_in_archive,
     unpacked_folder,
     vault_folder,
 )
 from resume_hooks.sessions.archived.manifest import (
     ArchivedSession,
+    encode_manifest,
     read_manifest,
-    to_bytes,
-    unreadable,
+    unreadable_folders,
     why_unreadable,
 )
-from resume_hooks.sessions.archived.unpack import ENDING
-from resume_hooks.sessions.expiry import AHEAD
+from resume_hooks.sessions.archived.unpack import PACK_SUFFIX
+from resume_hooks.sessions.expiry import MAX_CLOCK_AHEAD_SECONDS
 from resume_hooks.storage import locks, removal, state_file
 from resume_hooks.storage.locks import lock_folder
 from resume_hooks.storage.state_file import sync_folder
@@ -54,7 +54,7 @@ def lock_archived(session_id: str, where: Where, patience: float = LOCK_SECONDS)
     WriteFailed if the vault is not writable, is a symbolic link, or contains a manifest of this
     session that must not be replaced.
     """
-    if link := is_link(session_id, where):
+    if link := find_archive_link(session_id, where):
         raise WriteFailed(
             f"{link} is a symbolic link, so it was left alone", "Put a folder in its place."
         )
@@ -75,10 +75,10 @@ def lock_trash(where: Where, *, waiting: bool = True) -> Iterator[None]:
 
     Raises SessionOpen and WriteFailed.
 
-    If ``waiting``, wait up to ``PATIENCE`` seconds, which is long enough for another command to
+    If ``waiting``, wait up to ``TITLE_LOCK_SECONDS`` seconds, which is long enough for another command to
     pack.
     """
-    home = os.path.join(where.state, TRASH)
+    home = os.path.join(where.state, TRASH_FOLDER)
     if os.path.islink(home):
         raise WriteFailed(
             f"{home} is a symbolic link, so it was left alone", "Put a folder in its place."
@@ -136,7 +136,7 @@ def reset_future_time(archived: ArchivedSession) -> None:
     """
     path = os.path.join(archived.folder, MANIFEST)
     with contextlib.suppress(OSError):
-        if os.lstat(path).st_mtime > time.time() + AHEAD:
+        if os.lstat(path).st_mtime > time.time() + MAX_CLOCK_AHEAD_SECONDS:
             os.utime(path, follow_symlinks=False)
 
 
@@ -151,7 +151,7 @@ def commit_manifest(archived: ArchivedSession, where: Where) -> ArchivedSession:
             stored += os.lstat(os.path.join(archived.folder, name)).st_size
     manifest = archived._replace(stored=stored)
     state_file.replace_state_file(
-        os.path.join(archived.folder, MANIFEST), to_bytes(manifest), where
+        os.path.join(archived.folder, MANIFEST), encode_manifest(manifest), where
     )
     return manifest
 
@@ -204,7 +204,7 @@ def sweep_packs(folder: str, session_id: str, where: Where) -> None:
     if archived and archived.deleted_at:
         for part in archived.parts:
             if part.where:
-                leftovers.add(place_beside(part.place).split("/")[0])
+                leftovers.add(place_in_archive(part.place).split("/")[0])
     for name in leftovers:
         with contextlib.suppress(OSError):  # if a removal fails, the next change tries it again
             removal.remove_for_good(os.path.join(folder, name), where.state)
@@ -215,7 +215,7 @@ def sweep_leftovers(where: Where) -> None:
 
     Locked folders, and folders with an unreadable manifest, are skipped.
     """
-    for path in unreadable(where):
+    for path in unreadable_folders(where):
         session_id = os.path.basename(path)
         if path != vault_folder(where) and not os.path.lexists(os.path.join(path, MANIFEST)):
             with contextlib.suppress(ResumeHooksError), lock_archived(session_id, where, 0):
@@ -232,7 +232,7 @@ def next_pack_name(folder: str, archived: ArchivedSession | None) -> str:
     for name in (*_list_pack_names(folder), *named_packs):
         if pack_number := _PACK_NAME.fullmatch(name):
             numbers.append(int(pack_number[1]))
-    return f"pack-{max(numbers, default=0) + 1}{ENDING}"
+    return f"pack-{max(numbers, default=0) + 1}{PACK_SUFFIX}"
 
 
 def _list_pack_names(folder: str) -> list[str]:

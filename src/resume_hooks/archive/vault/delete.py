@@ -29,14 +29,14 @@ from resume_hooks.errors import (
     WriteFailed,
 )
 from resume_hooks.paths import Where, all_project_folders, is_session_file, make_private_folder
-from resume_hooks.sessions.archived.layout import BY_ID, path_of_place, root_of
+from resume_hooks.sessions.archived.layout import FOLDERS_BY_ID, path_of_place, root_of_place
 from resume_hooks.sessions.archived.manifest import (
     ArchivedFile,
     ArchivedSession,
     read_manifest,
     stored_file,
 )
-from resume_hooks.sessions.archived.sessions import require_own
+from resume_hooks.sessions.archived.sessions import require_client_file
 from resume_hooks.sessions.archived.unpack import stored_path
 from resume_hooks.sessions.held_links import remove_links
 from resume_hooks.sessions.lineage import Descendant, Family
@@ -67,7 +67,7 @@ def plan_delete(session: SessionFile, where: Where) -> Deletion:
     Raises UsageError if it is not a client's session or can't be archived completely, OnlyArchived
     if only the archived copy exists, and SessionNotFound if the session is gone.
     """
-    require_own(session, where)
+    require_client_file(session, where)
     if not is_known(session, where) or os.path.islink(os.path.dirname(session.path)):
         raise UsageError(
             f"{session.path} is not a session in a project folder",
@@ -174,7 +174,7 @@ class _MoveToTrash:
         has_copy = any(is_session_file(os.path.join(each, name)) for each in other_projects)
         for part in self._entry.parts:
             client_path = path_of_place(part.place, self._where)
-            if has_copy and part.place.split("/")[0] in BY_ID:
+            if has_copy and part.place.split("/")[0] in FOLDERS_BY_ID:
                 continue
             remove_links(client_path, self._where)
             current_status, trashed_path = (
@@ -188,7 +188,9 @@ class _MoveToTrash:
             if not is_copied and not os.path.samestat(current_status, os.lstat(trashed_path)):
                 raise OSError(errno.EBUSY, "Changed while it was copied", client_path)
             self._gone.append(part)
-            removal.remove_file(client_path, root_of(part.place, self._where), follow_root=True)
+            removal.remove_file(
+                client_path, root_of_place(part.place, self._where), follow_root=True
+            )
             folders.add(os.path.dirname(client_path))
         for folder in folders:
             sync_folder(folder)
@@ -199,7 +201,9 @@ class _MoveToTrash:
                 continue
             for empty, _, _ in os.walk(path_of_place(client_path, self._where), topdown=False):
                 with contextlib.suppress(OSError):  # the folder is not empty
-                    removal.remove_empty(empty, root_of(client_path, self._where), follow_root=True)
+                    removal.remove_empty(
+                        empty, root_of_place(client_path, self._where), follow_root=True
+                    )
 
     def _restore_unlinked(self) -> None:
         """Restore the unlinked files.
@@ -294,7 +298,7 @@ def _files_to_delete(session: SessionFile, where: Where) -> tuple[ArchivedFile, 
 def _find_own_folder(part: ArchivedFile, entry: ArchivedSession) -> str:
     """Return the session's own folder that contains a file, relative to the config home, or ``""`` if none does."""
     steps = part.place.split("/")
-    number = 2 if steps[0] in BY_ID else 3
+    number = 2 if steps[0] in FOLDERS_BY_ID else 3
     if entry.session_id in steps[:number]:
         return "/".join(steps[:number])
     return ""

@@ -13,12 +13,17 @@ from typing import NamedTuple
 from resume_hooks.archive.vault import commit
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.paths import Where, make_private_folder
-from resume_hooks.sessions.archived.layout import BY_ID, is_place, path_of_place, root_of
+from resume_hooks.sessions.archived.layout import (
+    FOLDERS_BY_ID,
+    is_valid_place,
+    path_of_place,
+    root_of_place,
+)
 from resume_hooks.sessions.archived.manifest import (
-    About,
+    ArchiveDetails,
     ArchivedFile,
     ArchivedSession,
-    row_of,
+    read_manifest_row,
     stored_file,
 )
 from resume_hooks.sessions.transcript_files import PREFIX
@@ -39,7 +44,7 @@ class FormerPart(NamedTuple):
     def name(self) -> str:
         """The name of the file or folder in the trash."""
         first, _, rest = self.place.partition("/")
-        if first in BY_ID:
+        if first in FOLDERS_BY_ID:
             return first
         return rest.rpartition("/")[2]
 
@@ -80,7 +85,7 @@ def read_former_entry(folder: str, where: Where) -> ArchivedSession | None:
         parts=parts,
         stored=0,
         complete=entry.complete,
-        about=About(parent=tuple(parent)),
+        about=ArchiveDetails(parent=tuple(parent)),
         deleted_at=entry.deleted_at,
     )
 
@@ -93,7 +98,7 @@ def has_moved_nothing(folder: str) -> bool:
 
 
 def _read_manifest(folder: str) -> FormerEntry | None:
-    session_id, row = os.path.basename(os.path.dirname(folder)), row_of(folder)
+    session_id, row = os.path.basename(os.path.dirname(folder)), read_manifest_row(folder)
     if row.get("version") == 1:
         entry = parse_row(FormerEntry, row)
     else:
@@ -104,7 +109,7 @@ def _read_manifest(folder: str) -> FormerEntry | None:
     for part in entry.parts:
         is_file[part] = part.name.endswith(".jsonl") or part.name.startswith(PREFIX)
     valid_places = (
-        is_place(part.place if is_file[part] else f"{part.place}/file", session_id)
+        is_valid_place(part.place if is_file[part] else f"{part.place}/file", session_id)
         for part in entry.parts
     )
     if all(valid_places):
@@ -149,4 +154,6 @@ def _finish_moving(entry: FormerEntry, folder: str, where: Where) -> None:
                     identical.append(has_same_bytes(path, trashed_path))
                 # otherwise the session's client wrote to the file during the copy
                 if all(identical):
-                    removal.remove_for_good(hidden, root_of(part.place, where), follow_root=True)
+                    removal.remove_for_good(
+                        hidden, root_of_place(part.place, where), follow_root=True
+                    )

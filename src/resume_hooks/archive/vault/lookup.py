@@ -9,8 +9,8 @@ import re
 
 from resume_hooks.errors import AmbiguousLocator, SessionNotFound, UsageError
 from resume_hooks.paths import Where
-from resume_hooks.sessions.archived.layout import place_beside
-from resume_hooks.sessions.archived.manifest import ArchivedSession, EarlierState, all_archived
+from resume_hooks.sessions.archived.layout import place_in_archive
+from resume_hooks.sessions.archived.manifest import ArchivedSession, EarlierState, list_archived
 from resume_hooks.sessions.locate import archived_by_words, candidate_row
 
 LONGER_ID_ADVICE = "Use more of the id, or the path of the file."
@@ -34,14 +34,14 @@ def find_archived(
     words = locator.strip()
     if not words:
         raise UsageError("The locator is empty", "Give an id or a title.")
-    candidates = all_archived(where) if deleted is None else deleted
+    candidates = list_archived(where) if deleted is None else deleted
     matches = archived_by_words(words, candidates, where, by_part=by_part)
     if not matches and (state := _STATE.fullmatch(words)):
         matches_without_state = archived_by_words(state[1], candidates, where, by_part=by_part)
         instant = state[2].replace(":", "-")
         matches = []
         for match in matches_without_state:
-            if match.deleted_at and match.instant == instant:
+            if match.deleted_at and match.deletion_folder_name == instant:
                 matches.append(match)
         archived_matches = (match for match in matches_without_state if not match.deleted_at)
         for match in archived_matches:
@@ -64,11 +64,11 @@ def find_archived(
 
 def list_earlier_states(archived: ArchivedSession) -> list[EarlierState]:
     """Return the earlier states of a session that have another transcript, oldest first."""
-    transcript_place = place_beside(archived.place)
+    transcript_place = place_in_archive(archived.place)
     return [
         earlier
         for earlier in archived.earlier
-        if any(place_beside(part.place) == transcript_place for part in earlier.parts)
+        if any(place_in_archive(part.place) == transcript_place for part in earlier.parts)
     ]
 
 
@@ -83,12 +83,12 @@ def select_earlier_state(archived: ArchivedSession, earlier: EarlierState) -> Ar
     Files that the earlier state does not have keep their current version.
     """
     places = {
-        place_beside(part.place): part.place for part in archived.parts
+        place_in_archive(part.place): part.place for part in archived.parts
     }  # the session may have been in another project
     earlier_parts = {
         place: part._replace(place=place)
         for part in earlier.parts
-        if (place := places.get(place_beside(part.place)))
+        if (place := places.get(place_in_archive(part.place)))
     }
     parts = {part.place: part for part in archived.parts} | earlier_parts
     return archived._replace(

@@ -18,7 +18,7 @@ from resume_hooks.paths import Where
 from resume_hooks.sessions.archived import manifest, unpack
 from resume_hooks.sessions.archived.layout import vault_folder
 from resume_hooks.sessions.archived.manifest import ArchivedFile, ArchivedSession, why_unreadable
-from resume_hooks.sessions.archived.unpack import hash_pieces
+from resume_hooks.sessions.archived.unpack import hash_and_yield
 from resume_hooks.storage.state_file import MODE
 
 XZ_PRESET = 1
@@ -76,9 +76,9 @@ class PackWriter:
         Return each file with its new position. Raises OSError if a file differs from its manifest.
         """
         placed_files = {}
-        for file, pieces in unpack.pack_contents(self._folder, files):
+        for file, pieces in unpack.read_pack_contents(self._folder, files):
             digest = hashlib.sha256()
-            content = hash_pieces(pieces, digest)
+            content = hash_and_yield(pieces, digest)
             placed_files[file] = self.add(file, change(file, content) if change else content)
             if file.sha256 and digest.hexdigest() != file.sha256:
                 raise OSError(None, "It is not what was stored: its hash differs", file.place)
@@ -93,11 +93,11 @@ class PackWriter:
         self._stream.flush()
         os.fsync(self._stream.fileno())
         self._stream.close()
-        stream = unpack.Stream(unpack.read_pack(self._path), self._path)
+        stream = unpack.PackStream(unpack.read_pack(self._path), self._path)
         for file in self._files:
-            if unpack.sha_of_all(stream.take(file.size)) != file.sha256:
+            if unpack.sha256_of_chunks(stream.read(file.size)) != file.sha256:
                 raise OSError(None, "It differs from what was written", self._path)
-        if not stream.at_end():
+        if not stream.has_ended():
             raise OSError(None, "It contains more than was written", self._path)
 
 
@@ -124,7 +124,7 @@ def verify_archived(
 def find_unreadable(where: Where) -> list[ArchiveFinding]:
     """Return a defect for each folder in the vault that has no readable session."""
     findings = []
-    for path in manifest.unreadable(where):
+    for path in manifest.unreadable_folders(where):
         is_session_folder = path != vault_folder(where)
         session_id = os.path.basename(path) if is_session_folder else ""
         leftover_message = f"{path} has no manifest: it is left over from an interrupted command"
@@ -145,8 +145,8 @@ def _verify_pack(
         for part in archived.all_parts:
             if part.where == where:
                 parts_in_pack.append(part)
-        for part, pieces in unpack.pack_contents(archived.folder, parts_in_pack):
-            if unpack.sha_of_all(_report_pieces(pieces, read)) != part.sha256:
+        for part, pieces in unpack.read_pack_contents(archived.folder, parts_in_pack):
+            if unpack.sha256_of_chunks(_report_pieces(pieces, read)) != part.sha256:
                 message = f"{path} does not hold what was stored of {part.place}: its hash differs"
                 yield ArchiveFinding(archived.session_id, "damaged", part.place, message)
     except FileNotFoundError:

@@ -26,8 +26,8 @@ from resume_hooks.archive.vault.commit import remove_archived
 from resume_hooks.clock import DAY
 from resume_hooks.errors import ResumeHooksError, SessionNotFound
 from resume_hooks.paths import Where, is_private_folder, is_session_id, read_json_object
-from resume_hooks.sessions.archived.layout import is_foreign, vault_folder
-from resume_hooks.sessions.archived.manifest import ArchivedSession, all_archived
+from resume_hooks.sessions.archived.layout import is_of_other_home, vault_folder
+from resume_hooks.sessions.archived.manifest import ArchivedSession, list_archived
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.sessions.link_log import read_links
@@ -98,7 +98,7 @@ def find_due_sessions(
 
     The sessions in ``keeping`` are not removed. All manifests are read.
     """
-    archived = all_archived(where)[::-1]
+    archived = list_archived(where)[::-1]
     path, managed_period = managed_retention()
     if managed_period:
         why = f"{path} has sessions deleted after {format_count(managed_period, 'day')}"
@@ -117,7 +117,7 @@ def find_due_sessions(
         if (
             total > limit
             and session.session_id not in kept_ids
-            and not is_foreign(session.home, where)
+            and not is_of_other_home(session.home, where)
         ):
             due.append(
                 (
@@ -185,7 +185,7 @@ def _choose_today(oversize: Sequence[ArchivedSession], where: Where, now: float)
         return set()
     if os.path.lexists(mark) or now - announced < MIN_RUN_SECONDS or now - shrunk < MIN_RUN_SECONDS:
         return set()
-    daily_room = sum(each.stored for each in all_archived(where)) // DAILY_PARTS
+    daily_room = sum(each.stored for each in list_archived(where)) // DAILY_PARTS
     chosen_ids, total = set[str](), 0
     for each in oversize:
         if chosen_ids and total + each.stored > daily_room:

@@ -27,12 +27,17 @@ from resume_hooks.errors import (
     WriteFailed,
 )
 from resume_hooks.paths import Where, find_session, make_private_folder, open_regular
-from resume_hooks.sessions.archived.layout import BY_ID, PROJECTS, path_of_place, place_beside
+from resume_hooks.sessions.archived.layout import (
+    FOLDERS_BY_ID,
+    PROJECTS,
+    path_of_place,
+    place_in_archive,
+)
 from resume_hooks.sessions.archived.manifest import ArchivedFile, ArchivedSession
 from resume_hooks.sessions.archived.unpack import (
-    hash_pieces,
-    pieces_of,
-    sha_of,
+    hash_and_yield,
+    read_chunks,
+    sha256_of_file,
     verified_transcript,
 )
 from resume_hooks.sessions.transcript_files import FOLDER as SUBAGENTS
@@ -153,7 +158,7 @@ def _find_existing(place: str) -> str:
 def _begins_as_archived(path: str, archived: ArchivedSession) -> bool:
     """Check whether a file begins with the archived transcript, byte for byte."""
     size, sha256 = archived.transcript.size, archived.transcript.sha256
-    return os.path.getsize(path) >= size and sha_of(path, size) == sha256
+    return os.path.getsize(path) >= size and sha256_of_file(path, size) == sha256
 
 
 def _derive_session_id(archived: ArchivedSession) -> str:
@@ -197,7 +202,7 @@ def _select_pieces_in_trash(
         if os.path.lexists(piece.source):
             available.append(piece)
             if piece.part.sha256 and hash_file(piece.source) != piece.part.sha256:
-                warnings.append(CHANGED_WARNING.format(name=place_beside(piece.part.place)))
+                warnings.append(CHANGED_WARNING.format(name=place_in_archive(piece.part.place)))
         elif piece.part == entry.transcript:
             raise SessionNotFound(
                 f"{piece.source} is gone from the trash",
@@ -279,7 +284,7 @@ def restore_companions(entry: ArchivedSession, where: Where) -> None:
         path = path_of_place(entry.place, where)
         shared_parts = []
         for part in entry.parts:
-            if part.place.split("/")[0] in BY_ID:
+            if part.place.split("/")[0] in FOLDERS_BY_ID:
                 shared_parts.append(part)
         source_folder = _find_source_folder(entry, where) if shared_parts else ""
         folder = os.path.dirname(path)
@@ -372,7 +377,7 @@ def _write_file(piece: RestoredFile, new_id: str, oldest: int) -> None:
     its name.
     """
     new_digest, old_digest = hashlib.sha256(), hashlib.sha256()
-    content = hash_pieces(pieces_of(piece.source, os.path.getsize(piece.source)), old_digest)
+    content = hash_and_yield(read_chunks(piece.source, os.path.getsize(piece.source)), old_digest)
     if new_id and piece.path.endswith(".jsonl"):
         content = (
             set_session_id(body, new_id) + line[len(body) :]
@@ -386,7 +391,7 @@ def _write_file(piece: RestoredFile, new_id: str, oldest: int) -> None:
                 f"{piece.source} is not what was stored: its hash differs",
                 "Nothing of it was written.",
             )
-        if sha_of(temporary, os.path.getsize(temporary)) != new_digest.hexdigest():
+        if sha256_of_file(temporary, os.path.getsize(temporary)) != new_digest.hexdigest():
             raise CheckFailed(
                 f"{piece.path} differs from what was written",
                 "Nothing of it was left there.",
@@ -394,7 +399,7 @@ def _write_file(piece: RestoredFile, new_id: str, oldest: int) -> None:
         os.chmod(temporary, piece.part.mode & 0o777)
         os.utime(temporary, ns=(time.time_ns(), max(piece.part.mtime_ns, oldest)))
 
-    create_session(piece.path, hash_pieces(content, new_digest), check)
+    create_session(piece.path, hash_and_yield(content, new_digest), check)
 
 
 def _select_pieces(
@@ -413,7 +418,9 @@ def _select_pieces(
     for part in parts:
         is_transcript = part is archived.transcript
         path = _target_path(part, archived.session_id, session_id, folder, where)
-        piece = RestoredFile(part, os.path.join(source, *place_beside(part.place).split("/")), path)
+        piece = RestoredFile(
+            part, os.path.join(source, *place_in_archive(part.place).split("/")), path
+        )
         is_free = not os.path.lexists(path) or is_empty_file(path)
         if is_free or archived.deleted_at:
             own_folder = os.path.dirname(path)
@@ -460,7 +467,7 @@ def _target_path(part: ArchivedFile, old_id: str, new_id: str, folder: str, wher
     """
     first, _, rest = part.place.partition("/")
     steps = rest.split("/")
-    if first in BY_ID:
+    if first in FOLDERS_BY_ID:
         return path_of_place("/".join([first, new_id, *steps[1:]]), where)
     steps_in_project = steps[1:]
     if steps_in_project[0] == f"{old_id}.jsonl":

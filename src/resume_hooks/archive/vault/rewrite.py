@@ -11,9 +11,9 @@ from resume_hooks.archive.vault import commit, trash
 from resume_hooks.archive.vault.archive_session import describe_transcript
 from resume_hooks.archive.vault.packs import PackWriter, split_lines
 from resume_hooks.paths import Where
-from resume_hooks.sessions.archived.layout import place_beside, unpacked_folder
+from resume_hooks.sessions.archived.layout import place_in_archive, unpacked_folder
 from resume_hooks.sessions.archived.manifest import ArchivedFile, ArchivedSession
-from resume_hooks.sessions.archived.unpack import lay_out
+from resume_hooks.sessions.archived.unpack import write_archived_files
 from resume_hooks.storage import removal
 from resume_hooks.system.text import plain_line, replace_surrogates
 from resume_hooks.transcripts.head_tail import HeadTail
@@ -73,8 +73,8 @@ def _update_manifest(archived: ArchivedSession, where: Where) -> ArchivedSession
         archived.folder, f"{commit.next_pack_name(archived.folder, archived)}.part"
     )  # the pack is removed later, because no manifest names it
     os.mkdir(folder, 0o700)
-    lay_out(archived, [archived.transcript], folder, where)
-    ends = HeadTail(os.path.join(folder, place_beside(archived.place)))
+    write_archived_files(archived, [archived.transcript], folder, where)
+    ends = HeadTail(os.path.join(folder, place_in_archive(archived.place)))
     return archived._replace(
         title=replace_surrogates(plain_line(ends.title)),
         about=describe_transcript(ends, archived.about.parent),

@@ -17,7 +17,7 @@ from resume_hooks.archive.vault import commit, former
 from resume_hooks.archive.vault.packs import PackWriter
 from resume_hooks.errors import ResumeHooksError, WriteFailed
 from resume_hooks.paths import Where, is_session_id, make_private_folder, subfolders
-from resume_hooks.sessions.archived.layout import MAX_FILES, TRASH, unpacked_folder
+from resume_hooks.sessions.archived.layout import MAX_FILES, TRASH_FOLDER, unpacked_folder
 from resume_hooks.sessions.archived.manifest import ArchivedFile, ArchivedSession, read_manifest
 from resume_hooks.sessions.archived.unpack import stored_path
 from resume_hooks.storage import removal
@@ -48,7 +48,7 @@ def create_trash_folder(session_id: str, instant: str, where: Where) -> str:
 
     Readers ignore the folder until ``GONE`` is removed from its name.
     """
-    folder = os.path.join(where.state, TRASH, session_id)
+    folder = os.path.join(where.state, TRASH_FOLDER, session_id)
     make_private_folder(folder, where)
     new_path = os.path.join(folder, instant.replace(":", "-"))
     # if a session is deleted twice within a millisecond, one deletion fails
@@ -104,7 +104,7 @@ def read_entry(folder: str, where: Where) -> ArchivedSession | None:
 
 
 def _read_trash(where: Where) -> Iterator[ArchivedSession | StrayFolder]:
-    for path in subfolders(os.path.join(where.state, TRASH)):
+    for path in subfolders(os.path.join(where.state, TRASH_FOLDER)):
         for folder in subfolders(path) if is_session_id(os.path.basename(path)) else [path]:
             if folder != path and (entry := read_entry(folder, where)):
                 yield entry

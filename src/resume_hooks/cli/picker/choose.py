@@ -17,7 +17,7 @@ from resume_hooks.hooks.session_list.rows import age_text, context_percent_text,
 from resume_hooks.hooks.session_list.state import Choices, ListEntry, list_entries
 from resume_hooks.paths import Where
 from resume_hooks.search.listing import ListedSession
-from resume_hooks.sessions.agents.registry import agent_at, readable_session, require_whole
+from resume_hooks.sessions.agents.registry import agent_of_path, readable_session, require_complete
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.transcripts.transcript import was_compacted
 
@@ -51,7 +51,7 @@ def choose(typed: str = "", *, everywhere: bool = False) -> SessionFile:
     if row is None:
         raise click.Abort
     session = readable_session(row.path, Where())
-    require_whole(session)
+    require_complete(session)
     return session
 
 
@@ -95,7 +95,7 @@ def _fork_before_compaction(row: ListedSession, message: str) -> str | ListedSes
     session = Session.at(row.path, Where())
     try:
         path = fork(session, ForkSpec(CutBeforeCompaction()), Caller(Where())).receipt.file
-        child = agent_at(path, Where()).session(path)
+        child = agent_of_path(path, Where()).open_session(path)
     except ResumeHooksError as error:
         return f"{error.message}. {error.remedy}"
     return row._replace(

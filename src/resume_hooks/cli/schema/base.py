@@ -17,7 +17,7 @@ from pydantic_core import CoreSchema
 
 from resume_hooks.cli.with_fields import WithFields
 from resume_hooks.derive.model.port import Spent
-from resume_hooks.sessions.agents.registry import RUNNING
+from resume_hooks.sessions.agents.registry import RESUMABLE_AGENTS
 from resume_hooks.system.text import replace_surrogates
 from resume_hooks.transcripts.invariants import Check
 from resume_hooks.transcripts.tokens import ContextSize
@@ -159,7 +159,9 @@ class ReceiptForm(StrictModel):
     chars_saved: int
     tools_trimmed: int
     checks: list[Annotated[Check, FieldsLike()]]
-    agent: Annotated[str, Field(description=f"the agent that continues it: {', '.join(RUNNING)}")]
+    agent: Annotated[
+        str, Field(description=f"the agent that continues it: {', '.join(RESUMABLE_AGENTS)}")
+    ]
     commands: Commands
 
 

@@ -9,7 +9,7 @@ from pydantic import Field
 from resume_hooks.cli.schema.base import FieldsLike, StrictModel
 from resume_hooks.search.hits import Hit
 from resume_hooks.search.result import ProvisionalSession
-from resume_hooks.sessions.agents.registry import RUNNING
+from resume_hooks.sessions.agents.registry import RESUMABLE_AGENTS
 
 
 class SearchCommands(StrictModel):
@@ -42,7 +42,7 @@ class SearchForm(StrictModel):
                 marks=None,
                 short=None,
                 resume=None,
-                agent=f"the session's agent: {', '.join(RUNNING)}",
+                agent=f"the session's agent: {', '.join(RESUMABLE_AGENTS)}",
                 reference="<session id>[/agent-<id>]:<0-based line>, for read",
                 file="the transcript with the record: the session's, or a sub-agent's",
                 turn="by prompts in the file's order, from 1; 0 before the first",

@@ -19,7 +19,7 @@ from resume_hooks.cli.schema.base import (
 )
 from resume_hooks.paths import Where
 from resume_hooks.search.listing import ListedSession
-from resume_hooks.sessions.agents.registry import RUNNING
+from resume_hooks.sessions.agents.registry import RESUMABLE_AGENTS
 from resume_hooks.sessions.archived.layout import path_of_place
 from resume_hooks.sessions.archived.manifest import ArchivedSession
 from resume_hooks.sessions.lineage import Ancestor
@@ -28,7 +28,7 @@ archived = CommonFields[ArchivedSession]()
 listed = CommonFields[ListedSession]()
 Folder = Annotated[str, Field(description="the folder in which the client finds it")]
 
-SAID_AGENT = f"the session's agent: {', '.join(RUNNING)}; prompts if only they remain"
+SAID_AGENT = f"the session's agent: {', '.join(RESUMABLE_AGENTS)}; prompts if only they remain"
 AgentName = Annotated[str, Field(description=SAID_AGENT)]
 KIND = "original, handoff, rollover, trim, fork, clear..."
 

@@ -31,8 +31,8 @@ from resume_hooks.paths import (
     open_regular,
 )
 from resume_hooks.sessions.archived.layout import HISTORY, MAX_FILES, PROJECTS
-from resume_hooks.sessions.archived.manifest import ArchivedSession, archived_of_id
-from resume_hooks.sessions.archived.sessions import archived_session_file, is_archived_copy
+from resume_hooks.sessions.archived.manifest import ArchivedSession, find_archived
+from resume_hooks.sessions.archived.sessions import is_archived_copy, open_archived
 from resume_hooks.sessions.session_files import SessionFile, is_known
 from resume_hooks.storage import removal, state_file
 from resume_hooks.storage.state_file import MODE
@@ -189,7 +189,7 @@ def _plan_copies_from_vault(
 ) -> list[_CopyStep]:
     """Return the copy steps for the files of an existing session that only the vault still has."""
     if is_known(parent, where):
-        archived = archived_of_id(parent.session_id, where)
+        archived = find_archived(parent.session_id, where)
     else:
         archived = None
     if archived is None:
@@ -206,7 +206,7 @@ def _plan_copies_from_vault(
         return []
     try:
         return _plan_copies(
-            archived_session_file(archived, where).path, targets, output_names, backup_names
+            open_archived(archived, where).path, targets, output_names, backup_names
         )
     except (SessionNotFound, WriteFailed) as error:
         failures.append(

@@ -16,10 +16,10 @@ from resume_hooks.paths import Where
 from resume_hooks.reading.session_secrets import find_secrets_in_ends
 from resume_hooks.redaction.known_secrets import Redactor
 from resume_hooks.sessions import lineage_block
-from resume_hooks.sessions.agents.claude import NAME
-from resume_hooks.sessions.agents.registry import agent_at, agent_named
-from resume_hooks.sessions.archived.sessions import is_archived_copy, own_path, project_folder_of
-from resume_hooks.sessions.child_titles import Kind, child_title, free_title, root_of
+from resume_hooks.sessions.agents.claude import CLAUDE_NAME
+from resume_hooks.sessions.agents.registry import agent_named, agent_of_path
+from resume_hooks.sessions.archived.sessions import client_path, is_archived_copy, project_folder_of
+from resume_hooks.sessions.child_titles import Kind, child_title, root_title_of, unused_title
 from resume_hooks.sessions.client_window import measured_window
 from resume_hooks.sessions.lineage import Ancestor, Family
 from resume_hooks.sessions.opening_layout import ChildSetting
@@ -86,8 +86,8 @@ class Draft(NamedTuple):
     ancestors: tuple[Ancestor, ...] = ()
     block: str = ""
     warnings: tuple[str, ...] = ()
-    agent: str = NAME
-    parent_agent: str = NAME
+    agent: str = CLAUDE_NAME
+    parent_agent: str = CLAUDE_NAME
     window: int = 0
     secrets: Redactor | None = None
 
@@ -106,7 +106,7 @@ class Draft(NamedTuple):
 
         The shell in Claude Code finds our program by its name (hooks/session-start).
         """
-        if self.agent == NAME:
+        if self.agent == CLAUDE_NAME:
             return f"resume-hooks {words}"
         return lasting_shell_command(words)
 
@@ -135,7 +135,7 @@ class Draft(NamedTuple):
         if self.own_title is None:
             parent = self.loaded_parent
             parent_ends = parent.head_tail if parent is not None and parent.is_unchanged else None
-            return free_title(self.root_title, self.kind, self.folder, parent_ends)
+            return unused_title(self.root_title, self.kind, self.folder, parent_ends)
         return self.own_title
 
     def head(
@@ -149,7 +149,7 @@ class Draft(NamedTuple):
     ) -> bytes:
         """Return the first line without its line ending. It names the child's source."""
         if size:  # the line contains the window only if it is larger than the default
-            if self.agent == self.parent_agent == NAME:
+            if self.agent == self.parent_agent == CLAUDE_NAME:
                 window = self.window or size.window
             else:
                 window = 0
@@ -201,10 +201,10 @@ def make_draft(  # noqa: PLR0913 - what a child may be asked for
         session_id=str(uuid.uuid4()),
         cwd=home or home_folder(ends, where),
         branch=secrets.redact(ends.branch),
-        version=ends.version if parent.agent == NAME else FOREIGN_VERSION,
+        version=ends.version if parent.agent == CLAUDE_NAME else FOREIGN_VERSION,
         at=clock.now(),
     )
-    lies_beside_parent = place is None and not home and parent.agent == NAME
+    lies_beside_parent = place is None and not home and parent.agent == CLAUDE_NAME
     name = f"{setting.session_id}.jsonl"
     if place is not None:
         folder, name = place.folder, place.name(setting.session_id)
@@ -226,7 +226,7 @@ def make_draft(  # noqa: PLR0913 - what a child may be asked for
         created=setting.at,
         searcher=place is None,  # other agents do not have the plugin's searcher
     )
-    parent_file = own_path(owner.path, where)
+    parent_file = client_path(owner.path, where)
     if lies_beside_parent:
         may_lack_folder = parent_file != owner.path
         is_found = is_known(owner, where) or is_archived_copy(owner.path, where)
@@ -245,7 +245,7 @@ def make_draft(  # noqa: PLR0913 - what a child may be asked for
         ancestors=ancestors,
         block=secrets.redact(block),
         warnings=() if is_found and output_dir is None else (OUTSIDE_PROJECT_WARNING,),
-        agent=place.agent if place else NAME,
+        agent=place.agent if place else CLAUDE_NAME,
         parent_agent=parent.agent,
         window=measured_window(parent.session_id, where),
         secrets=secrets,
@@ -261,7 +261,7 @@ def _require_usable_parent(
         raise UsageError(
             "This is a sub-agent's transcript", f"Name the session that it belongs to{owner}"
         )
-    if parent.agent != NAME and place is None and kind not in CROSS_AGENT_KINDS:
+    if parent.agent != CLAUDE_NAME and place is None and kind not in CROSS_AGENT_KINDS:
         raise UsageError(
             f"{agent_named(parent.agent, where).label}'s sessions do not support {kind}",
             "Hand it over first: resume-hooks fork --to claude.",
@@ -307,12 +307,14 @@ def _read_titled_ancestors(
     first_by_title: dict[str, Ancestor] = {}
     for ancestor in ancestors[:-1]:
         if ancestor.title:
-            first_by_title.setdefault(root_of(ancestor.title), ancestor)
+            first_by_title.setdefault(root_title_of(ancestor.title), ancestor)
     paths = {}
     for ancestor in first_by_title.values():
         paths[ancestor.session_id] = family.path_of(ancestor)
     return {
-        session_id: agent_at(path, where).ends(path) for session_id, path in paths.items() if path
+        session_id: agent_of_path(path, where).read_ends(path)
+        for session_id, path in paths.items()
+        if path
     }
 
 
@@ -329,7 +331,7 @@ def _find_root_title(
     if oldest is None:
         return "Session"
     if oldest.derivation_type != "original":
-        return root_of(oldest.title)
+        return root_title_of(oldest.title)
     root = ends.get(oldest.session_id)
     if root is None or root.given_title:
         return oldest.title

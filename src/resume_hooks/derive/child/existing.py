@@ -153,8 +153,8 @@ def _find_unused_child(
         return None
     agent = agent_of(session, where)
     try:
-        ends, parent_ends = agent.ends(session.path), Session.of(parent, where).ends
-        path = agent.readable(session).path
+        ends, parent_ends = agent.read_ends(session.path), Session.of(parent, where).ends
+        path = agent.to_common_format(session).path
     except (SessionNotFound, NotATranscript):
         return None  # the file was deleted since the search
     if ends.touched or has_later_records(parent_ends, made_at or ends.derived_at):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from resume_hooks.paths import Where
-from resume_hooks.sessions.agents.claude import NAME, ResumeCommands
+from resume_hooks.sessions.agents.claude import CLAUDE_NAME, ResumeCommands
 from resume_hooks.sessions.agents.registry import agent_named
 
 if TYPE_CHECKING:  # a comparison of strategies runs no checks
@@ -39,7 +39,7 @@ class Receipt(NamedTuple):
     tools_trimmed: int = 0
     checks: tuple[Check, ...] = ()
     warnings: tuple[str, ...] = ()
-    agent: str = NAME
+    agent: str = CLAUDE_NAME
 
     @property
     def sizes(self) -> str:
@@ -49,7 +49,7 @@ class Receipt(NamedTuple):
     @property
     def commands(self) -> ResumeCommands:
         """The commands to continue the child, or the parent if there is no child."""
-        return agent_named(self.agent, Where()).commands(
+        return agent_named(self.agent, Where()).resume_commands(
             self.session_id or self.parent_session_id, self.folder
         )
 

@@ -32,7 +32,7 @@ from resume_hooks.derive.imports.record_filter import (
 )
 from resume_hooks.errors import NotATranscript
 from resume_hooks.paths import Where, canonical_path
-from resume_hooks.sessions.child_titles import root_of
+from resume_hooks.sessions.child_titles import root_title_of
 from resume_hooks.sessions.opening_layout import ChildSetting
 from resume_hooks.sessions.project_folder import project_folder
 from resume_hooks.sessions.session_files import SessionFile, sessions_in
@@ -127,7 +127,10 @@ def plan_import(source: ImportSource, home: str, where: Where) -> ImportPlan:
     version = ends.version if _VERSION.fullmatch(ends.version) else ""
     setting = ChildSetting(str(uuid.uuid4()), canonical_path(home), "", version, clock.now())
     folder = project_folder(setting.cwd, where)
-    title, tag = root_of(plain_line(ends.title)), collapse_line(plain_line(ends.tag), TITLE_LENGTH)
+    title, tag = (
+        root_title_of(plain_line(ends.title)),
+        collapse_line(plain_line(ends.tag), TITLE_LENGTH),
+    )
     child = Draft(KIND, setting, os.path.join(folder, f"{setting.session_id}.jsonl"), title)
     row = linearize_chain(transcript.chain)
     body = plan_chain_rewrite(

@@ -296,7 +296,7 @@ def choose_model(session: SessionFile, where: Where, name: str = "") -> Headless
 
     ``name`` is a model's name, or ``""`` for the model in the setting.
     """
-    rows = [row for row in registry.AGENTS.values() if row.model]
+    rows = [row for row in registry.AGENT_ROWS.values() if row.model]
     rows.sort(key=lambda row: row.name != session.agent)
     models = []
     for row in rows:

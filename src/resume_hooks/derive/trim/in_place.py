@@ -26,7 +26,7 @@ from resume_hooks.derive.trim.plan import SessionScan, TrimPlan
 from resume_hooks.derive.trim.selection import Origins, make_edits
 from resume_hooks.errors import SessionOpen, UsageError, WriteFailed
 from resume_hooks.paths import Where, is_session_file
-from resume_hooks.sessions.archived.sessions import require_own
+from resume_hooks.sessions.archived.sessions import require_client_file
 from resume_hooks.sessions.held_links import remove_links
 from resume_hooks.sessions.open_sessions import why_session_is_open
 from resume_hooks.sessions.session_files import SessionFile
@@ -121,7 +121,7 @@ def write_in_place(
 
 
 def _require_own_file(session: SessionFile, where: Where) -> None:
-    require_own(session, where)
+    require_client_file(session, where)
     if not is_session_file(session.path):
         raise UsageError(
             f"{session.path} is not a session's own file",

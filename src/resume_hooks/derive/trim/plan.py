@@ -30,7 +30,7 @@ from resume_hooks.derive.trim.selection import (
 from resume_hooks.errors import NothingToTrim
 from resume_hooks.paths import Where
 from resume_hooks.reading.outline import extract_first_words
-from resume_hooks.sessions.archived.sessions import own_path
+from resume_hooks.sessions.archived.sessions import client_path
 from resume_hooks.sessions.session import Session
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system.text import collapse_line, format_count, plain_line
@@ -279,7 +279,7 @@ class SessionScan:
             return originals.of(self.transcript.read(nodes[number]), self.session.path) is not None
 
         uuids = {number: node.uuid for number, node in nodes.items()}
-        named = own_path(self.session.path, where)
+        named = client_path(self.session.path, where)
         return Origins(self.session.session_id, named, self.pieces.origins, uuids, leads)
 
     def values(self, pieces: Iterable[Piece]) -> Iterator[Any]:

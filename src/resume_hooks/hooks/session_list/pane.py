@@ -36,7 +36,7 @@ from resume_hooks.paths import Where, find_session
 from resume_hooks.search.listing import ListedSession, SessionLister
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.agents import registry
-from resume_hooks.sessions.agents.registry import OPENED
+from resume_hooks.sessions.agents.registry import LISTABLE_AGENTS
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.system.invocation import resume_command, shell_command
 from resume_hooks.system.text import plain_text
@@ -351,7 +351,7 @@ def _turns_with_words(pane: PaneEvent, folder: str, where: Where) -> tuple[list[
             scope = Scope()
         else:
             scope = project_scope_of_folder(folder, where)
-        scope = scope._replace(agent_names=frozenset(OPENED))
+        scope = scope._replace(agent_names=frozenset(LISTABLE_AGENTS))
         with opened_index(
             where,
             limit=UPDATE_SECONDS,
@@ -483,7 +483,7 @@ def open_marked_session(
 ) -> dict[str, Any]:
     """Open the marked session or a new child of it. Raise ResumeHooksError."""
     row = _marked_session(_parse_pane_event(event).at, where)
-    if word in {OPEN, "fork"} and (limitation := registry.row_of(row.agent).left):
+    if word in {OPEN, "fork"} and (limitation := registry.row_of_agent(row.agent).loss_note):
         raise UsageError(limitation, "hand off continues from them in a fresh session")
     if word == OPEN:
         if row.session_id == current_id:

@@ -17,7 +17,7 @@ from resume_hooks.paths import Where
 from resume_hooks.reading.outline import OutlineTurn, make_outline
 from resume_hooks.search.listing import ListedSession
 from resume_hooks.sessions.agents.registry import readable_session
-from resume_hooks.sessions.child_titles import word_of
+from resume_hooks.sessions.child_titles import displayed_kind
 from resume_hooks.sessions.lineage import KEPT, MISSING, Ancestor, Family
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.system.text import format_count, plain_line
@@ -106,9 +106,9 @@ def _table_lines(row: ListedSession, where: Where) -> list[str]:
 def session_facts(row: ListedSession) -> list[str]:
     """Return the lines above every preview, which identify the session."""
     if row.parent_id:
-        origin = f"{word_of(row.kind)} of {plain_line(row.parent_id)[:8]}"
+        origin = f"{displayed_kind(row.kind)} of {plain_line(row.parent_id)[:8]}"
     else:
-        origin = word_of(row.kind)
+        origin = displayed_kind(row.kind)
     place = " · ".join(
         part for part in (os.path.basename(row.folder) or row.folder, row.branch) if part
     )

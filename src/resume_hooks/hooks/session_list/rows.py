@@ -12,9 +12,9 @@ from itertools import accumulate
 from resume_hooks.clock import format_duration
 from resume_hooks.hooks.session_list.state import TurnHit
 from resume_hooks.search.listing import ListedSession
-from resume_hooks.sessions.agents.claude import NAME
-from resume_hooks.sessions.agents.registry import PARTIAL
-from resume_hooks.sessions.child_titles import kind_beside
+from resume_hooks.sessions.agents.claude import CLAUDE_NAME
+from resume_hooks.sessions.agents.registry import INCOMPLETE_AGENTS
+from resume_hooks.sessions.child_titles import kind_unless_in_title
 from resume_hooks.system.text import fit_columns, plain_line, text_width
 
 CHOSEN_MARK, OTHER_MARK = (
@@ -85,7 +85,7 @@ def context_percent_text(row: ListedSession) -> str:
 
 _FACTS: Sequence[tuple[int, int, Callable[[ListedSession, float], str]]] = (
     (110, BRANCH_COLUMNS, lambda row, _: row.branch),
-    (80, 10, lambda row, _: kind_beside(row.title, row.kind) if row.parent_id else ""),
+    (80, 10, lambda row, _: kind_unless_in_title(row.title, row.kind) if row.parent_id else ""),
     (70, 10, lambda row, _: turns_text(row)),
     (50, 6, lambda row, _: context_percent_text(row)),
     (30, 8, age_text),
@@ -111,10 +111,10 @@ def session_line(row: ListedSession, columns: int, now: float, *, chosen: bool) 
 
 def session_name(row: ListedSession) -> str:
     """Return a session's title with its tag, and with its agent if the agent is not Claude Code."""
-    if row.agent == NAME:
+    if row.agent == CLAUDE_NAME:
         agent_text = ""
     else:
-        agent_text = f"{row.agent}{' only' if row.agent in PARTIAL else ''} · "
+        agent_text = f"{row.agent}{' only' if row.agent in INCOMPLETE_AGENTS else ''} · "
     tag = f"#{row.tag} " if row.tag else ""
     return f"{agent_text}{tag}{row.title}"
 

@@ -16,7 +16,7 @@ from resume_hooks.errors import SessionNotFound, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.search import listing
 from resume_hooks.search.listing import ListedSession
-from resume_hooks.sessions.agents.registry import agent_at
+from resume_hooks.sessions.agents.registry import agent_of_path
 from resume_hooks.system.text import collapse_line
 
 if TYPE_CHECKING:
@@ -287,7 +287,7 @@ def list_entries(
     """
     for row in listing.list_project(cwd, where, all_projects=everywhere, all_agents=everyone):
         try:
-            prompt = agent_at(row.path, where).ends(row.path).first_prompt
+            prompt = agent_of_path(row.path, where).read_ends(row.path).first_prompt
         except SessionNotFound:
             continue  # the file was deleted after it was listed
         yield ListEntry(row, collapse_line(prompt, MAX_PROMPT))

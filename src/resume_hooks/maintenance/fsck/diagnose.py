@@ -20,8 +20,8 @@ from resume_hooks.maintenance.fsck.sidecars import (
     defects_of_sidecars,
 )
 from resume_hooks.paths import Where, session_id_from_path
-from resume_hooks.sessions.agents.claude import NAME
-from resume_hooks.sessions.agents.registry import agent_of, row_of
+from resume_hooks.sessions.agents.claude import CLAUDE_NAME
+from resume_hooks.sessions.agents.registry import agent_of, row_of_agent
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.bookkeeping import LAST_PROMPT, SNAPSHOTS
@@ -79,15 +79,15 @@ def examine_session(session: SessionFile, where: Where) -> DefectReport:
     A file's contents never make this raise. Instead they become a finding.
     """
     agent = agent_of(session, where)
-    path = session.path if agent.name == NAME else session.original
+    path = session.path if agent.name == CLAUDE_NAME else session.original
     try:
-        if agent.name == NAME:
+        if agent.name == CLAUDE_NAME:
             return diagnose_session(session, where)[1]
-        agent_row = row_of(agent.name)
+        agent_row = row_of_agent(agent.name)
         if not agent_row.defects:
             return group_findings(session.session_id, path, ())
         find_defects = questions.agent_defects.load(agent_row.part, agent_row.defects)
-        defects = find_defects(path, agent.file_of)
+        defects = find_defects(path, agent.find_file)
         return group_findings(session.session_id, path, defects)
     except ResumeHooksError as error:
         return group_findings(session.session_id, path, [Defect(UNREADABLE_SESSION, error.message)])

@@ -32,8 +32,8 @@ from resume_hooks.maintenance.fsck.links import (
 from resume_hooks.maintenance.fsck.messages import ALTERED_THINKING, without_thinking
 from resume_hooks.maintenance.fsck.sidecars import MISSING_OUTPUT
 from resume_hooks.paths import Where
-from resume_hooks.sessions.agents.claude import NAME
-from resume_hooks.sessions.agents.registry import agent_of, row_of
+from resume_hooks.sessions.agents.claude import CLAUDE_NAME
+from resume_hooks.sessions.agents.registry import agent_of, row_of_agent
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.chain import RecordGraph, find_leaf, live_chain
@@ -230,12 +230,12 @@ class SessionRepair(NamedTuple):
 def plan_any_repair(session: SessionFile, where: Where, branch: str | None = None) -> SessionRepair:
     """Plan a repaired child of a session of any agent. Raise the same errors as ``plan_repair``."""
     agent = agent_of(session, where)
-    if agent.name == NAME:
+    if agent.name == CLAUDE_NAME:
         repair_plan = plan_repair(session, where, branch=branch)
         return SessionRepair(repair_plan, repair_plan.report, repair_plan.lost)
     if branch is not None:
         raise UsageError(f"A session of {agent.label} has no other branch", "Leave --branch out.")
-    report, agent_row = examine_session(session, where), row_of(agent.name)
+    report, agent_row = examine_session(session, where), row_of_agent(agent.name)
     losses: list[Defect] = []
     if agent_row.is_loss:
         is_loss = questions.is_loss.load(agent_row.part, agent_row.is_loss)

@@ -14,7 +14,7 @@ PART = Part(
             home_variable="CODEX_HOME",
             home=".codex",
             folders=("sessions", "archived_sessions"),
-            named=(
+            file_pattern=(
                 r"rollout-\d{4}-[\dT-]+-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}[0-9a-f_-]*"
                 r"\.jsonl(?:\.zst)?"
             ),

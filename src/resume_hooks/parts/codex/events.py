@@ -21,7 +21,7 @@ from resume_hooks.parts.codex.sessions.strategy import AGENT_NAME
 from resume_hooks.parts.codex.transcripts.lines import EVENT, MAX_ORDINAL
 from resume_hooks.parts.codex.transcripts.meta import read_meta
 from resume_hooks.paths import Where
-from resume_hooks.sessions.agents.registry import OTHERS, readable_session
+from resume_hooks.sessions.agents.registry import OTHER_AGENT_ROWS, readable_session
 from resume_hooks.transcripts.records import Record, mapping, parse, positive_count, string
 
 # A file in the CODEX_HOME; each line has a prompt, its session and its time in seconds.
@@ -61,7 +61,7 @@ def follows_trigger(event: reply.Event, where: Where) -> bool:
     if not turn_start:
         return False
     session_id = reply.text_field(event, "session_id")
-    codex_home = OTHERS[AGENT_NAME].home_in(where)
+    codex_home = OTHER_AGENT_ROWS[AGENT_NAME].home_folder(where)
     prompts = []
     for line in _read_last_lines(os.path.join(codex_home, PROMPT_HISTORY_FILE)):
         if string(line, "session_id") == session_id:

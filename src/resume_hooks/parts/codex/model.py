@@ -68,14 +68,14 @@ class CodexExec:
     @property
     def is_here(self) -> bool:
         """Whether Codex is installed."""
-        return agent_named(AGENT_NAME, self.where).launch("").path is not None
+        return agent_named(AGENT_NAME, self.where).launch_command("").path is not None
 
     def ask(
         self, instructions: str, text: str, form: type[AnswerType], *, limit: float
     ) -> Reply[AnswerType]:
         """See ``port.Model``."""
         port.refuse_nested_run(self.where)
-        program = agent_named(AGENT_NAME, self.where).launch("").path
+        program = agent_named(AGENT_NAME, self.where).launch_command("").path
         if program is None:
             raise HeadlessFailed(
                 "codex is not installed, or not on PATH", "Install Codex, or set PATH."

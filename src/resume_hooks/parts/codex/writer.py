@@ -50,7 +50,7 @@ from resume_hooks.parts.codex.transcripts.lines import COMPACTED, OPENING_KEY
 from resume_hooks.parts.codex.transcripts.meta import format_rollout_name, read_meta
 from resume_hooks.parts.codex.transcripts.segments import read_thread_lines
 from resume_hooks.paths import Where
-from resume_hooks.sessions.agents.registry import agent_of, ends_of
+from resume_hooks.sessions.agents.registry import agent_of, read_ends
 from resume_hooks.sessions.child_titles import Kind, child_title
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.transcripts import records
@@ -315,7 +315,7 @@ class CodexWriter:
     def _draft_for_own_session(
         self, session: SessionFile, kind: Kind, output_dir: str | None = None
     ) -> Draft:
-        return self.draft(session, ends_of(session, self._where), kind, output_dir)
+        return self.draft(session, read_ends(session, self._where), kind, output_dir)
 
     def _build_meta(self, child: Draft) -> Record:
         """Return the fields of a child's first line, from its Codex parent or, for other parents, from the settings."""
@@ -328,7 +328,7 @@ class CodexWriter:
         return read_thread(session, Rollouts(self._home).find_path)
 
     def _converted_path(self, session: SessionFile) -> str:
-        return agent_of(session, self._where).readable(session).path
+        return agent_of(session, self._where).to_common_format(session).path
 
 
 def _plan_fork(parent: CodexThread, child: Draft, cut: Cut | None) -> ForkPlan:

@@ -16,7 +16,7 @@ PART = Part(
         Agent(
             "prompts",
             home="history.jsonl",
-            left=(
+            loss_note=(
                 "Only its prompts are left, from history.jsonl: answers, tool calls and "
                 "their output are gone"
             ),

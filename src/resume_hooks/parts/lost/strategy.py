@@ -30,7 +30,7 @@ from resume_hooks.paths import (
 )
 from resume_hooks.sessions import session_files, transcript_files
 from resume_hooks.sessions.agents.claude import Claude, ResumeCommands
-from resume_hooks.sessions.agents.registry import OTHERS, READ
+from resume_hooks.sessions.agents.registry import OTHER_AGENT_ROWS, READ_STATE_NAME
 from resume_hooks.sessions.session_files import SessionFile, SessionStore, newest_first
 from resume_hooks.sessions.transcript_files import TranscriptFile
 from resume_hooks.storage import removal
@@ -95,15 +95,15 @@ class PromptsLeft(Claude):
         except OSError:
             return []
 
-    def session(self, path: str) -> SessionFile:
+    def open_session(self, path: str) -> SessionFile:
         """Return the copy at a path."""
-        return super().session(path)._replace(agent=NAME)
+        return super().open_session(path)._replace(agent=NAME)
 
-    def naming(self, path: str) -> bytes:
+    def read_naming_lines(self, path: str) -> bytes:
         """Return the session's title, which is its first prompt."""
         return orjson.dumps(HeadTail(path).title).lower()
 
-    def files(self) -> list[TranscriptFile]:
+    def list_files(self) -> list[TranscriptFile]:
         """Return the copies, which the index reads in place."""
         folders = {os.path.dirname(session.path) for session in self.lost_sessions}
         files: list[TranscriptFile] = []
@@ -115,7 +115,7 @@ class PromptsLeft(Claude):
         """Return ``""``, since a lost session cannot be open."""
         return ""
 
-    def commands(self, session_id: str, folder: str) -> ResumeCommands:
+    def resume_commands(self, session_id: str, folder: str) -> ResumeCommands:
         """Return the commands for a fresh child, the only way to continue."""
         if os.path.isdir(folder):
             change_folder = f"cd {shlex.quote(folder)} && "
@@ -132,7 +132,9 @@ class PromptsLeft(Claude):
         Raise OSError.
         """
         try:
-            prompts_by_session, grown = read_history(os.path.join(self._copies, READ), self._where)
+            prompts_by_session, grown = read_history(
+                os.path.join(self._copies, READ_STATE_NAME), self._where
+            )
         except FileNotFoundError:
             return {}, False
         present, unseen = self._find_present_sessions()
@@ -300,10 +302,10 @@ def describe_lost_prompts(where: Where, *, is_user_waiting: bool = False) -> str
     While a user waits, a large history is not read for the first time. In that case the sentence
     only says that there may be lost sessions.
     """
-    agent = OTHERS.get(NAME)
-    if agent is None or not agent.is_there(where):
+    agent = OTHER_AGENT_ROWS.get(NAME)
+    if agent is None or not agent.has_sessions(where):
         return ""
-    if is_user_waiting and not agent.is_quick(where):
+    if is_user_waiting and not agent.is_quick_to_list(where):
         return "prompts of lost sessions may be left"
     lost, prompts = agent.load(where).store.sessions(), 0
     for session in lost:

@@ -36,7 +36,7 @@ from resume_hooks.parts.marks.state import Mark, check_not_subagent, use_up_mark
 from resume_hooks.paths import Where
 from resume_hooks.reading.digest.build import build_digest
 from resume_hooks.reading.digest.opening import characters_for_tokens, format_opening
-from resume_hooks.sessions.agents.claude import NAME
+from resume_hooks.sessions.agents.claude import CLAUDE_NAME
 from resume_hooks.sessions.lineage_block import without_block_markers
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.opening_layout import REPORT
@@ -284,7 +284,7 @@ def plan_back(
         parent.size(tokens_after), rewound=BackTimes(mark.started_at, child.setting.at)
     )
     fresh_opening = FreshOpening(child, head, *closing, parent.ends, sizes)
-    if child.agent != NAME:
+    if child.agent != CLAUDE_NAME:
         child_plan: ChildPlan = agents.load_foreign_writer(child.agent, where).rewound(
             fresh_opening, [node.uuid for node in kept]
         )
@@ -339,7 +339,7 @@ def _conversation_at_mark(session: SessionFile, mark: Mark) -> _SplitSession | N
 
     Return None if it is gone.
     """
-    if session.agent != NAME:
+    if session.agent != CLAUDE_NAME:
         return None
     try:
         parent, cut = forking.scan_and_cut(session, CutAtRecord(mark.uuid))

@@ -10,7 +10,7 @@ from resume_hooks.errors import NoMark
 from resume_hooks.parts.marks import state
 from resume_hooks.parts.marks.state import Mark
 from resume_hooks.paths import Where
-from resume_hooks.sessions.agents.registry import agent_at, readable_session
+from resume_hooks.sessions.agents.registry import agent_of_path, readable_session
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.system.invocation import shell_command
@@ -69,7 +69,7 @@ def parent_remarks(session: SessionFile, left_at: str, where: Where) -> list[str
     if (
         parent is None
         or path is None
-        or not has_later_records(agent_at(path, where).ends(path), left_at)
+        or not has_later_records(agent_of_path(path, where).read_ends(path), left_at)
     ):
         return []
     commands = (

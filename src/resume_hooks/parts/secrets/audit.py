@@ -46,7 +46,7 @@ from resume_hooks.paths import (
     session_id_from_path,
 )
 from resume_hooks.redaction.load_rules import token_rules
-from resume_hooks.sessions.agents.registry import other_agents
+from resume_hooks.sessions.agents.registry import list_other_agents
 from resume_hooks.sessions.archived import manifest
 from resume_hooks.sessions.archived.layout import MANIFEST
 from resume_hooks.sessions.archived.manifest import ArchivedSession
@@ -278,7 +278,7 @@ class _AuditRun:
 
 
 def _find_places(sessions: Collection[str] | None, where: Where) -> Iterator[Location]:
-    agent_files = (file for agent in other_agents(where) for file in agent.files())
+    agent_files = (file for agent in list_other_agents(where) for file in agent.list_files())
     agent_places = (Location(TRANSCRIPT, file.path, file.session_id, "") for file in agent_files)
     for place in (*find_session_places({}, where), *agent_places):
         is_unknown = (

@@ -25,7 +25,7 @@ from resume_hooks.parts.secrets.cleaner import Cleaner
 from resume_hooks.parts.secrets.locations import OWN_SESSION, SIDECAR, Location, list_regular_files
 from resume_hooks.parts.secrets.purge import write_scrubbed_file
 from resume_hooks.paths import TRANSCRIPT_SUFFIX, Where
-from resume_hooks.sessions.agents.claude import NAME
+from resume_hooks.sessions.agents.claude import CLAUDE_NAME
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.storage import removal
 from resume_hooks.storage.state_file import convert_os_error
@@ -105,7 +105,7 @@ def plan_scrubbed_child(
 
     Raise NothingToFork if the session has no conversation, and UsageError if it cannot be a parent.
     """
-    if session.agent != NAME:
+    if session.agent != CLAUDE_NAME:
         clean_bytes = lambda raw: cleaner.clean_record(raw).raw  # noqa: E731 - the cleaner as one function
         return agents.load_foreign_writer(session.agent, where).cleaned(
             session, clean_bytes, SCRUB_KIND, output_dir

@@ -54,7 +54,7 @@ from resume_hooks.parts.secrets.locations import (
 )
 from resume_hooks.paths import Where
 from resume_hooks.reading.session_secrets import PrintedOutputs
-from resume_hooks.sessions.agents.claude import NAME
+from resume_hooks.sessions.agents.claude import CLAUDE_NAME
 from resume_hooks.sessions.agents.registry import agent_of, original_path
 from resume_hooks.sessions.archived import manifest
 from resume_hooks.sessions.archived.sessions import is_archived_copy
@@ -299,7 +299,7 @@ def search_known_secrets(previous: ScrubFindings, where: Where) -> ScrubFindings
     ]
     if not os.path.lexists(session.path):
         return replace(findings, rows=tuple(rows), open_reason="")
-    if session.agent != NAME:
+    if session.agent != CLAUDE_NAME:
         open_reason = agent_of(session, where).why_open(session)
     elif is_archived_copy(session.path, where):
         open_reason = ""

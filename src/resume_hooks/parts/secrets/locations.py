@@ -35,16 +35,16 @@ from resume_hooks.search.index.database import FILE_NAME as INDEX
 from resume_hooks.search.index.database import FOLDER as WORDS
 from resume_hooks.search.index.database import index_file
 from resume_hooks.sessions import held_links
-from resume_hooks.sessions.agents.registry import COPIES
+from resume_hooks.sessions.agents.registry import COPIES_FOLDER_NAME
 from resume_hooks.sessions.archived import manifest, unpack
-from resume_hooks.sessions.archived.layout import FOLDER as VAULT
 from resume_hooks.sessions.archived.layout import (
     HISTORY,
-    TRASH,
-    UNPACKED,
+    TRASH_FOLDER,
+    UNPACKED_FOLDER,
     unpacked_folder,
     vault_folder,
 )
+from resume_hooks.sessions.archived.layout import VAULT_FOLDER as VAULT
 from resume_hooks.sessions.archived.manifest import ArchivedSession
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.link_log import read_links
@@ -87,7 +87,16 @@ _SKIPPED_CLIENT_FOLDERS = frozenset(
 """Folders in the config home that contain no conversation, or that are searched session by session."""
 
 _SKIPPED_STATE_FOLDERS = frozenset(
-    {VAULT, UNPACKED, COPIES, WORDS, TRASH, backups.FOLDER, held_links.FOLDER, "plugin"}
+    {
+        VAULT,
+        UNPACKED_FOLDER,
+        COPIES_FOLDER_NAME,
+        WORDS,
+        TRASH_FOLDER,
+        backups.FOLDER,
+        held_links.LINKS_FOLDER,
+        "plugin",
+    }
 )
 _SKIPPED_STATE_FILES = frozenset(
     {SETTINGS, INDEX, *(f"{INDEX}{ending}" for ending in ("-wal", "-shm", "-journal", ".lock"))}
@@ -214,7 +223,7 @@ def _find_session_copies(where: Where) -> Iterator[Location]:
             session_id[0] if session_id else "",
         )
     folder, deleted_ids = (
-        os.path.join(where.state, TRASH),
+        os.path.join(where.state, TRASH_FOLDER),
         {entry.folder for entry in trash.list_deleted(where)},
     )
     for path in deleted_ids:
@@ -223,9 +232,9 @@ def _find_session_copies(where: Where) -> Iterator[Location]:
         folder, deleted_ids
     ):  # its session is unknown, so it counts as a child's file
         yield Location(TRASHED, path, _parse_session_id_below(folder, path), CHILD)
-    for archived in manifest.all_archived(where):
+    for archived in manifest.list_archived(where):
         yield Location(VAULT_COPY, archived.folder, archived.session_id)
-    for path in manifest.unreadable(where):
+    for path in manifest.unreadable_folders(where):
         yield Location(VAULT_COPY, path, _parse_session_id_below(vault_folder(where), path))
 
 
@@ -295,7 +304,7 @@ def find_family_relations(session: SessionFile, where: Where) -> dict[str, str]:
     parent_pairs = []
     for link in read_links(where):
         parent_pairs.append((link.parent_id, link.child_id))
-    archived_sessions = (*manifest.all_archived(where), *trash.list_deleted(where))
+    archived_sessions = (*manifest.list_archived(where), *trash.list_deleted(where))
     for archived in archived_sessions:
         if archived.about.parent:
             parent_pairs.append((archived.about.parent[0], archived.session_id))
@@ -342,7 +351,7 @@ def find_archived_session(place: Location, where: Where) -> ArchivedSession | No
     if place.kind == TRASHED:
         return trash.read_entry(place.path, where)
     if place.kind == VAULT_COPY:
-        return manifest.archived_of_id(place.session_id, where)
+        return manifest.find_archived(place.session_id, where)
     return None
 
 
@@ -367,7 +376,7 @@ def read_file_chunks(path: str, *, by_line: bool) -> Iterator[FileChunk]:
 
 def read_archived_chunks(archived: ArchivedSession) -> Iterator[FileChunk]:
     """Yield the chunks of all files of an archived session. Raise OSError if a file cannot be read."""
-    for part, packed_chunks in unpack.pack_contents(archived.folder, list(archived.all_parts)):
+    for part, packed_chunks in unpack.read_pack_contents(archived.folder, list(archived.all_parts)):
         if not contains_record_lines(part.place) and part.size <= MAX_WHOLE_TEXT:
             yield FileChunk(b"".join(packed_chunks), TEXT, part.place)
             continue

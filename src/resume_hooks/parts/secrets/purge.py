@@ -173,7 +173,7 @@ def remove_scrub_leftovers(where: Where) -> None:
             removal.remove_empty(folder, where.state)
     claims.sweep_claims(where)
     commit.sweep_leftovers(where)
-    for archived in (*manifest.all_archived(where), *list_deleted(where)):
+    for archived in (*manifest.list_archived(where), *list_deleted(where)):
         with (
             contextlib.suppress(ResumeHooksError),
             commit.lock_for_change(archived, where, "cleared"),

@@ -18,8 +18,13 @@ from resume_hooks import clock
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.parts.stats.count import Counts, count_transcript, counts_from_row, counts_to_row
 from resume_hooks.paths import Where, project_key, read_regular
-from resume_hooks.sessions.agents.claude import NAME
-from resume_hooks.sessions.agents.registry import all_files, name_at, readable_briefly, row_of
+from resume_hooks.sessions.agents.claude import CLAUDE_NAME
+from resume_hooks.sessions.agents.registry import (
+    agent_name_of_path,
+    all_files,
+    readable_path,
+    row_of_agent,
+)
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.transcript_files import TranscriptFile, owning_session
 from resume_hooks.storage import state_file
@@ -82,7 +87,7 @@ def gather_counts(where: Where, progress: Progress = lambda _done, _total: None)
         progress(done_bytes, total)
         done_bytes += file.size
         with contextlib.suppress(SessionNotFound):  # deleted after it was listed
-            with readable_briefly(file.path, where) as path:
+            with readable_path(file.path, where) as path:
                 counts = count_transcript(
                     path,
                     agent=bool(file.agent),
@@ -101,7 +106,7 @@ def _files_by_key(where: Where) -> dict[str, TranscriptFile]:
     """Return every transcript by session and agent. If there are several copies, return the newest."""
     files: dict[str, TranscriptFile] = {}
     for file in sorted(all_files(where), key=lambda file: file.mtime):
-        if row_of(name_at(file.path, where)).left:
+        if row_of_agent(agent_name_of_path(file.path, where)).loss_note:
             continue  # it was counted while its transcript existed
         session_id = file.session_id or owning_session(file.path) or ""
         files[f"{session_id}/{file.agent}"] = file
@@ -137,9 +142,9 @@ def _transcript_counts(
 ) -> TranscriptCounts:
     session_id, _, agent = key.partition("/")
     path, size, _ = cached.stamp
-    program = name_at(path, where)
+    program = agent_name_of_path(path, where)
     folder = path.removeprefix(where.projects + os.sep).partition(os.sep)[0]
-    if program != NAME:
+    if program != CLAUDE_NAME:
         folder = next(map(project_key, cached.counts.folders), "")
     is_superseded = exists and cached.counts.child is not None and family.is_superseded(path)
     if is_superseded:

@@ -16,8 +16,8 @@ from resume_hooks.cli.verbs.sessions import SessionsOptions
 from resume_hooks.errors import SessionNotFound, UsageError
 from resume_hooks.parts.subagents.as_session import inline_agents
 from resume_hooks.search import listing
-from resume_hooks.sessions.agents.claude import NAME
-from resume_hooks.sessions.agents.registry import ALL
+from resume_hooks.sessions.agents.claude import CLAUDE_NAME
+from resume_hooks.sessions.agents.registry import ALL_AGENTS
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.sessions.transcript_files import (
@@ -57,7 +57,7 @@ def print_subagents(options: SessionsOptions) -> None:
     """Print a page of sub-agents. Raise UsageError with options that only apply to sessions."""
     for other in ("archived", "expiring", "helpers"):
         options.refuse_combination("subagents", other)
-    if options.agent not in {ALL, NAME}:
+    if options.agent not in {ALL_AGENTS, CLAUDE_NAME}:
         raise UsageError(f"Sub-agents of {options.agent} can't be listed", "Leave --agent out.")
     folder = project_folder_of_option(options.project)
     if options.everywhere:

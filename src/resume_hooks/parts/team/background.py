@@ -39,7 +39,7 @@ from resume_hooks.parts.team.team_file import (
 )
 from resume_hooks.paths import Where, is_session_id
 from resume_hooks.sessions import locate
-from resume_hooks.sessions.agents.registry import RUNNING, ends_of, other_agents
+from resume_hooks.sessions.agents.registry import RESUMABLE_AGENTS, list_other_agents, read_ends
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.storage.locks import lock_folder
@@ -89,8 +89,8 @@ def unsupported_agent_notes(team: Team, where: Where) -> list[str]:
     """Return a sentence for each other agent with the number of its sessions that cannot be pushed."""
     is_added: dict[str, bool] = {}
     counts = {}
-    for agent in other_agents(where):
-        if agent.name in RUNNING:
+    for agent in list_other_agents(where):
+        if agent.name in RESUMABLE_AGENTS:
             counts[agent.label] = sum(
                 _belongs_to_team(session, team, where, is_added)
                 for session in agent.store.sessions()
@@ -185,7 +185,7 @@ def _belongs_to_team(
     session: SessionFile, team: Team, where: Where, is_added: dict[str, bool]
 ) -> bool:
     try:
-        home = home_folder(ends_of(session, where), where)
+        home = home_folder(read_ends(session, where), where)
     except SessionNotFound:
         return False
     if home not in is_added:

@@ -24,7 +24,7 @@ from resume_hooks.parts.team.rows import Database, RowFormat
 from resume_hooks.parts.team.sessions import TeamSession
 from resume_hooks.parts.team.team_file import joined_team, team_folder
 from resume_hooks.paths import Where, find_session, is_session_id, read_regular
-from resume_hooks.sessions.archived.manifest import all_archived
+from resume_hooks.sessions.archived.manifest import list_archived
 from resume_hooks.sessions.locate import all_sessions
 from resume_hooks.storage import removal, state_file
 from resume_hooks.system.claude_settings import managed_retention
@@ -163,7 +163,7 @@ def expired_sessions(where: Where) -> tuple[list[str], int]:
     if not days:
         return [], 0
     local_ids = {session.session_id for session in all_sessions(where)} | {
-        session.session_id for session in all_archived(where)
+        session.session_id for session in list_archived(where)
     }
     return sorted(pushed_ids(where) - local_ids), days
 

@@ -2,7 +2,7 @@
 
 The queries are read-only and run while the transcript is read.
 
-Invariant: git gets at most ``PATIENCE`` seconds, takes no lock, and leaves no process behind. It
+Invariant: git gets at most ``TITLE_LOCK_SECONDS`` seconds, takes no lock, and leaves no process behind. It
 runs nothing from the repository, because it is queried through a ``GitView``.
 """
 

@@ -19,16 +19,16 @@ from resume_hooks.sessions.archived.layout import (
     MANIFEST,
     archive_folder,
     path_of_place,
-    place_beside,
+    place_in_archive,
     unpacked_folder,
 )
 from resume_hooks.sessions.archived.manifest import (
     ArchivedFile,
     ArchivedSession,
     archived_ids,
-    archived_of_id,
+    find_archived,
 )
-from resume_hooks.sessions.archived.sessions import archived_session_file
+from resume_hooks.sessions.archived.sessions import open_archived
 from resume_hooks.sessions.transcript_files import FOLDER, TranscriptFile, subagent_name
 from resume_hooks.storage import removal
 from resume_hooks.system.text import replace_surrogates
@@ -56,13 +56,13 @@ class ArchivedSessions:
     def keep_folders(self, folders: Collection[str]) -> None:
         """Keep only the sessions of these project folders."""
         for session_id in tuple(self.states):
-            archived = archived_of_id(session_id, self._where)
+            archived = find_archived(session_id, self._where)
             if archived is None or archived.project not in folders:
                 del self.states[session_id]
 
     def files(self, session_id: str) -> list[TranscriptFile]:
         """Return the transcripts of a vaulted session and of its sub-agents."""
-        archived = archived_of_id(session_id, self._where)
+        archived = find_archived(session_id, self._where)
         state = self.states[session_id]
         if archived:
             rows = []
@@ -87,7 +87,7 @@ class TranscriptPaths:
         if os.path.lexists(path):
             return path
         if session_id not in self._folders:
-            archived = archived_of_id(session_id, self._where)
+            archived = find_archived(session_id, self._where)
             self._folders[session_id] = _archive_folder(archived, self._where) if archived else None
         folder = self._folders[session_id]
         if folder:
@@ -145,7 +145,7 @@ def _transcript_of_part(
     """Return an archived file as a transcript of the index, or None for any other file."""
     agent = subagent_name(part.place) or ""
     path = path_of_place(part.place, where)
-    relative_path = place_beside(part.place)
+    relative_path = place_in_archive(part.place)
     is_agent = bool(agent) and (
         os.sep not in relative_path or relative_path.startswith(f"{archived.session_id}/{FOLDER}/")
     )
@@ -160,7 +160,7 @@ def _transcript_of_part(
 
 def _archive_folder(archived: ArchivedSession, where: Where) -> str | None:
     try:
-        return os.path.dirname(archived_session_file(archived, where).path)
+        return os.path.dirname(open_archived(archived, where).path)
     except (SessionNotFound, WriteFailed):
         return None
 

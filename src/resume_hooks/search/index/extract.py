@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from resume_hooks.sessions.child_titles import root_of
+from resume_hooks.sessions.child_titles import root_title_of
 from resume_hooks.sessions.lineage_block import CLOSING, OPENING
 from resume_hooks.transcripts import bookkeeping, records, script_calls
 from resume_hooks.transcripts.attachments import (
@@ -216,7 +216,7 @@ class TextExtractor:
 
     def _title(self, title: str) -> RecordTexts | None:
         """Return a session's title, but only once, because clients repeat it."""
-        if title in self._titles or root_of(title) != title:
+        if title in self._titles or root_title_of(title) != title:
             return None  # a derived session's title only repeats the root session's
         self._titles.add(title)
         return RecordTexts("title", prompt=title)

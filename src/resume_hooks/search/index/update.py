@@ -25,8 +25,8 @@ from resume_hooks.search.index.extract import HELPERS
 from resume_hooks.search.index.postings import Postings
 from resume_hooks.search.index.read_transcript import Part, read_jobs
 from resume_hooks.sessions import transcript_files
-from resume_hooks.sessions.agents.registry import is_foreign, readable_briefly
-from resume_hooks.sessions.archived.manifest import archived_of_id
+from resume_hooks.sessions.agents.registry import is_foreign, readable_path
+from resume_hooks.sessions.archived.manifest import find_archived
 from resume_hooks.sessions.transcript_files import TranscriptFile
 
 COMMIT_BYTES = 192 * 1024 * 1024
@@ -170,12 +170,10 @@ class _Update:
             with contextlib.ExitStack() as opened:
                 paths = []
                 for item in batch:
-                    paths.append(
-                        opened.enter_context(readable_briefly(item.file.path, self._where))
-                    )
+                    paths.append(opened.enter_context(readable_path(item.file.path, self._where)))
                 yield from self._read_files(list(zip(batch, paths, strict=True)))
         for session_id, items in packed_files.items():
-            archived = archived_of_id(session_id, self._where)
+            archived = find_archived(session_id, self._where)
             if archived is None:  # the file was just deleted, which reading it will show
                 yield from self._read_files([(item, item.file.path) for item in items])
                 continue

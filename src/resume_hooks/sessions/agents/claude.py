@@ -27,12 +27,12 @@ class ResumeCommands(NamedTuple):
     shell: str
 
 
-class Launch(NamedTuple):
+class LaunchCommand(NamedTuple):
     """The command that opens a session: the program's name, its path (None: not installed), and its arguments."""
 
     program: str
     path: str | None
-    words: tuple[str, ...]
+    arguments: tuple[str, ...]
 
 
 class Agent(Protocol):
@@ -53,78 +53,78 @@ class Agent(Protocol):
     def store(self) -> SessionStore:
         """The agent's sessions by project and id."""
 
-    def ends(self, path: str) -> HeadTail:
+    def read_ends(self, path: str) -> HeadTail:
         """Return the two ends of a session without converting it.
 
         Raise SessionNotFound if it can't be read.
         """
         return HeadTail(path)
 
-    def naming(self, path: str) -> bytes:
+    def read_naming_lines(self, path: str) -> bytes:
         """Return the lower-case lines by which a session may be named, reading as little as possible."""
-        return self.ends(path).title.lower().encode()
+        return self.read_ends(path).title.lower().encode()
 
-    def session(self, path: str) -> SessionFile:
+    def open_session(self, path: str) -> SessionFile:
         """Return the session at a path. Raise SessionNotFound or NotATranscript."""
         return session_files.session_file(path)
 
-    def readable(self, session: SessionFile) -> SessionFile:
+    def to_common_format(self, session: SessionFile) -> SessionFile:
         """Return the session in the common record format: itself, or a copy at another path.
 
         Raise SessionNotFound or WriteFailed.
         """
         return session
 
-    def briefly(self, path: str) -> AbstractContextManager[str]:
-        """Return a context with a readable path for one that ``files`` lists.
+    def open_briefly(self, path: str) -> AbstractContextManager[str]:
+        """Return a context with a readable path for one that ``list_files`` returns.
 
-        It raises the errors of ``readable``.
+        It raises the errors of ``to_common_format``.
         """
         return contextlib.nullcontext(path)
 
-    def original(self, path: str) -> str:
-        """Return the agent's own path for a path from ``readable``."""
+    def original_path(self, path: str) -> str:
+        """Return the agent's own path for a path from ``to_common_format``."""
         return path
 
-    def file_of(self, name: str) -> str | None:  # noqa: ARG002 - for those whose sessions are several files
+    def find_file(self, name: str) -> str | None:  # noqa: ARG002 - for those whose sessions are several files
         """Return the path of another file that a session continues from, by its name in the session.
 
         Return None if it is unknown.
         """
         return None
 
-    def parent(self, path: str) -> Parent | None:
+    def read_parent(self, path: str) -> Parent | None:
         """Return the parent that a session names. Raise OSError or SessionNotFound."""
         return provenance.read_parent(path)
 
-    def files(self) -> list[TranscriptFile]:
+    def list_files(self) -> list[TranscriptFile]:
         """Return every transcript."""
 
-    def notes(self) -> list[str]:
+    def listing_notes(self) -> list[str]:
         """Return a sentence on each problem with listing, except for folders that the store reports as hidden."""
         return []
 
-    def without_plugin(self, name: str) -> str:  # noqa: ARG002 - for those whose settings we don't look at elsewhere
+    def plugin_install_command(self, name: str) -> str:  # noqa: ARG002 - for those whose settings we don't look at elsewhere
         """Return the command, for the plugin's folder, that installs a plugin; ``""`` if it is already enabled."""
         return ""
 
     def why_open(self, session: SessionFile) -> str:
         """Return the reason why a session counts as open, as the end of a sentence; ``""`` if it is closed."""
 
-    def commands(self, session_id: str, folder: str) -> ResumeCommands:
+    def resume_commands(self, session_id: str, folder: str) -> ResumeCommands:
         """Return the commands that continue a session of a working directory."""
 
-    def launch(self, session_id: str) -> Launch:
+    def launch_command(self, session_id: str) -> LaunchCommand:
         """Return the command that continues a session, to be run in its folder."""
 
 
-NAME = OWN_AGENT
+CLAUDE_NAME = OWN_AGENT
 
 
 class Claude(Agent):
     """The sessions of a config home, which are already in the common record format."""
 
-    name = NAME
+    name = CLAUDE_NAME
     label = "Claude Code"
 
     def __init__(self, home: str, copies: str, where: Where) -> None:  # noqa: ARG002 - as of all agents
@@ -135,7 +135,7 @@ class Claude(Agent):
         """The project folders."""
         return LocalStore(self._where)
 
-    def files(self) -> list[TranscriptFile]:
+    def list_files(self) -> list[TranscriptFile]:
         """Include the transcripts of sub-agents."""
         return transcript_files.all_files(self._where)
 
@@ -147,14 +147,14 @@ class Claude(Agent):
 
         return why_session_is_open(session, self._where)
 
-    def commands(self, session_id: str, folder: str) -> ResumeCommands:
+    def resume_commands(self, session_id: str, folder: str) -> ResumeCommands:
         """Return the client's own commands."""
         return ResumeCommands(f"/resume {session_id}", resume_command(folder, session_id))
 
-    def launch(self, session_id: str) -> Launch:
+    def launch_command(self, session_id: str) -> LaunchCommand:
         """Resume the session by its id."""
         from resume_hooks.system.claude_cli import (
             client_executable,
         )  # few callers search for programs
 
-        return Launch("claude", client_executable(self._where), ("--resume", session_id))
+        return LaunchCommand("claude", client_executable(self._where), ("--resume", session_id))

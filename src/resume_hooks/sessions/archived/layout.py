@@ -9,16 +9,16 @@ import os
 
 from resume_hooks.paths import FILE_HISTORY, TASKS, Where, is_session_id
 
-FOLDER = "vault"
+VAULT_FOLDER = "vault"
 """The folder with a subfolder per session, named by its id."""
 
-UNPACKED = "unpacked"
+UNPACKED_FOLDER = "unpacked"
 """The folder with unpacked copies for reading, which can be recreated."""
 
 MANIFEST = "manifest.json"
 """The file in each session's folder, beside the lock and the pack."""
 
-TRASH = "trash"
+TRASH_FOLDER = "trash"
 """The folder of deleted sessions, with a subfolder per session, and in it one per deletion, named by its time."""
 
 PROJECTS, HISTORY = "projects", FILE_HISTORY
@@ -27,18 +27,18 @@ PROJECTS, HISTORY = "projects", FILE_HISTORY
 Backups of files are archived under the second name.
 """
 
-BY_ID = (HISTORY, TASKS)
+FOLDERS_BY_ID = (HISTORY, TASKS)
 """The folders of the config home that have a subfolder per session id."""
 
 
 def vault_folder(where: Where) -> str:
     """Return the vault's folder, which may not exist."""
-    return os.path.join(where.state, FOLDER)
+    return os.path.join(where.state, VAULT_FOLDER)
 
 
 def unpacked_folder(where: Where) -> str:
     """Return the folder of unpacked sessions, which may not exist."""
-    return os.path.join(where.state, UNPACKED)
+    return os.path.join(where.state, UNPACKED_FOLDER)
 
 
 def archive_folder(session_id: str, where: Where) -> str:
@@ -46,30 +46,30 @@ def archive_folder(session_id: str, where: Where) -> str:
     return os.path.join(vault_folder(where), session_id)
 
 
-def is_link(session_id: str, where: Where) -> str:
+def find_archive_link(session_id: str, where: Where) -> str:
     """Return the vault, or a session's folder in it, if it is a symbolic link; else ``""``."""
-    both = (vault_folder(where), archive_folder(session_id, where))
-    return next((path for path in both if os.path.islink(path)), "")
+    paths = (vault_folder(where), archive_folder(session_id, where))
+    return next((path for path in paths if os.path.islink(path)), "")
 
 
-def place_beside(place: str) -> str:
+def place_in_archive(place: str) -> str:
     """Return a file's relative path in a folder of archived files, the same as beside the client's transcript.
 
     ``place`` is its path relative to the config home.
     """
-    first, _, rest = place.partition("/")
-    below = rest.partition("/")[2]
-    if first in BY_ID:
-        return f"{first}/{below}"
-    return below
+    top_folder, _, rest = place.partition("/")
+    rest_below_id = rest.partition("/")[2]
+    if top_folder in FOLDERS_BY_ID:
+        return f"{top_folder}/{rest_below_id}"
+    return rest_below_id
 
 
-def is_place(place: str, session_id: str) -> bool:
+def is_valid_place(place: str, session_id: str) -> bool:
     """Check whether ``place`` is a valid path for a file of this session."""
     steps = place.split("/")
     if {"", ".", ".."} & set(steps) or "\0" in place or (os.sep != "/" and os.sep in place):
         return False
-    if steps[0] in BY_ID:
+    if steps[0] in FOLDERS_BY_ID:
         return len(steps) >= 3 and steps[1] == session_id
     if steps[0] != PROJECTS or len(steps) < 3:
         return False
@@ -78,17 +78,17 @@ def is_place(place: str, session_id: str) -> bool:
     return steps[2] == session_id
 
 
-def path_of_place(place: str, where: Where, home: str = "") -> str:
+def path_of_place(place: str, where: Where, config_home: str = "") -> str:
     """Return the absolute path of a place in the config home, or in another one."""
-    return os.path.join(home or where.config, *place.split("/"))
+    return os.path.join(config_home or where.config, *place.split("/"))
 
 
-def root_of(place: str, where: Where) -> str:
+def root_of_place(place: str, where: Where) -> str:
     """Return the folder of the config home that contains a place; the user may have made it a link."""
     return os.path.join(where.config, place.partition("/")[0])
 
 
-def own_home(where: Where) -> str:
+def config_home_name(where: Where) -> str:
     """Return this config home's name in manifests; ``""`` if it contains the state folder, which it alone then uses."""
     home = where.config
     if where.state.startswith(os.path.join(home, "")):
@@ -96,32 +96,39 @@ def own_home(where: Where) -> str:
     return home
 
 
-def is_foreign(home: str, where: Where) -> bool:
+def is_of_other_home(home: str, where: Where) -> bool:
     """Check whether a manifest's config home is another one than this."""
-    return home not in {"", own_home(where)} and bool(own_home(where))
+    return home not in {"", config_home_name(where)} and bool(config_home_name(where))
 
 
-def session_in(path: str, where: Where) -> str:
+def session_id_of_copy(path: str, where: Where) -> str:
     """Return the session to whose archived or unpacked files ``path`` belongs, or ``""``."""
-    first = _steps_to(path, where)[:1]
-    if first and is_session_id(first[0]):
-        return first[0]
+    steps = _steps_below_vault(path, where)[:1]
+    if steps and is_session_id(steps[0]):
+        return steps[0]
     return ""
 
 
 def path_below_project(path: str, where: Where) -> str:
     """Return a vault path's original path relative to its project folder; ``""`` for any other path."""
-    return os.sep.join(_steps_to(path, where)[2:])  # <id>/<state>/...
+    return os.sep.join(_steps_below_vault(path, where)[2:])  # <id>/<state>/...
 
 
-def _steps_to(path: str, where: Where) -> list[str]:
+def _steps_below_vault(path: str, where: Where) -> list[str]:
     """Return a path's components below the vault or the folder of unpacked sessions.
 
     Return an empty list for any other path.
     """
-    full = os.path.abspath(path)
+    absolute_path = os.path.abspath(path)
     homes = (os.path.join(home, "") for home in (vault_folder(where), unpacked_folder(where)))
-    return next((full[len(home) :].split(os.sep) for home in homes if full.startswith(home)), [])
+    return next(
+        (
+            absolute_path[len(home) :].split(os.sep)
+            for home in homes
+            if absolute_path.startswith(home)
+        ),
+        [],
+    )
 
 
 MAX_FILES = 20_000

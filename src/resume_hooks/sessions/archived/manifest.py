@@ -20,24 +20,24 @@ from resume_hooks.paths import Where, is_session_id, read_regular
 from resume_hooks.sessions.archived.layout import (
     MANIFEST,
     archive_folder,
-    is_link,
-    is_place,
+    find_archive_link,
+    is_valid_place,
     vault_folder,
 )
 from resume_hooks.storage import locks
 from resume_hooks.storage.typed_rows import parse_row
 
-VERSION = 1
+MANIFEST_VERSION = 1
 """The manifests' version; a newer engine's manifest is not changed."""
 
-MAX_MANIFEST = 32 * 1024 * 1024
+MAX_MANIFEST_BYTES = 32 * 1024 * 1024
 """The size limit of a manifest in bytes: 20,000 files with long names."""
 
-_MOST_BYTES, _MOST_NS = 2**53, 2**63
+_MAX_FILE_BYTES, _MAX_TIME_NS = 2**53, 2**63
 """The limits of a manifest's numbers: file sizes and times."""
 
 _PACK = re.compile(r"pack-[0-9]{1,9}\.xz")
-_SHA = re.compile(r"[0-9a-f]{64}")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 class ArchivedFile(NamedTuple):
@@ -81,7 +81,7 @@ class EarlierState(NamedTuple):
     parts: tuple[ArchivedFile, ...]
 
 
-class About(NamedTuple):
+class ArchiveDetails(NamedTuple):
     """The details that find an archived session without opening it; "" and () if the manifest lacks them.
 
     ``created`` and ``ended`` are timestamps. ``titles`` are the titles that match it, ``pulls`` are
@@ -121,19 +121,19 @@ class ArchivedSession(NamedTuple):
     stored: int
     complete: bool
     earlier: tuple[EarlierState, ...] = ()
-    about: About = About()
+    about: ArchiveDetails = ArchiveDetails()
     home: str = ""
     deleted_at: str = ""
 
     @property
-    def instant(self) -> str:
+    def deletion_folder_name(self) -> str:
         """The name of a deleted session's folder: the time of deletion, without colons."""
         return os.path.basename(self.folder)
 
     @property
     def locator(self) -> str:
         """The locator of this one deletion of the session."""
-        return f"{self.session_id}@{self.instant}"
+        return f"{self.session_id}@{self.deletion_folder_name}"
 
     @property
     def transcript(self) -> ArchivedFile:
@@ -158,17 +158,21 @@ class ArchivedSession(NamedTuple):
             yield from earlier.parts
 
 
-def all_archived(where: Where, present: Container[str] = ()) -> list[ArchivedSession]:
-    """Return every archived session with a readable manifest, without those ``present`` elsewhere, latest first.
+def list_archived(where: Where, present_ids: Container[str] = ()) -> list[ArchivedSession]:
+    """Return every archived session with a readable manifest, except those in ``present_ids``, latest first.
 
     Read only manifests.
     """
-    found = (
-        archived_of_id(session_id, where)
+    archived_sessions = (
+        find_archived(session_id, where)
         for session_id in archived_ids(where)
-        if session_id not in present
+        if session_id not in present_ids
     )
-    return sorted(filter(None, found), key=lambda each: (each.ended, each.session_id), reverse=True)
+    return sorted(
+        filter(None, archived_sessions),
+        key=lambda each: (each.ended, each.session_id),
+        reverse=True,
+    )
 
 
 def archived_ids(where: Where) -> list[str]:
@@ -179,22 +183,22 @@ def archived_ids(where: Where) -> list[str]:
         return []
 
 
-def archived_of_id(session_id: str, where: Where) -> ArchivedSession | None:
+def find_archived(session_id: str, where: Where) -> ArchivedSession | None:
     """Return the archived session with this id, or None if it has no readable manifest."""
-    if not is_session_id(session_id) or is_link(session_id, where):
+    if not is_session_id(session_id) or find_archive_link(session_id, where):
         return None
     return read_manifest(archive_folder(session_id, where), session_id)
 
 
 def read_manifest(folder: str, session_id: str) -> ArchivedSession | None:
     """Return the session described by a folder's manifest, or None if it can't be read."""
-    row = row_of(folder)
-    if row.get("version") == VERSION:
-        return _session_of_row(row, session_id, folder)
+    row = read_manifest_row(folder)
+    if row.get("version") == MANIFEST_VERSION:
+        return _parse_archived_session(row, session_id, folder)
     return None
 
 
-def unreadable(where: Where) -> list[str]:
+def unreadable_folders(where: Where) -> list[str]:
     """Return the sessions' folders in the vault that have files besides a lock but no readable manifest.
 
     Return the vault itself if it is a link or can't be listed.
@@ -208,17 +212,17 @@ def unreadable(where: Where) -> list[str]:
         if isinstance(error, FileNotFoundError):
             return []
         return [home]
-    wanting = (
-        name
-        for name in sorted(names)
-        if is_session_id(name) and archived_of_id(name, where) is None
+    session_ids = (
+        name for name in sorted(names) if is_session_id(name) and find_archived(name, where) is None
     )
     return [
-        path for path in (os.path.join(home, name) for name in wanting) if _holds_anything(path)
+        path
+        for path in (os.path.join(home, name) for name in session_ids)
+        if _may_contain_files(path)
     ]
 
 
-def _holds_anything(folder: str) -> bool:
+def _may_contain_files(folder: str) -> bool:
     """Check whether a session's folder has files, or may have some."""
     try:
         return os.path.islink(folder) or bool(set(os.listdir(folder)) - {locks.LOCK_NAME})
@@ -231,30 +235,30 @@ def _holds_anything(folder: str) -> bool:
 def why_unreadable(session_id: str, where: Where) -> str:
     """Return why a folder of the vault can't be used, as a sentence; ``""`` if it can, or if it has no manifest."""
     path = os.path.join(archive_folder(session_id, where), MANIFEST)
-    if link := is_link(session_id, where):
+    if link := find_archive_link(session_id, where):
         return f"{link} is a symbolic link, so it was left alone"
-    if not os.path.lexists(path) or archived_of_id(session_id, where) is not None:
+    if not os.path.lexists(path) or find_archived(session_id, where) is not None:
         return ""
-    version = row_of(archive_folder(session_id, where)).get("version")
-    if isinstance(version, int) and version > VERSION:
+    version = read_manifest_row(archive_folder(session_id, where)).get("version")
+    if isinstance(version, int) and version > MANIFEST_VERSION:
         return f"{path} was written by a newer resume-hooks"
     return f"{path} is not a readable manifest"
 
 
-def to_bytes(archived: ArchivedSession) -> bytes:
-    """Encode an archived session's manifest in the form that ``archived_of_id`` reads."""
+def encode_manifest(archived: ArchivedSession) -> bytes:
+    """Encode an archived session's manifest in the form that ``find_archived`` reads."""
     row = archived._asdict() | {
-        "version": VERSION,
+        "version": MANIFEST_VERSION,
         "earlier": [each._asdict() for each in archived.earlier],
     }
     del row["folder"]
     return orjson.dumps(row, default=list) + b"\n"
 
 
-def row_of(folder: str) -> dict[str, object]:
+def read_manifest_row(folder: str) -> dict[str, object]:
     """Return the untrusted content of a folder's manifest; ``{}`` if it can't be read."""
     try:
-        row = orjson.loads(read_regular(os.path.join(folder, MANIFEST), MAX_MANIFEST))
+        row = orjson.loads(read_regular(os.path.join(folder, MANIFEST), MAX_MANIFEST_BYTES))
     except (OSError, ValueError):
         return {}
     if isinstance(row, dict):
@@ -262,31 +266,35 @@ def row_of(folder: str) -> dict[str, object]:
     return {}
 
 
-def _session_of_row(
+def _parse_archived_session(
     row: Mapping[str, object], session_id: str, folder: str
 ) -> ArchivedSession | None:
     home = row.get("home")
     home = home if isinstance(home, str) else ""
     archived = parse_row(ArchivedSession, {**row, "folder": folder, "about": {}, "home": home})
-    if archived is None or archived.session_id != session_id or not 0 <= archived.stored < _MOST_NS:
+    if (
+        archived is None
+        or archived.session_id != session_id
+        or not 0 <= archived.stored < _MAX_TIME_NS
+    ):
         return None
     states = [archived.parts, *(earlier.parts for earlier in archived.earlier)]
-    if not all(states) or not all(_is_sound(part, archived) for part in archived.all_parts):
+    if not all(states) or not all(_is_valid_file(part, archived) for part in archived.all_parts):
         return None
     place = archived.transcript.place
     if place != archived.place or not place.endswith(f"/{session_id}.jsonl"):
         return None
-    return archived._replace(about=parse_row(About, row.get("about")) or About())
+    return archived._replace(about=parse_row(ArchiveDetails, row.get("about")) or ArchiveDetails())
 
 
-def _is_sound(part: ArchivedFile, archived: ArchivedSession) -> bool:
-    sizes = (part.size, part.mode, part.offset, part.seen)
+def _is_valid_file(part: ArchivedFile, archived: ArchivedSession) -> bool:
+    numbers = (part.size, part.mode, part.offset, part.seen)
     if (
-        not all(0 <= each < _MOST_BYTES for each in sizes)
-        or not -_MOST_NS <= part.mtime_ns < _MOST_NS
+        not all(0 <= number < _MAX_FILE_BYTES for number in numbers)
+        or not -_MAX_TIME_NS <= part.mtime_ns < _MAX_TIME_NS
     ):
         return False
-    packed = _PACK.fullmatch(part.where) and _SHA.fullmatch(part.sha256)
-    return bool(packed or (archived.deleted_at and not part.where)) and is_place(
+    is_packed = _PACK.fullmatch(part.where) and _SHA256.fullmatch(part.sha256)
+    return bool(is_packed or (archived.deleted_at and not part.where)) and is_valid_place(
         part.place, archived.session_id
     )

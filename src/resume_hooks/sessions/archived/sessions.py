@@ -11,14 +11,14 @@ import os
 from resume_hooks.errors import OnlyArchived
 from resume_hooks.paths import Where, find_session
 from resume_hooks.sessions.agents.registry import original_path
-from resume_hooks.sessions.archived.layout import path_below_project, session_in
-from resume_hooks.sessions.archived.manifest import ArchivedSession, archived_of_id
+from resume_hooks.sessions.archived.layout import path_below_project, session_id_of_copy
+from resume_hooks.sessions.archived.manifest import ArchivedSession, find_archived
 from resume_hooks.sessions.session_files import SessionFile, session_file
 
 
 def is_archived_copy(path: str, where: Where) -> bool:
     """Check whether ``path`` belongs to an archived copy."""
-    return bool(session_in(path, where))
+    return bool(session_id_of_copy(path, where))
 
 
 def project_folder_of(path: str, where: Where) -> str:
@@ -26,29 +26,29 @@ def project_folder_of(path: str, where: Where) -> str:
 
     For an archived copy, return the original's project folder.
     """
-    archived = _archived_at(path, where)
+    archived = _find_archived_of_path(path, where)
     if archived:
         return os.path.join(where.projects, archived.project)
     return os.path.dirname(os.path.abspath(path))
 
 
-def own_path(path: str, where: Where) -> str:
+def client_path(path: str, where: Where) -> str:
     """Return the client's path for ``path``: the original's path for a copy, else ``path`` itself."""
-    archived = _archived_at(path, where)
+    archived = _find_archived_of_path(path, where)
     if archived:
         return os.path.join(where.projects, archived.project, path_below_project(path, where))
     return original_path(path, where)
 
 
-def archived_session_of(session_id: str, where: Where) -> ArchivedSession | None:
+def find_only_archived(session_id: str, where: Where) -> ArchivedSession | None:
     """Return the archived session with an id that is in no project folder any more, or None."""
-    archived = archived_of_id(session_id, where)
+    archived = find_archived(session_id, where)
     if archived is None or find_session(session_id, where):
         return None
     return archived
 
 
-def archived_session_file(archived: ArchivedSession, where: Where) -> SessionFile:
+def open_archived(archived: ArchivedSession, where: Where) -> SessionFile:
     """Return an archived session as a readable file.
 
     Raise SessionNotFound or WriteFailed on failure.
@@ -61,7 +61,7 @@ def archived_session_file(archived: ArchivedSession, where: Where) -> SessionFil
 
 def archive_facts(path: str, where: Where) -> dict[str, object]:
     """Return whether the session at ``path`` is an archived copy, and since when, as fields for documents."""
-    archived = _archived_at(path, where)
+    archived = _find_archived_of_path(path, where)
     return {
         "kept": archived is not None,
         "form": "packed" if archived else None,
@@ -69,13 +69,13 @@ def archive_facts(path: str, where: Where) -> dict[str, object]:
     }
 
 
-def require_own(session: SessionFile, where: Where) -> None:
+def require_client_file(session: SessionFile, where: Where) -> None:
     """Raise OnlyArchived if only the session's archived copy exists, because that is never changed."""
     if is_archived_copy(session.path, where):
-        raise only_archived_left(session.session_id)
+        raise only_archived_error(session.session_id)
 
 
-def only_archived_left(session_id: str) -> OnlyArchived:
+def only_archived_error(session_id: str) -> OnlyArchived:
     """Return the error for changing or resuming a session of which only the archived copy exists."""
     return OnlyArchived(
         (
@@ -86,8 +86,8 @@ def only_archived_left(session_id: str) -> OnlyArchived:
     )
 
 
-def _archived_at(path: str, where: Where) -> ArchivedSession | None:
-    session_id = session_in(path, where)
+def _find_archived_of_path(path: str, where: Where) -> ArchivedSession | None:
+    session_id = session_id_of_copy(path, where)
     if session_id:
-        return archived_of_id(session_id, where)
+        return find_archived(session_id, where)
     return None

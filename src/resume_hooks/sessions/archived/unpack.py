@@ -17,8 +17,13 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from resume_hooks.errors import SessionNotFound, WriteFailed
 from resume_hooks.paths import Where, is_session_id, make_private_folder, open_regular
-from resume_hooks.sessions.archived.layout import HISTORY, is_link, place_beside, unpacked_folder
-from resume_hooks.sessions.archived.manifest import ArchivedFile, ArchivedSession, archived_of_id
+from resume_hooks.sessions.archived.layout import (
+    HISTORY,
+    find_archive_link,
+    place_in_archive,
+    unpacked_folder,
+)
+from resume_hooks.sessions.archived.manifest import ArchivedFile, ArchivedSession, find_archived
 from resume_hooks.storage import removal
 from resume_hooks.storage.move import file_sizes, least_recently_used
 from resume_hooks.storage.state_file import (
@@ -30,14 +35,14 @@ from resume_hooks.storage.state_file import (
     temporary_path,
 )
 
-ENDING = ".xz"
-PIECE = 1024 * 1024
+PACK_SUFFIX = ".xz"
+CHUNK_BYTES = 1024 * 1024
 """Bytes to read or write at a time."""
 
-MAX_UNPACKED = 2 * 1024**3
+MAX_UNPACKED_BYTES = 2 * 1024**3
 """The size limit of all unpacked sessions in bytes."""
 
-_EXACT = 2_000_000_001
+_TIME_TOLERANCE_NS = 2_000_000_001
 """Nanoseconds: FAT stores times with a resolution of two seconds."""
 
 
@@ -48,18 +53,18 @@ def read_pack(path: str) -> Iterator[bytes]:
         try:
             while not unpacker.eof:
                 if unpacker.needs_input:
-                    raw = packed.read(PIECE // 4)
+                    raw = packed.read(CHUNK_BYTES // 4)
                 else:
                     raw = b""
                 if unpacker.needs_input and not raw:
                     raise OSError(errno.EIO, "The pack ends too early", path)
-                if piece := unpacker.decompress(raw, PIECE):
-                    yield piece
+                if chunk := unpacker.decompress(raw, CHUNK_BYTES):
+                    yield chunk
         except lzma.LZMAError as error:
             raise OSError(errno.EIO, f"The pack is damaged: {error}", path) from error
 
 
-def pack_contents(
+def read_pack_contents(
     folder: str, parts: Sequence[ArchivedFile]
 ) -> Iterator[tuple[ArchivedFile, Iterator[bytes]]]:
     """Yield each file with its content, in the order of the packs; read each content before the next.
@@ -69,23 +74,23 @@ def pack_contents(
     """
     ordered = sorted(parts, key=lambda part: (part.where, part.offset))
     for part in (part for part in ordered if not part.where):
-        yield part, stored_content(folder, part)
-    for where in dict.fromkeys(part.where for part in ordered if part.where):
-        stream = Stream(read_pack(os.path.join(folder, where)), where)
-        for part in (part for part in ordered if part.where == where):
-            for _ in stream.take(part.offset - stream.offset):
+        yield part, read_stored_content(folder, part)
+    for pack_name in dict.fromkeys(part.where for part in ordered if part.where):
+        stream = PackStream(read_pack(os.path.join(folder, pack_name)), pack_name)
+        for part in (part for part in ordered if part.where == pack_name):
+            for _ in stream.read(part.offset - stream.offset):
                 pass
-            yield part, stream.take(part.size)
-            for _ in stream.take(part.offset + part.size - stream.offset):
+            yield part, stream.read(part.size)
+            for _ in stream.read(part.offset + part.size - stream.offset):
                 pass
 
 
 def stored_path(folder: str, part: ArchivedFile) -> str:
     """Return the path of a deleted session's file, before packing, in the folder of its deletion."""
-    return os.path.join(folder, place_beside(part.place))
+    return os.path.join(folder, place_in_archive(part.place))
 
 
-def stored_content(folder: str, part: ArchivedFile) -> Iterator[bytes]:
+def read_stored_content(folder: str, part: ArchivedFile) -> Iterator[bytes]:
     """Return the content of an archived file that is stored unpacked in the client's layout.
 
     Raise OSError if it can't be read.
@@ -93,34 +98,34 @@ def stored_content(folder: str, part: ArchivedFile) -> Iterator[bytes]:
     path = stored_path(folder, part)
     if part.is_link:
         return iter([os.fsencode(os.readlink(path))])
-    return pieces_of(path, part.size)
+    return read_chunks(path, part.size)
 
 
-class Stream:
+class PackStream:
     """A stream that is read in pieces of any length."""
 
-    def __init__(self, pieces: Iterator[bytes], name: str) -> None:
+    def __init__(self, chunks: Iterator[bytes], name: str) -> None:
         self.offset = 0
-        self._pieces = pieces
+        self._pieces = chunks
         self._left = b""
         self._name = name
 
-    def at_end(self) -> bool:
+    def has_ended(self) -> bool:
         """Check whether the stream has ended."""
         self._left = self._left or next(self._pieces, b"")
         return not self._left
 
-    def take(self, size: int) -> Iterator[bytes]:
+    def read(self, size: int) -> Iterator[bytes]:
         """Yield the next ``size`` bytes. Raise OSError if the stream is shorter."""
         while size > 0:
             if not self._left:
                 self._left = next(self._pieces, b"")
             if not self._left:
                 raise OSError(errno.EIO, "The pack ends too early", self._name)
-            piece, self._left = self._left[:size], self._left[size:]
-            size -= len(piece)
-            self.offset += len(piece)
-            yield piece
+            chunk, self._left = self._left[:size], self._left[size:]
+            size -= len(chunk)
+            self.offset += len(chunk)
+            yield chunk
 
 
 def unpacked_transcript(archived: ArchivedSession, where: Where) -> str:
@@ -129,7 +134,7 @@ def unpacked_transcript(archived: ArchivedSession, where: Where) -> str:
     Raise SessionNotFound if the vault no longer has it or it has changed, WriteFailed if it can't
     be unpacked.
     """
-    return os.path.join(_existing_folder(archived, where), f"{archived.session_id}.jsonl")
+    return os.path.join(_unpack_current_state(archived, where), f"{archived.session_id}.jsonl")
 
 
 def verified_transcript(archived: ArchivedSession, where: Where) -> str:
@@ -138,83 +143,84 @@ def verified_transcript(archived: ArchivedSession, where: Where) -> str:
     If the hash differs, unpack the session again.
     """
     path = unpacked_transcript(archived, where)
-    if not _is_same(archived, os.path.dirname(path)):
+    if not _matches_hashes(archived, os.path.dirname(path)):
         removal.remove_if_possible(os.path.dirname(path), where.state)
         path = unpacked_transcript(archived, where)
     return path
 
 
-def _is_same(archived: ArchivedSession, folder: str) -> bool:
+def _matches_hashes(archived: ArchivedSession, folder: str) -> bool:
     with contextlib.suppress(OSError):
         return all(
-            sha_of_all(stored_content(folder, part)) == part.sha256 for part in archived.parts
+            sha256_of_chunks(read_stored_content(folder, part)) == part.sha256
+            for part in archived.parts
         )
     return False
 
 
-def _existing_folder(archived: ArchivedSession, where: Where) -> str:
+def _unpack_current_state(archived: ArchivedSession, where: Where) -> str:
     """Return a folder with all files of a session, even if the vault repacked it since its manifest was read."""
     try:
         return _unpack_all(archived, where)
     except SessionNotFound:
-        now = archived_of_id(archived.session_id, where)
-        gone_on = (
-            now
-            and now.transcript.size >= archived.transcript.size
-            and len(now.earlier) == len(archived.earlier)
+        current = find_archived(archived.session_id, where)
+        is_continued = (
+            current
+            and current.transcript.size >= archived.transcript.size
+            and len(current.earlier) == len(archived.earlier)
         )
-        if now is None or now == archived or not gone_on:
+        if current is None or current == archived or not is_continued:
             raise
-        return _unpack_all(now, where)
+        return _unpack_all(current, where)
 
 
 def _unpack_all(archived: ArchivedSession, where: Where) -> str:
-    if not archived.deleted_at and (link := is_link(archived.session_id, where)):
+    if not archived.deleted_at and (link := find_archive_link(archived.session_id, where)):
         raise SessionNotFound(
             f"{link} is a symbolic link, so it was not read", "Put a folder in its place."
         )
-    home = os.path.join(unpacked_folder(where), archived.session_id)
-    folder = os.path.join(home, _key(archived))
-    if not _is_whole(folder, archived):
+    session_folder = os.path.join(unpacked_folder(where), archived.session_id)
+    folder = os.path.join(session_folder, _state_key(archived))
+    if not _is_complete(folder, archived):
         with _convert_read_error(archived):
-            make_private_folder(home, where)
-            _make_room(where, archived.size, but=folder)
-            _fill(archived, home, folder, where)
+            make_private_folder(session_folder, where)
+            _limit_unpacked_size(where, archived.size, kept_folder=folder)
+            _unpack_into(archived, session_folder, folder, where)
     with contextlib.suppress(OSError):
         os.utime(folder)
     return folder
 
 
-def _key(archived: ArchivedSession) -> str:
+def _state_key(archived: ArchivedSession) -> str:
     """Return a key that identifies this state of an archived session."""
-    told = repr(
+    description = repr(
         [(part.place, part.size, part.sha256, part.mtime_ns, part.where) for part in archived.parts]
     )
-    return hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()[:24]
+    return hashlib.sha256(description.encode("utf-8", "surrogatepass")).hexdigest()[:24]
 
 
-def _is_whole(folder: str, archived: ArchivedSession) -> bool:
+def _is_complete(folder: str, archived: ArchivedSession) -> bool:
     """Check whether all parts are in a folder with their sizes and times, and none is an unexpected link."""
     if os.path.islink(folder):
         return False
     for part in archived.parts:
-        path = os.path.join(folder, place_beside(part.place))
+        path = os.path.join(folder, place_in_archive(part.place))
         with contextlib.suppress(OSError):
             status = os.lstat(path)
             if part.is_link and stat.S_ISLNK(status.st_mode):
                 continue
-            untouched = abs(status.st_mtime_ns - part.mtime_ns) < _EXACT
-            if stat.S_ISREG(status.st_mode) and status.st_size == part.size and untouched:
+            has_same_time = abs(status.st_mtime_ns - part.mtime_ns) < _TIME_TOLERANCE_NS
+            if stat.S_ISREG(status.st_mode) and status.st_size == part.size and has_same_time:
                 continue
         return False
     return True
 
 
-def _fill(archived: ArchivedSession, home: str, folder: str, where: Where) -> None:
+def _unpack_into(archived: ArchivedSession, home: str, folder: str, where: Where) -> None:
     temporary = temporary_path(home)
     os.mkdir(temporary, 0o700)
     try:
-        lay_out(archived, archived.parts, temporary, where)
+        write_archived_files(archived, archived.parts, temporary, where)
         for root, _, _ in os.walk(temporary):
             sync_folder(root)
         if os.path.lexists(folder):
@@ -224,37 +230,39 @@ def _fill(archived: ArchivedSession, home: str, folder: str, where: Where) -> No
         discard_temporary(temporary)
 
 
-def lay_out(
+def write_archived_files(
     archived: ArchivedSession, parts: Sequence[ArchivedFile], folder: str, where: Where
 ) -> None:
     """Write verified files of an archived session into a folder, in the client's layout and with their times.
 
     Raise OSError if one can't be read or written, or differs from the archived content.
     """
-    for part, pieces in pack_contents(archived.folder, parts):
-        _put_part(part, pieces, folder, where)
+    for part, chunks in read_pack_contents(archived.folder, parts):
+        _write_archived_file(part, chunks, folder, where)
 
 
-def pieces_of(path: str, size: int) -> Iterator[bytes]:
+def read_chunks(path: str, size: int) -> Iterator[bytes]:
     """Yield the first ``size`` bytes of a file in pieces. Raise OSError if it is shorter."""
     with open_regular(path, follow=False) as stream:
         while size > 0:
-            piece = stream.read(min(size, PIECE))
-            if not piece:
+            chunk = stream.read(min(size, CHUNK_BYTES))
+            if not chunk:
                 raise OSError(None, "It is shorter than when it was stored", path)
-            size -= len(piece)
-            yield piece
+            size -= len(chunk)
+            yield chunk
 
 
-def _put_part(part: ArchivedFile, pieces: Iterable[bytes], folder: str, where: Where) -> None:
-    path = os.path.join(folder, place_beside(part.place))
+def _write_archived_file(
+    part: ArchivedFile, chunks: Iterable[bytes], folder: str, where: Where
+) -> None:
+    path = os.path.join(folder, place_in_archive(part.place))
     make_private_folder(os.path.dirname(path), where)
     if part.is_link:
-        os.symlink(b"".join(pieces), os.fsencode(path))
+        os.symlink(b"".join(chunks), os.fsencode(path))
         return
-    whole = hashlib.sha256()
-    create_file(path, hash_pieces(pieces, whole))
-    if whole.hexdigest() != part.sha256:
+    digest = hashlib.sha256()
+    create_file(path, hash_and_yield(chunks, digest))
+    if digest.hexdigest() != part.sha256:
         raise OSError(None, "It is not what was stored: its hash differs", path)
     if part.place.startswith(
         f"{HISTORY}/"
@@ -263,53 +271,53 @@ def _put_part(part: ArchivedFile, pieces: Iterable[bytes], folder: str, where: W
     os.utime(path, ns=(part.mtime_ns, part.mtime_ns))
 
 
-def hash_pieces(pieces: Iterable[bytes], whole: hashlib._Hash) -> Iterator[bytes]:
-    """Yield the pieces unchanged and add them to the hash ``whole``."""
-    for piece in pieces:
-        whole.update(piece)
-        yield piece
+def hash_and_yield(chunks: Iterable[bytes], digest: hashlib._Hash) -> Iterator[bytes]:
+    """Yield the chunks unchanged and add them to ``digest``."""
+    for chunk in chunks:
+        digest.update(chunk)
+        yield chunk
 
 
-def sha_of(path: str, size: int) -> str:
+def sha256_of_file(path: str, size: int) -> str:
     """Return the sha256, in hex, of the first ``size`` bytes of a file.
 
     Raise OSError if it can't be read or is shorter.
     """
-    return sha_of_all(pieces_of(path, size))
+    return sha256_of_chunks(read_chunks(path, size))
 
 
-def sha_of_all(pieces: Iterable[bytes]) -> str:
+def sha256_of_chunks(chunks: Iterable[bytes]) -> str:
     """Return the sha256 of a content, in hex."""
-    whole = hashlib.sha256()
-    for piece in pieces:
-        whole.update(piece)
-    return whole.hexdigest()
+    digest = hashlib.sha256()
+    for chunk in chunks:
+        digest.update(chunk)
+    return digest.hexdigest()
 
 
-def _make_room(where: Where, wanted: int, but: str) -> None:
+def _limit_unpacked_size(where: Where, needed_bytes: int, kept_folder: str) -> None:
     """Remove the least recently used unpacked sessions until the limit is met.
 
     Also remove the remains of interrupted runs.
     """
-    found = []
-    for folder in _unpacked_folders(unpacked_folder(where)):
-        if folder != but:
+    folders = []
+    for folder in _list_unpacked_folders(unpacked_folder(where)):
+        if folder != kept_folder:
             with contextlib.suppress(OSError):
-                found.append((os.lstat(folder).st_mtime, folder, sum(file_sizes(folder))))
-    taken = wanted + sum(size for _, _, size in found)
-    for folder in least_recently_used(found, taken - MAX_UNPACKED):
+                folders.append((os.lstat(folder).st_mtime, folder, sum(file_sizes(folder))))
+    used_bytes = needed_bytes + sum(size for _, _, size in folders)
+    for folder in least_recently_used(folders, used_bytes - MAX_UNPACKED_BYTES):
         removal.remove_if_possible(folder, where.state)
         with contextlib.suppress(OSError):
             removal.remove_empty(os.path.dirname(folder), where.state)
 
 
-def _unpacked_folders(home: str) -> Iterator[str]:
+def _list_unpacked_folders(home: str) -> Iterator[str]:
     with contextlib.suppress(OSError):
         for session_id in filter(is_session_id, os.listdir(home)):
-            own = os.path.join(home, session_id)
-            if not os.path.islink(own):
-                remove_stale_temporaries(own)
-                with os.scandir(own) as entries:
+            session_folder = os.path.join(home, session_id)
+            if not os.path.islink(session_folder):
+                remove_stale_temporaries(session_folder)
+                with os.scandir(session_folder) as entries:
                     yield from [
                         entry.path for entry in entries if entry.is_dir(follow_symlinks=False)
                     ]

@@ -276,7 +276,7 @@ def places_with(home: ConfigHome, secrets: Sequence[str] = SECRETS) -> dict[str,
             told := [text for text in secrets if _stands(text, path.read_bytes())]
         ):
             found[str(path.relative_to(home.root))] = told
-    for kept in manifest.all_archived(home.where):
+    for kept in manifest.list_archived(home.where):
         for place, content in _unpacked(kept):
             if told := [text for text in secrets if _stands(text, content)]:
                 found[f"vault: {kept.session_id}/{place}"] = told
@@ -284,7 +284,7 @@ def places_with(home: ConfigHome, secrets: Sequence[str] = SECRETS) -> dict[str,
 
 
 def _unpacked(kept: manifest.ArchivedSession) -> Iterator[tuple[str, bytes]]:
-    for part, pieces in unpack.pack_contents(kept.folder, list(kept.all_parts)):
+    for part, pieces in unpack.read_pack_contents(kept.folder, list(kept.all_parts)):
         yield part.place, b"".join(pieces)
 
 

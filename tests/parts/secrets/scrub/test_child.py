@@ -68,7 +68,7 @@ def test_the_child_holds_none_and_the_parent_all(config_home: ConfigHome, path: 
     beside = made.with_suffix("") / "tool-results"
     assert (beside / "big.txt").read_bytes() == b"line\ntoken [secret removed: github-pat]\n"
     assert (beside / "clean.txt").samefile(path.with_suffix("") / "tool-results" / "clean.txt")
-    assert manifest.all_archived(config_home.where) == [], "of what is to go no copy more is kept"
+    assert manifest.list_archived(config_home.where) == [], "of what is to go no copy more is kept"
 
 
 def test_its_figure_is_that_of_a_trim(config_home: ConfigHome) -> None:

@@ -186,7 +186,7 @@ def test_sessions_are_as_they_were_otherwise(planted: Planted) -> None:
     assert not [path for path in home.root.rglob(".resume-hooks-*") if path.suffix == ".tmp"]
     assert not (home.config / "resume-hooks" / "scrub").exists()
     assert not [
-        finding for kept in manifest.all_archived(home.where) for finding in verify_archived(kept)
+        finding for kept in manifest.list_archived(home.where) for finding in verify_archived(kept)
     ]
     (entry,) = trash.list_deleted(home.where)
     assert SECRETS[0] not in entry.title
@@ -321,7 +321,7 @@ def test_a_session_of_which_the_vault_alone_has_a_copy(config_home: ConfigHome) 
     assert [row.place.kind for row in found.places_to_change] == ["unpacked", "vault"]
     purge_secrets(found, config_home.where)
     assert places_with(config_home) == {}
-    assert not verify_archived(next(iter(manifest.all_archived(config_home.where))))
+    assert not verify_archived(next(iter(manifest.list_archived(config_home.where))))
 
 
 def test_a_file_that_lies_elsewhere(config_home: ConfigHome) -> None:

@@ -25,7 +25,7 @@ from resume_hooks.parts.codex.transcripts.as_records import build_first_record
 from resume_hooks.parts.codex.transcripts.lines import read_first_lines
 from resume_hooks.parts.codex.transcripts.meta import parse_rollout_name, read_meta
 from resume_hooks.paths import Where, is_session_id, project_key
-from resume_hooks.sessions.agents.claude import Launch, ResumeCommands
+from resume_hooks.sessions.agents.claude import LaunchCommand, ResumeCommands
 from resume_hooks.sessions.session_files import SessionFile, SessionStore, newest_first
 from resume_hooks.sessions.transcript_files import TranscriptFile
 from resume_hooks.storage.locks import lock_descriptor
@@ -79,9 +79,9 @@ class Codex:
         """The threads, grouped by the project of their working directory."""
         return Threads(self._scan_rollouts())
 
-    def ends(self, path: str) -> RolloutEnds:
+    def read_ends(self, path: str) -> RolloutEnds:
         """Return the fields for listings, given the path of a rollout or of its copy."""
-        rollout = self.original(path)
+        rollout = self.original_path(path)
         parsed_name = parse_rollout_name(rollout)
         return RolloutEnds(
             rollout,
@@ -89,32 +89,32 @@ class Codex:
             self._thread_names.get(parsed_name.thread_id, "") if parsed_name else "",
         )
 
-    def naming(self, path: str) -> bytes:
+    def read_naming_lines(self, path: str) -> bytes:
         """Return the user's name for the session and its default title."""
         try:
-            ends = self.ends(path)
+            ends = self.read_ends(path)
         except SessionNotFound:
             return b""  # deleted after it was listed
         return b"\n".join(orjson.dumps(title) for title in (ends.custom_title, ends.title)).lower()
 
-    def session(self, path: str) -> SessionFile:
+    def open_session(self, path: str) -> SessionFile:
         """Return the thread, given the path of a rollout or of its copy."""
         try:
-            rollout = os.path.abspath(self.original(path))
+            rollout = os.path.abspath(self.original_path(path))
             meta = read_meta(rollout)
             status = os.stat(rollout)
         except (OSError, ValueError) as error:
             raise SessionNotFound(f"{path} can't be read: {error}", "Check the path.") from error
         return SessionFile(meta.thread_id, rollout, status.st_mtime, status.st_size, AGENT_NAME)
 
-    def readable(self, session: SessionFile) -> SessionFile:
+    def to_common_format(self, session: SessionFile) -> SessionFile:
         """Return the session with the path of its up-to-date copy in our record format."""
-        rollout = session.source or self.original(session.path)
+        rollout = session.source or self.original_path(session.path)
         path = self._update_copy(rollout)
         return session._replace(path=path, size=os.stat(path).st_size, source=rollout)
 
     @contextlib.contextmanager
-    def briefly(self, path: str) -> Iterator[str]:
+    def open_briefly(self, path: str) -> Iterator[str]:
         """Yield the path of a copy, and remove a newly created copy afterwards.
 
         Otherwise reading every thread once would double their size on disk.
@@ -129,24 +129,24 @@ class Codex:
             if not copy_existed:
                 self._copies.remove_copy(copy_path)
 
-    def original(self, path: str) -> str:
+    def original_path(self, path: str) -> str:
         """Return the rollout of a copy. Any other path is returned unchanged."""
         if self._copies.contains_path(path):
             return self._copies.read_original_path(path) or path
         return path
 
-    def file_of(self, name: str) -> str | None:
+    def find_file(self, name: str) -> str | None:
         """Return the rollout with this id."""
         return self.rollouts.find_path(name) or self._scan_rollouts().find_path(name)
 
-    def parent(self, path: str) -> Parent | None:
+    def read_parent(self, path: str) -> Parent | None:
         """Return the parent that one of our children names, or the thread that a fork names."""
-        rollout = self.original(path)
+        rollout = self.original_path(path)
         return provenance.parent_from_record(
             build_first_record(read_meta(rollout), read_first_lines(rollout)[0].record, AGENT_NAME)
         )
 
-    def files(self) -> list[TranscriptFile]:
+    def list_files(self) -> list[TranscriptFile]:
         """Return the newest file of each readable thread."""
         self._copies.remove_excess_copies()
         newest = self._scan_rollouts().threads.values()
@@ -164,7 +164,7 @@ class Codex:
             if replace_surrogates(path) == path
         ]
 
-    def notes(self) -> list[str]:
+    def listing_notes(self) -> list[str]:
         """Return a note with the number of compressed rollouts that were skipped."""
         compressed_count = self.rollouts.compressed_count
         if not compressed_count:
@@ -177,7 +177,7 @@ class Codex:
             )
         ]
 
-    def without_plugin(self, plugin: str) -> str:
+    def plugin_install_command(self, plugin: str) -> str:
         """Return the command that adds the plugin to Codex, or ``""`` if the user's settings enable it."""
         import tomllib  # only needed to check the installation
 
@@ -223,7 +223,7 @@ class Codex:
             and modified_time - created_milliseconds / 1_000 < MAX_CHILD_WRITE_SECONDS
         )
 
-    def commands(self, session_id: str, folder: str) -> ResumeCommands:
+    def resume_commands(self, session_id: str, folder: str) -> ResumeCommands:
         """Return the commands that resume a thread. Codex requires the complete id of an unarchived thread."""
         change_folder = f"cd {shlex.quote(folder)} && " if folder else ""
         rollout = self.rollouts.threads.get(session_id)
@@ -235,7 +235,7 @@ class Codex:
             )
         return ResumeCommands(f"/resume {session_id}", f"{change_folder}codex resume {session_id}")
 
-    def launch(self, session_id: str) -> Launch:
+    def launch_command(self, session_id: str) -> LaunchCommand:
         """Return the command line that opens a thread.
 
         Raise ResumeHooksError if the thread is archived, because Codex cannot open it.
@@ -248,7 +248,7 @@ class Codex:
                 f"{session_id} is archived in Codex", f"Run: codex unarchive {session_id}"
             )
 
-        return Launch(
+        return LaunchCommand(
             AGENT_NAME,
             programs.find_program(AGENT_NAME, self._where.environ),
             ("resume", session_id),
@@ -256,7 +256,7 @@ class Codex:
 
     def _update_copy(self, rollout: str) -> str:
         return self._copies.update_copy(
-            rollout, self.file_of, self._thread_names.get(_parse_thread_id(rollout), "")
+            rollout, self.find_file, self._thread_names.get(_parse_thread_id(rollout), "")
         )
 
 

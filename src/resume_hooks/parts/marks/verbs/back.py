@@ -14,7 +14,7 @@ from resume_hooks.parts.marks.cards import untouched_lines
 from resume_hooks.parts.marks.fork_point import find_fork_point
 from resume_hooks.parts.marks.state import check_not_subagent
 from resume_hooks.parts.marks.verbs import BackOptions
-from resume_hooks.sessions.agents.registry import require_whole
+from resume_hooks.sessions.agents.registry import require_complete
 from resume_hooks.sessions.locate import resolve_transcript
 from resume_hooks.system.text import collapse_line
 
@@ -25,7 +25,7 @@ def go_back(options: BackOptions) -> None:
     """Make the child."""
     require_client(options)
     session = resolve_transcript(options.locator, current_folder(), options.where, foreign=True)
-    require_whole(session)
+    require_complete(session)
     check_not_subagent(session)
     mark = state.find_mark(session.session_id) or find_fork_point(session, options.where)
     if mark is None:

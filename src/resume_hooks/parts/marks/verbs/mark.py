@@ -9,8 +9,8 @@ from resume_hooks.errors import ResumeHooksError, UsageError
 from resume_hooks.parts.marks import state
 from resume_hooks.parts.marks.state import Mark, check_not_subagent, place_mark
 from resume_hooks.parts.marks.verbs import MarkOptions
-from resume_hooks.sessions.agents.registry import require_whole
-from resume_hooks.sessions.archived.sessions import require_own
+from resume_hooks.sessions.agents.registry import require_complete
+from resume_hooks.sessions.archived.sessions import require_client_file
 from resume_hooks.sessions.locate import SessionFile, resolve_transcript
 from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import collapse_line
@@ -23,7 +23,7 @@ def set_mark(options: MarkOptions) -> None:
             "--show, --clear, and a new mark exclude each other", "Ask for one of them."
         )
     session = resolve_transcript(options.locator, current_folder(), options.where, foreign=True)
-    require_whole(session)
+    require_complete(session)
     check_not_subagent(session)
     active = state.find_mark(session.session_id)
     if not (options.show or options.clear):
@@ -43,7 +43,7 @@ def set_mark(options: MarkOptions) -> None:
 
 def _set_new_mark(session: SessionFile, active: Mark | None, options: MarkOptions) -> None:
     """Set a mark, which replaces an active one only with ``--yes``."""
-    require_own(session, options.where)
+    require_client_file(session, options.where)
     placed = place_mark(session, options.goal)
     is_same = active is not None and active.is_at(placed.mark)
     if active is not None and not is_same and not options.yes:

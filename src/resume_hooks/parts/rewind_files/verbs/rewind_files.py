@@ -19,7 +19,7 @@ from resume_hooks.parts.rewind_files.files_at_prompt import (
 )
 from resume_hooks.parts.rewind_files.plan import FileChange, FilesPlan
 from resume_hooks.parts.rewind_files.verbs import RewindFilesOptions
-from resume_hooks.sessions.archived.sessions import require_own
+from resume_hooks.sessions.archived.sessions import require_client_file
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.open_sessions import why_session_is_open
 from resume_hooks.system.invocation import shell_command
@@ -88,7 +88,7 @@ def _plan_of_options(options: RewindFilesOptions) -> _RequestedRewind:
         and locate_session(target.session, where).session_id != session.session_id
     ):
         raise UsageError("SESSION and --to name two sessions", "Leave SESSION out.")
-    require_own(session, where)
+    require_client_file(session, where)
     file_history = history.read_file_history(session)
     prompt_state = files_at_prompt.find_prompt_state(file_history, target)
     return _RequestedRewind(

@@ -32,7 +32,7 @@ from resume_hooks.parts.secrets.locations import INDEXED, OWN_SESSION
 from resume_hooks.parts.secrets.purge import purge_secrets, remove_scrub_leftovers
 from resume_hooks.parts.secrets.verbs import ScrubOptions
 from resume_hooks.paths import Where, project_folder_names
-from resume_hooks.sessions.agents.claude import NAME
+from resume_hooks.sessions.agents.claude import CLAUDE_NAME
 from resume_hooks.sessions.agents.registry import store_of
 from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import format_count
@@ -74,7 +74,7 @@ def scrub_session(options: ScrubOptions) -> int:
         options.lineage, options.everywhere, options.backups, options.documents, options.client
     )
     session = options.locate_whole_session()
-    if options.in_place and session.agent != NAME:
+    if options.in_place and session.agent != CLAUDE_NAME:
         raise UsageError(
             _FOREIGN_REFUSAL,
             "Leave --in-place out: the child has no secrets. Then delete the session in its own client.",
@@ -106,7 +106,7 @@ def _scrub_in_child(findings_of_scrub: ScrubFindings, options: ScrubOptions) -> 
         receipt = caller_of_options(options).write(plan)
     warnings = list(receipt.warnings) if receipt else []
     if findings_of_scrub.places_to_change:
-        is_foreign = findings_of_scrub.session.agent != NAME
+        is_foreign = findings_of_scrub.session.agent != CLAUDE_NAME
         words = ["scrub", findings_of_scrub.session.session_id, "--in-place"]
         for kind in options.kind:
             words.extend(("--kind", kind))

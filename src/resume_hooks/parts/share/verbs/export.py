@@ -19,7 +19,7 @@ from resume_hooks.parts.share.export.writing import (
     write_document,
 )
 from resume_hooks.parts.share.verbs import ExportOptions, ShareOptions
-from resume_hooks.sessions.agents.claude import NAME
+from resume_hooks.sessions.agents.claude import CLAUDE_NAME
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.sessions.locate import SessionFile, resolve_transcript
 from resume_hooks.sessions.transcript_files import subagent_name
@@ -31,7 +31,7 @@ def export_session(options: ExportOptions) -> None:
     """Write the document."""
     document_options = _document_options(options)
     session = resolve_transcript(options.locator, current_folder(), options.where, foreign=True)
-    if document_options.form == JSON and session.agent != NAME:
+    if document_options.form == JSON and session.agent != CLAUDE_NAME:
         raise UsageError(
             "A bundle only contains sessions of Claude Code",
             "Write a page or Markdown, or bundle a fork: resume-hooks fork --to claude",

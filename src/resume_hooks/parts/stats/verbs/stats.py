@@ -23,8 +23,8 @@ from resume_hooks.parts.stats.totals import (
     state_sizes,
 )
 from resume_hooks.parts.stats.verbs import StatsOptions
-from resume_hooks.sessions.agents.claude import NAME
-from resume_hooks.sessions.agents.registry import ALL
+from resume_hooks.sessions.agents.claude import CLAUDE_NAME
+from resume_hooks.sessions.agents.registry import ALL_AGENTS
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.system.git_worktrees import project_of_folder
 from resume_hooks.system.invocation import shell_command
@@ -51,7 +51,7 @@ def print_stats(options: StatsOptions) -> None:
         project = project_of_folder(folder, options.where)
     selected = []
     for transcript in gathered.transcripts:
-        if options.agent in {ALL, transcript.program} and (
+        if options.agent in {ALL_AGENTS, transcript.program} and (
             project is None or project.holds(transcript.counts.folders, transcript.folder)
         ):
             selected.append(transcript)
@@ -61,7 +61,7 @@ def print_stats(options: StatsOptions) -> None:
     if options.threshold:
         request_lists = []
         for transcript in selected:
-            if transcript.there and not transcript.agent and transcript.program == NAME:
+            if transcript.there and not transcript.agent and transcript.program == CLAUDE_NAME:
                 with contextlib.suppress(SessionNotFound):
                     request_lists.append(requests_of_session(transcript.path))
         prices = price_lines(request_lists, day)

@@ -37,8 +37,8 @@ from resume_hooks.parts.team.verbs.team_answer import (
     sessions_text,
 )
 from resume_hooks.paths import Where, canonical_path
-from resume_hooks.sessions.agents.claude import NAME
-from resume_hooks.sessions.agents.registry import require_whole
+from resume_hooks.sessions.agents.claude import CLAUDE_NAME
+from resume_hooks.sessions.agents.registry import require_complete
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import format_count
@@ -220,8 +220,8 @@ def forget(options: ForgetOptions) -> None:
 def _pushable_session(locator: str | None, where: Where) -> SessionFile:
     """Return the session for a locator. Raise UsageError if it belongs to another agent."""
     session = locate_session(locator, where, foreign=bool(locator))
-    require_whole(session)
-    if session.agent != NAME:
+    require_complete(session)
+    if session.agent != CLAUDE_NAME:
         remedy = f"You can push a fork: resume-hooks fork {session.session_id} --to claude"
         raise UsageError("A team only accepts sessions of Claude Code", remedy)
     return session
