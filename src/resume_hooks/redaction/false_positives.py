@@ -11,12 +11,13 @@ _PLACEHOLDER_WORDS = compile_lazily(
     rb"example|placeholder|your|my(?:secret|token|key|pass)|change(?:me|it|this|pw)|replace|redacted|removed|dummy"
     rb"|sample|"
     rb"xxxx|\*\*\*|\.\.\.|00000000|1234567|12341234|abcdefg|deadbeef|fake|insert|todo|lorem|suppressed|masked|hidden|"
-    rb"truncated|notareal|%7b|eby8vdm02x"
+    rb"truncated|notareal|%7b|eby8vdm02x|\A(?!a{20}).*?(.)\1{11}"
 )
 """Words and sequences that people and documentation use instead of a secret, without ``-`` and
 ``_``.
 
-The last item is the beginning of the public key that every emulator of Azure's storage uses.
+The last items are the beginning of the public key that every emulator of Azure's storage uses, and
+twelve equal characters, as in the zeros of a certificate. One vendor's tokens begin with them.
 """
 
 _SEALED_SECRET = compile_lazily(rb"Ag[A-D][\w+/]{60}")
@@ -33,8 +34,14 @@ _CODE_REFERENCE = compile_lazily(
     rb"|\w\[\w*\].*\w\[\w|^(?=[^.]*\.[A-Za-z][^.]*\.[A-Za-z])[\w$.]+(?:\?|[:+*]|&&|\|\||={1,3})[A-Za-z_$!]|"
     rb"(?i:(?:private|public|secret)key)|^(?:urn|pkcs11):|^@[a-z]+\.[a-z]+$|^\d*\*[A-Z(]\w*$|^\^[a-z]+$|^[\w-]+:[x*!]:\d+:\d+:"
     rb"|\[\^?(?:a-z|A-Z|0-9)|\\[dw][+*{]|[\])]\{\d+,?\d*\}"
+    rb"|^%\{|\{[A-Za-z_][\w.]{0,60}\}[^{}]{1,60}\{[A-Za-z_][\w.]{0,60}\}|^HTTP/\d|^\d{1,5}/(?:tcp|udp|sctp)$"
+    rb"|^[\w.-]+/[\w./-]+@[0-9a-f]{40}$|^\d{4}_[a-z]{3,}(?:_[a-z0-9]+)*$|^\d{4}-\d\d-\d\d[T ]\d\d:"
 )
-"""Code of a program or a shell that refers to a secret instead of containing it."""
+"""Text that refers to a secret, or to something public, instead of containing a secret.
+
+Code of a program or a shell, a template, a port, a commit of another repository, a migration's
+name, an instant.
+"""
 
 _KEY_WITH_SLASH = compile_lazily(
     rb"/(?=[^/]*[0-9])(?=.*[A-Z])(?=.*[a-z])(?:[A-Za-z0-9/+]{39}|[A-Za-z0-9/+]{30,90}={1,2})"

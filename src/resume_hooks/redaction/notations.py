@@ -108,6 +108,12 @@ LOGIN_NOTATIONS = (
 )
 """A user's name and a password."""
 
+VALUE_SET_BY_COMMAND = compile_lazily(rb"[ \t]+" + VALUE)
+VALUE_BELOW_NAME = compile_lazily(
+    rb":[ \t]*\r?\n(?:\s{0,6}\d{1,6}\xe2\x86\x92)?[ \t]{0,8}(?P<bare>"
+    + any_character_except(b"\"'`,;<>(){}|\\")
+    + rb"{8,64})(?<!:)[ \t]*(?=[\r\n\"\x80-\xff]|\Z)"
+)
 CHANGED_TO_VALUE = compile_lazily(rb"[ \t]{1,4}to[ \t]{1,4}" + VALUE)
 VALUE_IN_PARENTHESES = compile_lazily(
     rb"[ \t:=]{1,4}(?P<bare>" + any_character_except(b"\"'`,;<>(){}|\\") + rb"{6,200})(?=\))"
@@ -234,7 +240,7 @@ NOTATIONS = [
     ),
     Notation(
         b" \t",
-        compile_lazily(rb"[ \t]+" + VALUE),
+        VALUE_SET_BY_COMMAND,
         compile_lazily(
             rb"(?i)(?:setx|setenv|set|set -g?x|env|arg|set-secret|defaults write \S{1,60}|export)[ \t]+[\"']?\Z"
         ),
@@ -295,11 +301,7 @@ NOTATIONS = [
     ),
     Notation(
         b":",
-        compile_lazily(
-            rb":[ \t]*\r?\n(?:\s{0,6}\d{1,6}\xe2\x86\x92)?[ \t]{0,8}(?P<bare>"
-            + any_character_except(b"\"'`,;<>(){}|\\")
-            + rb"{8,64})(?<!:)[ \t]*(?=[\r\n\"\x80-\xff]|\Z)"
-        ),
+        VALUE_BELOW_NAME,
         None,
         RANDOM_CHARACTERS,
     ),

@@ -37,11 +37,18 @@ from resume_hooks.redaction.notations import (
     QUOTED_VALUE,
     RANDOM_CHARACTERS,
     THREE_WORDS,
+    VALUE_BELOW_NAME,
     VALUE_IN_PARENTHESES,
+    VALUE_SET_BY_COMMAND,
     WORDS_BEFORE_NAME,
     Notation,
 )
-from resume_hooks.redaction.program_text import PROGRAM_NAME, is_value_of_many_names, is_variable
+from resume_hooks.redaction.program_text import (
+    PROGRAM_NAME,
+    VIM_SYNTAX_LINES,
+    is_value_of_many_names,
+    is_variable,
+)
 from resume_hooks.redaction.spans import GENERIC, Span
 
 NONE, KEY, LOGIN, PASSWORD = range(4)
@@ -121,7 +128,7 @@ HARMLESS_NAME = compile_lazily(
 """Tokens and keys that are not secrets."""
 
 _NEGATING_WORDS = frozenset(
-    b"no without is has use show hide forgot reset require required allow missing invalid wrong incorrect "
+    b"no top without is has use show hide forgot reset require required allow missing invalid wrong incorrect "
     b"existing image label i18n change "
     b"error message hint validate check verify".split()
 )
@@ -174,7 +181,7 @@ _STANDARD_NAME = compile_lazily(
 _DIGIT = compile_lazily(rb"\d")
 _TOPIC_WORD = compile_lazily(
     rb"form|field|input|label|hash|update|reset|change|error|message|page|policy|manager|store|service|file|hint"
-    rb"|name|secret|token|config|prompt|user|login|auth|pass|self|this|option|setting|state"
+    rb"|name|secret|token|config|prompt|user|login|auth|pass|self|this|option|setting|state|(?<![a-z])keys?(?![a-z])"
 )
 _ENV_VARIABLE = compile_lazily(rb"[A-Z][A-Z0-9_]{2,60}\Z")
 _GENERATED_WORDS = compile_lazily(rb"[a-z]{3,14}(?:([._-])[a-z]{3,14})(?:\1[a-z]{3,14}){1,5}")
@@ -189,10 +196,13 @@ _CONSTANT_NAME = compile_lazily(rb"(?=(?:\w*_)?[A-Z]{3,}(?:_|\Z))[A-Z][A-Z0-9]*(
 _TYPE_NAME = compile_lazily(rb"[A-Z]+[a-z]+\d{0,3}(?:[A-Z]+[a-z]*\d{0,3})+")
 """The name of a type in a program: capitalised words and numbers."""
 
-_TEXT_AFTER_TYPE = compile_lazily(rb"[ \t]*[,)|\[}=]")
+_TEXT_AFTER_TYPE = compile_lazily(rb"[ \t]*[,;)|\[}=]")
 _COLON_WORDS_BEFORE_NAME = compile_lazily(rb"(?:[A-Za-z-]+:)+\Z")
 _COLON_WORDS = compile_lazily(rb"[A-Za-z-]*(?::[A-Za-z-]+)+")
 """Words separated by colons, as in names of commands and types: ``user:login:list``."""
+
+_FORMAT = compile_lazily(rb"[A-Za-z_-]+(?::[A-Za-z_-]+)+:?")
+"""Words separated by colons, as in names of settings and in formats: ``user:password_hash:``."""
 
 _COLON_FIELDS = compile_lazily(rb"[a-z]+\d?(?::[a-z]+\d?)+")
 """The further fields of a format: ``name:password:gid:member1``."""
@@ -233,6 +243,22 @@ secret."""
 
 _QUERY_PARAMETER = compile_lazily(rb"&[\w.]{1,60}=")
 _HYPHENATED_WORDS = compile_lazily(rb"[a-z]+(?:-[a-z]+)*")
+_STORE_BEFORE_PASS = compile_lazily(
+    rb"(?i)(?:provider|backend|store|driver)[\\\"' \t]{0,6}[=:][\\\"' \t]{0,6}\Z"
+)
+"""The text before the name of the program ``pass`` in a setting."""
+
+_OPTION_NAME = compile_lazily(rb"[a-z]{2,}\d?(?:-[a-z]{2,}\d?){2,}")
+"""The name of an option: ``mschapv2-and-ntlmv2-only``."""
+
+_EXPRESSION = compile_lazily(
+    rb"[abglstvw]:[A-Za-z]\w*[_.\[][\w.\[\]]+|[A-Za-z_$][\w$]{0,3}\?[\w$.]+:\S+"
+)
+"""A variable of Vim, or a choice in a packed program: ``s:last_password``, ``ho?ho.isBuffer:e``."""
+
+_PROMPT = compile_lazily(rb"[\w.@()-]+[#>$%]")
+"""A shell's or a device's prompt, which follows the prompt for a password."""
+
 _SETTING_ENDS = frozenset([b"", b"\n", b"\r", b";", b"&", b"<", b'"', b"'"])
 _LOGIN_ASSIGNMENT = compile_lazily(
     rb"(?i)(?:^|[\s\"',;{(_.?&-])(?:user(?:[ _-]?name|[ _-]?id)?|login|host(?:name)?|port|dbname|database|adapter)"
@@ -388,7 +414,9 @@ def _matches_before_name(
     if notation.before is None:
         return True
     if notation.before is WORDS_BEFORE_NAME:
-        return line_start >= 0 and notation.before.fullmatch(raw, line_start, start) is not None
+        if line_start < 0 or raw.startswith(VIM_SYNTAX_LINES, line_start):
+            return False
+        return notation.before.fullmatch(raw, line_start, start) is not None
     return notation.before.search(raw, context_start, start) is not None
 
 
@@ -408,8 +436,9 @@ def _is_about_something_else(
 ) -> bool:
     """Check whether the text after a name is about something other than its value."""
     match_start, value = value_of_match(match)
-    if raw[start:end].lower() == b"pass" and _is_pass_verb(
-        notation, match, value[value_start - match_start :]
+    if raw[start:end].lower() == b"pass" and (
+        _is_pass_verb(notation, match, value[value_start - match_start :])
+        or _STORE_BEFORE_PASS.search(raw, max(0, start - 24), start)
     ):
         return True
     if value.startswith(b"urn:"):
@@ -418,13 +447,22 @@ def _is_about_something_else(
         return bool(match["bare"]) and _is_program_text(raw, start, match)
     if notation.text_between in _SENTENCE_NOTATIONS and _DIGIT.search(value) is None:
         return True
+    if notation.text_between is VALUE_BELOW_NAME:
+        return _PROMPT.fullmatch(value) is not None
+    if notation.text_between is LOGIN_NOTATIONS[0]:
+        text_before_value = match[0][: match_start - match.start()]
+        return _CONDITION_OR_FAILURE.search(text_before_value) is not None
+    if notation.text_between is VALUE_SET_BY_COMMAND:
+        return value.isalpha() and _FURTHER_WORDS.match(raw, match.end()) is not None
     return notation.requirement == PROSE_PASSWORD and _is_sentence_about_something_else(match)
 
 
 def _is_program_text(raw: bytes, start: int, match: re.Match[bytes]) -> bool:
     """Check whether an unquoted value is a type, a variable, or the next word of a longer name."""
     value = match["bare"]
-    if is_variable(raw, match):
+    if is_variable(raw, match) or b"===" in match[0]:
+        return True
+    if b":" in value and _EXPRESSION.fullmatch(value):
         return True
     if match[0].lstrip()[:1] == b":":
         if value.endswith(b":") or _OTHER_SETTING.fullmatch(value) is not None:
@@ -455,7 +493,9 @@ def _is_sentence_about_something_else(match: re.Match[bytes]) -> bool:
     """Check whether a sentence after a name is about a condition, a failure, an id or another setting."""
     value_start, value = value_of_match(match)
     text_between = match[0][: value_start - match.start()]
-    if _REPORT_NUMBER.fullmatch(value):
+    if _REPORT_NUMBER.fullmatch(value) or _STANDARD_OR_VERSION.match(value):
+        return True
+    if _is_emphasised_word(value):
         return True
     if (
         text_between.isspace()
@@ -466,6 +506,14 @@ def _is_sentence_about_something_else(match: re.Match[bytes]) -> bool:
     if _CONDITION_OR_FAILURE.search(text_between) or _OTHER_SETTING.fullmatch(value):
         return True
     return is_uuid(value) and _ID_LABEL.search(text_between) is not None
+
+
+def _is_emphasised_word(value: bytes) -> bool:
+    """Check whether a value is a word between signs of emphasis: ``immediately**``, ``empty!``."""
+    word = value.strip(b"!?*_")
+    if word == value or not word.isalpha():
+        return False
+    return not is_random_letters(word) and not has_random_case(word)
 
 
 def _names_something_else(raw: bytes, line_start: int, start: int, end: int) -> bool:
@@ -581,7 +629,7 @@ def _is_secret_value(meaning: int, value: bytes, requirement: int, name: bytes =
         return False
     if is_uuid(value):
         return _SECRET_UUID_NAME.search(name) is not None and not is_placeholder(value)
-    if meaning == KEY and PROGRAM_NAME.fullmatch(value):
+    if meaning == KEY and (PROGRAM_NAME.fullmatch(value) or _OPTION_NAME.fullmatch(value)):
         return False
     if (
         is_random_key(value)
@@ -607,7 +655,9 @@ def _is_secret_value(meaning: int, value: bytes, requirement: int, name: bytes =
 
 
 def _is_form_of_own_name(value: bytes, name: bytes) -> bool:
-    """Check whether a value is a shorter or longer form of its own name: ``client_secret_arn``."""
+    """Check whether a value is a form of its own name: ``client_secret_arn``, ``settings:clientSecret``."""
+    if b":" in value and _FORMAT.fullmatch(value) and _shares_word_with_name(value, name):
+        return True
     value, name = (
         value.lower().translate(_UNDERSCORE_TABLE),
         name.lower().translate(_UNDERSCORE_TABLE),

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Generator
 
-from resume_hooks.redaction.false_positives import is_likely_password, is_placeholder, is_random_key
+from resume_hooks.redaction.false_positives import (
+    consists_of_words,
+    is_likely_password,
+    is_placeholder,
+    is_random_key,
+)
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.redaction.notations import (
     LOGIN_ARGUMENTS,
@@ -17,6 +22,7 @@ from resume_hooks.redaction.passwords import (
     is_secret_field,
     password_spans,
 )
+from resume_hooks.redaction.program_text import VIM_SYNTAX_LINES
 from resume_hooks.redaction.spans import GENERIC, Span
 
 _NEXT_ARGUMENT = rb"[ \t]{1,4}\S{1,100}"
@@ -36,6 +42,7 @@ _ERLANG_COOKIE = compile_lazily(
     + _NEXT_LINE
     + rb")(?P<phrase>[\w-]{12,255})"
 )
+_MAIL_ADDRESS = compile_lazily(rb"[\w.+-]{1,60}@[\w-]{1,60}\.[\w.-]{2,60}")
 _POSTFIX_LOGIN = compile_lazily(rb"\]:\d{2,4}[ \t]{1,30}\S{1,80}:" + VALUE)
 _REDIS_PASSWORD = compile_lazily(rb"masterauth[ \t]{1,30}" + VALUE)
 _BUNDLER_LOGIN = compile_lazily(
@@ -125,7 +132,7 @@ COMMAND_PATTERNS = {
         rb"|authenticate_user)[ \t]+\S{1,60}[ \t]+" + VALUE
     ),
     b"identified": compile_lazily(
-        rb"(?i)identified[ \t]+(?:with[ \t]+\S{1,60}[ \t]+)?(?:by|as)[ \t]+(?:password[ \t]+)?"
+        rb"(?i)identified[ \t]+(?:with[ \t]+\S{1,60}[ \t]+(?:by|as)|by)[ \t]+(?:password[ \t]+)?(?!\\{0,3}`)"
         + QUOTED_VALUE
     ),
     b"fied by ": compile_lazily(
@@ -313,6 +320,8 @@ def command_spans(raw: bytes, position: int, word: bytes) -> Generator[Span, Non
         match = COMMAND_PATTERNS[word].match(raw, position)
     if match and word in _SENTENCE_WORDS and not is_password_in_sentence(match["bare"]):
         return
+    if match and word in _LOGIN_CALL_STARTS and _MAIL_ADDRESS.fullmatch(match["quoted"]):
+        return
     if match and word in _FIXED_FORMAT_WORDS and not is_placeholder(match["bare"]):
         yield Span("token", *match.span("bare"), GENERIC)
     elif match:
@@ -324,10 +333,16 @@ def phrase_spans(raw: bytes, position: int, word: bytes) -> Generator[Span, None
     match = PHRASE_PATTERNS[word].match(raw, position)
     if match:
         group = "phrase" if match["phrase"] else "bare"
-        if not is_placeholder(match[group]):
+        if not is_placeholder(match[group]) and not _is_camel_case_name(match[group]):
             yield Span("secret-phrase", *match.span(group), GENERIC)
 
 
+def _is_camel_case_name(value: bytes) -> bool:
+    """Check whether a value is a name of words in a program: ``getSetCookie``."""
+    return value.isalpha() and _CAMEL_HUMP.search(value) is not None and consists_of_words(value)
+
+
+_CAMEL_HUMP = compile_lazily(rb"[a-z][A-Z]")
 _FILE_NAME = compile_lazily(rb"(?:[\w.~-]*/)*[A-Za-z_-]{1,60}\.[A-Za-z]{1,6}")
 
 
@@ -367,6 +382,8 @@ def table_cell_spans(raw: bytes, start: int, end: int) -> Generator[Span, None, 
         return
     header = raw[line_start:line_end].strip(b"\r")
     separator = next((separator for separator in _COLUMN_SEPARATORS if separator in header), b";")
+    if header.startswith(VIM_SYNTAX_LINES):
+        return
     if separator not in header or not _TABLE_HEADER.fullmatch(
         header.strip(b"| \r") if separator == b"|" else header
     ):

@@ -13,6 +13,9 @@ PROGRAM_NAME = compile_lazily(
 )
 """Names in programs, addresses and files."""
 
+VIM_SYNTAX_LINES = (b"syn keyword", b"syn match", b"syn region", b"syntax keyword")
+"""The beginnings of lines that list a language's words for Vim."""
+
 _AFTER_DECLARED_NAME = compile_lazily(rb"[ \t]{0,4}[=:,)]")
 _KEYWORD_SEARCH_BYTES = 28
 """The number of bytes before a name to search for a keyword of its declaration."""
